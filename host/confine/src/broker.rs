@@ -7,17 +7,14 @@
 //! and Landlock as it would without a broker.
 //!
 //! It also makes connect(2) wait for a verdict of the host. It does not make the connection; it lets the kernel read
-//! the
-//! caller's memory again. Whatever the address is by then, the connection ends at the host's listeners and is judged by
-//! the address that the kernel used.
+//! the caller's memory again. Whatever the address is by then, the connection ends at the host's listeners and is
+//! judged by the address that the kernel used.
 //!
 //! Without mounts the broker itself knows the access of each place: see `Broker::places`. There it also changes modes
-//! and
-//! times of files, for which Landlock has no rules, and it is the parent of the keeper, not its child.
+//! and times of files, for which Landlock has no rules, and it is the parent of the keeper, not its child.
 //!
 //! It is a child of the keeper, in the session's namespaces, without Landlock rules or a filter, and its only
-//! capability
-//! is to inspect the session's own processes. When it ends, the keeper ends.
+//! capability is to inspect the session's own processes. When it ends, the keeper ends.
 
 mod act;
 mod asking;

@@ -136,8 +136,7 @@ mod here {
         }
 
         /// Waits for a message of the broker; while calls wait, only until the next check of them. Returns whether
-        /// there is
-        /// a message; `None` if polling fails.
+        /// there is a message; `None` if polling fails.
         fn is_something_told(&self) -> Option<bool> {
             if self.waiting().calls.is_empty() {
                 return Some(true);

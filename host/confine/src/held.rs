@@ -94,8 +94,7 @@ impl Held {
     }
 
     /// Returns what the new content of the file does, if the content is the reason for the question; otherwise empty.
-    /// An
-    /// approval then covers this content only.
+    /// An approval then covers this content only.
     pub fn reason(&self) -> &str {
         &self.reason
     }

@@ -231,8 +231,7 @@ fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
     let is_spared = |place: &&Path| names.spared.iter().any(|spared| spared == place);
     let places: Vec<PathBuf> = writable.filter(|place| !is_spared(place)).map(Path::to_owned).collect();
     // A file that is a place by itself contains no names, and commands write it directly. One with hard links could be
-    // more
-    // than the place was meant to give, and is not written.
+    // more than the place was meant to give, and is not written.
     let is_alone = |place: &PathBuf| {
         let lies_in = |other: &PathBuf| place != other && place.starts_with(other);
         let has_one_name = |status: rustix::fs::Stat| {

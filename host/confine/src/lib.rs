@@ -5,33 +5,25 @@
 //! Commands are launched into it one by one, several at a time, each in a pid namespace of its own.
 //!
 //! # Processes
-//! The host process is never forked.
-//! [`Confinement::start`] executes the host's own program with the argument [`KEEPER_ARGUMENT`]; the program then calls
-//! [`keeper_main`] before anything else.
-//! The keeper is the supervisor of the session: it is process 1 of the session's pid namespace and owns its mounts. For
-//! every command it creates an init, which is process 1 of the command's pid namespace; the command is a child of the
-//! init.
-//! The init shares the keeper's memory, and so does the command until execve(2), so starting a command copies no
-//! memory:
-//! both run a list of system calls that the keeper has prepared.
-//! Where the kernel has Landlock, mounts are not the only layer for files: commands also run under Landlock rules,
-//! which
-//! bind the files themselves, whatever path leads to them.
-//! If a profile has rules over names, a broker process beside the inits creates, changes and removes names for
-//! commands:
-//! it receives each call (seccomp user notification) and consults the [`Names`] implementation of the program.
-//! All sandboxes that share a [`NameOrder`] change names in one order, and so does the host for its tools.
-//! When the host, the keeper or an init dies, the kernel kills every process below it at once.
+//! The host process is never forked. [`Confinement::start`] executes the host's own program with the argument
+//! [`KEEPER_ARGUMENT`]; the program then calls [`keeper_main`] before anything else. The keeper is the supervisor of
+//! the session: it is process 1 of the session's pid namespace and owns its mounts. For every command it creates an
+//! init, which is process 1 of the command's pid namespace; the command is a child of the init. The init shares the
+//! keeper's memory, and so does the command until execve(2), so starting a command copies no memory: both run a list of
+//! system calls that the keeper has prepared. Where the kernel has Landlock, mounts are not the only layer for files:
+//! commands also run under Landlock rules, which bind the files themselves, whatever path leads to them. If a profile
+//! has rules over names, a broker process beside the inits creates, changes and removes names for commands: it receives
+//! each call (seccomp user notification) and consults the [`Names`] implementation of the program. All sandboxes that
+//! share a [`NameOrder`] change names in one order, and so does the host for its tools. When the host, the keeper or an
+//! init dies, the kernel kills every process below it at once.
 //!
 //! # Network
-//! A session has a network namespace of its own that contains only a loopback device.
-//! With [`Confinement::start_gated`] every address in it is local, and the kernel redirects every connection and every
-//! DNS query to [`Listeners`] that the host receives; the host decides what to do with them.
-//! With a broker, connect(2) blocks until the host releases it, so the connect timeouts of programs do not run
-//! meanwhile; the kernel then makes the connection to the same listeners, as it would have without the broker.
-//! The keeper configures all of this with netlink messages while it still has the privileges; it needs no program such
-//! as
-//! `ip` or `nft`, and commands cannot change the result.
+//! A session has a network namespace of its own that contains only a loopback device. With [`Confinement::start_gated`]
+//! every address in it is local, and the kernel redirects every connection and every DNS query to [`Listeners`] that
+//! the host receives; the host decides what to do with them. With a broker, connect(2) blocks until the host releases
+//! it, so the connect timeouts of programs do not run meanwhile; the kernel then makes the connection to the same
+//! listeners, as it would have without the broker. The keeper configures all of this with netlink messages while it
+//! still has the privileges; it needs no program such as `ip` or `nft`, and commands cannot change the result.
 //!
 //! # Limits
 //! The kernel bounds the resources of a command per process, per pid namespace and, where a control group of version 2
@@ -40,10 +32,9 @@
 //!
 //! # Without namespaces
 //! [`Confinement::start_without_namespaces`] makes a sandbox of Landlock, the broker and a stricter seccomp filter, for
-//! machines that refuse namespaces and mounts: see [`Tier::Landlock`].
-//! There the broker is the parent of the keeper. The init ends a command: init and command are alone in a Landlock
-//! domain
-//! that no signal leaves, so the init kills every process that it can reach.
+//! machines that refuse namespaces and mounts: see [`Tier::Landlock`]. There the broker is the parent of the keeper.
+//! The init ends a command: init and command are alone in a Landlock domain that no signal leaves, so the init kills
+//! every process that it can reach.
 //!
 //! # Never
 //! This crate knows no policies, settings, users or grants: the profile is its only input, and rules over names are

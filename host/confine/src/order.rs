@@ -2,10 +2,9 @@
 //!
 //! A change of a name is first judged and then made. In between, no other process may rename a directory on the way to
 //! it, nor create another part of a repository beside it: each of two such changes would be judged without the other.
-//! So
-//! a process that changes a name takes this lock before the judgement and keeps it until the change is made: shared for
-//! an independent change, exclusive for one that other judgements depend on. The brokers of all sandboxes and the host,
-//! for its tools, take the same lock.
+//! So a process that changes a name takes this lock before the judgement and keeps it until the change is made: shared
+//! for an independent change, exclusive for one that other judgements depend on. The brokers of all sandboxes and the
+//! host, for its tools, take the same lock.
 //!
 //! Two files that commands cannot reach are locked with flock(2), so the kernel releases the lock of a process that
 //! dies. The second file is a queue, because flock(2) lets readers overtake a waiting writer forever.

@@ -1,8 +1,7 @@
 //! Examines a directory before it becomes a git repository, as if it were one already.
 //!
 //! Files that are judged by content are replaced by a fresh copy that no other process has ever had open: the writer
-//! may
-//! still hold the original open, or have it mapped, and could change it after the examination.
+//! may still hold the original open, or have it mapped, and could change it after the examination.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -40,8 +39,7 @@ pub(crate) const LEVELS: usize = 256;
 
 /// Checks that a directory may become a repository: every file in it that git reads must be harmless, and is replaced
 /// by a copy. `path` is the directory's path; `roots` are those of [`Site::roots`], and `lifted` are the ids of
-/// disabled
-/// rules. The caller holds the [`NameOrder`](crate::NameOrder).
+/// disabled rules. The caller holds the [`NameOrder`](crate::NameOrder).
 ///
 /// # Errors
 /// If something in the directory does harm, or cannot be judged.

@@ -1,4 +1,4 @@
-//! The one path from a request to a decision: standing rules, the policy chain, live grants.
+//! The only path from a request to a decision: standing rules, the policy chain, live grants.
 
 use std::sync::Arc;
 
@@ -19,18 +19,18 @@ use crate::verdict::{Cause, Denial, Effect, Evaluation, Obligation, Severity, Ve
 pub struct Chain {
     /// The policies.
     pub members: Vec<Member>,
-    /// How their answers become one.
+    /// How the answers are combined.
     pub combine: Combine,
-    /// Microseconds since some moment, for the cost of each policy; this crate has no clock.
+    /// Returns microseconds since some fixed moment, to measure each policy; this crate has no clock.
     pub stopwatch: fn() -> u64,
 }
 
-/// One policy of a chain.
+/// A policy of a chain.
 #[derive(Clone)]
 pub struct Member {
     /// The policy.
     pub policy: Arc<dyn Policy>,
-    /// Whether its answer counts.
+    /// Whether the policy's answer counts.
     pub mode: Mode,
 }
 
@@ -62,8 +62,8 @@ impl std::fmt::Debug for Member {
 }
 
 impl Chain {
-    /// Decides `request`: the strictest of the standing rules and the chain, where `ask` becomes
-    /// `allow` if one of `grants` covers it.
+    /// Decides `request`: the strictest of the standing rules and the chain, where `ask` becomes `allow` if one of
+    /// `grants` covers it.
     #[must_use]
     pub fn decide(
         &self,
@@ -90,14 +90,14 @@ impl Chain {
         decision
     }
 
-    /// Whether some policy wants to hear of actions of a kind.
+    /// Returns true if some policy handles actions of a kind.
     #[must_use]
     pub fn hears_of(&self, kind: impl Fn(ActionKinds) -> bool) -> bool {
         self.members.iter().any(|member| kind(member.policy.handles()))
     }
 
-    /// Whether a live grant answers what is asked. One on a path was given without regard to what would be written
-    /// there, so it answers no question that the text has raised.
+    /// Returns true if a live grant answers the request. A grant on a path was given regardless of the text to be
+    /// written, so it does not answer a question that the text has raised.
     fn is_granted(&self, request: &Request, context: &Context, grants: &[Grant], votes: &[Vote]) -> bool {
         let live = || grants.iter().filter(|grant| grant.is_live(context.now) && grant.covers(request));
         if live().any(|grant| matches!(grant.pattern, GrantPattern::Exact(_))) {
@@ -107,18 +107,18 @@ impl Chain {
             && without_text(request).is_none_or(|blind| self.asks_alike(&blind, context, votes))
     }
 
-    /// Whether the policies that ask in `votes` ask about `blind` by the same rules.
+    /// Returns true if the policies that ask in `votes` ask about `blind` by the same rules.
     fn asks_alike(&self, blind: &Request, context: &Context, votes: &[Vote]) -> bool {
         let asking = |vote: &&Vote| vote.effect == Some(Effect::Ask) && vote.mode != Mode::Observe;
         let blind = self.evaluate(blind, context).votes;
-        // The votes of policies come first; what the rules say does not depend on the text.
+        // The votes of policies come first; the rules do not depend on the text.
         votes.iter().take(blind.len()).filter(asking).all(|vote| {
             let is_same = |other: &&Vote| other.policy == vote.policy && other.cause.rule == vote.cause.rule;
             blind.iter().filter(asking).any(|other| is_same(&other))
         })
     }
 
-    /// Hears every policy.
+    /// Evaluates every policy.
     fn evaluate(&self, request: &Request, context: &Context) -> Heard {
         let mut votes = Vec::with_capacity(self.members.len() + 1);
         let (mut heard, mut tightening) = (Vec::new(), Vec::new());
@@ -147,10 +147,10 @@ impl Chain {
         self.combined(heard, tightening, votes)
     }
 
-    /// Combines what was said: first those who count in full, as the settings have it; then those who can only
-    /// tighten, of whom each is heard whatever the settings say.
+    /// Combines the opinions: first those of policies that count in full, as configured; then those that can only
+    /// tighten, each of which is applied whatever the configuration.
     fn combined(&self, mut heard: Vec<Opinion<'_>>, tightening: Vec<Opinion<'_>>, votes: Vec<Vote>) -> Heard {
-        // An expression may name them; there they have no opinion.
+        // An expression may name them; there they abstain.
         let silent = tightening.iter().map(|opinion| (opinion.policy, Answer::Abstain));
         let answers: Vec<(&str, Answer)> =
             heard.iter().map(|opinion| (opinion.policy, opinion.answer())).chain(silent).collect();
@@ -174,7 +174,7 @@ impl Chain {
     }
 }
 
-/// What one policy said.
+/// The opinion of one policy.
 struct Opinion<'a> {
     policy: &'a str,
     evaluation: Evaluation,
@@ -190,7 +190,7 @@ impl Opinion<'_> {
         strength(&self.evaluation)
     }
 
-    /// What a yes lets through beyond the one action is not for a policy to offer that can only tighten.
+    /// Removes the offered grants: a policy that can only tighten must not offer to allow more than the one action.
     fn without_offers(mut self) -> Self {
         if let Verdict::Ask(question) = &mut self.evaluation.verdict {
             question.options.clear();
@@ -199,7 +199,7 @@ impl Opinion<'_> {
     }
 }
 
-/// The request as it would be if nobody knew the text that is to be written; none where there is no text.
+/// Returns the request without the text to be written; `None` if there is no text.
 fn without_text(request: &Request) -> Option<Request> {
     let Action::File(access) = &request.action else { return None };
     if !matches!(access.operation, FileOperation::Write(_) | FileOperation::Edit(_)) {
@@ -209,16 +209,16 @@ fn without_text(request: &Request) -> Option<Request> {
     Some(Request { action: Action::File(access), ..request.clone() })
 }
 
-/// What the policies said together.
+/// The combined result of the policies.
 struct Heard {
-    /// The answer that counts, with the name of its policy; none when nobody that counts has an opinion.
+    /// The answer that counts, with the name of its policy; `None` if no counting policy has an opinion.
     evaluation: Option<(String, Evaluation)>,
-    /// What must be done if the action goes ahead.
+    /// What must be done if the action is carried out.
     obligations: Vec<Obligation>,
     votes: Vec<Vote>,
 }
 
-/// What the supporters of an answer want done if the action goes ahead, each once.
+/// Returns the obligations of the supporters of an answer, each once.
 fn obligations(heard: &[Opinion<'_>], supporters: &[usize]) -> Vec<Obligation> {
     let mut all = Vec::new();
     for opinion in supporters.iter().filter_map(|index| heard.get(*index)) {
@@ -235,7 +235,7 @@ fn obligations(heard: &[Opinion<'_>], supporters: &[usize]) -> Vec<Obligation> {
     all
 }
 
-/// Makes the denial that every failure in deciding becomes; nothing else makes one.
+/// Makes the denial that results from every failure in deciding; there is no other source of it.
 #[must_use]
 pub fn fail_closed(policy: &str, error: &PolicyError) -> Evaluation {
     Evaluation {
@@ -266,7 +266,7 @@ fn hear(policy: &dyn Policy, request: &Request, context: &Context) -> Result<Eva
     }
 }
 
-/// The name of an obligation that this host cannot meet for `action`.
+/// Returns the name of an obligation that this host cannot meet for `action`.
 fn unmet(evaluation: &Evaluation, action: &Action, may_rewrite: bool) -> Option<String> {
     let Verdict::Allow(obligations) = &evaluation.verdict else { return None };
     obligations.iter().find_map(|obligation| match obligation {
@@ -275,23 +275,23 @@ fn unmet(evaluation: &Evaluation, action: &Action, may_rewrite: bool) -> Option<
             (!is_met).then(|| attribute.name.clone())
         }
         Obligation::RewriteScript(_) => Some("rewrite-script".to_owned()),
-        // Only a manifest that the user trusts makes a policy one that changes what is done.
+        // Only a manifest that the user trusts entitles a policy to change what is done.
         Obligation::RewriteInput(input) => {
             let is_met = may_rewrite && matches!(action, Action::Tool(_)) && is_object(input);
             (!is_met).then(|| "rewrite-input".to_owned())
         }
-        // The content of a file goes to the model as it is, with no room for more.
+        // The content of a file goes to the model unchanged, without additions.
         Obligation::Advise(_) if matches!(action, Action::File(_)) => Some("advise".to_owned()),
         Obligation::Notify(_) | Obligation::Advise(_) => None,
     })
 }
 
-/// Whether the host knows when an action is over; claims can last until then.
+/// Returns true if the host knows when an action ends; claims can last until then.
 fn has_an_end(action: &Action) -> bool {
     matches!(action, Action::File(_) | Action::Command(_) | Action::Tool(_))
 }
 
-/// Whether a text is a JSON object, which every tool's input is.
+/// Returns true if a text is a JSON object, as the input of every tool is.
 fn is_object(text: &str) -> bool {
     serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok()
 }
@@ -319,7 +319,7 @@ pub(crate) fn vote(ruling: &Ruling) -> Vote {
     }
 }
 
-/// What the rule set says of `request`; none for actions that have no rules.
+/// Returns the ruling of the rule set on `request`; `None` for actions without rules.
 fn ruling_on(request: &Request, rules: &RuleSet) -> Option<Ruling> {
     match &request.action {
         Action::File(access) => {
@@ -344,7 +344,7 @@ fn ruling_on(request: &Request, rules: &RuleSet) -> Option<Ruling> {
     }
 }
 
-/// What holds for the later stages of a connection: rules are about places, and the place was allowed.
+/// Returns the ruling for later stages of a connection: rules are about targets, and the target was allowed.
 fn connected() -> Ruling {
     Ruling {
         effect: Effect::Allow,

@@ -1,4 +1,4 @@
-//! How the answers of several policies become one.
+//! Combines the answers of several policies into one.
 
 use crate::verdict::Effect;
 
@@ -25,21 +25,21 @@ pub enum Expression {
     Or(Box<Expression>, Box<Expression>),
 }
 
-/// What one policy answered, for combining.
+/// The answer of one policy, for combining.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// No opinion.
     Abstain,
     /// An opinion.
     Effect(Effect),
-    /// It failed; this makes the whole a denial, whatever the others say.
+    /// The policy failed; the result is then a denial, whatever the others say.
     Failed,
 }
 
-/// Names that were combined, and the index of the one whose answer counts.
+/// The result of combining, with the index of the member whose answer counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nobody had an opinion.
+    /// No member had an opinion.
     NoOpinion,
     /// This member's answer counts.
     Winner(usize),
@@ -48,10 +48,10 @@ pub enum Outcome {
 }
 
 impl Combine {
-    /// Reads the settings value: `strictest`, `first` or an expression over `names`.
+    /// Parses the settings value: `strictest`, `first` or an expression over `names`.
     ///
     /// # Errors
-    /// When the text is malformed or names a policy that is not in `names`.
+    /// If the text is malformed or names a policy that is not in `names`.
     pub fn parse(text: &str, names: &[&str]) -> Result<Self, CombineError> {
         match text {
             "strictest" => Ok(Self::Strictest),
@@ -82,9 +82,9 @@ impl Combine {
         winner.map_or(Outcome::NoOpinion, |(index, _)| Outcome::Winner(index))
     }
 
-    /// The members whose conditions the host must meet if the action goes ahead: under
-    /// `strictest` all that have an opinion, under `first` the first one, and of an
-    /// expression both sides of `&` and the milder side of `|`.
+    /// Returns the members whose obligations the host must meet if the action is carried out: under `strictest` all
+    /// that have an opinion, under `first` the first one, and in an expression both sides of `&` and the milder side of
+    /// `|`.
     #[must_use]
     pub fn supporters(&self, answers: &[(&str, Answer)]) -> Vec<usize> {
         let opinions = answers.iter().enumerate().filter_map(|(index, (_, answer))| match answer {
@@ -104,7 +104,7 @@ impl Combine {
 
 type Ranked = Option<(usize, Effect)>;
 
-/// The earlier one wins a tie, so that the answer names the first policy that gave it.
+/// Returns the stricter of two; the earlier one wins a tie, so that the answer names the first policy that gave it.
 fn stricter(one: Ranked, two: Ranked) -> Ranked {
     match (one, two) {
         (Some(one), Some(two)) => Some(if two.1 > one.1 { two } else { one }),
@@ -241,9 +241,9 @@ pub enum CombineError {
     /// It is malformed.
     #[error("at character {at}: expected {wanted}")]
     Syntax {
-        /// Where, counted from 1.
+        /// The position, counted from 1.
         at: usize,
-        /// What should be there.
+        /// What was expected.
         wanted: &'static str,
     },
     /// It names a policy that is not configured.

@@ -1,4 +1,4 @@
-//! Where a decision is taken: facts handed in with a request.
+//! The context of a decision: facts that come with a request.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,19 +9,19 @@ use crate::request::Attribute;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Context {
-    /// Unique for the life of one agent session.
+    /// Unique for the lifetime of one agent session.
     pub session_id: String,
-    /// The agent that asks.
+    /// The agent that makes the request.
     pub agent: AgentInfo,
     /// The project.
     pub workspace: Workspace,
     /// The machine.
     pub machine: Machine,
-    /// Whether someone is there to answer an ask.
+    /// Whether a user can answer an ask.
     pub interactive: bool,
     /// Seconds since 1970-01-01 UTC.
     pub now: u32,
-    /// Live grants that match the request, or all of them where there is none.
+    /// Live grants that match the request, or all live grants without a request.
     pub grants: Vec<Grant>,
     /// Whether traces are wanted.
     pub explain: bool,
@@ -37,13 +37,13 @@ pub struct AgentInfo {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Model identifier, where known.
+    /// Model identifier, if known.
     pub model: Option<String>,
-    /// Name of the sub-agent; empty: the main one.
+    /// Name of the sub-agent; empty for the main agent.
     pub sub_agent: String,
-    /// Where the agent keeps its settings.
+    /// The agent's settings directory.
     pub directory: String,
-    /// The transcript; empty: none.
+    /// Path of the transcript; empty for none.
     pub session_file: String,
 }
 
@@ -51,11 +51,11 @@ pub struct AgentInfo {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Workspace {
-    /// Absolute, canonical; the first is where the agent was started.
+    /// Absolute and canonical; the first is where the agent was started.
     pub roots: Vec<String>,
     /// Whether the user has marked it as trusted.
     pub trusted: bool,
-    /// Its version control, where there is one.
+    /// Its version control, if there is one.
     pub vcs: Option<Vcs>,
 }
 
@@ -67,9 +67,9 @@ pub struct Vcs {
     pub kind: String,
     /// Its top directory.
     pub root: String,
-    /// The branch, where known.
+    /// The branch, if known.
     pub branch: Option<String>,
-    /// Whether uncommitted changes exist; none when nobody looked.
+    /// Whether there are uncommitted changes; `None` if unknown.
     pub dirty: Option<bool>,
 }
 
@@ -91,6 +91,6 @@ pub struct Machine {
     pub uid: u32,
     /// Directories of PATH, in order.
     pub path: Vec<String>,
-    /// Roots of toolchains that PATH leads to.
+    /// Roots of toolchains in PATH.
     pub toolchains: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! The host's answer to a request. Only an allowing one makes a permit.
+//! The host's decision on a request. Only an allowing decision yields a permit.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,51 +15,51 @@ pub enum Mode {
     /// It counts.
     #[default]
     Enforce,
-    /// It counts where it is stricter than what the others and the host say without it.
+    /// It counts if it is stricter than the result without it.
     Tighten,
     /// It is logged and does not count.
     Observe,
 }
 
-/// What one policy, or the rule set, said of a request; written to the log.
+/// The answer of one policy, or of the rule set, to a request; written to the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Vote {
-    /// Name of the policy; `rules:` and the layer that answered, for the rule set.
+    /// Name of the policy; for the rule set, `rules:` and the layer that answered.
     pub policy: String,
-    /// Digest of its component; empty for the rule set.
+    /// Digest of the policy's component; empty for the rule set.
     pub digest: String,
-    /// Whether it counts.
+    /// Whether the answer counts.
     pub mode: Mode,
-    /// What it said; none for `abstain`.
+    /// The answer; `None` for `abstain`.
     pub effect: Option<Effect>,
-    /// Which rule, and why.
+    /// The rule and the reason.
     pub cause: Cause,
-    /// Whether it failed, and `effect` is the denial made of that.
+    /// Whether the policy failed, so that `effect` is the resulting denial.
     pub failed: bool,
-    /// How long it took, in microseconds.
+    /// The duration of the evaluation, in microseconds.
     pub cost_us: u64,
 }
 
-/// What turned an `ask` into the answer.
+/// How an `ask` became the final answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AnsweredBy {
-    /// Nothing: there was no `ask`, or it is still open.
+    /// Not at all: there was no `ask`, or it is still open.
     #[default]
     Nothing,
-    /// A grant that was given before.
+    /// By an earlier grant.
     Grant,
-    /// The user, now or before in the same session.
+    /// By the user, now or earlier in the same session.
     User,
-    /// Nobody was there to be asked.
+    /// There was no user to ask.
     Nobody,
-    /// The user was asked, and said nothing in time.
+    /// The user was asked and did not answer in time.
     Timeout,
-    /// Whoever wanted to know has taken the question back.
+    /// The question was withdrawn by its asker.
     Withdrawal,
 }
 
-/// The host's answer to a request.
+/// The host's decision on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     effect: Effect,
@@ -74,7 +74,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// The answer of the policy that counts.
+    /// Makes a decision of the answer of the policy that counts.
     pub(crate) fn of_policy(policy: &str, evaluation: Evaluation, votes: Vec<Vote>) -> Self {
         let effect = evaluation.verdict.effect().unwrap_or(Effect::Ask);
         let mut decision = Self::plain(effect, policy.to_owned(), evaluation.cause, votes);
@@ -86,31 +86,31 @@ impl Decision {
         decision
     }
 
-    /// Adds what the host must do if the action goes ahead.
+    /// Adds what the host must do if the action is carried out.
     #[must_use]
     pub(crate) fn obliged(mut self, obligations: Vec<Obligation>) -> Self {
         self.obligations = obligations;
         self
     }
 
-    /// The answer of the rule set.
+    /// Makes a decision of the answer of the rule set.
     pub(crate) fn of_rules(ruling: Ruling, votes: Vec<Vote>) -> Self {
         let cause = cause(&ruling);
         Self::plain(ruling.effect, ruling.policy, cause, votes)
     }
 
-    /// The answer of one rule that stands for itself, such as that on a used-up budget.
+    /// Makes a decision of one rule outside the rule set, such as that on a used-up budget.
     #[must_use]
     pub fn by_rule(ruling: Ruling) -> Self {
         Self::of_rules(ruling, Vec::new())
     }
 
-    /// The answer where neither a policy nor the rule set has an opinion.
+    /// Makes the decision for a request on which neither a policy nor the rule set has an opinion.
     pub(crate) fn of_nobody(votes: Vec<Vote>) -> Self {
         Self::by_host(Effect::Ask, "base", "base.no-opinion", "no policy has an opinion on this", votes)
     }
 
-    /// A denial by the host itself, for faults on the way to a decision.
+    /// Makes a denial by the host itself, for faults on the way to a decision.
     #[must_use]
     pub fn host_denial(rule: &str, reason: &str) -> Self {
         Self::by_host(Effect::Deny, "host", rule, reason, Vec::new())
@@ -135,24 +135,24 @@ impl Decision {
         }
     }
 
-    /// Keeps the context that it was taken in: with the request all that an answer depends on.
+    /// Keeps the context of the decision: together with the request it is all that the answer depends on.
     #[must_use]
     pub fn taken_in(self, context: Context) -> Self {
         Self { context: Some(Box::new(context)), ..self }
     }
 
-    /// Adds what a rule of the host's own says of the same request: it counts where it is not milder.
+    /// Adds the ruling of a rule of the host's own: it counts unless it is milder.
     #[must_use]
     pub fn tightened(mut self, ruling: Ruling) -> Self {
         self.votes.push(crate::chain::vote(&ruling));
         if ruling.effect < self.effect {
             return self;
         }
-        // What policies want done if it goes ahead still holds when the user lets it.
+        // The obligations of the policies still apply if the user allows the action.
         Self { obligations: self.obligations, context: self.context, ..Self::of_rules(ruling, self.votes) }
     }
 
-    /// Turns `ask` into `allow` because the user said so; leaves every other decision as it is.
+    /// Turns `ask` into `allow` by the user's approval; leaves every other decision unchanged.
     #[must_use]
     pub fn granted(mut self, by: AnsweredBy, reason: &str) -> Self {
         if self.effect == Effect::Ask {
@@ -163,7 +163,7 @@ impl Decision {
         self
     }
 
-    /// Turns `ask` into `deny`, because the user said no or no answer came; leaves every other decision as it is.
+    /// Turns `ask` into `deny`, because the user said no or no answer came; leaves every other decision unchanged.
     #[must_use]
     pub fn refused(mut self, by: AnsweredBy, reason: &str) -> Self {
         if self.effect == Effect::Ask {
@@ -174,74 +174,74 @@ impl Decision {
         self
     }
 
-    /// The proof that `request` may be carried out; none unless this decision allows it.
+    /// Returns the permit to carry out `request`, if this decision allows it.
     pub fn permit(&self, request: &Request) -> Option<Permit> {
         (self.effect == Effect::Allow).then(|| Permit::new(request))
     }
 
-    /// The answer.
+    /// Returns the effect.
     #[must_use]
     pub fn effect(&self) -> Effect {
         self.effect
     }
 
-    /// Whose rule it is: a policy's, a layer's of the settings, `base`, `grant` or `host`.
+    /// Returns the source of the rule: a policy, a layer of the settings, `base`, `grant` or `host`.
     #[must_use]
     pub fn policy(&self) -> &str {
         &self.policy
     }
 
-    /// The context that it was taken in; none for what the host decides by itself.
+    /// Returns the context of the decision; `None` for decisions of the host alone.
     #[must_use]
     pub fn context(&self) -> Option<&Context> {
         self.context.as_deref()
     }
 
-    /// Which rule, and why.
+    /// Returns the rule and the reason.
     #[must_use]
     pub fn cause(&self) -> &Cause {
         &self.cause
     }
 
-    /// What the model may do instead, where a policy says so.
+    /// Returns what the model may do instead, if a policy says so.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.denial.hint.as_deref()
     }
 
-    /// The question of the policy that asks, where it has one of its own.
+    /// Returns the question of the policy that asks, if it has one of its own.
     #[must_use]
     pub fn question(&self) -> Option<&Question> {
         self.question.as_ref()
     }
 
-    /// What the host must do if it lets the action through.
+    /// Returns what the host must do if it lets the action through.
     #[must_use]
     pub fn obligations(&self) -> &[Obligation] {
         &self.obligations
     }
 
-    /// What everybody said.
+    /// Returns all votes.
     #[must_use]
     pub fn votes(&self) -> &[Vote] {
         &self.votes
     }
 
-    /// Whether this was decided knowing what `ruling` says.
+    /// Returns true if `ruling` is among the votes of this decision.
     #[must_use]
     pub fn knows(&self, ruling: &Ruling) -> bool {
         let vote = crate::chain::vote(ruling);
         self.votes.contains(&vote)
     }
 
-    /// What turned an `ask` into this answer.
+    /// Returns how an `ask` became this answer.
     #[must_use]
     pub fn answered_by(&self) -> AnsweredBy {
         self.answered_by
     }
 }
 
-/// The cause that a ruling stands for.
+/// Returns the cause of a ruling.
 pub(crate) fn cause(ruling: &Ruling) -> Cause {
     Cause {
         rule: ruling.rule.clone(),

@@ -1,4 +1,4 @@
-//! Remembered answers of the user. A grant turns `ask` into `allow` and never touches a `deny`.
+//! Grants: remembered answers of the user. A grant turns `ask` into `allow` and never affects a `deny`.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +10,9 @@ use crate::request::{Action, CommandExecution, FileOperation, Request, Stage, To
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Grant {
-    /// How long it lives.
+    /// How long the grant lives.
     pub scope: GrantScope,
-    /// What it covers.
+    /// What the grant covers.
     pub pattern: GrantPattern,
     /// Seconds since 1970-01-01 UTC.
     pub granted_at: u32,
@@ -24,7 +24,7 @@ pub struct Grant {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GrantScope {
-    /// This one request.
+    /// For this request only.
     Once,
     /// Until the session ends; in memory only.
     Session,
@@ -38,7 +38,7 @@ pub enum GrantScope {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GrantPattern {
-    /// The very action of one request.
+    /// Exactly the action of one request.
     Exact(Box<Action>),
     /// Paths.
     Path(PathPattern),
@@ -76,20 +76,20 @@ pub struct CommandPattern {
 pub struct ToolPattern {
     /// Name of the tool.
     pub name: String,
-    /// Its provider; `*` for any.
+    /// The provider; `*` for any.
     pub provider: String,
-    /// JSON pointers into the input with the value that each must have.
+    /// JSON pointers into the input, each with the required value.
     pub input_equals: Vec<(String, String)>,
 }
 
 impl Grant {
-    /// Whether the grant still lives at `now` (seconds since 1970-01-01 UTC).
+    /// Returns true if the grant is live at `now` (seconds since 1970-01-01 UTC).
     #[must_use]
     pub fn is_live(&self, now: u32) -> bool {
         self.expires_at == 0 || now < self.expires_at
     }
 
-    /// Whether the grant covers `request`.
+    /// Returns true if the grant covers `request`.
     #[must_use]
     pub fn covers(&self, request: &Request) -> bool {
         self.pattern.covers(&request.action)
@@ -97,7 +97,7 @@ impl Grant {
 }
 
 impl GrantPattern {
-    /// Whether the pattern covers `action`.
+    /// Returns true if the pattern covers `action`.
     #[must_use]
     pub fn covers(&self, action: &Action) -> bool {
         match (self, action) {
@@ -108,7 +108,8 @@ impl GrantPattern {
                         FileOperation::Move(other) | FileOperation::Link(other) => {
                             pattern.covers(&other.canonical, FileRight::Write)
                         }
-                        // A link is not what was allowed under its name; among all that lies around it, it may be.
+                        // A symbolic link is not the file that was allowed under its name; a grant on its directory
+                        // covers it.
                         FileOperation::Symlink(_) => pattern.covers_around(&access.path.canonical),
                         FileOperation::Read
                         | FileOperation::Write(_)
@@ -122,7 +123,7 @@ impl GrantPattern {
                     }
             }
             (Self::Command(patterns), Action::Command(command)) => covers_script(patterns, command),
-            // What is asked about an allowed connection is no longer whether it may be made.
+            // Questions about later stages of an allowed connection are not about its target.
             (Self::Network(pattern), Action::Network(access)) => {
                 access.stage == Stage::Connect && pattern.matches(&access.target, access.port)
             }
@@ -142,7 +143,7 @@ impl GrantPattern {
 }
 
 impl PathPattern {
-    /// Whether it covers writing in the directory that holds `canonical`.
+    /// Returns true if it covers writing in the directory that holds `canonical`.
     fn covers_around(&self, canonical: &str) -> bool {
         let path = crate::path_text::decode(canonical);
         path.as_deref()
@@ -177,7 +178,7 @@ fn covers_script(patterns: &[CommandPattern], command: &CommandExecution) -> boo
         return false;
     };
     let features = parsed.features;
-    // What is in a compound command besides its simple ones can do something as well.
+    // A compound command can do more than its simple commands.
     let is_open = features.substitution || features.dynamic || features.redefinition || !parsed.plain;
     if parsed.commands.is_empty() || is_open {
         return false;
@@ -266,7 +267,7 @@ mod tests {
             open_ended: false,
         }]);
         assert!(granted.covers(&command(parsed.clone())));
-        // As the command would stand in `[[ -v 'a[$(evil)]' ]]; git clean`.
+        // As the command of `[[ -v 'a[$(evil)]' ]]; git clean`.
         assert!(!granted.covers(&command(ParsedScript { plain: false, ..parsed.clone() })));
         let features = ScriptFeatures { dynamic: true, ..ScriptFeatures::default() };
         assert!(!granted.covers(&command(ParsedScript { features, ..parsed })));

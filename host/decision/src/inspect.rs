@@ -1,4 +1,4 @@
-//! What becomes of tool output before the model sees it.
+//! Inspection of tool output before the model sees it.
 
 use crate::chain::{Chain, fail_closed};
 use crate::context::Context;
@@ -6,33 +6,32 @@ use crate::decision::Mode;
 use crate::policy::PolicyError;
 use crate::verdict::{Cause, ContentBlock, OutputVerdict, ToolOutput};
 
-/// What becomes of the output of a tool.
+/// The result of inspecting a tool's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Inspection {
-    /// It goes to the model as it is.
+    /// It goes to the model unchanged.
     Pass,
-    /// This goes to the model in its place.
+    /// This goes to the model instead.
     Replace {
-        /// The policy that wants it.
+        /// The policy that requires it.
         policy: String,
-        /// Which rule, and why.
+        /// The rule and the reason.
         cause: Cause,
         /// The blocks.
         content: Vec<ContentBlock>,
     },
-    /// The model only sees why.
+    /// The model sees only the cause.
     Withhold {
-        /// The policy that wants it.
+        /// The policy that requires it.
         policy: String,
-        /// Which rule, and why.
+        /// The rule and the reason.
         cause: Cause,
     },
 }
 
 impl Chain {
-    /// Shows `output` to every policy. Withholding beats replacing; two different replacements withhold, and so
-    /// does a policy that fails. One that can only tighten puts nothing in its place: what it would replace is
-    /// withheld.
+    /// Shows `output` to every policy. Withholding beats replacing; two different replacements withhold, and so does a
+    /// policy that fails. A policy that can only tighten cannot replace: its replacement withholds.
     #[must_use]
     pub fn inspect(&self, output: &ToolOutput, context: &Context) -> Inspection {
         let mut result = Inspection::Pass;
@@ -67,7 +66,7 @@ impl Chain {
     }
 }
 
-/// Whether a replacement has the same number and kinds of blocks, and shows no picture that was not there.
+/// Returns true if a replacement has the same number and kinds of blocks, and no new image.
 fn is_like(new: &[ContentBlock], old: &[ContentBlock]) -> bool {
     let same = |(new, old): (&ContentBlock, &ContentBlock)| match (new, old) {
         (ContentBlock::Text(_), ContentBlock::Text(_)) | (ContentBlock::Other(_), ContentBlock::Other(_)) => {

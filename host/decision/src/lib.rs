@@ -2,13 +2,11 @@
 //!
 //! Everything here is a pure function over values: no I/O, no clock, no environment, no async.
 //!
-//! Terms, as in the contract (`wit/`):
-//! a [`Request`] says what is wanted; a [`Policy`] answers with an [`Evaluation`]; the [`chain`] hears
-//! all policies and the standing [`rules`], and the strictest answer becomes the [`Decision`];
-//! only an allowing decision yields a [`Permit`], and every gate needs one.
+//! Terms, as in the contract (`wit/`): a [`Request`] describes the wanted action; a [`Policy`] answers with an
+//! [`Evaluation`]; the [`chain`] consults all policies and the standing [`rules`], and the strictest answer becomes the
+//! [`Decision`]; only an allowing decision yields a [`Permit`], and every gate needs one.
 //!
-//! This crate must never know where requests come from, how policies are run, or what is done
-//! with a permit.
+//! This crate must never know where requests come from, how policies are run, or what is done with a permit.
 //!
 //! ```
 //! use portcullis_decision::pattern::{HostName, NetworkPattern};

@@ -1,11 +1,11 @@
-//! Which directory a path means: one of the machine, or one that belongs to the session alone.
+//! Locations: directories of the machine, or of the session alone.
 
 use std::path::{Path, PathBuf};
 
-/// A file or directory, as one of the machine's or one of the session's own.
+/// A file or directory, either of the machine or of the session.
 ///
 /// Commands see the session's temporary directory under a name that the machine has as well (`/tmp`). The same text
-/// then stands for two directories, so rules, settings and mounts tell them apart by this type.
+/// then means two directories, so rules, settings and mounts distinguish them by this type.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Location {
     /// A file or directory of the machine, at this absolute path.
@@ -15,10 +15,10 @@ pub enum Location {
 }
 
 impl Location {
-    /// Returns where a path of the settings lies, when the session's temporary directory goes by the name `temp`.
+    /// Returns the location of a path in the settings, if `temp` is the name of the session's temporary directory.
     ///
-    /// The name itself means the session's directory, and names below it mean the machine's: nobody knows what a
-    /// session will put there before it starts.
+    /// The name itself means the session's directory, but names below it mean the machine's: the content of the
+    /// session's directory is unknown before it starts.
     #[must_use]
     pub fn of_setting(path: PathBuf, temp: &Path) -> Self {
         if path == temp { Self::Session(PathBuf::new()) } else { Self::Machine(path) }
@@ -35,7 +35,7 @@ impl Location {
         }
     }
 
-    /// Returns the path on the machine; none for what only the session has.
+    /// Returns the path on the machine; `None` for a location that only the session has.
     #[must_use]
     pub fn on_machine(&self) -> Option<&Path> {
         match self {

@@ -1,11 +1,11 @@
-//! Paths as text, without loss and without two paths that look alike.
+//! Lossless conversion of paths to text, without two paths that look alike.
 //!
 //! A byte that is not UTF-8 is written `\xHH` and a backslash `\\`, as the contract says.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// Writes `path` as text.
+/// Encodes `path` as text.
 ///
 /// ```
 /// use std::path::Path;
@@ -28,7 +28,7 @@ pub fn encode(path: &Path) -> String {
     text
 }
 
-/// Reads text that [`encode`] wrote; none when it is not such text.
+/// Decodes the output of [`encode`]; `None` if the text is malformed.
 #[cfg(unix)]
 #[must_use]
 pub fn decode(text: &str) -> Option<PathBuf> {
@@ -54,14 +54,14 @@ pub fn decode(text: &str) -> Option<PathBuf> {
     Some(PathBuf::from(OsString::from_vec(bytes)))
 }
 
-/// Reads text that [`encode`] wrote; none when it is not such text.
+/// Decodes the output of [`encode`]; `None` if the text is malformed.
 #[cfg(not(unix))]
 #[must_use]
 pub fn decode(text: &str) -> Option<PathBuf> {
     (!text.contains("\\x")).then(|| PathBuf::from(text.replace("\\\\", "\\")))
 }
 
-/// Removes `.`, `..` and doubled slashes from an absolute path, without touching the disk.
+/// Removes `.`, `..` and doubled slashes from an absolute path, without file system access.
 #[must_use]
 pub fn normalize(path: &Path) -> PathBuf {
     let mut clean = PathBuf::from("/");
@@ -79,7 +79,7 @@ pub fn normalize(path: &Path) -> PathBuf {
     clean
 }
 
-/// The names of an absolute path, top first.
+/// Returns the names of an absolute path, top first.
 pub fn names(path: &Path) -> impl Iterator<Item = &OsStr> {
     path.components().filter_map(|component| match component {
         std::path::Component::Normal(name) => Some(name),
@@ -99,7 +99,7 @@ pub mod as_text {
     /// Writes a path as text.
     ///
     /// # Errors
-    /// Whatever the serializer says.
+    /// Those of the serializer.
     pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&super::encode(path))
     }
@@ -107,7 +107,7 @@ pub mod as_text {
     /// Reads a path from text.
     ///
     /// # Errors
-    /// When the text is not what [`serialize`] writes.
+    /// If the text is not the output of [`serialize`].
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
         let text = String::deserialize(deserializer)?;
         super::decode(&text).ok_or_else(|| D::Error::custom(format!("`{text}` is not path text")))

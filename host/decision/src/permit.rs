@@ -2,10 +2,10 @@
 
 use crate::request::{Action, FileOperation, Request};
 
-/// Proof that one action was allowed; every gate needs one and uses it up.
+/// Proof that one action was allowed; every gate needs one and consumes it.
 ///
-/// Only [`crate::Decision::permit`] makes one, and only from an `allow`. It names the exact action,
-/// so a gate can check that what it is about to do is what was decided.
+/// Only [`crate::Decision::permit`] makes one, and only from an `allow`. It names the exact action, so a gate can check
+/// that it does what was decided.
 #[derive(Debug)]
 #[must_use = "a permit that is not used up carries nothing out"]
 pub struct Permit {
@@ -18,19 +18,19 @@ impl Permit {
         Self { request: request.id.clone(), action: request.action.clone() }
     }
 
-    /// Id of the request that was allowed.
+    /// Returns the id of the allowed request.
     #[must_use]
     pub fn request(&self) -> &str {
         &self.request
     }
 
-    /// The action that was allowed.
+    /// Returns the allowed action.
     #[must_use]
     pub fn action(&self) -> &Action {
         &self.action
     }
 
-    /// The allowed operation, if this permit is for the file at `canonical` (path text).
+    /// Returns the allowed operation, if this permit is for the file at `canonical` (path text).
     #[must_use]
     pub fn file_operation(&self, canonical: &str) -> Option<&FileOperation> {
         match &self.action {
@@ -45,7 +45,7 @@ impl Permit {
         }
     }
 
-    /// Whether this permit is for running exactly `script`.
+    /// Returns true if this permit is for running exactly `script`.
     #[must_use]
     pub fn is_for_script(&self, script: &str) -> bool {
         matches!(&self.action, Action::Command(command) if command.script == script)

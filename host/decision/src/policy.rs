@@ -1,4 +1,4 @@
-//! The trait through which the chain hears policies.
+//! The trait through which the chain calls policies.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,49 +7,49 @@ use crate::profile::Profile;
 use crate::request::{ActionKinds, Request};
 use crate::verdict::{Evaluation, OutputEvaluation, ToolOutput};
 
-/// Something that turns a request into an evaluation, and does nothing else.
+/// A policy: turns a request into an evaluation, and does nothing else.
 ///
-/// Implemented by the policy runtime for WebAssembly components, and by tests.
-/// A failed call is an error here; the chain makes a denial of it.
+/// Implemented by the policy runtime for WebAssembly components, and by tests. A failed call returns an error; the
+/// chain turns it into a denial.
 pub trait Policy: Send + Sync {
-    /// The name under which it was configured; appears in decisions.
+    /// Returns the configured name; it appears in decisions.
     fn name(&self) -> &str;
 
-    /// SHA-256 of its component, lower-case hex.
+    /// Returns the SHA-256 of the component, lower-case hex.
     fn digest(&self) -> &str;
 
-    /// The actions for which [`Policy::evaluate`] wants to be called.
+    /// Returns the actions for which [`Policy::evaluate`] is to be called.
     fn handles(&self) -> ActionKinds;
 
     /// Judges one request.
     ///
     /// # Errors
-    /// When the policy could not be run to an answer that the contract allows.
+    /// If the policy could not be run to an answer that the contract allows.
     fn evaluate(&self, request: &Request, context: &Context) -> Result<Evaluation, PolicyError>;
 
-    /// The rules that hold for every tool and command; none: it has no rules.
+    /// Returns the rules for every tool and command; `None` if it has no rules.
     ///
     /// # Errors
     /// As for [`Policy::evaluate`].
     fn standing(&self, context: &Context) -> Result<Option<Profile>, PolicyError>;
 
-    /// Stricter rules for one command; none: the standing ones.
+    /// Returns stricter rules for one command; `None` for the standing ones.
     ///
     /// # Errors
     /// As for [`Policy::evaluate`].
     fn for_command(&self, request: &Request, context: &Context) -> Result<Option<Profile>, PolicyError>;
 
-    /// Whether [`Policy::inspect`] wants to be called at all.
+    /// Returns true if [`Policy::inspect`] is to be called at all.
     fn inspects(&self) -> bool {
         true
     }
 
-    /// Whether it was declared, by somebody the user trusts, that this policy rewrites what it allows.
+    /// Returns true if a source that the user trusts declares that this policy rewrites what it allows.
     fn rewrites(&self) -> bool {
         false
     }
 
-    /// Looks at tool output; none: it does not want to.
+    /// Inspects tool output; `None` if it does not want to.
     ///
     /// # Errors
     /// As for [`Policy::evaluate`].
@@ -59,7 +59,7 @@ pub trait Policy: Send + Sync {
         context: &Context,
     ) -> Result<Option<OutputEvaluation>, PolicyError>;
 
-    /// A few lines for the model; empty: nothing to say.
+    /// Returns a few lines for the model; empty for none.
     ///
     /// # Errors
     /// As for [`Policy::evaluate`].
@@ -69,13 +69,13 @@ pub trait Policy: Send + Sync {
 /// Why a policy gave no usable answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum PolicyError {
-    /// It ran longer than it may.
+    /// It exceeded its time limit.
     #[error("took longer than its {limit_ms} ms")]
     TimeLimit {
         /// The limit.
         limit_ms: u64,
     },
-    /// It wanted more memory than it may have.
+    /// It exceeded its memory limit.
     #[error("wanted more than its {limit_mib} MiB of memory")]
     MemoryLimit {
         /// The limit.
@@ -84,25 +84,25 @@ pub enum PolicyError {
     /// It crashed.
     #[error("trapped: {detail}")]
     Trap {
-        /// What the runtime said.
+        /// The runtime's message.
         detail: String,
     },
-    /// Its answer is larger than an answer may be.
+    /// Its answer exceeds the size limit.
     #[error("gave an answer that is too large: {detail}")]
     AnswerSize {
-        /// What was too large.
+        /// What is too large.
         detail: String,
     },
-    /// Its answer is not one that the contract allows.
+    /// Its answer violates the contract.
     #[error("gave an answer that the contract does not allow: {detail}")]
     BadAnswer {
-        /// What is wrong.
+        /// The problem.
         detail: String,
     },
     /// The host could not run it.
     #[error("could not be run: {detail}")]
     Host {
-        /// What failed.
+        /// The failed step.
         detail: String,
     },
 }

@@ -6,8 +6,8 @@ use crate::pattern::{FilePattern, NetworkPattern};
 use crate::request::Attribute;
 use crate::verdict::Effect;
 
-/// Rules that hold for every tool and every command. In every list the last rule
-/// that matches answers; where none does, the profile has no opinion.
+/// Rules for every tool and every command. In every list the last matching rule answers; if none matches, the profile
+/// has no opinion.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Profile {
@@ -17,9 +17,9 @@ pub struct Profile {
     pub network: Vec<NetworkRule>,
     /// Limits on bytes sent.
     pub budgets: Vec<BudgetRule>,
-    /// What commands see of the host's environment.
+    /// Rules on which variables of the host's environment commands see.
     pub environment: Vec<EnvironmentRule>,
-    /// Values to give to commands.
+    /// Variables to set for commands.
     pub variables: Vec<(String, String)>,
     /// Limits of one command.
     pub limits: Limits,
@@ -27,7 +27,7 @@ pub struct Profile {
     pub attributes: Vec<Attribute>,
 }
 
-/// One right on a file.
+/// A right on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileRight {
@@ -78,19 +78,19 @@ impl FileRights {
 pub struct FileRule {
     /// Stable id within the policy.
     pub id: String,
-    /// Which paths.
+    /// The paths.
     pub pattern: FilePattern,
-    /// Which rights.
+    /// The rights.
     pub rights: FileRights,
     /// The answer.
     pub effect: Effect,
-    /// Whether commands do not see the path at all when reading is not allowed.
+    /// Whether the path is invisible to commands when reading is not allowed.
     pub conceal: bool,
-    /// Empty, or what must hold besides.
+    /// A further condition; empty for none.
     pub condition: String,
     /// One sentence for the user.
     pub reason: String,
-    /// The setting that the rule came from: a JSON pointer into the configuration, or a place in a file.
+    /// The setting that the rule came from: a JSON pointer into the configuration, or a position in a file.
     #[serde(default)]
     pub setting: String,
 }
@@ -101,7 +101,7 @@ pub struct FileRule {
 pub struct NetworkRule {
     /// Stable id within the policy.
     pub id: String,
-    /// Which hosts and ports.
+    /// The hosts and ports.
     pub target: NetworkPattern,
     /// Path or last component of the program; `*` for any.
     pub program: String,
@@ -109,18 +109,18 @@ pub struct NetworkRule {
     pub effect: Effect,
     /// One sentence for the user.
     pub reason: String,
-    /// The setting that the rule came from: a JSON pointer into the configuration, or a place in a file.
+    /// The setting that the rule came from: a JSON pointer into the configuration, or a position in a file.
     #[serde(default)]
     pub setting: String,
 }
 
-/// So many bytes may be sent there in a session before `effect` holds for what follows.
+/// A limit on bytes sent to a target in a session, after which `effect` applies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct BudgetRule {
     /// Stable id within the policy.
     pub id: String,
-    /// Which hosts and ports.
+    /// The hosts and ports.
     pub target: NetworkPattern,
     /// The budget in KiB.
     pub kib: u32,
@@ -128,7 +128,7 @@ pub struct BudgetRule {
     pub effect: Effect,
     /// One sentence for the user.
     pub reason: String,
-    /// The setting that the rule came from: a JSON pointer into the configuration, or a place in a file.
+    /// The setting that the rule came from: a JSON pointer into the configuration, or a position in a file.
     #[serde(default)]
     pub setting: String,
 }
@@ -141,16 +141,16 @@ pub struct EnvironmentRule {
     pub id: String,
     /// Glob over names.
     pub name: String,
-    /// `allow` keeps it, everything else drops it.
+    /// `allow` keeps the variable, everything else drops it.
     pub effect: Effect,
     /// One sentence for the user.
     pub reason: String,
-    /// The setting that the rule came from: a JSON pointer into the configuration, or a place in a file.
+    /// The setting that the rule came from: a JSON pointer into the configuration, or a position in a file.
     #[serde(default)]
     pub setting: String,
 }
 
-/// Limits of one command; none: the host's default, never "unlimited".
+/// Limits of one command; `None` means the host's default, never "unlimited".
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Limits {
@@ -171,7 +171,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The stricter of two, field by field.
+    /// Returns the stricter of two, field by field.
     #[must_use]
     pub fn strictest(self, other: Self) -> Self {
         self.joined(other, |one, two| match (one, two) {
@@ -180,8 +180,8 @@ impl Limits {
         })
     }
 
-    /// These limits, with those of `other` where they are stricter than what holds without them: these, or where
-    /// there are none, `defaults`.
+    /// Returns these limits, tightened by those of `other` that are stricter than the limits without them: these, or
+    /// `defaults` where these have none.
     #[must_use]
     pub fn tightened(self, other: Self, defaults: Self) -> Self {
         let within = other

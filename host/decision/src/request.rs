@@ -1,4 +1,4 @@
-//! What is asked: requests and their actions, as in `wit/types.wit`.
+//! Requests and their actions, as in `wit/types.wit`.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub struct Attribute {
     pub value: String,
 }
 
-/// What the agent, the user or a confined process wants to do; immutable once built.
+/// An action that the agent, the user or a confined process wants to perform; immutable once built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Request {
@@ -20,21 +20,21 @@ pub struct Request {
     pub id: String,
     /// Id of the request that led to this one.
     pub parent: Option<String>,
-    /// Who asks.
+    /// The source of the request.
     pub origin: Origin,
-    /// What is asked.
+    /// The requested action.
     pub action: Action,
     /// Extra facts.
     pub attributes: Vec<Attribute>,
 }
 
-/// Who asks.
+/// The source of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// The model called a tool.
+    /// A tool call of the model.
     Agent,
-    /// The user typed it.
+    /// Input of the user.
     User,
     /// Another extension or an MCP server.
     Extension,
@@ -56,7 +56,7 @@ pub enum Action {
     Socket(SocketAccess),
     /// A tool that the host does not carry out itself.
     Tool(ToolCall),
-    /// Run this command once outside the box; the user asked for it.
+    /// Run this command once outside the sandbox, at the user's request.
     Escalation(CommandExecution),
     /// A kind that this version of the contract has no case for.
     Other(OtherAction),
@@ -82,14 +82,14 @@ pub struct ActionKinds {
     pub socket: bool,
     /// Tools.
     pub tool: bool,
-    /// Commands outside the box.
+    /// Commands outside the sandbox.
     pub escalation: bool,
     /// Everything else.
     pub other: bool,
 }
 
 impl ActionKinds {
-    /// Whether a policy that handles these kinds wants to hear of `action`.
+    /// Returns true if `action` is of one of these kinds.
     #[must_use]
     pub fn includes(self, action: &Action) -> bool {
         match action {
@@ -109,7 +109,7 @@ impl ActionKinds {
     }
 }
 
-/// An action of a kind that the contract has no case for.
+/// An action of a kind for which the contract has no case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct OtherAction {
@@ -123,15 +123,15 @@ pub struct OtherAction {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct FileAccess {
-    /// Where.
+    /// The path.
     pub path: PathRef,
-    /// What is to be done.
+    /// The operation.
     pub operation: FileOperation,
-    /// What the host saw of the opened file.
+    /// The host's data about the opened file.
     pub facts: FileFacts,
 }
 
-/// What the host saw of an opened file; all zero for a missing one.
+/// The host's data about an opened file; all zero for a missing one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct FileFacts {
@@ -145,7 +145,7 @@ pub struct FileFacts {
     pub mode: u32,
 }
 
-/// A path with everything that is known of it; paths are in [`crate::path_text`] form.
+/// A path with all known facts about it; paths are in [`crate::path_text`] form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct PathRef {
@@ -155,15 +155,15 @@ pub struct PathRef {
     pub absolute: String,
     /// Absolute, every symbolic link followed. The host opens exactly this path.
     pub canonical: String,
-    /// Where `canonical` lies.
+    /// The zone of `canonical`.
     pub zone: Zone,
     /// `canonical` relative to the top of its zone.
     pub relative: String,
-    /// What is there.
+    /// The kind of file at the path.
     pub kind: PathKind,
 }
 
-/// The innermost of these that holds a path.
+/// The innermost zone that contains a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Zone {
@@ -179,11 +179,11 @@ pub enum Zone {
     System,
 }
 
-/// What lies at a path.
+/// The kind of file at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PathKind {
-    /// Nothing.
+    /// The path does not exist.
     Missing,
     /// A regular file.
     File,
@@ -195,7 +195,7 @@ pub enum PathKind {
     Other,
 }
 
-/// What is to be done with a file.
+/// An operation on a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileOperation {
@@ -213,9 +213,9 @@ pub enum FileOperation {
     CreateDirectory,
     /// Remove it.
     Delete,
-    /// Rename it to another place.
+    /// Rename it to this path.
     Move(PathRef),
-    /// Give it another name.
+    /// Give it another name (hard link).
     Link(PathRef),
     /// Make a symbolic link with this target.
     Symlink(String),
@@ -226,7 +226,7 @@ pub enum FileOperation {
 }
 
 impl FileOperation {
-    /// The right that the rules must give for this operation.
+    /// Returns the right that the rules must give for this operation.
     #[must_use]
     pub fn right(&self) -> crate::profile::FileRight {
         match self {
@@ -243,7 +243,7 @@ impl FileOperation {
         }
     }
 
-    /// The verb for messages, for example `read`.
+    /// Returns the verb for messages, for example `read`.
     #[must_use]
     pub fn verb(&self) -> &str {
         match self {
@@ -269,13 +269,13 @@ impl FileOperation {
 pub enum Content {
     /// Text.
     Text(Text),
-    /// Not text; its length in bytes.
+    /// Not text; the length in bytes.
     Binary(u32),
-    /// Opened for writing; what will be written is not known yet.
+    /// Opened for writing; the content is not known yet.
     Unknown,
 }
 
-/// Text that the host may have cut.
+/// Text that the host may have truncated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Text {
@@ -288,10 +288,10 @@ pub struct Text {
 }
 
 impl Text {
-    /// Longest beginning that is given to policies, in bytes.
+    /// The longest text given to policies, in bytes.
     pub const MAX: usize = 64 * 1024;
 
-    /// Wraps `value`, cutting it at [`Text::MAX`] bytes on a character boundary.
+    /// Wraps `value`, truncated to [`Text::MAX`] bytes on a character boundary.
     #[must_use]
     pub fn cut(value: &str) -> Self {
         let end = value.floor_char_boundary(Self::MAX);
@@ -307,9 +307,9 @@ impl Text {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct TextEdit {
-    /// What is replaced.
+    /// The replaced text.
     pub old: Text,
-    /// What is put in its place.
+    /// The replacement.
     pub new: Text,
 }
 
@@ -317,7 +317,7 @@ pub struct TextEdit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SearchQuery {
-    /// What is searched for.
+    /// The text searched for.
     pub pattern: String,
     /// Restriction to file names.
     pub glob: Option<String>,
@@ -329,15 +329,15 @@ pub struct SearchQuery {
 pub struct CommandExecution {
     /// The script exactly as given.
     pub script: String,
-    /// `bash`, `sh`, ...; none for a direct argv execution.
+    /// `bash`, `sh`, ...; `None` for a direct argv execution.
     pub shell: Option<String>,
-    /// Where it runs.
+    /// The working directory.
     pub cwd: PathRef,
-    /// The host's static reading of `script`, or why there is none.
+    /// The host's static analysis of `script`, or why there is none.
     pub parsed: Result<ParsedScript, String>,
-    /// Wanted time limit.
+    /// The requested time limit.
     pub timeout_ms: Option<u32>,
-    /// Whether it is to outlive the call.
+    /// Whether the command should outlive the call.
     pub background: bool,
 }
 
@@ -347,20 +347,20 @@ pub struct CommandExecution {
 pub struct ParsedScript {
     /// The commands.
     pub commands: Vec<SimpleCommand>,
-    /// What makes the script hard to judge.
+    /// Properties that make the script hard to judge.
     pub features: ScriptFeatures,
-    /// Whether it is nothing but lists of simple commands: no conditions, loops, groups, functions or arithmetic.
+    /// Whether it consists only of lists of simple commands: no conditions, loops, groups, functions or arithmetic.
     #[serde(default)]
     pub plain: bool,
 }
 
-/// Things that make a script hard to judge statically.
+/// Properties that make a script hard to judge statically.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ScriptFeatures {
     /// `$(...)` and the like.
     pub substitution: bool,
-    /// `eval`, `bash -c` and the like whose inner command is not known.
+    /// `eval`, `bash -c` and the like, with an unknown inner command.
     pub dynamic: bool,
     /// `&`, `nohup` and the like.
     pub background: bool,
@@ -382,11 +382,11 @@ pub struct SimpleCommand {
     pub assignments: Vec<(String, Word)>,
     /// Redirections.
     pub redirects: Vec<Redirect>,
-    /// How it follows the one before.
+    /// How it follows the previous command.
     pub joined_by: String,
-    /// Index of the command that holds this one.
+    /// Index of the command that contains this one.
     pub parent: Option<u32>,
-    /// `argv[0]` looked up on PATH.
+    /// `argv[0]` looked up in PATH.
     pub program: Option<String>,
 }
 
@@ -396,7 +396,7 @@ pub struct SimpleCommand {
 pub struct Word {
     /// Its text.
     pub value: String,
-    /// Whether nothing in it is left to expand.
+    /// Whether it contains nothing to expand.
     pub literal: bool,
 }
 
@@ -406,11 +406,11 @@ pub struct Word {
 pub struct Redirect {
     /// `>`, `>>`, `<`, ...
     pub operator: String,
-    /// The descriptor, where written.
+    /// The file descriptor, if written.
     pub fd: Option<u32>,
     /// The target as written.
     pub target: Word,
-    /// The target as a path, where it is one.
+    /// The target as a path, if it is one.
     pub path: Option<PathRef>,
 }
 
@@ -420,15 +420,15 @@ pub struct Redirect {
 pub struct NetworkAccess {
     /// Protocol.
     pub transport: Transport,
-    /// Who starts it.
+    /// The side that starts it.
     pub direction: Direction,
     /// The other end.
     pub target: Endpoint,
     /// Its port.
     pub port: u16,
-    /// How much is known.
+    /// The stage, which determines what is known.
     pub stage: Stage,
-    /// The process that asks.
+    /// The process that makes the request.
     pub process: ProcessInfo,
 }
 
@@ -438,12 +438,13 @@ pub struct NetworkAccess {
 pub enum Endpoint {
     /// A host name: lower case, no trailing dot, A-labels.
     Domain(String),
-    /// An address given as such, RFC 5952 form.
+    /// An address given as such, in RFC 5952 form.
     Address(std::net::IpAddr),
 }
 
 impl Endpoint {
-    /// Writes host and port together; an IPv6 address in brackets, without which the port would read as a part of it.
+    /// Returns host and port as one text; an IPv6 address in brackets, without which the port would look like a part of
+    /// it.
     ///
     /// ```
     /// use portcullis_decision::request::Endpoint;
@@ -481,15 +482,15 @@ pub enum Transport {
     Other,
 }
 
-/// How much is known of a connection.
+/// The stage of a connection, with what is known at it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// The program looked the name up or called connect.
+    /// The program resolved the name or called connect.
     Connect,
     /// Resolved by the host.
     Resolved(Vec<String>),
-    /// Server name of the TLS client hello; empty: none.
+    /// Server name of the TLS client hello; empty for none.
     ClientHello(String),
     /// Head of an HTTP request.
     Http(HttpHead),
@@ -515,11 +516,11 @@ pub struct SocketAccess {
     pub path: String,
     /// Connect or listen.
     pub direction: Direction,
-    /// The process that asks.
+    /// The process that makes the request.
     pub process: ProcessInfo,
 }
 
-/// Who starts a connection.
+/// The side that starts a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -529,7 +530,7 @@ pub enum Direction {
     Listen,
 }
 
-/// The process that asks; pid 0 where it is not known.
+/// The process that makes a request; pid 0 if unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ProcessInfo {
@@ -537,7 +538,7 @@ pub struct ProcessInfo {
     pub pid: u32,
     /// Path of its program.
     pub program: String,
-    /// Its arguments, as it shows them: a process can change them, or put a title in their place.
+    /// Its arguments, as it shows them: a process can change them, or replace them by a title.
     pub argv: Vec<String>,
 }
 

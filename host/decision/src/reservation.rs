@@ -1,8 +1,8 @@
-//! Reservations: exclusive claims of paths by agents, as policies order them and are told of them.
+//! Reservations: exclusive claims on paths by agents.
 //!
-//! A policy orders them by obligations of its permission, `host:reserve` and `host:release`, and is told of those
-//! in force by the attribute `host:reservations` of a request. A policy whose standing profile has an attribute of
-//! that name is told; others pay nothing.
+//! Policies order them by obligations of an `allow` verdict, `host:reserve` and `host:release`, and see those in force
+//! in the attribute `host:reservations` of a request. A policy sees them if its standing profile has an attribute of
+//! that name; for others they cost nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -12,35 +12,35 @@ use crate::path_text;
 use crate::request::Attribute;
 use crate::verdict::Obligation;
 
-/// The attribute that lists the claims, and by which a profile asks for it.
+/// The attribute that lists the claims, and by which a profile requests it.
 pub const RESERVATIONS: &str = "host:reservations";
 /// The obligation to claim paths before the action.
 pub const RESERVE: &str = "host:reserve";
-/// The obligation to give claims back.
+/// The obligation to release claims.
 pub const RELEASE: &str = "host:release";
 
-/// Most paths of one obligation.
+/// The maximum number of paths of one obligation.
 pub const MOST_PATHS: usize = 64;
 
-/// One claim, as policies are told of it. It covers the path and everything below it.
+/// A claim, as policies see it. It covers the path and everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Claim {
     /// Absolute and canonical.
     #[serde(with = "path_text::as_text")]
     pub path: PathBuf,
-    /// Name of the agent that has it.
+    /// Name of the agent that holds it.
     pub agent: String,
-    /// Whether it is this session's own.
+    /// Whether this session holds it.
     pub own: bool,
 }
 
-/// What a policy wants done with claims if an action goes ahead.
+/// An obligation about claims, for an action that is carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reservation {
-    /// Claim all of these, or refuse the action.
+    /// Claim all of these paths, or refuse the action.
     Reserve(Vec<PathBuf>, Until),
-    /// Give back the session's own claims of these and of what lies below them.
+    /// Release the session's own claims on these paths and on those below them.
     Release(Vec<PathBuf>),
 }
 
@@ -48,9 +48,9 @@ pub enum Reservation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Until {
-    /// Until the action is over.
+    /// Until the action ends.
     Call,
-    /// Until it is given back, or the session ends.
+    /// Until it is released, or the session ends.
     Session,
 }
 
@@ -68,7 +68,7 @@ struct ReleaseValue {
 }
 
 impl Reservation {
-    /// Reads an obligation; none when it is another one, or malformed.
+    /// Reads an obligation; `None` if it is another one, or malformed.
     #[must_use]
     pub fn read(obligation: &Attribute) -> Option<Self> {
         match obligation.name.as_str() {
@@ -84,7 +84,7 @@ impl Reservation {
         }
     }
 
-    /// Those among the obligations of a decision.
+    /// Returns the reservations among the obligations of a decision.
     pub fn among(obligations: &[Obligation]) -> impl Iterator<Item = Self> {
         obligations.iter().filter_map(|obligation| match obligation {
             Obligation::Other(attribute) => Self::read(attribute),
@@ -96,7 +96,7 @@ impl Reservation {
     }
 }
 
-/// Whether two claims concern the same file: one path is the other, or lies below it.
+/// Returns true if two claims conflict: one path equals the other or lies below it.
 #[must_use]
 pub fn overlap(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)

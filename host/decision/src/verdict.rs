@@ -1,19 +1,19 @@
-//! What one policy answers, as in `wit/types.wit`.
+//! The answer of a policy, as in `wit/types.wit`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::grant::{GrantPattern, GrantScope};
 use crate::request::{Attribute, Request};
 
-/// How strong an answer is; the strictest wins: `Deny` > `Ask` > `Allow`.
+/// The strength of an answer; the strictest wins: `Deny` > `Ask` > `Allow`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
-    /// Let it through.
+    /// Let the action through.
     Allow,
-    /// A person must decide.
+    /// Ask the user.
     Ask,
-    /// Refuse.
+    /// Refuse the action.
     Deny,
 }
 
@@ -31,30 +31,30 @@ impl std::fmt::Display for Effect {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Evaluation {
-    /// What it says.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Which rule, and why; the rule is empty only for `abstain`.
+    /// The rule and the reason; the rule is empty only for `abstain`.
     pub cause: Cause,
     /// Empty unless the context asks for it.
     pub trace: Vec<TraceStep>,
 }
 
-/// What a policy says.
+/// The verdict of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// No opinion.
     Abstain,
-    /// Yes, with what the host must do.
+    /// Yes, with obligations for the host.
     Allow(Vec<Obligation>),
-    /// A person must decide.
+    /// Ask the user.
     Ask(Question),
     /// No.
     Deny(Denial),
 }
 
 impl Verdict {
-    /// The strength of this answer; none for `abstain`, which has no weight.
+    /// Returns the strength of this verdict; `None` for `abstain`, which has no weight.
     #[must_use]
     pub fn effect(&self) -> Option<Effect> {
         match self {
@@ -66,7 +66,7 @@ impl Verdict {
     }
 }
 
-/// Which rule spoke, and why.
+/// The rule that decided, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Cause {
@@ -74,43 +74,43 @@ pub struct Cause {
     pub rule: String,
     /// One sentence for the user.
     pub reason: String,
-    /// The setting that made it so, where it is known.
+    /// The setting that the rule came from, if known.
     #[serde(default)]
     pub setting: String,
-    /// How bad it would be.
+    /// How severe the action would be.
     pub severity: Severity,
 }
 
-/// How bad something would be.
+/// A severity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// Not bad.
+    /// Harmless.
     #[default]
     Info,
-    /// A little.
+    /// Slightly harmful.
     Low,
-    /// Somewhat.
+    /// Moderately harmful.
     Medium,
-    /// Bad.
+    /// Harmful.
     High,
-    /// Very bad.
+    /// Very harmful.
     Critical,
 }
 
-/// What the host must do if it lets an action through.
+/// An obligation: what the host must do if it lets an action through.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Obligation {
     /// Run this script instead.
     RewriteScript(String),
-    /// Use this JSON as tool input instead.
+    /// Use this JSON as the tool input instead.
     RewriteInput(String),
     /// Show this to the user, without waiting.
     Notify(String),
     /// Give this to the model together with the result.
     Advise(String),
-    /// Something this host may not know; then it denies.
+    /// An obligation that this host may not know; then it denies.
     Other(Attribute),
 }
 
@@ -132,13 +132,13 @@ pub struct Question {
     pub title: String,
     /// Longer text, Markdown.
     pub details: Option<String>,
-    /// What may be granted, in this order.
+    /// The offered grants, in this order.
     pub options: Vec<GrantOption>,
-    /// After this time the host takes its fallback.
+    /// The host's fallback applies after this time.
     pub timeout_ms: Option<u32>,
 }
 
-/// One thing that may be granted.
+/// An offered grant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct GrantOption {
@@ -156,7 +156,7 @@ pub struct GrantOption {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct TraceStep {
-    /// The rule looked at.
+    /// The rule that was tried.
     pub rule: String,
     /// Whether it matched.
     pub matched: bool,
@@ -164,7 +164,7 @@ pub struct TraceStep {
     pub detail: String,
 }
 
-/// What a tool gave back, before the model sees it.
+/// The output of a tool, before the model sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ToolOutput {
@@ -172,7 +172,7 @@ pub struct ToolOutput {
     pub request: Request,
     /// Whether the tool failed.
     pub is_error: bool,
-    /// Whether it had been cut before.
+    /// Whether it was truncated before.
     pub truncated: bool,
     /// The blocks.
     pub content: Vec<ContentBlock>,
@@ -190,15 +190,15 @@ pub enum ContentBlock {
     Other(String),
 }
 
-/// What a policy says of tool output.
+/// The verdict of a policy on tool output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutputVerdict {
     /// No opinion.
     Abstain,
-    /// As it is.
+    /// Pass it unchanged.
     Pass,
-    /// Put this in its place.
+    /// Replace it by these blocks.
     Replace(Vec<ContentBlock>),
     /// The model sees only the cause.
     Withhold,
@@ -208,8 +208,8 @@ pub enum OutputVerdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct OutputEvaluation {
-    /// What it says.
+    /// The verdict.
     pub verdict: OutputVerdict,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
 }

@@ -10,7 +10,7 @@ use portcullis_decision::profile::{FileRight, FileRights, FileRule, Profile};
 use portcullis_decision::{Base, Caller, Effect, RuleLayer, RuleSet};
 use proptest::prelude::*;
 
-/// Pieces of names that mean something to somebody: globs, shells, terminals, Unicode, JSON.
+/// Pieces of names with a meaning to globs, shells, terminals, Unicode or JSON.
 const PIECES: [&[u8]; 34] = [
     b"[x]",
     b"[!x]",
@@ -60,7 +60,7 @@ fn hostile() -> impl Strategy<Value = PathBuf> {
         .prop_filter("`..` is no name", |path| path_text::normalize(path) == *path)
 }
 
-/// What a single rule answers for writing `path`.
+/// Returns the answer of a single rule for writing `path`.
 fn ruled(pattern: FilePattern, path: &Path) -> Effect {
     let rule = FileRule {
         id: "r".to_owned(),
@@ -143,7 +143,7 @@ fn a_name_with_glob_characters_is_denied_by_its_own_name() {
             let other = Path::new("/w").join(other);
             assert_eq!(ruled(FilePattern::Exact(own.clone()), &other), Effect::Allow, "{name} on {other:?}");
         }
-        // As a glob it needs a backslash before each of them.
+        // As a glob each character needs a backslash.
         let escaped: String = name.chars().flat_map(|letter| ['\\', letter]).collect();
         assert_eq!(ruled(FilePattern::glob(&format!("/w/{escaped}")).unwrap(), &own), Effect::Deny, "{name}");
     }

@@ -1,4 +1,4 @@
-//! Patterns made by chance: a text is refused or gives matchers, and never a panic.
+//! Random patterns: a text is refused or compiles, and never panics.
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use portcullis_decision::pattern::{FilePattern, HostPattern, name_matches};
 use proptest::prelude::*;
 
-/// Pieces that mean something in a pattern, and some that do not.
+/// Pieces with and without a meaning in patterns.
 fn text(most: usize) -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "{", "}", "[", "]", ",", "*", "**", "**/", "?", "!", "^", "-", "\\", "/", ".", "..", "a", "ab", "é",
@@ -17,7 +17,7 @@ fn text(most: usize) -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..most).prop_map(|pieces| pieces.concat())
 }
 
-/// The same piece over and over, which nests or repeats as deep as a pattern may be long.
+/// The same piece repeated, which nests or repeats as deeply as a pattern may be long.
 fn repeated() -> impl Strategy<Value = String> {
     (text(4), 1..400_usize, text(4)).prop_map(|(piece, times, rest)| {
         let mut all = piece.repeat(times);
@@ -33,7 +33,7 @@ fn try_out(text: &str) {
         for path in ["/", "/p", "/p/a", "/p/{a}", "/é/\u{202e}/b"] {
             let _whichever = matcher.matches(Path::new(path));
         }
-        // A policy's pattern is compiled anew in the broker.
+        // A policy's pattern is compiled again in the broker.
         let sent = serde_json::to_string(&pattern).expect("a pattern is text");
         let received: FilePattern = serde_json::from_str(&sent).expect("what was accepted is accepted again");
         assert_eq!(received, pattern);

@@ -1,4 +1,4 @@
-//! A layer of rules that can only tighten does nothing else, whatever is in it and whatever the others say.
+//! A layer of rules that can only tighten does nothing else, whatever it and the other layers contain.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up must fail")]
 
@@ -132,7 +132,7 @@ fn compile(layers: &[RuleLayer], granted: bool) -> RuleSet {
     RuleSet::compile(layers.to_vec(), base, &grants)
 }
 
-/// Everything that a rule set answers about files, as numbers that grow with strictness.
+/// All answers of a rule set about files.
 fn files(rules: &RuleSet) -> BTreeMap<String, Effect> {
     let mut all = BTreeMap::new();
     for path in PATHS {
@@ -156,7 +156,7 @@ fn connections(rules: &RuleSet) -> BTreeMap<String, Effect> {
             all.insert(format!("{host} {program}"), rules.connection(&target, port, &process).effect);
             if let Ok(address) = host.parse() {
                 let ruling = rules.address(address, port, &process);
-                // Nobody names it: as good as a question that is not answered.
+                // No rule names it: equal to an unanswered question.
                 all.insert(format!("[{host}] {program}"), ruling.map_or(Effect::Ask, |ruling| ruling.effect));
             }
         }
@@ -164,7 +164,7 @@ fn connections(rules: &RuleSet) -> BTreeMap<String, Effect> {
     all
 }
 
-/// The limits that hold, the host's where there are none.
+/// The limits in force, the host's where there are none.
 fn numbers(limits: Limits) -> Vec<u32> {
     let or = |one: Option<u32>, default: Option<u32>| one.or(default).unwrap_or(u32::MAX);
     vec![
@@ -218,7 +218,7 @@ proptest! {
         prop_assert!(after.variables().eq(before.variables()));
         prop_assert_eq!(after.loopback_ports(), before.loopback_ports());
 
-        // What commands see and write is never more, also at places that only the layer names.
+        // The access of commands never grows, even at places that only the layer names.
         for place in after.places() {
             let Some(path) = place.location.on_machine() else { continue };
             let was = before.place(path);
@@ -228,7 +228,7 @@ proptest! {
             prop_assert!(!place.write || was.write, "{place:?} {was:?}");
         }
 
-        // Twice is once; and what another process is sent says the same.
+        // Applied twice it equals once, and data sent to another process gives the same answers.
         all.push(tightening);
         let twice = compile(&all, granted);
         prop_assert_eq!(files(&twice), files(&after));
@@ -238,7 +238,7 @@ proptest! {
     }
 }
 
-/// The same layer, counting in full, opens what it allows: what the property above shows is not for want of trying.
+/// The same layer, counting in full, opens what it allows: the property above is not trivially true.
 #[test]
 fn a_counting_layer_opens_what_it_allows() {
     let opens = FileRule {

@@ -10,8 +10,7 @@ pub(super) struct At {
 }
 
 /// A decoded system call. A new kind must be added here, to the filter's table, and to the worker, which dispatches
-/// each
-/// kind to its implementation.
+/// each kind to its implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Open {

@@ -94,8 +94,7 @@ impl Worker {
 
 impl Broker {
     /// Examines the directory `holder`, whose path is `directory`, as if it were a repository. The caller holds the
-    /// name
-    /// order exclusively.
+    /// name order exclusively.
     pub(super) fn look_into(&self, directory: &Path, holder: BorrowedFd<'_>) -> Result<(), Errno> {
         self.examiner().examine(directory, holder)
     }

@@ -33,8 +33,7 @@ impl Hearing {
     }
 
     /// Rests while enough others wait. Those may receive calls the next moment and then set `is_wanted`, so that the
-    /// last
-    /// thread does not go to rest.
+    /// last thread does not go to rest.
     fn rest(&self) {
         if self.waiting.load(Ordering::SeqCst) < WAITING {
             return;

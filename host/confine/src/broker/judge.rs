@@ -225,8 +225,7 @@ impl Worker {
     }
 
     /// Asks the user about a symbolic link at a name below which rules restrict: the restrictions would not apply to
-    /// its
-    /// target.
+    /// its target.
     fn permit_names_below(&self, turn: &Turn, doing: &Doing, place: &Place) -> Result<(), Stop> {
         let Deed::Symlink(target) = &doing.deed else { return Ok(()) };
         if self.broker.loosens(&place.path, Path::new(target)) {
@@ -246,8 +245,7 @@ impl Worker {
     }
 
     /// Returns true if the directory that holds the protected name was made by the calling command: not `.vscode`
-    /// itself,
-    /// but the project that contains it.
+    /// itself, but the project that contains it.
     fn is_own(&self, turn: &Turn, place: &Place, moving: Option<&Moving<'_>>) -> bool {
         let Some(command) = self.broker.processes.command(&turn.caller) else { return false };
         // It does not matter who made the directory: the user's link leads there.
@@ -263,8 +261,7 @@ impl Worker {
     }
 
     /// Returns true if a directory that the command did not make leaves a place where names under [`Anywhere::Asked`]
-    /// are
-    /// free to the command: no question was asked about what was put into it there.
+    /// are free to the command: no question was asked about what was put into it there.
     pub(super) fn leaves_free_place(&self, turn: &Turn, old: &Place, new: &Place) -> bool {
         if has_packages(&new.path) {
             return false;

@@ -67,8 +67,7 @@ impl Known {
     }
 
     /// Returns true if `command` has made the directory `levels` above `directory`, or one of its ancestors. The
-    /// `moving`
-    /// directory is treated as if it were already at its target.
+    /// `moving` directory is treated as if it were already at its target.
     pub(super) fn holds(
         &self,
         command: u64,

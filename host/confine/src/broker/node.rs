@@ -187,8 +187,7 @@ impl Steps<'_> {
     }
 
     /// Returns the target of a link in procfs. It is followed by its text, like any other link, because the file that
-    /// is
-    /// found in the end is judged.
+    /// is found in the end is judged.
     fn link_of_proc(&self, here: &OwnedFd, name: &OsStr) -> io::Result<Target> {
         let path = self.broker.processes.path_of(here)?;
         // The target reveals something about the process that the link belongs to; links at the top lead to the

@@ -2,8 +2,7 @@
 //!
 //! It is a file that commands cannot reach and to which every broker appends. A change that matters to others is
 //! appended before it is made, or while no other broker may judge by it; a broker reads new entries before it judges.
-//! If
-//! the record cannot be read or written, or has become too long, brokers grant no freedoms from it any more.
+//! If the record cannot be read or written, or has become too long, brokers grant no freedoms from it any more.
 
 use std::ffi::OsStr;
 use std::fs::File;

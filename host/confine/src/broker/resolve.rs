@@ -148,8 +148,7 @@ impl Broker {
     }
 
     /// Checks that a directory is in the caller's mounts. One that the host has passed in by mistake is in other
-    /// mounts,
-    /// where a path means another file: the broker does not act on it.
+    /// mounts, where a path means another file: the broker does not act on it.
     pub(super) fn check_mount(&self, caller: &Caller, open: &OwnedFd) -> io::Result<()> {
         let mount = mount_of(open)?;
         if caller.has_mount(mount) {

@@ -1,8 +1,7 @@
 //! Files that git writes in place although they are judged by content: `.git` files, `commondir`, `gitdir`.
 //!
 //! The writer gets a file without a name. When no process can write it any more, its text is judged, and a copy gets
-//! the
-//! name. Until then, and if the text is harmful, the previous file stays in place.
+//! the name. Until then, and if the text is harmful, the previous file stays in place.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;

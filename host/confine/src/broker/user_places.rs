@@ -1,9 +1,8 @@
 //! User's places: names that the user may follow although a command put there what they hold.
 //!
 //! A name becomes one when a command takes away a directory or link that was not made in this session, and so does
-//! every
-//! name that is reachable from there through links. Names are remembered by the identity of the directory that holds
-//! them, directories by their own. In a user's place no directory counts as a command's own, whoever made it.
+//! every name that is reachable from there through links. Names are remembered by the identity of the directory that
+//! holds them, directories by their own. In a user's place no directory counts as a command's own, whoever made it.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;

@@ -46,8 +46,7 @@ impl Confinement {
     ///
     /// # Errors
     /// If the profile is not usable or the system refuses a part of it. Then nothing is left behind except empty
-    /// directories
-    /// in [`Profile::temp`], as mount points for places below `/tmp`.
+    /// directories in [`Profile::temp`], as mount points for places below `/tmp`.
     pub fn start(executable: &Path, profile: &Profile) -> Result<Self, StartError> {
         Self::start_with(executable, profile, Network::Closed).map(|(confinement, _)| confinement)
     }
@@ -70,13 +69,11 @@ impl Confinement {
     /// Starts a sandbox of Landlock, a broker and a filter, for machines that refuse namespaces.
     ///
     /// See [`crate::Tier::Landlock`]. In it sockets cannot connect, the host's temporary directory is hidden, and
-    /// commands use
-    /// [`Profile::temp`] instead, under its own path.
+    /// commands use [`Profile::temp`] instead, under its own path.
     ///
     /// # Errors
     /// As for [`Self::start`]; also if the profile has no rules over names, without which commands are not restricted
-    /// to the
-    /// places, or if Landlock has no signal scopes (Linux 6.12).
+    /// to the places, or if Landlock has no signal scopes (Linux 6.12).
     pub fn start_without_namespaces(executable: &Path, profile: &Profile) -> Result<Self, StartError> {
         let plan = Plan::new(profile, &PathKind::of)?;
         let setup = Self::setup(profile, plan, Network::Closed);

@@ -1,11 +1,10 @@
 //! Creating, entering, killing and removing a group.
 //!
 //! The host locks its group (flock(2)) as long as it lives, so that no other host takes the group for abandoned before
-//! the
-//! keeper is in it. When a host is killed, the kernel releases the lock and ends the processes of the group; the next
-//! host
-//! that creates a group in the same place removes it. Between its creation and its lock a group looks abandoned, so the
-//! parent directory is locked as well: shared by hosts that create groups, or exclusively by one that removes them.
+//! the keeper is in it. When a host is killed, the kernel releases the lock and ends the processes of the group; the
+//! next host that creates a group in the same place removes it. Between its creation and its lock a group looks
+//! abandoned, so the parent directory is locked as well: shared by hosts that create groups, or exclusively by one that
+//! removes them.
 
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};

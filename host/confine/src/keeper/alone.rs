@@ -1,11 +1,9 @@
 //! A keeper without namespaces, confined by Landlock, the broker and a filter only.
 //!
 //! Here the broker is the process that the host has started, and the keeper is its child, because under a strict Yama
-//! only
-//! an ancestor may inspect processes. The end of a process ends no others here: the keeper learns when the broker or
-//! the
-//! host ends, each init learns when the keeper ends, and both then kill every process that they can reach, which their
-//! Landlock rules bound.
+//! only an ancestor may inspect processes. The end of a process ends no others here: the keeper learns when the broker
+//! or the host ends, each init learns when the keeper ends, and both then kill every process that they can reach, which
+//! their Landlock rules bound.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;

@@ -60,8 +60,7 @@ impl Keeper {
             fence.own.end_all();
         }
         // Commands are neither dropped nor waited for one by one: a dead command may wait for a stuck broker, and the
-        // kernel
-        // ends all of them together when process 1 exits.
+        // kernel ends all of them together when process 1 exits.
         exit_now(0)
     }
 

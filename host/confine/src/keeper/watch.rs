@@ -83,8 +83,7 @@ impl Watch {
     }
 
     /// Performs a check if it is due, and notes which limits commands have exceeded. `is_refused` says whether the
-    /// kernel
-    /// itself refuses processes above the limit.
+    /// kernel itself refuses processes above the limit.
     pub(super) fn look<'a>(&mut self, commands: impl Iterator<Item = &'a mut Watched>, is_refused: bool) {
         let start = Instant::now();
         if start < self.next {

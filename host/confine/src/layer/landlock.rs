@@ -1,9 +1,8 @@
 //! Rights on files that apply below the mounts, see landlock(7).
 //!
 //! A mount restricts a name, a Landlock rule restricts the file: it also applies if a command reaches the file around
-//! the
-//! mounts, for example through a descriptor of the host. Landlock rules only add rights, so a path that is hidden or
-//! read-only inside an allowed tree is protected by its mount alone.
+//! the mounts, for example through a descriptor of the host. Landlock rules only add rights, so a path that is hidden
+//! or read-only inside an allowed tree is protected by its mount alone.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -97,8 +96,7 @@ impl Landlock {
     /// Returns the rules for a command with these standard streams.
     ///
     /// Programs open them again as `/dev/stdout` and the like, so a file among them gets a rule as well: with the
-    /// rights that
-    /// it is open with, and for this command only.
+    /// rights that it is open with, and for this command only.
     pub(crate) fn for_command(&self, stdio: &[OwnedFd; 3]) -> Result<Rules<'_>, Failure> {
         let mut own = None;
         for descriptor in stdio {

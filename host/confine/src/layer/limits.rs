@@ -45,8 +45,7 @@ fn threads_of_user() -> u64 {
 }
 
 /// Returns limits on resources that the kernel counts per user: a part is left to the user's other programs, and to the
-/// host
-/// of this session.
+/// host of this session.
 fn shared(limits: Limits) -> impl Iterator<Item = (Resource, u64)> {
     let part =
         |resource: Resource, of: fn(u64) -> u64| getrlimit(resource).maximum.map(|all| (resource, of(all)));
@@ -77,8 +76,7 @@ const WATCHING: [(&str, &str); 2] = [
 ];
 
 /// Limits the number of processes and threads of the calling process's pid namespace, and returns whether the limit is
-/// in
-/// force.
+/// in force.
 ///
 /// It sets the highest pid. The pids up to [`RESERVED`] are used only once, so that many are added.
 pub(crate) fn bound_processes(limit: u64) -> bool {

@@ -1,8 +1,7 @@
 //! The mounts of a plan: all are opened and copied first, then attached.
 //!
 //! All copies are made before anything is covered, because a place that is shown inside a hidden one cannot be reached
-//! once
-//! that is hidden. The new mount calls are used throughout (Linux 5.2, and mount_setattr since 5.12).
+//! once that is hidden. The new mount calls are used throughout (Linux 5.2, and mount_setattr since 5.12).
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -103,8 +102,7 @@ fn put_in_place(
 }
 
 /// Checks that root may write in writable places: root without capabilities is an ordinary user to other users' files,
-/// and
-/// an error here is better than `EACCES` during the work. The keeper has no more privileges than commands here.
+/// and an error here is better than `EACCES` during the work. The keeper has no more privileges than commands here.
 pub(crate) fn check_owners(plan: &Plan) -> Result<(), Failure> {
     for step in plan.steps() {
         if let Step::Show { path, writable: Writable::Yes } = step

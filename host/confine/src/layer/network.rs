@@ -1,8 +1,7 @@
 //! The session's own network: a loopback device, and one way out that ends at the host.
 //!
 //! Every address is local to this network, so every connection of a program is accepted inside it: by the listeners
-//! made
-//! below, whose descriptors go to the host. No route leads to another network.
+//! made below, whose descriptors go to the host. No route leads to another network.
 
 mod netlink;
 mod redirect;
@@ -20,8 +19,7 @@ use crate::Stage;
 use redirect::Ports;
 
 /// The address of the machine inside. It is not in the loopback range, or `getaddrinfo` would assume a machine without
-/// a
-/// network (`AI_ADDRCONFIG`); this range is reserved for network tests (RFC 2544).
+/// a network (`AI_ADDRCONFIG`); this range is reserved for network tests (RFC 2544).
 pub(crate) const OWN: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// The same for IPv6, from the range for private use (RFC 4193).
 pub(crate) const OWN_6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x5a4d, 0, 0, 0, 0, 0, 1);

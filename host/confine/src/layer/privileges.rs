@@ -29,8 +29,7 @@ fn drop_from_keeper() -> rustix::io::Result<()> {
 /// Drops all privileges, for processes that need not create namespaces.
 pub(crate) fn drop_all() -> Result<(), Failure> {
     // A process that may not change the bounding set gains nothing from it: executing a program adds no capability that
-    // was
-    // not held before.
+    // was not held before.
     match empty_bounding_set() {
         Ok(()) | Err(Errno::PERM) => {}
         Err(error) => return Err(error).during(Stage::Privileges),
@@ -39,8 +38,7 @@ pub(crate) fn drop_all() -> Result<(), Failure> {
 }
 
 /// Leaves the broker one capability, to inspect the session's processes: with more it could do what the commands that
-/// it
-/// acts for may not.
+/// it acts for may not.
 pub(crate) fn enforce_on_broker() -> rustix::io::Result<()> {
     empty_bounding_set()?;
     keep_only(CapabilitySet::SYS_PTRACE)

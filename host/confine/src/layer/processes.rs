@@ -59,8 +59,7 @@ pub(crate) fn prepare_for_init(script: &mut Script<'_>, identity: Identity) {
     script.mount_new(label, c"proc".into(), attributes().bits(), PROC.into());
     let for_root = if identity.is_root() { FOR_ROOT.as_slice() } else { &[] };
     // Every `/proc` has the same files, so the session's shows which exist. The kernel refuses to commands what it
-    // refuses to
-    // the keeper, which has more privileges: a mask would cost time at every start and hide nothing.
+    // refuses to the keeper, which has more privileges: a mask would cost time at every start and hide nothing.
     let keys = std::iter::once(&KEYS).filter(|file| path(file).exists());
     let masked = keys.chain(for_root.iter().filter(|file| !is_refused(file)));
     masked.for_each(|file| script.mount_copy(label, NULL.into(), (*file).into()));

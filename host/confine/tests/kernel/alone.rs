@@ -1,4 +1,4 @@
-//! Without namespaces: what other tests show of the usual sandbox holds here too, and what holds in another way.
+//! The sandbox without namespaces: tests of the usual sandbox that hold here too, and tests of what differs.
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
@@ -11,7 +11,7 @@ use portcullis_confine::{Access, Exit, Place};
 use crate::kit::{Session, eventually, without_namespaces};
 use crate::{Test, cannot_run, exists};
 
-/// Tests of the usual sandbox which hold here as they are: the first half of their names.
+/// Tests of the usual sandbox that hold here unchanged: prefixes of their names.
 const SHARED: &[&str] = &[
     "files::the_workspace_is_writable",
     "files::the_rest_is_read_only",
@@ -62,7 +62,7 @@ const SHARED_ON_NAMES: &[&str] = &[
     "workloads::builds_work",
 ];
 
-/// The same, about ends.
+/// The same, about the ends of processes.
 const SHARED_ON_ENDS: &[&str] = &[
     "death::the_end_of_",
     "death::kill_ends_the_whole_tree",
@@ -131,7 +131,7 @@ fn nothing_is_connected_to() {
                  sockaddr_in({port}, inet_aton(q(127.0.0.1)))) or exit 1'"),
         "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) && connect(S, sockaddr_un(q(socket))) or exit 1'".into(),
         format!("perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) && connect(S, sockaddr_un(qq(\\0{name}))) or exit 1'"),
-        // One half of a pair sends its messages where it likes.
+        // One half of a datagram pair can send its messages to any address.
         "perl -MSocket -e 'socketpair(S, T, AF_UNIX, SOCK_DGRAM, 0) && send(S, q(x), 0, \
          sockaddr_un(q(datagrams))) or exit 1'"
             .into(),
@@ -150,7 +150,7 @@ fn nothing_is_connected_to() {
         libc::SYS_mq_unlink
     );
     session.control(&remove);
-    // Pipes in both directions, which programs start others with, are no way out.
+    // Pairs of streams, by which programs talk to their children, lead nowhere else.
     session.allows(
         "perl -MSocket -e 'socketpair(S, T, AF_UNIX, SOCK_STREAM, 0) && syswrite(S, q(x)) && sysread(T, $x, 1) \
          or exit 1'",
@@ -207,7 +207,7 @@ fn other_processes_are_left_alone() {
     ] {
         session.refuses(&script);
     }
-    // Everyone that it may signal, and everyone of a user.
+    // Every process that it may signal, and every process of a user.
     session.sh("kill -9 -1");
     session.sh("renice -n 7 -u $(id -u)").assert_fails();
     session.sh(&format!("kill -9 {pid}")).assert_fails();
@@ -266,7 +266,7 @@ fn attributes_inside_are_changed() {
     }
 }
 
-/// Those of the user, and of other commands, are not reached.
+/// Terminals of the user and of other commands cannot be opened.
 fn terminals() {
     if !exists("/usr/bin/script") {
         return cannot_run("`script` (package bsdutils)");
@@ -320,7 +320,7 @@ fn hidden_places_are_not_listed() {
         session.refuses(script);
     }
     session.allows("cat $P/home/open/file && ls $P/home/open/deep && cd $P/home/open && cat file");
-    // What comes beside a hidden name later is not given.
+    // A file that appears beside a hidden name later is not allowed.
     fs::write(session.path("later"), "content").expect("a file");
     session.refuses("cat $P/later");
 }
@@ -341,7 +341,7 @@ fn hidden_in_the_workspace() {
         "echo x > sub/new",
         "rm sub/file",
         "exec 3< sub; cat /proc/self/fd/3/file",
-        // Opened for its place only, and then anew.
+        // Opened with O_PATH, and then opened again.
         "perl -e 'sysopen(F, q(sub/file), 0x200000) or die; $n = fileno F; open(G, q(<), qq(/proc/self/fd/$n)) or exit 1'",
         "perl -e 'sysopen(F, q(sub), 0x200000) or die; $n = fileno F; opendir(G, qq(/proc/self/fd/$n)) or exit 1'",
         "perl -e 'sysopen(F, qq($ENV{P}/secret/key), 0x200000) or die; $n = fileno F; \
@@ -363,7 +363,7 @@ fn hidden_in_the_workspace() {
     session.refuses("cat /proc/self/net/tcp > /dev/null");
 }
 
-/// A program has all of its file in its memory, where whoever has it executed can have code of his own.
+/// A program's file is mapped in its memory, so a process that executes it could read it with preloaded code.
 fn hidden_programs_are_not_executed() {
     let session = Session::with(|place, wanted| {
         wanted.places.push(Place { path: place.join("work/sub"), access: Access::Hidden });
@@ -384,11 +384,11 @@ fn hidden_programs_are_not_executed() {
         "ln -s sub/tool link && ./link -c 'exit 0'",
         "ln -s $P/work/alone other && ./other -c 'exit 0'",
         "env -C sub ./tool -c 'exit 0'",
-        // By a descriptor that opens nothing.
+        // Through an O_PATH descriptor.
         "perl -e 'sysopen(F, q(sub/tool), 0x200000) or exit 1; $n = fileno F; exec(qq(/proc/self/fd/$n), q(-c), q(exit 0)); exit 1'",
         "perl -e 'sysopen(F, q(alone), 0x200000) or exit 1; ($e, $v) = (q(), pack(q(Q), 0)); \
          @s = (q(sh), q(-c), q(exit 0)); $a = pack(q(p3Q), @s, 0); syscall(322, fileno F, $e, $a, $v, 0x1000); exit 1'",
-        // By the loader, which is told to.
+        // Through the dynamic loader as a program.
         "/lib64/ld-linux-x86-64.so.2 ./alone -c 'exit 0'",
     ] {
         session.sh(script).assert_fails();
@@ -398,7 +398,7 @@ fn hidden_programs_are_not_executed() {
     session.allows("./seen -c 'exit 0' && exec ./seen -c 'exit 0'");
 }
 
-/// Where links of a process lead tells of it, also in another procfs that is in sight.
+/// The target of a process's link reveals something about it, also in another visible procfs.
 fn links_of_other_processes_are_not_followed() {
     let session = Session::with(|place, wanted| {
         wanted.places.push(Place { path: place.join("work/sub"), access: Access::Hidden });
@@ -418,7 +418,7 @@ fn links_of_other_processes_are_not_followed() {
         assert!(session.control(&opens(&path)), "control: {link}");
     }
     session.allows("cat /proc/self/exe > /dev/null && ls /proc/self/cwd/ && cat /proc/mounts > /dev/null");
-    // Nobody else mounts one.
+    // Only root can mount one.
     if rustix::process::geteuid().is_root() {
         let other = session.path("home/open/deep");
         let other = other.display();
@@ -455,7 +455,7 @@ fn a_killed_init_ends_the_session() {
     let init = init.and_then(rustix::process::Pid::from_raw).expect("its number");
     rustix::process::kill_process(init, rustix::process::Signal::KILL).expect("killed");
     assert_eq!(running.wait(), Exit::Lost);
-    // The pipe is closed when the last of them has gone.
+    // The pipe is closed when the last of its writers has ended.
     drop(std::io::Read::read_to_end(&mut output, &mut Vec::new()));
     assert!(session.run(session.command(&["true"])).is_err());
 }

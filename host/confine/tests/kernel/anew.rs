@@ -1,4 +1,4 @@
-//! What is open and is opened anew by its descriptor is the file that was judged, and is judged as by its name.
+//! A file that is opened again by its descriptor is the file that was judged, and is judged as by its name.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -18,12 +18,12 @@ pub(crate) const TESTS: &[Test] = &[
     ("anew::no_race_reads_another_file", no_race_reads_another_file),
 ];
 
-/// Tries of each race; a won one ends sooner.
+/// Attempts of each race; a race that is won ends sooner.
 const TRIES: u32 = 10_000;
-/// How often a race is tried outside: on a busy machine the two threads do not always run at once.
+/// How often a race is tried outside: on a busy machine the two threads do not always run at the same time.
 const CONTROLS: u32 = 20;
 
-/// Row 4: a file outside has a name in the project, which the command takes away before it writes.
+/// Row 4: a file outside has a hard link in the project, which the command removes before it writes.
 fn a_name_that_is_gone_frees_no_other() {
     let session = session("");
     let outside = session.path("home/open/file");
@@ -41,7 +41,7 @@ fn a_name_that_is_gone_frees_no_other() {
     ] {
         for is_inside in [true, false] {
             assert!(session.control("rm -rf h* new d; ln \"$P/home/open/file\" h"));
-            // The mount is known to the broker from then on.
+            // The broker knows the mount from then on.
             let script = format!("echo x > y; {script}");
             let done =
                 if is_inside { session.sh(&script).exit == Exit::Code(0) } else { session.control(&script) };
@@ -115,7 +115,7 @@ fn no_race_reads_another_file() {
     }
     assert!(session.control("cp file closed/file"));
     let race = |file: &str| format!("./anew {TRIES} {file}");
-    // With mounts of its own, such a file is not there to be opened.
+    // With mounts such a file cannot be opened at all.
     if kit::walls() == Some(WITHOUT) {
         for file in ["closed/file", "\"$P/secret/key\""] {
             let outcome = session.sh(&race(file));
@@ -123,7 +123,7 @@ fn no_race_reads_another_file() {
             assert!((0..CONTROLS).any(|_| !session.control(&race(file))), "control: {file}");
         }
     }
-    // What the command was given to write to.
+    // A file that the command was given as its output.
     let log = session.path("secret/log");
     fs::write(&log, "what others have written\n").expect("a file");
     let open = |path: &Path| File::options().append(true).open(path).expect("open");

@@ -1,4 +1,4 @@
-//! Attempts to get out through the kernel or through other processes.
+//! Attempts to escape through the kernel or through other processes.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -29,7 +29,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("attacks::objects_of_system_v_are_not_shared", objects_of_system_v_are_not_shared),
 ];
 
-/// Who gets another answer from the kernel without the sandbox.
+/// Which users get another answer from the kernel without the sandbox.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outside {
     Anyone,
@@ -40,11 +40,11 @@ const EPERM: i32 = 1;
 const ENOSYS: i32 = 38;
 const EAFNOSUPPORT: i32 = 97;
 
-/// Makes a system call with perl, which every Debian has, and asserts what it answers inside; the control
-/// must get another answer.
+/// Makes a system call with perl, which every Debian has, and asserts its result inside; the control must get another
+/// result.
 fn check(session: &Session, number: libc::c_long, arguments: &str, inside: i32, outside: Outside) {
     let script =
-        // Perl wants strings that can be written to.
+        // Perl requires strings that can be written to.
         format!("perl -e 'my ($none, $root, $empty, $zeros) = (\"/nonexistent\", \"/\", \"\", \"\\0\" x 32); \
                  my $r = syscall({number}, {arguments}); exit($r == -1 ? $! + 0 : 0)' 2>/dev/null");
     assert_eq!(session.sh(&script).exit, Exit::Code(inside), "{script}");
@@ -93,13 +93,13 @@ fn calls_are_refused() {
         (libc::SYS_acct, "$none", Root),
         (libc::SYS_userfaultfd, "0", Root),
         (libc::SYS_personality, "0x40000", Anyone),
-        // Keys, and files around their paths.
+        // Keys, and access to files that bypasses their paths.
         (libc::SYS_keyctl, "0, -3, 0", Anyone),
         (libc::SYS_add_key, "0, 0, 0, 0, 0", Anyone),
         (libc::SYS_open_by_handle_at, "-1, 0, 0", Root),
         (libc::SYS_name_to_handle_at, "-1, 0, 0, 0, 0", Anyone),
         (libc::SYS_fanotify_init, "0, 0", Root),
-        // The terminal; the second with bits the kernel does not look at.
+        // The terminal; the second request with bits that the kernel ignores.
         (libc::SYS_ioctl, "0, 0x5412, 0", Anyone),
         (libc::SYS_ioctl, "0, 0x100005412, 0", Anyone),
         (libc::SYS_ioctl, "0, 0x541c, 0", Anyone),
@@ -115,7 +115,7 @@ fn calls_are_unknown() {
     }
     let session = Session::new();
     check(&session, libc::SYS_clone3, "0, 0", ENOSYS, Outside::Anyone);
-    // A kernel may be built without the rings.
+    // A kernel may be built without io_uring.
     for number in [libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register] {
         check(&session, number, "-1, 0, 0, 0", ENOSYS, Outside::Anyone);
     }
@@ -138,7 +138,7 @@ fn sockets_of_other_kinds_are_refused() {
     session.allows(&format!("perl -e 'exit(syscall({}, 16, 3, 0) < 0)'", libc::SYS_socket));
 }
 
-/// A program that asks for its number as a 32-bit program would (`int 0x80`) and ends as a 64-bit one.
+/// A program that calls getpid as a 32-bit program would (`int 0x80`) and exits as a 64-bit one.
 #[cfg(target_arch = "x86_64")]
 fn mixed_program() -> Vec<u8> {
     let code: &[u8] = &[
@@ -181,7 +181,7 @@ fn foreign_calls_are_killed() {}
 
 fn processes_of_the_host_are_not_seen() {
     let session = Session::new();
-    // The init, the shell, and what it starts for the pipe.
+    // The init, the shell, and the processes of its pipe.
     session.sh("ls /proc | grep -cE '^[0-9]+$'").assert(0, "4");
     let mut victim = std::process::Command::new("sleep").arg("99").spawn().expect("sleep runs");
     let pid = victim.id();
@@ -202,7 +202,7 @@ fn the_init_cannot_be_looked_into() {
         session.sh(&format!("ls -L /proc/1/{file} && cat /proc/1/{file}")).assert_fails();
     }
     session.sh("exec 2>/dev/null; kill -9 1; kill -STOP 1; sleep 0.05; echo alive").assert(0, "alive");
-    // The command's own process can be looked into, so the tools work.
+    // The command's own process can be inspected, so that tools work.
     session.allows("head -c1 /proc/self/environ && ls /proc/self/cwd/ /proc/self/fd/");
 }
 
@@ -231,7 +231,7 @@ fn namespaces_cannot_be_made() {
 fn set_user_id_programs_gain_nothing() {
     let session = Session::new();
     if rustix::process::geteuid().is_root() {
-        // A copy that root marks would be of no use in here, but to whoever starts it outside.
+        // A copy that root marks would have no effect in here, but for any user who executes it outside.
         session.refuses("cp /usr/bin/id s && chmod 4755 s");
         session.sh("chmod 755 s && ./s -u").assert(0, "0");
         session.sh("grep CapEff /proc/self/status").assert(0, "CapEff:\t0000000000000000");
@@ -242,7 +242,7 @@ fn set_user_id_programs_gain_nothing() {
     session.sh("chown 12345 file").assert_fails();
 }
 
-/// A program with this bit runs with the group of its file, whoever starts it outside.
+/// A program with this bit runs with the group of its file, whoever executes it outside.
 fn only_directories_become_set_group_id() {
     let session = Session::new();
     for (number, make) in [
@@ -269,7 +269,7 @@ fn only_directories_become_set_group_id() {
     session
         .allows("mkdir -p t/u && chmod g+s t/u && tar cf t.tar t && rm -r t && tar xpf t.tar && test -g t/u");
     session.allows("git init -q --shared r && test -g r/.git/objects && cp -a t s && test -g s/u");
-    // Elsewhere it stays as it was.
+    // Outside the judged places errors are the kernel's.
     session.sh("chmod 2755 $P/home/open").assert_fails();
     session.sh("chmod 2755 nowhere 2> e; grep -q 'No such' e").assert(0, "");
 }
@@ -291,7 +291,7 @@ fn objects_of_system_v_are_not_shared() {
 /// The argument with which this program makes an attempt.
 pub(crate) const ATTEMPT: &str = "__attempt";
 
-/// Puts a copy of this program where the sandbox shows it.
+/// Copies this program to a place that the sandbox shows.
 pub(crate) fn visible_copy(session: &Session) -> String {
     let copy = session.path("kernel");
     if !copy.exists() {
@@ -300,7 +300,7 @@ pub(crate) fn visible_copy(session: &Session) -> String {
     copy.into_os_string().into_string().expect("text")
 }
 
-/// Makes one attempt to reach something over the network.
+/// Makes one attempt to reach an address over the network.
 pub(crate) fn attempt(arguments: &[String]) -> ExitCode {
     let result = match (arguments[0].as_str(), arguments[1].as_str()) {
         ("tcp", to) => {
@@ -327,7 +327,7 @@ pub(crate) fn attempt(arguments: &[String]) -> ExitCode {
     if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Sends descriptors that nobody receives, and waits.
+/// Sends descriptors that are never received, and waits.
 fn keep_in_flight(count: usize) -> std::io::Result<()> {
     let pairs: Vec<_> = (0..count).map(|_| UnixStream::pair()).take(30).collect::<Result<_, _>>()?;
     let input = std::io::stdin();

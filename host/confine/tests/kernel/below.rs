@@ -1,4 +1,4 @@
-//! Where the mounts do not hold, the rules below them do.
+//! Landlock rules hold where mounts do not.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -20,7 +20,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("below::terminals_take_requests", terminals_take_requests),
 ];
 
-/// Says so when the kernel has less than what these tests are about.
+/// Reports if the kernel has less than these tests need.
 fn is_full(session: &Session) -> bool {
     let full = session.confinement.report().layers.contains(&(Layer::Landlock, Force::Full));
     if !full {
@@ -85,7 +85,7 @@ fn a_directory_of_the_host_cannot_be_changed() {
         assert!(!run(&session, &script, directory()), "{script}");
         assert!(run_outside(&script, directory()), "control: {script}");
     }
-    // The workspace, too, is written through the session's own mounts only.
+    // The workspace, too, can only be written through the session's own mounts.
     assert!(!run(&session, "cd /proc/self/fd/0/work && echo x > file", directory()));
 }
 
@@ -133,7 +133,7 @@ fn terminals_take_requests() {
         return cannot_run("`script` for a terminal (package bsdutils)");
     }
     let session = Session::new();
-    // Opened anew by its own name and by the common one, and asked for its size.
+    // Opened again by its own name and by the common one, and queried for its size.
     let script = "script -qec 'stty rows 7 < /dev/tty && stty size < $(tty)' /dev/null";
     assert!(session.sh(script).output.starts_with("7 "), "{:?}", session.sh(script));
 }

@@ -1,4 +1,4 @@
-//! Builds, tests, packages and editors: what they leave and say inside is what they leave and say outside.
+//! Builds, tests, packages and editors leave and print the same inside as outside.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("builds::git_and_tar_leave_the_same", git_and_tar_leave_the_same),
 ];
 
-/// Runs a script inside and outside, each in a directory of its own, and compares what it says. `$TOOLS` is a directory
+/// Runs a script inside and outside, each in a directory of its own, and compares the outputs. `$TOOLS` is a directory
 /// of programs.
 #[track_caller]
 fn same(session: &Session, tools: &str, script: &str) -> String {
@@ -47,17 +47,17 @@ fn same(session: &Session, tools: &str, script: &str) -> String {
     inside.output
 }
 
-/// What is in a directory, with kinds, modes and contents.
+/// Lists a directory with types, modes and contents.
 const LIST: &str = "list() { (cd \"$1\" && find . -printf '%y %m %P %l\\n' | sort && \
                     find . -type f -print0 | sort -z | xargs -0r sha256sum); };";
 
 fn cargo_builds_and_tests() {
-    // One that rustup only stands for would look for its own home.
+    // A rustup proxy would look for its own home.
     let found = Command::new("rustc").args(["--print", "sysroot"]).stderr(Stdio::null()).output();
     let sysroot = found.ok().map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     let tools = sysroot.map(|sysroot| format!("{sysroot}/bin"));
     let Some(tools) = tools.filter(|tools| exists(&format!("{tools}/cargo"))) else {
-        // The toolchain of a machine that builds as root is root's own.
+        // The toolchain of a machine that builds as root belongs to root.
         return println!("    not for this user: cargo is not to be reached");
     };
     let session = Session::new();

@@ -1,4 +1,4 @@
-//! Starting, ending and feeding commands.
+//! Starting and ending commands, and their input and environment.
 
 use std::ffi::OsString;
 use std::fs;
@@ -95,10 +95,10 @@ fn handled_signals_are_handled() {
 
 fn signals_have_their_default_meaning() {
     let session = Session::new();
-    // A writer whose reader has gone is ended by the signal, which programs in Rust ignore.
+    // A writer whose reader has closed the pipe is ended by SIGPIPE, which Rust programs ignore.
     let outcome = session.sh("(yes; echo $? >&2) | head -n1; grep -E 'Sig(Blk|Ign)' /proc/self/status");
     assert!(outcome.output.contains("141"), "{outcome:?}");
-    // glibc's posix_spawn leaves its own two signals, 32 and 33, ignored; that is so outside too.
+    // glibc's posix_spawn leaves its own two signals, 32 and 33, ignored, outside the sandbox as well.
     let masks: Vec<u64> = outcome
         .output
         .lines()
@@ -111,7 +111,7 @@ fn orphans_are_reaped() {
     let session = Session::new();
     let script = "i=0; while [ $i -lt 300 ]; do (sleep 0.01 &); i=$((i+1)); done; sleep 0.3; \
                   grep -l 'State:.Z' /proc/[0-9]*/status | wc -l; ls -d /proc/[0-9]* | wc -l";
-    // Its init, the shell, ls and wc, and the shell's copy for the pipe.
+    // Its init, the shell, ls and wc, and the subshell of the pipe.
     let outcome = session.sh(script);
     let counts: Vec<u32> =
         outcome.output.split_whitespace().map(|count| count.parse().expect("a number")).collect();
@@ -176,13 +176,13 @@ fn it_has_no_other_descriptors() {
     let session = Session::new();
     // The fourth is the directory that ls reads.
     session.sh("ls /proc/self/fd | tr '\\n' ' '").assert(0, "0 1 2 3");
-    // Of its init not one can be looked at; root sees the numbers while there are any.
+    // The descriptors of its init cannot be inspected; root sees their numbers, if there are any.
     session.sh("for f in /proc/1/fd/*; do readlink $f && exit; done; exit 1").assert_fails();
 }
 
 fn it_has_a_session_of_its_own() {
     let session = Session::new();
-    // pid, process group and session of the command: 2, below its init.
+    // Pid, process group and session of the command: 2, below its init.
     session.sh("cut -d' ' -f1,4,5,6,7 /proc/$$/stat").assert(0, "2 1 2 2 0");
     session.sh("echo x > /dev/tty").assert_fails();
 }
@@ -239,7 +239,7 @@ fn several_threads_can_wait() {
 fn ends_are_told_to_whom_they_concern() {
     let session = Session::new();
     let start = |seconds: &str| session.start(session.command(&["sleep", seconds])).expect("starts");
-    // Nobody waited when it ended, and others came and went since.
+    // No thread waited when it ended, and other commands ran since.
     let (early, _output) = start("0");
     session.allows("true; sleep 0.05");
     assert_eq!(early.wait_timeout(Duration::ZERO), Some(Exit::Code(0)));
@@ -256,7 +256,7 @@ fn ends_are_told_to_whom_they_concern() {
         long.kill();
         assert_eq!(first.join().expect("no panic"), Exit::Signal(libc::SIGKILL));
     });
-    // Who waited first goes first.
+    // The first waiter returns first.
     let (one, _output) = start("0.1");
     let (other, _output) = start("0.3");
     std::thread::scope(|scope| {
@@ -272,7 +272,7 @@ fn two_hundred_leave_nothing_behind() {
     let session = Session::new();
     let descriptors = || fs::read_dir("/proc/self/fd").expect("readable").count();
     let mounts = || fs::read_to_string("/proc/self/mountinfo").expect("readable");
-    // What the keeper holds shows in the numbers of new descriptors, so it is read from outside, as root.
+    // The keeper's open descriptors change the numbers of new ones, so they are counted from outside, as root.
     let keepers = || keeper_descriptors(&session);
     session.allows("true");
     let before = (descriptors(), keepers(), mounts());
@@ -283,7 +283,7 @@ fn two_hundred_leave_nothing_behind() {
     assert_eq!((descriptors(), keepers(), mounts()), before);
 }
 
-/// Counts what the keeper has open; for an ordinary user the kernel does not tell.
+/// Counts the keeper's open descriptors; `None` for an ordinary user, who may not see them.
 fn keeper_descriptors(session: &Session) -> Option<usize> {
     Some(fs::read_dir(format!("/proc/{}/fd", keeper_pid(session))).ok()?.count())
 }
@@ -298,7 +298,7 @@ fn keeper_pid(session: &Session) -> String {
 fn a_thousand_cost_no_memory() {
     let session = Session::new();
     let status = format!("/proc/{}/status", keeper_pid(&session));
-    // The whole address space: a stack that is lost would show, though hardly any of it was touched.
+    // The whole address space: it would show a leaked stack, although hardly any of it was touched.
     let kilobytes = || -> u64 {
         let status = fs::read_to_string(&status).expect("readable");
         let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).expect("a size");

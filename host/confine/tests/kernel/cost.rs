@@ -1,4 +1,4 @@
-//! What it costs to start a command, against the system's own way: a figure to look at, not a test.
+//! Measures the cost of starting a command, against the system's own way; this is no test.
 //!
 //! `cargo test --release --test kernel __measure`
 
@@ -18,7 +18,7 @@ pub(crate) fn measure() -> ExitCode {
     let session = Session::new();
     let (mut inside, mut outside) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
-        // The order changes with every round, so that none profits from what the other left warm.
+        // The order changes every round, so that neither profits from caches that the other has warmed.
         if round % 2 == 0 {
             inside.push(time(|| launch(&session)));
             outside.push(time(spawn));
@@ -56,7 +56,7 @@ fn spawn() {
     assert!(status.expect("runs").success());
 }
 
-/// Returns the seconds it takes to do something often, by several threads.
+/// Returns the seconds that several threads take to do something often.
 fn at_once(what: impl Fn() + Sync) -> f64 {
     let all = || {
         std::thread::scope(|scope| {

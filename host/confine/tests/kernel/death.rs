@@ -1,4 +1,4 @@
-//! Nothing outlives what it belongs to.
+//! No process outlives its owner.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -28,11 +28,11 @@ pub(crate) const TESTS: &[Test] = &[
 /// The argument with which this program is a host that waits to be killed.
 pub(crate) const HOST: &str = "__host";
 
-/// Starts processes that would like to stay: in other sessions, deaf to every signal, many.
+/// Starts many processes that try to survive: in other sessions, and ignoring signals.
 const A_TREE: &str = "i=0; while [ $i -lt 20 ]; do setsid sleep MARK & (trap '' TERM HUP INT; exec nohup sleep MARK) \
                       2>/dev/null & i=$((i+1)); done; echo ready; ";
 
-/// A number of seconds that no other process sleeps for.
+/// Returns a number of seconds that no other process sleeps for.
 fn mark() -> String {
     use std::sync::atomic::{AtomicU32, Ordering};
     static LAST: AtomicU32 = AtomicU32::new(0);
@@ -100,7 +100,7 @@ fn a_killed_keeper_takes_all_with_it() {
 }
 
 fn a_killed_host_takes_all_with_it() {
-    // On a busy machine looking takes longer than dying, so the best of some tries counts.
+    // On a busy machine the check takes longer than the deaths, so the best of several attempts counts.
     let best = (0..5).map(|_| time_to_die()).min().expect("five tries");
     assert!(best < Duration::from_millis(100), "it took {best:?}");
 }
@@ -115,7 +115,7 @@ fn time_to_die() -> Duration {
         .expect("a host");
     let mut ready = String::new();
     BufReader::new(host.stdout.take().expect("a pipe")).read_line(&mut ready).expect("read");
-    // One that is just becoming `sleep` is not seen for a moment.
+    // A process that is just executing `sleep` is not visible for a moment.
     eventually("control: the tree is seen while it lives", || sleepers(&mark) >= 40);
     let start = Instant::now();
     host.kill().expect("killed");
@@ -126,8 +126,8 @@ fn time_to_die() -> Duration {
     time
 }
 
-/// A command that the broker is looking at, at the end of its execve, is nobody's to wait for but the broker's: a
-/// keeper that waits for it waits for ever if the broker is stuck.
+/// A command that the broker is tracing, at the end of its execve, can only be reaped by the broker: a keeper that
+/// waits for it would wait forever if the broker is stuck.
 fn a_stuck_broker_keeps_no_keeper() {
     let mut host = std::process::Command::new(kit::own_program())
         .args([HOST, TRACED])
@@ -146,10 +146,10 @@ fn a_stuck_broker_keeps_no_keeper() {
     fs::remove_dir_all(Path::new(place)).expect("nothing is mounted in it");
 }
 
-/// Stops the broker of a keeper in a moment in which it traces a process, and returns both.
+/// Stops the broker of a keeper while it traces a process, and returns both.
 fn stop_while_tracing(keeper: &str) -> (String, String) {
     let children = || fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children")).expect("readable");
-    // The keeper makes it before there is any command.
+    // The keeper creates it before there is any command.
     let broker = children().split_ascii_whitespace().next().expect("a broker").to_owned();
     let process = Pid::from_raw(broker.parse().expect("a number")).expect("a process");
     let threads = format!("/proc/{broker}/task");
@@ -171,13 +171,13 @@ fn stop_while_tracing(keeper: &str) -> (String, String) {
     (broker, traced.expect("found"))
 }
 
-/// A line of a process's `status`; none when it has gone.
+/// Returns a line of a process's `status`; `None` if it has ended.
 fn status(process: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     Some(text.lines().find_map(|line| line.strip_prefix(name))?.trim().to_owned())
 }
 
-/// Is a host whose command executes programs, one after the other, that are looked at.
+/// Runs as a host whose command keeps executing programs, which the broker traces.
 fn be_a_host_that_traces() -> ExitCode {
     let session = Session::with(|_, profile| {
         let rules = crate::names::rules("hide .no-such");
@@ -195,10 +195,10 @@ fn be_a_host_that_traces() -> ExitCode {
     }
 }
 
-/// What such a host is told.
+/// The argument of such a host.
 const TRACED: &str = "traced";
 
-/// Is a host with a session and a command under way, until it is killed.
+/// Runs as a host with a session and a running command, until it is killed.
 pub(crate) fn be_a_host(arguments: &[String]) -> ExitCode {
     kit::take_walls(arguments.get(1));
     if arguments[0] == TRACED {

@@ -1,4 +1,4 @@
-//! What can be seen and written.
+//! Which files are visible and writable.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -153,7 +153,7 @@ fn a_workspace_below_tmp_is_at_its_path() {
     session.sh(&format!("echo x > {at}/single")).assert_fails();
 }
 
-/// Whatever is judged of names in directories: a file alone is written in place, and stays where it is.
+/// A file that is a place by itself is written in place and is not renamed, whatever is judged in directories.
 fn a_file_to_write_is_written_in_place() {
     let below =
         tempfile::Builder::new().prefix("portcullis-test-").tempdir_in("/var/tmp").expect("a directory");
@@ -171,7 +171,7 @@ fn a_file_to_write_is_written_in_place() {
         session.sh(&attempt.replace("{at}", &at.to_string())).assert_fails();
     }
     assert_eq!(fs::read_dir(below.path()).expect("a directory").count(), 1);
-    // What else it is called nobody has said.
+    // Its other names are unknown.
     fs::hard_link(&file, below.path().join("other")).expect("a link");
     let session = Session::with(|_, wanted| {
         wanted.places.push(Place { path: file.clone(), access: Access::ReadWrite });

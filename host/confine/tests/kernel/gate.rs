@@ -1,4 +1,4 @@
-//! Connections of a gated session end at the host, whatever they are to.
+//! Connections of a gated session end at the host, whatever their target is.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -41,7 +41,7 @@ fn start(hold: Hold) -> (Session, Listeners) {
     let place = kit::make_place();
     let mut profile = kit::profile(place.path());
     if hold == Hold::Connect {
-        // There is a broker where there are rules over names.
+        // Rules over names start a broker.
         profile.names = Some(crate::names::rules("refuse nothing-here"));
     }
     let way_out = WayOut { host_ports: vec![HOST_PORT], hold };
@@ -52,7 +52,7 @@ fn start(hold: Hold) -> (Session, Listeners) {
     (Session { place, confinement }, gate.expect("the gate opens"))
 }
 
-/// Runs a script of bash, and returns what `serve` does meanwhile.
+/// Runs a bash script, and returns the result of `serve` meanwhile.
 fn while_running<T>(session: &Session, script: &str, serve: impl FnOnce() -> T) -> (T, String) {
     let (running, mut output) = session.start(session.command(&["bash", "-c", script])).expect("starts");
     let served = serve();
@@ -129,7 +129,7 @@ fn the_loopback_stays_inside() {
         .assert_fails();
     gate.v4.relay.set_nonblocking(true).expect("set");
     assert!(gate.v4.relay.accept().is_err(), "it led to the relay");
-    // The relay itself is no way anywhere: it is told that the connection was meant for itself.
+    // The relay itself leads nowhere: it sees itself as the target of the connection.
     let relay = gate.v4.relay.local_addr().expect("an address");
     let (meant, _) = while_running(&session, &connect("127.0.0.1", relay.port()), || {
         let (stream, _) = accept(&gate.v4.relay);
@@ -149,7 +149,7 @@ fn other_datagrams_are_refused() {
 
 fn the_rules_cannot_be_changed_inside() {
     let (session, _gate) = gated();
-    // A socket to the packet filter, and one to the routing part with a change of a link.
+    // A socket to the packet filter, and one to the routing family with a change of a link.
     session.sh("perl -e 'exit(socket(S, 16, 3, 12) ? 0 : 7)'").assert(7, "");
     let change = "perl -e 'socket(S, 16, 3, 0) or exit 3; \
                   send(S, pack(q(LSSLL C x S l L L), 32, 16, 5, 0, 0, 0, 0, 1, 0, 1), 0); \
@@ -175,7 +175,7 @@ fn without_the_host_everything_is_refused() {
     }
 }
 
-/// What is heard of calls, on a thread that ends with the sandbox.
+/// Receives the events of calls, on a thread that ends with the sandbox.
 fn heard(calls: &Arc<Calls>) -> Receiver<Call> {
     let (told, heard) = channel();
     let calls = Arc::clone(calls);
@@ -228,7 +228,7 @@ fn who_gives_up_is_told_of() {
     let (_, output) = while_running(&session, &inside, || {
         let Call::Waits { id, .. } = heard.recv_timeout(PATIENCE).expect("a call") else { panic!("a call") };
         assert_eq!(heard.recv_timeout(PATIENCE).expect("its end"), Call::Gone { id });
-        // Nobody is there to go on.
+        // No caller is left to continue.
         calls.release(id);
     });
     assert!(output.contains("ended"), "{output}");
@@ -240,8 +240,8 @@ fn who_gives_up_is_told_of() {
     assert_eq!(heard.recv_timeout(PATIENCE).expect("its end"), Call::Gone { id });
 }
 
-/// The memory that was looked at changes while the call waits: it leads to the host all the same, which sees where
-/// it really goes to.
+/// The address in memory changes while the call waits: the connection still leads to the host, which sees its real
+/// target.
 fn another_address_than_was_told_ends_at_the_host_too() {
     let (session, mut gate) = start(Hold::Connect);
     let calls = Arc::new(gate.calls.take().expect("calls are held"));
@@ -279,7 +279,7 @@ exec python3 swap.py";
 fn what_stays_inside_does_not_wait() {
     let (session, mut gate) = start(Hold::Connect);
     let heard = heard(&Arc::new(gate.calls.take().expect("calls are held")));
-    // A refused one, a datagram, a question for a name, and a server inside under both of its addresses.
+    // A refused connection, a datagram, a DNS query, and a server inside under both of its addresses.
     let script = "(exec 3<>/dev/tcp/127.0.0.1/9) 2>/dev/null; exec 4<>/dev/udp/192.0.2.7/443; \
                   exec 5<>/dev/udp/192.0.2.53/53; \
                   perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(Listen => 2, LocalPort => 8123) or die; \

@@ -1,4 +1,4 @@
-//! Git works inside, and leaves nothing behind that makes the user's git run a program.
+//! Git works in the sandbox, and leaves no file that makes the user's git run a program.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ pub(crate) const TESTS: &[Test] = &[
     ),
 ];
 
-/// Nobody's settings, and a name for commits.
+/// Environment without user settings, and with a name for commits.
 const SET_UP: &str = "exec 2>&1; export HOME=/tmp GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a \
     GIT_COMMITTER_EMAIL=a@b GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null;";
 
@@ -45,7 +45,7 @@ fn git() -> bool {
     found
 }
 
-/// A session with a repository in its workspace that the host has made, with a worktree and a submodule.
+/// A session with a repository in its workspace that the host has created, with a worktree and a submodule.
 fn with_repository() -> Session {
     let session = Session::new();
     let made = session.control(&format!(
@@ -89,13 +89,13 @@ fn what_git_writes_itself_passes() {
     }
 }
 
-/// Shows what must still be as it was after an attack.
+/// Prints the state that must be unchanged after an attack.
 const PROTECTED: &str = "cat repo/.git/config tree/.git repo/.git/worktrees/tree/commondir \
     repo/.git/worktrees/tree/gitdir repo/.git/modules/sub/config repo/sub/.git; \
     cat repo/.git/info/attributes repo/.git/commondir repo/.git/config.worktree; \
     find . -path '*hooks/*' ! -name '*.sample'; true";
 
-/// Fails when something below names a program for git.
+/// Fails if a file below names a program for git.
 const HARMLESS: &str =
     "! grep -rqs evil --include=config . && ! find . -path '*hooks/*' ! -name '*.sample' | grep .";
 
@@ -134,12 +134,12 @@ fn programs_are_not_named() {
     ] {
         let script = format!("{SET_UP} {script}");
         session.sh(&script).assert_fails();
-        // A directory that was moved away in vain is put back; that is no harm.
+        // A directory that was moved away in a failed attack is put back; that is harmless.
         assert!(session.control("test -d repo/.git || mv repo/.g repo/.git"));
         assert_eq!(state(&session), before, "{script}");
         assert!(session.control("find . -mindepth 1 -delete && cp -a \"$P/home/save/.\" ."));
     }
-    // What is written in place is judged when it has been written, so nobody is told.
+    // A file written in place is judged after the write, so the writer gets no error.
     for script in [
         "mkdir evil; echo ../../evil > repo/.git/commondir",
         "echo 'gitdir: ../evil' > tree/.git",
@@ -193,7 +193,7 @@ fn what_was_judged_is_what_is_there() {
     let outcome = session.sh(&script);
     assert_eq!(outcome.exit, Exit::Code(0), "{outcome:?}");
     assert!(!outcome.output.contains("fsmonitor"), "{outcome:?}");
-    // The same with a second name, and with a file that is written in place.
+    // The same with a hard link, and with a file that is written in place.
     session.sh(&format!("cd repo/.git; {harmless} > c; ln c d; mv c config; {evil} >> d"));
     session.sh("cd tree; exec 3> .git; cat ../tree-before >&3; exec 3>&-; sleep 0.05");
     let config = fs::read_to_string(session.path("work/repo/.git/config")).expect("read");
@@ -223,14 +223,14 @@ fn a_directory_that_becomes_a_repository_is_looked_at() {
         session.sh(&script).assert_fails();
         assert!(session.control(&format!("rm -rf bare o .git; ({script}) && rm -rf bare o .git")), "control: {script}");
     }
-    // Who still holds a file of it has another one.
+    // A process that still holds a file open holds the previous one.
     let script = "mkdir -p bare/objects && exec 3> bare/config && printf '[core]\\n\\tbare = true\\n' >&3 && \
          mkdir bare/refs && printf '\\tfsmonitor = ./evil\\n' >&3; cat bare/config";
     let outcome = session.sh(script);
     assert!(outcome.output.contains("bare = true") && !outcome.output.contains("fsmonitor"), "{outcome:?}");
 }
 
-/// The user's own fetch would copy a repository that commands do not see into one that they do.
+/// The user's own fetch would copy a repository that commands cannot see into one that they can.
 fn other_repositories_stay_outside() {
     if !git() {
         return;
@@ -267,8 +267,8 @@ fn other_repositories_stay_outside() {
     assert_eq!((exit, questions), (Exit::Code(0), vec![]), "{output}");
 }
 
-/// A path that leads up leads elsewhere from another depth: the user's fetch would copy what commands do not see, and
-/// the user's checkout would write there.
+/// A relative path has another target from another depth: the user's fetch would copy repositories that commands cannot
+/// see, and the user's checkout would write there.
 fn what_moves_is_judged_where_it_comes_to_lie() {
     if !git() {
         return;
@@ -325,17 +325,17 @@ fn what_moves_is_judged_where_it_comes_to_lie() {
             "control: {made}"
         );
     }
-    // The user's own, that leads out of the project: who moves it asks once.
+    // The user's own, which leads out of the project: moving it asks once.
     let own = format!("rm -rf a r; mkdir -p a/b; {}", remote(&format!("../../{far}")));
     assert!(session.control(&format!("{SET_UP} {own}")));
     let (exit, output, questions) = asked(&session, "mv a/b/r r", true);
     assert_eq!((exit, questions.len()), (Exit::Code(0), 1), "{output}");
-    // A link of the user's to hooks that lie elsewhere is not led to what commands write.
+    // A link of the user's to hooks elsewhere must not lead to a directory that commands write.
     let linked = "git init -q s && rm -rf s/.git/hooks && ln -s ../../../hooks s/.git/hooks && mkdir -p a/b";
     assert!(session.control(&format!("{SET_UP} {linked}")));
     session.sh("mv s a/s").assert_fails();
     session.allows("rm s/.git/hooks && mv s a/s");
-    // What leads nowhere else is nobody's question.
+    // Links and repositories that keep their targets need no question.
     let plain = "mkdir -p a/other/.bin && ln -s ../../x a/other/.bin/x && mv a/other a/b && \
         git init -q a/b/n && git -C a/b/n remote add x ../../other && mv a/b/n a/n && mv a/n a/b/m && \
         git clone -q repo a/b/k && mv a/b/k k && git -C k fetch -q";
@@ -343,7 +343,8 @@ fn what_moves_is_judged_where_it_comes_to_lie() {
     assert_eq!((exit, questions), (Exit::Code(0), vec![]), "{output}");
 }
 
-/// Where a remote lends objects, every `git status` fetches what is missing, from an address that says what it likes.
+/// If a remote is a promisor, every `git status` fetches missing objects, from an address that can respond with
+/// anything.
 fn nothing_is_fetched_by_itself() {
     if !git() {
         return;
@@ -372,14 +373,14 @@ fn nothing_is_fetched_by_itself() {
         let (_, output, questions) = asked(&session, &script, false);
         assert!(questions.len() == 1 && !is_fetched("copy"), "{lend}: {output}");
     }
-    // The user's own is led elsewhere.
+    // The user's own remote is pointed elsewhere.
     assert!(session.control("rm -rf copy; cp -r control copy"));
     let (exit, output, questions) =
         asked(&session, "cd copy; git config remote.o.url http://127.0.0.1:9/other", false);
     assert!(exit != Exit::Code(0) && questions.len() == 1, "{output}");
 }
 
-/// The user's own git writes files where a repository says that its working tree lies.
+/// The user's own git writes files where a repository says that its working tree is.
 fn trees_of_commands_lie_in_the_workspace() {
     if !git() {
         return;
@@ -506,7 +507,8 @@ fn what_is_lost_is_found_in_the_repository() {
     }
 }
 
-/// A `commondir` that says what it may makes settings of what was free beside it; so does a part that brings links along.
+/// A `commondir` that says what it may makes settings of what was free beside it; so does a part that brings links
+/// along.
 fn what_completes_a_repository_is_not_all_that_is_judged() {
     if !git() {
         return;

@@ -1,9 +1,9 @@
-//! Control groups: making, entering, staying in, ending, removing and sweeping them.
+//! Control groups: creating, entering, killing, removing and sweeping them.
 //!
-//! The groups are real ones of version 2. Root makes a place for them and gives it to a user, which is what delegation
-//! is, and each scene is a program of that user's, in a group of that place. Which controllers there are is the
-//! machine's; kernels that give `memory` and `pids` to version 1 have huge pages to be bounded. The values of other
-//! files are tested where they are made.
+//! The groups are real ones of version 2. Root creates a place for them and gives it to a user, which is what
+//! delegation means, and each scene is a program of that user, in a group of that place. The available controllers
+//! depend on the machine; kernels that give `memory` and `pids` to version 1 still have huge pages to limit. The values
+//! of the other files are tested where they are computed.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -29,7 +29,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("groups::without_a_place_everything_goes_on", without_a_place_everything_goes_on),
 ];
 
-/// The argument with which this program plays a scene in the group that it is in.
+/// The argument with which this program plays a scene in its group.
 pub(crate) const SCENE: &str = "__scene-in-a-group";
 
 const LIMITS: Limits = Limits {
@@ -41,7 +41,7 @@ const LIMITS: Limits = Limits {
     cpu_seconds: None,
 };
 
-/// A group of the ordinary user's or root's, in which there is one for a program and room for others.
+/// A group of the ordinary user's or root's, which contains one group for a program and room for others.
 struct Delegated {
     path: PathBuf,
 }
@@ -64,7 +64,7 @@ fn delegated(scene: &str) {
     }
 }
 
-/// Without root nothing can be delegated; where root has started this run, it has played the scene as this user.
+/// Without root no group can be delegated; if root has started this run, it has played the scene as this user.
 fn as_nobody_special(scene: &str) {
     let parent = rustix::process::getppid().map_or(1, |parent| parent.as_raw_nonzero().get());
     let is_roots = fs::metadata(format!("/proc/{parent}")).is_ok_and(|parent| parent.uid() == 0);
@@ -73,7 +73,7 @@ fn as_nobody_special(scene: &str) {
     }
 }
 
-/// A copy of this program where every user can run it.
+/// Copies this program to where every user can run it.
 fn program() -> TempDir {
     let place =
         tempfile::Builder::new().prefix("portcullis-test-").tempdir_in("/var/tmp").expect("a directory");
@@ -83,7 +83,7 @@ fn program() -> TempDir {
 }
 
 impl Delegated {
-    /// Nothing where there are no such groups.
+    /// Creates the group; `None` if there are no groups of version 2.
     fn make(user: u32) -> Option<Self> {
         static LAST: AtomicU32 = AtomicU32::new(0);
         let root = version_2()?;
@@ -126,7 +126,7 @@ impl Delegated {
 
 impl Drop for Delegated {
     fn drop(&mut self) {
-        // Who is left there after a failure ends first.
+        // Processes left there after a failure are killed first.
         drop(fs::write(self.path.join("cgroup.kill"), "1"));
         eventually("the place is empty", || {
             let groups = fs::read_dir(&self.path).into_iter().flatten().flatten();
@@ -142,14 +142,14 @@ fn version_2() -> Option<PathBuf> {
     line.split(' ').nth(4).map(PathBuf::from)
 }
 
-/// The group of a process.
+/// Returns the group of a process.
 fn group_of(process: &str) -> PathBuf {
     let text = fs::read_to_string(format!("/proc/{process}/cgroup")).expect("readable");
     let own = text.lines().find_map(|line| line.strip_prefix("0::/")).expect("a group");
     version_2().expect("mounted").join(own)
 }
 
-/// The groups in the place, but for those of the test.
+/// Returns the groups in the place, except those of the test.
 fn groups(place: &Path) -> Vec<PathBuf> {
     let all = fs::read_dir(place).expect("readable").flatten().map(|entry| entry.path());
     all.filter(|path| path.is_dir() && !path.ends_with("program") && !path.ends_with("other")).collect()
@@ -199,7 +199,7 @@ fn own(place: &Path) {
     assert!(
         !matches!(force(&session), Force::None(_)) && !session.confinement.report().controllers.is_empty()
     );
-    // The keeper, the init, the shell and what it has started.
+    // The keeper, the init, the shell and the processes that it has started.
     let members = || fs::read_to_string(group.join("cgroup.procs")).expect("readable").lines().count();
     assert!(members() >= 4, "{} processes", members());
     assert_values(&group);
@@ -218,8 +218,8 @@ fn own(place: &Path) {
     assert_eq!(groups(place), Vec::<PathBuf>::new());
 }
 
-/// Where groups of version 2 have that controller: sooner than by the numbers of the pid namespace, of which there are
-/// some 300 in any case.
+/// With a pids controller of version 2: the limit applies sooner than that of the pid namespace, which allows at least
+/// some 300.
 fn processes_are_refused() {
     let limits = Limits { processes: Some(20), ..Limits::default() };
     let session = Session::with(|_, wanted| wanted.limits = limits);
@@ -261,7 +261,7 @@ fn assert_values(group: &Path) {
     assert!(seen > 0, "nothing is bounded");
 }
 
-/// Rows of what a command could do to its own group, or to leave it.
+/// Attempts of a command to change its own group, or to leave it.
 fn attacked(place: &Path) {
     if !exists("/usr/bin/perl") {
         return cannot_run("perl (package perl-base)");
@@ -275,7 +275,7 @@ fn attacked(place: &Path) {
     let bound: Vec<String> = bound.filter(is_bound).collect();
     let other = place.join("other");
     let (inside, outside, place) = (group.display(), other.display(), place.display());
-    // The kernel asks for the right to write to the files behind it, and not for how they are mounted.
+    // The kernel checks permission to write the files behind it, and not how they are mounted.
     let start_in = "perl -e 'sysopen(D, shift, 0200000) or exit 9; $a = pack(q(Q11), 0x200000000, 0, 0, 0, 17, 0, 0, 0, 0, 0, \
                     fileno(D)); $p = syscall(435, $a, 88); exit 8 if $p < 0; exit 0 if $p == 0; waitpid($p, 0); exit($? >> 8)'";
     let fd = "exec 3<";
@@ -298,14 +298,14 @@ fn attacked(place: &Path) {
     }
     assert_eq!(group_of_command(&running), group);
     session.allows("true");
-    // The last ends what it is told to.
+    // The last of them kills the group.
     for (script, what) in &attacks {
         assert!(session.control(script), "control: {what} works outside: {script}");
     }
     assert_eq!(running.wait(), Exit::Lost, "control: the group's files were the real ones");
 }
 
-/// Is a host with a command under way, until it is killed.
+/// Runs as a host with a running command, until it is killed.
 fn be_a_host() {
     let session = bounded();
     let (running, _output) = waiting(&session);
@@ -352,7 +352,7 @@ fn swept(place: &Path) {
     fs::remove_dir_all(files).expect("removed");
 }
 
-/// As in containers whose filter knows no clone3, and on kernels that cannot start a process in a group.
+/// As in containers whose filter refuses clone3, and on kernels that cannot start a process in a group.
 fn refused(place: &Path) {
     rustix::thread::set_no_new_privs(true).expect("no new privileges");
     let instruction = |code, jt, jf, k| Instruction { code, jt, jf, k };
@@ -375,7 +375,7 @@ fn refused(place: &Path) {
     session.allows("true");
 }
 
-/// An ordinary user, to whom nothing was delegated; root has a place on every machine with such groups.
+/// An ordinary user without a delegated group; root has a place on every machine with such groups.
 fn without_a_place_everything_goes_on() {
     let session = bounded();
     let (running, _output) = waiting(&session);

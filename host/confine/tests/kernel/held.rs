@@ -1,4 +1,4 @@
-//! Calls that wait until somebody has answered.
+//! Calls that wait for an answer.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -22,7 +22,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("held::a_yes_is_for_the_text_that_was_asked_about", a_yes_is_for_the_text_that_was_asked_about),
 ];
 
-/// Runs a script and answers for its calls; returns how it ended, what it said and what it asked.
+/// Runs a script and answers its calls; returns how it ended, its output and its questions.
 pub(crate) fn asked(session: &Session, script: &str, answer: bool) -> (Exit, String, Vec<(Attempt, String)>) {
     asked_in(&session.confinement, session, script, answer)
 }
@@ -66,7 +66,7 @@ fn a_call_goes_on_after_a_yes() {
         let (exit, output, asked) = asked(&session, script, true);
         assert_eq!((exit, asked), (Exit::Code(0), expected), "{script}: {output}");
     }
-    // A rule on names that other programs execute asks, too, and says which.
+    // A rule over names that other programs execute asks too, with its id.
     let (exit, output, asked) = asked(&session, "echo x > .npmrc", true);
     assert_eq!((exit, asked), (Exit::Code(0), vec![write("work/.npmrc")]), "{output}");
 }
@@ -77,7 +77,7 @@ fn a_call_fails_after_a_no() {
     assert_eq!((exit, asked.len()), (Exit::Code(0), 1));
     assert!(output.contains("Permission denied") && output.contains("go on"), "{output}");
     assert!(!session.path("work/slow").exists());
-    // Nobody to ask is a no.
+    // Without anyone to ask, the answer is no.
     session.sh("echo x > slow").assert_fails();
 }
 
@@ -92,7 +92,7 @@ fn a_file_outside_is_opened_by_the_host() {
     let (exit, output, asked) = self::asked(&session, "echo x > \"$P/home/open/other\"", false);
     assert!(exit != Exit::Code(0) && asked.len() == 1 && output.contains("Permission denied"), "{output}");
     assert!(!session.path("home/open/other").exists());
-    // What is hidden is not there to be asked about.
+    // Hidden files do not lead to questions.
     let (_, _, asked) =
         self::asked(&session, "echo x > \"$P/home/closed/other\"; echo x > \"$P/secret/key\"", true);
     assert_eq!(asked, []);
@@ -116,7 +116,7 @@ fn names_outside_are_changed_by_the_host() {
             vec![remove("file"), write("other"), remove("other"), write("file")],
         ),
         ("rm newer/link && rmdir newer && ! test -e newer", vec![remove("newer/link"), remove("newer")]),
-        // Nothing is asked that the kernel would not do.
+        // Operations that the kernel would refuse lead to no questions.
         (
             "! mkdir deep 2> /dev/null; ! rm deep 2> /dev/null; ! rm none 2> /dev/null; ! mv none x 2> /dev/null",
             vec![],
@@ -131,7 +131,7 @@ fn names_outside_are_changed_by_the_host() {
     assert_eq!(questions.len(), 4, "{questions:?}");
     assert_eq!(output.matches("Permission denied").count(), 4, "{output}");
     assert!(output.ends_with("deep\nfile\n"), "{output}");
-    // What is in the way besides is in the way.
+    // Other obstacles remain obstacles.
     assert!(session.control("chmod 555 \"$P/home/open\""));
     if !rustix::process::geteuid().is_root() {
         let (_, _, questions) = asked(&session, "cd \"$P/home/open\"; mkdir d; rm file", true);
@@ -164,7 +164,7 @@ fn what_rules_refuse_is_told() {
         let expected = expected.map(|(attempt, path, rule)| (attempt, path.to_owned(), rule.to_owned()));
         assert_eq!(told, expected);
     }
-    // However many there are.
+    // Only the first of many are kept.
     let script = "for i in $(seq 100); do mkdir -p d$i; echo x > d$i/bad; done 2> /dev/null; true";
     let (running, _output) = session.start(session.command(&["sh", "-c", script])).expect("starts");
     assert_eq!(running.wait(), Exit::Code(0));
@@ -196,7 +196,7 @@ fn a_file_with_other_names_is_asked_about() {
     assert!(session.control("echo evil > shared") && fs::read_to_string(&other).expect("read") == "evil\n");
     let (exit, _, questions) = asked(&session, "echo wanted > shared && cat shared", true);
     assert_eq!((exit, questions), (Exit::Code(0), vec![(Attempt::Write, "work/shared".to_owned())]));
-    // What gets its names here, what is replaced, and what is only read needs no question.
+    // Links made here, replacing, and reading need no question.
     let script = "ln own a; mv a b; echo y > b; ln b c; echo z >> c; cat shared; cp shared copy; echo new > copy; \
                   sed -i s/wanted/x/ shared; test $(stat -c %h shared) = 1; echo free > shared";
     let (exit, output, questions) = asked(&session, &format!("set -e; {script}"), false);
@@ -238,7 +238,7 @@ fn other_commands_go_on() {
     }
 }
 
-/// The command writes another text while the user looks at the question.
+/// The command writes another text while the user reads the question.
 fn a_yes_is_for_the_text_that_was_asked_about() {
     let session = session("ask slow");
     assert!(session.control("mkdir -p repo/.git && printf '[core]\\n\\tbare = false\\n' > repo/.git/config"));

@@ -1,4 +1,4 @@
-//! A session to test with, and what it takes to run a command in it and outside it.
+//! Test sessions, and helpers to run commands inside and outside them.
 
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ pub(crate) struct Session {
     pub(crate) confinement: Confinement,
 }
 
-/// Waits for the next call of a command that waits for an answer; none when the command has ended.
+/// Waits for the next call that needs an answer; `None` when the command has ended.
 pub(crate) fn next_held(running: &Running) -> Option<Held> {
     loop {
         match running.next(Duration::from_mins(1)) {
@@ -33,7 +33,7 @@ pub(crate) fn next_held(running: &Running) -> Option<Held> {
     }
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) exit: Exit,
@@ -52,7 +52,7 @@ impl Outcome {
     }
 }
 
-/// Makes the directory `place` with `work`, `secret/key`, `home/open/file`, `home/closed` and `temp` in it.
+/// Creates the directory `place` with `work`, `secret/key`, `home/open/file`, `home/closed` and `temp` in it.
 pub(crate) fn make_place() -> TempDir {
     // Not below `/tmp`, which the sandbox replaces.
     let place =
@@ -74,8 +74,8 @@ pub(crate) fn make_place() -> TempDir {
     place
 }
 
-/// The profile for [`make_place`]: the workspace is writable, the secret and the home are hidden, and
-/// `home/open` is shown again.
+/// The profile for [`make_place`]: the workspace is writable, the secret and the home are hidden, and `home/open` is
+/// shown again.
 pub(crate) fn profile(place: &Path) -> Profile {
     let places = [
         ("work", Access::ReadWrite),
@@ -90,7 +90,7 @@ pub(crate) fn profile(place: &Path) -> Profile {
         hostname: "box".into(),
         acting: None,
         limits: Limits::default(),
-        // Everything else is tested with a broker between a command and its files.
+        // So that all other tests run with a broker.
         names: Some(crate::names::rules("")),
         order: Some(NameOrder::open(&place.join("order")).expect("an order of names")),
     }
@@ -114,7 +114,7 @@ impl Session {
         self.place.path().join(below)
     }
 
-    /// The session's temporary directory as commands see it.
+    /// Returns the session's temporary directory as commands see it.
     fn temp(&self) -> PathBuf {
         match WALLS.get() {
             Walls::Namespaces => "/tmp".into(),
@@ -150,7 +150,7 @@ impl Session {
         Ok(Outcome { exit, output: String::from_utf8_lossy(&text).into_owned() })
     }
 
-    /// Starts a command with nothing to read, and one pipe for both outputs.
+    /// Starts a command without input, and with one pipe for both outputs.
     pub(crate) fn start(&self, command: Command) -> Result<(Running, File), LaunchError> {
         let (read, write) = pipe();
         let copy = write.try_clone().expect("a copy");
@@ -158,7 +158,7 @@ impl Session {
         Ok((running, File::from(read)))
     }
 
-    /// Runs a script with a text to read.
+    /// Runs a script with a text as its input.
     pub(crate) fn sh_reading(&self, script: &str, input: &str) -> Outcome {
         let (theirs, ours) = pipe();
         let (read, write) = pipe();
@@ -204,15 +204,15 @@ thread_local! {
     static WALLS: Cell<Walls> = const { Cell::new(Walls::Namespaces) };
 }
 
-/// What a program is told that is to make the sandboxes that this one makes.
+/// The argument that makes a program use the kind of sandbox that this process uses.
 pub(crate) const WITHOUT: &str = "without-namespaces";
 
-/// Returns it, where it is so.
+/// Returns that argument, if this process uses sandboxes without namespaces.
 pub(crate) fn walls() -> Option<&'static str> {
     (WALLS.get() == Walls::Landlock).then_some(WITHOUT)
 }
 
-/// Makes sandboxes without namespaces from now on, if that is what a program is told.
+/// Switches to sandboxes without namespaces, if the argument says so.
 pub(crate) fn take_walls(argument: Option<&String>) {
     if argument.is_some_and(|argument| argument == WITHOUT) {
         WALLS.set(Walls::Landlock);
@@ -261,7 +261,7 @@ pub(crate) fn open_to_all(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o755)).expect("permissions");
 }
 
-/// Waits up to five seconds for something to become true.
+/// Waits up to five seconds for a condition.
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !holds() {

@@ -1,4 +1,4 @@
-//! Bounds of what a command may use.
+//! Limits on the resources of a command.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ fn with(limits: Limits) -> Session {
     Session::with(|_, wanted| wanted.limits = limits)
 }
 
-/// Runs a script and returns how it ended, what it said, and the limit it met.
+/// Runs a script and returns how it ended, its output, and the limit that it exceeded.
 fn run(session: &Session, script: &str) -> (Exit, String, Option<Breach>) {
     let (running, mut output) = session.start(session.command(&["sh", "-c", script])).expect("sh starts");
     let mut text = String::new();
@@ -35,14 +35,14 @@ fn run(session: &Session, script: &str) -> (Exit, String, Option<Breach>) {
     (running.wait(), text, running.breach())
 }
 
-/// What the kernel does not refuse is counted, and the command killed.
+/// Returns true if the kernel refuses processes above the limit; otherwise they are counted, and the command is killed.
 fn is_refused(session: &Session) -> bool {
     session.confinement.report().layers.contains(&(Layer::Limits, Force::Full))
 }
 
 fn processes_are_refused_above_their_number() {
     let session = with(Limits { processes: Some(60), ..Limits::default() });
-    // The first 300 numbers are given out once only, so that many come on top.
+    // The first 300 pids are used only once, so that many are added.
     let script = "i=0; while [ $i -lt 700 ]; do sleep 5 & i=$((i+1)); echo $i; done 2>/dev/null; \
                   echo done; sleep 0.3";
     let (exit, output, breach) = run(&session, script);
@@ -55,9 +55,9 @@ fn processes_are_refused_above_their_number() {
         assert_eq!(breach, Some(Breach::TooManyProcesses));
     }
     assert!(session.control(&script.replace("sleep 5", "sleep 1")), "control");
-    // The numbers are free again.
+    // The pids are free again.
     session.allows("true");
-    // A command that stays at its limit for a while is told so.
+    // A command that stays at its limit for a while reports so.
     let script = "i=0; while [ $i -lt 700 ]; do sleep 2 & i=$((i+1)); done 2>/dev/null";
     let script = format!("({script}) ; sleep 0.6");
     let (_, _, breach) = run(&session, &script);
@@ -89,7 +89,7 @@ fn memory_of_all_processes_is_added_up() {
     let (exit, _, breach) = run(&session, &script);
     assert_eq!((exit, breach), (Exit::Signal(libc::SIGKILL), Some(Breach::Memory)));
     assert!(session.control(&script), "control");
-    // What processes share counts once.
+    // Memory that processes share counts once.
     let forks = "perl -e '$x = q(x) x 70_000_000; for (1..4) { fork or last } sleep 1'; exit 0";
     let (exit, _, breach) = run(&session, forks);
     assert_eq!((exit, breach), (Exit::Code(0), None), "they share one copy");
@@ -102,7 +102,7 @@ fn shared_memory_is_bounded() {
     session.allows("head -c 8000000 /dev/zero > /dev/shm/y");
 }
 
-/// Files in memory that are only written to, and segments that nobody has mapped any more.
+/// Memfds that are only written to, and segments that no process has mapped any more.
 fn memory_that_no_process_has_is_counted() {
     if !exists("/usr/bin/perl") {
         return cannot_run("perl (package perl-base)");
@@ -155,7 +155,7 @@ fn half_of_what_can_be_watched_is_the_users() {
     session.refuses(&take(half + 1));
 }
 
-/// How many descriptors a command keeps in flight, for a host that may have fewer open.
+/// How many descriptors a command keeps in flight, for a host with a lower limit of open ones.
 const IN_FLIGHT: u64 = 300;
 
 fn descriptors_in_flight_do_not_end_a_session() {
@@ -170,7 +170,7 @@ fn descriptors_in_flight_do_not_end_a_session() {
     setrlimit(Resource::Nofile, few).expect("fewer");
     let launched = session.run(session.command(&["true"]));
     setrlimit(Resource::Nofile, own).expect("as before");
-    // Root is not counted.
+    // Root is not limited.
     if !rustix::process::geteuid().is_root() {
         assert!(matches!(launched, Err(LaunchError::NotSent { .. })), "{launched:?}");
     }

@@ -1,4 +1,4 @@
-//! Symbolic links and special files at names where they would make more of what a rule allows.
+//! Symbolic links and special files at names where they would widen what a rule allows.
 
 use std::fs;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ fn repository(lines: &str) -> Option<Session> {
     Some(session)
 }
 
-/// Git writes through a link: what a commit is called becomes what the user's shell executes.
+/// Git writes through a link: a commit message becomes a file that the user's shell executes.
 fn in_repositories_they_are_asked_about() {
     let Some(session) = repository("") else { return };
     let victim = session.path("home/open/zshenv");
@@ -74,7 +74,7 @@ fn in_repositories_they_are_asked_about() {
     assert!(session.control(&commit) && !victim.exists());
 }
 
-/// What was made before it was one counts as well.
+/// Links from before the directory became a repository count as well.
 fn a_directory_that_becomes_a_repository_has_none() {
     let Some(session) = repository("") else { return };
     for script in [
@@ -92,7 +92,7 @@ fn a_directory_that_becomes_a_repository_has_none() {
     links_of_a_project_are_left_alone(&session);
 }
 
-/// What lies in a project that has such a shape by chance is its own.
+/// Links in a project that has such a shape by chance are left alone.
 fn links_of_a_project_are_left_alone(session: &Session) {
     let script = "mkdir -p game/bin game/objects; ln -s x game/bin/y; mkdir game/refs";
     let (exit, output, questions) = asked(session, script, false);
@@ -110,7 +110,7 @@ fn git_makes_its_own() {
     assert_eq!((exit, questions), (Exit::Code(0), vec![]), "{output}");
 }
 
-/// A rule on a name that is not there yet holds when the directory around it has become a link.
+/// A rule on a name that does not exist yet applies after the directory around it has become a link.
 fn rules_below_a_name_hold() {
     let session = session("refuse-below conf prod.yml");
     let evil = "mkdir conf; mv conf c; echo evil > c/prod.yml; ln -s c conf; test -s conf/prod.yml";

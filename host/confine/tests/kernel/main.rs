@@ -1,7 +1,7 @@
-//! The sandbox against real processes, as root and as an ordinary user.
+//! Tests of the sandbox with real processes, as root and as an ordinary user.
 //!
-//! Every attack comes with a control that works without the sandbox.
-//! A test that cannot run says what is missing; it fails when `CI` is set.
+//! Every attack has a control that works without the sandbox.
+//! A test that cannot run reports what is missing; it fails if `CI` is set.
 #![cfg(target_os = "linux")]
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Rules over names hold for names that appear later, wherever and however they do.
+//! Rules over names hold for names that appear later, wherever and however.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,9 +31,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("names::nothing_goes_on_without_the_broker", nothing_goes_on_without_the_broker),
 ];
 
-/// A judge for tests: lines of `refuse` or `ask` with the name of a component, and of `hide` or `ask-to-read` with
-/// how such a name ends; `refuse-below` with two names refuses the second in the first. Below a `plain` directory
-/// everything has to be plain.
+/// A judge for tests. Lines of `refuse` or `ask` take the name of a component, and lines of `hide` or `ask-to-read` a
+/// suffix of names; `refuse-below` with two names refuses the second below the first. Below a `plain` directory every
+/// name must be plain.
 #[derive(Default)]
 struct Lines {
     changes: Vec<(Judgement, String)>,
@@ -72,7 +72,7 @@ impl Names for Lines {
     }
 }
 
-/// What the keepers of these tests make their judge with.
+/// Makes the judge in the keepers of these tests.
 pub(crate) fn make(data: &[u8]) -> Option<Box<dyn Names>> {
     let mut lines = Lines::default();
     for line in std::str::from_utf8(data).ok()?.lines() {
@@ -125,7 +125,7 @@ fn directories_deeper_than_any_path() {
         number = libc::SYS_renameat2
     );
     session.sh(&script).assert_fails();
-    // The broker lives, and goes on.
+    // The broker is alive and continues.
     session.allows("mkdir new && mv new newer && rm -r t0 t1");
     assert!(session.control(&script), "control");
     assert!(session.control("rm -r other"));
@@ -193,7 +193,7 @@ fn a_plain_name_is_no_link() {
         assert!(session.control(&script), "control: {script}");
         assert!(session.control("rm -rf l plain"));
     }
-    // Files and directories come, go, and change their names.
+    // Files and directories can be created, removed and renamed.
     session.allows(
         "mkdir -p plain/a && echo x > plain/a/b && ln plain/a/b plain/c && mv plain/a plain/d && rm plain/c",
     );
@@ -265,7 +265,7 @@ fn what_a_command_has_made_is_its_own() {
         "mkdir gh; mkdir gh/workflows; echo x > gh/workflows/x; mv gh .github && exit 0; \
          mv sub/file file && mkdir .github && mv gh/workflows .github/ && exit 0; exit 1",
     );
-    // A directory is the command's own by where it goes to, not by where it comes from.
+    // A directory becomes the command's own by where it goes, not by where it comes from.
     session.allows("mkdir -p n/g/workflows && echo x > n/g/workflows/ci.yml && mv n/g n/.forgejo");
     for (made, name) in
         [("workflows/ci.yml", ".forgejo"), ("hgrc", ".hg"), ("mise.toml", ".config"), ("skills/s.md", ".pi")]
@@ -276,7 +276,7 @@ fn what_a_command_has_made_is_its_own() {
     }
 }
 
-/// A directory of the project is the project's, whoever has made the one that stands there now.
+/// A directory of the project stays the project's, whoever has made the one that is there now.
 fn what_takes_anothers_place_is_not_its_own() {
     let session = session("");
     let place = "packages/app/.vscode";
@@ -290,7 +290,7 @@ fn what_takes_anothers_place_is_not_its_own() {
         format!("rm -r packages/app; mkdir packages/app; {}", tasks(place)),
         format!("mv packages old; {}", tasks(place)),
         format!("mv packages old; rm -r old/app; {}; mv n old/app; mv old packages", tasks("n/.vscode")),
-        // Empty when it comes, and filled there.
+        // Empty when it arrives, and filled there.
         format!("mkdir n; mv packages/app old; mv n packages/app; {}", tasks(place)),
         format!("mkdir -p n/app; mv packages old; mv n packages; {}", tasks(place)),
         format!(
@@ -372,7 +372,7 @@ fn descriptors_by_path_lead_to_the_callers_own() {
     );
 }
 
-/// Two that make the same directories at once, as npm does, find them there or not, and are never refused.
+/// Two processes that create the same directories at once, as npm does, find them there or not, and are never refused.
 fn what_appears_meanwhile_is_no_refusal() {
     let session = session("");
     let script = "import os, threading\n\
@@ -390,12 +390,12 @@ fn what_appears_meanwhile_is_no_refusal() {
     session.sh("python3 s.py").assert(0, "[]");
 }
 
-/// The broker opens pipes for commands, and may keep no end of its own: who reads would wait for more.
+/// The broker opens pipes for commands, and must not keep an end of its own: a reader would wait forever.
 fn a_pipe_ends_when_its_writer_has_closed_it() {
     if !crate::exists("/usr/bin/python3") {
         return crate::cannot_run("python3");
     }
-    // Beside busy processors, so that whoever wakes somebody else is kept waiting.
+    // With busy processors, so that every wake-up is delayed.
     let script = "import os, subprocess\n\
         busy = [subprocess.Popen(['sh', '-c', 'while :; do :; done']) for _ in range(os.cpu_count() * 2)]\n\
         late = 0\n\
@@ -435,7 +435,7 @@ fn pipes_and_sockets_work() {
 
 fn places_are_apart() {
     let session = session("");
-    // `mv` copies when the kernel says that there are two file systems, and so does whoever links.
+    // `mv` copies when the kernel reports two file systems, and so do programs that link.
     session.allows(
         "echo x > /tmp/x && mv /tmp/x x && mv x /tmp/x && ! ln /tmp/x y 2> e; grep -q cross-device e",
     );

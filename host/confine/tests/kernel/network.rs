@@ -1,4 +1,4 @@
-//! No way out.
+//! No connection leaves the sandbox.
 
 use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
@@ -18,7 +18,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("network::loopback_works_inside", loopback_works_inside),
 ];
 
-/// Asks this program to connect, which needs no tool to be installed.
+/// Makes this program connect, so that no tool need be installed.
 fn connect(session: &Session, how: &str, to: &str) -> bool {
     let program = crate::attacks::visible_copy(session);
     let mut command = session.command(&[&program, crate::attacks::ATTEMPT, how, to]);

@@ -1,5 +1,5 @@
-//! Two sandboxes in one project: their brokers change names in one order, and a half of something that is harmless by
-//! itself meets no other half that nobody has seen.
+//! Two sandboxes in one project: their brokers change names in one order, so two changes that are harmless by
+//! themselves cannot combine unseen.
 
 use std::fs;
 use std::io::Read as _;
@@ -20,10 +20,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("order::an_order_outlives_those_who_die_with_it", an_order_outlives_those_who_die_with_it),
 ];
 
-/// Tries of each kind; the variable sets another number, for a long run.
+/// Attempts of each kind; the variable sets another number, for a long run.
 const TRIES: u32 = 100;
 const TRIES_VARIABLE: &str = "PORTCULLIS_RACE_TRIES";
-/// Tries that the control may take to show what each sandbox lets through by itself.
+/// Attempts that the control may take to show what each sandbox permits by itself.
 const TRIES_OF_CONTROL: u32 = 20_000;
 
 fn two_sandboxes_complete_no_repository() {
@@ -47,14 +47,14 @@ fn contest(kind: &str) {
     assert_eq!(outcome.exit, Exit::Code(1), "control: without a common order the race is lost: {outcome:?}");
 }
 
-/// Whether both sandboxes have one order of names.
+/// Whether both sandboxes have one name order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shared {
     Yes,
     No,
 }
 
-/// Two sandboxes with one writable directory.
+/// Two sandboxes that share one writable directory.
 struct Pair {
     one: Session,
     other: Confinement,
@@ -100,7 +100,7 @@ impl Pair {
     }
 }
 
-/// The kernel lets go of what a broker held when it died.
+/// The kernel releases a broker's locks when it dies.
 fn an_order_outlives_those_who_die_with_it() {
     let Some(Pair { one, other, .. }) = Pair::new(Shared::Yes) else {
         return cannot_run("a C compiler (`cc`)");

@@ -1,4 +1,4 @@
-//! Names that the user's tools execute are free in directories of a command's own, but not where the user may enter.
+//! Names that the user's tools execute are free in a command's own directories, but not where the user may enter them.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -26,32 +26,33 @@ pub(crate) const TESTS: &[Test] = &[
     ("own::where_a_users_link_leads_nowhere_no_directory_is_own", where_a_users_link_leads_nowhere),
 ];
 
-/// What the user has: directories, a link to one of them, and a link that is chained to it.
+/// The user's files: directories, a link to one of them, and a link to that link.
 const SETUP: &str = "chmod -R u+rwx . 2>/dev/null; find . -mindepth 1 -delete; \
     mkdir -p s1/sub t1 u/s1 x1 .venv/bin; ln -s ../x1 t1/up; echo x > s1/main.c; echo x > s1/sub/x.c; ln -s t1 l1; ln -s l1 l2; \
     rm -rf \"$P/temp/n\"";
 
-/// Commands for the scripts: `evil PATH` writes what the user's tools would run, `exchange A B` exchanges two names.
+/// Functions for the scripts: `evil PATH` writes a file that the user's tools would execute, `exchange A B` exchanges
+/// two names.
 const TOOLS: &str = "T=\"${TMPDIR:-$P/temp}\"; evil() { echo evil > \"$1\"; }; \
     exchange() { perl -e 'exit syscall(316, -100, $n = shift, -100, $p = shift, 2) != 0' \"$1\" \"$2\"; }; ";
 
-/// Where the user would find the file, and how a command puts it there.
+/// The path at which the user would find the file, and how a command puts it there.
 const ATTACKS: &[(&str, &str)] = &[
-    // A link to a directory of the command's own.
+    // A link to a command's own directory.
     ("s1/.envrc", "mv s1 old; mkdir n; evil n/.envrc; ln -s n s1"),
     ("s1/.envrc", "mv s1 old; mkdir n; evil n/.envrc; ln -s \"$PWD/n\" s1"),
     ("s1/.envrc", "mv s1 old; mkdir n; evil n/.envrc; ln -s ./t1/../n/. s1"),
     ("s1/.envrc", "rm -r s1; mkdir n; evil n/.envrc; ln -s n s1"),
     ("s1/.vscode/tasks.json", "mv s1 old; mkdir -p n/.vscode; evil n/.vscode/tasks.json; ln -s n s1"),
     ("s1/.cargo/config.toml", "mv s1 old; mkdir -p n/.cargo; evil n/.cargo/config.toml; ln -s n s1"),
-    // Filled, or even made, only after the link.
+    // Filled, or even created, only after the link.
     ("s1/.envrc", "mv s1 old; mkdir n; ln -s n s1; evil n/.envrc"),
     ("s1/.envrc", "mv s1 old; mkdir n; ln -s n s1; evil s1/.envrc"),
     ("s1/.envrc", "mv s1 old; ln -s n s1; mkdir n; evil n/.envrc"),
     ("s1/.envrc", "mv s1 old; ln -s n s1; mkdir m; evil m/.envrc; mv m n"),
     ("s1/.envrc", "mv s1 old; mkdir d; ln -s d/n/m s1; mkdir -p e/m; evil e/m/.envrc; mv e d/n"),
     ("s1/.envrc", "mv s1 old; echo x > n; ln -s n s1; rm n; mkdir n; evil n/.envrc"),
-    // Chains of links, led elsewhere later.
+    // Chains of links, which are pointed elsewhere later.
     ("s1/.envrc", "mv s1 old; mkdir n; evil n/.envrc; ln -s n a; ln -s a s1"),
     ("s1/.envrc", "mv s1 old; ln -s a s1; ln -s b a; mkdir n; evil n/.envrc; ln -s n b"),
     ("s1/.envrc", "mv s1 old; mkdir n m; evil m/.envrc; ln -s n a; ln -s a s1; ln -sfn m a"),
@@ -73,7 +74,7 @@ const ATTACKS: &[(&str, &str)] = &[
     ("s1/sub/.envrc", "mv s1 old; ln -s t1 s1; mkdir t1/sub; evil t1/sub/.envrc"),
     ("s1/sub/.envrc", "mkdir sub; evil sub/.envrc; mv s1 old; ln -s . s1"),
     ("s1/sub/.envrc", "mv s1 old; ln -s . s1; mkdir sub; evil sub/.envrc"),
-    // Above it: tools look upwards.
+    // Above it: tools search upwards.
     ("s1/../.envrc", "mv s1 old; mkdir -p n/deep; evil n/.envrc; ln -s n/deep s1"),
     ("s1/../.envrc", "mv s1 old; mkdir -p n/deep; ln -s n/deep s1; evil n/.envrc"),
     ("n/s1/../.envrc", "mkdir n; evil n/.envrc; mv s1 n/s1"),
@@ -94,7 +95,7 @@ const ATTACKS: &[(&str, &str)] = &[
     ("s1/.envrc", "mv s1 old; mkdir s1; mv s1 k; evil k/.envrc; mv k s1"),
     ("s1/.envrc", "mv s1 old; mkdir n; evil n/.envrc; ln -s n x; mv x s1"),
     ("s1/.envrc", "mv s1 old; mkdir -p n k/n; evil n/.envrc; ln -s n k/x; mv k/x s1"),
-    // Directories and links that are made anew.
+    // Directories and links that are created again.
     ("s1/.envrc", "rm -r s1; mkdir s1; evil s1/.envrc"),
     ("s1/.envrc", "mkdir n; rmdir n; rm -r s1; mkdir s1; rmdir s1; mkdir s1; evil s1/.envrc"),
     ("s1/.envrc", "mv s1 old; mkdir n; evil n/.envrc; cp -al n s1"),
@@ -116,10 +117,10 @@ const ATTACKS: &[(&str, &str)] = &[
     ("u/s1/.envrc", "mv u/s1 old; mv u v; mkdir n; ln -s ../n v/s1; evil n/.envrc; mv v u"),
     ("v/s1/.envrc", "mv u/s1 old; mv u v; mkdir n; evil n/.envrc; ln -s ../n v/s1"),
     ("v/s1/.envrc", "mv u/s1 old; mv u v; mkdir v/s1; evil v/s1/.envrc"),
-    // Links of the user's that lead elsewhere when their directory moves.
+    // Links of the user's whose target changes when their directory moves.
     ("u/t1/up/.envrc", "mkdir u/x1; evil u/x1/.envrc; mv t1 u/t1"),
     ("u/t1/up/.envrc", "mv t1 u/t1; mkdir u/x1; evil u/x1/.envrc"),
-    // From where names are free to everybody.
+    // From places where names are free to all commands.
     ("s1/.envrc", "mkdir \"$T/n\"; evil \"$T/n/.envrc\"; mv s1 old; mv \"$T/n\" s1"),
     ("s1/.envrc", "mkdir \"$T/n\"; evil \"$T/n/.envrc\"; mv s1 old; ln -s \"$T/n\" s1"),
     ("s1/.envrc", "mkdir -p node_modules/n; evil node_modules/n/.envrc; mv s1 old; ln -s node_modules/n s1"),
@@ -146,7 +147,7 @@ fn what_comes_to_a_users_place_is_asked_about() {
         let (_, output, questions) = asked(&session, &script, false);
         assert!(!questions.is_empty(), "not asked: {attack}: {output}");
         assert!(!found(), "there without a yes: {attack}: {questions:?} {output}");
-        // Another command of the same session cannot either.
+        // Another command of the same session cannot do it either.
         assert!(session.control("rm -rf n m k e d x a b \"$P/temp/n\""));
         let (_, output, _) = asked(&session, &script, false);
         assert!(!found(), "there the second time: {attack}: {output}");
@@ -206,7 +207,7 @@ fn other_directories_stay_free() {
         "mkdir n; evil n/.envrc; ln -s n link; evil link/.npmrc",
         "mkdir n m; evil n/.envrc; ln -s n l; ln -sfn m l; evil l/.envrc; rm l; mkdir l; evil l/.envrc",
         "rm -r s1; mkdir k; evil k/.envrc; mkdir s1; echo x > s1/x",
-        // The usual link for those who know the old name.
+        // The usual compatibility link under the old name.
         "mv s1 lib; ln -s lib s1; test -s s1/main.c",
         "mkdir s1/new; evil s1/new/.envrc; mkdir src; mv s1/sub src/sub",
         "rm -r .venv; mkdir -p .venv/bin .venv/lib; ln -s lib .venv/lib64; ln -s /usr/bin/python3 .venv/bin/python; \
@@ -246,7 +247,7 @@ fn a_users_place_is_one_for_all_commands() {
     attack("rm -r s1; mkdir s1", "rmdir s1; mkdir s1; evil s1/.envrc");
 }
 
-/// Starts a script that waits in the middle until the file `go` is there.
+/// Starts a script that waits in the middle until the file `go` exists.
 fn waiting(session: &Session, script: &str) -> (Running, fs::File) {
     let (read, write) = kit::pipe();
     let copy = write.try_clone().expect("a copy");
@@ -276,8 +277,8 @@ fn a_background_command_loses_what_others_link() {
     }
 }
 
-/// One thread fills directories while another links to them from a user's place: what is found through the link was
-/// asked about.
+/// One thread fills directories while another links to them from a user's place: every file reachable through the link
+/// was asked about.
 fn links_and_files_at_once_leave_no_gap() {
     if !crate::exists("/usr/bin/python3") {
         return crate::cannot_run("python3");
@@ -316,7 +317,7 @@ fn links_and_files_at_once_leave_no_gap() {
     session.sh("python3 race.py").assert(0, "0");
 }
 
-/// Two threads take the same link of the user's away. One of them fails, which must not make the place a command's.
+/// Two threads take the same link of the user's away. One of them fails, which must not make the place a command's own.
 fn what_two_take_away_at_once() {
     if !crate::exists("/usr/bin/python3") {
         return crate::cannot_run("python3");
@@ -356,13 +357,13 @@ fn what_two_take_away_at_once() {
     session.sh("python3 race.py").assert(0, "0");
 }
 
-/// How two sandboxes have to do with each other.
+/// The relation of two sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Beside {
-    /// Of the same session: one was made anew.
+    /// The same session, restarted.
     SameSession,
     OtherSession,
-    /// They have no order in common.
+    /// They share no name order.
     Stranger,
 }
 
@@ -382,7 +383,7 @@ fn with_other(how: Beside) -> (Session, Confinement) {
     (session, other)
 }
 
-/// What a command in one sandbox begins, one in the other does not go on with.
+/// An attack cannot begin in one sandbox and continue in the other.
 fn a_users_place_is_one_for_all_sandboxes() {
     let attack = |how: Beside, (place, first, second): (&str, &str, &str)| {
         let (session, other) = with_other(how);
@@ -412,7 +413,7 @@ fn a_users_place_is_one_for_all_sandboxes() {
     for how in [Beside::Stranger, Beside::SameSession, Beside::OtherSession] {
         attacks.into_iter().for_each(|words| attack(how, words));
     }
-    // What only the order knows: the link leads to what looks like the user's to the one who makes it.
+    // Cases that only the name order shows: to the maker of the link its target looks like the user's.
     for how in [Beside::SameSession, Beside::OtherSession] {
         for words in [
             ("s1/../.envrc", "mkdir -p n/deep; evil n/.envrc", "mv s1 old; ln -s n/deep s1"),
@@ -451,7 +452,7 @@ fn a_command_of_another_sandbox_loses_what_is_linked() {
     }
 }
 
-/// What one sandbox's commands have made is no user's place for those of another one of the session.
+/// What the commands of one sandbox have made is no user's place for those of another one of the session.
 fn what_commands_make_stays_theirs() {
     let (session, other) = with_other(Beside::SameSession);
     assert!(session.control(SETUP));
@@ -461,7 +462,7 @@ fn what_commands_make_stays_theirs() {
     assert_eq!((exit, questions), (Exit::Code(0), vec![]), "{output}");
 }
 
-/// A session whose broker is told of the user's links.
+/// A session whose broker knows links of the user's.
 fn with_links(links: &[(&str, &str)], nowhere: &[&str]) -> Session {
     Session::with(|place, profile| {
         let at = |name: &str| place.join("work").join(name);
@@ -497,7 +498,7 @@ fn what_a_users_link_leads_to_is_as_its_name() {
         (".vscode/tasks.json", "mv tools old; mkdir -p tools/editor; evil tools/editor/tasks.json"),
         (".vscode/tasks.json", "mkdir n; evil n/tasks.json; mv tools/editor old; mv n tools/editor"),
         (".vscode/tasks.json", "mkdir n; evil n/tasks.json; mv tools/editor old; ln -s ../n tools/editor"),
-        // It leads nowhere at first.
+        // The link is dangling at first.
         (".npmrc", "mkdir none; evil none/rc"),
         (".npmrc", "mkdir n; evil n/rc; mv n none"),
         (".npmrc", "mkdir n; evil n/rc; ln -s n none"),
@@ -514,7 +515,7 @@ fn what_a_users_link_leads_to_is_as_its_name() {
         let (_, output, questions) = asked(&session, &script, false);
         assert!(!questions.is_empty() && !found(), "{attack}: {questions:?} {output}");
     }
-    // What lies beside it is the project's.
+    // Files beside the target belong to the project.
     let session = with_links(&[(".envrc", "env/rc"), (".vscode", "tools/editor")], &[]);
     assert!(session.control(SETUP));
     let script = "set -e; echo x > env/other; mkdir tools/new; echo x > tools/new/x; mv env/other tools/other; \

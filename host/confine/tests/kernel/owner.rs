@@ -1,4 +1,4 @@
-//! Root at work in somebody else's project.
+//! Root works in another user's project.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
@@ -35,7 +35,8 @@ fn root_acts_as_the_owner() {
         wanted.limits.processes = Some(500);
     });
     if !session.confinement.report().controllers.is_empty() {
-        // Runtimes look for their bounds in the control group; nobody else opens its directory, to lock it.
+        // Runtimes read their limits in the control group; commands cannot open its directory, which would let them
+        // lock it.
         let group = "$(grep ' - cgroup2 ' /proc/self/mountinfo | cut -d' ' -f5 | head -1)$(sed -n s/^0:://p /proc/self/cgroup)";
         session.allows(&format!("cat \"{group}/cgroup.controllers\""));
         session.sh(&format!("ls \"{group}\"")).assert_fails();
@@ -47,7 +48,7 @@ fn root_acts_as_the_owner() {
         assert_eq!((made.uid(), made.gid()), (OTHER.uid, OTHER.gid), "{name}");
     }
     session.allows("echo x > /tmp/f && echo x > /dev/shm/f && test \"$(stat -c %u /proc/self/)\" = 1234");
-    // What is root's own is root's own.
+    // Root's own files stay root's.
     session.refuses("cat $P/roots");
     session.sh("setpriv --reuid 0 true").assert_fails();
     session.sh("grep CapEff /proc/self/status").assert(0, "CapEff:\t0000000000000000");

@@ -1,4 +1,4 @@
-//! What a name means is changed while it is judged, from another thread of the same command.
+//! Another thread of the same command changes the meaning of a name while it is judged.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::{Test, cannot_run};
 
 pub(crate) const TESTS: &[Test] = &[("races::no_race_makes_a_refused_name", no_race_makes_a_refused_name)];
 
-/// Tries of each kind; the variable sets another number, for a long run.
+/// Attempts of each kind; the variable sets another number, for a long run.
 const TRIES: u32 = 3_000;
 const TRIES_VARIABLE: &str = "PORTCULLIS_RACE_TRIES";
 

@@ -1,4 +1,4 @@
-//! Rules over names that are not read hold for files that appear later, however they are reached.
+//! Rules that forbid reading a name hold for files that appear later, however they are reached.
 
 use std::fs;
 use std::process::Command;
@@ -23,11 +23,11 @@ pub(crate) const TESTS: &[Test] = &[
     ("reads::no_race_executes_it", no_race_executes_it),
 ];
 
-/// Tries of each kind; the variable sets another number, for a long run.
+/// Attempts of each kind; the variable sets another number, for a long run.
 const TRIES: u32 = 3_000;
 const TRIES_VARIABLE: &str = "PORTCULLIS_RACE_TRIES";
 
-/// A session in which no file that ends in `.pem` is read.
+/// A session in which files that end in `.pem` cannot be read.
 fn session() -> Session {
     Session::with(|_, profile| {
         let mut names = rules("hide .pem\nask-to-read .ask");
@@ -42,7 +42,7 @@ fn put_secret(session: &Session) {
 
 fn what_appears_later_is_not_read_in_any_way() {
     let session = session();
-    // It is there only after the sandbox has been made.
+    // It appears only after the sandbox has been made.
     put_secret(&session);
     for script in [
         "cat sub/late.pem",
@@ -175,7 +175,7 @@ fn errors_are_the_kernels() {
     assert_eq!(inside.output, String::from_utf8_lossy(&outside.stdout));
 }
 
-/// The broker has a `/proc` of its own, with the keeper, itself and all commands in it.
+/// The broker's own `/proc` contains the keeper, the broker and all commands.
 fn links_do_not_lead_into_the_brokers_processes() {
     let session = session();
     let other = session.command(&["sh", "-c", "exec sleep 30"]);
@@ -189,7 +189,7 @@ fn links_do_not_lead_into_the_brokers_processes() {
     running.wait();
 }
 
-/// Row 4: the host has given a hidden file another name in the project.
+/// Row 4: the host has made a hard link to a hidden file in the project.
 fn a_file_is_kept_back_by_all_its_names() {
     let session = Session::with(|place, profile| {
         for (hidden, name) in [("secret/key", "work/innocent"), ("secret/program", "work/tool")] {
@@ -238,7 +238,7 @@ fn somebody_can_say_yes() {
     session.sh("cat x.ask").assert_fails();
 }
 
-/// A session with the attacker's program in it; none where it cannot be compiled.
+/// A session with the attacker's program in it; `None` if it cannot be compiled.
 fn racing() -> Option<Session> {
     let session = session();
     let source = session.path("work/reading.c");
@@ -271,7 +271,7 @@ fn no_race_reads_it() {
             println!("    {how}, pause {pause}: {}", outcome.output.trim());
             assert_eq!(outcome.exit, Exit::Code(0), "{how}: {outcome:?}");
         }
-        // On a busy machine the two threads do not always run at once.
+        // On a busy machine the two threads do not always run at the same time.
         let leaks = || {
             let pauses = [300, 3000].into_iter().cycle().take(10);
             pauses.into_iter().any(|pause| !session.control(&format!("./reading {how} {tries} {pause}")))

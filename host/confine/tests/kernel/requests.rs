@@ -1,4 +1,4 @@
-//! Requests to file systems, which are many calls under one number.
+//! Requests to file systems: ioctl(2) is many calls under one number.
 
 use std::fs;
 use std::os::unix::fs::chown;
@@ -23,7 +23,7 @@ fn attributes_stay_as_they_are() {
     let session = Session::new();
     let ask = "sysopen(F, q(file), 0) or die; $f = pack(q(q), 0); ioctl(F, 0x80086601, $f) or die";
     session.allows(&format!("perl -e '{ask}'"));
-    // What chattr(1) does; nothing changes.
+    // The request of chattr(1); it changes nothing.
     session.refuses(&format!("perl -e '{ask}; ioctl(F, 0x40086602, $f) or die'"));
 }
 
@@ -35,7 +35,7 @@ fn nobody_waits_for_a_lease() {
     session.refuses("perl -e 'open(F, q(>>), q(file)) or die; fcntl(F, 1024, 1) or die'");
 }
 
-/// With BTRFS_IOC_SUBVOL_CREATE and BTRFS_IOC_SNAP_CREATE: by any user, and without the calls that make names.
+/// With BTRFS_IOC_SUBVOL_CREATE and BTRFS_IOC_SNAP_CREATE: any user can make names so, without the calls for it.
 const MAKE: &str = "perl -e 'sysopen(D, \".\", 0) or die; $a = pack(\"q a4088\", 0, \"s\"); \
                     ioctl(D, 0x5000940e, $a) or die' && echo evil > s/tasks.json";
 const COPY: &str = "perl -e 'sysopen(D, \".\", 0) or die; sysopen(S, \"s\", 0) or die; \
@@ -43,7 +43,7 @@ const COPY: &str = "perl -e 'sysopen(D, \".\", 0) or die; sysopen(S, \"s\", 0) o
 
 fn subvolumes_and_snapshots_make_no_names() {
     if !rustix::process::geteuid().is_root() {
-        // Only root can mount; root acts as an ordinary user below.
+        // Only root can mount; below, root acts as an ordinary user.
         return;
     }
     if !exists("/usr/bin/perl") || Command::new("mkfs.btrfs").arg("--version").output().is_err() {
@@ -63,19 +63,19 @@ fn subvolumes_and_snapshots_make_no_names() {
         let Some(_mounted) = mounted else { return cannot_run("a loop device, and btrfs in the kernel") };
         session.sh("mkdir .vscode").assert_fails();
         session.sh(MAKE).assert_fails();
-        // As from somebody else: a subvolume that is there already.
+        // An existing subvolume of another user.
         assert!(session.control(MAKE), "control: a subvolume");
         let uid = owner.map(|owner| owner.uid);
         chown(session.path("work/s"), uid, None).expect("given away");
         session.sh(COPY).assert_fails();
         assert!(!session.path("work/.vscode").exists());
-        // Copies that share their content are what the rest of such file systems is for.
+        // Copies that share their content (reflinks) stay allowed.
         session.allows("echo content > a && cp --reflink=always a b && cmp a b");
         assert!(session.control(&format!("{COPY} && grep evil .vscode/tasks.json")), "control: a snapshot");
     }
 }
 
-/// A file system at `work`, for as long as this lives.
+/// A file system mounted at `work`, until this is dropped.
 struct Mounted(PathBuf);
 
 fn mount(place: &Path) -> Option<Mounted> {

@@ -1,4 +1,4 @@
-//! What people do all day works inside.
+//! Everyday work succeeds in the sandbox.
 
 use crate::kit::Session;
 use crate::{Test, cannot_run, exists};
@@ -99,8 +99,8 @@ fn builds_work() {
     }
 }
 
-/// No program runs that is open for writing anywhere: the broker must not have it open any more. It came to that once in
-/// a hundred times where no processor was left for the broker.
+/// A program cannot be executed while it is open for writing anywhere, so the broker must have closed it. That failed
+/// once in a hundred times when no processor was free for the broker.
 fn programs_run_as_soon_as_they_are_written() {
     let session = Session::new();
     session.allows(

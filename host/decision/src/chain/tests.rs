@@ -136,7 +136,7 @@ fn evaluate_cannot_widen_the_rules() {
 
 #[test]
 fn the_rule_set_never_replaces_the_stricter_answer_of_a_policy() {
-    // Whatever a policy and its rule are called.
+    // Whatever the policy and its rule are called.
     let denies = Fixed("base", Ok(Verdict::Deny(Denial::default())));
     let decision = chain(vec![denies]).decide(&read("/p/a"), &context(), &rules(vec![]), &[]);
     assert_eq!(decision.effect(), Effect::Deny);
@@ -177,7 +177,7 @@ fn a_live_grant_answers() {
     assert_eq!(effect(grant(10)), Effect::Ask);
 }
 
-/// Asks about texts with `secret` in them, and about every path below `/p/asked`.
+/// Asks about texts that contain `secret`, and about every path below `/p/asked`.
 struct AboutText;
 
 impl Policy for AboutText {
@@ -250,11 +250,11 @@ fn what_any_allowing_policy_wants_is_done() {
     let decision =
         check(vec![allowing("a", &["x"]), allowing("b", &["y", "x"])], &tool(), Effect::Allow, "a.rule");
     assert_eq!(decision.obligations(), [advise("x"), advise("y")]);
-    // Also when another one asks and the user agrees.
+    // Also when another policy asks and the user agrees.
     let asks = Fixed("a", Ok(Verdict::Ask(Question::default())));
     let decision = check(vec![asks, allowing("b", &["y"])], &tool(), Effect::Ask, "a.rule");
     assert_eq!(decision.granted(AnsweredBy::User, "yes").obligations(), [advise("y")]);
-    // One that only observes wants nothing.
+    // A policy that only observes has no obligations.
     let mut chain = chain(vec![allowing("a", &["x"]), allowing("b", &["y"])]);
     chain.members[1].mode = Mode::Observe;
     let decision = chain.decide(&tool(), &context(), &rules(vec![]), &[]);
@@ -333,7 +333,7 @@ mod laws {
             let mut all = layers.clone();
             all.push(more);
             let after = rules(all.clone()).file(path.as_ref(), FileRight::Read, Caller::Tool);
-            // Only where nobody had an opinion does the base give way to one.
+            // The base gives way only if no layer had an opinion.
             if before.policy != "base" {
                 prop_assert!(after.effect >= before.effect, "{before:?} {after:?}");
                 prop_assert!(decide(&policies, &all, path, &[]) >= decide(&policies, &layers, path, &[]));
@@ -354,7 +354,7 @@ mod laws {
             }
         }
 
-        /// A grant turns `ask` into `allow` and touches nothing else.
+        /// A grant turns `ask` into `allow` and affects nothing else.
         #[test]
         fn a_grant_never_touches_a_denial(
             policies in policies(), layer in layer(), path in proptest::sample::select(&PATHS[..])
@@ -366,7 +366,7 @@ mod laws {
             prop_assert_eq!(with, expected);
         }
 
-        /// One that observes, whatever it says and however it fails, changes nothing.
+        /// A policy that observes changes nothing, whatever it answers and however it fails.
         #[test]
         fn an_observer_changes_nothing(
             policies in policies(), observer in verdict(), path in proptest::sample::select(&PATHS[..])
@@ -380,8 +380,8 @@ mod laws {
             prop_assert_eq!((with.effect(), with.cause(), with.policy()), (without.effect(), without.cause(), without.policy()));
         }
 
-        /// One that can only tighten does so, whatever the others are combined by; where it is not stricter, nothing
-        /// is as it would not be without it.
+        /// A policy that can only tighten does so, however the others are combined; where it is not stricter, the
+        /// result is the same as without it.
         #[test]
         fn a_tightening_policy_only_tightens(
             policies in policies(), tightening in verdict(), layer in layer(), granted in any::<bool>(),
@@ -410,7 +410,7 @@ mod laws {
             prop_assert_eq!(twice.decide(&read(path), &context(), &rules, &grants).effect(), after.effect());
         }
 
-        /// The same policy twice is as good as once.
+        /// The same policy twice equals the same policy once.
         #[test]
         fn repeating_a_policy_changes_nothing(policies in policies(), path in proptest::sample::select(&PATHS[..])) {
             let twice: Vec<Fixed> = policies.iter().chain(&policies).cloned().collect();
@@ -419,7 +419,7 @@ mod laws {
     }
 }
 
-/// The place was allowed; what becomes known later is the business of the policies that want to hear of it.
+/// The target was allowed; later stages concern only the policies that handle them.
 #[test]
 fn the_later_stages_of_a_connection_are_for_those_who_want_to_hear_of_them() {
     let at = |stage| {
@@ -441,12 +441,12 @@ fn the_later_stages_of_a_connection_are_for_those_who_want_to_hear_of_them() {
     check(vec![deny()], &resolved, Effect::Allow, "base.connected");
     assert!(chain(vec![deny()]).hears_of(|kinds| kinds.network_client_hello));
     assert!(!chain(vec![deny()]).hears_of(|kinds| kinds.network_http));
-    // A grant for the place is none for what is asked later.
+    // A grant for the target does not answer later questions.
     let grant = GrantPattern::Network(NetworkPattern::parse("a.test").unwrap());
     assert!(grant.covers(&at(Stage::Connect).action) && !grant.covers(&hello.action));
 }
 
-/// What a yes would let through beyond the one action is no offer of theirs, and nothing is done on their word.
+/// Its offers and its obligations are ignored.
 #[test]
 fn a_tightening_policy_offers_and_obliges_nothing() {
     let option = crate::verdict::GrantOption {

@@ -1,4 +1,4 @@
-//! What combining does, as a table and as laws.
+//! Combining, as a table and as laws.
 
 use proptest::prelude::*;
 
@@ -61,7 +61,7 @@ fn combine() -> impl Strategy<Value = Combine> {
     prop_oneof![Just(Combine::Strictest), Just(Combine::First), expression]
 }
 
-/// What comes of it; none where nobody has an opinion, which ends as `ask`.
+/// Returns the result; `None` if no policy has an opinion, which ends as `ask`.
 fn effect(combine: &Combine, answers: &[Answer]) -> Option<Effect> {
     match combine.combine(&named(answers)) {
         Outcome::NoOpinion => None,
@@ -89,7 +89,7 @@ fn milder_of(one: Option<Effect>, two: Option<Effect>) -> Option<Effect> {
 }
 
 proptest! {
-    /// deny > ask > allow; abstaining has no weight; the order of policies none either.
+    /// deny > ask > allow; abstaining has no weight, and neither has the order of policies.
     #[test]
     fn strictest_is_the_greatest(answers in answers(), order in Just([0_usize, 1, 2, 3]).prop_shuffle()) {
         let greatest = answers.iter().filter_map(|answer| match answer {
@@ -101,7 +101,7 @@ proptest! {
         prop_assert_eq!(effect(&Combine::Strictest, &shuffled), greatest);
     }
 
-    /// Asking a policy twice changes nothing.
+    /// The same policy twice changes nothing.
     #[test]
     fn idempotence(one in expression(), answers in answers()) {
         let once = of(&one, &answers);
@@ -134,14 +134,14 @@ proptest! {
         }
     }
 
-    /// One more policy that must agree never loosens.
+    /// Another policy that must agree never loosens.
     #[test]
     fn and_never_loosens(one in expression(), two in expression(), answers in answers()) {
         let both = of(&format!("{one} & {two}"), &answers);
         prop_assert!(both >= of(&one, &answers));
     }
 
-    /// However answers are combined: a policy that turns stricter never makes the whole milder.
+    /// However answers are combined: a stricter answer of one policy never makes the result milder.
     #[test]
     fn a_stricter_answer_never_loosens(combine in combine(), answers in answers(), place in 0_usize..4) {
         let before = effect(&combine, &answers);
@@ -162,7 +162,7 @@ proptest! {
         prop_assert_eq!(combine.combine(&named(&answers)), Outcome::Failed(place));
     }
 
-    /// The member whose answer counts is among those whose conditions count.
+    /// The member whose answer counts is among those whose obligations count.
     #[test]
     fn the_winner_is_a_supporter(combine in combine(), answers in answers()) {
         let supporters = combine.supporters(&named(&answers));

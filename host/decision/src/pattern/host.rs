@@ -8,23 +8,22 @@ use serde::{Deserialize, Serialize};
 use super::PatternError;
 use crate::request::Endpoint;
 
-/// Longest host text that is looked at, in bytes (RFC 1035 allows 253 for a name).
+/// The longest host text that is parsed, in bytes (RFC 1035 allows 253 for a name).
 const HOST_MAX: usize = 512;
 
 /// The name of the loopback.
 const LOCALHOST: &str = "localhost";
 
-/// Reads host text into its one canonical form.
+/// Parses host text into its canonical form.
 #[derive(Debug, Clone, Copy)]
 pub struct HostName;
 
 impl HostName {
-    /// Reads a host as programs and users write it: names become lower-case A-labels without a
-    /// trailing dot, addresses in any spelling that `inet_aton` takes become addresses, an
-    /// IPv4-mapped address becomes its IPv4 address.
+    /// Parses a host as programs and users write it: names become lower-case A-labels without a trailing dot, addresses
+    /// in any spelling that `inet_aton` accepts become addresses, an IPv4-mapped address becomes its IPv4 address.
     ///
     /// # Errors
-    /// For user information, ports, zone ids, NUL, spaces, empty or over-long names and labels.
+    /// For user information, ports, zone ids, NUL, spaces, and empty or over-long names and labels.
     pub fn parse(text: &str) -> Result<Endpoint, PatternError> {
         let refused = |detail| PatternError::Host { host: text.escape_debug().to_string(), detail };
         if text.len() > HOST_MAX {
@@ -48,7 +47,7 @@ impl HostName {
         if !name.split('.').all(is_label) {
             return Err(refused("an empty, over-long or malformed label"));
         }
-        // Some programs would read an address of it, and no two the same.
+        // Some programs would parse it as an address, each differently.
         if name.rsplit('.').next().is_some_and(is_number) {
             return Err(refused("a number at its end that makes no address"));
         }
@@ -56,7 +55,7 @@ impl HostName {
     }
 }
 
-/// Which hosts a rule covers.
+/// The hosts that a rule covers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum HostPattern {
@@ -64,17 +63,17 @@ pub enum HostPattern {
     Any,
     /// This name.
     Name(String),
-    /// Every sub-domain of this name, not the name itself.
+    /// Every sub-domain of this name, but not the name itself.
     Below(String),
     /// Addresses in this block.
     Block(IpNet),
 }
 
 impl HostPattern {
-    /// Reads `*`, `example.com`, `*.example.com`, an address or a CIDR block.
+    /// Parses `*`, `example.com`, `*.example.com`, an address or a CIDR block.
     ///
     /// # Errors
-    /// When it is none of these.
+    /// If the text is none of these.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         if text == "*" {
             return Ok(Self::Any);
@@ -96,13 +95,13 @@ impl HostPattern {
         })
     }
 
-    /// Whether `host` is covered.
+    /// Returns true if `host` is covered.
     #[must_use]
     pub fn matches(&self, host: &Endpoint) -> bool {
         match (self, host) {
             (Self::Any, _) => true,
             (Self::Name(name), Endpoint::Domain(domain)) => name == domain,
-            // The one name that means an address everywhere (RFC 6761 6.3).
+            // The only name that means an address everywhere (RFC 6761 6.3).
             (Self::Name(name), Endpoint::Address(address)) => name == LOCALHOST && address.is_loopback(),
             (Self::Below(top), Endpoint::Domain(domain)) => {
                 domain.strip_suffix(top.as_str()).is_some_and(|head| head.len() > 1 && head.ends_with('.'))
@@ -112,7 +111,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether the pattern is over addresses, and not over names that lead to some.
+    /// Returns true if the pattern is about addresses, and not about names that resolve to some.
     #[must_use]
     pub fn is_of_addresses(&self) -> bool {
         match self {
@@ -162,10 +161,10 @@ pub struct NetworkPattern {
 }
 
 impl NetworkPattern {
-    /// Reads a settings entry: a host pattern with an optional `:port`; IPv6 with a port in brackets.
+    /// Parses a settings entry: a host pattern with an optional `:port`; IPv6 with a port needs brackets.
     ///
     /// # Errors
-    /// When host or port are malformed.
+    /// If host or port are malformed.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let whole = || PatternError::Host { host: text.to_owned(), detail: "the port is not 1 to 65535" };
         let (host, port) = match text.rsplit_once(':') {
@@ -183,7 +182,7 @@ impl NetworkPattern {
         Ok(Self { host: HostPattern::parse(bare.unwrap_or(host))?, ports })
     }
 
-    /// Whether a connection to `host` and `port` is covered.
+    /// Returns true if a connection to `host` and `port` is covered.
     #[must_use]
     pub fn matches(&self, host: &Endpoint, port: u16) -> bool {
         self.ports.contains(port) && self.host.matches(host)
@@ -196,7 +195,7 @@ impl std::fmt::Display for NetworkPattern {
             return write!(formatter, "{}", self.host);
         };
         let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
-        // Without brackets the port would read as a part of the address.
+        // Without brackets the port would look like a part of the address.
         if let HostPattern::Block(IpNet::V6(_)) = &self.host {
             write!(formatter, "[{}]:{}", self.host, ports.join(","))
         } else {
@@ -209,14 +208,14 @@ impl std::fmt::Display for NetworkPattern {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortSet {
-    /// All of them.
+    /// All ports.
     Every,
-    /// Just these.
+    /// Only these ports.
     These(Vec<u16>),
 }
 
 impl PortSet {
-    /// Whether `port` is in the set.
+    /// Returns true if `port` is in the set.
     #[must_use]
     pub fn contains(&self, port: u16) -> bool {
         match self {
@@ -232,14 +231,14 @@ fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len()) && label.bytes().all(inside)
 }
 
-/// Whether it reads as a number in decimal or hexadecimal, and in octal even if it is none.
+/// Returns true if the label looks like a decimal or hexadecimal number, or like an octal one even if it is malformed.
 fn is_number(label: &str) -> bool {
     let (digits, radix) = label.strip_prefix("0x").map_or((label, 10), |digits| (digits, 16));
     digits.chars().all(|digit| digit.is_digit(radix))
 }
 
-/// Reads the spellings of IPv4 addresses that `inet_aton(3)` takes: one to four parts, each
-/// decimal, octal (`0…`) or hexadecimal (`0x…`), the last one filling the remaining bytes.
+/// Parses the spellings of IPv4 addresses that `inet_aton(3)` accepts: one to four parts, each decimal, octal (`0…`) or
+/// hexadecimal (`0x…`), where the last one fills the remaining bytes.
 fn odd_spelling(text: &str) -> Option<Ipv4Addr> {
     let parts: Vec<u64> = text.split('.').map(number).collect::<Option<_>>()?;
     let (last, heads) = parts.split_last()?;
@@ -363,7 +362,8 @@ mod tests {
         }
     }
 
-    /// An address in one of the spellings that `inet_aton` takes: so many parts, each in decimal, octal or hexadecimal.
+    /// Writes an address in a spelling that `inet_aton` accepts: with this many parts, each in decimal, octal or
+    /// hexadecimal.
     fn spelled(address: u32, parts: usize, radixes: [u8; 4]) -> String {
         let bytes = address.to_be_bytes();
         let (heads, rest) = bytes.split_at(parts - 1);
@@ -392,7 +392,7 @@ mod tests {
         ) {
             let mut text = spelled(address, parts, radixes) + if dot { "." } else { "" };
             if wide {
-                // Digits of the width of ideographs, which become ordinary ones.
+                // Full-width digits, which IDNA maps to ordinary ones.
                 text = text.chars().map(|digit| match digit.to_digit(10) {
                     Some(number) => char::from_u32(0xff10 + number).unwrap_or(digit),
                     None => digit,

@@ -1,4 +1,4 @@
-//! Patterns over paths and hosts: plain data that rules and grants carry.
+//! Patterns over paths and hosts: plain data in rules and grants.
 
 pub mod host;
 mod name;

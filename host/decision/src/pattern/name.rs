@@ -1,6 +1,6 @@
-//! Wildcards over names of variables: `*` for any run of characters, `?` for one.
+//! Wildcards over the names of environment variables: `*` for any run of characters, `?` for one.
 
-/// Whether `pattern` covers the whole of `name`.
+/// Returns true if `pattern` matches the whole `name`.
 ///
 /// ```
 /// assert!(portcullis_decision::pattern::name_matches("CARGO_TARGET_*_RUNNER", "CARGO_TARGET_X_RUNNER"));
@@ -9,7 +9,7 @@
 pub fn name_matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut at, mut here) = (0, 0);
-    // Where to go on if the last `*` has to take one character more.
+    // Where to continue if the last `*` has to take one more character.
     let mut star: Option<(usize, usize)> = None;
     while here < name.len() {
         match pattern.get(at) {

@@ -7,13 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::path_text;
 
-/// Longest glob that is accepted, in bytes; a longer one is a mistake or an attack.
+/// The longest accepted glob, in bytes; a longer one is a mistake or an attack.
 const GLOB_MAX: usize = 1024;
-/// How deep braces may lie in one another: the regex engine refuses expressions that are nested deeper than about 120
-/// pairs.
+/// The deepest nesting of braces: the regex engine refuses expressions that are nested deeper than about 120 pairs.
 const BRACES_MAX: usize = 16;
 
-/// Which paths a rule or a grant covers.
+/// The paths that a rule or a grant covers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FilePattern {
@@ -21,8 +20,8 @@ pub enum FilePattern {
     Exact(#[serde(with = "path_text::as_text")] PathBuf),
     /// This directory and all below it, taken literally.
     Tree(#[serde(with = "path_text::as_text")] PathBuf),
-    /// A gitignore-style glob over the whole path; without a slash it matches at any depth.
-    /// What lies below a matching directory matches too.
+    /// A gitignore-style glob over the whole path; without a slash it matches at any depth. Paths below a matching
+    /// directory match too.
     Glob(GlobText),
     /// A glob for the last component, anywhere below a directory.
     Name {
@@ -35,39 +34,39 @@ pub enum FilePattern {
 }
 
 impl FilePattern {
-    /// Reads [`FilePattern::Exact`] from contract text.
+    /// Parses [`FilePattern::Exact`] from contract text.
     ///
     /// # Errors
-    /// When the text is no absolute normal path.
+    /// If the text is not an absolute, normal path.
     pub fn exact(text: &str) -> Result<Self, PatternError> {
         absolute(text).map(Self::Exact)
     }
 
-    /// Reads [`FilePattern::Tree`] from contract text.
+    /// Parses [`FilePattern::Tree`] from contract text.
     ///
     /// # Errors
-    /// When the text is no absolute normal path.
+    /// If the text is not an absolute, normal path.
     pub fn tree(text: &str) -> Result<Self, PatternError> {
         absolute(text).map(Self::Tree)
     }
 
-    /// Reads [`FilePattern::Glob`].
+    /// Parses [`FilePattern::Glob`].
     ///
     /// # Errors
-    /// When the glob is not valid.
+    /// If the glob is not valid.
     pub fn glob(text: &str) -> Result<Self, PatternError> {
         GlobText::parse(text).map(Self::Glob)
     }
 
-    /// Reads [`FilePattern::Name`].
+    /// Parses [`FilePattern::Name`].
     ///
     /// # Errors
-    /// When the directory is no absolute normal path or the glob is not valid.
+    /// If the directory is not an absolute, normal path or the glob is not valid.
     pub fn name(below: &str, glob: &str) -> Result<Self, PatternError> {
         Ok(Self::Name { below: absolute(below)?, glob: GlobText::parse(glob)? })
     }
 
-    /// Returns the path of a pattern that is one; none for globs and names.
+    /// Returns the path of a literal pattern; `None` for globs and names.
     #[must_use]
     pub fn literal(&self) -> Option<&Path> {
         match self {
@@ -76,7 +75,7 @@ impl FilePattern {
         }
     }
 
-    /// Whether the pattern names literal paths only, so that it can be made real without looking at names.
+    /// Returns true if the pattern names literal paths only, so that it can be enforced without looking at names.
     #[must_use]
     pub fn is_literal(&self) -> bool {
         matches!(self, Self::Exact(_) | Self::Tree(_))
@@ -107,7 +106,7 @@ impl std::fmt::Display for FilePattern {
     }
 }
 
-/// A glob that has been checked.
+/// A checked glob.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct GlobText(String);
@@ -116,7 +115,7 @@ impl GlobText {
     /// Checks a glob: `*`, `**`, `?`, `[...]`, `{a,b}`; no leading `!`.
     ///
     /// # Errors
-    /// When it is too long, negated or malformed.
+    /// If it is too long, negated or malformed.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         check_glob_size(text)?;
         if text.is_empty() || text.starts_with('!') {
@@ -130,24 +129,24 @@ impl GlobText {
         Ok(glob)
     }
 
-    /// The glob that every name matches.
+    /// Returns the glob that matches every name.
     #[must_use]
     pub fn any() -> Self {
         Self("*".to_owned())
     }
 
-    /// The glob as written.
+    /// Returns the glob as written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Matches the last component only.
+    /// Returns a matcher for the last component only.
     pub(crate) fn name_only(&self) -> GlobSet {
         compiled(&self.0)
     }
 
-    /// Matches whole paths: the glob itself, and all below what it matches.
+    /// Returns matchers for whole paths: for the glob itself, and for paths below a match.
     pub(crate) fn anywhere(&self) -> [GlobSet; 2] {
         self.forms().map(|form| compiled(&form))
     }
@@ -162,7 +161,7 @@ impl GlobText {
         };
         let below = format!("{rooted}/**");
         if self.0.ends_with("/**") {
-            // `a/**` names what is below `a`, not `a` itself.
+            // `a/**` matches paths below `a`, but not `a` itself.
             [below.clone(), below]
         } else {
             [rooted, below]
@@ -197,7 +196,7 @@ enum Inner {
 }
 
 impl PathMatcher {
-    /// Whether `path`, absolute and canonical, is covered.
+    /// Returns true if `path`, absolute and canonical, is covered.
     #[must_use]
     pub fn matches(&self, path: &Path) -> bool {
         match &self.0 {
@@ -219,18 +218,18 @@ pub enum PatternError {
     /// Not an absolute path without `.`, `..` and doubled slashes.
     #[error("`{path}` is not an absolute, normal path; write it from `/` and without `.` and `..`")]
     Path {
-        /// What was given.
+        /// The given text.
         path: String,
     },
     /// A malformed glob.
     #[error("`{glob}` is not a valid glob: {detail}")]
     Glob {
-        /// What was given.
+        /// The given text.
         glob: String,
-        /// What is wrong.
+        /// The problem.
         detail: String,
     },
-    /// A glob of absurd length.
+    /// A glob that is too long.
     #[error("a glob of {length} bytes is too long; at most {GLOB_MAX} are allowed")]
     GlobLength {
         /// Its length.
@@ -239,9 +238,9 @@ pub enum PatternError {
     /// A malformed host pattern.
     #[error("`{host}` is not a host pattern: {detail}")]
     Host {
-        /// What was given.
+        /// The given text.
         host: String,
-        /// What is wrong.
+        /// The problem.
         detail: &'static str,
     },
 }
@@ -256,8 +255,8 @@ fn absolute(text: &str) -> Result<PathBuf, PatternError> {
     if clean.as_os_str() == path.as_os_str() { Ok(path) } else { Err(refused()) }
 }
 
-/// Compiles a glob down to its automaton. A set of one, because `Glob::compile_matcher` panics where the regex engine
-/// refuses the expression, and a set returns that as an error.
+/// Compiles a glob to its automaton. A set of one, because `Glob::compile_matcher` panics if the regex engine refuses
+/// the expression, while a set returns an error.
 fn compile(text: &str) -> Result<GlobSet, globset::Error> {
     let glob = GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build()?;
     GlobSetBuilder::new().add(glob).build()
@@ -268,11 +267,11 @@ fn compiled(text: &str) -> GlobSet {
     compile(text).expect("a glob that was checked compiles")
 }
 
-/// Checks the length of a glob and how deep its braces lie in one another, before anything parses it: parsers of globs
-/// recurse, and overflow the stack on a long row of braces.
+/// Checks the length of a glob and the nesting of its braces before it is parsed: glob parsers recurse, and overflow
+/// the stack on many nested braces.
 ///
 /// # Errors
-/// When it is longer than 1,024 bytes, or nested deeper than 16 pairs of braces.
+/// If it is longer than 1,024 bytes, or nested deeper than 16 pairs of braces.
 pub fn check_glob_size(text: &str) -> Result<(), PatternError> {
     if text.len() > GLOB_MAX {
         return Err(PatternError::GlobLength { length: text.len() });
@@ -284,7 +283,7 @@ pub fn check_glob_size(text: &str) -> Result<(), PatternError> {
     Ok(())
 }
 
-/// How deep braces lie in one another; those behind a backslash or in a class count as well.
+/// Returns the nesting depth of braces; escaped ones and those in a class count as well.
 fn brace_depth(text: &str) -> usize {
     let depths = text.bytes().scan(0_usize, |depth, byte| {
         match byte {
@@ -343,8 +342,8 @@ mod tests {
         check(name(), "/p", false);
     }
 
-    /// The engine takes time in proportion to the path times the expression. So it is enough that the expression
-    /// grows no faster than the glob and repeats nothing a given number of times.
+    /// Matching takes time proportional to path times expression. So it suffices that the expression grows no faster
+    /// than the glob and has no counted repetitions.
     #[test]
     fn a_glob_bomb_is_linear() {
         for bomb in ["**/", "*a", "?", "{a,b}", "{a*,*b}", "[!a]", "{a,{b,c}}", "**/a*b*c*d/"] {
@@ -363,7 +362,7 @@ mod tests {
         assert!(glob.matcher().matches(Path::new(&format!("/{}abcd", "abcabc/".repeat(500)))));
     }
 
-    /// A session's request once ended in a panic here: 170 braces are a valid glob and no valid expression.
+    /// A request once ended in a panic here: 170 nested braces are a valid glob and no valid expression.
     #[test]
     fn nested_braces_are_refused_and_do_not_panic() {
         let nested = |depth: usize| format!("{}a{}", "{a,".repeat(depth), "}".repeat(depth));
@@ -378,7 +377,7 @@ mod tests {
             assert!(!matchers.anywhere()[0].is_match("/x"));
             assert!(!matchers.name_only().is_match("x"));
         }
-        // In a rule that comes over the wire, as policies' answers do.
+        // Also in a rule that is deserialized, as the answers of policies are.
         assert!(serde_json::from_str::<FilePattern>(&format!("{{\"glob\": {:?}}}", nested(170))).is_err());
     }
 

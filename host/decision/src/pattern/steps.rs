@@ -1,7 +1,6 @@
-//! Patterns over paths, taken apart into one step for each component, so that many of them can be followed at
-//! once.
+//! Path patterns split into one step per component, so that many of them can be followed at once.
 //!
-//! What a step says is what `globset` says of the same text; a test holds the two against each other.
+//! A step matches what `globset` matches for the same text; a test compares the two.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -9,23 +8,23 @@ use std::path::Path;
 use super::FilePattern;
 use crate::path_text::names;
 
-/// What one component of a path has to be.
+/// A requirement on one component of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// This name.
     Name(OsString),
-    /// A name of this form.
+    /// A name that matches this form.
     Like(NameForm),
-    /// Any number of components, none included.
+    /// Any number of components, including none.
     Anything,
 }
 
-/// What is covered once the steps are taken.
+/// The paths that are covered once all steps are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cover {
     /// The path itself.
     Path,
-    /// The path and all below it.
+    /// The path and everything below it.
     Tree,
 }
 
@@ -36,7 +35,7 @@ pub(crate) struct Steps {
     pub(crate) cover: Cover,
 }
 
-/// A form of names: some bytes are open.
+/// A wildcard over names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NameForm(Vec<Token>);
 
@@ -48,7 +47,7 @@ enum Token {
 }
 
 impl Steps {
-    /// Takes a pattern apart; none for those with alternatives or classes, which need a matcher of their own.
+    /// Splits a pattern; `None` for patterns with alternatives or classes, which need a matcher of their own.
     pub(crate) fn of(pattern: &FilePattern) -> Option<Self> {
         match pattern {
             FilePattern::Exact(path) => Some(Self { steps: literal(path), cover: Cover::Path }),
@@ -63,19 +62,19 @@ impl Steps {
         }
     }
 
-    /// Whether a path below `directory` can be covered, or `directory` itself is.
+    /// Returns true if a path below `directory`, or `directory` itself, can be covered.
     pub(crate) fn can_reach_below(&self, directory: &Path) -> bool {
         !self.reached(directory).is_empty()
     }
 
-    /// Whether every name that can be covered below `directory` is covered below `other` as well; yes where `directory`
-    /// itself is covered, as its names are not told from it.
+    /// Returns true if every name that can be covered below `directory` is covered below `other` as well; also if
+    /// `directory` itself is covered, which includes its names.
     pub(crate) fn reaches_alike_below(&self, directory: &Path, other: &Path) -> bool {
         let (here, there) = (self.reached(directory), self.reached(other));
         here.contains(&self.steps.len()) || here.iter().all(|position| there.contains(position))
     }
 
-    /// How many steps can have been taken at `directory`; all of them from where a tree is covered.
+    /// Returns the possible numbers of steps taken at `directory`; all of them once a tree is covered.
     fn reached(&self, directory: &Path) -> Vec<usize> {
         let mut positions = vec![0];
         self.spread(&mut positions);
@@ -136,7 +135,7 @@ fn literal(path: &Path) -> Vec<Step> {
 }
 
 fn of_glob(text: &str) -> Option<Steps> {
-    // An escaped slash stays one name to the eye and is two to the kernel.
+    // An escaped slash looks like a part of one name, but separates two for the kernel.
     if text.contains("\\/") {
         return None;
     }
@@ -150,7 +149,7 @@ fn of_glob(text: &str) -> Option<Steps> {
     for part in rest.split('/') {
         steps.push(component(part)?);
     }
-    // `globset` lets `*` take the nothing before the first slash, where no component is.
+    // `globset` lets `*` match the empty text before the first slash, where there is no component.
     let first = steps.iter().find(|step| **step != Step::Anything);
     if steps.first() == Some(&Step::Anything) && first.is_some_and(Step::takes_nothing) {
         return None;
@@ -158,7 +157,7 @@ fn of_glob(text: &str) -> Option<Steps> {
     let only_anything = steps.iter().all(|step| *step == Step::Anything);
     let open_end = matches!(steps.last(), Some(Step::Anything));
     if (is_below || open_end) && !only_anything {
-        // `a/**` names what is below `a`, not `a` itself.
+        // `a/**` matches paths below `a`, but not `a` itself.
         steps.push(Step::Like(NameForm(vec![Token::Many])));
     } else if is_below {
         return None;
@@ -180,7 +179,7 @@ fn component(text: &str) -> Option<Step> {
             b'\\' => Token::Byte(bytes.next()?),
             b'[' | b'{' | b'}' => return None,
             b'?' => Token::One,
-            // Two of them in a row mean something else to `globset` in some places.
+            // `globset` gives two stars in a row another meaning in some positions.
             b'*' if tokens.last() == Some(&Token::Many) => return None,
             b'*' => Token::Many,
             byte => Token::Byte(byte),
@@ -200,11 +199,11 @@ fn component(text: &str) -> Option<Step> {
 }
 
 impl NameForm {
-    /// Whether the whole of `name` has this form.
+    /// Returns true if the whole `name` matches this form.
     pub(crate) fn matches(&self, name: &OsStr) -> bool {
         let (tokens, name) = (&self.0, name.as_encoded_bytes());
         let (mut at, mut here) = (0, 0);
-        // Where to go on if the last `*` has to take one byte more.
+        // Where to continue if the last `*` has to take one more byte.
         let mut star: Option<(usize, usize)> = None;
         while here < name.len() {
             match tokens.get(at) {

@@ -1,4 +1,4 @@
-//! What holds where no rule speaks.
+//! The base: the answers where no rule matches.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,8 @@ use super::{BaseRuling, Caller};
 use crate::profile::FileRight;
 use crate::verdict::Effect;
 
-/// Directories of the machine that commands do not see unless a rule that allows, or a grant, names something at or
-/// below them: a rule on a directory around them does not open them.
+/// Directories of the machine that are invisible to commands unless an allowing rule, or a grant, names a path at or
+/// below them: a rule on a parent directory does not open them.
 pub const HIDDEN_BY_DEFAULT: [&str; 6] = [
     "/run",
     "/sys/firmware",
@@ -17,20 +17,19 @@ pub const HIDDEN_BY_DEFAULT: [&str; 6] = [
     "/sys/kernel/tracing",
 ];
 
-/// What holds where nobody has an opinion: commands see the file system read-only except closed
-/// regions, tools ask, the workspace and the session's temporary directory are read-write.
-/// Where these lie in one another, the innermost holds.
+/// The answers where no rule has an opinion: commands see the file system read-only except closed regions, tools ask,
+/// the workspace and the session's temporary directory are read-write. If regions are nested, the innermost counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Base {
     /// Workspace roots, canonical.
     pub workspace: Vec<PathBuf>,
     /// The temporary directory as tools and commands see it.
     pub temp: PathBuf,
-    /// Regions hidden from commands and asked for by tools (homes).
+    /// Regions that are hidden from commands and that tools ask about (homes).
     pub closed: Vec<PathBuf>,
 }
 
-/// A part of the file system that the base knows. Of two with the same top the greater one holds.
+/// A region that the base knows. Of two with the same top the greater one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Region {
     Closed,
@@ -61,7 +60,7 @@ impl Base {
         }
     }
 
-    /// Whether both directories lie in the same region, and none begins below them.
+    /// Returns true if both directories lie in the same region, and no region begins below them.
     pub(super) fn is_alike_below(&self, one: &Path, other: &Path) -> bool {
         let begins_below = |directory: &Path| self.tops().any(|(_, top)| top.starts_with(directory));
         self.region(one) == self.region(other) && !begins_below(one) && !begins_below(other)
@@ -73,8 +72,8 @@ impl Base {
         workspace.chain(closed).chain([(Region::Temp, &self.temp)])
     }
 
-    /// Returns the base with what is `opened` below the temporary directory among its closed regions. What lies in a
-    /// workspace is there already.
+    /// Returns the base with the `opened` paths below the temporary directory added to its closed regions. Those in a
+    /// workspace are covered already.
     pub(super) fn with_shown_in_temp<'a>(mut self, opened: impl Iterator<Item = &'a Path>) -> Self {
         let is_below = |path: &Path| path.starts_with(&self.temp) && path != self.temp;
         let in_workspace = |path: &Path| self.workspace.iter().any(|top| path.starts_with(top));
@@ -90,19 +89,19 @@ impl Base {
         self
     }
 
-    /// Whether `path` lies below the temporary directory, but in a part of the machine that is shown there.
+    /// Returns true if `path` lies below the temporary directory, but in a part of the machine that is shown there.
     pub(super) fn is_shown_in_temp(&self, path: &Path) -> bool {
         let is_inside = |top: &Path| top.starts_with(&self.temp) && top != self.temp;
         path.starts_with(&self.temp) && self.top(path).is_some_and(|(_, top)| is_inside(top))
     }
 
-    /// The innermost region that holds `path`.
+    /// Returns the innermost region that contains `path`.
     fn region(&self, path: &Path) -> Option<Region> {
         self.top(path).map(|(region, _)| region)
     }
 
     fn top(&self, path: &Path) -> Option<(Region, &Path)> {
-        // Every path starts with the empty one, which must open nothing.
+        // Every path starts with the empty path, which must not open anything.
         let holding = self.tops().filter(|(_, top)| top.is_absolute() && path.starts_with(top));
         let innermost = holding.max_by_key(|(region, top)| (top.components().count(), *region));
         innermost.map(|(region, top)| (region, top.as_path()))

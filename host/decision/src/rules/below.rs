@@ -1,4 +1,4 @@
-//! What the rules say about names that are not known yet, below a directory.
+//! Answers of the rules about still unknown names below a directory.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use crate::pattern::steps::Steps;
 use crate::profile::FileRight;
 use crate::verdict::Effect;
 
-/// A name that no rule means in particular.
+/// A name that no rule mentions.
 pub(super) const ANY_NAME: &str = "\u{1}";
 
 impl RuleSet {
-    /// Whether a rule restricts `right` on some name at or below `directory`, there now or later, or something
-    /// else holds in a part of it.
+    /// Returns true if a rule restricts `right` on some existing or future name at or below `directory`, or if a region
+    /// begins below it.
     #[must_use]
     pub fn restricts_below(&self, directory: &Path, right: FileRight) -> bool {
         let rules = self.layers.iter().flat_map(|layer| &layer.profile.files);
@@ -26,8 +26,8 @@ impl RuleSet {
             .any(|rule| Steps::of(&rule.pattern).is_none_or(|steps| steps.can_reach_below(directory)))
     }
 
-    /// Whether all that a rule restricts below `path`, by what it is called there, is restricted below `other` as well,
-    /// for reading and for writing. Patterns with alternatives or classes are not followed.
+    /// Returns true if every rule that restricts a path below `path`, for reading or writing, restricts the same
+    /// relative path below `other` as well. Patterns with alternatives or classes are not considered.
     #[must_use]
     pub fn restricts_alike_below(&self, path: &Path, other: &Path) -> bool {
         let rules = self.layers.iter().flat_map(|layer| &layer.profile.files);
@@ -40,8 +40,8 @@ impl RuleSet {
             .all(|steps| steps.reaches_alike_below(path, other))
     }
 
-    /// Whether whoever was allowed `directory` itself may have every name below it, there now or later: no rule forbids
-    /// one, and none asks but the rule that has been answered for the directory.
+    /// Returns true if permission for `directory` extends to every existing or future name below it: no rule forbids
+    /// one, and none asks except the rule that was answered for the directory.
     #[must_use]
     pub fn is_open_below(&self, directory: &Path, right: FileRight, caller: Caller) -> bool {
         let own = self.answer(directory, right, caller);
@@ -67,10 +67,10 @@ impl RuleSet {
             && self.base.tops().map(|(_, top)| top.as_path()).filter(is_below).all(has_open_names)
     }
 
-    /// Whether the rules say the same of every name below one directory as of that name below the other.
+    /// Returns true if the rules treat every name below one directory like that name below the other.
     #[must_use]
     pub fn is_alike_below(&self, one: &Path, other: &Path) -> bool {
-        // Patterns that are not in the tree are not followed half-way: who moves a directory looks into it.
+        // Patterns outside the tree cannot be followed part-way: the caller must then examine a moving directory.
         self.globs.is_empty()
             && self.grants.is_empty()
             && self.base.is_alike_below(one, other)

@@ -1,4 +1,4 @@
-//! The file rules as data, for a process that is to answer with the same rules.
+//! The file rules as data, for a process that must answer with the same rules.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::grant::{Grant, GrantPattern, GrantScope, PathPattern};
 use crate::path_text;
 use crate::profile::{FileRule, Profile};
 
-/// What a rule set on files is compiled from.
+/// The data that a rule set on files is compiled from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleData {
     layers: Vec<RuleLayer>,
@@ -17,23 +17,23 @@ pub struct RuleData {
     temp: String,
     closed: Vec<String>,
     grants: Vec<PathPattern>,
-    /// Places that commands may write and that no mount gives them.
+    /// Writable places that do not exist, so that no mount can make them writable.
     missing: Vec<String>,
 }
 
-/// The data are not those of a rule set.
+/// Why data are not those of a rule set.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
-    /// Not the form that they have.
+    /// The encoding is malformed.
     #[error("reading rules that another process sent")]
     Form(#[from] serde_json::Error),
-    /// Not a path.
+    /// A text is not a path.
     #[error("`{0}` is no path in the rules that another process sent")]
     Path(String),
 }
 
 impl RuleSet {
-    /// Returns what the set is compiled from, as far as it is about files.
+    /// Returns the data that the set is compiled from, as far as they concern files.
     #[must_use]
     pub fn data(&self) -> RuleData {
         let layers = self.layers.iter().map(|layer| {
@@ -55,7 +55,7 @@ impl RuleSet {
 }
 
 impl RuleData {
-    /// Leaves out those rules on files of a layer that `is_left_out` names.
+    /// Removes the file rules of a layer for which `is_left_out` returns true.
     #[must_use]
     pub fn without(mut self, layer: &str, is_left_out: impl Fn(&FileRule) -> bool) -> Self {
         for known in self.layers.iter_mut().filter(|known| known.name == layer) {
@@ -64,33 +64,33 @@ impl RuleData {
         self
     }
 
-    /// Names the places that commands may write, and that are not there to be given to them.
+    /// Sets the places that commands may write and that do not exist yet.
     #[must_use]
     pub fn with_missing<'a>(mut self, missing: impl Iterator<Item = &'a Path>) -> Self {
         self.missing = missing.map(path_text::encode).collect();
         self
     }
 
-    /// Returns them.
+    /// Returns the places set by [`RuleData::with_missing`].
     ///
     /// # Errors
-    /// When what should be a path is none.
+    /// If a text is not a path.
     pub fn missing(&self) -> Result<Vec<PathBuf>, DataError> {
         paths(self.missing.clone())
     }
 
-    /// Writes the data.
+    /// Encodes the data.
     ///
     /// # Errors
-    /// None that are known; the form has no limits.
+    /// None that are known; the format has no limits.
     pub fn encode(&self) -> Result<Vec<u8>, DataError> {
         Ok(serde_json::to_vec(self)?)
     }
 
-    /// Reads what [`RuleData::encode`] wrote.
+    /// Decodes the output of [`RuleData::encode`].
     ///
     /// # Errors
-    /// When it is something else.
+    /// If it is malformed.
     pub fn decode(bytes: &[u8]) -> Result<Self, DataError> {
         Ok(serde_json::from_slice(bytes)?)
     }
@@ -98,7 +98,7 @@ impl RuleData {
     /// Compiles the rules.
     ///
     /// # Errors
-    /// When what should be a path is none.
+    /// If a text is not a path.
     pub fn compile(self) -> Result<RuleSet, DataError> {
         let grant = |pattern| Grant {
             scope: GrantScope::Session,

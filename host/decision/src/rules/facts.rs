@@ -1,4 +1,5 @@
-//! What is in force, computed from the rules alone: who may do what where, for everybody who has to say it.
+//! Facts about what is in force, computed from the rules alone: all statements to users and models are derived from
+//! them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,75 +11,75 @@ use crate::profile::{FileRight, NetworkRule};
 use crate::request::{Endpoint, ProcessInfo};
 use crate::verdict::Effect;
 
-/// What comes of using a place.
+/// The result of using a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Availability {
-    /// It is used without a question.
+    /// Allowed without a question.
     Free,
     /// The user is asked.
     Asked,
-    /// Commands do not see it, and are not asked about; an answer can open it.
+    /// Invisible to commands, without a question; an answer can open it.
     Hidden,
-    /// It is refused, and no answer opens it.
+    /// Refused, and no answer opens it.
     Denied,
 }
 
-/// Where one right of one caller holds.
+/// Where one right of one caller is available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileFacts {
-    /// Whose right it is.
+    /// The caller.
     pub caller: Caller,
     /// The right.
     pub right: FileRight,
-    /// What holds where none of the places does.
+    /// The availability outside of all places.
     pub elsewhere: Availability,
-    /// Where something else holds than around it, shallow first; of two that lie in one another the inner one holds.
+    /// Places with another availability than their surroundings, shallow first; of nested places the inner one counts.
     pub places: Vec<PlaceFact>,
-    /// Where something else holds by name, whatever holds in the place.
+    /// Names with another availability than the place around them.
     pub names: Vec<NameFact>,
 }
 
-/// A place where something else holds than around it.
+/// A place with another availability than its surroundings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlaceFact {
     /// The path.
     pub path: PathBuf,
-    /// Whether it holds for all that lies below as well.
+    /// Whether it covers everything below as well.
     pub is_tree: bool,
-    /// What holds.
+    /// The availability.
     pub standing: Availability,
-    /// Who says so: a policy, a layer of the settings, `base` or `grant`.
+    /// The source: a policy, a layer of the settings, `base` or `grant`.
     pub by: String,
 }
 
-/// Names for which something else holds.
+/// Names with another availability.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameFact {
-    /// Which.
+    /// The names.
     pub pattern: FilePattern,
-    /// What holds.
+    /// The availability.
     pub standing: Availability,
-    /// Who says so.
+    /// The source.
     pub by: String,
 }
 
-/// Which hosts commands reach.
+/// The hosts that commands can reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostFacts {
-    /// What holds for hosts that no rule names.
+    /// The effect for hosts that no rule names.
     pub elsewhere: Effect,
-    /// What holds for others, in the order of the rules; each target once.
+    /// The effects for others, in the order of the rules; each target once.
     pub targets: Vec<HostFact>,
 }
 
-/// What holds for some hosts.
+/// The effect for some hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostFact {
-    /// Which.
+    /// The hosts.
     pub target: NetworkPattern,
-    /// For which program; `*` for every one.
+    /// The program; `*` for every one.
     pub program: String,
-    /// What holds.
+    /// The effect.
     pub effect: Effect,
 }
 
@@ -105,7 +106,7 @@ impl RuleSet {
         FileFacts { caller, right, elsewhere, places, names }
     }
 
-    /// Returns which hosts commands reach.
+    /// Returns which hosts commands can reach.
     #[must_use]
     pub fn host_facts(&self) -> HostFacts {
         let unnamed = Endpoint::Domain(UNNAMED_HOST.to_owned());
@@ -121,7 +122,7 @@ impl RuleSet {
         HostFacts { elsewhere, targets }
     }
 
-    /// The literal paths at which something can change, shallow first.
+    /// Returns the literal paths at which the availability can change, shallow first.
     fn fact_paths(&self) -> Vec<&Path> {
         let mut paths: BTreeSet<&Path> = self.base.tops().map(|(_, top)| top.as_path()).collect();
         let rules = self.layers.iter().flat_map(|layer| &layer.profile.files);
@@ -134,7 +135,7 @@ impl RuleSet {
         paths
     }
 
-    /// What comes of using a path, and who says so.
+    /// Returns the availability of a path, with its source.
     fn standing_of(&self, path: &Path, right: FileRight, caller: Caller) -> (Availability, String) {
         let answer = self.answer(path, right, caller);
         let is_seen = || {
@@ -153,7 +154,7 @@ impl RuleSet {
                     Availability::Hidden
                 }
             }
-            // What commands do not see they are not asked about either, unless a rule asks.
+            // Invisible paths are not asked about, unless a rule asks.
             (Caller::Command, FileRight::Write, Effect::Ask) => {
                 let is_asked = !answer.is_of_the_base()
                     || self.answer(path, FileRight::Read, Caller::Command).effect == Effect::Allow;
@@ -163,7 +164,7 @@ impl RuleSet {
         (standing, answer.policy.to_owned())
     }
 
-    /// Whether a path lies in a directory that commands do not see, and nothing that opens is named in there.
+    /// Returns true if a path lies in a directory that is hidden by default, and no opening rule names a path in it.
     fn is_hidden_by_default(&self, path: &Path) -> bool {
         let hidden = HIDDEN_BY_DEFAULT.map(Path::new).into_iter().find(|top| path.starts_with(top));
         hidden.is_some_and(|top| {
@@ -182,7 +183,7 @@ impl RuleSet {
         let rules = rules.filter(|rule| rule.rights.contains(right) && !rule.pattern.is_literal());
         let mut names: Vec<NameFact> = Vec::new();
         for rule in rules {
-            // What cannot be tried out is said as its rule has it.
+            // A pattern without an example is reported as its rule says.
             let fact = match self.example(&rule.pattern) {
                 None if rule.effect == Effect::Allow => None,
                 None => Some((stated(rule.effect, caller, right), rule.id.clone())),
@@ -199,7 +200,8 @@ impl RuleSet {
         names
     }
 
-    /// A path that a pattern matches and no other rule means; none where the pattern has alternatives or classes.
+    /// Returns a path that a pattern matches and no other rule mentions; `None` for patterns with alternatives or
+    /// classes.
     fn example(&self, pattern: &FilePattern) -> Option<PathBuf> {
         let name = |glob: &str| {
             let has_choices = glob.contains(['[', '{', '\\']);
@@ -216,10 +218,10 @@ impl RuleSet {
         }
     }
 
-    /// What holds for the hosts of a rule, all rules heard; none where no single host stands for them.
+    /// Returns the effect of all rules on the hosts of one rule; `None` if no single host represents them.
     fn effect_on(&self, rule: &NetworkRule) -> Option<Effect> {
         let host = match &rule.target.host {
-            // This one is told as what holds elsewhere.
+            // This rule is reported as the effect elsewhere.
             HostPattern::Any if rule.target.ports == PortSet::Every && rule.program == "*" => return None,
             HostPattern::Any => Endpoint::Domain(UNNAMED_HOST.to_owned()),
             HostPattern::Name(name) => Endpoint::Domain(name.clone()),
@@ -237,7 +239,7 @@ impl RuleSet {
 }
 
 impl FileFacts {
-    /// Returns what holds for a path, names aside.
+    /// Returns the availability of a path, ignoring name facts.
     #[must_use]
     pub fn at(&self, path: &Path) -> Availability {
         standing_at(&self.places, self.elsewhere, path)
@@ -247,7 +249,7 @@ impl FileFacts {
 /// A host that no rule names.
 const UNNAMED_HOST: &str = "unnamed.invalid";
 const UNNAMED_LABEL: &str = "unnamed";
-/// The port that stands for every one.
+/// The port that represents all ports.
 const HTTPS: u16 = 443;
 
 fn standing_at(places: &[PlaceFact], elsewhere: Availability, path: &Path) -> Availability {
@@ -259,7 +261,7 @@ fn standing_at(places: &[PlaceFact], elsewhere: Availability, path: &Path) -> Av
     innermost.map_or(elsewhere, |place| place.standing)
 }
 
-/// What a rule comes to by itself.
+/// Returns the availability that a rule alone amounts to.
 fn stated(effect: Effect, caller: Caller, right: FileRight) -> Availability {
     match (effect, caller, right) {
         (Effect::Allow, _, _) => Availability::Free,

@@ -1,10 +1,9 @@
-//! The one rule set: the standing rules of all policies and the settings' ceiling, compiled once and
-//! read by confinement, file tools, `check` and the summary alike.
+//! The rule set: the standing rules of all policies and the settings' ceiling, compiled once and used by confinement,
+//! file tools, `check` and the summary alike.
 //!
-//! Within one layer the last matching rule answers. Over the layers the strictest answer counts, for
-//! each path and right. Where no layer has an opinion, the [`Base`] holds. A layer that can only tighten is
-//! heard last, and only where it is stricter than what holds without it. Live path grants turn
-//! `ask` into `allow` and never touch a `deny`.
+//! Within one layer the last matching rule answers. Across layers the strictest answer counts, for each path and right.
+//! If no layer has an opinion, the [`Base`] answers. A layer that can only tighten is applied last, and only where it
+//! is stricter than the result without it. Live path grants turn `ask` into `allow` and never affect a `deny`.
 
 mod base;
 mod below;
@@ -32,10 +31,10 @@ use crate::verdict::Effect;
 use places::opening_rules;
 use trie::Trie;
 
-/// Who wants to use a file.
+/// The subject of a file access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// A file tool, carried out by the host.
+    /// A file tool, which the host carries out.
     Tool,
     /// A confined command.
     Command,
@@ -48,7 +47,7 @@ pub struct RuleLayer {
     pub name: String,
     /// Its rules.
     pub profile: Profile,
-    /// Whether it can only tighten: where it allows, it has no opinion.
+    /// Whether the layer can only tighten: it has no opinion where it allows.
     #[serde(default)]
     pub tightens: bool,
 }
@@ -58,41 +57,41 @@ pub struct RuleLayer {
 pub struct Ruling {
     /// The answer.
     pub effect: Effect,
-    /// Who gave it: a policy, `settings`, `base` or `grant`.
+    /// The source of the answer: a policy, `settings`, `base` or `grant`.
     pub policy: String,
     /// Id of the rule.
     pub rule: String,
     /// One sentence for the user.
     pub reason: String,
-    /// The setting that the rule came from, where it is known.
+    /// The setting that the rule came from, if known.
     pub setting: String,
-    /// Whether commands do not see the path at all when they may not read it.
+    /// Whether the path is invisible to commands that may not read it.
     pub conceal: bool,
 }
 
-/// The name under which the base answers.
+/// The source name of the base's answers.
 const BASE: &str = "base";
 
-/// An answer of the rule set, in short.
+/// An answer of the rule set in short form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer<'a> {
     /// The answer.
     pub effect: Effect,
-    /// Who gave it.
+    /// The source of the answer.
     pub policy: &'a str,
     /// Id of the rule.
     pub rule: &'a str,
 }
 
 impl Answer<'_> {
-    /// Whether no rule speaks, and the base answers.
+    /// Returns true if no rule matches, and the base answers.
     #[must_use]
     pub fn is_of_the_base(&self) -> bool {
         self.policy == BASE
     }
 }
 
-/// Of two rules with their layers the stricter one; the earlier one where they are alike.
+/// Returns the stricter of two rules with their layers; the earlier one if they are equal.
 fn stricter<'a>(
     known: Option<(&'a RuleLayer, &'a FileRule)>,
     next: (&'a RuleLayer, &'a FileRule),
@@ -100,7 +99,7 @@ fn stricter<'a>(
     Some(known.filter(|(_, rule)| rule.effect >= next.1.effect).unwrap_or(next))
 }
 
-/// What holds before grants are looked at.
+/// The answer before grants are applied.
 enum Standing<'a> {
     Rule(&'a RuleLayer, &'a FileRule),
     Base(BaseRuling),
@@ -115,7 +114,7 @@ impl Standing<'_> {
     }
 }
 
-/// What the base says.
+/// An answer of the base.
 struct BaseRuling {
     effect: Effect,
     rule: &'static str,
@@ -159,7 +158,7 @@ pub struct RuleSet {
     grants: Vec<PathGrant>,
 }
 
-/// A rule by its place: which layer, which of its file rules.
+/// A rule by position: its layer, and its index among the file rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RuleRef {
     layer: usize,
@@ -180,10 +179,10 @@ impl From<PathPattern> for PathGrant {
 }
 
 impl RuleSet {
-    /// Compiles the rules of `layers` over `base`, joined with the path grants among `grants`.
+    /// Compiles the rules of `layers` over `base`, with the path grants among `grants`.
     ///
-    /// What they open below the session's temporary directory is of the machine. It is added to the regions of the base
-    /// that are closed, so that nothing that is said of the session's directory opens it.
+    /// Paths that they open below the session's temporary directory belong to the machine. They are added to the closed
+    /// regions of the base, so that rules on the session's directory do not open them.
     #[must_use]
     pub fn compile(layers: Vec<RuleLayer>, base: Base, grants: &[Grant]) -> Self {
         let mut trie = Trie::default();
@@ -204,7 +203,7 @@ impl RuleSet {
         Self { layers, base, trie, globs, grants }
     }
 
-    /// Answers for one path and right.
+    /// Returns the ruling on one path and right.
     #[must_use]
     pub fn file(&self, path: &Path, right: FileRight, caller: Caller) -> Ruling {
         let ruling = match self.standing(path, right, caller) {
@@ -224,8 +223,7 @@ impl RuleSet {
         ruling
     }
 
-    /// Answers for one path and right with the effect alone, and the rule's place and id: what [`RuleSet::file`]
-    /// says, for who asks often.
+    /// Returns the ruling on one path and right in short form: the same as [`RuleSet::file`], for frequent calls.
     #[must_use]
     pub fn answer(&self, path: &Path, right: FileRight, caller: Caller) -> Answer<'_> {
         let mut answer = match self.standing(path, right, caller) {
@@ -240,8 +238,8 @@ impl RuleSet {
         answer
     }
 
-    /// What holds before grants: the strictest answer of the layers, or the base's where no layer has an opinion;
-    /// and over it what is stricter of the layers that can only tighten.
+    /// Returns the answer before grants: the strictest of the layers, or the base's if no layer has an opinion; and
+    /// over it the stricter answers of layers that can only tighten.
     fn standing(&self, path: &Path, right: FileRight, caller: Caller) -> Standing<'_> {
         let last = self.last_matching(path, right);
         let of_layers = || {
@@ -259,7 +257,7 @@ impl RuleSet {
         }
     }
 
-    /// For each layer, which of its rules matches last.
+    /// Returns, for each layer, which of its rules matches last.
     fn last_matching(&self, path: &Path, right: FileRight) -> Vec<Option<usize>> {
         let mut last: Vec<Option<usize>> = vec![None; self.layers.len()];
         let is_shown_in_temp = self.base.is_shown_in_temp(path);
@@ -281,8 +279,8 @@ impl RuleSet {
         last
     }
 
-    /// Whether a rule speaks about `right`. A condition that nobody here can check counts as met for
-    /// a rule that restricts and as not met for one that allows.
+    /// Returns true if a rule applies to `right`. A condition that cannot be checked here counts as met for a
+    /// restricting rule and as unmet for an allowing one.
     fn speaks(&self, reference: RuleRef, right: FileRight) -> bool {
         let rule = self.layers.get(reference.layer).and_then(|layer| layer.profile.files.get(reference.rule));
         rule.is_some_and(|rule| {
@@ -290,8 +288,8 @@ impl RuleSet {
         })
     }
 
-    /// Whether a rule opens the temporary directory as a whole. It means the session's own, not what else is shown
-    /// under such a name.
+    /// Returns true if a rule opens the temporary directory as a whole. It means the session's own directory, not
+    /// machine paths that are shown under such a name.
     fn opens_temp(&self, reference: RuleRef) -> bool {
         let rule = self.layers.get(reference.layer).and_then(|layer| layer.profile.files.get(reference.rule));
         rule.is_some_and(|rule| {
@@ -307,8 +305,8 @@ impl RuleSet {
         })
     }
 
-    /// The limits of one command: the strictest of all layers, field by field. `defaults` are what the host holds
-    /// commands to where this gives none; a layer that can only tighten sets none above them.
+    /// Returns the limits of one command: the strictest of all layers, field by field. `defaults` are the host's limits
+    /// where this gives none; a layer that can only tighten does not raise them.
     #[must_use]
     pub fn limits(&self, defaults: Limits) -> Limits {
         let strictest = |tightens| {
@@ -318,7 +316,7 @@ impl RuleSet {
         strictest(false).tightened(strictest(true), defaults)
     }
 
-    /// What the rules say of an environment variable; none: the host's default decides.
+    /// Returns the answer of the rules to an environment variable; `None` leaves it to the host's default.
     #[must_use]
     pub fn environment(&self, name: &str) -> Option<Effect> {
         let last = |layer: &RuleLayer| {
@@ -329,18 +327,19 @@ impl RuleSet {
         self.layers.iter().filter_map(last).max()
     }
 
-    /// Variables that policies give to commands, in the order of the layers; one that can only tighten gives none.
+    /// Returns the variables that policies set for commands, in the order of the layers; a layer that can only tighten
+    /// sets none.
     pub fn variables(&self) -> impl Iterator<Item = &(String, String)> {
         self.layers.iter().filter(|layer| !layer.tightens).flat_map(|layer| &layer.profile.variables)
     }
 
-    /// The layers, for summaries.
+    /// Returns the layers, for summaries.
     #[must_use]
     pub fn layers(&self) -> &[RuleLayer] {
         &self.layers
     }
 
-    /// The base, for summaries.
+    /// Returns the base, for summaries.
     #[must_use]
     pub fn base(&self) -> &Base {
         &self.base

@@ -8,21 +8,20 @@ use crate::profile::{BudgetRule, NetworkRule};
 use crate::request::{Endpoint, ProcessInfo};
 use crate::verdict::Effect;
 
-/// What may be sent to one host and port in a session where no rule says otherwise: more than honest work sends,
-/// less than a disk.
+/// The default limit of data sent to one host and port in a session: more than honest work sends, less than a disk.
 pub const BUDGET_KIB: u32 = 256 * 1024;
 
-/// How much may be sent to one place in a session.
+/// How much may be sent to one target in a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
     /// Bytes.
     pub bytes: u64,
-    /// What holds for more.
+    /// The ruling on further data.
     pub beyond: Ruling,
 }
 
 impl RuleSet {
-    /// Answers for one outgoing connection. Where no layer has an opinion, it asks.
+    /// Returns the ruling on one outgoing connection. If no layer has an opinion, it asks.
     #[must_use]
     pub fn connection(&self, target: &Endpoint, port: u16, process: &ProcessInfo) -> Ruling {
         let matches =
@@ -35,8 +34,9 @@ impl RuleSet {
         }
     }
 
-    /// Answers for the address that a connection goes to, whatever name has led there: only rules that name
-    /// addresses count. None where no layer has such a rule.
+    /// Returns the ruling on the address of a connection, whatever name resolved to it: only rules that name addresses
+    /// count.
+    /// `None` if no layer has such a rule.
     #[must_use]
     pub fn address(&self, address: IpAddr, port: u16, process: &ProcessInfo) -> Option<Ruling> {
         let target = Endpoint::Address(address.to_canonical());
@@ -51,13 +51,13 @@ impl RuleSet {
         tightening.filter(|ruling| ruling.effect > known).or(standing)
     }
 
-    /// How much may be sent to `target` and `port`: the least that a layer gives.
+    /// Returns how much may be sent to `target` and `port`: the least that a layer gives.
     #[must_use]
     pub fn budget(&self, target: &Endpoint, port: u16) -> Budget {
         let of_layer = |layer: &super::RuleLayer| {
             let mut rules = layer.profile.budgets.iter().rev();
             let rule: &BudgetRule = rules.find(|rule| rule.target.matches(target, port))?;
-            // Where more is allowed in any case there is no limit, and so nothing to tighten.
+            // If sending more is allowed anyway there is no limit, and so nothing to tighten.
             if layer.tightens && rule.effect == Effect::Allow {
                 return None;
             }
@@ -80,7 +80,7 @@ impl RuleSet {
             beyond: of_base("base.budget", "a lot was sent there in this session already"),
         });
         match least(true) {
-            // Less than without it, and what follows is no milder either.
+            // Less than without it, and the ruling on further data is not milder either.
             Some(tightening) if order(&tightening) < order(&standing) => {
                 let is_milder = tightening.beyond.effect < standing.beyond.effect;
                 let beyond = if is_milder { standing.beyond } else { tightening.beyond };
@@ -90,7 +90,7 @@ impl RuleSet {
         }
     }
 
-    /// The ports of the loopback that mean the host's own, because a rule allows them by their number.
+    /// Returns the loopback ports that stand for the host's own, because a rule allows them by number.
     #[must_use]
     pub fn loopback_ports(&self) -> Vec<u16> {
         let is_loopback = |host: &HostPattern| {
@@ -106,7 +106,7 @@ impl RuleSet {
         let mut ports: Vec<u16> = allowed
             .flat_map(|rule| match &rule.target.ports {
                 PortSet::These(ports) => ports.clone(),
-                // All ports at once would leave no loopback to the commands themselves.
+                // Allowing all ports at once would leave commands no loopback of their own.
                 PortSet::Every => Vec::new(),
             })
             .collect();
@@ -134,16 +134,16 @@ impl RuleSet {
     }
 }
 
-/// Which layers are heard.
+/// A set of layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Voice {
-    /// Those that count in full.
+    /// Layers that count in full.
     Full,
-    /// Those that can only tighten.
+    /// Layers that can only tighten.
     Tightening,
 }
 
-/// The order of budgets: less comes first, and of two that are as small the stricter one.
+/// Returns the order of budgets: less comes first, and of two equal ones the stricter.
 fn order(budget: &Budget) -> (u64, std::cmp::Reverse<Effect>) {
     (budget.bytes, std::cmp::Reverse(budget.beyond.effect))
 }
@@ -152,13 +152,13 @@ fn of_base(rule: &'static str, reason: &'static str) -> Ruling {
     BaseRuling { effect: Effect::Ask, rule, reason }.into()
 }
 
-/// A rule for a program matches its whole path or its last component.
+/// Returns true if a rule for a program matches its whole path or its last component.
 fn program_matches(rule: &NetworkRule, process: &ProcessInfo) -> bool {
     if rule.program == "*" || rule.program == process.program {
         return true;
     }
     if process.program.is_empty() {
-        // The program is not known: a rule that restricts is taken as meant, one that allows is not.
+        // If the program is unknown, a restricting rule is assumed to match and an allowing one is not.
         return rule.effect != Effect::Allow;
     }
     !rule.program.contains('/') && process.program.rsplit('/').next() == Some(rule.program.as_str())

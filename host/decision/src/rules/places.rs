@@ -1,4 +1,5 @@
-//! The places at which what commands may do can change: one for each literal path of the base, a rule or a grant.
+//! Places: the paths at which the access of commands can change, one for each literal path of the base, a rule or a
+//! grant.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,32 +12,31 @@ use crate::verdict::Effect;
 /// The name of the host's own layers; no policy can have it.
 const HOST: &str = "host";
 
-/// What commands may do at a path and below it, until a deeper place changes it.
+/// The access of commands at a path and below it, until a deeper place changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Where it lies; the path is absolute and canonical.
+    /// The location; its path is absolute and canonical.
     pub location: Location,
-    /// Whether it can be read, as far as `reach` says.
+    /// Whether it is readable, as far as `reach` says.
     pub read: bool,
-    /// Whether it can be written; never without `read`.
+    /// Whether it is writable; never without `read`.
     pub write: bool,
-    /// Whether it can give more than the place around it.
+    /// Whether it can give more access than its surroundings.
     pub reach: Reach,
 }
 
-/// What a place can do to the tree around it.
+/// Whether a place can widen access within its surroundings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// It gives what it says, also inside of something hidden: it is a workspace, or a rule that allows or a grant
-    /// names it.
+    /// It gives its access even inside a hidden tree: it is a workspace, or an allowing rule or a grant names it.
     Opens,
-    /// It takes away and never gives: whatever names it only restricts.
+    /// It only restricts and never gives access.
     Restricts,
 }
 
 impl RuleSet {
     /// Returns a place for every literal path that the base, a rule or a grant names, shallow first. Patterns over
-    /// names are left out: commands are held to those name by name.
+    /// names are left out: they are enforced name by name.
     #[must_use]
     pub fn places(&self) -> Vec<Place> {
         let mut paths: BTreeSet<&Path> = BTreeSet::new();
@@ -51,7 +51,7 @@ impl RuleSet {
         paths.into_iter().map(|path| self.place(path)).collect()
     }
 
-    /// Returns what commands may do at one path.
+    /// Returns the access of commands at one path.
     #[must_use]
     pub fn place(&self, path: &Path) -> Place {
         let allows = |right| self.answer(path, right, Caller::Command).effect == Effect::Allow;
@@ -60,7 +60,7 @@ impl RuleSet {
         Place { location: self.locate(path), read, write: read && allows(FileRight::Write), reach }
     }
 
-    /// Returns which directory a path means that commands and tools use.
+    /// Returns the location that a path means to commands and tools.
     #[must_use]
     pub fn locate(&self, path: &Path) -> Location {
         match path.strip_prefix(&self.base.temp) {
@@ -71,7 +71,7 @@ impl RuleSet {
         }
     }
 
-    /// Whether something that can give names this very path.
+    /// Returns true if a workspace, an allowing rule or a grant names exactly this path.
     pub(super) fn opens(&self, path: &Path) -> bool {
         path == Path::new("/")
             || self.base.workspace.iter().any(|workspace| workspace == path)
@@ -80,28 +80,28 @@ impl RuleSet {
             || self.is_exception_of_host(path)
     }
 
-    /// Whether the host's own protections except this very path from a directory that they close, as `known_hosts` in
-    /// `~/.ssh`. It is then as the rules around that directory say. Exceptions of other layers that only tighten stay
-    /// closed to commands: whether what lies around them is shown is not known here.
+    /// Returns true if the host's own protections except exactly this path from a directory that they close, such as
+    /// `known_hosts` in `~/.ssh`. The rules around that directory then apply to it. Exceptions of other layers that
+    /// only tighten stay closed to commands: whether their surroundings are shown is unknown here.
     fn is_exception_of_host(&self, path: &Path) -> bool {
         let host = self.layers.iter().filter(|layer| layer.tightens && layer.name == HOST);
         host.flat_map(|layer| &layer.profile.files)
             .any(|rule| rule.effect == Effect::Allow && rule.pattern.literal() == Some(path))
     }
 
-    /// The rules over names that restrict reading, each with its layer. They hold for tools; commands need a
-    /// mechanism that sees each name as it is read.
+    /// Returns the rules over names that restrict reading, each with its layer. Tools follow them; for commands they
+    /// require a mechanism that sees each name as it is read.
     pub fn patterns_on_reading(&self) -> impl Iterator<Item = (&RuleLayer, &FileRule)> {
         self.restricting_patterns(FileRight::Read)
     }
 
-    /// The rules over names that restrict writing and not reading, each with its layer. Commands need a mechanism
-    /// that sees each name as it is made.
+    /// Returns the rules over names that restrict writing but not reading, each with its layer. For commands they
+    /// require a mechanism that sees each name as it is created.
     pub fn patterns_on_writing(&self) -> impl Iterator<Item = (&RuleLayer, &FileRule)> {
         self.restricting_patterns(FileRight::Write).filter(|(_, rule)| !rule.rights.contains(FileRight::Read))
     }
 
-    /// The rules over names that restrict `right`.
+    /// Returns the rules over names that restrict `right`.
     pub(super) fn restricting_patterns(
         &self,
         right: FileRight,
@@ -117,7 +117,8 @@ impl RuleSet {
     }
 }
 
-/// The rules that can show something to commands: those that allow reading or writing, of layers that count in full.
+/// Returns the rules that can show paths to commands: those that allow reading or writing, in layers that count in
+/// full.
 pub(super) fn opening_rules(layers: &[RuleLayer]) -> impl Iterator<Item = &FileRule> {
     let rules = layers.iter().filter(|layer| !layer.tightens).flat_map(|layer| &layer.profile.files);
     rules.filter(|rule| {

@@ -293,7 +293,7 @@ fn restrictions_below_a_name_hold_elsewhere_or_not() {
     assert!(!alike("/p/src", "/p/s") && alike("/p/src/a", "/p/src/\u{1}"));
     assert!(alike("/p/lib", "/p/other/place") && alike("/p/lib/x", "/p/lib"));
     assert!(!alike("/p/lib", "/q/lib") && alike("/q/lib", "/p/lib"));
-    // What is covered itself has been answered for.
+    // The covered directory itself has been answered for.
     assert!(alike("/p/vendor", "/p/x") && alike("/p/vendor/a", "/p/x"));
 }
 
@@ -329,7 +329,7 @@ fn what_is_open_with_everything_below_it() {
     check("/srv", false);
     check("/usr", false);
     check("/opt", true);
-    // The homes are asked for by another rule, and the workspace lies in one of them.
+    // Another rule asks about the homes, and the workspace lies in one of them.
     check("/", false);
     check("/home", false);
     check("/home/v", true);

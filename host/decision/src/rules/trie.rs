@@ -1,5 +1,4 @@
-//! The patterns of all rules in one tree, so that a look-up costs as much as the path is deep, however many
-//! rules there are.
+//! All rule patterns in one tree, so that a lookup costs as much as the path is deep, however many rules there are.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -18,15 +17,15 @@ pub(super) struct Trie {
 struct Node {
     names: HashMap<OsString, usize>,
     like: Vec<(NameForm, usize)>,
-    /// The node behind any number of components.
+    /// The node after any number of components.
     anything: Option<usize>,
-    /// Whether it is such a node: it stays reached, whatever comes.
+    /// Whether it is such a node: it stays reached by every further component.
     stays: bool,
     exact: Vec<RuleRef>,
     tree: Vec<RuleRef>,
 }
 
-/// Where the rules stand after a path: what they say below it depends on nothing else.
+/// The state of the rules after a path: their answers below it depend on nothing else.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Standing {
     reached: Vec<usize>,
@@ -58,7 +57,7 @@ impl Trie {
         }
     }
 
-    /// Returns where the rules stand after `directory`.
+    /// Returns the state of the rules after `directory`.
     pub(super) fn standing(&self, directory: &Path) -> Standing {
         let mut covering = Vec::new();
         let mut reached = self.follow(directory, &mut |rule| covering.push(rule));
@@ -118,7 +117,7 @@ impl Trie {
                     (new, false)
                 }
             },
-            // Twice in a row is once.
+            // Two in a row equal one.
             Step::Anything if node.stays => return parent,
             Step::Anything => (*node.anything.get_or_insert(new), true),
         };
@@ -147,7 +146,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
-        /// Tools and commands are held to the same rules by different matchers.
+        /// Tools and commands use different matchers for the same rules.
         #[test]
         fn the_tree_says_what_the_matcher_says(
             parts in prop::collection::vec("(\\*\\*|[ab*?]{1,3}|\\.git|a)", 1..5),

@@ -87,7 +87,7 @@ fn what_moves_is_own_by_where_it_goes() {
     assert!(made.holds(1, &deep, 2, Some(&itself)) && !made.holds(1, &deep, 3, Some(&itself)));
 }
 
-/// Brokers of the sessions with these numbers, in one order.
+/// Returns brokers of the sessions with these numbers, in one order.
 fn brokers<const N: usize>(place: &Path, sessions: [u64; N]) -> [Known; N] {
     let record = place.join("record");
     sessions.map(|session| {

@@ -2,8 +2,7 @@
 //!
 //! Landlock rules only add rights. If something is hidden inside a visible tree, the tree is not allowed as a whole but
 //! name by name, as far down as needed: names that appear beside a hidden one later are not allowed, and neither are
-//! the
-//! listings of the directories on the way.
+//! the listings of the directories on the way.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -95,8 +94,7 @@ fn of_the_system() -> impl Iterator<Item = PathBuf> {
 }
 
 /// Returns the names in a directory without links, whose targets have rules of their own. An unreadable directory
-/// yields
-/// none.
+/// yields none.
 fn names(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let plain = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));

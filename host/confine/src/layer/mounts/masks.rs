@@ -38,8 +38,7 @@ impl Masks {
 const RESOLVER: &[u8] = b"nameserver 127.0.0.1\noptions ndots:0\n";
 
 /// The common masks, copied for all places that are hidden completely: an empty directory, and a file that cannot be
-/// opened;
-/// also the replacements of files.
+/// opened; also the replacements of files.
 struct Common {
     directory: OwnedFd,
     file: OwnedFd,

@@ -2,8 +2,7 @@
 //! Landlock does not.
 //!
 //! Sockets can only be created in connected pairs, so no command can connect anywhere: neither over the network nor by
-//! a
-//! path or name. The broker changes modes, times and owners of files, because Landlock has no rules about them.
+//! a path or name. The broker changes modes, times and owners of files, because Landlock has no rules about them.
 
 use libc::c_long;
 
@@ -42,8 +41,7 @@ const SHARED: [c_long; 17] = [
 ];
 
 /// Changes of extended and other attributes: refused as on a file system without them. The last two calls are newer
-/// than
-/// the libc crate.
+/// than the libc crate.
 const ATTRIBUTES: [c_long; 8] = [
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
@@ -65,8 +63,7 @@ const OF_A_PROCESS: [(c_long, u32); 5] = [
 ];
 
 /// Changes of processes by kind and number, with the kinds that mean one process or a process group; every other kind
-/// means
-/// all processes of a user.
+/// means all processes of a user.
 const OF_PROCESSES: [(c_long, [u32; 2]); 2] =
     [(libc::SYS_setpriority, [0, 1]), (libc::SYS_ioprio_set, [1, 2])];
 

@@ -1,15 +1,13 @@
 //! The requests of ioctl(2) and fcntl(2) that commands may make.
 //!
 //! For ioctl(2) it is a list of allowed requests. File systems have requests of their own that create names with
-//! contents
-//! (snapshots of btrfs, copies of ocfs2), bypassing the broker and Landlock, and every kernel version adds others;
-//! consoles
-//! have some that give a key another meaning. Ordinary programs need few requests on files, and that set is stable.
+//! contents (snapshots of btrfs, copies of ocfs2), bypassing the broker and Landlock, and every kernel version adds
+//! others; consoles have some that give a key another meaning. Ordinary programs need few requests on files, and that
+//! set is stable.
 
 /// Commands of fcntl(2) that are refused: leases and delegations (F_SETLEASE; F_SETDELEG of Linux 6.19). A process that
 /// opens a leased file, such as the user's editor or the broker, would wait for the command that holds the lease, up to
-/// 45
-/// seconds, repeatedly.
+/// 45 seconds, repeatedly.
 pub(super) const LEASES: [u32; 2] = [1024, 1040];
 
 /// Terminal requests that inject input for the next reader of the terminal, and the one that loads another line
@@ -26,8 +24,7 @@ pub(super) const KINDS: [u32; 2] = [0x5400, 0x8900];
 /// Other allowed requests: queries, and sharing the content of one open file with another that is open for writing.
 ///
 /// See ioctl_list(2) and `linux/fs.h`. Setting attributes is not allowed: on file systems with case folding it can
-/// merge
-/// two spellings of a name.
+/// merge two spellings of a name.
 pub(super) const ALLOWED: [u32; 15] = [
     // FICLONE, FICLONERANGE, FIDEDUPERANGE.
     0x4004_9409,

@@ -58,8 +58,7 @@ pub(super) const HANDED_OVER: [&[c_long]; 2] = [&NAMES, &NAMES_HERE];
 pub(super) const EXECUTES: [c_long; 2] = [libc::SYS_execve, libc::SYS_execveat];
 
 /// Shorter addresses are not internet addresses: the size of `struct sockaddr_in`. The kernel accepts longer ones for
-/// either
-/// family, so most calls for Unix sockets are passed to the broker as well, which lets them continue.
+/// either family, so most calls for Unix sockets are passed to the broker as well, which lets them continue.
 pub(super) const ADDRESS_LENGTH: u32 = 16;
 
 /// Returns every call that can be passed to the broker.
