@@ -1,4 +1,4 @@
-//! What a change at a path comes to, by its name and what lies beside it.
+//! Classifies a change at a path, by the path's names and by what lies beside it.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
@@ -10,40 +10,40 @@ use crate::rules::{Anywhere, RULES, Rule, TOOL_FILES};
 use crate::table::is_like;
 use crate::{dot_files, linked, repository, temporary};
 
-/// The directory in which names under [`Anywhere::Asked`] are free: packages bring such files along by the hundred, and
-/// nobody works in there.
+/// The directory in which names under [`Anywhere::Asked`] are free: packages contain such files by the hundred, and the
+/// user does not work in there.
 pub const PACKAGES: &str = "node_modules";
 
-/// Directories of systems for versions other than git.
+/// Directories of version control systems other than git.
 const SYSTEMS: [&str; 6] = [".bzr", ".hg", ".jj", ".pijul", ".sl", ".svn"];
 
-/// What is done at a path.
+/// The kind of a change at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// A directory is made.
+    /// A directory is created.
     MakeDirectory,
     /// A file is created or opened for writing; its content is not known yet.
     Write,
-    /// A file that is complete gets this name, by rename(2) or link(2) from another, or is replaced as a whole.
+    /// A complete file gets this name, by rename(2) or link(2) from another, or is replaced as a whole.
     Install,
-    /// A symbolic link is made.
+    /// A symbolic link is created.
     Symlink,
-    /// A directory, with all below it, gets this name.
+    /// A directory, with everything below it, gets this name.
     MoveTree,
-    /// A device, pipe or socket is made.
+    /// A device, pipe or socket is created.
     Special,
     /// The file, link or empty directory is removed.
     Remove,
-    /// What is there gets another name: it is the source of rename(2).
+    /// The file gets another name: it is the source of rename(2).
     MoveAway,
-    /// The file gets a second name, through which it could be written: it is the source of link(2).
+    /// The file gets a hard link, through which it could be written: it is the source of link(2).
     Link,
     /// Mode, owner, times or extended attributes are changed.
     Metadata,
 }
 
 impl Change {
-    /// Whether something has the name afterwards that did not have it before.
+    /// Returns true if the change creates a file or directory with this name.
     pub(crate) fn is_new_name(self) -> bool {
         match self {
             Self::MakeDirectory
@@ -57,20 +57,19 @@ impl Change {
     }
 }
 
-/// What a change comes to.
+/// The class of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Class {
-    /// These rules have nothing to say.
+    /// No rule applies.
     Free,
-    /// Every file below has to be classed under its new name, with [`Change::Install`]: it means something else
-    /// there.
+    /// Every file below must be classified under its new name, with [`Change::Install`]: the new name may matter.
     Walk,
-    /// It makes this directory a git directory. What lies in it has to be classed first, as if it were one already,
-    /// and judged files have to be replaced by copies: somebody may hold the old ones open.
+    /// It makes this directory a git directory. The content of the directory must be classified first, as if it were
+    /// one already, and judged files must be replaced by copies, because a process may hold the old ones open.
     Completes(PathBuf),
     /// The content decides, see [`crate::git::judge`].
     Judged(&'static Rule, Content),
-    /// The user must say; it is free in a directory that the running command itself made, if the rule is
+    /// The user is asked; it is free in a directory that the running command itself made, if the rule is
     /// [`Anywhere::Asked`].
     Asked(&'static Rule),
     /// It is refused.
@@ -89,7 +88,7 @@ impl Class {
         }
     }
 
-    /// This, if its rule holds.
+    /// Returns this class if its rule `holds`, else [`Class::Free`].
     pub(crate) fn under(self, holds: &dyn Fn(&'static Rule) -> bool) -> Self {
         match self {
             Self::Judged(rule, _) | Self::Asked(rule) | Self::Denied(rule) if !holds(rule) => Self::Free,
@@ -102,20 +101,20 @@ impl Class {
         }
     }
 
-    /// The stricter of the two.
+    /// Returns the stricter of the two.
     pub(crate) fn or(self, other: Self) -> Self {
         if other.strength() > self.strength() { other } else { self }
     }
 }
 
-/// Says what `change` at `path` comes to. `path` is absolute, with links followed but for its last name.
+/// Classifies `change` at `path`, which is absolute, with links followed except for its last name.
 #[must_use]
 pub fn class(path: &Path, change: Change, site: &Site<'_>) -> Class {
     class_under(path, change, site, &|_| true)
 }
 
-/// As [`class`], by the rules alone that `holds` says yes to: what one rule leaves free, another may still be about.
-/// `holds` is called for rules that speak of this change.
+/// As [`class`], by the rules for which `holds` returns true. Where one rule is disabled, another may still apply.
+/// `holds` is called for the rules that apply to this change.
 #[must_use]
 pub fn class_under(
     path: &Path,
@@ -136,7 +135,7 @@ pub(crate) fn class_by_path(
     site: &Site<'_>,
     holds: &dyn Fn(&'static Rule) -> bool,
 ) -> Class {
-    // Links and special files matter by where they lie, whatever their name.
+    // Links and special files matter by their position, whatever their name.
     let is_odd = matches!(change, Change::Symlink | Change::Special | Change::MoveTree);
     let may_be_a_dot_file = dot_files::may_matter(path, site);
     if !is_odd && !may_be_a_dot_file && !has_known_name(path) {
@@ -146,7 +145,7 @@ pub(crate) fn class_by_path(
     let class = by_name(relative, change, holds)
         .or(other_systems(path, change).under(holds))
         .or(repository::class(path, change, site, holds));
-    // Where a rule has the very name, the user is asked under that rule alone, and only it can be lifted.
+    // If a rule lists this very name, only that rule asks, and disabling it suffices.
     if may_be_a_dot_file && named(relative, |_| true).is_none() {
         class.or(dot_files::class(path, change, site).under(holds))
     } else {
@@ -154,22 +153,22 @@ pub(crate) fn class_by_path(
     }
 }
 
-/// A name that a rule under [`Anywhere::Asked`] is about, as paths.
+/// A name that a rule under [`Anywhere::Asked`] protects, as paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtectedName {
-    /// The directory in which the name begins: the project, for `.github/workflows`.
+    /// The directory that contains the name: the project, for `.github/workflows`.
     pub holder: PathBuf,
     /// The whole name.
     pub name: PathBuf,
 }
 
-/// Returns the outermost such name on the way to `path`: what a question about `path` is about.
+/// Returns the outermost such name on the way to `path`: the subject of a question about `path`.
 #[must_use]
 pub fn protected_name(path: &Path, site: &Site<'_>) -> Option<ProtectedName> {
     protected_by_path(path, site, |_| true).or_else(|| linked::protected(path, site))
 }
 
-/// As [`protected_name`], by the path itself, and by rules alone that `is_meant` says yes to.
+/// As [`protected_name`], by the path itself, and only by the rules for which `is_meant` returns true.
 pub(crate) fn protected_by_path(
     path: &Path,
     site: &Site<'_>,
@@ -187,7 +186,7 @@ pub(crate) fn protected_by_path(
     Some(ProtectedName { holder: first(start), name: first(end) })
 }
 
-/// From which to which name of `path` the outermost pattern stands of a rule that `is_meant` says yes to.
+/// Returns the range of components of `path` that the outermost pattern of the rules in question matches.
 fn named(path: &Path, is_meant: impl Fn(&'static Rule) -> bool) -> Option<(usize, usize)> {
     let names: Vec<&OsStr> = path.components().filter_map(normal).collect();
     let starts = starts(&names);
@@ -206,8 +205,8 @@ fn named(path: &Path, is_meant: impl Fn(&'static Rule) -> bool) -> Option<(usize
     found.min()
 }
 
-/// The directory that `change` at `path` makes a git directory, whatever else it comes to: see [`Class::Completes`],
-/// which says no more than this where nothing stricter does.
+/// Returns the directory that `change` at `path` makes a git directory, whatever else applies to it:
+/// [`Class::Completes`] is hidden by stricter classes.
 #[must_use]
 pub fn completed(path: &Path, change: Change, site: &Site<'_>) -> Option<PathBuf> {
     match repository::completing(path, change, site) {
@@ -216,7 +215,7 @@ pub fn completed(path: &Path, change: Change, site: &Site<'_>) -> Option<PathBuf
     }
 }
 
-/// By the rules that have names.
+/// Classifies by the rules with lists of names.
 fn by_name(path: &Path, change: Change, holds: &dyn Fn(&'static Rule) -> bool) -> Class {
     let names: Vec<&OsStr> = path.components().filter_map(normal).collect();
     let starts = starts(&names);
@@ -240,24 +239,24 @@ fn by_name(path: &Path, change: Change, holds: &dyn Fn(&'static Rule) -> bool) -
     class
 }
 
-/// Where the names stand with which a pattern can begin.
+/// Returns the positions of names with which a pattern can begin.
 fn starts(names: &[&OsStr]) -> Vec<usize> {
     (0..names.len()).filter(|start| names.get(*start).is_some_and(|name| is_known(name))).collect()
 }
 
-/// Before which name a pattern of `rule` has to begin.
+/// Returns the position before which a pattern of `rule` must begin.
 fn reach(rule: &Rule, names: &[&OsStr]) -> usize {
     let packages = names.iter().position(|name| *name == PACKAGES).unwrap_or(names.len());
     if rule.anywhere == Anywhere::Asked { packages } else { names.len() }
 }
 
-/// What other systems for versions write to lies in their own directories, as with git. Mercurial's locks are links that
-/// lead nowhere, and by others it finds out whether there are links.
+/// Classifies changes in directories of other version control systems, which protect their own links as git does.
+/// Mercurial's locks are dangling links, and it creates others to test for support of links.
 fn other_systems(path: &Path, change: Change) -> Class {
     let is_system = |name: &OsStr| SYSTEMS.iter().any(|known| name.eq_ignore_ascii_case(known));
     let is_inside = || path.iter().rev().skip(1).any(is_system);
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-    // As a file it leads to the repository, whose settings are taken then.
+    // As a file it leads to the repository, whose settings then apply.
     let is_pointer = || {
         let holder = path.parent().and_then(Path::file_name).unwrap_or_default();
         name.eq_ignore_ascii_case(b"repo") && holder.eq_ignore_ascii_case(".jj")
@@ -277,12 +276,12 @@ fn other_systems(path: &Path, change: Change) -> Class {
     if is_inside() { class } else { Class::Free }
 }
 
-/// What holds for a name that a rule is about.
+/// Classifies a change of a name that a rule lists.
 pub(crate) fn on_whole(rule: &'static Rule, change: Change) -> Class {
     match (rule.anywhere, change) {
         (Anywhere::Denied, Change::Metadata) | (Anywhere::Judged, _) => Class::Free,
         (Anywhere::Denied, _) => Class::Denied(rule),
-        // A directory, or nothing at all, is not executed.
+        // A directory, or a missing file, is not executed.
         (Anywhere::Asked, Change::MakeDirectory | Change::Remove | Change::MoveAway | Change::Metadata) => {
             Class::Free
         }
@@ -294,11 +293,11 @@ enum Match {
     None,
     /// The path ends with the beginning of the pattern.
     Beginning,
-    /// The path holds the pattern, from the first of these names to before the second, and perhaps more below it.
+    /// The path contains the pattern in this range of names, and perhaps more below it.
     Whole(usize, usize),
 }
 
-/// Looks for a pattern that begins before the name number `within`.
+/// Finds a pattern that begins before the name number `within`.
 fn matches(names: &[&OsStr], starts: &[usize], within: usize, pattern: &str) -> Match {
     let wanted = || pattern.split('/');
     let length = wanted().count();

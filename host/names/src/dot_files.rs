@@ -11,7 +11,7 @@ use crate::rules::{HOME_FILES, NEW_DOT_FILES, Rule};
 use crate::table::{self, is_below};
 use crate::{Site, known};
 
-/// Says what `change` at `path` comes to by the place where a dot name lies.
+/// Classifies `change` at `path` by the position of dot names in it.
 pub(crate) fn class(path: &Path, change: Change, site: &Site<'_>) -> Class {
     match protected(path, site) {
         None => Class::Free,
@@ -20,11 +20,12 @@ pub(crate) fn class(path: &Path, change: Change, site: &Site<'_>) -> Class {
     }
 }
 
-/// A file that was there when the session began is the project's own, and so is one that replaces it.
+/// Classifies a new dot file in a project. A file that existed when the session began is the project's own, and so is
+/// one that replaces it.
 fn new_file(rule: &'static Rule, path: &Path, change: Change, site: &Site<'_>) -> Class {
     match change {
         Change::Write | Change::Install if (site.exists)(path) || (site.was_there)(path) => Class::Free,
-        // A second name for a file that is there gives no more than the first.
+        // A hard link to an existing file gives no more than the file itself.
         Change::Link => Class::Free,
         Change::MakeDirectory
         | Change::Write
@@ -38,7 +39,7 @@ fn new_file(rule: &'static Rule, path: &Path, change: Change, site: &Site<'_>) -
     }
 }
 
-/// The outermost dot name on the way to `path` that counts, with its rule.
+/// Returns the outermost relevant dot name on the way to `path`, with its rule.
 pub(crate) fn protected(path: &Path, site: &Site<'_>) -> Option<(&'static Rule, ProtectedName)> {
     let root = site.root(path)?;
     let mut holder = root.to_owned();
@@ -72,13 +73,13 @@ pub(crate) fn protected(path: &Path, site: &Site<'_>) -> Option<(&'static Rule, 
     None
 }
 
-/// Whether a rule of this module could speak of `path`, by its names alone.
+/// Returns true if a rule of this module could apply to `path`, by its names alone.
 pub(crate) fn may_matter(path: &Path, site: &Site<'_>) -> bool {
     let is_unknown_dot = |name: &OsStr| is_dot(name) && !known::is_harmless_name(name);
     path.iter().any(is_unknown_dot) || site.homes.iter().any(|home| path.starts_with(home))
 }
 
-/// Whether tools take `directory` for the root of a project.
+/// Returns true if tools take `directory` for the root of a project.
 fn is_project(directory: &Path, site: &Site<'_>) -> bool {
     table::projects().iter().any(|entry| (site.exists)(&directory.join(entry.name)))
 }

@@ -1,5 +1,4 @@
-//! Names that a rule could speak of. Nearly all paths have none, and are told apart at once: the question is put for
-//! every name that is made.
+//! A fast test for names that a rule could apply to. Most paths contain none, and the test runs for every created name.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -10,42 +9,42 @@ use crate::repository::{EXAMINED, LAST_NAMES, is_shared_index};
 use crate::rules::RULES;
 use crate::table::{self, is_like};
 
-/// Names without regard to case, found by their first letter and length before they are compared.
+/// Names without regard to case, looked up by first letter and length before they are compared.
 struct Names {
-    /// For each first letter, a bit for every length that there is.
+    /// For each first letter, a bit for every occurring length.
     lengths: [u64; 256],
     names: Vec<&'static str>,
-    /// Those with a `*` in them.
+    /// Names that contain `*`.
     patterns: Vec<&'static str>,
 }
 
-/// Names that mean something wherever they stand in a path.
+/// Names that matter anywhere in a path.
 static ANYWHERE: LazyLock<Names> = LazyLock::new(|| {
     let patterns = RULES.iter().flat_map(|rule| rule.names().iter().copied());
     let first = |pattern: &'static str| pattern.split('/').next().unwrap_or_default();
     Names::new(patterns.map(first).chain(EXAMINED))
 });
 
-/// Names that mean something at the end of a path.
+/// Names that matter at the end of a path.
 static LAST: LazyLock<Names> = LazyLock::new(|| Names::new(LAST_NAMES));
 
-/// Dot names that are harmless with all that lies below them.
+/// Dot names that are harmless with everything below them.
 static HARMLESS: LazyLock<Names> = LazyLock::new(|| {
     Names::new(table::harmless().iter().map(|entry| entry.name).filter(|name| !name.contains('/')))
 });
 
-/// Whether a rule could speak of `path`.
+/// Returns true if a rule could apply to `path`.
 pub(crate) fn has_known_name(path: &Path) -> bool {
     path.file_name().is_some_and(|name| LAST.holds(name) || is_shared_index(name))
         || path.components().filter_map(normal).any(|name| ANYWHERE.holds(name))
 }
 
-/// Whether a pattern of any rule, or a name of git's, begins with this name.
+/// Returns true if a pattern of any rule, or a name of git's, begins with this name.
 pub(crate) fn is_known(name: &OsStr) -> bool {
     ANYWHERE.holds(name)
 }
 
-/// Whether a dot name is harmless at the root of a project, with all that lies below it.
+/// Returns true if a dot name is harmless at the root of a project, with everything below it.
 pub(crate) fn is_harmless_name(name: &OsStr) -> bool {
     HARMLESS.holds(name)
 }
@@ -75,7 +74,7 @@ fn first_of(name: &[u8]) -> u8 {
     name.first().map_or(0, u8::to_ascii_lowercase)
 }
 
-/// One bit stands for all great lengths.
+/// One bit stands for all lengths from 63 on.
 fn bit(length: usize) -> u64 {
     1 << length.min(63)
 }
@@ -113,7 +112,7 @@ mod tests {
     fn harmless_names() {
         let holds = |name: &str| is_harmless_name(OsStr::new(name));
         assert!(holds(".gitignore") && holds(".DS_STORE") && holds(".tmpAb1") && holds(".x.swp"));
-        // Only a part of it is.
+        // Only a part of it is harmless.
         assert!(!holds(".yarn") && !holds(".env") && !holds(".foorc") && !holds("src"));
     }
 }

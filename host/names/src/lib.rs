@@ -1,17 +1,18 @@
 //! Names that the user's other programs execute, and git's files judged by their content.
 //!
-//! A command in the sandbox can do no harm by running a program: the sandbox holds it. It does harm by leaving
-//! something behind that the user's git, shell, editor or agent runs later, outside. This crate knows those names.
+//! A command that runs a program in the sandbox does no harm: the sandbox confines it. It does harm by leaving a file
+//! behind that the user's git, shell, editor or agent executes later, outside. This crate knows the names of such
+//! files.
 //!
-//! Terms: a [`Rule`] is a group of names with an id that the user can lift; [`class`] says what a [`Change`] at a
-//! path comes to; where that is [`Class::Judged`], [`git::judge`] looks at the content, compared with what stood
-//! there before. A **git directory** is one called `.git`, one in `worktrees` or `modules` of another, and every
-//! directory that has the shape of one (`objects` with `refs`, or `HEAD` with `commondir`), whatever its name.
+//! Terms: a [`Rule`] is a group of names with an id by which the user can disable it; [`class`] classifies a [`Change`]
+//! at a path; for [`Class::Judged`], [`git::judge`] judges the new content, compared with the previous one. A **git
+//! directory** is one called `.git`, one in `worktrees` or `modules` of another, and every directory with the shape of
+//! one (`objects` with `refs`, or `HEAD` with `commondir`), whatever its name.
 //!
 //! This crate must never know how a change is made or who is asked. It does no I/O: paths are absolute with links
-//! followed, texts are handed in, and what lies beside a path is asked through [`Site::exists`].
+//! followed, texts are passed in, and [`Site::exists`] answers what lies beside a path.
 //!
-//! Limits: what git runs is known up to version 2.51; other programs that read git's files may read them otherwise.
+//! Limits: git's behaviour is known up to version 2.51; other programs that read git's files may read them differently.
 //!
 //! ```
 //! use std::path::{Path, PathBuf};
@@ -50,28 +51,28 @@ pub use rules::{
     PROJECT_AGENT_SETTINGS, RULES, Rule, SHELL_FILES, TOOL_FILES, rule,
 };
 
-/// What surrounds a path.
+/// The surroundings of a path.
 #[derive(Clone, Copy)]
 pub struct Site<'a> {
-    /// The project. Names in it mean something by their place in the project, whichever parts of it are roots.
+    /// The project. Some names in it matter by their position in the project, whichever parts of it are roots.
     pub workspace: &'a Path,
-    /// Directories below which names are executed by the user's programs: the workspace and whatever else may be
-    /// written, the session's own temporary directory left out. Absolute, links followed.
+    /// Directories below which the user's programs execute names: the workspace and all other writable places, except
+    /// the session's own temporary directory. Absolute, links followed.
     pub roots: &'a [PathBuf],
-    /// The user's home directories; names in them are executed at each log-in. Absolute, links followed.
+    /// The user's home directories; names in them are executed at each login. Absolute, links followed.
     pub homes: &'a [PathBuf],
-    /// Whether anything has this name, be it a link that leads nowhere.
+    /// Returns true if the path exists, even as a dangling link.
     pub exists: &'a dyn Fn(&Path) -> bool,
-    /// Whether this name is a symbolic link, or may be one.
+    /// Returns true if the path is a symbolic link, or may be one.
     pub is_link: &'a dyn Fn(&Path) -> bool,
-    /// Whether a file that is gone by now had this name when the session began, as far as that is known.
+    /// Returns true if a file that no longer exists had this name when the session began, as far as known.
     pub was_there: &'a dyn Fn(&Path) -> bool,
-    /// Links of the user's that matter, see [`UserLink::matters`].
+    /// Links of the user that matter, see [`UserLink::matters`].
     pub links: &'a [UserLink],
 }
 
 impl<'a> Site<'a> {
-    /// Returns a site of these roots, in which nothing is there and no directory is a home.
+    /// Returns a site of these roots in which no file exists and no directory is a home.
     #[must_use]
     pub fn of(workspace: &'a Path, roots: &'a [PathBuf]) -> Self {
         let nothing = &|_: &Path| false;
@@ -88,19 +89,20 @@ impl<'a> Site<'a> {
 }
 
 impl Site<'_> {
-    /// Whether `path` lies below a root.
+    /// Returns true if `path` lies below a root.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         self.roots.iter().any(|root| path.starts_with(root))
     }
 
-    /// Whether `path` lies below a root, and nothing on its way from there is a link, which could lead out again.
+    /// Returns true if `path` lies below a root, and no name on the way from there is a link, which could lead out
+    /// again.
     pub(crate) fn holds_straight(&self, path: &Path) -> bool {
         let mut below = path.ancestors().take_while(|above| !self.roots.iter().any(|root| root == above));
         self.holds(path) && !below.any(self.is_link)
     }
 
-    /// The directory from which the names in `path` count: the workspace, or outside of it the outermost root. A root
-    /// within another one, or within the workspace, takes no meaning from the names above it.
+    /// Returns the directory from which the names in `path` count: the workspace, or outside of it the outermost root.
+    /// A root within another one, or within the workspace, gets no meaning from the names above it.
     pub(crate) fn root(&self, path: &Path) -> Option<&Path> {
         if path.starts_with(self.workspace) {
             return Some(self.workspace);
@@ -109,7 +111,7 @@ impl Site<'_> {
         roots.min_by_key(|root| root.as_os_str().len()).map(PathBuf::as_path)
     }
 
-    /// The part of `path` below [`Site::root`]; the whole path where there is none.
+    /// Returns the part of `path` below [`Site::root`]; the whole path if there is no root.
     pub(crate) fn relative<'p>(&self, path: &'p Path) -> &'p Path {
         self.root(path).and_then(|root| path.strip_prefix(root).ok()).unwrap_or(path)
     }

@@ -1,4 +1,4 @@
-//! Links of the user's at names that mean something: what they lead to is executed as the name itself would be.
+//! Links of the user at sensitive names: their targets are executed as files with those names would be.
 
 use std::path::{Path, PathBuf};
 
@@ -6,41 +6,41 @@ use crate::Site;
 use crate::class::{Change, Class, ProtectedName, class_by_path, protected_by_path};
 use crate::rules::{NEW_DOT_FILES, Rule};
 
-/// A link of the user's, with what it leads to.
+/// A link of the user, with its target.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct UserLink {
-    /// The name at which the user's programs look.
+    /// The name that the user's programs use.
     pub name: PathBuf,
-    /// Where they come to by it, with links followed; it need not be there.
+    /// The path that it leads to, with links followed; it need not exist.
     pub target: PathBuf,
 }
 
 impl UserLink {
-    /// Whether the link makes names below its target mean something: it stands at a name that a rule speaks of, and leads
-    /// to another place below a root. A dot name that no list has does not count: what was there before the session is
-    /// the project's own.
+    /// Returns true if the link makes names below its target sensitive: a rule lists its name, and it leads elsewhere
+    /// below a root. A dot name that no list contains does not count: what existed before the session is the project's
+    /// own.
     #[must_use]
     pub fn matters(&self, site: &Site<'_>) -> bool {
         let Self { name, target } = self;
-        // What leads to a directory around itself gives it no further meaning.
+        // A link to a directory around itself gives that directory no further meaning.
         let leads_on = site.holds(target) && !name.starts_with(target);
         leads_on && class_by_path(name, Change::Symlink, site, &is_named) != Class::Free
     }
 
-    /// The name by which the user's programs know `path`.
+    /// Returns the name by which the user's programs know `path`.
     fn name_of(&self, path: &Path) -> Option<PathBuf> {
         let rest = path.strip_prefix(&self.target).ok()?;
         Some(if rest.as_os_str().is_empty() { self.name.clone() } else { self.name.join(rest) })
     }
 }
 
-/// Whether a link of the user's that matters leads to `path`, or to a directory around it.
+/// Returns true if a link of the user that matters leads to `path`, or to a directory above it.
 #[must_use]
 pub fn is_linked(path: &Path, site: &Site<'_>) -> bool {
     site.links.iter().any(|link| path.starts_with(&link.target))
 }
 
-/// Says what `change` at `path` comes to by the links that lead there, or to something below.
+/// Classifies `change` at `path` by the links that lead there, or to a path below.
 pub(crate) fn class(
     path: &Path,
     change: Change,
@@ -52,7 +52,7 @@ pub(crate) fn class(
         let by_link = match link.name_of(path) {
             Some(name) => class_by_path(&name, change, site, &holds),
             None if !link.target.starts_with(path) => Class::Free,
-            // What it brings along stands at the target then.
+            // A moved directory brings a new file to the target.
             None if change == Change::MoveTree => Class::Walk,
             None if change == Change::Symlink => class_by_path(&link.name, change, site, &holds),
             None => Class::Free,
@@ -61,7 +61,7 @@ pub(crate) fn class(
     })
 }
 
-/// The place of a link's target that a question about `path` is about.
+/// Returns the position of a link's target that a question about `path` is about.
 pub(crate) fn protected(path: &Path, site: &Site<'_>) -> Option<ProtectedName> {
     site.links.iter().find_map(|link| {
         let known = protected_by_path(&link.name_of(path)?, site, is_named)?;
@@ -71,7 +71,7 @@ pub(crate) fn protected(path: &Path, site: &Site<'_>) -> Option<ProtectedName> {
     })
 }
 
-/// Whether a rule speaks of names that were there before the session.
+/// Returns true if a rule applies to names that existed before the session.
 fn is_named(rule: &'static Rule) -> bool {
     rule != &NEW_DOT_FILES
 }

@@ -8,8 +8,8 @@ use crate::class::{Change, Class, normal};
 use crate::git::{Content, is_reference};
 use crate::rules::{GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_INDEX, GIT_POINTERS, GIT_REBASE, Rule};
 
-/// Names in a git directory that mean something by what is in them, or below them. Of what else lies there only links
-/// and special files matter.
+/// Names in a git directory that matter by their content, or for what is below them. For all others only links and
+/// special files matter.
 pub const EXAMINED: [&str; 13] = [
     "MERGE_RR",
     "branches",
@@ -26,14 +26,14 @@ pub const EXAMINED: [&str; 13] = [
     "worktrees",
 ];
 
-/// How the names of files begin that a split index takes entries from.
+/// The prefix of files from which a split index takes entries.
 pub(crate) const SHARED_INDEX: &str = "sharedindex.";
 
-/// Names that mean something for git at the end of a path.
+/// Names that matter to git at the end of a path.
 pub(crate) const LAST_NAMES: [&str; 8] =
     [".git", ".gitmodules", "alternates", "HEAD", "commondir", "git-rebase-todo", "objects", "refs"];
 
-/// Says what `change` at `path` comes to for git.
+/// Classifies `change` at `path` by its meaning to git.
 pub(crate) fn class(
     path: &Path,
     change: Change,
@@ -44,7 +44,7 @@ pub(crate) fn class(
     let names: Vec<&OsStr> = path.components().filter_map(normal).collect();
     let mut directory = PathBuf::from("/");
     for (index, name) in names.iter().enumerate() {
-        // `directory` is what holds `name`; the rest of the path is seen from there.
+        // `directory` is what contains `name`; the rest of the path is relative to it.
         let inside = names.get(index..).unwrap_or_default();
         if is_interesting(name) && is_git_directory(&directory, site) {
             class = class.or(within(inside, change).under(holds));
@@ -54,8 +54,8 @@ pub(crate) fn class(
     class.or(elsewhere(&names, change, site).under(holds)).or(completing(path, change, site).under(holds))
 }
 
-/// What lies in a git directory lies there: git writes through a link, and waits for a pipe. The user's git would write
-/// to a file of the user's what a branch, a name or a message says.
+/// Classifies links and special files in a git directory: git writes through a link, and blocks on a pipe. Through a
+/// link the user's git would write branch names or messages of an attacker to a file of the user.
 fn elsewhere(names: &[&OsStr], change: Change, site: &Site<'_>) -> Class {
     let class = match change {
         Change::Symlink => Class::Asked(&GIT_POINTERS),
@@ -78,7 +78,7 @@ fn elsewhere(names: &[&OsStr], change: Change, site: &Site<'_>) -> Class {
     if is_inside { class } else { Class::Free }
 }
 
-/// By names that mean the same wherever they are.
+/// Classifies by names with the same meaning everywhere.
 fn by_last_name(path: &Path, change: Change) -> Class {
     let Some(name) = path.file_name() else { return Class::Free };
     let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
@@ -105,8 +105,8 @@ fn by_last_name(path: &Path, change: Change) -> Class {
     Class::Free
 }
 
-/// Whether a link is one that git makes itself: the one by which it finds out whether there are links, which leads to a
-/// name beside it that git never makes; and the old form of `HEAD`, which leads to a branch.
+/// Returns true for a link that git creates itself: its test for support of links, which leads to a name beside it that
+/// git never creates; and the old form of `HEAD`, which leads to a branch.
 #[must_use]
 pub fn is_link_of_git(path: &Path, target: &[u8]) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
@@ -119,25 +119,25 @@ pub fn is_link_of_git(path: &Path, target: &[u8]) -> bool {
     is_probe && target == b"testing" || name == b"HEAD" && is_branch()
 }
 
-/// Names that mean something at the top of a git directory.
+/// Returns true for names that matter at the top of a git directory.
 fn is_interesting(name: &OsStr) -> bool {
     EXAMINED.iter().any(|known| name.eq_ignore_ascii_case(known)) || is_shared_index(name)
 }
 
-/// Whether a split index may take entries from a file of this name.
+/// Returns true if a split index may take entries from a file with this name.
 pub(crate) fn is_shared_index(name: &OsStr) -> bool {
     let beginning = name.as_encoded_bytes().get(..SHARED_INDEX.len());
     beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(SHARED_INDEX.as_bytes()))
 }
 
-/// Whether git may take `directory` for a repository: by its name or its shape.
+/// Returns true if git may take `directory` for a repository: by its name or its shape.
 fn is_git_directory(directory: &Path, site: &Site<'_>) -> bool {
     let is_named = directory.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"));
     is_named || has_shape(directory, None, site)
 }
 
-/// Whether `directory` has what git looks for, taking `assumed` to be there. Git wants `HEAD` of the directory that it
-/// begins with, and not of the one that `commondir` leads to, where settings and hooks are.
+/// Returns true if `directory` has what git looks for, if `assumed` existed. Git requires `HEAD` in the directory where
+/// it begins, but not in the one that `commondir` leads to, which has the settings and hooks.
 fn has_shape(directory: &Path, assumed: Option<&OsStr>, site: &Site<'_>) -> bool {
     let has = |name: &str| {
         assumed.is_some_and(|assumed| assumed.eq_ignore_ascii_case(name))
@@ -146,7 +146,7 @@ fn has_shape(directory: &Path, assumed: Option<&OsStr>, site: &Site<'_>) -> bool
     has("objects") && has("refs") || has("HEAD") && has("commondir")
 }
 
-/// What a change comes to at `inside`, seen from a git directory.
+/// Classifies a change at `inside`, relative to a git directory.
 fn within(inside: &[&OsStr], change: Change) -> Class {
     let [first, rest @ ..] = inside else { return Class::Free };
     let is = |wanted: &str| first.eq_ignore_ascii_case(wanted);
@@ -162,20 +162,20 @@ fn within(inside: &[&OsStr], change: Change) -> Class {
         [name] if is("info") && name.eq_ignore_ascii_case("attributes") => {
             judged(&GIT_ATTRIBUTES, Content::Attributes, change)
         }
-        // Git's old way to describe remotes, each in a file; no git of today writes there.
+        // Git's old descriptions of remotes, each in a file; current versions do not write there.
         [_, ..] if is("remotes") || is("branches") => asked(&GIT_CONFIG, change),
         [] | [_] if is_container(first) => container(change),
         [_, name] if is("worktrees") && name.eq_ignore_ascii_case("gitdir") => {
             judged(&GIT_POINTERS, Content::WayBack, change)
         }
         [_, below @ ..] if is("worktrees") => within(below, change),
-        // The repositories in `modules` have the shape of one; only what lies between is left here.
+        // The repositories in `modules` have the shape of one; only directories between them are left here.
         _ if is("modules") => container(change),
         _ => Class::Free,
     }
 }
 
-/// Names of what has stopped that git goes on with as options of programs.
+/// Classifies names of an interrupted operation, which git later passes on as options of programs.
 fn stopped(name: &OsStr, change: Change) -> Class {
     let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
     if is("strategy") {
@@ -211,14 +211,14 @@ fn hooks(inside: &[&OsStr], change: Change) -> Class {
     }
 }
 
-/// Directories of a git directory that hold something with a meaning of its own.
+/// Directories in a git directory whose content has a meaning of its own.
 fn is_container(name: &OsStr) -> bool {
     ["branches", "info", "modules", "rebase-apply", "rebase-merge", "remotes", "sequencer", "worktrees"]
         .iter()
         .any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// A link would let what lies in it lie elsewhere, where nobody looks.
+/// Classifies a change of such a directory: as a link its content would be elsewhere, unjudged.
 fn container(change: Change) -> Class {
     match change {
         Change::Symlink | Change::Special => Class::Asked(&GIT_POINTERS),
@@ -233,7 +233,7 @@ fn container(change: Change) -> Class {
     }
 }
 
-/// Whether `path` is the part that makes the directory it lies in a repository.
+/// Classifies `path` as [`Class::Completes`] if it is the part that makes its directory a repository.
 pub(crate) fn completing(path: &Path, change: Change, site: &Site<'_>) -> Class {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return Class::Free };
     let is_part = ["HEAD", "objects", "refs", "commondir"].iter().any(|part| name.eq_ignore_ascii_case(part));
@@ -254,9 +254,9 @@ fn judged(rule: &'static Rule, content: Content, change: Change) -> Class {
     match change {
         Change::Write | Change::Install => Class::Judged(rule, content),
         Change::Symlink | Change::Special | Change::MoveTree => Class::Asked(rule),
-        // Through a second name it could be written unseen.
+        // Through a hard link it could be written unjudged.
         Change::Link => Class::Denied(rule),
-        // A directory is none of these files, and nothing at all says nothing.
+        // A directory is not one of these files, and a missing file has no effect.
         Change::MakeDirectory | Change::Remove | Change::MoveAway | Change::Metadata => Class::Free,
     }
 }

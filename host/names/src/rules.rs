@@ -1,4 +1,4 @@
-//! The rules on names. The names themselves are data, see [`crate::table`].
+//! The rules over names. The names themselves are data, see [`crate::table`].
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,26 +8,26 @@ use crate::table;
 /// A group of names that the user's other programs execute.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Id under which it appears in decisions and can be lifted.
+    /// Id of the rule in decisions; the user disables it by this id.
     pub id: &'static str,
     /// One sentence for the user.
     pub reason: &'static str,
-    /// What holds for them.
+    /// How changes of its names are treated.
     pub anywhere: Anywhere,
 }
 
-/// What holds for a name at any depth of the workspace.
+/// How changes of a name are treated, at any depth of the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anywhere {
-    /// It is not changed.
+    /// They are refused.
     Denied,
-    /// It asks, but is free in a directory that the running command itself made.
+    /// The user is asked, except in a directory that the running command itself made.
     Asked,
     /// It depends on the name within a git directory and on the content.
     Judged,
 }
 
-/// Every rule on names.
+/// All rules over names.
 pub static RULES: &[&Rule] = &[
     &PROJECT_AGENT_SETTINGS,
     &GIT_HOOKS,
@@ -60,7 +60,7 @@ pub const PROJECT_AGENT_NAMES: &[&str] = &[
     ".pi/settings.json",
 ];
 
-/// Files of a project that decide about the agent in it.
+/// Files of a project that determine the agent in it.
 pub static PROJECT_AGENT_SETTINGS: Rule = Rule {
     id: "host.project-agent-settings",
     reason: "it decides what the agent is and may do in this project",
@@ -78,21 +78,21 @@ pub static GIT_CONFIG: Rule = Rule {
     anywhere: Anywhere::Judged,
 };
 
-/// Files that say where a repository lies.
+/// Files that give the location of a repository.
 pub static GIT_POINTERS: Rule = Rule {
     id: "host.git-pointers",
     reason: "it tells your own git where a repository lies",
     anywhere: Anywhere::Judged,
 };
 
-/// Files of a rebase, or of a series of picks, that has stopped.
+/// Files of an interrupted rebase or series of picks.
 pub static GIT_REBASE: Rule = Rule {
     id: "host.git-rebase",
     reason: "it says what your own git does when a rebase or a series of picks goes on",
     anywhere: Anywhere::Judged,
 };
 
-/// `index`, and the list of the conflicts whose resolutions are remembered.
+/// `index`, and the list of conflicts whose resolutions are recorded.
 pub static GIT_INDEX: Rule = Rule {
     id: "host.git-index",
     reason: "it names the files that your own git reads and writes",
@@ -106,12 +106,14 @@ pub static GIT_ATTRIBUTES: Rule = Rule {
     anywhere: Anywhere::Judged,
 };
 
-/// Start-up files of shells.
+/// Startup files of shells.
 pub static SHELL_FILES: Rule =
     Rule { id: "host.shell-files", reason: "a shell executes it", anywhere: Anywhere::Asked };
 
-/// Settings of tools that are started in the project. They run programs, or choose the tool itself, where nothing is
-/// built and nothing of the project is run: `rustc --version` is enough. What else a build does is the project's own.
+/// Settings of tools that are started in the project.
+///
+/// They run programs, or select the tool itself, even if nothing is built and no code of the project runs: `rustc
+/// --version` suffices. What else a build executes is the project's own.
 pub static TOOL_FILES: Rule = Rule {
     id: "host.tool-files",
     reason: "a tool that you start in this directory takes settings from it, which can name programs to run",
@@ -139,22 +141,23 @@ pub static HOOK_MANAGERS: Rule = Rule {
     anywhere: Anywhere::Asked,
 };
 
-/// What machines that build the project do.
+/// Instructions for machines that build the project.
 pub static CI_FILES: Rule = Rule {
     id: "host.ci-files",
     reason: "machines that build the project do what it says, with their own secrets",
     anywhere: Anywhere::Asked,
 };
 
-/// Dot files that appear at the root of a project. Tools look for their settings there, and no list of them is complete;
-/// `data/harmless.txt` has the exceptions.
+/// Dot files that appear at the root of a project.
+///
+/// Tools look for their settings there, and no list of them is complete; `data/harmless.txt` has the exceptions.
 pub static NEW_DOT_FILES: Rule = Rule {
     id: "host.new-dot-files",
     reason: "a tool that you start in this directory may take settings from it and run programs that it names",
     anywhere: Anywhere::Asked,
 };
 
-/// Dot files of a home directory, there or not, and other names from which a log-in starts programs.
+/// Dot files of a home directory, existing or not, and other names from which a login starts programs.
 pub static HOME_FILES: Rule = Rule {
     id: "host.home-files",
     reason: "your shell, desktop or tools may start programs from it",
@@ -162,8 +165,8 @@ pub static HOME_FILES: Rule = Rule {
 };
 
 impl Rule {
-    /// The names at any depth of a project that this rule is about, each with everything below it. None for the rules on
-    /// git directories, and for those that depend on where a name lies.
+    /// Returns the names of this rule, which apply at any depth of a project, each with everything below it. Empty for
+    /// the rules on git directories, and for those that depend on a name's position.
     #[must_use]
     pub fn names(&self) -> &'static [&'static str] {
         static BY_RULE: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {

@@ -1,4 +1,4 @@
-//! The tables of names in `data`: one entry a line, fields separated by ` | `, sections in brackets.
+//! The tables of names in `data`: one entry per line, fields separated by ` | `, sections in brackets.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -10,53 +10,53 @@ const HARMLESS: &str = include_str!("../data/harmless.txt");
 const HOME: &str = include_str!("../data/home.txt");
 const HARMLESS_AT_HOME: &str = include_str!("../data/home_harmless.txt");
 
-/// One line of a table.
+/// A line of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     /// The id in brackets above it; empty in a table without sections.
     pub section: &'static str,
-    /// The name, perhaps with directories above it.
+    /// The name, possibly with parent directories.
     pub name: &'static str,
-    /// The fields behind the name, as written.
+    /// The fields after the name, as written.
     pub rest: &'static str,
 }
 
-/// Names at any depth of a project that the user's tools execute; the section is the id of the rule.
+/// Returns names at any depth of a project that the user's tools execute; the section is the id of the rule.
 #[must_use]
 pub fn executed() -> &'static [Entry] {
     static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| entries(EXECUTED));
     &ENTRIES
 }
 
-/// Names that make the directory around them a project of its own.
+/// Returns names that make their directory a project of its own.
 #[must_use]
 pub fn projects() -> &'static [Entry] {
     static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| entries(PROJECTS));
     &ENTRIES
 }
 
-/// Dot names that may appear at the root of a project without a question.
+/// Returns dot names that may appear at the root of a project without a question.
 #[must_use]
 pub fn harmless() -> &'static [Entry] {
     static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| entries(HARMLESS));
     &ENTRIES
 }
 
-/// Names in a home directory from which programs are started.
+/// Returns names in a home directory from which programs are started.
 #[must_use]
 pub fn home() -> &'static [Entry] {
     static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| entries(HOME));
     &ENTRIES
 }
 
-/// Dot names in a home directory that start nothing.
+/// Returns dot names in a home directory from which no program is started.
 #[must_use]
 pub fn harmless_at_home() -> &'static [Entry] {
     static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| entries(HARMLESS_AT_HOME));
     &ENTRIES
 }
 
-/// Reads a table. Empty lines and lines that begin with `# ` are left out.
+/// Parses a table. Empty lines and lines that begin with `# ` are skipped.
 fn entries(table: &'static str) -> Vec<Entry> {
     let mut section = "";
     let mut entries = Vec::new();
@@ -74,7 +74,7 @@ fn entries(table: &'static str) -> Vec<Entry> {
     entries
 }
 
-/// Whether `name` is what `pattern` says: without regard to case, `*` for any characters, once at most.
+/// Returns true if `name` matches `pattern`: without regard to case, with at most one `*` for any characters.
 pub(crate) fn is_like(name: &OsStr, pattern: &str) -> bool {
     let name = name.as_encoded_bytes();
     let Some((before, after)) = pattern.split_once('*') else {
@@ -88,7 +88,7 @@ pub(crate) fn is_like(name: &OsStr, pattern: &str) -> bool {
     begins && name.get(middle..).is_some_and(|name| name.eq_ignore_ascii_case(after))
 }
 
-/// Whether `path`, which is relative, is or lies below what `pattern` names.
+/// Returns true if the relative `path` matches `pattern`, or lies below a match.
 pub(crate) fn is_below(path: &Path, pattern: &str) -> bool {
     let mut names = path.iter();
     pattern.split('/').all(|wanted| names.next().is_some_and(|name| is_like(name, wanted)))
@@ -126,7 +126,7 @@ mod tests {
             (".code-workspace", "*.code-workspace", true),
             ("code-workspace", "*.code-workspace", false),
             (".x.swp", ".*.swp", true),
-            // The parts before and behind the star do not overlap.
+            // The parts before and after the star must not overlap.
             (".swp", ".*.swp", false),
             (".dockerignore", ".*ignore", true),
         ] {

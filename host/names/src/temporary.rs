@@ -1,7 +1,7 @@
-//! The file that the host's tools write before it takes the place of another.
+//! The temporary file that the host's tools write before it replaces another file.
 //!
-//! It lies beside its target, in a directory that commands may write. What is written there has been judged already, so
-//! nobody else may have that name: a file put there would be installed in its place.
+//! It lies beside its target, in a directory that commands may write. Its content has been judged already, so no
+//! command may create that name: a file put there would be installed in place of the target.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::class::{Change, Class};
 use crate::rules::{Anywhere, Rule};
 
-/// Speaks of those names. It is not among [`crate::RULES`]: nobody can lift it.
+/// The rule on those names. It is not among [`crate::RULES`], because it cannot be disabled.
 static TEMPORARY_FILES: Rule = Rule {
     id: "host.portcullis",
     reason: "Portcullis writes under this name what it puts in a file's place",
@@ -20,14 +20,14 @@ static TEMPORARY_FILES: Rule = Rule {
 const BEGINNING: &[u8] = b".portcullis-";
 const END: &[u8] = b".tmp";
 
-/// What a change of such a name comes to; none for any other name. To remove one, or to move it away, hurts nobody:
-/// the host does not find it then.
+/// Classifies a change of such a name; `None` for any other name. Removing one, or moving it away, is harmless: the
+/// host then does not find it.
 pub(crate) fn class(path: &Path, change: Change) -> Option<Class> {
     let takes = change.is_new_name() || change == Change::Link;
     (takes && is_temporary(path.file_name()?)).then_some(Class::Denied(&TEMPORARY_FILES))
 }
 
-/// Whether the tools make such names: `.portcullis-<hexadecimal digits>.tmp`.
+/// Returns true for names that the tools create: `.portcullis-<hexadecimal digits>.tmp`.
 fn is_temporary(name: &OsStr) -> bool {
     let name = name.as_bytes().to_ascii_lowercase();
     let digits = name.strip_prefix(BEGINNING).and_then(|rest| rest.strip_suffix(END));
@@ -56,7 +56,7 @@ mod tests {
         for change in [Change::Remove, Change::MoveAway, Change::Metadata] {
             assert_eq!(class(name, change), None, "{change:?}");
         }
-        // A file system may not tell them apart.
+        // A file system may ignore case.
         assert!(denied(Path::new("/p/.PORTCULLIS-0123456789ABCDEF.Tmp"), Change::Install));
         for other in ["/p/.portcullis-notes.tmp", "/p/.portcullis-12.tmp.x", "/p/portcullis-12.tmp", "/"] {
             assert_eq!(class(Path::new(other), Change::Install), None, "{other}");

@@ -1,6 +1,6 @@
-// Opens the descriptor 100 anew for reading while another thread has it mean now a file in memory and now another
-// file: the one of the first argument, opened for its place only, or what is written to, if there is none.
-// It says 1 if that one was opened.
+// Opens descriptor 100 again for reading while another thread replaces it by a memfd and by another file in turn: the
+// file of the second argument, opened with O_PATH, or standard output without that argument. Exits with 1 if that file
+// was opened.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

@@ -416,7 +416,7 @@ fn trees_of_commands_lie_in_the_workspace() {
     }
 }
 
-/// What patches or picks that have stopped go on with are options of programs, and some have git write any file.
+/// Interrupted patches or picks continue with options of programs, and some of these make git write any file.
 fn what_has_stopped_writes_nothing_elsewhere() {
     if !git() {
         return;
@@ -452,8 +452,7 @@ fn what_has_stopped_writes_nothing_elsewhere() {
     }
 }
 
-/// What remembers how conflicts were resolved copies the files that it has a list of into the repository, also through
-/// links.
+/// Recorded conflict resolutions copy the files of a list into the repository, also through links.
 fn resolved_conflicts_are_those_of_the_project() {
     if !git() {
         return;
@@ -482,13 +481,13 @@ fn resolved_conflicts_are_those_of_the_project() {
             assert!(!is_copied(), "{path}: {output}");
         }
     }
-    // Where nothing is remembered, or nothing new, git goes on by itself.
+    // If no resolution is recorded, or none is new, git continues by itself.
     assert!(session.control(&again));
     let (exit, output, questions) = asked(&session, &format!("{SET_UP} cd repo; git commit -qam 2"), false);
     assert_eq!((exit, questions), (Exit::Code(0), vec![]), "{output}");
 }
 
-/// Git writes what it finds to a name that an attacker can foretell.
+/// Git writes dangling objects to names that an attacker can predict.
 fn what_is_lost_is_found_in_the_repository() {
     if !git() {
         return;
@@ -507,14 +506,13 @@ fn what_is_lost_is_found_in_the_repository() {
     }
 }
 
-/// A `commondir` that says what it may makes settings of what was free beside it; so does a part that brings links
-/// along.
+/// A permitted `commondir` turns a file that was free beside it into settings; so does a part that brings links along.
 fn what_completes_a_repository_is_not_all_that_is_judged() {
     if !git() {
         return;
     }
     let session = Session::new();
-    // What lies in `modules` and has no shape means nothing yet.
+    // A directory in `modules` without the shape of a repository has no meaning yet.
     let begin = "set -e; top=$PWD; y=o/.git/modules/m/worktrees/y; rm -rf o n p x.git ran; mkdir -p $y n; \
          echo ref: refs/heads/b > $y/HEAD; cd $y; echo ../.. > c;";
     let hostile = "printf '[core]\n\tfsmonitor = \"touch '$top'/ran; false\"\n' > config;";

@@ -1,6 +1,6 @@
-// One of two processes, each in a sandbox of its own, that change names of one project at the same moment.
-// Arguments: which of the two (0 or 1), the kind of race, how many tries, a file that both have mapped, and `once` to end
-// when the race is lost.
+// One of two processes, each in a sandbox of its own, that change names of one project at the same moment. Arguments:
+// the side (0 or 1), the kind of race, the number of attempts, a file that both have mapped, and `once` to end when the
+// race is lost.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -29,7 +29,7 @@ static void spin(int rounds) {
     }
 }
 
-// Whoever looks says so before both go on.
+// The side that checks reports the result before both continue.
 static int settle(int number, int lost) {
     if (lost && shared->over == 1) shared->over = 2;
     meet(3 * number + 3);
@@ -55,7 +55,7 @@ static int holds(const char *path, const char *word) {
 
 #define EVIL "[core]\n\tfsmonitor = evil\n"
 
-// Two halves of a repository, each of which means nothing by itself.
+// Two halves of a repository, each of which is harmless by itself.
 static int repository(int number) {
     char top[64], config[80], refs[80], head[80], objects[80];
     snprintf(top, sizeof top, "r%d", number);
@@ -78,7 +78,7 @@ static int repository(int number) {
     return settle(number, lost);
 }
 
-// A directory gets a name under which what is made in it means something.
+// A directory gets a name that gives a meaning to files created in it.
 static int moved(int number) {
     char from[64], to[64], made[80], found[80];
     snprintf(from, sizeof from, "w%d", number);

@@ -1,4 +1,4 @@
-//! What a machine lacks is found, and nothing is half set up on it.
+//! Probes find what a machine lacks, and no start on it is half completed.
 
 use std::process::{Command, Stdio};
 
@@ -18,7 +18,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("probes::a_limit_on_namespaces_is_found", a_limit_on_namespaces_is_found),
 ];
 
-/// The argument with which this program puts itself under a filter and then probes.
+/// The argument with which this program loads a filter and then probes.
 pub(crate) const FILTERED: &str = "__filtered";
 /// The argument with which this program listens to system calls and then probes.
 pub(crate) const LISTENED: &str = "__listened";
@@ -27,7 +27,7 @@ pub(crate) const PROBING: &str = "__probing";
 
 fn this_machine_gives_everything() {
     for Finding { primitive, outcome } in probe(&kit::own_program()) {
-        // Control groups are the machine's to give; the kernels of the tests give them to version 1.
+        // Control groups depend on the machine; the kernels of the tests give them to version 1.
         let is_free = primitive == Primitive::ControlGroup;
         assert!(is_free || outcome.is_ok(), "{primitive:?}: {outcome:?}");
     }
@@ -74,7 +74,7 @@ fn a_limit_on_namespaces_is_found() {
     assert_stands_without(&said);
 }
 
-/// Where namespaces are refused, the sandbox without them is there and holds.
+/// Without namespaces the sandbox of Landlock still starts and holds.
 #[track_caller]
 fn assert_stands_without(said: &str) {
     for line in
@@ -84,7 +84,7 @@ fn assert_stands_without(said: &str) {
     }
 }
 
-/// Prints what becomes of a start without namespaces, and whether it holds.
+/// Prints the result of a start without namespaces, and whether the sandbox holds.
 fn report_without(place: &std::path::Path) {
     match Confinement::start_without_namespaces(&kit::own_program(), &kit::profile(place)) {
         Ok(confinement) => println!("without ok\ntier {}", confinement.report().tier()),
@@ -110,7 +110,7 @@ fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Prints what a probe finds, and what becomes of a start.
+/// Prints the results of the probes, and of a start.
 pub(crate) fn report() -> std::process::ExitCode {
     let facts = Facts::read();
     for finding in probe(&kit::own_program()) {
@@ -135,7 +135,7 @@ pub(crate) fn report() -> std::process::ExitCode {
     std::process::ExitCode::SUCCESS
 }
 
-/// Refuses what Docker's usual filter refuses, with the same answers, and reports.
+/// Refuses what Docker's default filter refuses, with the same errors, and reports.
 pub(crate) fn report_under_filter() -> std::process::ExitCode {
     const LOAD_WORD: u16 = 0x20;
     const JUMP_IF_EQUAL: u16 = 0x15;
@@ -175,7 +175,7 @@ pub(crate) fn report_under_filter() -> std::process::ExitCode {
     report()
 }
 
-/// Another program listens already, as some container runtimes do.
+/// Another program already listens to system calls, as some container runtimes do.
 pub(crate) fn report_under_a_listener() -> std::process::ExitCode {
     rustix::thread::set_no_new_privs(true).expect("no new privileges");
     let all = Instruction { code: 0x06, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW };

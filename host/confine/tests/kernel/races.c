@@ -1,5 +1,5 @@
-// Tries to make a name that rules refuse while another thread changes what the name means.
-// Arguments: how it is changed (string, descriptor, directory, exchange), how many tries, how long to wait between.
+// Tries to create a name that rules refuse while another thread changes what the name means. Arguments: how it is
+// changed (string, descriptor, directory, exchange), the number of attempts, the pause between them.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

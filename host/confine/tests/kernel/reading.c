@@ -1,5 +1,5 @@
-// Tries to read, or to execute, what rules hide while another thread changes what the path means.
-// Arguments: how it is changed (string, proc, exchange, run), how many tries, how long to wait between.
+// Tries to read, or to execute, a file that rules hide while another thread changes what the path means.
+// Arguments: how it is changed (string, proc, exchange, run), the number of attempts, the pause between them.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -43,7 +43,7 @@ static int run(void) {
     }
     int status = 0;
     waitpid(child, &status, 0);
-    // It is `false` that was executed if it says 1; one that was killed has not run.
+    // An exit code of 1 means that `false` was executed; a killed process has not run it.
     return WIFEXITED(status) && WEXITSTATUS(status) == 1;
 }
 

@@ -1,8 +1,8 @@
-//! `info/attributes`: which filters, merge drivers and converters are used on which files.
+//! `info/attributes`: the filters, merge drivers and converters of files.
 
 use super::judge::{Finding, new_lines};
 
-/// The lines that choose a program by name and did not stand there before.
+/// Returns the lines that select a program by name and were not there before.
 pub(crate) fn findings(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {
     new_lines(
         previous,
@@ -12,8 +12,8 @@ pub(crate) fn findings(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {
     )
 }
 
-/// Lines that name a filter or a driver which git does not have built in, with their number. A quoted pattern may
-/// hold such a word as well: that asks too often, never too seldom.
+/// Returns the numbered lines that name a filter or a driver that is not built into git. A quoted pattern may contain
+/// such a word as well: that asks too often, never too rarely.
 fn choosing(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let chooses = |line: &[u8]| line.split(u8::is_ascii_whitespace).any(chooses);
     let lines = text.split(|byte| *byte == b'\n').enumerate();

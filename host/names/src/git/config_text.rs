@@ -1,37 +1,37 @@
-//! The grammar of git's configuration files, read exactly as git reads it.
+//! The grammar of git's configuration files, parsed exactly as git does.
 //!
-//! Where git stops with "bad config line" this stops too. It is stricter in three ways: a text with a NUL byte,
-//! which git's C strings would end at, one longer than [`LONGEST`], and one of very many variables are faults. A text that is read here
-//! yields the very entries that `git config --list` shows; the tests compare the two.
+//! Where git stops with "bad config line" this parser stops too. It is stricter in three ways: a text with a NUL byte,
+//! where git's C strings would end, one longer than [`LONGEST`], and one with very many variables are faults. A text
+//! that is parsed here yields exactly the entries that `git config --list` shows; the tests compare the two.
 
-/// Longest text that is read, in bytes; git's own configuration files have some hundred.
+/// The longest text that is parsed, in bytes; git's own configuration files have a few hundred.
 pub const LONGEST: usize = 1 << 20;
 
-/// As many variables as are read. Each takes a hundred times the memory of its shortest text.
+/// The maximum number of variables. Each takes a hundred times the memory of its shortest text.
 const MOST: usize = 100_000;
 
-/// As many bytes of sections as are read, each counted for every variable in it.
+/// The maximum number of bytes of section names, each counted for every variable in the section.
 const MOST_OF_SECTIONS: usize = 16 << 20;
 
 /// One variable of a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The line its name stands on, counted from 1.
+    /// The line of its name, counted from 1.
     pub line: usize,
     /// The name as git compares it: `section.subsection.key`, section and key in lower case.
     pub name: Vec<u8>,
-    /// The value; none where there is no `=`, which means true.
+    /// The value; `None` without `=`, which means true.
     pub value: Option<Vec<u8>>,
 }
 
-/// Why a text is no configuration file.
+/// Why a text is not a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// It is longer than [`LONGEST`].
     TooLong,
     /// It has more than a hundred thousand variables, or fewer with very long names.
     TooMany,
-    /// It holds a NUL byte.
+    /// It contains a NUL byte.
     Nul,
     /// Git would call this line, counted from 1, a bad one.
     Line(usize),
@@ -48,7 +48,7 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// Reads a configuration file.
+/// Parses a configuration file.
 ///
 /// ```
 /// use portcullis_names::git::config_text::parse;
@@ -58,7 +58,7 @@ impl std::fmt::Display for Fault {
 /// ```
 ///
 /// # Errors
-/// When git would not read it either, and for NUL bytes and very long texts.
+/// If git would refuse it too, and for NUL bytes and very long texts.
 pub fn parse(text: &[u8]) -> Result<Vec<Entry>, Fault> {
     if text.len() > LONGEST {
         return Err(Fault::TooLong);
@@ -66,7 +66,7 @@ pub fn parse(text: &[u8]) -> Result<Vec<Entry>, Fault> {
     if text.contains(&0) {
         return Err(Fault::Nul);
     }
-    // A byte order mark is skipped whole; a part of one is a fault, as it is no letter.
+    // A complete byte order mark is skipped; a part of one is a fault, because it is not a letter.
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut reader = Reader { text, at: 0, line: 1, ended: false, of_sections: 0 };
     let entries = reader.entries().ok_or(Fault::Line(reader.line))?;
@@ -82,7 +82,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The next byte: a carriage return before a newline is left out, and the end is one more newline.
+    /// Returns the next byte: a carriage return before a newline is skipped, and the end is one more newline.
     fn next(&mut self) -> u8 {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let (byte, taken) = match rest {
@@ -97,7 +97,7 @@ impl Reader<'_> {
         byte
     }
 
-    /// As [`Reader::next`] outside names and values, where a newline counts.
+    /// As [`Reader::next`], outside names and values, where newlines are counted.
     fn next_counted(&mut self) -> u8 {
         let byte = self.next();
         if byte == b'\n' && !self.ended {
@@ -131,7 +131,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands in brackets, as the beginning of the names below it, with its dot.
+    /// Parses a section header, and returns it as the prefix of its variables, with a dot.
     fn section(&mut self) -> Option<Vec<u8>> {
         let mut name = Vec::new();
         loop {
@@ -156,7 +156,7 @@ impl Reader<'_> {
         Some(name)
     }
 
-    /// `"subsection"]`; `byte` is the white space before it.
+    /// Parses `"subsection"]`; `byte` is the white space before it.
     fn subsection(&mut self, name: &mut Vec<u8>, mut byte: u8) -> Option<()> {
         while is_space(byte) {
             if byte == b'\n' {
@@ -182,7 +182,7 @@ impl Reader<'_> {
         (self.next() == b']').then_some(())
     }
 
-    /// A variable whose name begins with `first`.
+    /// Parses a variable whose name begins with `first`.
     fn entry(&mut self, section: &[u8], first: u8) -> Option<Entry> {
         let line = self.line;
         let mut name = section.to_vec();
@@ -199,14 +199,14 @@ impl Reader<'_> {
             b'=' => Some(self.value()?),
             _ => return None,
         };
-        // The newline that ends it; where a fault is found above, the line is that of the name.
+        // The newline at its end; a fault above reports the line of the name.
         self.line += 1;
         Some(Entry { line, name, value })
     }
 
     fn value(&mut self) -> Option<Vec<u8>> {
         let mut value = Vec::new();
-        // How long the value is without the white space that may turn out to end it.
+        // The length of the value without white space that may turn out to be trailing.
         let mut trimmed = None;
         let (mut quoted, mut continued) = (false, 0);
         loop {
@@ -246,7 +246,7 @@ impl Reader<'_> {
     }
 }
 
-/// White space to git: no vertical tab, no form feed.
+/// Returns true for white space as git defines it: without vertical tab and form feed.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }

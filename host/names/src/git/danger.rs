@@ -1,8 +1,8 @@
-//! What is told of a key that asks.
+//! Reasons why keys of git's configuration require a question.
 
 use super::url;
 
-/// What is told of a remote that lends objects, and of where it lies.
+/// The reason for a promisor remote, and for its address.
 pub(crate) const FETCHES_BY_ITSELF: &str =
     "has every command of git fetch what is missing, from an address of its own";
 
@@ -11,7 +11,7 @@ fn is_local(value: Option<&[u8]>) -> bool {
     value.is_some_and(|value| url::is_harmless(value) && url::local(value).is_some())
 }
 
-/// Says what the key `name` does with `value`, as the end of a sentence that begins with the key.
+/// Returns what the key `name` does with `value`, as the end of a sentence that begins with the key.
 pub(crate) fn reason(name: &str, value: Option<&[u8]>) -> &'static str {
     let section = name.split('.').next().unwrap_or_default();
     let key = name.rsplit('.').next().unwrap_or_default();

@@ -1,31 +1,31 @@
-//! `index`: the names that git writes when it checks out.
+//! `index`: the names that git writes on checkout.
 //!
-//! Git looks at a name before it takes it into an index, and not again when it reads one. So an index that somebody
-//! else has written makes `git checkout -- .` write `.git/hooks/post-checkout`, or `../../.profile`. Here every name
-//! is looked at as git would have looked at it, and whatever makes git read other bytes than these is refused.
+//! Git checks a name before it adds it to an index, but not when it reads one. So a forged index makes `git checkout --
+//! .` write `.git/hooks/post-checkout`, or `../../.profile`. Here every name is checked as git would have checked it,
+//! and anything that makes git read other bytes than these is refused.
 //!
 //! Terms are those of git's `index-format`. Only indexes with SHA-1 names are read; see the limits in the threat model.
 
-/// Bytes of an entry before the name of its object.
+/// Bytes of an entry before the object name.
 const STATUS: usize = 40;
-/// Bytes of the name of an object.
+/// Bytes of an object name.
 const HASH: usize = 20;
 /// The bits of an entry's flags that hold the length of its name.
 const LENGTH: usize = 0xfff;
-/// The bit that says that two more bytes of flags follow.
+/// The flag for two more bytes of flags.
 const EXTENDED: usize = 0x4000;
-/// How the extension begins that says where the entries end: its name and its length, which are fixed.
+/// The beginning of the extension that gives the end of the entries: its name and its length, which are fixed.
 const END_TABLE: &[u8] = b"EOIE\0\0\0\x18";
 const OTHER_ENTRIES: &str = "it leads to other entries than those it begins with";
-/// The longest name of one file or directory, in bytes: no file system of Linux takes a longer one. So what an entry
-/// shares with the one before need not be looked at again but for its last part, which is short.
+/// The longest name of one file or directory, in bytes: no file system of Linux takes a longer one. So of the part that
+/// an entry shares with the previous one, only the last component, which is short, must be checked again.
 const LONGEST_PART: usize = 255;
-/// As much of a name as a refusal shows.
+/// The maximum length of a name in a refusal.
 const SHOWN: usize = 80;
-/// The shortest extension: its name and its length.
+/// The size of the shortest extension: its name and its length.
 const EXTENSION_HEAD: usize = 8;
 
-/// Why the index may not stand where git reads it; none: it does no harm.
+/// Returns why git must not read the index; `None` if it is harmless.
 pub(crate) fn fault(text: &[u8]) -> Option<String> {
     if text.is_empty() {
         return None;
@@ -38,9 +38,9 @@ fn read(text: &[u8]) -> Result<(), String> {
     extensions(text, &entries)
 }
 
-/// Where the entries lie.
+/// The positions of the entries.
 struct Entries {
-    /// Where each begins, and whether it repeats a part of the name before it.
+    /// The start of each, and whether it shares a prefix with the previous name.
     starts: Vec<(usize, bool)>,
     end: usize,
 }
@@ -74,23 +74,23 @@ fn entries(text: &[u8]) -> Result<Entries, String> {
 }
 
 struct Entry<'a> {
-    /// How much of the name before it begins with.
+    /// How many bytes of the previous name it shares.
     kept: usize,
-    /// What its name goes on with.
+    /// The rest of its name.
     rest: &'a [u8],
     end: usize,
 }
 
 impl<'a> Entry<'a> {
-    /// Reads the entry at `start`. In version 4 a name begins with a part of the one before, of which `previous` is
-    /// the length.
+    /// Reads the entry at `start`. In version 4 a name shares a prefix with the previous one, which has the length
+    /// `previous`.
     fn read(text: &'a [u8], start: usize, previous: Option<usize>) -> Option<Self> {
         let flags_at = start.checked_add(STATUS + HASH)?;
         let flags = short(text, flags_at)?;
         let name_at = flags_at + if flags & EXTENDED == 0 { 2 } else { 4 };
         let Some(previous) = previous else {
             let name = string(text, name_at, flags & LENGTH)?;
-            // Filled up with NUL to a multiple of eight bytes, with one at least.
+            // Padded with NUL to a multiple of eight bytes, with at least one.
             let end = start + ((name_at - start + name.len() + 8) & !7);
             return (end <= text.len()).then_some(Self { kept: 0, rest: name, end });
         };
@@ -105,7 +105,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The text at `at` up to its NUL, which has to come after `length` bytes, or later where that is the most.
+/// Returns the text at `at` up to its NUL, which must come after `length` bytes, or later if that is the maximum.
 fn string(text: &[u8], at: usize, length: usize) -> Option<&[u8]> {
     let rest = text.get(at..)?;
     let end = rest.iter().position(|byte| *byte == 0)?;
@@ -113,7 +113,7 @@ fn string(text: &[u8], at: usize, length: usize) -> Option<&[u8]> {
     if is_as_long { rest.get(..end) } else { None }
 }
 
-/// A number of variable width, and where it ends.
+/// Returns a number of variable width, and its end.
 fn variable(text: &[u8], mut at: usize) -> Option<(usize, usize)> {
     let mut value = 0_usize;
     loop {
@@ -127,10 +127,10 @@ fn variable(text: &[u8], mut at: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// Looks at what follows the entries: nothing there may make git read the entries otherwise.
+/// Checks the data after the entries: they must not make git read the entries differently.
 fn extensions(text: &[u8], entries: &Entries) -> Result<(), String> {
     let end = text.len().checked_sub(HASH).filter(|end| *end >= entries.end).ok_or("it is cut short")?;
-    // Git looks for this one at its own place, whatever stands around it, and follows it.
+    // Git looks for this extension at its fixed position, whatever surrounds it, and follows it.
     let table = end.saturating_sub(END_TABLE.len() + 4 + HASH);
     let leads_elsewhere = || Ok::<_, String>(number(text, table + END_TABLE.len())? != entries.end);
     if text.get(table..table + END_TABLE.len()) == Some(END_TABLE) && leads_elsewhere()? {
@@ -143,7 +143,7 @@ fn extensions(text: &[u8], entries: &Entries) -> Result<(), String> {
         let next = data.checked_add(length).filter(|next| *next <= end).ok_or("an extension is cut short")?;
         let content = text.get(data..next).unwrap_or_default();
         match text.get(at..at + 4).unwrap_or_default() {
-            // What git remembers of trees, conflicts, files that it does not track, and of a watcher of files.
+            // Git's caches of trees, conflicts, untracked files, and of a file system monitor.
             b"TREE" | b"REUC" | b"UNTR" | b"FSMN" | b"sdir" | b"EOIE" => {}
             b"IEOT" if is_table_of(content, entries)? => {}
             b"IEOT" => return Err(OTHER_ENTRIES.to_owned()),
@@ -160,7 +160,7 @@ fn extensions(text: &[u8], entries: &Entries) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a table of blocks names the very entries, each block one that can be read by itself.
+/// Returns true if a table of blocks lists exactly the entries, and each block can be read by itself.
 fn is_table_of(content: &[u8], entries: &Entries) -> Result<bool, String> {
     let mut first = 0;
     for block in content.get(4..).unwrap_or_default().chunks_exact(8) {
@@ -174,16 +174,16 @@ fn is_table_of(content: &[u8], entries: &Entries) -> Result<bool, String> {
     Ok(is_whole && first == entries.starts.len())
 }
 
-/// Whether git would take the name of a file into an index: relative, and neither upwards nor into its own directory.
+/// Returns true if git would add the name to an index: relative, and neither upwards nor into a git directory.
 fn is_of_a_working_tree(name: &[u8]) -> bool {
-    // A directory of a sparse index ends with a slash.
+    // A directory in a sparse index ends with a slash.
     let name = name.strip_suffix(b"/").unwrap_or(name);
     let is_taken =
         |part: &[u8]| part.len() <= LONGEST_PART && !matches!(part, b"" | b"." | b"..") && !is_git(part);
     name.split(|byte| *byte == b'/').all(is_taken)
 }
 
-/// Whether some file system takes the name for `.git`.
+/// Returns true if some file system treats the name as `.git`.
 fn is_git(part: &[u8]) -> bool {
     let stem = part.split(|byte| matches!(byte, b':' | b'\\')).next().unwrap_or_default();
     let kept = stem.iter().rposition(|byte| !matches!(byte, b' ' | b'.')).map_or(0, |last| last + 1);

@@ -1,4 +1,4 @@
-//! The judgement on the content of git's own files.
+//! Judges the content of git's own files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,48 +8,48 @@ use super::shape::{Shape, is_remote_name};
 use super::{attributes, danger, index, keys, place, stopped, todo};
 use crate::Site;
 
-/// What a file of git's is read as.
+/// The kind of a git file, which determines how its content is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Content {
     /// `config` and `config.worktree` of a repository.
     Config,
-    /// `.gitmodules`. Since 2.20 git takes no commands from it, so that it may also be written unseen.
+    /// `.gitmodules`. Since 2.20 git takes no commands from it, so it may also be written unjudged.
     Modules,
-    /// A `.git` file, which names the repository of the directory it lies in.
+    /// A `.git` file, which names the repository of its directory.
     GitFile,
-    /// `commondir`, which names the directory that configuration and hooks are taken from.
+    /// `commondir`, which names the directory of configuration and hooks.
     CommonDirectory,
     /// `gitdir` of a worktree, which names its `.git` file.
     WayBack,
-    /// `git-rebase-todo`, which lists what `git rebase --continue` does, commands included.
+    /// `git-rebase-todo`, which lists the steps of `git rebase --continue`, including commands.
     RebaseTodo,
-    /// `strategy` of a rebase that has stopped: a program that the next `git rebase --continue` merges with.
+    /// `strategy` of an interrupted rebase: a program with which the next `git rebase --continue` merges.
     Strategy,
-    /// `strategy_opts` of a rebase that has stopped: what its strategy is told.
+    /// `strategy_opts` of an interrupted rebase: options of its strategy.
     StrategyOptions,
-    /// `apply-opt` of patches that have stopped: options of `git apply`.
+    /// `apply-opt` of interrupted patches: options of `git apply`.
     ApplyOptions,
-    /// `sequencer/opts`: what `git cherry-pick --continue` goes on with, a strategy as well.
+    /// `sequencer/opts`: the options of `git cherry-pick --continue`, including a strategy.
     SequencerOptions,
     /// `index`, which names the files that git writes.
     Index,
-    /// `MERGE_RR`, which names the files whose resolved conflicts the next command of git copies into the repository.
+    /// `MERGE_RR`, which names files whose resolved conflicts the next git command copies into the repository.
     Conflicts,
-    /// `objects/info/alternates`, which names directories of objects that git takes as its own.
+    /// `objects/info/alternates`, which names object directories that git treats as its own.
     Alternates,
-    /// `info/attributes`, which says which filters, drivers and converters are used.
+    /// `info/attributes`, which selects filters, drivers and converters.
     Attributes,
 }
 
 impl Content {
-    /// Whether a write whose content nobody sees may pass: the worst content does no harm to today's git.
+    /// Returns true if the file may be written unjudged: even the worst content is harmless to current git versions.
     #[must_use]
     pub fn may_be_unseen(self) -> bool {
         self == Self::Modules
     }
 
-    /// The longest file of this kind that is judged, in bytes. Git's own texts are far shorter; an index has some
-    /// hundred bytes for every file of the working tree.
+    /// Returns the longest file of this kind that is judged, in bytes. Git's own texts are far shorter; an index has a
+    /// few hundred bytes per file of the working tree.
     #[must_use]
     pub fn longest(self) -> usize {
         match self {
@@ -71,19 +71,19 @@ impl Content {
     }
 }
 
-/// What the content of a file comes to.
+/// The judgement of a file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    /// Git runs nothing because of it that it would not have run before.
+    /// It makes git run nothing that it would not have run before.
     Harmless,
-    /// The user must say; in the order of the file.
+    /// The user is asked about these findings, in the order of the file.
     Asks(Vec<Finding>),
-    /// It cannot be read, so nobody can say what it does.
+    /// It cannot be parsed, so its effect is unknown.
     Unreadable(String),
 }
 
 impl Judgement {
-    /// The reason for a question or a refusal, in one sentence; none where it is harmless.
+    /// Returns the reason for a question or a refusal, in one sentence; `None` if harmless.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
         match self {
@@ -100,17 +100,17 @@ impl Judgement {
     }
 }
 
-/// As many findings as a question spells out.
+/// The maximum number of findings that a question lists.
 const SHOWN: usize = 3;
 
-/// Something that the user must say yes to.
+/// Something that requires the user's approval.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Finding {
     /// The line, counted from 1.
     pub line: usize,
-    /// The key, where the file has keys.
+    /// The key, if the file has keys.
     pub key: Option<String>,
-    /// What it does.
+    /// Its effect.
     pub why: String,
 }
 
@@ -123,8 +123,8 @@ impl std::fmt::Display for Finding {
     }
 }
 
-/// The lines of `new` that `telling` picks out and that do not stand in `previous`, each with the same reason.
-/// `telling` gives lines with their number.
+/// Returns the lines of `new` that `telling` selects and that are not in `previous`, each with the same reason.
+/// `telling` returns numbered lines.
 pub(crate) fn new_lines<'a, I>(
     previous: Option<&'a [u8]>,
     new: &'a [u8],
@@ -142,9 +142,9 @@ where
         .collect()
 }
 
-/// Judges the text `new` that is to stand at `path` (absolute, links followed) in place of `previous`.
+/// Judges the text `new` that is to replace `previous` at `path` (absolute, links followed).
 ///
-/// What already stood there is the user's: a key with the same values as before passes whatever it is.
+/// What was already there is the user's: a key with the same values as before passes whatever it is.
 #[must_use]
 pub fn judge(
     content: Content,
@@ -197,7 +197,7 @@ fn config(
     entries: &[Entry],
     site: &Site<'_>,
 ) -> Vec<Finding> {
-    // What git could not read had no effect.
+    // A file that git could not parse had no effect.
     let previous = previous.and_then(|text| config_text::parse(text).ok()).unwrap_or_default();
     let before = by_name(&previous);
     let (was_bare, is_bare) = (is_bare(path, &previous), is_bare(path, entries));
@@ -208,12 +208,12 @@ fn config(
         let values = |entries: &[&Entry]| entries.iter().map(|entry| entry.value.clone()).collect::<Vec<_>>();
         let remote = name.strip_prefix(b"remote.").and_then(|rest| rest.strip_suffix(b".url"));
         let lends = remote.is_some_and(|remote| lenders.contains(remote));
-        // Each of its worktrees takes this from where its own settings lie.
+        // Each worktree resolves this relative to its own settings.
         let strays = is_shared && name == b"core.worktree";
-        // What stood there may mean more than it did, by another key.
+        // Another key may have changed the meaning of unchanged values.
         let lent_before = remote.is_some_and(|remote| lent.contains(remote));
         let means_as_before = was_bare == is_bare && (lent_before || !lends) && (was_shared || !strays);
-        // All values of the key as they were, in their order: the last one counts, and some keys are lists.
+        // All values of the key in their order: the last one counts, and some keys are lists.
         if means_as_before && before.get(name).is_some_and(|before| values(before) == values(&entries)) {
             continue;
         }
@@ -236,7 +236,7 @@ fn config(
     findings
 }
 
-/// The remotes that git fetches from on its own, whenever an object is missing.
+/// Returns the promisor remotes, from which git fetches by itself whenever an object is missing.
 fn lenders(entries: &[Entry]) -> BTreeSet<Vec<u8>> {
     let lends = |key: &[u8]| matches!(key, b"promisor" | b"partialclonefilter");
     let remote = |entry: &Entry| {
@@ -251,8 +251,8 @@ fn lenders(entries: &[Entry]) -> BTreeSet<Vec<u8>> {
     entries.iter().filter_map(remote).collect()
 }
 
-/// Whether a repository has no working tree: its settings say so, it is not the `.git` of a directory, and no second
-/// file of settings can say otherwise.
+/// Returns true if a repository has no working tree: its settings say so, it is not the `.git` of a directory, and no
+/// second settings file can override that.
 fn is_bare(path: &Path, entries: &[Entry]) -> bool {
     let directory = path.parent().and_then(Path::file_name);
     let is_of_tree = directory.is_none_or(|name| name.eq_ignore_ascii_case(".git"));
@@ -263,7 +263,7 @@ fn is_bare(path: &Path, entries: &[Entry]) -> bool {
     last.is_some_and(|entry| entry.value.as_ref().is_none_or(|value| value.eq_ignore_ascii_case(b"true")))
 }
 
-/// Whether worktrees have a second file of settings each.
+/// Returns true if each worktree has a second settings file.
 fn is_shared(entries: &[Entry]) -> bool {
     entries.iter().any(|entry| entry.name == b"extensions.worktreeconfig")
 }
@@ -278,7 +278,7 @@ fn by_name(entries: &[Entry]) -> BTreeMap<&[u8], Vec<&Entry>> {
 
 fn is_harmless(content: Content, (path, is_bare): (&Path, bool), entry: &Entry, site: &Site<'_>) -> bool {
     let Ok(name) = std::str::from_utf8(&entry.name) else { return false };
-    // Of `.gitmodules` git reads the submodules only.
+    // From `.gitmodules` git only reads the submodules.
     let is_read = content == Content::Config || name.starts_with("submodule.");
     match keys::shape(name) {
         _ if !is_read => true,
@@ -297,7 +297,7 @@ fn is_harmless(content: Content, (path, is_bare): (&Path, bool), entry: &Entry, 
     }
 }
 
-/// A key as it can be shown: short, and without control characters.
+/// Returns a key in displayable form: short, and without control characters.
 pub(super) fn shown(name: &[u8]) -> String {
     const LONGEST: usize = 80;
     let text = String::from_utf8_lossy(name);

@@ -1,22 +1,23 @@
-//! The keys of git's configuration that name no program, no file to be included and no other place to look for
-//! either. What is not in this table asks.
+//! The keys of git's configuration that name no program, no included file and no other directory to search. All other
+//! keys require a question.
 //!
-//! A key gets in when its worst value of the given shape makes git do nothing but its own work on the
-//! repository at hand. Left out with a reason: `branch.*.mergeOptions` (options of git-merge),
-//! `remote.*.push` (deletes what is not named), `rebase.instructionFormat` (could add lines to the list of a rebase), `core.commentChar` (could turn a comment of
-//! that list into a line), `commit.template`, `core.excludesFile` and `core.attributesFile` (places),
-//! `extensions.partialClone`, `remote.*.promisor` and `remote.*.partialCloneFilter` (have every command of git fetch
-//! what is missing), `init.templateDir` (brings hooks), `gc.recentObjectsHook`, `receive.denyCurrentBranch = updateInstead` (has a push write files, and run a hook), `pull.twohead` (names a strategy, which is a program),
-//! `help.autoCorrect` (runs what was not typed), `protocol.*` but for the version, all of `http`, `credential` and `url`.
+//! A key is in the table if the worst value of its shape makes git do only its own work on the repository at hand. Left
+//! out for a reason: `branch.*.mergeOptions` (options of git-merge), `remote.*.push` (deletes refs that are not named),
+//! `rebase.instructionFormat` (could add lines to a rebase's list), `core.commentChar` (could turn a comment of that
+//! list into a line), `commit.template`, `core.excludesFile` and `core.attributesFile` (paths),
+//! `extensions.partialClone`, `remote.*.promisor` and `remote.*.partialCloneFilter` (every git command fetches missing
+//! objects), `init.templateDir` (contains hooks), `gc.recentObjectsHook`, `receive.denyCurrentBranch = updateInstead`
+//! (a push writes files and runs a hook), `pull.twohead` (names a strategy, which is a program), `help.autoCorrect`
+//! (runs what was not typed), `protocol.*` except the version, and all of `http`, `credential` and `url`.
 
 use super::shape::Shape::{
     self, Bool, InBare, Number, Off, On, OneOf, PathBelow, Paths, Reference, Refspec, Remote, Remotes, Text,
     Url, Words, Worktree,
 };
 
-/// The shape that the value of the key `name` must have; none: no value of it is known to be harmless.
+/// Returns the required shape of the value of the key `name`; `None` if no value of it is known to be harmless.
 ///
-/// `name` is as git compares it; `*` in the table stands for a subsection, and at the end for any key.
+/// `name` is in git's canonical form; in the table `*` stands for a subsection, and at the end for any key.
 pub(crate) fn shape(name: &str) -> Option<Shape> {
     let (section, rest) = name.split_once('.')?;
     match rest.rsplit_once('.') {
@@ -31,7 +32,7 @@ fn find(pattern: &str) -> Option<Shape> {
     KEYS.get(index).map(|(_, shape)| *shape)
 }
 
-/// Whether a subsection is a name that git itself would have given.
+/// Returns true if a subsection is a name that git itself would give.
 fn is_subsection(section: &str, subsection: &str) -> bool {
     match section {
         "branch" => super::shape::is_reference(subsection),
@@ -134,7 +135,7 @@ const KEYS: &[(&str, Shape)] = &[
     ("extensions.compatobjectformat", Words(&["sha1", "sha256"])),
     ("extensions.noop", Text),
     ("extensions.noop-v1", Text),
-    // The index of a repository with other hashes is not judged.
+    // The index of a repository with another hash function is not judged.
     ("extensions.objectformat", Words(&["sha1"])),
     ("extensions.preciousobjects", Bool),
     ("extensions.refstorage", Words(&["files", "reftable"])),

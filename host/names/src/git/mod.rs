@@ -1,4 +1,4 @@
-//! Git's own files, judged by what they would make the user's git do.
+//! Git's own files, judged by their effect on the user's git.
 
 mod attributes;
 mod danger;

@@ -1,6 +1,6 @@
-//! Texts that lead somewhere, judged again for another place.
+//! Judges files that contain relative paths again when they move.
 //!
-//! A path that is not absolute starts from where its text lies: moved to another depth, it leads elsewhere.
+//! A relative path starts from the position of its file: moved to another depth, it leads elsewhere.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -10,11 +10,11 @@ use super::config_text;
 use super::judge::{Content, Finding, Judgement, asks, judge, shown};
 use crate::Site;
 
-/// Names of the files with such texts.
+/// Names of the files with such paths.
 const LEADING: [&str; 6] = [".git", "alternates", "commondir", "config", "config.worktree", "gitdir"];
 
 impl Content {
-    /// Whether where such a file lies decides on what it says.
+    /// Returns true if the position of such a file affects its meaning.
     #[must_use]
     pub fn leads(self) -> bool {
         match self {
@@ -32,21 +32,21 @@ impl Content {
     }
 }
 
-/// Whether a file of this name may be one that [`Content::leads`].
+/// Returns true if a file with this name may be one for which [`Content::leads`].
 #[must_use]
 pub fn may_lead(name: &OsStr) -> bool {
     LEADING.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Whether a path, or a text with one in it, leads up from where it lies.
+/// Returns true if a path, or a text that contains one, leads upwards.
 #[must_use]
 pub fn climbs(text: &[u8]) -> bool {
     text.windows(3).any(|part| part == b"../") || text.ends_with(b"..")
 }
 
-/// Judges a text that stands at `from` and comes to stand at `to` with a directory around it.
+/// Judges a text that moves from `from` to `to` with a directory around it.
 ///
-/// What the user has let stand at `from` passes, unless a path in it leads up from there.
+/// What the user has accepted at `from` passes, unless a path in it leads upwards from there.
 #[must_use]
 pub fn judge_moved(content: Content, (from, to): (&Path, &Path), text: &[u8], site: &Site<'_>) -> Judgement {
     if !content.leads() {
@@ -63,10 +63,10 @@ pub fn judge_moved(content: Content, (from, to): (&Path, &Path), text: &[u8], si
     asks(findings)
 }
 
-/// What leads up in a text.
+/// The upward paths in a text.
 #[derive(Default)]
 struct Climbing {
-    /// As findings show them: one value is enough, whichever of a key's is told of.
+    /// Keys as findings show them: one upward value of a key suffices, whichever value is reported.
     keys: BTreeSet<String>,
     lines: BTreeSet<usize>,
 }
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(told(top, "/w/a/r/.git/config", "url = ../x\n"), 0);
         assert_eq!(told(deep, "/w/b.git/config", "url = ../../../x\n"), 1);
         assert_eq!(told("/w/b.git/config", "/w/.git/config", "url = ../x\n"), 1, "from the working tree");
-        // What the user has let stand there.
+        // Values that the user has accepted there.
         assert_eq!(told(deep, top, "url = /u/x\nurl = ~/x\nvcs = x\n"), 0);
         assert_eq!(told(deep, top, "url = ../../../../x\n"), 1, "another one outside");
         assert_eq!(told(deep, top, "url = /u/x\nurl = ../../../x\n"), 1, "one of several values");

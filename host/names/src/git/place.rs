@@ -1,8 +1,8 @@
-//! Pointers from one part of a repository to another, judged by where they lead.
+//! Pointers from one part of a repository to another, judged by their target.
 //!
-//! Git writes three: the `.git` *file* of a worktree or submodule, `commondir` and `gitdir` in
-//! `.git/worktrees/NAME`, and `core.worktree` in the configuration of a submodule. Each makes git take another
-//! directory for the repository or its files, so only what git itself writes passes.
+//! Git writes three: the `.git` *file* of a worktree or submodule, `commondir` and `gitdir` in `.git/worktrees/NAME`,
+//! and `core.worktree` in the configuration of a submodule. Each makes git use another directory as the repository or
+//! its working tree, so only what git itself writes passes.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -12,10 +12,10 @@ use super::moved::climbs;
 use super::url::{self, Local};
 use crate::Site;
 
-/// What git puts before the path in a `.git` file.
+/// Git's prefix of the path in a `.git` file.
 const GIT_FILE: &[u8] = b"gitdir: ";
 
-/// Why the `.git` file at `path` leads somewhere that git would not have made it lead; none: it does not.
+/// Returns why the `.git` file at `path` has a target that git would not give it; `None` if it is fine.
 pub(crate) fn git_file(path: &Path, text: &[u8], site: &Site<'_>) -> Option<String> {
     if text.is_empty() {
         return None;
@@ -37,7 +37,7 @@ pub(crate) fn git_file(path: &Path, text: &[u8], site: &Site<'_>) -> Option<Stri
     ))
 }
 
-/// Why the `commondir` file at `path` leads elsewhere than to the repository it lies in.
+/// Returns why the `commondir` file at `path` does not lead to its own repository.
 pub(crate) fn common_directory(path: &Path, text: &[u8]) -> Option<String> {
     let lies_in_worktree = path.parent().is_some_and(is_worktree_of_repository);
     if text.is_empty() || lies_in_worktree && line(text) == Some("../..") {
@@ -46,10 +46,10 @@ pub(crate) fn common_directory(path: &Path, text: &[u8]) -> Option<String> {
     Some("it makes git take its configuration and hooks from another directory".to_owned())
 }
 
-/// Why the `gitdir` file of a worktree names something else than a `.git` file in the workspace: git
-/// writes that file (`git worktree repair`), and a push may write the files beside it.
+/// Returns why the `gitdir` file of a worktree does not name a `.git` file in the workspace: git writes that file
+/// (`git worktree repair`), and a push may write the files beside it.
 pub(crate) fn way_back(text: &[u8], site: &Site<'_>) -> Option<String> {
-    // Before 2.48 git takes a relative path from where it runs, which may be anywhere.
+    // Before 2.48 git resolves a relative path from its working directory, which may be anything.
     let names_git_file = |line: &str| {
         let target = resolve(Path::new("/"), line).filter(|_| line.starts_with('/'));
         target.is_some_and(|target| target.ends_with(".git") && site.holds_straight(&target))
@@ -60,7 +60,7 @@ pub(crate) fn way_back(text: &[u8], site: &Site<'_>) -> Option<String> {
     Some("it is not the path of one `.git` file in the workspace".to_owned())
 }
 
-/// Whether `core.worktree` in the configuration file `path` is what git writes for a submodule.
+/// Returns true if `core.worktree` in the configuration file `path` is what git writes for a submodule.
 pub(crate) fn is_own_worktree(path: &Path, value: &[u8], site: &Site<'_>) -> bool {
     let Some(directory) = path.parent() else { return false };
     let Some(target) = std::str::from_utf8(value).ok().and_then(|value| resolve(directory, value)) else {
@@ -71,7 +71,7 @@ pub(crate) fn is_own_worktree(path: &Path, value: &[u8], site: &Site<'_>) -> boo
     lies_in_modules && site.holds_straight(&target) && split_at_git(&target).is_none()
 }
 
-/// Whether an address in the configuration file `path` lies elsewhere than in the file system, or in the workspace.
+/// Returns true if an address in the configuration file `path` is not in the file system, or lies in the workspace.
 pub(crate) fn is_near(path: &Path, value: &str, site: &Site<'_>) -> bool {
     let local = match url::local(value) {
         None | Some(Local::Path("" | ".")) => return true,
@@ -81,18 +81,18 @@ pub(crate) fn is_near(path: &Path, value: &str, site: &Site<'_>) -> bool {
     let Some(directory) = path.parent() else { return false };
     let is_inside = |from: &Path| resolve(from, local).is_some_and(|target| site.holds_straight(&target));
     match split_at_git(directory) {
-        // From the working tree; where that of a submodule lies is not known.
+        // Relative to the working tree; where that of a submodule lies is unknown.
         Some((top, inside)) if inside.is_empty() => is_inside(&top),
         Some(_) => !climbs(local.as_bytes()) && is_inside(directory),
         None => is_inside(directory),
     }
 }
 
-/// The lines of `objects/info/alternates` at `path` that lend objects from outside of the workspace.
+/// Returns the lines of `objects/info/alternates` at `path` that take objects from outside of the workspace.
 pub(crate) fn lends(path: &Path, previous: Option<&[u8]>, new: &[u8], site: &Site<'_>) -> Vec<Finding> {
     let objects = path.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
     let is_inside = |line: &[u8]| {
-        // Git takes the quotes off.
+        // Git removes the quotes.
         let line = std::str::from_utf8(line).ok().filter(|line| !line.starts_with('"'));
         line.and_then(|line| resolve(objects, line)).is_some_and(|target| site.holds_straight(&target))
     };
@@ -108,7 +108,7 @@ pub(crate) fn lends(path: &Path, previous: Option<&[u8]>, new: &[u8], site: &Sit
     added.map(|(line, _)| Finding { line, key: None, why: why.to_owned() }).collect()
 }
 
-/// The only line of `text`, if that has nothing odd in it.
+/// Returns the only line of `text`, if it contains no control characters.
 fn line(text: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(text).ok()?;
     let line = text.strip_suffix('\n').unwrap_or(text);
@@ -116,7 +116,8 @@ fn line(text: &[u8]) -> Option<&str> {
     (!line.is_empty() && !line.chars().any(char::is_control)).then_some(line)
 }
 
-/// `value` from `directory`, with `..` only in front: behind a name it could lead through a link.
+/// Resolves `value` from `directory`; `..` is accepted only at its beginning, because after a name it could follow a
+/// link.
 fn resolve(directory: &Path, value: &str) -> Option<PathBuf> {
     let value = Path::new(value);
     let mut path = if value.is_absolute() { PathBuf::new() } else { directory.to_owned() };
@@ -138,7 +139,7 @@ fn resolve(directory: &Path, value: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// `path` cut at its first component `.git`: what lies before, and the names behind.
+/// Splits `path` at its first component `.git`: the part before, and the names after.
 fn split_at_git(path: &Path) -> Option<(PathBuf, Vec<std::ffi::OsString>)> {
     let mut components = path.components();
     let before: PathBuf = components.by_ref().take_while(|part| part.as_os_str() != ".git").collect();
@@ -148,7 +149,7 @@ fn split_at_git(path: &Path) -> Option<(PathBuf, Vec<std::ffi::OsString>)> {
     Some((before, components.map(|part| part.as_os_str().to_owned()).collect()))
 }
 
-/// Whether this is `….git/worktrees/NAME`, also of a submodule's repository.
+/// Returns true for `….git/worktrees/NAME`, also in a submodule's repository.
 fn is_worktree_of_repository(path: &Path) -> bool {
     let Some((_, inside)) = split_at_git(path) else { return false };
     match inside.as_slice() {
@@ -158,7 +159,7 @@ fn is_worktree_of_repository(path: &Path) -> bool {
     }
 }
 
-/// Whether this is `….git/modules/…` of a repository that holds `from`, or of one of its worktrees.
+/// Returns true for `….git/modules/…` of a repository that contains `from`, or of one of its worktrees.
 fn is_module_of_repository(path: &Path, from: &Path) -> bool {
     let Some((top, inside)) = split_at_git(path) else { return false };
     match inside.as_slice() {
@@ -280,7 +281,7 @@ mod tests {
             ]
         };
         assert_eq!(judged(&|_| false), [true; 4]);
-        // A root is where it is, whatever leads there.
+        // A root counts as it is, whatever links lead to it.
         assert_eq!(judged(&links("/w")), [true; 4]);
         assert_eq!(judged(&links("/w/a")), [false, false, false, true]);
         assert_eq!(judged(&links("/w/a/sub")), [false, false, false, true]);

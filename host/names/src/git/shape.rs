@@ -1,17 +1,17 @@
-//! Shapes of values that cannot make git do something else than the key's own little thing.
+//! Shapes of values that limit a key of git's configuration to its own harmless effect.
 
 use super::url;
 
-/// What the value of a key has to look like.
+/// The required form of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// `true`, `false` and the other spellings git knows.
+    /// `true`, `false` and git's other spellings.
     Bool,
-    /// A switch that guards something: on, but not off.
+    /// A switch that enables a protection: on, but not off.
     On,
     /// A switch whose other values name programs: off.
     Off,
-    /// A whole number, with a unit or not.
+    /// An integer, with or without a unit.
     Number,
     /// A switch, a number, or one of these words.
     Words(&'static [&'static str]),
@@ -21,26 +21,26 @@ pub(crate) enum Shape {
     Text,
     /// The name of a branch, a tag or another reference.
     Reference,
-    /// Which references are fetched or pushed.
+    /// A refspec for fetching or pushing.
     Refspec,
-    /// Where a repository lies.
+    /// The address of a repository.
     Url,
-    /// The name of a remote, or where a repository lies.
+    /// The name of a remote, or the address of a repository.
     Remote,
     /// Names of remotes.
     Remotes,
-    /// A path that stays below the directory it starts from.
+    /// A path that stays below its starting directory.
     PathBelow,
     /// Patterns over paths.
     Paths,
-    /// A switch of bare repositories: on in another, it makes a push delete what the remote has.
+    /// A switch for bare repositories: in others it makes a push delete refs of the remote.
     InBare,
-    /// Judged by where the file lies, see [`super::place`].
+    /// Judged by the position of the file, see [`super::place`].
     Worktree,
 }
 
 impl Shape {
-    /// Whether `value` has this shape; no value means true.
+    /// Returns true if `value` has this shape; `None` means true.
     pub(crate) fn admits(self, value: Option<&[u8]>) -> bool {
         let Some(value) = value else {
             return matches!(self, Self::Bool | Self::On | Self::Words(_));
@@ -58,7 +58,7 @@ impl Shape {
             }
             Self::OneOf(words) => words.contains(&value),
             Self::Text => is_plain(value),
-            // A dot stands for the branch of the same name.
+            // A dot stands for the branch with the same name.
             Self::Reference => value == "." || is_reference(value),
             Self::Refspec => value.split(':').all(is_refspec_side) && !value.starts_with('-'),
             Self::Url => url::is_harmless(value),
@@ -66,13 +66,13 @@ impl Shape {
             Self::Remotes => value.split_ascii_whitespace().all(is_remote_name),
             Self::PathBelow => is_path_below(value),
             Self::Paths => is_plain(value) && !value.starts_with('-'),
-            // These need to know more than the value.
+            // These depend on more than the value.
             Self::InBare | Self::Worktree => false,
         }
     }
 }
 
-/// Whether git takes this for a switch; a number is one too.
+/// Returns true if git accepts this as a switch; numbers are accepted too.
 fn is_bool(value: &str) -> bool {
     is_off(value) || is_number(value) || ["true", "yes", "on"].iter().any(|on| value.eq_ignore_ascii_case(on))
 }
@@ -81,7 +81,7 @@ fn is_off(value: &str) -> bool {
     value.is_empty() || ["false", "no", "off", "0"].iter().any(|off| value.eq_ignore_ascii_case(off))
 }
 
-/// Whether this is a number that means off, in whatever spelling: `00`, `-0`, `0k`.
+/// Returns true for a number that means off, in any spelling: `00`, `-0`, `0k`.
 fn is_zero(value: &str) -> bool {
     is_number(value) && !value.contains(|digit| ('1'..='9').contains(&digit))
 }
@@ -92,12 +92,12 @@ fn is_number(value: &str) -> bool {
     (1..=18).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// One line without control characters.
+/// Returns true for one line without control characters.
 fn is_plain(value: &str) -> bool {
     !value.chars().any(char::is_control)
 }
 
-/// The rules of git-check-ref-format(1), and no dash in front, where it could be taken for an option.
+/// Applies the rules of git-check-ref-format(1), and refuses a leading dash, which could be taken for an option.
 pub(crate) fn is_reference(value: &str) -> bool {
     !value.is_empty()
         && !value.starts_with('-')
@@ -115,12 +115,12 @@ fn is_refspec_side(side: &str) -> bool {
     side.is_empty() || side == "@" || stars <= 1 && is_reference(&side.replace('*', "x"))
 }
 
-/// A name that git itself would give to a remote.
+/// Returns true for a name that git itself would give to a remote.
 pub(crate) fn is_remote_name(value: &str) -> bool {
     is_reference(value)
 }
 
-/// A relative path without `..`; `.` is one.
+/// Returns true for a relative path without `..`; `.` is one.
 fn is_path_below(value: &str) -> bool {
     !value.is_empty()
         && !value.starts_with(['/', '-', '~'])
@@ -128,7 +128,7 @@ fn is_path_below(value: &str) -> bool {
         && value.split('/').all(|part| part != ".." && !part.eq_ignore_ascii_case(".git"))
 }
 
-/// A name of a submodule, which is a path below `.git/modules`.
+/// Returns true for a submodule name, which is a path below `.git/modules`.
 pub(crate) fn is_submodule_name(value: &str) -> bool {
     is_path_below(value) && value.split('/').all(|part| !part.is_empty() && part != ".")
 }

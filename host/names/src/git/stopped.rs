@@ -1,17 +1,17 @@
-//! What a rebase, or a series of picks or patches, that has stopped goes on with.
+//! Files of an interrupted rebase, or series of picks or patches, which determine how it continues.
 //!
-//! Git merges with `git-merge-STRATEGY`, which may be any program on PATH or, with a slash in it, in the working tree.
-//! What `git apply` and strategies that are scripts are told can name files that git then writes
-//! (`--build-fake-ancestor`, `--index-output`), so that only such options pass as have no file in them.
+//! Git merges with `git-merge-STRATEGY`, which may be any program in PATH or, if it contains a slash, in the working
+//! tree. Options of `git apply` and of strategies that are scripts can name files that git then writes
+//! (`--build-fake-ancestor`, `--index-output`), so only options without file names pass.
 
 use super::config_text::Entry;
 use super::judge::{Finding, new_lines};
 use super::shape::Shape;
 
-/// The strategies that git has built in.
+/// The strategies that are built into git.
 const STRATEGIES: [&[u8]; 6] = [b"octopus", b"ort", b"ours", b"recursive", b"resolve", b"subtree"];
 
-/// What a strategy may be told in one word, as git-merge(1) has it.
+/// One-word options of a strategy, from git-merge(1).
 const MERGE_OPTIONS: [&str; 13] = [
     "find-renames",
     "histogram",
@@ -31,7 +31,7 @@ const MERGE_OPTIONS: [&str; 13] = [
 const ALGORITHMS: &[&str] = &["default", "histogram", "minimal", "myers", "patience"];
 const WHITESPACE: &[&str] = &["error", "error-all", "fix", "nowarn", "strip", "warn"];
 
-/// Entries of `sequencer/opts` that say nothing but yes, no, a number or a key of the user's.
+/// Entries of `sequencer/opts` whose value is only yes, no, a number or a key of the user.
 const PLAIN_OPTIONS: [&[u8]; 13] = [
     b"options.allow-empty",
     b"options.allow-empty-message",
@@ -55,36 +55,37 @@ const APPLIES: &str =
 const RECORDS: &str = "a file that git reads, copies into the repository or writes when it remembers how a conflict was \
      resolved, also through a link";
 
-/// The lines of `strategy` that name a program and did not stand there before.
+/// Returns the lines of `strategy` that name a program and were not there before.
 pub(crate) fn strategy(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {
     new_lines(previous, new, |text| lines(text, |line| STRATEGIES.contains(&line)), PROGRAM)
 }
 
-/// The lines of `strategy_opts` that tell a strategy something odd and did not stand there before.
+/// Returns the lines of `strategy_opts` with unknown options that were not there before.
 pub(crate) fn strategy_options(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {
     let is_known = |word: &str| is_merge_option(word.strip_prefix("--").unwrap_or(word));
     new_lines(previous, new, |text| lines(text, |line| has_only(line, is_known)), MERGES)
 }
 
-/// The lines of `apply-opt` that tell `git apply` something odd and did not stand there before.
+/// Returns the lines of `apply-opt` with unknown options that were not there before.
 pub(crate) fn apply_options(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {
     new_lines(previous, new, |text| lines(text, |line| has_only(line, is_apply_option)), APPLIES)
 }
 
-/// The entries of `MERGE_RR` that did not stand there before.
+/// Returns the entries of `MERGE_RR` that were not there before.
 ///
-/// A plain name is not enough: git opens these files through links, which may be put there after this was judged.
+/// Checking for plain names is not enough: git opens these files through links, which may be created after the
+/// judgement.
 pub(crate) fn conflicts(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {
     new_lines(previous, new, records, RECORDS)
 }
 
-/// What stands between NUL bytes, with its number.
+/// Returns the numbered records between NUL bytes.
 fn records(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let records = text.split(|byte| *byte == 0).enumerate();
     records.map(|(index, record)| (index + 1, record)).filter(|(_, record)| !record.is_empty())
 }
 
-/// The entries of `sequencer/opts` that name a program, or tell a strategy something odd.
+/// Returns the entries of `sequencer/opts` that name a program, or give a strategy unknown options.
 pub(crate) fn options(entries: &[Entry]) -> Vec<Finding> {
     let why = |entry: &Entry| {
         let value = entry.value.as_deref().unwrap_or_default();
@@ -104,14 +105,14 @@ pub(crate) fn options(entries: &[Entry]) -> Vec<Finding> {
     entries.iter().filter_map(finding).collect()
 }
 
-/// The lines with something in them that are not `known`, with their numbers.
+/// Returns the numbered lines that are neither empty nor `known`.
 fn lines(text: &[u8], known: impl Fn(&[u8]) -> bool) -> impl Iterator<Item = (usize, &[u8])> {
     let lines = text.split(|byte| *byte == b'\n').enumerate();
     let lines = lines.map(|(index, line)| (index + 1, line.trim_ascii()));
     lines.filter(move |(_, line)| !line.is_empty() && !known(line))
 }
 
-/// Whether all words of a line, each in quotes or in none, are `known`. What is quoted in another way is not.
+/// Returns true if all words of a line, each quoted or not, are `known`. Words with other quoting are unknown.
 fn has_only(line: &[u8], known: impl Fn(&str) -> bool) -> bool {
     let Ok(line) = std::str::from_utf8(line) else { return false };
     line.split_ascii_whitespace().all(|word| {

@@ -1,13 +1,13 @@
-//! `git-rebase-todo`: what `git rebase --continue` does next.
+//! `git-rebase-todo`: the next steps of `git rebase --continue`.
 
 use super::judge::{Finding, new_lines};
 
-/// The lines that run a command and did not stand there before.
+/// Returns the lines that run a command and were not there before.
 pub(crate) fn findings(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {
     new_lines(previous, new, commands, "a command that the next `git rebase --continue` runs")
 }
 
-/// Lines whose first word is `exec` or `x`, with their number. Git's own comments begin with another word.
+/// Returns the numbered lines whose first word is `exec` or `x`. Git's own comments begin with another word.
 fn commands(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c | 0);
     let is_command = move |line: &[u8]| {

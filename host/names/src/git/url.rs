@@ -1,12 +1,12 @@
-//! Where a remote repository may lie.
+//! Addresses of remote repositories.
 
-/// Protocols that git itself speaks, and that run no program chosen by the address.
+/// Protocols that git itself implements, and that run no program chosen by the address.
 const SCHEMES: [&str; 7] = ["ssh", "git", "git+ssh", "ssh+git", "http", "https", "file"];
 
-/// Whether git would reach `url` by ssh, git, http, https or in the file system, and by nothing else.
+/// Returns true if git would access `url` by ssh, git, http, https or the file system, and not otherwise.
 ///
-/// A remote helper (`ext::command`, `name://…`), an option in the place of a host or path (CVE-2017-1000117)
-/// and control characters (CVE-2020-5260) are refused.
+/// Remote helpers (`ext::command`, `name://…`), options in place of a host or path (CVE-2017-1000117) and control
+/// characters (CVE-2020-5260) are refused.
 pub(crate) fn is_harmless(url: &str) -> bool {
     if url.starts_with('-') || url.chars().any(char::is_control) {
         return false;
@@ -17,7 +17,7 @@ pub(crate) fn is_harmless(url: &str) -> bool {
         return false;
     }
     match url.split_once("://") {
-        // What stands before `://` is a scheme only if it looks like one; else it is a path or a host.
+        // The text before `://` is a scheme only if it looks like one; otherwise it is a path or a host.
         Some((scheme, rest)) if helper.starts_with("://") => {
             is_scheme(scheme) && has_plain_host(scheme, rest)
         }
@@ -25,16 +25,16 @@ pub(crate) fn is_harmless(url: &str) -> bool {
     }
 }
 
-/// Where an address leads that is one in the file system.
+/// The path of an address in the file system.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Local<'a> {
-    /// By this path, as it reads.
+    /// This literal path.
     Path(&'a str),
-    /// To a place that git works out: a home (`~`), or what is behind an escape (`%2e`) or a host (`file://host/`).
+    /// A path that git computes: a home (`~`), or one after an escape (`%2e`) or a host (`file://host/`).
     Derived,
 }
 
-/// Where a harmless address leads, if it is one in the file system.
+/// Returns the path of a harmless address, if it is in the file system.
 pub(crate) fn local(url: &str) -> Option<Local<'_>> {
     if let Some(path) = url.strip_prefix("file://") {
         let is_plain = path.starts_with('/') && !path.contains('%');
@@ -54,22 +54,22 @@ fn is_scheme(scheme: &str) -> bool {
 fn has_plain_host(scheme: &str, rest: &str) -> bool {
     let authority = rest.split('/').next().unwrap_or_default();
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    // Over http the name and password go into a header; ssh is given them as words.
+    // For http the name and password go into a header; ssh gets them as arguments.
     let has_plain_user = ["http", "https"].contains(&scheme) || is_plain(user);
     (scheme == "file" || !host.is_empty()) && has_plain_user && is_plain(host)
 }
 
-/// Whether a host or a user of one cannot be taken for an option, and holds nothing that a shell would act on: the
-/// user's ssh may hand it to one (CVE-2023-51385). Git decodes `%2d` before it hands the host to ssh.
+/// Returns true if a host or user name cannot be taken for an option, and contains nothing that a shell interprets: the
+/// user's ssh may pass it to one (CVE-2023-51385). Git decodes `%2d` before it passes the host to ssh.
 fn is_plain(name: &str) -> bool {
     !name.starts_with('-')
         && name.chars().all(|letter| letter.is_alphanumeric() || "._-+:[]".contains(letter))
 }
 
-/// A path, or `host:path` as ssh takes it: git looks for the first colon before the first slash.
+/// Checks a path, or `host:path` in the form for ssh: git looks for the first colon before the first slash.
 fn is_path_or_host(url: &str) -> bool {
     let first = url.split('/').next().unwrap_or_default();
-    // An address of IPv6 stands in brackets and has colons of its own.
+    // An IPv6 address is in brackets and contains colons.
     let bracketed = first.contains('[');
     let Some((host, _)) = first.split_once(if bracketed { "]:" } else { ":" }) else { return !bracketed };
     let path = url.get(host.len()..).unwrap_or_default().trim_start_matches([']', ':']);

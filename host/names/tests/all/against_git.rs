@@ -1,4 +1,4 @@
-//! The grammar, compared with the real git: what is read here is what git reads.
+//! Compares the grammar with the real git: both parse the same.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::kit::{git, output};
 /// Names and values.
 type Listing = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
-/// What `git config --list` shows of a text; none where git refuses it.
+/// Returns what `git config --list` shows of a text; `None` if git refuses it.
 fn read_by_git(home: &Path, text: &[u8]) -> Option<Listing> {
     let file = home.join("tried");
     std::fs::write(&file, text).unwrap();
@@ -144,7 +144,7 @@ fn lines_are_those_of_the_names() {
     assert_eq!(parse(b"[a]\nb = \"1\n").unwrap_err().to_string(), "line 2 is not what git reads");
 }
 
-/// Texts of the pieces of which configuration is made, put together at random.
+/// Random texts of the pieces of configuration files.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => prop::sample::select(vec![

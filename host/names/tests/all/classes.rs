@@ -1,11 +1,11 @@
-//! Tables of names: what a change comes to.
+//! Tables of names: the class of each change.
 
 use portcullis_names::git::Content;
 use portcullis_names::{Change, Class};
 
 use crate::kit::Place;
 
-/// A short word for a class.
+/// Returns a short word for a class.
 fn word(class: &Class) -> String {
     match class {
         Class::Free => "free".to_owned(),
@@ -23,7 +23,7 @@ fn check(place: &Place, change: Change, cases: &[(&str, &str)]) {
     }
 }
 
-/// A project with a repository of its own and a bare one, as `git init --bare` makes it.
+/// A project with a repository of its own and a bare one, as `git init --bare` creates it.
 fn place() -> Place {
     let repositories = ["bare", ".git/modules/m", ".git/modules/m/modules/c"];
     let whole =
@@ -31,7 +31,7 @@ fn place() -> Place {
     let half = ["half", ".git/modules/new"]
         .iter()
         .flat_map(|top| ["HEAD", "config", "hooks", "refs"].map(|name| format!("{top}/{name}")));
-    // What `commondir` may lead to needs no HEAD of its own.
+    // The target of `commondir` needs no HEAD of its own.
     let common = ["common/objects", "common/refs"].map(str::to_owned);
     Place::with(&whole.chain(half).chain(common).collect::<Vec<_>>())
 }
@@ -322,7 +322,7 @@ fn names_that_other_tools_execute() {
     for path in free {
         check(&place(), Change::Write, &[(path, "free")]);
     }
-    // Free below the root, where no project is, and where they were there before.
+    // Free below the root, where there is no project, and where they existed before.
     let new = [
         ".cargo/registry/x",
         ".bundle/config",
@@ -399,7 +399,7 @@ fn only_what_git_takes_no_commands_from_may_be_written_unseen() {
     assert_eq!(unseen, [Content::Modules]);
 }
 
-/// What git does in a new repository, and nothing that leads elsewhere.
+/// Links that git creates in a new repository, and none that lead elsewhere.
 #[test]
 fn git_makes_links_of_its_own() {
     let check = |path: &str, target: &str, expected: bool| {

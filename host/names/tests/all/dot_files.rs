@@ -1,11 +1,11 @@
-//! Dot files of projects and homes, and names at their place in the project whatever the roots are.
+//! Dot files of projects and homes, and names by their position in the project, whatever the roots are.
 
 use std::path::{Path, PathBuf};
 
 use portcullis_names::table;
 use portcullis_names::{Change, Class, Site, class, protected_name};
 
-/// The id of the rule that asks about or refuses a change; empty where it is free.
+/// Returns the id of the rule that asks about or refuses a change; empty if it is free.
 fn ruled(path: &str, change: Change, site: &Site<'_>) -> &'static str {
     match class(Path::new(path), change, site) {
         Class::Asked(rule) | Class::Denied(rule) => rule.id,
@@ -42,7 +42,7 @@ fn a_new_dot_file_at_the_root_of_a_project_asks() {
         ("/w/node_modules/x/.foorc", ""),
         ("/w/src/.note", ""),
         ("/w/foorc", ""),
-        // A rule that has the name asks by itself, and only it.
+        // A rule that lists the name asks alone.
         ("/w/.envrc", "host.tool-files"),
         ("/w/x.code-workspace", "host.editor-files"),
         ("/w/a/pnpm-workspace.yaml", "host.tool-files"),
@@ -85,7 +85,7 @@ fn in_a_home_every_dot_name_asks_there_or_not() {
     ] {
         assert_eq!(ruled(path, Change::Write, &site), expected, "{path}");
     }
-    // Where the project is elsewhere, a home that commands may write counts all the same.
+    // If the project is elsewhere, a writable home counts all the same.
     let roots = [PathBuf::from("/w"), PathBuf::from("/home")];
     let site = Site { roots: &roots, workspace: Path::new("/w"), ..site };
     assert_eq!(ruled("/home/u/.whatever", Change::Write, &site), HOME);
@@ -110,7 +110,8 @@ fn names_count_at_their_place_in_the_project_whatever_the_roots_are() {
             assert_eq!(ruled(path, Change::Write, &site), expected, "{path} {list:?}");
         }
     }
-    // Outside of the project the outermost root counts: what the user has opened is not protected by its own name.
+    // Outside of the project the outermost root counts: a directory that the user has opened is not protected by its
+    // own name.
     let roots = ["/w", "/h/.claude", "/h/.claude/plans", "/s", "/s/.vscode"].map(PathBuf::from);
     let site = Site::of(workspace, &roots);
     assert_eq!(ruled("/h/.claude/plans/x", Change::Write, &site), "");
@@ -132,7 +133,7 @@ fn a_question_is_about_the_outermost_name() {
     for (path, expected) in [
         ("/w/.vscode/a/.vscode/b", Some(("/w", "/w/.vscode"))),
         ("/w/a/.VSCODE/x", Some(("/w/a", "/w/a/.VSCODE"))),
-        // Whoever makes `.github` has not made the project.
+        // A command that creates `.github` has not created the project.
         ("/w/.github/workflows/x", Some(("/w", "/w/.github/workflows"))),
         ("/w/.foo/a/b", Some(("/w", "/w/.foo"))),
         ("/w/src/x", None),

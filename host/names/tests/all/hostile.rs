@@ -1,4 +1,4 @@
-//! Contents that make git run something, or look elsewhere: rows 31 to 39 of the attacks, and their siblings.
+//! Contents that make git run a program, or use other directories: rows 31 to 39 of the attacks, and similar ones.
 
 use portcullis_names::git::{Content, Judgement};
 
@@ -124,7 +124,7 @@ const ASKING: &[&str] = &[
     "unknown.key=1",
 ];
 
-/// The text of a configuration file that sets one variable.
+/// Returns the text of a configuration file that sets one variable.
 fn text(variable: &str) -> String {
     let (name, value) = match variable.split_once('=') {
         Some((name, value)) => (name, format!(" = {value}")),
@@ -349,7 +349,7 @@ fn what_stood_there_is_judged_again_where_another_key_gives_it_a_meaning() {
     let lender = "[remote \"o\"]\n\turl = https://a.test/\n";
     let promisor = format!("{lender}\tpromisor = true\n");
     assert!(asks(&then(lender, &promisor)));
-    // A worktree of a submodule takes it from where its own settings would lie.
+    // A worktree of a submodule resolves it relative to its own settings.
     let tree = "[core]\n\tworktree = ../../../s\n";
     let shared = format!("{tree}[extensions]\n\tworktreeConfig = true\n");
     assert_eq!(judged(Content::Config, module, None, tree), Judgement::Harmless);
@@ -392,12 +392,12 @@ fn files_whose_conflicts_are_remembered_are_the_users() {
     assert_eq!(conflicts(Some(&records(&["f", "g"])), &records(&["g"])), Judgement::Harmless);
 }
 
-/// Nothing here may take time that grows with the square of the text: commands wait while it is judged.
+/// No judgement may take time quadratic in the text: commands wait for it.
 #[test]
 fn long_texts_are_judged_in_one_go() {
     let remotes: String = (0..40_000).map(|index| format!("[remote \"{index:x}\"]\npromisor\n")).collect();
     assert!(asks(&judged(Content::Config, ".git/config", None, &remotes)));
-    // The names of these variables would fill the memory of a large machine.
+    // The names of these variables would exhaust the memory of a large machine.
     let long = format!("[remote \"{}\"]\n{}", "x".repeat(700_000), "a\n".repeat(90_000));
     assert!(matches!(judged(Content::Config, ".git/config", None, &long), Judgement::Unreadable(_)));
     let lenders =

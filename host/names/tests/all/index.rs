@@ -1,4 +1,4 @@
-//! Indexes, as the real git makes them and as others forge them.
+//! Indexes that the real git writes, and forged ones.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn is_refused(index: &[u8]) -> bool {
     matches!(judged(index), Judgement::Unreadable(_))
 }
 
-/// An index of these files in this version, with git's tables if `with_tables`.
+/// Creates an index of these files in this version, with git's tables if `with_tables`.
 fn index(version: &str, names: &[&str], with_tables: bool) -> Vec<u8> {
     let home = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| {
@@ -38,7 +38,7 @@ fn index(version: &str, names: &[&str], with_tables: bool) -> Vec<u8> {
     std::fs::read(home.path().join(".git/index")).unwrap()
 }
 
-/// `text` with every `from` become `to`, which is as long.
+/// Returns `text` with every `from` replaced by `to`, which is as long.
 fn replaced(text: &[u8], from: &str, to: &str) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut text = text.to_owned();
@@ -87,7 +87,7 @@ fn tables_that_lead_elsewhere_are_refused() {
     }
 }
 
-/// What Git finds at its own place counts, even within another extension.
+/// Git uses a table at its fixed position, even within another extension.
 #[test]
 fn a_table_within_another_extension_is_found() {
     let mut whole = index("2", &["a/b"], false);
@@ -107,13 +107,13 @@ fn nothing_is_no_index() {
     assert!(is_refused(b"DIRC") && is_refused(b"DIRC\0\0\0\x02\xff\xff\xff\xff") && is_refused(b"text"));
 }
 
-/// An index of version 4, of entries that each take so much from the name before and go on with this.
+/// Creates an index of version 4 whose entries each share a prefix of the previous name and continue with this text.
 fn forged(entries: &[(usize, &[u8])]) -> Vec<u8> {
     let mut index = b"DIRC\0\0\0\x04".to_vec();
     index.extend(u32::try_from(entries.len()).unwrap().to_be_bytes());
     let mut length = 0;
     for (kept, rest) in entries {
-        // Git's number of variable width: what is taken away from the end of the name before.
+        // Git's number of variable width: how many bytes are removed from the end of the previous name.
         let mut dropped = length - kept;
         let mut width = vec![u8::try_from(dropped % 128).unwrap()];
         while dropped >= 128 {
@@ -140,7 +140,7 @@ fn names_that_share_a_beginning_are_looked_at_once() {
         assert!(is_refused(&forged(odd)), "{odd:?}");
     }
     assert!(is_refused(&forged(&[(0, &[b'a'; 256])])), "no file system takes this name");
-    // 8 GB would be copied, and looked at, if every name were made anew.
+    // 8 GB would be copied and checked if every name were built from scratch.
     let (deep, rest) = (b"a/".repeat(2_000_000), [b"b/".repeat(2048), b"c".to_vec()].concat());
     let mut entries: Vec<(usize, &[u8])> = vec![(0, deep.as_slice())];
     entries.extend(std::iter::repeat_n((deep.len(), rest.as_slice()), 2_000));
@@ -153,7 +153,7 @@ proptest! {
         let mut index = b"DIRC\0\0\0".to_vec();
         index.extend([version, 0, 0, 0, 1]);
         index.extend(bytes);
-        // It ends, and does not panic.
+        // It terminates, and does not panic.
         let _judgement = judged(&index);
     }
 }

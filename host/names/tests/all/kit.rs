@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers that the tests share.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use portcullis_names::git::{Content, Judgement, judge};
 use portcullis_names::{Change, Class, Site, class};
 
-/// A place with a root `/w` and the names that are there.
+/// A site with a root `/w` and the names that exist.
 pub(crate) struct Place {
     roots: Vec<PathBuf>,
     there: BTreeSet<PathBuf>,
@@ -29,14 +29,14 @@ impl Place {
     }
 }
 
-/// What the judge says of `new` at `path` below `/w`.
+/// Returns the judgement of `new` at `path` below `/w`.
 pub(crate) fn judged(content: Content, path: &str, previous: Option<&str>, new: &str) -> Judgement {
     let roots = [PathBuf::from("/w")];
     let site = Site::of(&roots[0], &roots);
     judge(content, &Path::new("/w").join(path), previous.map(str::as_bytes), new.as_bytes(), &site)
 }
 
-/// Git as nobody has configured it, with its home in `home`.
+/// Returns a git command without any configuration, with its home in `home`.
 pub(crate) fn git(home: &Path) -> Command {
     let mut command = Command::new("git");
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -45,7 +45,7 @@ pub(crate) fn git(home: &Path) -> Command {
     command
 }
 
-/// Runs git, which has to be there.
+/// Runs git, which must be installed.
 pub(crate) fn output(command: &mut Command) -> Output {
     command.output().expect("this test needs the program git")
 }

@@ -1,4 +1,4 @@
-//! Links of the user's at names that mean something, and what they lead to.
+//! Links of the user at sensitive names, and their targets.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ fn link(name: &str, target: &str) -> UserLink {
     UserLink { name: name.into(), target: target.into() }
 }
 
-/// Asks with these links in the project `/w`, in which only repositories are there.
+/// Asks with these links in the project `/w`, in which only repositories exist.
 fn with<T>(links: &[UserLink], ask: impl FnOnce(&Site<'_>) -> T) -> T {
     let (roots, homes) = ([PathBuf::from("/w"), "/home/u".into()], [PathBuf::from("/home/u")]);
     let exists = |path: &Path| path == Path::new("/w/.git");
@@ -65,7 +65,7 @@ fn what_a_link_leads_to_is_protected_as_its_name() {
             assert_eq!(ruled(path, change), expected, "{change:?} {path}");
         }
     }
-    // What comes to lie around it, or in its place.
+    // A directory that moves around it, or to its place.
     for (path, change, expected) in [
         ("/w/env", Change::MoveTree, "walk"),
         ("/w/env", Change::Symlink, "host.tool-files"),

@@ -1,4 +1,4 @@
-//! What git itself writes passes: the everyday commands, carried out by the real git and looked at after each.
+//! Files that git itself writes pass: everyday commands of the real git, each followed by a check.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use portcullis_names::{Change, Class, Site, class};
 
 use crate::kit::{git, output};
 
-/// A directory in which git works, and every judged file as it was after the last command.
+/// A directory in which git works, with every judged file as it was after the last command.
 struct Desk {
     directory: tempfile::TempDir,
     known: BTreeMap<PathBuf, Vec<u8>>,
@@ -28,7 +28,7 @@ impl Desk {
         self.directory.path().canonicalize().unwrap().join("w")
     }
 
-    /// Runs git in `place` below the root and looks at everything it left.
+    /// Runs git in `place` below the root and checks all files that it left.
     fn git(&mut self, place: &str, arguments: &str) {
         let home = self.directory.path().to_owned();
         let mut command = git(&home);
@@ -38,7 +38,8 @@ impl Desk {
         self.look(arguments);
     }
 
-    /// Runs git, which has to stop at a conflict, and looks at what it goes on with: the file `noted` has `option` in it.
+    /// Runs git, which must stop at a conflict, and checks the files with which it continues: `noted` contains
+    /// `option`.
     fn stops(&mut self, place: &str, arguments: &str, (noted, option): (&str, &str)) {
         let home = self.directory.path().to_owned();
         let mut command = git(&home);
@@ -93,7 +94,7 @@ impl Desk {
     }
 }
 
-/// A desk with a repository `up` of two branches.
+/// Returns a directory with a repository `up` of two branches.
 fn desk() -> Desk {
     let mut desk = Desk::new();
     desk.git("", "init up");
