@@ -1,4 +1,4 @@
-//! Answers of a guest, byte by byte: one component, which says in each of its functions what the fuzzer wants.
+//! Answers of a guest, byte by byte: one component whose functions return what the fuzzer chooses.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use portcullis_policy_runtime::Limits;
 
-/// What a guest may use up: there is no time for those that only wait for their end.
+/// Returns limits that end waiting guests early, to save fuzzing time.
 fn limits() -> Limits {
     let short = Duration::from_millis(20);
     Limits { decision_time: short, setup_time: short, configure_time: short * 5, ..Limits::default() }

@@ -1,4 +1,4 @@
-//! Archives of packs, whole and as a manifest with everything right around it.
+//! Archives of packs, as a whole and as a manifest in an otherwise valid archive.
 
 #![no_main]
 

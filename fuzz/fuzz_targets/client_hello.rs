@@ -1,8 +1,8 @@
-//! The first message of a TLS client: no server reads another name in it than we do, or one that we do not see.
+//! The first message of a TLS client: no server finds another name in it than this parser, or one that it misses.
 //! `cargo +nightly fuzz run client_hello --no-default-features --features network`
 //!
-//! Beside ours stand a server's own reader (rustls), which says what names reach a server, and one made to look at
-//! what goes by (tls-parser), which sees every extension.
+//! The parser is compared with that of a server (rustls), which shows what names reach a server, and with one for
+//! passive inspection (tls-parser), which reports every extension.
 
 #![no_main]
 
@@ -12,14 +12,14 @@ use rustls::server::Acceptor;
 use tls_parser::{SNIType, TlsExtension, TlsExtensionType, parse_tls_client_hello_extensions};
 
 const ENCRYPTED_HELLO: TlsExtensionType = TlsExtensionType(0xfe0d);
-/// `signature_algorithms`, without which rustls takes no hello.
+/// `signature_algorithms`, without which rustls accepts no hello.
 const SIGNATURES: [u8; 8] = [0, 13, 0, 4, 0, 2, 4, 3];
 
 fuzz_target!(|bytes: &[u8]| {
     if bytes.first().is_some_and(|first| is_tls(*first)) {
         beside_a_server(bytes);
     }
-    // The same as all extensions of a hello that is fine, in records of a length that follows from it.
+    // The same bytes as all extensions of an otherwise valid hello, in records of a derived length.
     let Some(message) = hello(bytes) else { return };
     let step = bytes.first().map_or(usize::MAX, |first| usize::from(*first) + 1);
     let records: Vec<u8> = message.chunks(step.max(message.len() / 32)).flat_map(record).collect();
@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
     beside_an_onlooker(&read, bytes);
 });
 
-/// What rustls accepts and takes a name from is that name here as well, or is refused.
+/// A name that rustls accepts is the same here, or the hello is refused.
 fn beside_a_server(bytes: &[u8]) {
     let Some(name) = by_rustls(bytes) else { return };
     match read(bytes) {
@@ -54,7 +54,7 @@ fn by_rustls(mut bytes: &[u8]) -> Option<String> {
     None
 }
 
-/// Every name, and whether one may be hidden.
+/// Compares all names, and whether one may be hidden.
 fn beside_an_onlooker(read: &Hello, extensions: &[u8]) {
     let Hello::Whole(hello, _) = read else { return };
     let Ok(([], all)) = parse_tls_client_hello_extensions(extensions) else { return };
@@ -73,7 +73,7 @@ fn beside_an_onlooker(read: &Hello, extensions: &[u8]) {
     );
 }
 
-/// A client hello with these extensions; nothing where they are too long.
+/// Returns a client hello with these extensions; `None` if they are too long.
 fn hello(extensions: &[u8]) -> Option<Vec<u8>> {
     let extensions = vector(2, &[&SIGNATURES, extensions].concat())?;
     let cipher_suites = vector(2, &[0x13, 1, 0xc0, 0x2b])?;
@@ -86,7 +86,7 @@ fn record(fragment: &[u8]) -> Vec<u8> {
     [&[22, 3, 1], length.as_slice(), fragment].concat()
 }
 
-/// Bytes with their length before them, in so many bytes.
+/// Returns bytes preceded by their length, in this many bytes.
 fn vector(length_bytes: usize, content: &[u8]) -> Option<Vec<u8>> {
     let length = content.len().to_be_bytes();
     let (above, length) = length.split_at(length.len() - length_bytes);

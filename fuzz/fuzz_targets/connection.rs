@@ -1,6 +1,6 @@
-//! A whole connection from a client: what is let through names the allowed server only, as other readers see it, and
-//! does not depend on how the bytes come.
-//! `cargo +nightly fuzz run connection --no-default-features --features network -- -dict=fuzz/http.dict`
+//! A whole connection of a client: the bytes that pass name only the allowed server, as other parsers see it, and do
+//! not depend on how they are split. `cargo +nightly fuzz run connection --no-default-features --features network --
+//! -dict=fuzz/http.dict`
 
 #![no_main]
 
@@ -15,7 +15,7 @@ const ALLOWED: &str = "a.test";
 const PORT: u16 = 80;
 /// Requests with more fields are not compared.
 const FIELDS: usize = 64;
-/// How servers answer an offer of another protocol or a hello: they take it, or not, or want another hello.
+/// Possible answers of a server to an upgrade or a hello: accept, refuse, or request another hello.
 const ANSWERS: [&[u8]; 4] = [
     b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
     b"HTTP/1.1 200 OK\r\n\r\n",
@@ -29,7 +29,7 @@ fuzz_target!(|bytes: &[u8]| {
     for answer in ANSWERS {
         let whole = carried(bytes, bytes.len().max(1), answer);
         let (single, stop) = carried(bytes, 1, answer);
-        // What comes at once with what is refused is not let through; byte by byte it may have gone before.
+        // Bytes that arrive together with refused ones do not pass; byte by byte they may have passed before.
         assert!(single.starts_with(&whole.0), "{}", bytes.escape_ascii());
         assert_eq!(stop.is_some(), whole.1.is_some(), "{}", bytes.escape_ascii());
         if stop.is_none() {
@@ -40,7 +40,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// What is let through of bytes that come in such pieces, and why it ended if it did.
+/// Returns the bytes that pass, split into pieces of this size, and why the connection ended if it did.
 fn carried(bytes: &[u8], step: usize, answer: &[u8]) -> (Vec<u8>, Option<Stop>) {
     let allowed = Endpoint::Domain(ALLOWED.to_owned());
     let mut inspector = Inspector::new(&allowed, PORT, Checks::default(), Stages::default());
@@ -50,7 +50,7 @@ fn carried(bytes: &[u8], step: usize, answer: &[u8]) -> (Vec<u8>, Option<Stop>) 
             Ok(ready) => through.extend(ready),
             Err(stop) => return (through, Some(stop)),
         }
-        // A server answers once, and there may be more to answer then.
+        // A server answers once, after which more answers may be awaited.
         while inspector.awaits_answer() {
             let pushed = match inspector.answered(answer) {
                 Ok(true) => inspector.push(&[]),
@@ -66,7 +66,7 @@ fn carried(bytes: &[u8], step: usize, answer: &[u8]) -> (Vec<u8>, Option<Stop>) 
     (through, None)
 }
 
-/// Follows requests as far as a server's reader understands them; each must name the allowed server.
+/// Parses requests as far as a server's parser understands them; each must name the allowed server.
 fn by_a_server(mut bytes: &[u8]) {
     if let Some(name) = by_rustls(bytes) {
         assert!(name.eq_ignore_ascii_case(ALLOWED), "{name:?} in {bytes:?}");
@@ -88,7 +88,7 @@ fn by_a_server(mut bytes: &[u8]) {
         if path.contains("://") && !path.starts_with('/') {
             assert!(is_allowed(path), "{shown}");
         }
-        // What follows may be of another protocol.
+        // The following bytes may be of another protocol.
         if request.method == Some("CONNECT") || value("upgrade").is_some() {
             return;
         }
@@ -104,10 +104,10 @@ fn by_a_server(mut bytes: &[u8]) {
     }
 }
 
-/// Reads the head of the first request as a server does that ends its first line at CR and LF only, parts it at spaces,
-/// and looks at neither the method nor the version.
+/// Parses the head of the first request like a server that ends its first line only at CR and LF, splits it at spaces,
+/// and ignores the method and the version.
 fn by_a_lenient_server(bytes: &[u8]) {
-    // TLS is read otherwise.
+    // TLS has another parser.
     if bytes.first().is_some_and(|first| (20..=31).contains(first) || *first >= 0x80) {
         return;
     }

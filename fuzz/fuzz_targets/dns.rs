@@ -1,6 +1,5 @@
-//! Questions for names: every reply is one to another reader as well, and an address is given for the very name that
-//! it sees in the question.
-//! `cargo +nightly fuzz run dns --no-default-features --features network`
+//! DNS queries: every reply is valid to another parser, and an address is given for the name that it finds in the
+//! question. `cargo +nightly fuzz run dns --no-default-features --features network`
 
 #![no_main]
 
@@ -13,7 +12,7 @@ use simple_dns::{CLASS, Packet, PacketFlag, QCLASS};
 
 fuzz_target!(|bytes: &[u8]| {
     check(bytes);
-    // The same as one question of an ordinary message.
+    // The same bytes as the only question of an ordinary message.
     check(&[&[0xab, 0xcd, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0], bytes].concat());
 });
 
@@ -22,7 +21,7 @@ fn check(query: &[u8]) {
     let Some(reply) = dns::answer(query, &names) else { return };
     let parsed = Packet::parse(&reply);
     let Ok(reply) = parsed else {
-        // It knows not all types of questions, which are repeated in replies without an answer.
+        // The parser does not know all query types; these are repeated in replies without an answer.
         return assert_eq!(reply[6..8], [0, 0], "{parsed:?} to {query:?}");
     };
     assert_eq!(reply.id().to_be_bytes(), query[..2], "{query:?}");
@@ -33,7 +32,7 @@ fn check(query: &[u8]) {
     };
     let asked = Packet::parse(query);
     let [asked] = asked.as_ref().map(|asked| asked.questions.as_slice()).unwrap_or_default() else {
-        // What else is in the message need not be readable; it is not read here, and the question is repeated.
+        // The rest of the message need not be readable; it is ignored, and the question is repeated.
         return assert_eq!(reply.questions.len(), 1, "{query:?}");
     };
     assert_eq!(asked.qclass, QCLASS::CLASS(CLASS::IN), "{query:?}");

@@ -1,8 +1,8 @@
-//! Names of hosts: one canonical form, and no address that other programs see and we do not.
+//! Host names: one canonical form, and no address that other programs find and this parser misses.
 //! `cargo +nightly fuzz run hosts --no-default-features --features network`
 //!
-//! What programs do with a host text is asked of two others: the C library (which nearly every program uses in the
-//! end; no name server is asked) and the parser of URLs that browsers and Node follow.
+//! The parser is compared with two others: the C library, which nearly every program uses in the end (no name server is
+//! queried), and the URL parser of browsers and Node.
 
 #![no_main]
 

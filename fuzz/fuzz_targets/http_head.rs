@@ -1,4 +1,4 @@
-//! The head of one HTTP request: other readers find the same server in it, and the same end of what follows.
+//! The head of one HTTP request: other parsers find the same server in it, and the same end of the body.
 //! `cargo +nightly fuzz run http_head --no-default-features --features network -- -dict=fuzz/http.dict`
 
 #![no_main]
@@ -30,11 +30,11 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Holds what was read beside what a server's reader makes of the same bytes.
+/// Compares the result with that of a server's parser.
 fn compare(ours: &Head, head: &[u8]) {
     let mut fields = [EMPTY_HEADER; FIELDS];
     let mut other = httparse::Request::new(&mut fields);
-    // What servers refuse is nobody's harm.
+    // A request that servers refuse is harmless.
     let Ok(Status::Complete(length)) = other.parse(head) else { return };
     let shown = head.escape_ascii();
     assert_eq!(length, head.len(), "{shown}");
@@ -75,7 +75,7 @@ fn values(fields: &[Header<'_>], name: &str) -> Vec<String> {
     of_name.map(|field| String::from_utf8_lossy(field.value).trim_matches([' ', '\t']).to_owned()).collect()
 }
 
-/// What browsers and Node make of an address is the server that was found.
+/// Checks that browsers and Node find the same server in an address.
 fn same(named: Option<&Named>, address: &str) {
     let Named { host, port } = named.unwrap_or_else(|| panic!("{address:?} is not seen"));
     let Ok(other) = url::Url::parse(address) else { return };

@@ -1,4 +1,4 @@
-//! What a component carries: read or refused, and what was read can be put back.
+//! The sections of a component: parsed or refused, and parsed ones can be written back.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Shell scripts: read or refused, never more than the limits, never a crash.
+//! Shell scripts: parsed or refused, within the limits and without a crash.
 
 #![no_main]
 

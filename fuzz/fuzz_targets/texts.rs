@@ -1,4 +1,4 @@
-//! Texts that say whose packs are taken: trust files, locks, keys, signatures, manifests, names in registries.
+//! Texts about trust in packs: trust files, locks, keys, signatures, manifests, names in registries.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! A test runner for programs that are their own hostile process or keeper: started by root, it runs every test
-//! twice, the second time as an ordinary user.
+//! A test runner for programs that are their own hostile process or keeper: started by root, it runs every test twice,
+//! the second time as an ordinary user.
 #![cfg(target_os = "linux")]
 #![expect(
     clippy::expect_used,
@@ -18,16 +18,16 @@ use std::{env, fs};
 /// A test and its name.
 pub type Test = (&'static str, fn());
 
-/// The id of an ordinary user; it needs no entry in any list of users.
+/// The id of an ordinary user, which needs no entry in a user database.
 pub const ORDINARY_USER: u32 = 1000;
-/// The second half of a run as root: the same tests, as an ordinary user.
+/// The argument of the second half of a run as root: the same tests, as an ordinary user.
 const AS_A_USER: &str = "__as_a_user";
 
-/// Runs those of `tests` whose names contain the first word of `arguments` that is no option; all if there is none.
+/// Runs the `tests` whose names contain the first non-option word of `arguments`; all of them if there is none.
 ///
 /// # Panics
 ///
-/// When the test program cannot be copied to where an ordinary user can run it.
+/// If the test program cannot be copied to where an ordinary user can run it.
 #[must_use]
 pub fn run(tests: &[Test], arguments: &[String]) -> ExitCode {
     let named = |words: &[String]| words.iter().find(|word| !word.starts_with('-')).cloned();
@@ -38,11 +38,11 @@ pub fn run(tests: &[Test], arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Says that a test could not run.
+/// Reports that a test could not run.
 ///
 /// # Panics
 ///
-/// Where `CI` is set: nothing may be left out there.
+/// If `CI` is set: no test may be left out there.
 pub fn cannot_run(missing: &str) {
     assert!(env::var_os("CI").is_none(), "cannot run: {missing}");
     eprintln!("    not run: {missing}");
@@ -50,7 +50,7 @@ pub fn cannot_run(missing: &str) {
 
 fn run_as_both(tests: &[Test], filter: Option<&str>) -> ExitCode {
     let as_root = run_as("root", tests, filter);
-    // The folder with the test program may be closed to others.
+    // The folder of the test program may be closed to other users.
     let place = tempfile::Builder::new().prefix("portcullis-test-").tempdir().expect("a directory");
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("a directory for all");
     let copy = place.path().join("tests");

@@ -1,10 +1,10 @@
-//! Answers from a second terminal, which carry the number that the list of questions shows.
+//! Answers from a second terminal, with the number that the list of questions shows.
 
 use serde_json::Value;
 
 use crate::{Finished, Scene};
 
-/// What is typed for a key of a question, as `asks list --json` shows it; the key itself where it has none.
+/// Returns what to type for a key of a question, as `asks list --json` shows it; the key itself if it has no code.
 #[must_use]
 pub fn code_of(question: &Value, key: &str) -> String {
     let choices = question.pointer("/question/choices").and_then(Value::as_array);

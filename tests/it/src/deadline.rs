@@ -1,18 +1,18 @@
-//! Waiting for a condition, never for a time.
+//! Waits for conditions, never for fixed times.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
-/// How long anything a test waits for may take.
+/// The longest time that a test waits for anything.
 ///
-/// Generous, because machines that run tests are small and busy; a test that passes never uses it up.
+/// It is generous, because machines that run tests are small and busy; a passing test never uses it up.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 const POLL: Duration = Duration::from_millis(20);
 
-/// The moment at which waiting turns into an error.
+/// The moment at which a wait becomes an error.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline(Instant);
 
@@ -29,17 +29,17 @@ impl Deadline {
         Self(Instant::now() + patience)
     }
 
-    /// Returns the time that is left, zero when there is none.
+    /// Returns the remaining time, zero if there is none.
     #[must_use]
     pub fn left(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }
 
-    /// Calls `look` until it finds something.
+    /// Calls `look` until it returns something.
     ///
     /// # Errors
     ///
-    /// When `look` fails, or has found nothing by the deadline; `wanted` says what was waited for.
+    /// If `look` fails, or finds nothing by the deadline; `wanted` describes the condition.
     pub fn until<T>(
         self,
         wanted: &str,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{Finished, PiVersion, Rpc, Scene, Screen, World, reach, tools};
 
-/// Everything that is settled before pi starts; what remains is how it is driven.
+/// The setup of a run of pi; what remains is how it is driven.
 #[derive(Debug)]
 pub struct Launch<'a> {
     pub(crate) scene: &'a Scene,
@@ -25,11 +25,11 @@ pub struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// Prepares pi as its users have it without Portcullis.
+    /// Prepares pi as users have it without Portcullis.
     ///
     /// # Errors
     ///
-    /// When a tool is missing or the scene cannot be written.
+    /// If a tool is missing or the scene cannot be written.
     pub fn plain(scene: &'a Scene, version: PiVersion, script: &Value) -> anyhow::Result<Self> {
         let pi = scene.install_pi(version)?;
         let program = vec![pi.node.clone().into(), pi.cli.into()];
@@ -51,14 +51,14 @@ impl<'a> Launch<'a> {
         })
     }
 
-    /// Prepares pi as `portcullis pi --contain` starts it, where the model is among the hosts that are allowed.
+    /// Prepares pi as `portcullis pi --contain` starts it, with the model among the allowed hosts.
     ///
     /// # Errors
     ///
-    /// When a tool or the binary is missing, or the scene cannot be written.
+    /// If a tool or the binary is missing, or the scene cannot be written.
     pub fn contained(scene: &'a Scene, version: PiVersion, script: &Value) -> anyhow::Result<Self> {
         let launch = Self::plain(scene, version, script)?;
-        // What a user has installed lies outside of the directory that these tests start `pi` from.
+        // A user's installed programs lie outside of the directory from which these tests start `pi`.
         let pi = scene.install_pi(version)?;
         let read = [Path::new("."), Path::new("~/.pi"), &installed(&pi.node), &installed(&pi.cli)];
         let settings = json!({
@@ -83,24 +83,24 @@ impl<'a> Launch<'a> {
         Ok(launch.through([tools::portcullis(scene.user())?.into_os_string(), "pi".into()]))
     }
 
-    /// Prepares pi with the extension as it lies in the repository, and no word about where its host is.
+    /// Prepares pi with the extension from the repository, and without the location of its host.
     ///
     /// # Errors
     ///
-    /// When a tool is missing or the scene cannot be written.
+    /// If a tool is missing or the scene cannot be written.
     pub fn extended(scene: &'a Scene, version: PiVersion, script: &Value) -> anyhow::Result<Self> {
         let extension = source_folder("../../pi", scene)?.join("src/index.ts");
         Ok(Self::plain(scene, version, script)?.with(["-e".into(), extension.into_os_string()]))
     }
 
-    /// Starts `program` in place of pi; it has to start pi itself, which it finds in PATH.
+    /// Starts `program` instead of pi; it must start pi itself, which it finds in PATH.
     #[must_use]
     pub fn through(mut self, program: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.program = program.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Has pi and its model run in a world.
+    /// Runs pi and its model in a world.
     #[must_use]
     pub fn inside(mut self, world: &'a World<'a>) -> Self {
         self.world = Some(world);
@@ -148,11 +148,11 @@ impl<'a> Launch<'a> {
         Screen::start(self)
     }
 
-    /// Returns the requests that the model got, in order.
+    /// Returns the requests that the model received, in order.
     ///
     /// # Errors
     ///
-    /// When the log holds something else.
+    /// If the log contains something else.
     pub(crate) fn requests(log: &Path) -> anyhow::Result<Vec<Value>> {
         let text = if log.exists() { fs::read_to_string(log)? } else { String::new() };
         text.lines().map(|line| serde_json::from_str(line).context("reading the model's log")).collect()
@@ -192,7 +192,7 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// Returns the folder of everything that was installed together with a program.
+/// Returns the folder of all programs that were installed together with this one.
 fn installed(program: &Path) -> PathBuf {
     let modules = program.ancestors().filter(|folder| folder.ends_with("node_modules")).last();
     modules.unwrap_or(program).to_owned()

@@ -1,18 +1,19 @@
-//! What the tests of this folder stand on: a real pi in a world of its own.
+//! The harness of the tests in this folder: a real pi in an environment of its own.
 //!
 //! - [`Tools`] are the programs a test needs: both supported pi versions, their Node, `rg`, `fd`, and the
 //!   `portcullis` binary. A missing one is an error that says which and how to get it; no test is skipped.
-//! - A [`Scene`] is a throw-away home, project and outside directory of one user.
+//! - A [`Scene`] is a temporary home, project and outside directory of one user.
 //! - A [`Launch`] is one run of pi in a scene against a scripted model: [`Launch::print`] for `pi -p`,
 //!   [`Launch::rpc`] for a client on pi's standard streams, [`Launch::screen`] for the terminal under tmux.
 //!
-//! - A [`Terminal`] is one run of `portcullis` with a controlling terminal and a person's keys.
-//! - A [`World`] puts a scene into a network with servers in it, on other machines as far as commands can see.
+//! - A [`Terminal`] is one run of `portcullis` with a controlling terminal and simulated keys.
+//! - A [`World`] puts a scene into a network with servers, which appear to be on other machines.
 //! - A [`Registry`] is a real registry of packs on the loopback interface.
-//! - A [`Serve`] is a client of `portcullis serve` that can say anything, also what no extension would say.
+//! - A [`Serve`] is a client of `portcullis serve` that can send anything, including messages that no extension would
+//!   send.
 //!
-//! Nothing here waits for a fixed time: every wait has a condition, and a deadline that ends it with all that was
-//! seen up to then. The harness must never know what Portcullis decides; the tests do.
+//! No helper waits for a fixed time: every wait has a condition, and a deadline that reports all output up to then. The
+//! harness must never know what Portcullis decides; the tests do.
 //!
 //! ```no_run
 //! use portcullis_it::{Launch, PiVersion, Scene, User, script};

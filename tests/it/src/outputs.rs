@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 
 use crate::Deadline;
 
-/// All that has come so far, by the number of its stream.
+/// All output so far, by stream number.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     frames: Receiver<Frame>,
@@ -48,7 +48,7 @@ impl Outputs {
     }
 }
 
-/// Reads frames: the stream's number and the length, four bytes each, lowest first; then the bytes.
+/// Reads frames: the stream's number and the length, four bytes each, little-endian; then the bytes.
 fn frames_of(mut channel_end: impl Read + Send + 'static) -> Receiver<Frame> {
     let (sender, receiver) = channel();
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! A program that has run to its end.
+//! The result of a program that has ended.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{Deadline, Launch};
 
-/// What a finished program left behind.
+/// The output and end of a program.
 #[derive(Debug)]
 pub struct Finished {
     /// How it ended.
@@ -20,7 +20,7 @@ pub struct Finished {
     pub stdout: String,
     /// What it wrote to its standard error.
     pub stderr: String,
-    /// The requests the model got; empty when there was no model.
+    /// The requests that the model received; empty without a model.
     pub requests: Vec<Value>,
     /// When it ended.
     pub ended_at: SystemTime,
@@ -40,7 +40,7 @@ impl Finished {
     /// When it cannot be started or does not end in time; then its process group is killed.
     pub fn run(command: &mut Command) -> anyhow::Result<Self> {
         use std::os::unix::process::CommandExt as _;
-        // Files, so that nothing left behind can keep this waiting for the end of a pipe.
+        // Files, so that a surviving process cannot hold a pipe open and block this.
         let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
         command.stdin(Stdio::null()).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).process_group(0);
         let mut child = command.spawn().with_context(|| format!("starting {command:?}"))?;
@@ -64,7 +64,7 @@ impl Finished {
     ///
     /// # Errors
     ///
-    /// When it did not; the error holds all it wrote.
+    /// If it did not; the error contains all its output.
     pub fn ended_with(self, code: i32) -> anyhow::Result<Self> {
         anyhow::ensure!(self.code() == code, "exit code {} instead of {code}\n{self:#?}", self.code());
         Ok(self)
@@ -81,11 +81,11 @@ impl Finished {
         Ok(self.ended_at.duration_since(last).unwrap_or_default())
     }
 
-    /// Returns the text of the `index`th tool result the model was given, counted from 0.
+    /// Returns the text of the `index`th tool result that the model received, counted from 0.
     ///
     /// # Errors
     ///
-    /// When there were fewer.
+    /// If there were fewer.
     pub fn tool_result(&self, index: usize) -> anyhow::Result<&str> {
         let lists = self.requests.iter().filter_map(|request| request.get("results")?.as_array());
         let result = lists.flatten().filter_map(Value::as_str).nth(index);
@@ -93,10 +93,10 @@ impl Finished {
     }
 }
 
-/// Kills a child and all that is still in its process group, and waits for the child.
+/// Kills a child and all processes left in its process group, and waits for the child.
 pub(crate) fn kill_group(child: &mut Child) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // Nothing to be done about a group that is gone already.
+        // If the group no longer exists, there is nothing to do.
         let _ = kill_process_group(group, Signal::KILL);
     }
     drop(child.wait());

@@ -1,4 +1,4 @@
-//! Which processes of a scene are still there.
+//! Finds the running processes of a scene.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,7 +10,7 @@ use anyhow::Context as _;
 
 use crate::{Deadline, Scene};
 
-/// How long what was told to end may take.
+/// How long terminated processes may take to end.
 const LAST_MOMENTS: Duration = Duration::from_secs(20);
 
 /// A running process.
@@ -18,15 +18,15 @@ const LAST_MOMENTS: Duration = Duration::from_secs(20);
 pub struct Process {
     /// Its id.
     pub id: u32,
-    /// Its command line, the words separated by blanks.
+    /// Its command line, with the words separated by spaces.
     pub command_line: String,
 }
 
-/// Returns a command that sleeps for ten minutes and whose command line no other process has.
+/// Returns a command that sleeps for ten minutes, with a unique command line.
 #[must_use]
 pub fn long_sleep() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    // `sleep` adds its arguments up; the second one only marks it.
+    // `sleep` adds its arguments; the second one only serves as a mark.
     format!("sleep 600 0.{}9{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
@@ -51,23 +51,23 @@ pub fn with_text(text: &str) -> anyhow::Result<Vec<Process>> {
     Ok(all()?.into_iter().filter(matching).collect())
 }
 
-/// Returns the running processes that have the scene's home in their environment or its paths on their command
-/// line: all that was started in it, however detached, if it has not wiped its environment.
+/// Returns the running processes that have the scene's home in their environment or its paths on their command line:
+/// all that were started in it, however detached, unless they have cleared their environment.
 ///
 /// # Errors
 ///
-/// When `/proc` cannot be listed.
+/// If `/proc` cannot be listed.
 pub fn of_scene(scene: &Scene) -> anyhow::Result<Vec<Process>> {
     let home = scene.home();
     let root = home.parent().context("a home lies in its scene")?;
     Ok(all()?.into_iter().filter(|process| belongs(process, root)).collect())
 }
 
-/// Waits until nothing of a scene runs any more but what `stays`: a process that is told to end takes a moment.
+/// Waits until all processes of a scene have ended except those for which `stays` returns true: ending takes a moment.
 ///
 /// # Errors
 ///
-/// When something is still there at the deadline; the error names it.
+/// If some are left at the deadline; the error names them.
 pub fn wait_scene_gone(scene: &Scene, stays: impl Fn(&Process) -> bool) -> anyhow::Result<()> {
     let mut left = Vec::new();
     let gone = Deadline::after(LAST_MOMENTS).until("the end of a scene's processes", || {
@@ -94,7 +94,7 @@ pub fn host_of(scene: &Scene) -> anyhow::Result<Process> {
 ///
 /// When there is none by the deadline.
 pub fn container_of(scene: &Scene) -> anyhow::Result<Process> {
-    // What starts the model has the whole command line as its own.
+    // The program that starts the model has the whole command line as its own.
     let holds = |process: &Process| {
         let line = &process.command_line;
         line.contains("portcullis pi --contain") && !line.contains("model.mjs")
@@ -116,7 +116,7 @@ pub fn wait_end(process: &Process) -> anyhow::Result<()> {
 ///
 /// # Errors
 ///
-/// When some are still there at the deadline; the error names them.
+/// If some are left at the deadline; the error names them.
 pub fn wait_gone(text: &str) -> anyhow::Result<()> {
     let mut left = Vec::new();
     let gone = Deadline::start().until("the end of processes", || {
@@ -138,7 +138,7 @@ fn all() -> anyhow::Result<Vec<Process>> {
     for entry in fs::read_dir("/proc").context("listing `/proc`")? {
         let name = entry?.file_name();
         let Some(id) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
-        // A process may end between the listing and the look at it; zombies have no command line.
+        // A process may end between the listing and the read; zombies have no command line.
         let Ok(words) = fs::read(format!("/proc/{id}/cmdline")) else { continue };
         if words.is_empty() || id == std::process::id() {
             continue;

@@ -1,7 +1,7 @@
-//! Making programs reachable for an ordinary user when the tests run as root.
+//! Makes programs reachable for an ordinary user when the tests run as root.
 //!
-//! Tools and build results often lie below `/root`, which nobody else may enter. What an ordinary user is to run is
-//! then copied (by hard links where the file system allows) to a folder of root's that everybody can read, once for
+//! Tools and build results often lie below `/root`, which other users cannot enter. Programs for an ordinary user are
+//! then copied (by hard links where the file system allows) to a folder of root's that all users can read, once for
 //! each state of the original.
 
 use std::collections::hash_map::DefaultHasher;
@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::User;
 
-/// Copies of root's; those of others have their number behind it.
+/// The folder of root's copies; those of other users have the user id appended.
 const COPIES: &str = "/var/tmp/portcullis-it-tools";
 const ANYBODY_ENTERS: u32 = 0o001;
 const ANYBODY_READS: u32 = 0o004;
@@ -50,7 +50,7 @@ pub(crate) fn tree(tree: &Path, user: User) -> Result<PathBuf> {
     Ok(copy(tree)?.join(name))
 }
 
-/// Returns a path of the folder `tree` that everybody can read, commands in a sandbox as well: outside all homes.
+/// Returns a path of the folder `tree` that all users can read, including commands in a sandbox: outside all homes.
 pub(crate) fn outside_homes(tree: &Path) -> Result<PathBuf> {
     let name = tree.file_name().context("a folder has a name")?;
     Ok(copy(tree)?.join(name))
@@ -68,7 +68,7 @@ fn copy(original: &Path) -> Result<PathBuf> {
     let folder = if user.is_root() { COPIES.to_owned() } else { format!("{COPIES}-{}", user.as_raw()) };
     let folder = Path::new(&folder);
     fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
-    // Anybody can make a folder in /var/tmp; what one runs may only come from one's own.
+    // Any user can create a folder in /var/tmp; programs may only be run from one's own.
     let own = fs::symlink_metadata(folder)?;
     let is_own = own.is_dir() && own.uid() == user.as_raw();
     ensure!(is_own, "`{}` is not a folder of your own; remove it", folder.display());
@@ -81,11 +81,11 @@ fn copy(original: &Path) -> Result<PathBuf> {
     let done = cp("-al", original, fresh.path())? || cp("-a", original, fresh.path())?;
     ensure!(done, "copying `{}` for an ordinary user failed", original.display());
     match fs::rename(fresh.path(), &finished) {
-        // Another test was quicker; its copy is as good, and ours is dropped.
+        // Another test was faster; its copy is equivalent, and this one is dropped.
         Err(_) if finished.exists() => Ok(finished),
         Err(error) => Err(error).context("putting the copy into place"),
         Ok(()) => {
-            // The folder has moved: there is nothing left to remove under its old name.
+            // The folder was renamed: there is nothing to remove under its old name.
             let _moved = fresh.keep();
             Ok(finished)
         }
@@ -97,11 +97,11 @@ fn cp(how: &str, original: &Path, into: &Path) -> Result<bool> {
     Ok(result.context("running `cp`")?.status.success())
 }
 
-/// How deep a folder is looked into for changes: enough for small folders of sources, and for the packages of a
-/// `node_modules`, whose insides installers never touch alone.
+/// How deep a folder is checked for changes: enough for small folders of sources, and for the packages of a
+/// `node_modules`, whose contents installers never change alone.
 const DEPTH: usize = 3;
 
-/// Digests what tells one state of `original` from another.
+/// Computes a digest that distinguishes states of `original`.
 fn state_of(original: &Path) -> Result<u64> {
     let mut hasher = DefaultHasher::new();
     stamp(original, DEPTH, &mut hasher)?;

@@ -10,14 +10,14 @@ use tempfile::TempDir;
 
 use crate::{Deadline, Tools, User};
 
-/// What is wrong with the certificate of a registry.
+/// The kind of certificate of a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Certificate {
-    /// Nothing.
+    /// Valid.
     Good,
-    /// It is for another host.
+    /// For another host.
     OtherName,
-    /// It was good until yesterday.
+    /// Expired yesterday.
     Expired,
 }
 
@@ -42,7 +42,7 @@ impl Certificate {
     }
 }
 
-/// Debian's `docker-registry`; it ends with the value.
+/// Debian's `docker-registry`; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Registry {
     child: Child,
@@ -51,20 +51,20 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Starts an empty one that lets everybody in.
+    /// Starts an empty one that admits everyone.
     ///
     /// # Errors
     ///
-    /// When the program is missing or does not answer.
+    /// If the program is missing or does not answer.
     pub fn start() -> Result<Self> {
         Self::with(tempfile::tempdir()?, "", "")
     }
 
-    /// Starts an empty one that lets in those of an `htpasswd` file.
+    /// Starts an empty one that admits the users of an `htpasswd` file.
     ///
     /// # Errors
     ///
-    /// When the program is missing or does not answer.
+    /// If the program is missing or does not answer.
     pub fn for_those_of(htpasswd: &str) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("htpasswd");
@@ -73,11 +73,11 @@ impl Registry {
         Self::with(folder, "", &auth)
     }
 
-    /// Starts an empty one that speaks TLS, with a certificate of an authority of its own.
+    /// Starts an empty one that uses TLS, with a certificate of an authority of its own.
     ///
     /// # Errors
     ///
-    /// When the program or `openssl` is missing or does not answer.
+    /// If the program or `openssl` is missing or does not answer.
     pub fn with_tls(certificate: Certificate) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         certificate.make(folder.path())?;
@@ -112,28 +112,28 @@ impl Registry {
         Ok(registry)
     }
 
-    /// Host and port.
+    /// Returns host and port.
     #[must_use]
     pub fn host(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Host and port, by an address that leads here and is none of the loopback's, so that TLS is spoken with it.
+    /// Returns host and port, with an address that leads here but is not a loopback address, so that clients use TLS.
     #[must_use]
     pub fn tls_host(&self) -> String {
         format!("0.0.0.0:{}", self.port)
     }
 
-    /// The certificate of the authority of one that speaks TLS.
+    /// Returns the certificate of its authority.
     ///
     /// # Errors
     ///
-    /// When it speaks none.
+    /// If it does not use TLS.
     pub fn authority(&self) -> Result<String> {
         fs::read_to_string(self.folder.path().join("ca.pem")).context("reading the authority's certificate")
     }
 
-    /// Where the bytes of a blob lie, for who tampers with them.
+    /// Returns the file of a blob, so that a test can tamper with it.
     #[must_use]
     pub fn blob(&self, digest: &str) -> PathBuf {
         let hex = digest.trim_start_matches("sha256:");
@@ -144,7 +144,7 @@ impl Registry {
 
 impl Drop for Registry {
     fn drop(&mut self) {
-        // It holds nothing that anybody wants.
+        // It contains nothing of value.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::print::kill_group;
 use crate::{Deadline, Launch};
 
-/// A client of a running pi; pi is killed when the client goes.
+/// A client of a running pi; pi is killed when the client is dropped.
 #[derive(Debug)]
 pub struct Rpc {
     child: Child,
@@ -38,35 +38,35 @@ impl Rpc {
     ///
     /// # Errors
     ///
-    /// When pi does not listen any more.
+    /// If pi no longer reads.
     pub fn send(&mut self, message: &Value) -> anyhow::Result<()> {
         let input = self.input.as_mut().context("pi's standard input is closed already")?;
         writeln!(input, "{message}").context("writing to pi")
     }
 
-    /// Sends a prompt of the user's.
+    /// Sends a prompt of the user.
     ///
     /// # Errors
     ///
-    /// When pi does not listen any more.
+    /// If pi no longer reads.
     pub fn prompt(&mut self, text: &str) -> anyhow::Result<()> {
         self.send(&json!({ "id": "prompt", "type": "prompt", "message": text }))
     }
 
-    /// Waits for the next message of the given type, and passes over others.
+    /// Waits for the next message of the given type, and skips others.
     ///
     /// # Errors
     ///
-    /// When none comes in time, or pi ends before.
+    /// If none arrives in time, or pi ends before.
     pub fn wait_for(&mut self, kind: &str) -> anyhow::Result<Value> {
         self.wait(kind, |message| message.get("type").and_then(Value::as_str) == Some(kind))
     }
 
-    /// Waits for the next message that `wanted` accepts, and passes over others.
+    /// Waits for the next message that `wanted` accepts, and skips others.
     ///
     /// # Errors
     ///
-    /// When none comes in time, or pi ends before; the error tells all messages seen.
+    /// If none arrives in time, or pi ends before; the error lists all messages seen.
     pub fn wait(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> anyhow::Result<Value> {
         let deadline = Deadline::start();
         loop {
@@ -81,11 +81,11 @@ impl Rpc {
         }
     }
 
-    /// Waits for the next question pi's extensions ask the user.
+    /// Waits for the next question of pi's extensions to the user.
     ///
     /// # Errors
     ///
-    /// When none comes in time.
+    /// If none arrives in time.
     pub fn question(&mut self) -> anyhow::Result<Value> {
         const DIALOGS: [&str; 4] = ["select", "confirm", "input", "editor"];
         self.wait("question", |message| {
@@ -99,7 +99,7 @@ impl Rpc {
     ///
     /// # Errors
     ///
-    /// When pi does not listen any more, or the question has no id.
+    /// If pi no longer reads, or the question has no id.
     pub fn answer(&mut self, question: &Value, value: &str) -> anyhow::Result<()> {
         let id = question.get("id").context("a question has an id")?;
         self.send(&json!({ "type": "extension_ui_response", "id": id, "value": value }))
@@ -117,20 +117,20 @@ impl Rpc {
         &self.seen
     }
 
-    /// Returns the requests that the model has got so far.
+    /// Returns the requests that the model has received so far.
     ///
     /// # Errors
     ///
-    /// When the log holds something else.
+    /// If the log contains something else.
     pub fn requests(&self) -> anyhow::Result<Vec<Value>> {
         Launch::requests(&self.log)
     }
 
-    /// Closes pi's standard input, upon which it ends, and waits for that.
+    /// Closes pi's standard input, which ends pi, and waits for that.
     ///
     /// # Errors
     ///
-    /// When it does not end in time.
+    /// If it does not end in time.
     pub fn close(mut self) -> anyhow::Result<ExitStatus> {
         drop(self.input.take());
         Deadline::start().until("the end of pi", || Ok(self.child.try_wait()?))
@@ -158,7 +158,7 @@ fn received(output: ChildStdout) -> Receiver<Value> {
 }
 
 fn listing(messages: &[Value]) -> String {
-    // pi repeats whole messages in its events; their beginnings tell them apart.
+    // pi repeats whole messages in its events; their beginnings distinguish them.
     const SHOWN: usize = 500;
     let line =
         |message: &Value| format!("  {}\n", message.to_string().chars().take(SHOWN).collect::<String>());

@@ -1,4 +1,4 @@
-//! A throw-away home, project and outside directory.
+//! A temporary home, project and outside directory.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -10,10 +10,10 @@ use tempfile::TempDir;
 
 use crate::{Finished, PiVersion, Tools, User, tools};
 
-/// Scenes lie outside `/tmp`, which a confined session replaces by one of its own.
+/// Scenes lie outside `/tmp`, which a confined session replaces by its own.
 const SCENES: &str = "/var/tmp";
 
-/// The world of one test; it disappears with the value.
+/// The files of one test; they are removed when this is dropped.
 #[derive(Debug)]
 pub struct Scene {
     root: TempDir,
@@ -38,7 +38,7 @@ impl Scene {
         Ok(scene)
     }
 
-    /// Returns the user that everything of the scene runs as.
+    /// Returns the user as whom everything in the scene runs.
     #[must_use]
     pub fn user(&self) -> User {
         self.user
@@ -50,7 +50,7 @@ impl Scene {
         self.at("home")
     }
 
-    /// Returns the directory pi is started in.
+    /// Returns the directory where pi is started.
     #[must_use]
     pub fn project(&self) -> PathBuf {
         self.at("project")
@@ -68,7 +68,7 @@ impl Scene {
         self.at("bin")
     }
 
-    /// Returns the path of `name` beside home and project, for the harness' own files.
+    /// Returns the path of `name` beside home and project, for the harness's own files.
     #[must_use]
     pub fn at(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
@@ -91,7 +91,7 @@ impl Scene {
         Ok(logs)
     }
 
-    /// Writes a file of the user's, with its parent directories.
+    /// Writes a file of the user, with its parent directories.
     ///
     /// # Errors
     ///
@@ -135,11 +135,11 @@ impl Scene {
         Ok(command)
     }
 
-    /// Has the user trust the component at this path, so that its answers count in full.
+    /// Makes the user trust the component at this path, so that its answers count in full.
     ///
     /// # Errors
     ///
-    /// When the binary is missing or does not end in time.
+    /// If the binary is missing or does not end in time.
     pub fn trust(&self, component: &Path) -> anyhow::Result<()> {
         let component = component.to_str().context("a path is text")?;
         self.portcullis(&["policy", "trust", "file", component])?.ended_with(0)?;

@@ -13,13 +13,13 @@ use crate::{Deadline, Launch};
 
 const WIDTH: &str = "110";
 const HEIGHT: &str = "40";
-// tmux 3.3 at times never learns that a pane's process has ended, so a shell notes the exit code in a file.
+// tmux 3.3 sometimes misses that a pane's process has ended, so a shell writes the exit code to a file.
 const NOTING_THE_END: &str = "code=$1; shift; \"$@\"; echo $? > \"$code.new\" && mv \"$code.new\" \"$code\"";
-// The pane stays when pi ends, so that its last words and its exit code can be read; programs may copy, as they may in
-// many terminals.
+// The pane stays when pi ends, so that its last output and its exit code can be read; programs may copy to the
+// clipboard, as in many terminals.
 const SETTINGS: &str = "set -g remain-on-exit on\nset -s set-clipboard on\nset -g default-terminal tmux-256color\nset -g status off\n";
 
-/// A terminal with a running pi; both end with the value.
+/// A terminal with a running pi; both end when this is dropped.
 #[derive(Debug)]
 pub struct Screen {
     socket: PathBuf,
@@ -49,40 +49,40 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Returns the device that the terminal is.
+    /// Returns the terminal's device.
     ///
     /// # Errors
     ///
-    /// When tmux is gone.
+    /// If tmux has ended.
     pub fn terminal(&self) -> anyhow::Result<PathBuf> {
         let output = succeed(self.tmux().args(["display-message", "-p", "#{pane_tty}"]))?;
         Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
     }
 
-    /// Returns what programs have had the terminal copy, if anything.
+    /// Returns the text that programs have copied to the terminal's clipboard, if any.
     #[must_use]
     pub fn clipboard(&self) -> Option<String> {
-        // tmux complains where there is nothing.
+        // tmux fails if there is none.
         let output = succeed(self.tmux().arg("show-buffer")).ok()?;
         Some(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Returns what the terminal shows, without the blanks at the ends of lines.
+    /// Returns the text on the terminal, without trailing spaces.
     ///
     /// # Errors
     ///
-    /// When tmux is gone.
+    /// If tmux has ended.
     pub fn text(&self) -> anyhow::Result<String> {
         let output = succeed(self.tmux().args(["capture-pane", "-p"]))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         Ok(text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Waits until the terminal shows `wanted`; returns all it shows then.
+    /// Waits until the terminal shows `wanted`; returns its whole text.
     ///
     /// # Errors
     ///
-    /// When it does not in time; the error holds what it shows instead.
+    /// If it does not in time; the error contains the text instead.
     pub fn wait_for(&self, wanted: &str) -> anyhow::Result<String> {
         self.wait(&format!("`{wanted}` on the screen"), |text| text.contains(wanted))
     }
@@ -91,16 +91,16 @@ impl Screen {
     ///
     /// # Errors
     ///
-    /// When it still does at the end.
+    /// If it still does at the deadline.
     pub fn wait_gone(&self, unwanted: &str) -> anyhow::Result<String> {
         self.wait(&format!("`{unwanted}` to leave the screen"), |text| !text.contains(unwanted))
     }
 
-    /// Waits until `right` accepts what the terminal shows.
+    /// Waits until `right` accepts the text on the terminal.
     ///
     /// # Errors
     ///
-    /// When it does not in time; the error holds what is shown.
+    /// If it does not in time; the error contains the text.
     pub fn wait(&self, what: &str, right: impl Fn(&str) -> bool) -> anyhow::Result<String> {
         let mut last = String::new();
         let found = Deadline::start().until(what, || {
@@ -110,11 +110,11 @@ impl Screen {
         found.with_context(|| format!("the screen shows:\n{last}"))
     }
 
-    /// Waits until the terminal has rung at least so often.
+    /// Waits until the terminal has rung its bell at least this often.
     ///
     /// # Errors
     ///
-    /// When it does not in time.
+    /// If it does not in time.
     pub fn wait_rung(&self, times: usize) -> anyhow::Result<()> {
         let rung = || fs::read_to_string(&self.bells).unwrap_or_default().lines().count();
         Deadline::start().until("the terminal's bell", || Ok((rung() >= times).then_some(())))
@@ -140,33 +140,33 @@ impl Screen {
         succeed(self.tmux().args(["send-keys", key])).map(drop)
     }
 
-    /// Presses a key after the moment in which a question takes none.
+    /// Presses a key after the delay in which a question ignores keys.
     ///
     /// # Errors
     ///
-    /// When tmux is gone.
+    /// If tmux has ended.
     pub fn press_calmly(&self, key: &str) -> anyhow::Result<()> {
-        /// Longer than the extension's own; it cannot be seen from here when it is over.
+        /// Longer than the extension's own delay, whose end is not visible here.
         const QUIET: Duration = Duration::from_millis(800);
         std::thread::sleep(QUIET);
         self.press(key)
     }
 
-    /// Gives the terminal another size.
+    /// Resizes the terminal.
     ///
     /// # Errors
     ///
-    /// When tmux is gone.
+    /// If tmux has ended.
     pub fn resize(&self, width: u32, height: u32) -> anyhow::Result<()> {
         let (width, height) = (width.to_string(), height.to_string());
         succeed(self.tmux().args(["resize-window", "-x", &width, "-y", &height])).map(drop)
     }
 
-    /// Gives a command to tmux itself, and returns what it answers.
+    /// Runs a command of tmux itself, and returns its output.
     ///
     /// # Errors
     ///
-    /// When tmux does not take it.
+    /// If tmux refuses it.
     pub fn ask_tmux(&self, words: &[&str]) -> anyhow::Result<String> {
         let output = succeed(self.tmux().args(words))?;
         Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
@@ -174,11 +174,11 @@ impl Screen {
 
     /// Presses Ctrl-D until pi has ended; returns its exit code.
     ///
-    /// pi takes the key only while it has nothing to do and nothing typed, and does not show when that is.
+    /// pi accepts the key only while it is idle and nothing is typed, and does not show when that is.
     ///
     /// # Errors
     ///
-    /// When it does not end in time.
+    /// If it does not end in time.
     pub fn quit(&self) -> anyhow::Result<i32> {
         const BETWEEN_KEYS: Duration = Duration::from_millis(500);
         let ended = Deadline::start().until("the end of pi", || {
@@ -198,11 +198,11 @@ impl Screen {
         code.trim().parse().map(Some).with_context(|| format!("`{code}` is no exit code"))
     }
 
-    /// Returns the requests that the model has got so far.
+    /// Returns the requests that the model has received so far.
     ///
     /// # Errors
     ///
-    /// When the log holds something else.
+    /// If the log contains something else.
     pub fn requests(&self) -> anyhow::Result<Vec<Value>> {
         Launch::requests(&self.log)
     }
@@ -216,7 +216,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // tmux hangs up on the pane's process group; when it is gone already there is nothing to end.
+        // tmux hangs up on the pane's process group; if that has ended there is nothing to do.
         drop(self.tmux().arg("kill-server").output());
     }
 }

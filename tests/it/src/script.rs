@@ -1,4 +1,4 @@
-//! Building the script of the model; `tests/pi/scenario.mjs` describes the format.
+//! Builds the script of the model; `tests/pi/scenario.mjs` describes the format.
 
 use serde_json::{Value, json};
 
@@ -8,14 +8,14 @@ pub fn script(steps: impl IntoIterator<Item = Value>) -> Value {
     json!({ "steps": steps.into_iter().collect::<Vec<_>>() })
 }
 
-/// Returns a script that plays the steps of the first pair whose regular expression fits the prompt.
+/// Returns a script that plays the steps of the first pair whose regular expression matches the prompt.
 #[must_use]
 pub fn turns(turns: impl IntoIterator<Item = (&'static str, Vec<Value>)>) -> Value {
     let turn = |(pattern, steps): (&str, Vec<Value>)| json!({ "match": pattern, "steps": steps });
     json!({ "turns": turns.into_iter().map(turn).collect::<Vec<_>>() })
 }
 
-/// Returns a step in which the assistant only says something.
+/// Returns a step with only a text of the assistant.
 #[must_use]
 pub fn say(text: &str) -> Value {
     json!({ "text": text })
@@ -51,14 +51,14 @@ pub fn call(tool: &str, arguments: &Value) -> Value {
     json!({ "name": tool, "args": arguments })
 }
 
-/// Returns `step`, played only if the results of the calls before it match the regular expression `pattern`;
-/// otherwise the run ends with exit code 97.
+/// Returns `step`, played only if the results of the previous calls match the regular expression `pattern`; otherwise
+/// the run ends with exit code 97.
 #[must_use]
 pub fn expecting(pattern: &str, step: Value) -> Value {
     with(step, "expect", pattern)
 }
 
-/// Returns `step`, played only if the results of the calls before it do not match `pattern`.
+/// Returns `step`, played only if the results of the previous calls do not match `pattern`.
 #[must_use]
 pub fn expecting_no(pattern: &str, step: Value) -> Value {
     with(step, "expect_not", pattern)

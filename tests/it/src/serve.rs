@@ -1,4 +1,4 @@
-//! A client of `portcullis serve` that says exactly what a test wants it to say.
+//! A client of `portcullis serve` that sends exactly what a test chooses.
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::path::PathBuf;
@@ -13,22 +13,22 @@ use crate::outputs::Outputs;
 use crate::print::kill_group;
 use crate::{Deadline, Scene, World, tools};
 
-/// The version of the protocol that this client speaks.
+/// The protocol version of this client.
 const PROTOCOL: u32 = 1;
 
-// The shell turns its standard error, which is a pipe to us, into descriptor 3: the channel of raw output.
+// The shell moves its standard error, which is a pipe to this process, to descriptor 3: the channel of raw output.
 const WITH_CHANNEL: &str = "exec 3>&2 2>\"$1\"; shift; exec \"$@\"";
 
 /// Whether the client can show questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interface {
-    /// It can; a test has to answer.
+    /// Questions are shown, and a test must answer.
     Present,
-    /// It cannot.
+    /// Questions cannot be shown.
     Absent,
 }
 
-/// A running host; it is killed when the client goes.
+/// A running host; it is killed when this is dropped.
 #[derive(Debug)]
 pub struct Serve {
     child: Child,
@@ -44,32 +44,32 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Starts the host in the scene's project, as the scene's user, with more words on its command line and more
-    /// variables in its environment.
+    /// Starts the host in the scene's project, as the scene's user, with additional arguments and environment
+    /// variables.
     ///
     /// # Errors
     ///
-    /// When it is missing or cannot be started.
+    /// If it is missing or cannot be started.
     pub fn start(scene: &Scene, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Self> {
         Self::start_in(scene, scene.user().command("/bin/sh".as_ref()), arguments, variables)
     }
 
-    /// Starts the host by a program that ends by becoming what its last words name.
+    /// Starts the host through a program that executes its last arguments.
     ///
     /// # Errors
     ///
-    /// When it is missing or cannot be started.
+    /// If it is missing or cannot be started.
     pub fn start_through(scene: &Scene, program: &str, words: &[&str]) -> Result<Self> {
         let mut command = scene.user().command(program.as_ref());
         command.args(words).arg("/bin/sh");
         Self::start_in(scene, command, &[], &[])
     }
 
-    /// Starts the host in a world, under settings with this `network`, and says `hello`.
+    /// Starts the host in a world, with this `network` in its settings, and sends `hello`.
     ///
     /// # Errors
     ///
-    /// When it cannot be started, or does not accept it.
+    /// If it cannot be started, or refuses `hello`.
     pub fn inside(scene: &Scene, world: &World<'_>, network: &str, interface: Interface) -> Result<Self> {
         world.settings_of_the_user(network)?;
         let mut serve = Self::start_in(scene, world.command("/bin/sh".as_ref())?, &[], &[])?;
@@ -110,11 +110,11 @@ impl Serve {
         })
     }
 
-    /// Starts the host and says `hello`.
+    /// Starts the host and sends `hello`.
     ///
     /// # Errors
     ///
-    /// When the host does not accept it.
+    /// If the host refuses it.
     pub fn greeted(scene: &Scene, arguments: &[&str], interface: Interface) -> Result<Self> {
         let mut serve = Self::start(scene, arguments, &[])?;
         let hello = serve.hello(interface);
@@ -122,7 +122,7 @@ impl Serve {
         Ok(serve)
     }
 
-    /// Returns the parameters of a proper `hello`.
+    /// Returns the parameters of a valid `hello`.
     #[must_use]
     pub fn hello(&self, interface: Interface) -> Value {
         json!({
@@ -140,7 +140,7 @@ impl Serve {
     ///
     /// # Errors
     ///
-    /// When the host does not listen any more.
+    /// If the host no longer reads.
     pub fn request(&mut self, method: &str, params: &Value) -> Result<u64> {
         let id = self.next_id;
         self.next_id += 1;
@@ -173,7 +173,7 @@ impl Serve {
     ///
     /// # Errors
     ///
-    /// When the host does not listen any more.
+    /// If the host no longer reads.
     pub fn line(&mut self, line: impl AsRef<[u8]>) -> Result<()> {
         let input = self.input.as_mut().context("the host's input is closed already")?;
         input.write_all(line.as_ref()).and_then(|()| input.write_all(b"\n")).context("writing to the host")
@@ -203,17 +203,17 @@ impl Serve {
     ///
     /// # Errors
     ///
-    /// When the host does not listen any more.
+    /// If the host no longer reads.
     pub fn answer(&mut self, question: &Value, choice: &Value) -> Result<()> {
         let id = question.get("id").context("a question has an id")?;
         self.line(json!({ "jsonrpc": "2.0", "id": id, "result": { "choice": choice } }).to_string())
     }
 
-    /// Waits for the first message that `wanted` accepts; the others are kept for later waits.
+    /// Waits for the first message that `wanted` accepts; others are kept for later waits.
     ///
     /// # Errors
     ///
-    /// When none comes in time, or the host ends before.
+    /// If none arrives in time, or the host ends before.
     pub fn wait(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
         if let Some(place) = self.set_aside.iter().position(&wanted) {
             return Ok(self.set_aside.remove(place));
@@ -235,11 +235,11 @@ impl Serve {
         self.set_aside.insert(0, message);
     }
 
-    /// Asks for a command without waiting for anything; its stream has the number of the request.
+    /// Requests a command without waiting; its stream has the number of the request.
     ///
     /// # Errors
     ///
-    /// When the host does not listen any more.
+    /// If the host no longer reads.
     pub fn begin(&mut self, script: &str, environment: &Value) -> Result<u64> {
         let stream = self.next_id;
         let params = json!({
@@ -273,11 +273,11 @@ impl Serve {
         Ok((result, output))
     }
 
-    /// Waits for the end of a stream that the test numbered itself, and returns what came on it.
+    /// Waits for the end of a stream that the test numbered itself, and returns its output.
     ///
     /// # Errors
     ///
-    /// When it does not end in time.
+    /// If it does not end in time.
     pub fn output_of(&mut self, stream: u32) -> Result<String> {
         self.outputs.wait(stream)
     }
@@ -288,19 +288,19 @@ impl Serve {
         self.child.id()
     }
 
-    /// Returns what the host wrote to its standard error.
+    /// Returns the host's standard error.
     #[must_use]
     pub fn errors(&self) -> String {
         std::fs::read_to_string(&self.errors).unwrap_or_default()
     }
 
-    /// Kills the host, without a chance for it to clear up.
+    /// Kills the host, without letting it clean up.
     ///
     /// # Errors
     ///
     /// When the system refuses.
     pub fn kill(mut self) -> Result<()> {
-        // Started through `setpriv` and a shell, both of which became the host.
+        // It was started through `setpriv` and a shell, both of which became the host.
         self.child.kill().context("killing the host")?;
         self.child.wait().context("waiting for the host")?;
         self.ended = true;
@@ -322,7 +322,7 @@ impl Serve {
 
 impl Drop for Serve {
     fn drop(&mut self) {
-        // When the host has ended, a test is about to see what it left behind: nothing of that may be killed here.
+        // After the host has ended, a test may check the processes that it left: they must not be killed here.
         if !self.ended {
             kill_group(&mut self.child);
         }

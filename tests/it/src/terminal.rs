@@ -1,4 +1,4 @@
-//! A terminal of its own for one run of `portcullis`, with a person's keys.
+//! A terminal for one run of `portcullis`, with simulated keys.
 
 use std::io::{Read, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use crate::print::kill_group;
 use crate::{Deadline, Scene, tools};
 
-/// `portcullis` with a controlling terminal; it is killed when the value goes.
+/// `portcullis` with a controlling terminal; it is killed when this is dropped.
 #[derive(Debug)]
 pub struct Terminal {
     child: Child,
@@ -29,15 +29,15 @@ impl Terminal {
         Self::start_through(scene, &[], arguments)
     }
 
-    /// Starts it by a program that ends by becoming what its last words name.
+    /// Starts it through a program that executes its last arguments.
     ///
     /// # Errors
     ///
     /// As for [`Self::start`].
     pub fn start_through(scene: &Scene, words: &[&str], arguments: &[&str]) -> Result<Self> {
         use std::os::unix::process::CommandExt as _;
-        // `script` makes the terminal; its shell gets our words as its own, so that nothing needs quoting.
-        // What started these tests in the background has them ignore the interrupt; a terminal's programs do not.
+        // `script` creates the terminal; its shell gets these words as its own, so that no quoting is needed. If these
+        // tests run in the background they ignore SIGINT; the programs of a terminal must not.
         const AS_GIVEN: &str = "exec env --default-signal=INT,QUIT $PORTCULLIS_IT_LINE";
         let program = tools::portcullis(scene.user())?.display().to_string();
         let line: Vec<&str> = [words, &[program.as_str()], arguments].concat();
@@ -57,7 +57,7 @@ impl Terminal {
     ///
     /// # Errors
     ///
-    /// When it does not in time; the error tells what was shown.
+    /// If it does not in time; the error contains the output.
     pub fn wait_for(&mut self, wanted: &str) -> Result<()> {
         let deadline = Deadline::start();
         while !self.shown.contains(wanted) {
@@ -68,7 +68,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Returns all that the terminal has shown so far.
+    /// Returns all output of the terminal so far.
     #[must_use]
     pub fn shown(&self) -> &str {
         &self.shown
@@ -78,17 +78,17 @@ impl Terminal {
     ///
     /// # Errors
     ///
-    /// When the terminal is gone.
+    /// If the terminal no longer exists.
     pub fn press(&mut self, keys: &str) -> Result<()> {
         self.keys.write_all(keys.as_bytes())?;
         self.keys.flush().context("typing")
     }
 
-    /// Waits for the end; returns the exit code, `128 + n` for a signal, and all that was shown.
+    /// Waits for the end; returns the exit code, `128 + n` for a signal, and all output.
     ///
     /// # Errors
     ///
-    /// When it does not end in time.
+    /// If it does not end in time.
     pub fn end(mut self) -> Result<(i32, String)> {
         let status = Deadline::start().until("the end of portcullis", || Ok(self.child.try_wait()?))?;
         while let Ok(piece) = self.output.recv() {

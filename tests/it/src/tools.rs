@@ -1,4 +1,4 @@
-//! Finding the programs that the tests drive.
+//! Finds the programs that the tests use.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use crate::{User, reach};
 
 const GET_TOOLS: &str = "run `cargo xtask setup` to fetch it";
 
-/// One of the two pi lines that are supported.
+/// One of the two supported pi versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PiVersion {
     /// 0.74.2, the last one for Node 20.
@@ -30,7 +30,7 @@ impl PiVersion {
     }
 }
 
-/// A pi: the Node it needs and the file that Node is to run.
+/// A pi installation: its Node and its entry point.
 #[derive(Debug, Clone)]
 pub struct Pi {
     /// The `node` program.
@@ -51,7 +51,7 @@ impl Tools {
     ///
     /// # Errors
     ///
-    /// When there is none, or it cannot be read.
+    /// If it is missing, or cannot be read.
     pub fn find() -> anyhow::Result<Self> {
         let file = cache_folder()?.join("tools.json");
         let text = fs::read_to_string(&file)
@@ -64,7 +64,7 @@ impl Tools {
     ///
     /// # Errors
     ///
-    /// When it is not listed, not there, or cannot be made reachable.
+    /// If it is not listed, missing, or cannot be made reachable.
     pub fn pi(&self, version: PiVersion, user: User) -> anyhow::Result<Pi> {
         let key = version.key();
         let node = reach::program(&self.path(&format!("/{key}/node"))?, user)?;
@@ -72,20 +72,20 @@ impl Tools {
         Ok(Pi { node, cli })
     }
 
-    /// Returns the oldest Node that is promised to work, where commands of any user find it.
+    /// Returns the oldest supported Node, at a path for commands of any user.
     ///
     /// # Errors
     ///
-    /// When it is not listed, not there, or cannot be made reachable.
+    /// If it is not listed, missing, or cannot be made reachable.
     pub fn oldest_node(&self) -> anyhow::Result<PathBuf> {
         reach::outside_homes(&self.path("/node_oldest")?)
     }
 
-    /// Returns the program called `name` that pi starts for one of its tools, at a path that `user` can reach.
+    /// Returns the program `name` that pi starts for one of its tools, at a path that `user` can reach.
     ///
     /// # Errors
     ///
-    /// When it is not there or cannot be made reachable.
+    /// If it is missing or cannot be made reachable.
     pub fn helper(&self, name: &str, user: User) -> anyhow::Result<PathBuf> {
         let path = self.path("/bin_dir")?.join(name);
         let real = fs::canonicalize(&path)
@@ -96,17 +96,16 @@ impl Tools {
         }
     }
 
-    /// Returns the folders in which commands of any user find these programs, to be put into PATH behind the system's
-    /// own.
+    /// Returns folders with these programs for commands of any user, to be appended to PATH.
     ///
     /// # Errors
     ///
-    /// When one is not there or cannot be made reachable.
+    /// If one is missing or cannot be made reachable.
     pub fn folders(&self, names: &[&str]) -> anyhow::Result<Vec<PathBuf>> {
         let bin = self.path("/bin_dir")?;
         let folder = |name: &&str| {
             let path = bin.join(name);
-            // Its own name counts: what a link of the system's leads to may go by another.
+            // The link's own name counts: its target may have another one.
             let target =
                 fs::read_link(&path).with_context(|| format!("no `{}`; {GET_TOOLS}", path.display()))?;
             match unpacked(&target) {
@@ -117,7 +116,7 @@ impl Tools {
         names.iter().map(folder).collect()
     }
 
-    /// Returns the compiler for wasm targets and its flags, where it is not rustup's own.
+    /// Returns the compiler for wasm targets and its flags, if it is not rustup's own.
     #[must_use]
     pub fn wasm(&self) -> Option<(PathBuf, String)> {
         let rustc = self.listing.pointer("/wasm/rustc").and_then(Value::as_str)?;
@@ -135,20 +134,20 @@ impl Tools {
     }
 }
 
-/// Where the scripts lie that start the programs of an unpacked package.
+/// The folder of the scripts that start the programs of an unpacked package.
 const SCRIPTS: &str = "scripts";
 
-/// The package that a program was unpacked with, which it does not work without.
+/// Returns the unpacked package of a program, without which it does not work.
 fn unpacked(script: &Path) -> Option<&Path> {
     script.parent().filter(|folder| folder.ends_with(SCRIPTS))?.parent()
 }
 
-/// Returns the `portcullis` binary under test, at a path that `user` can reach: the one `PORTCULLIS_BIN` names, or
-/// the one built beside this test.
+/// Returns the `portcullis` binary under test, at a path that `user` can reach: the one in `PORTCULLIS_BIN`, or the one
+/// built beside this test.
 ///
 /// # Errors
 ///
-/// When it is not there or cannot be made reachable.
+/// If it is missing or cannot be made reachable.
 pub fn portcullis(user: User) -> anyhow::Result<PathBuf> {
     let path = match env::var_os("PORTCULLIS_BIN") {
         Some(named) => PathBuf::from(named),
@@ -166,7 +165,7 @@ pub fn portcullis(user: User) -> anyhow::Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// When it has not been built, or cannot be made reachable.
+/// If it has not been built, or cannot be made reachable.
 pub fn guest(name: &str, user: User) -> anyhow::Result<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guests").join(format!("{name}.wasm"));
     let path = fs::canonicalize(&path)
@@ -174,7 +173,7 @@ pub fn guest(name: &str, user: User) -> anyhow::Result<PathBuf> {
     reach::program(&path, user)
 }
 
-/// Returns the folder of the finished binaries: cargo puts tests into `deps/` below it.
+/// Returns the folder of the built binaries: cargo puts tests into `deps/` below it.
 fn beside_this_test() -> anyhow::Result<PathBuf> {
     let this = env::current_exe().context("finding this test's own path")?;
     this.ancestors().nth(2).map(PathBuf::from).context("this test lies in no target folder")

@@ -1,4 +1,4 @@
-//! As whom a test runs its programs.
+//! The user as whom a test runs its programs.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -6,32 +6,32 @@ use std::process::Command;
 
 use anyhow::Context as _;
 
-/// The user and group id that stand for an ordinary user when the tests themselves run as root.
+/// The user and group id of an ordinary user when the tests themselves run as root.
 const ORDINARY_ID: u32 = 1000;
 
 /// The user of a scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum User {
-    /// Whoever runs the tests: root on most build machines.
+    /// The user who runs the tests: root on most build machines.
     Caller,
-    /// A user without privileges; the same as the caller when that is one already.
+    /// A user without privileges; the same as the caller if the caller has none.
     Ordinary,
 }
 
 impl User {
-    /// Returns the id to change to, or `None` when the caller is this user already.
+    /// Returns the id to change to; `None` if the caller is this user already.
     fn other_id(self) -> Option<u32> {
         let changes = self == Self::Ordinary && rustix::process::geteuid().is_root();
         changes.then_some(ORDINARY_ID)
     }
 
-    /// Returns whether files must be made reachable for somebody who is not their owner.
+    /// Returns true if files must be made reachable for a user who is not their owner.
     #[must_use]
     pub fn is_stranger(self) -> bool {
         self.other_id().is_some()
     }
 
-    /// Returns a command that runs `program` as this user, with no privilege left when it is an ordinary one.
+    /// Returns a command that runs `program` as this user, without privileges for an ordinary one.
     #[must_use]
     pub fn command(self, program: &Path) -> Command {
         let Some(id) = self.other_id() else { return Command::new(program) };

@@ -1,4 +1,4 @@
-//! A scene whose `portcullis` runs in a network with servers in it; see the program `world` of this crate.
+//! A scene whose `portcullis` runs in a network with servers; see the program `world` of this crate.
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,7 +20,7 @@ pub struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    /// Prepares one; `program` is this crate's `world`, which only a test knows the path of.
+    /// Prepares a world; `program` is this crate's `world`, whose path only a test knows.
     ///
     /// # Errors
     ///
@@ -38,14 +38,14 @@ impl<'a> World<'a> {
         })
     }
 
-    /// Has connections wait elsewhere than inside connect(2): `accept`.
+    /// Makes connections wait elsewhere than inside connect(2): `accept`.
     #[must_use]
     pub const fn holding(mut self, hold: &'static str) -> Self {
         self.hold = hold;
         self
     }
 
-    /// Has the component at this path decide, too.
+    /// Adds the component at this path to the policies.
     #[must_use]
     pub fn with_policy(mut self, component: &Path) -> Self {
         let component = serde_json::json!({ "use": component });
@@ -53,11 +53,11 @@ impl<'a> World<'a> {
         self
     }
 
-    /// Runs `portcullis run` on a script of bash, under settings that allow and deny these hosts.
+    /// Runs `portcullis run` on a bash script, with these allowed and denied hosts in its settings.
     ///
     /// # Errors
     ///
-    /// When it cannot be started or does not end in time.
+    /// If it cannot be started or does not end in time.
     pub fn run(&self, network: &str, script: &str) -> anyhow::Result<Finished> {
         let settings = self.settings(network)?;
         let binary = tools::portcullis(self.scene.user())?;
@@ -66,11 +66,11 @@ impl<'a> World<'a> {
         Finished::run(&mut command)
     }
 
-    /// Runs a script of bash without the sandbox: the control.
+    /// Runs a bash script without the sandbox, as the control.
     ///
     /// # Errors
     ///
-    /// When it cannot be started or does not end in time.
+    /// If it cannot be started or does not end in time.
     pub fn control(&self, script: &str) -> anyhow::Result<Finished> {
         let mut command = self.command(Path::new("bash"))?;
         command.args(["-c", script]);
@@ -81,7 +81,7 @@ impl<'a> World<'a> {
     ///
     /// # Errors
     ///
-    /// Never, as long as the scene lives.
+    /// Never, as long as the scene exists.
     pub fn command(&self, program: &Path) -> anyhow::Result<Command> {
         let words = self.command_line(program);
         let (unshare, arguments) = words.split_first().context("a command line begins with a program")?;
@@ -94,7 +94,7 @@ impl<'a> World<'a> {
     /// Returns the words that run `program` in the world, as the scene's user.
     #[must_use]
     pub fn command_line(&self, program: &Path) -> Vec<OsString> {
-        // In the user's own namespace it may make networks; root may anyway.
+        // In a user namespace of its own it may create networks; root always may.
         let own: &[&str] = match rustix::process::geteuid().is_root() && self.scene.user() == User::Caller {
             true => &[],
             false => &["--user", "--map-current-user", "--keep-caps"],
@@ -107,7 +107,7 @@ impl<'a> World<'a> {
         words
     }
 
-    /// Writes the settings with this `network`, and returns where.
+    /// Writes settings with this `network`, and returns their path.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl<'a> World<'a> {
         self.write_settings(self.scene.at("network.json"), network)
     }
 
-    /// Makes them the user's own, which hold where none are named.
+    /// Writes them as the user's own settings, which apply if none are named.
     ///
     /// # Errors
     ///
@@ -134,11 +134,11 @@ impl<'a> World<'a> {
         Ok(path)
     }
 
-    /// Returns what the servers have seen up to now.
+    /// Returns the requests that the servers have received so far.
     ///
     /// # Errors
     ///
-    /// When no server was ever started.
+    /// If no server was ever started.
     pub fn seen(&self) -> anyhow::Result<String> {
         fs::read_to_string(self.directory.join("seen")).context("reading what the servers have seen")
     }

@@ -1,6 +1,6 @@
-//! What commands of the agent try against pi itself, the host that it speaks to, and what lies between and around them:
-//! under `portcullis pi`, and where pi is contained. The control tries the same on the same processes from outside, as
-//! the same user, and all of it works.
+//! Attacks by commands of the agent on pi itself, on its host, and on the files and channels around them: under
+//! `portcullis pi`, and in a contained pi. The control tries the same on the same processes from outside, as the same
+//! user, and succeeds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use portcullis_it::{Deadline, Finished, Launch, PiVersion, Scene, User, script};
 
 as_each_user!(under_portcullis, beside_a_contained_pi, kills_that_name_everybody, the_terminal_of_pi);
 
-/// An attack: a name, and a script that ends well where it works. It changes nothing, so that pi can go on.
+/// An attack: a name, and a script that exits with 0 if it succeeds. It changes nothing, so that pi can continue.
 type Attack = (&'static str, &'static str);
 
-/// On the process `$P`.
+/// Attacks on the process `$P`.
 #[rustfmt::skip]
 const ON_A_PROCESS: &[Attack] = &[
     ("seen", "[ -d /proc/$P ]"),
@@ -39,7 +39,7 @@ const ON_A_PROCESS: &[Attack] = &[
     ("its name", ": >> /proc/$P/comm"),
 ];
 
-/// On what lies around them.
+/// Attacks on their surroundings.
 #[rustfmt::skip]
 const AROUND: &[Attack] = &[
     ("pi's settings", ": >> ~/.pi/agent/settings.json"),
@@ -56,13 +56,13 @@ const AROUND: &[Attack] = &[
     ("the machine's temporary files", "grep -q hunter2 $SHARED"),
 ];
 
-/// Only a contained pi has one.
+/// Only a contained pi has this socket.
 const THE_DOOR: Attack = (
     "the door to the host",
     r#"perl -MIO::Socket::UNIX -e 'exit !IO::Socket::UNIX->new(Peer => $ENV{DOOR})'"#,
 );
 
-/// Those that hold for the processes of a run of pi.
+/// Returns the attacks that apply to the processes of a run of pi.
 fn all_attacks(is_contained: bool) -> Vec<(String, Option<&'static str>, &'static str)> {
     let on = |whose: &'static str, variable| {
         ON_A_PROCESS.iter().map(move |(name, script)| (format!("{name} ({whose})"), Some(variable), *script))
@@ -72,7 +72,7 @@ fn all_attacks(is_contained: bool) -> Vec<(String, Option<&'static str>, &'stati
     on("pi", "PI").chain(on("the host", "HOST")).chain(around).collect()
 }
 
-/// A script of bash that waits for the file `targets`, tries everything, and says a line for each.
+/// Returns a bash script that waits for the file `targets`, tries all attacks, and prints a line for each.
 fn attacking(attacks: &[(String, Option<&'static str>, &'static str)]) -> String {
     let mut script = "until [ -s targets ]; do sleep 0.05; done; . ./targets\n\
         attack() { s=$(cat); if (eval \"$s\") </dev/null >/dev/null 2>&1; then echo \"$1: reached\"; else echo \"$1: held\"; fi; }\n"
@@ -106,7 +106,7 @@ fn attacked(user: User, version: PiVersion, is_contained: bool) -> Result<()> {
             vec![
                 bash("bash attack.sh > inside; echo over"),
                 expecting("over", bash("env; ls /proc/self/fd | wc -l")),
-                // Of `ls` itself one is the directory that it reads.
+                // One of the descriptors of `ls` is the directory that it reads.
                 expecting("\n4\\s*$", expecting_no("hunter2|PORTCULLIS_(DOOR|HOST|PATH)", say("attacked"))),
             ],
         ),
@@ -123,7 +123,7 @@ fn attacked(user: User, version: PiVersion, is_contained: bool) -> Result<()> {
     pi.prompt("attack")?;
     let around = Around::find(&scene, is_contained)?;
     let targets = around.targets(&scene, &own, shared.path())?;
-    // All of it at once, as the script takes it for complete when there is anything.
+    // Renamed as a whole, because the script starts as soon as the file has content.
     scene.write(&scene.at("targets"), &targets)?;
     fs::rename(scene.at("targets"), scene.project().join("targets"))?;
     pi.wait_for("agent_end")?;
@@ -144,8 +144,8 @@ fn attacked(user: User, version: PiVersion, is_contained: bool) -> Result<()> {
     processes::wait_scene_gone(&scene, |_| false)
 }
 
-/// `kill -9 -1` means every process that may be signalled: those of the command. In the control a namespace of its own
-/// keeps it from everything else.
+/// `kill -9 -1` means every process that may be signalled: those of the command. In the control a pid namespace keeps
+/// it from all others.
 fn kills_that_name_everybody(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let other = processes::long_sleep();
@@ -169,8 +169,8 @@ fn kills_that_name_everybody(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Written to, or typed into, a terminal is read by whoever sits there, or works there. Neither the agent's commands nor
-/// what a contained pi starts have the one that the user looks at.
+/// Text written to, or typed into, the user's terminal is read by the user or by a program there. Neither commands of
+/// the agent nor processes of a contained pi have that terminal.
 fn the_terminal_of_pi(user: User) -> Result<()> {
     let attacks = [
         ("painted".to_owned(), None, "printf painted-it > $TERMINAL"),
@@ -189,7 +189,7 @@ fn the_terminal_of_pi(user: User) -> Result<()> {
         let scene = Scene::new(user)?;
         let program = scene.project().join("attack.sh");
         scene.write(&program, &attacking(&attacks))?;
-        // As a server for tools would be started.
+        // Like a server for tools.
         let extension = scene.at("other/starts.ts");
         scene.write(&extension, STARTS)?;
         let model = turns([("attack", vec![bash("bash attack.sh > inside; echo over"), say("attacked")])]);
@@ -200,7 +200,7 @@ fn the_terminal_of_pi(user: User) -> Result<()> {
         };
         let screen = launch.screen()?;
         let terminal = screen.terminal()?;
-        // As a login gives it to who logs in.
+        // As a login gives it to the user.
         user.own(&terminal)?;
         scene.write(&scene.at("targets"), &format!("export TERMINAL='{}'\n", terminal.display()))?;
         fs::rename(scene.at("targets"), scene.project().join("targets"))?;
@@ -219,7 +219,7 @@ fn the_terminal_of_pi(user: User) -> Result<()> {
         scene.enter(&mut control);
         let control = Finished::run(control.arg(&program))?.ended_with(0)?;
         let mut works = control.stdout.lines().filter(|line| line.ends_with(": reached"));
-        // Typing into a terminal that is not one's own takes the administrator.
+        // Only root can type into another terminal.
         let is_root = rustix::process::geteuid().is_root() && !user.is_stranger();
         ensure!(works.clone().count() == if is_root { 3 } else { 2 }, "the control: {control:#?}");
         ensure!(works.all(|line| is_root || !line.starts_with("typed")), "{control:#?}");
@@ -231,7 +231,7 @@ fn the_terminal_of_pi(user: User) -> Result<()> {
     Ok(())
 }
 
-/// An extension that starts the script, and keeps what it says.
+/// An extension that starts the script, and keeps its output.
 const STARTS: &str = r#"
 import { spawn } from "node:child_process";
 export default function (pi) {
@@ -241,7 +241,7 @@ export default function (pi) {
 }
 "#;
 
-/// Everything around pi that somebody could be after; returns the name of the directory of its own sessions.
+/// Creates all targets of attacks around pi; returns the name of the directory of its own sessions.
 fn prepared(scene: &Scene) -> Result<String> {
     let project = scene.project().display().to_string();
     let own = format!("--{}--", project.trim_start_matches('/').replace('/', "-"));
@@ -268,14 +268,14 @@ struct Around {
 
 impl Around {
     fn find(scene: &Scene, is_contained: bool) -> Result<Self> {
-        // Contained or not, pi has started this one; contained, it only leads to the host.
+        // pi starts this process whether contained or not; if contained, it only connects to the host.
         let client = processes::host_of(scene)?;
         let pi = parent(client.id)?;
         let host = if is_contained { processes::container_of(scene)? } else { client };
         Ok(Self { pi, host: host.id })
     }
 
-    /// What the script has to know, as lines of a shell.
+    /// Returns the data for the script, as lines of a shell.
     fn targets(&self, scene: &Scene, own: &str, shared: &Path) -> Result<String> {
         let environment = fs::read(format!("/proc/{}/environ", self.pi))?;
         let environment = String::from_utf8_lossy(&environment).into_owned();
@@ -293,14 +293,14 @@ impl Around {
     }
 }
 
-/// The process that has started another one.
+/// Returns the parent of a process.
 fn parent(id: u32) -> Result<u32> {
     let status = fs::read_to_string(format!("/proc/{id}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("PPid:")).context("a parent")?;
     Ok(line.trim().parse()?)
 }
 
-/// Where `portcullis pi` has put the extension.
+/// Returns the path of the extension that `portcullis pi` has written.
 fn extension(below: &Path) -> Result<PathBuf> {
     let mut left = vec![below.to_owned()];
     while let Some(directory) = left.pop() {

@@ -1,5 +1,5 @@
-//! A machine without Landlock, and so without a broker: what a command could not write is asked about when it has
-//! ended, and the command is run again if the user wants that.
+//! A machine without Landlock, and so without a broker: paths that a command could not write are asked about after it
+//! has ended, and the command is run again if the user approves.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -23,7 +23,7 @@ as_each_user!(
 const SETTINGS: &str = r#"{ "requiredTier": "namespaces", "network": { "allowedDomains": [], "deniedDomains": [] },
     "filesystem": { "denyRead": ["~"], "allowRead": [".", "~/.pi"], "allowWrite": ["."], "denyWrite": ["KEPT"] } }"#;
 
-/// Takes Landlock from what it becomes: its calls are unknown, as to a kernel that is older.
+/// Disables Landlock for the program that it executes: its calls fail with ENOSYS, as on an older kernel.
 const FILTER: &str = r"
 import ctypes, os, struct, sys
 LOAD, JUMP_EQUAL, RETURN = 0x20, 0x15, 0x06
@@ -41,8 +41,8 @@ if kernel.prctl(38, 1, 0, 0, 0) or kernel.prctl(22, 2, ctypes.byref(own), 0, 0):
 os.execvp(sys.argv[1], sys.argv[1:])
 ";
 
-/// Listens to its own system calls, of which it hears none, before it becomes something else: the kernel allows one
-/// listener. The process that has it ends with its parent.
+/// Occupies the only seccomp listener that the kernel allows, without receiving any calls, before it executes another
+/// program. The process that holds it ends with its parent.
 const LISTENER: &str = r"
 import ctypes, os, signal, struct, sys, time
 program = ctypes.create_string_buffer(struct.pack('HBBI', 0x06, 0, 0, 0x7fff0000))
@@ -59,9 +59,9 @@ if os.fork() == 0:
 os.execvp(sys.argv[1], sys.argv[1:])
 ";
 
-/// The number of the option that allows for one run.
+/// The number of the option that allows one run.
 const ONCE: u64 = 0;
-/// That of the narrowest one for the session.
+/// The number of the narrowest option for the session.
 const SESSION: u64 = 1;
 
 fn scene(user: User) -> Result<Scene> {
@@ -97,7 +97,7 @@ fn text<'a>(question: &'a Value, name: &str) -> &'a str {
     question.pointer(&format!("/params/{name}")).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Waits for a question and checks what it is about.
+/// Waits for a question and checks its subject.
 fn question(host: &mut Serve, subject: &str) -> Result<Value> {
     let question = host.question()?;
     ensure!(text(&question, "subject") == subject, "{subject}: {question}");
@@ -127,7 +127,7 @@ fn a_write_is_asked_about_and_the_command_run_again(user: User) -> Result<()> {
     for rule in ["host.run-again", "base.outside"] {
         ensure!(log(&scene)?.contains(rule), "{rule}: {}", log(&scene)?);
     }
-    // It was for this command alone.
+    // The approval was for this command alone.
     let id = begin(&mut host, &format!("echo y > {outside}/new"))?;
     let place = question(&mut host, &format!("{outside}/new"))?;
     host.answer(&place, &json!("refuse"))?;
@@ -171,12 +171,12 @@ fn an_answer_for_the_session_holds_for_the_next_command(user: User) -> Result<()
     ensure!(!scene.outside().join("made").exists());
     let (ended, output) = host.run(&format!("{script}; echo z > {outside}/kept/new"))?;
     ensure!(scene.outside().join("made").exists(), "{ended} {output}");
-    // What is denied stays so, and is told.
+    // Denied paths stay denied, and are reported.
     ensure!(!scene.outside().join("kept/new").exists() && ended.to_string().contains("kept/new"), "{ended}");
     Ok(())
 }
 
-/// And a name is a matter of the directory around it.
+/// Names depend on the directory around them, too.
 fn a_file_is_opened_without_its_neighbours(user: User) -> Result<()> {
     let scene = scene(user)?;
     let outside = scene.outside().display().to_string();
@@ -207,7 +207,7 @@ fn a_file_is_opened_without_its_neighbours(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The agent writes what its commands say.
+/// The agent controls the output of its commands.
 fn made_up_lines_open_nothing(user: User) -> Result<()> {
     let scene = scene(user)?;
     let [home, outside, project] =
@@ -242,9 +242,9 @@ fn made_up_lines_open_nothing(user: User) -> Result<()> {
     ensure!(said == paths.len(), "{ended} {output}");
     let notes = ended.get("notes").map(ToString::to_string).unwrap_or_default();
     ensure!(notes.contains("kept/file") && !notes.contains("id_rsa"), "{ended}");
-    // A command that got on has nothing to be asked about.
+    // A command that succeeded leads to no question.
     host.run(&script.replace("exit 1", &format!("echo \"'{outside}/x': Read-only file system\"; exit 0")))?;
-    // What is asked about is the place itself, whatever it is called.
+    // The question shows the real path, not the name of the link.
     let id = begin(&mut host, "echo \"'link/new': Read-only file system\"; exit 1")?;
     let place = question(&mut host, &outside)?;
     host.answer(&place, &json!("refuse"))?;
@@ -295,7 +295,7 @@ fn on_a_terminal_it_is_the_same(user: User) -> Result<()> {
     ensure!(code == 0 && shown.contains("did") && shown.contains("Read-only file system"), "{code}: {shown}");
     ensure!(fs::read_to_string(scene.outside().join("new"))? == "x\n" && lines(&scene, "runs")? == 2);
 
-    // A yes on the command line is none to doing it twice.
+    // An approval on the command line does not permit running the command twice.
     fs::remove_file(scene.outside().join("new"))?;
     let command = ["run", "--ask", "allow", "--", "/bin/bash", "script"];
     let (code, shown) = Terminal::start_through(&scene, &through, &command)?.end()?;
@@ -303,7 +303,7 @@ fn on_a_terminal_it_is_the_same(user: User) -> Result<()> {
     Ok(())
 }
 
-/// There the files are under Landlock besides, which refuses as the mounts do.
+/// There Landlock covers the files as well, and refuses like the mounts do.
 fn beside_another_listener_it_is_the_same(user: User) -> Result<()> {
     let scene = scene_under(user, LISTENER)?;
     let outside = scene.outside().display().to_string();
@@ -325,7 +325,7 @@ fn lines(scene: &Scene, name: &str) -> Result<usize> {
     Ok(fs::read_to_string(scene.project().join(name))?.lines().count())
 }
 
-/// All that the logs of the scene say.
+/// Returns the text of all logs of the scene.
 fn log(scene: &Scene) -> Result<String> {
     let shown = scene.portcullis(&["audit", "tail", "--json"])?;
     Ok(shown.ended_with(0)?.stdout)

@@ -1,4 +1,4 @@
-//! Symbolic links that commands ask for: who answers sees where they lead, and nothing more is opened by the answer.
+//! Symbolic links in questions of commands: the question shows the target, and the answer permits nothing more.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ as_each_user!(
     hooks_lie_where_they_are_named,
 );
 
-/// "Allow to write this path?", and the path is a link to all that the user has. The control makes it by hand.
+/// "Allow to write this path?", and the path is a link to the user's whole home. The control makes the link by hand.
 fn a_yes_to_a_link_opens_nothing_else(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let (notes, home) = (scene.outside().join("notes.md"), scene.home().join("private"));
@@ -45,7 +45,7 @@ fn a_yes_to_a_link_opens_nothing_else(user: User) -> Result<()> {
         host.finish(id)?;
         ensure!(notes.symlink_metadata().is_ok(), "{deed}");
         ensure!(host.close()?.success());
-        // Whoever comes next has been given nothing.
+        // The next session has no permission.
         let mut next = Serve::greeted(&scene, &[], Interface::Absent)?;
         let written = notes.display();
         let (_, output) = next.run(&format!("echo evil > '{written}/key'; echo evil > '{written}'"))?;
@@ -57,7 +57,7 @@ fn a_yes_to_a_link_opens_nothing_else(user: User) -> Result<()> {
     Ok(())
 }
 
-/// What was a file when the user said yes, and is a link to something else by the next session.
+/// A file when the user approved, and a link to something else in the next session.
 fn a_kept_answer_is_not_led_elsewhere(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let (notes, home) = (scene.outside().join("notes.md"), scene.home().join("private"));
@@ -84,7 +84,7 @@ fn a_kept_answer_is_not_led_elsewhere(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Settings that allow writing one place outside, where nothing is when a session starts.
+/// Writes settings that allow writing one path outside that does not exist when a session starts.
 fn allowing(scene: &Scene) -> Result<PathBuf> {
     let place = scene.outside().join("cache");
     let settings = json!({
@@ -96,8 +96,8 @@ fn allowing(scene: &Scene) -> Result<PathBuf> {
     Ok(place)
 }
 
-/// What may be written is a file or a directory of that name, and not what a link there would lead to. The control makes
-/// the same links without the sandbox.
+/// A file or directory with that name may be written, but not the target of a link there. The control makes the same
+/// links without the sandbox.
 fn an_allowed_name_that_is_not_there_becomes_no_link(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let place = allowing(&scene)?;
@@ -118,7 +118,7 @@ fn an_allowed_name_that_is_not_there_becomes_no_link(user: User) -> Result<()> {
         ensure!(place.is_symlink(), "the control made no link: {link}");
         fs::remove_file(&place)?;
     }
-    // It is allowed, without a question, to both.
+    // It is allowed, without a question, to commands and tools.
     let (_, output) =
         host.run(&format!("mkdir '{name}' && echo fine > '{name}/file' && cat '{name}/file'"))?;
     ensure!(output == "fine\n", "{output}");
@@ -126,8 +126,8 @@ fn an_allowed_name_that_is_not_there_becomes_no_link(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Another program of the user's makes a link there, again and again, while a command and a tool write to that name. The
-/// control is the same command without the sandbox.
+/// Another program of the user keeps creating a link while a command and a tool write to that name. The control is the
+/// same command without the sandbox.
 fn an_allowed_name_is_not_used_as_a_link(user: User) -> Result<()> {
     const TRIES: usize = 300;
     let scene = Scene::new(user)?;
@@ -172,7 +172,7 @@ fn an_allowed_name_is_not_used_as_a_link(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Where the broker asks because of what a call does to a name, the host does not take it for another call.
+/// If the broker asks about the effect of a call on a name, the host does not apply an answer to another call.
 fn the_host_does_not_answer_for_the_user(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let git = scene.project().join(".git");
@@ -200,7 +200,7 @@ fn the_host_does_not_answer_for_the_user(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The user's rules speak of names that are not there yet, in directories that are.
+/// The user's rules apply to names that do not exist yet, in existing directories.
 fn rules_below_a_name_hold(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let settings = r#"{ "enabled": true, "network": { "allowedDomains": [], "deniedDomains": [] },
@@ -226,7 +226,7 @@ fn rules_below_a_name_hold(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A directory for hooks that is not there when the session starts, and a hook that is a link to the project's script.
+/// A hooks directory that does not exist when the session starts, and a hook that is a link to the project's script.
 fn hooks_lie_where_they_are_named(user: User) -> Result<()> {
     let attack = "mkdir -p tools/hooks; for hook in tools/hooks/pre-commit scripts/hook; do \
         printf '#!/bin/sh\necho ran >> ran\n' > $hook; chmod +x $hook; done 2>/dev/null; true";

@@ -1,8 +1,8 @@
-//! What a hostile agent tries, as a table: numbers are those of the attack corpus.
+//! Attacks of a hostile agent, as a table; numbers are those of the attack corpus.
 //!
-//! Every script says `REACHED` when it got what it wanted. Each is run twice, in worlds that are made alike: with
-//! nothing around it, where it must succeed, and by `portcullis run`, where it must not. The table says also where
-//! the rows are tried that are no scripts; those of connections are in `network`.
+//! Every script prints `REACHED` if it succeeds. Each runs twice, in equal worlds: unconfined, where it must succeed,
+//! and under `portcullis run`, where it must not. The table also lists where rows without a script are tested; those of
+//! connections are in `network`.
 
 mod table;
 
@@ -31,8 +31,8 @@ as_each_user!(
     a_home_behind_a_link_is_the_same_home,
 );
 
-/// `call` reaches the kernel when the answer is not one of "not permitted", "no such call", "no such family"; a call
-/// that nobody has is told apart. `git` is without the variables that other rows look for.
+/// `call` counts as reaching the kernel unless the answer is "not permitted", "no such call" or "no such family"; a
+/// call that the kernel does not have is distinguished. `git` runs without the variables that other rows check.
 const DRIVER: &str = r#"
 call() { perl -e '$n = shift; @a = map { /^-?\d+$/ ? 0 + $_ : $_ } @ARGV; $r = syscall(0 + $n, @a);
     print "REACHED\n" if $r >= 0 || $! != 1 && $! != 38 && $! != 97;
@@ -57,7 +57,7 @@ fn commands_in_the_home_directory(user: User) -> Result<()> {
     try_all(user, IN_THE_HOME_DIRECTORY, |scene| scene.home(), &[])
 }
 
-/// With the memory that programs may reserve bound as well: what is above is refused, and the rest goes on.
+/// With a limit on memory that programs may reserve: allocations beyond it fail, and the program continues.
 fn commands_with_small_limits(user: User) -> Result<()> {
     let limits = r#""limits": { "processes": 60, "memoryMib": 150, "fileMib": 10 } }"#;
     let rules = format!("{}, {limits}", RULES.trim_end().trim_end_matches('}'));
@@ -65,7 +65,7 @@ fn commands_with_small_limits(user: User) -> Result<()> {
     try_all(user, WITH_SMALL_LIMITS, place, &[("home/.pi/agent/sandbox/default.json", &rules)])
 }
 
-/// Every row is tried: by a script here or of `network`, or where the second table says.
+/// Every row is tested: by a script here or in `network`, or where the second table says.
 #[test]
 fn no_row_is_left_out() {
     let scripts = [IN_A_PROJECT, IN_THE_HOME_DIRECTORY, WITH_SMALL_LIMITS];
@@ -84,7 +84,7 @@ fn no_row_is_left_out() {
     }
 }
 
-/// Runs every attack of the table, free and confined, and compares.
+/// Runs every attack of the table, free and confined, and compares the results.
 fn try_all(
     user: User,
     attacks: &[Attack],
@@ -105,7 +105,7 @@ fn try_all(
             (_, None) => wrong.push(format!("{name}: was not tried")),
             (_, Some(text)) if text.contains("REACHED") => wrong.push(format!("{name}: not stopped: {text}")),
             (Some(text), Some(_)) if text.contains("REACHED") => {}
-            // This kernel was built without it, so there is nothing to attack.
+            // This kernel lacks the call, so there is nothing to attack.
             (Some(text), Some(_)) if text == "NO SUCH CALL" => {}
             (free, _) => wrong.extend(cannot_try(&name, free.as_deref().unwrap_or_default())),
         }
@@ -114,7 +114,7 @@ fn try_all(
     Ok(())
 }
 
-/// An attack that this machine stops by itself proves nothing; where everything has to be tried that is a failure.
+/// An attack that this machine stops by itself proves nothing; if everything must be tried that is a failure.
 #[expect(clippy::print_stderr, reason = "whoever runs the tests should know what was not tried")]
 fn cannot_try(name: &str, said: &str) -> Option<String> {
     let text = format!("{name}: fails here also without Portcullis: {said}");
@@ -129,7 +129,7 @@ fn title(Attack(number, name, _, _): &Attack) -> String {
     format!("{number} {name}")
 }
 
-/// Says what each attack said.
+/// Returns the output of each attack.
 fn outcomes(
     scene: &Scene,
     attacks: &[&Attack],
@@ -166,7 +166,7 @@ fn outcomes(
     command.args(attacks.iter().flat_map(|attack| [title(attack), attack.3.to_owned()]));
     scene.enter(&mut command);
     command.current_dir(place(scene));
-    // Names that rules keep, so that scripts can be told where things are.
+    // Names for scripts to find their targets.
     command.env("ABSTRACT", &abstract_name);
     command.env("VICTIM", victim.0.id().to_string());
     command.env("SHARED", shared.path().file_name().context("a name")?);

@@ -1,5 +1,4 @@
-//! Uses every function that each policy is given, and allows only where all of them
-//! answer as the contract says.
+//! Uses every function that each policy is given, and allows only if all of them answer as the contract says.
 
 wit_bindgen::generate!({ path: "../../../wit", world: "policy" });
 
@@ -28,7 +27,7 @@ impl lifecycle::Guest for Component {
     }
 }
 
-/// What is not as it should be.
+/// Returns what is wrong.
 fn faults(path: &str, root: &str) -> Vec<&'static str> {
     logging::log(logging::Level::Info, "asked");
     let below = path_tools::normalize("a/../b", root);

@@ -1,5 +1,5 @@
-//! Allows the first time and denies afterwards. Where every decision is taken by a
-//! fresh copy of the configured instance, it never gets to deny.
+//! Allows the first time and denies afterwards. If every decision uses a fresh copy of the configured instance, it
+//! never denies.
 
 use std::cell::Cell;
 

@@ -1,11 +1,10 @@
-//! Denies one file for reading and writing through standing rules, and has no
-//! opinion on anything else: swapping this file in changes what tools and commands
-//! may do, and nothing has to be rebuilt.
+//! Denies one file for reading and writing through standing rules, and has no opinion on anything else: replacing this
+//! file changes what tools and commands may do, without a rebuild.
 
 use portcullis_sdk::{ConfigError, Context, Descriptor, FilePattern, FileRights, FileRule, Policy, Profile};
 use serde::Deserialize;
 
-/// Which file; by default `secret.txt` in the directory the agent was started in.
+/// The file; by default `secret.txt` in the directory where the agent was started.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {

@@ -1,4 +1,4 @@
-//! Has the file rules of its configuration, and no opinion on anything else:
+//! Applies the file rules of its configuration, and has no opinion on anything else:
 //! `{"rules": [{"tree": "/srv", "rights": "rx", "effect": "allow"}]}`.
 
 use portcullis_sdk::{
@@ -20,7 +20,7 @@ struct Rule {
     tree: Option<String>,
     exact: Option<String>,
     glob: Option<String>,
-    /// Letters of `rwx`; none for a rule on no right.
+    /// Letters of `rwx`; empty for a rule without rights.
     rights: String,
     effect: Word,
 }

@@ -1,5 +1,5 @@
-//! Changes what the agent does and sees, where a word asks for it: rewrites the input of tools, redacts and
-//! withholds their output.
+//! Changes what the agent does and sees, on certain words: rewrites the input of tools, redacts and withholds their
+//! output.
 
 use portcullis_sdk::{
     Action, ActionKinds, Allowance, ConfigError, ContentBlock, Context, Descriptor, Evaluation, Never, Obligation,

@@ -1,6 +1,5 @@
-//! Answers with bytes that are no answer. The component model lets no bindings
-//! write such a thing, so the evaluator's exports are written by hand, after the
-//! canonical ABI. The configuration says which: `{ "kind": "pointer" }` and so on.
+//! Answers with malformed bytes. Component model bindings cannot produce them, so the evaluator's exports are written
+//! by hand, after the canonical ABI. The configuration selects the kind: `{ "kind": "pointer" }` and so on.
 
 wit_bindgen::generate!({ path: "../../../wit", world: "pure-policy" });
 
@@ -35,14 +34,14 @@ exports::portcullis::policy::lifecycle::__export_portcullis_policy_lifecycle_0_1
     Component with_types_in exports::portcullis::policy::lifecycle
 );
 
-/// Size of an `evaluation` in memory, and where its parts lie.
+/// The size of an `evaluation` in memory, and the offsets of its parts.
 const SIZE: usize = 76;
 const RULE: usize = 40;
 const REASON: usize = 48;
 const SEVERITY: usize = 64;
 
-/// Takes the arguments as one pointer, which it never follows, and gives back a
-/// pointer to what it says is an `evaluation`: `allow`, but for the garbage.
+/// Takes the arguments as one pointer, which it never follows, and returns a pointer to an `evaluation`: `allow`, apart
+/// from the garbage.
 #[unsafe(export_name = "portcullis:policy/evaluator@0.1.0#evaluate")]
 extern "C" fn evaluate(_arguments: usize) -> usize {
     let mut answer = vec![0_u8; SIZE];
@@ -66,7 +65,7 @@ extern "C" fn evaluate(_arguments: usize) -> usize {
     } else if is("unaligned") {
         return answer.leak().as_ptr().addr() | 1;
     } else {
-        // Unknown kinds must not pass for an allowance.
+        // An unknown kind must not result in `allow`.
         std::process::abort();
     }
     answer.leak().as_ptr().addr()

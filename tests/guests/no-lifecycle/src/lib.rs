@@ -1,5 +1,5 @@
-//! Exports an evaluator and no lifecycle: not a policy, and no host may take it
-//! for one, although it would allow everything.
+//! Exports an evaluator and no lifecycle: not a policy, and no host may accept it as one, although it would allow
+//! everything.
 
 wit_bindgen::generate!({
     path: "../../../wit",

@@ -1,5 +1,5 @@
-//! The least policy: `lifecycle` and `evaluator`, no SDK, no imports. It allows
-//! what lies in the workspace and abstains otherwise.
+//! The minimal policy: `lifecycle` and `evaluator`, no SDK, no imports. It allows paths in the workspace and abstains
+//! otherwise.
 
 wit_bindgen::generate!({ path: "../../../wit", world: "pure-policy" });
 

@@ -1,4 +1,4 @@
-//! Gives each command the rules that its script names between two marks: `: @@wall-ms=500 drop=HOME@@; sleep 9`.
+//! Gives each command the rules that its script contains between two marks: `: @@wall-ms=500 drop=HOME@@; sleep 9`.
 
 use portcullis_sdk::{
     Action, ActionKinds, ConfigError, Context, Descriptor, Effect, EnvironmentRule, Evaluation, FilePattern,

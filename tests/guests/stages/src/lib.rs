@@ -1,5 +1,5 @@
-//! Decides about what becomes known of connections after they were allowed: denies one name that is resolved, one
-//! server name of TLS, and requests that delete; asks about requests that send.
+//! Decides on later stages of allowed connections: denies one resolved name, one TLS server name, and DELETE requests;
+//! asks about requests that send data.
 
 use portcullis_sdk::{
     Action, ActionKinds, ConfigError, Context, Descriptor, Endpoint, Evaluation, Never, Policy, Request, Stage,

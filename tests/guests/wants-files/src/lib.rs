@@ -1,5 +1,5 @@
-//! Tries to reach files, environment, arguments and clocks through WASI. It denies
-//! and says what it got hold of, and allows when there was nothing.
+//! Tries to reach files, environment, arguments and clocks through WASI. It denies with what it reached, and allows if
+//! it reached nothing.
 
 use std::time::{Duration, Instant, SystemTime};
 

@@ -1,5 +1,5 @@
-//! Tries to reach the network through WASI. It denies when it was given a socket,
-//! and allows when it was not; a host may as well refuse to load it.
+//! Tries to reach the network through WASI. It denies if it got a socket, and allows otherwise; a host may also refuse
+//! to load it.
 //!
 //! The imports are written out, because not every C library for WASI has sockets.
 

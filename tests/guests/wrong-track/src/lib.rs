@@ -1,5 +1,5 @@
-//! Speaks `portcullis:policy@9.0.0`. A host reads that from the exports, without
-//! running anything, and says which versions it speaks.
+//! Implements `portcullis:policy@9.0.0`. A host reads that from the exports, without running anything, and reports
+//! which versions it supports.
 
 wit_bindgen::generate!({
     inline: "

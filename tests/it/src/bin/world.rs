@@ -1,8 +1,8 @@
-//! A world with servers in it, for one command: `world DIRECTORY COMMAND...`.
+//! Runs one command in a network with test servers: `world DIRECTORY COMMAND...`.
 //!
-//! Started in a network and a mount namespace of its own, it makes a second network with servers in it, leads the
-//! first one there, and runs the command in the first. So the servers are other machines to the command, and nothing
-//! of it touches the machine the tests run on.
+//! Started in a network and a mount namespace of its own, it creates a second network with servers in it, routes the
+//! first one there, and runs the command in the first. So the servers are other machines to the command, and the
+//! machine that runs the tests is not affected.
 //!
 //! | name | address | servers |
 //! |---|---|---|
@@ -16,8 +16,8 @@
 //! | `flips.test` | allowed the first time, then 169.254.169.254 | |
 //! | (none) | 2001:db8:1::1, where the kernel has IPv6 | HTTP on 80 |
 //!
-//! Where there is `DIRECTORY/more.py`, it is run for the allowed and the evil address, and adds servers to them.
-//! Everything the servers see is written to `DIRECTORY/seen`, a line for each.
+//! If `DIRECTORY/more.py` exists, it is run for the allowed and the evil address, and adds servers to them. All
+//! requests that the servers receive are written to `DIRECTORY/seen`, one line each.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -35,12 +35,12 @@ const PRIVATE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 const NAME_SERVER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 53);
 const PROXY: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 9);
-/// The command's own machine.
+/// The address of the command's own machine.
 const OWN: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 254);
-/// An address of the other family, that of the allowed host; and the command's own.
+/// An IPv6 address of the allowed host, and the command's own.
 const ALLOWED_6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
 const OWN_6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 0xfe);
-/// What makes this program the second network.
+/// The argument that makes this program the second network.
 const SERVERS: &str = "--servers";
 
 fn main() -> Result<ExitCode> {
@@ -53,7 +53,7 @@ fn main() -> Result<ExitCode> {
     }
     let mut servers = second_network(&directory)?;
     let (program, arguments) = command.split_first().context("there is no command")?;
-    // What the namespaces need is not for the command.
+    // The capabilities for the namespaces are not for the command.
     let mut dropping = Command::new("setpriv");
     let status =
         dropping.args(["--ambient-caps=-all", "--inh-caps=-all", "--"]).arg(program).args(arguments).status();
@@ -63,7 +63,7 @@ fn main() -> Result<ExitCode> {
     Ok(ExitCode::from(u8::try_from(code.unwrap_or(255)).unwrap_or(255)))
 }
 
-/// Starts the servers in a network of their own, and leads this one there.
+/// Starts the servers in a network of their own, and routes this one there.
 fn second_network(directory: &Path) -> Result<Child> {
     ip("link set lo up")?;
     let mut servers = Command::new("unshare")
@@ -82,11 +82,11 @@ fn second_network(directory: &Path) -> Result<Child> {
     ip("link set h0 up")?;
     ip(&format!("route add default via {ALLOWED}"))?;
     if has_v6() {
-        // Without a check whether anybody else has it, which takes a second.
+        // Without duplicate address detection, which takes a second.
         ip(&format!("addr add {OWN_6}/64 dev h0 nodad"))?;
     }
     let resolver = directory.join("resolv.conf");
-    // As in containers: a name with fewer dots is tried below another domain first.
+    // As in containers: a name with fewer dots is first tried below another domain.
     let settings = format!("search near.test\noptions ndots:5\nnameserver {NAME_SERVER}\n");
     std::fs::write(&resolver, settings)?;
     run(Command::new("mount").arg("--bind").arg(resolver).arg("/etc/resolv.conf"))?;
@@ -95,7 +95,7 @@ fn second_network(directory: &Path) -> Result<Child> {
     run(Command::new("mount").arg("--bind").arg(hosts).arg("/etc/hosts"))?;
     writeln!(servers.stdin.as_ref().context("a pipe")?, "wired")?;
     ensure!(said.next().transpose()?.as_deref() == Some("ready"), "the servers do not start");
-    // A server of this machine that nobody may reach.
+    // A server of this machine that must not be reachable.
     let everywhere: IpAddr =
         if has_v6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     let listener = TcpListener::bind((everywhere, 8000))?;
@@ -109,7 +109,7 @@ fn has_v6() -> bool {
 }
 
 fn ip(arguments: &str) -> Result<()> {
-    // Where Debian has it, which is not in every PATH.
+    // Debian's locations, which are not in every PATH.
     let places = ["/usr/sbin/ip", "/sbin/ip", "/usr/bin/ip", "/bin/ip"];
     let program = places.into_iter().find(|place| Path::new(place).exists());
     run(Command::new(program.context("`ip` is missing (package iproute2)")?).args(arguments.split(' ')))
@@ -121,7 +121,7 @@ fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// The record of what the servers see.
+/// The log of the requests that the servers receive.
 #[derive(Clone)]
 struct Seen(std::sync::Arc<File>);
 
@@ -132,7 +132,7 @@ impl Seen {
     }
 
     fn write(&self, line: &str) {
-        // One call for one line, so that lines of several threads do not mix.
+        // One write per line, so that lines of several threads do not mix.
         drop(self.0.as_ref().write_all(format!("{line}\n").as_bytes()));
     }
 }
@@ -181,7 +181,7 @@ fn serve(directory: &Path) -> Result<()> {
         }
     }
     writeln!(out, "ready")?;
-    // The other side kills this process.
+    // The parent kills this process.
     loop {
         thread::park();
     }
@@ -201,7 +201,7 @@ fn listen(address: IpAddr, port: u16, server: Server, seen: &Seen) -> Result<()>
     Ok(())
 }
 
-/// Answers every request with who asked whom, and reads whatever it is sent.
+/// Answers every request with the addresses of both sides, and reads all data sent to it.
 fn http(mut stream: TcpStream, address: IpAddr, seen: &Seen) {
     let Ok(copy) = stream.try_clone() else { return };
     let mut reader = BufReader::new(copy);
@@ -235,7 +235,7 @@ fn http(mut stream: TcpStream, address: IpAddr, seen: &Seen) {
     }
 }
 
-/// Speaks first, as mail and secure shell servers do.
+/// Speaks first, like mail and secure shell servers.
 fn greet(mut stream: TcpStream, address: IpAddr, seen: &Seen) {
     seen.write(&format!("GREET {address}"));
     let mut line = [0; 64];
@@ -249,7 +249,7 @@ fn echo(mut stream: TcpStream, address: IpAddr, seen: &Seen) {
     drop(std::io::copy(&mut copy, &mut stream));
 }
 
-/// Starts what a test has brought along, and waits until it is ready.
+/// Starts the servers that a test has provided, and waits until they are ready.
 fn more_servers(program: &Path, address: Ipv4Addr, directory: &Path) -> Result<()> {
     let log = OpenOptions::new().create(true).append(true).open(directory.join("more.log"))?;
     let mut python = Command::new("/usr/bin/python3");
@@ -261,10 +261,10 @@ fn more_servers(program: &Path, address: Ipv4Addr, directory: &Path) -> Result<(
     Ok(())
 }
 
-/// Reads where a client of a proxy wants to go, and tells it that it is there.
+/// Reads the target of a proxy's client, and reports success to it.
 type Order = fn(&mut TcpStream) -> Option<(String, u16)>;
 
-/// Connects its clients with what stands for the host that they name.
+/// Connects its clients to the stand-in for the host that they name.
 fn proxy(mut client: TcpStream, order: Order, seen: &Seen) {
     let Some((host, port)) = order(&mut client) else { return };
     seen.write(&format!("PROXY {host}:{port}"));
@@ -288,7 +288,7 @@ fn order_of_http(client: &mut TcpStream) -> Option<(String, u16)> {
     }
     let head = String::from_utf8(head).ok()?;
     let (host, port) = head.strip_prefix("CONNECT ")?.split_once(' ')?.0.rsplit_once(':')?;
-    // Whoever has a password says it.
+    // A client with a password sends it.
     let is_known =
         host != "known.allowed.test" || head.contains("Proxy-Authorization: Basic bWU6c2VjcmV0\r\n");
     let answer = if is_known { "200 Connection established" } else { "407 Who are you" };
@@ -337,7 +337,7 @@ fn answer_names(socket: &UdpSocket, seen: &Seen) {
     let mut query = [0; 512];
     while let Ok((length, from)) = socket.recv_from(&mut query) {
         let query = query.get(..length).unwrap_or_default();
-        // Nobody answers for this one.
+        // This name gets no answer.
         if query.windows(6).any(|part| part == b"silent") {
             continue;
         }
