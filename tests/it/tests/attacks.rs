@@ -191,7 +191,7 @@ fn outcomes(
     Ok(found)
 }
 
-/// Home, project and outside with everything in them that is to be stolen or changed.
+/// A scene whose home, project and outside directory hold everything that the attacks try to steal or change.
 fn world(user: User, files: &[(&str, &str)]) -> Result<Scene> {
     let scene = Scene::new(user)?;
     for (path, text) in [
@@ -218,7 +218,7 @@ fn world(user: User, files: &[(&str, &str)]) -> Result<Scene> {
     Ok(scene)
 }
 
-/// A process of the same user, outside.
+/// A process of the same user outside the sandbox, which attacks try to see and to kill.
 struct Victim(Child);
 
 impl Victim {
@@ -233,13 +233,14 @@ impl Victim {
 
 impl Drop for Victim {
     fn drop(&mut self) {
-        // It may be gone: an attack that is free to kill it has done so.
+        // The process may be gone: the unconfined run of an attack kills it.
         drop(self.0.kill());
         drop(self.0.wait());
     }
 }
 
-/// Rows 16, 19, 20 and 23 and their kind: the host carries these tools out, with nobody there to ask.
+/// Rows 16, 19, 20 and 23, and similar attacks on the tools that the host executes, without a client that answers
+/// questions.
 fn file_tools(user: User) -> Result<()> {
     let scene = world(user, &[])?;
     let (home, project) = (scene.home(), scene.project());
@@ -294,7 +295,8 @@ fn file_tools(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A command leaves what no sandbox can be made around; a grant then has it made anew.
+/// A command leaves a file for which no sandbox can be prepared; a grant afterwards makes the host prepare the sandbox
+/// again.
 fn a_sandbox_that_cannot_be_made_anew_opens_nothing(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let notes = scene.outside().join("notes");
@@ -310,7 +312,7 @@ fn a_sandbox_that_cannot_be_made_anew_opens_nothing(user: User) -> Result<()> {
     host.answer(&question, &json!(1))?;
     host.reply(id)?;
     let id = host.request("file/open", &open(shared.path()))?;
-    // Either it is no file of the session, or it is asked for; never is it simply opened.
+    // The host either finds no such file or asks; it never opens the file without a question.
     let said = host.wait("an answer or a question", |message| {
         message.get("id") == Some(&json!(id)) || message.get("method") == Some(&json!("ask"))
     })?;
@@ -318,7 +320,7 @@ fn a_sandbox_that_cannot_be_made_anew_opens_nothing(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Row 119: the user's settings lie in the project, behind a link.
+/// Row 119: the user's settings are in the project, behind a symbolic link.
 fn settings_behind_a_link_stay_as_they_are(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let settings = scene.project().join("dotfiles/default.json");
@@ -334,7 +336,7 @@ fn settings_behind_a_link_stay_as_they_are(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Rows 47 and 119.
+/// Rows 47 and 119: the settings of a project cannot loosen those of the user.
 fn projects_cannot_loosen(user: User) -> Result<()> {
     for settings in [
         r#"{ "enabled": false }"#,
@@ -351,7 +353,8 @@ fn projects_cannot_loosen(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Row 68, with a command that wants to be remembered: directories without rights, and a very deep one.
+/// Row 68, with a command that leaves files which are hard to remove: directories without permission bits, and a very
+/// deep one.
 fn nothing_is_left_of_a_session(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let script = "cd /tmp; mkdir -p locked/in; touch locked/file; ln -s \"$OLDPWD\" locked/link; chmod 0 locked; \

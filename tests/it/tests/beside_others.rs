@@ -1,6 +1,6 @@
-//! Another extension that puts tools of its own in the place of pi's. pi refuses to start when two extensions do so while
-//! they are loaded; with ours it starts, and what the other one carries out is decided, and confined where it is a
-//! command.
+//! Another extension that replaces pi's tools with its own. pi refuses to start when two extensions register the same
+//! tool while they are loaded; with ours it starts, and the calls of the other extension's tools are decided, and
+//! confined where they are commands.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -20,7 +20,7 @@ on_each_pi!(
     one_that_throws,
 );
 
-/// A stranger's tools: pi's own, but for a mark on the results, and one parameter more for bash.
+/// The tools of another extension: pi's own, with a mark on their results and an extra parameter for bash.
 const OTHER: &str = r#"
 import * as pi from "@earendil-works/pi-coding-agent";
 const MAKERS = {
@@ -48,7 +48,7 @@ export default function (api) {
 
 const ALL_TOOLS: [&str; 2] = ["--tools", "read,bash,edit,write,grep,find,ls"];
 
-/// A launch with the other extension, which replaces `names`.
+/// A launch with the other extension, which replaces the tools `names`.
 fn beside<'a>(scene: &'a Scene, launch: Launch<'a>, names: &[&str], when: &str) -> Result<Launch<'a>> {
     let extension = scene.at(&format!("other/{when}.ts"));
     let text = format!("const NAMES = {}; const LATE = {};{OTHER}", json!(names), when == "late");
@@ -80,7 +80,7 @@ fn bash_and_read(version: PiVersion, user: User) -> Result<()> {
         expecting("by-the-other-one.*alpha", read(&notes.display().to_string())),
         expecting_no("hunter1|by-the-other-one", read("link")),
         expecting_no("hunter1|by-the-other-one", write("made", "x")),
-        // Nobody else has replaced this one.
+        // The other extension has not replaced this tool.
         expecting_no("by-the-other-one", expecting("[Ww]rote", say("done"))),
     ];
     let names = ["bash", "read"];
@@ -137,7 +137,8 @@ fn write_and_edit(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// A stranger's search leaves nothing out, so it is refused where something would have to be.
+/// The search tool of another extension does not filter its results, so a search that would have to leave files out is
+/// refused.
 fn searches(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.write(&scene.project().join("open/a.txt"), "alpha")?;
@@ -165,13 +166,13 @@ fn searches(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// An extension that brings its tools when the session starts, after ours or before.
+/// An extension that registers its tools when the session starts, after ours or before.
 fn registered_late(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let steps = || script([bash(&attempts(&scene)), expecting("sum-42.*then 1", say("done"))]);
     let launch = Launch::guarded(&scene, version, &steps())?;
     beside(&scene, launch, &["bash"], "late")?.print("go")?.ended_with(0)?;
-    // Installed, ours is loaded behind what the command line names.
+    // An installed extension is loaded after those of the command line.
     scene.portcullis(&["pi-extension", "install"])?.ended_with(0)?;
     let launch = Launch::plain(&scene, version, &steps())?;
     beside(&scene, launch, &["bash"], "late")?.print("go")?.ended_with(0)?;
@@ -181,7 +182,7 @@ fn registered_late(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// A parameter that pi's tool does not have may mean anything: then it is the call of an unknown tool.
+/// A parameter that pi's tool does not have may mean anything, so the call counts as that of an unknown tool.
 fn calls_that_read_otherwise(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let remote = json!({ "command": "echo sum-$((40+2)) > made", "host": "build.example" });
@@ -192,7 +193,8 @@ fn calls_that_read_otherwise(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// A question of a command that the other tool started, and its end when the call is aborted.
+/// A question about a command that the other extension's tool started, and the end of that command when the call is
+/// aborted.
 fn asked_and_aborted(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let notes = scene.outside().join("notes");
@@ -226,15 +228,15 @@ fn asked_and_aborted(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// pi 0.74 carries a command of the user's out by itself where an extension throws when it is asked, which the control
-/// shows; pi 1.x does not.
+/// pi 0.74 executes a command of the user by itself if an extension throws in its handler, as the control shows; pi 1.x
+/// does not.
 fn one_that_throws(version: PiVersion, user: User) -> Result<()> {
     const THROWS: &str =
         "export default (pi) => pi.on('user_bash', () => { throw new Error('it is broken'); });";
     let scene = Scene::new(user)?;
     let extension = scene.at("other/throws.ts");
     scene.write(&extension, THROWS)?;
-    // A pipe outside is refused without a question.
+    // A named pipe outside the project is refused without a question.
     let made = scene.outside().join("made");
     let run = |launch: Launch<'_>| -> Result<()> {
         let mut pi = launch.with(["-e".into(), extension.clone().into_os_string()]).rpc()?;

@@ -68,7 +68,8 @@ fn run_confines(user: User) -> Result<()> {
         "{finished:#?}"
     );
 
-    // From elsewhere, with the project named; and a `/tmp` that is not the machine's.
+    // From another directory, with the project given as an argument; and the command's `/tmp` is not that of the
+    // machine.
     let project = scene.project().display().to_string();
     let outside = tempfile::Builder::new().prefix("portcullis-it-").tempfile_in("/tmp")?;
     let script = format!(
@@ -84,7 +85,7 @@ fn run_confines(user: User) -> Result<()> {
 
 fn run_asks_as_told(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
-    // Without a policy that allows commands, running one is a question.
+    // Without a policy that allows commands, running one leads to a question.
     let policy = deny_one(&scene)?;
     let run =
         |ask: &str| scene.portcullis(&["run", "--policy", &policy, "--ask", ask, "--", "touch", "made"]);
@@ -92,14 +93,14 @@ fn run_asks_as_told(user: User) -> Result<()> {
     ensure!(!scene.project().join("made").exists(), "{refused:#?}");
     run("allow")?.ended_with(0)?;
     ensure!(scene.project().join("made").exists());
-    // No terminal to ask on: a question is a no.
+    // Without a terminal, a question counts as refused.
     let unasked = scene.portcullis(&["run", "--policy", &policy, "--", "touch", "made-too"])?;
     let unasked = unasked.ended_with(CANNOT_EXECUTE)?;
     ensure!(!scene.project().join("made-too").exists(), "{unasked:#?}");
     Ok(())
 }
 
-/// A command goes on after the answer, and one that may not is told so.
+/// A command continues after an answer; a refused command is told so.
 fn questions_while_a_command_runs(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let (inside, outside) = (scene.project().join(".npmrc"), scene.outside().join("notes"));
@@ -115,7 +116,7 @@ fn questions_while_a_command_runs(user: User) -> Result<()> {
             "{refused:#?}"
         );
         ensure!(!inside.exists() && !outside.exists() && !moved.exists(), "{refused:#?}");
-        // The model, and whoever runs it, are told which rule it was.
+        // The model and the user who runs the command are told which rule refused it.
         let told = |what: &str, rule: &str| {
             let mut lines = refused.stderr.lines().filter(|line| line.contains("The sandbox refused"));
             lines.any(|line| line.contains(what) && line.contains(&format!("(rule `{rule}` of ")))
@@ -132,11 +133,11 @@ const NO_KEYS: &str = r#"{ "network": { "allowedDomains": [], "deniedDomains": [
     "filesystem": { "denyRead": ["/home", "**/*.pem"],
     "allowRead": [".", "~/.pi"], "allowWrite": ["."], "denyWrite": [] } }"#;
 
-/// Row 9 of the attack corpus: the file is made by the host while a command waits for it.
+/// Row 9 of the attack corpus: the host creates the file while a command waits for it.
 fn patterns_hide_what_appears_later(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let late = scene.project().join("a").join("late.pem");
-    // The kernel keeps this flag with a file that it has opened itself, the broker does not.
+    // `fdinfo` shows this flag (`O_NOFOLLOW`) for a file that the kernel opened itself, not for one from the broker.
     let by_whom = "sysopen(F, q(seen), 0400000); open(I, q(<), q(/proc/self/fdinfo/) . fileno F); \
         print grep(/^flags:.*[4567].....$/, <I>) ? qq(by the kernel\\n) : qq(by the broker\\n)";
     let read = format!(
@@ -155,7 +156,7 @@ fn patterns_hide_what_appears_later(user: User) -> Result<()> {
             while !scene.project().join("waiting").exists() && std::time::Instant::now() < deadline {
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }
-            // With its content from the start: the command looks for the name.
+            // The file appears with its content by a rename, because the command polls for the name.
             let begun = scene.project().join("late.part");
             scene.write(&begun, "the secret\n")?;
             fs::rename(begun, &late)?;
@@ -180,7 +181,7 @@ fn patterns_hide_what_appears_later(user: User) -> Result<()> {
     );
     let made = "git init -q r && cd r && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && git log";
     scene.portcullis(&["run", "--", "sh", "-ec", made])?.ended_with(0)?;
-    // A plain path that was not there (row 10) is hidden as well.
+    // A plain path that did not exist at the start (row 10) is hidden as well.
     let plain = NO_KEYS.replace("**/*.pem", "a/late.pem");
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &plain)?;
     let hidden = run(&["run", "--", "sh", "-c", read])?.ended_with(0)?;
@@ -219,7 +220,7 @@ fn check_answers_by_exit_code(user: User) -> Result<()> {
     let told = scene.portcullis(&["check", "--json", "read", "~/.pi/agent/auth.json"])?.ended_with(DENY)?;
     let verdict: Value = serde_json::from_str(&told.stdout).with_context(|| format!("{told:#?}"))?;
     ensure!(verdict.get("effect") == Some(&json!("deny")), "{verdict}");
-    // Nothing of this was done.
+    // None of the commands took effect.
     ensure!(!scene.project().join("new").exists());
     Ok(())
 }
@@ -269,14 +270,14 @@ fn another_policy_file(user: User) -> Result<()> {
         scene.portcullis(&["run", "--", "sh", "-c", "cat secret.txt; echo x > secret.txt; echo end"])?;
     ensure!(hidden.stdout.contains("end") && !hidden.stdout.contains("hunter2"), "{hidden:#?}");
     ensure!(fs::read_to_string(scene.project().join("secret.txt"))? == "hunter2");
-    // One that cannot be loaded permits nothing at all.
+    // A policy that cannot be loaded permits nothing.
     scene.write(&scene.project().join("broken.wasm"), "no wasm")?;
     let broken = scene.portcullis(&["run", "--policy", "broken.wasm", "--", "touch", "made"])?;
     ensure!(broken.code() == OWN_FAILURE && !scene.project().join("made").exists(), "{broken:#?}");
     Ok(())
 }
 
-/// Returns the policy that denies `secret.txt`, where the scene's user can read it.
+/// Returns the policy that denies `secret.txt`, at a path that the scene's user can read.
 fn deny_one(scene: &Scene) -> Result<String> {
     Ok(portcullis_it::guest("deny-one", scene.user())?.display().to_string())
 }

@@ -1,5 +1,5 @@
-//! `portcullis pi --contain`: pi itself in a sandbox, with other people's extensions and what they start. The host is
-//! outside, and so are the questions.
+//! `portcullis pi --contain`: pi itself runs in a sandbox, with the extensions of others and the processes that they
+//! start. The host runs outside, and so do the questions.
 
 mod edits;
 mod ends;
@@ -24,13 +24,13 @@ as_each_user!(
     what_cannot_be_contained_is_not_started,
 );
 
-/// Somebody else's extension. It does what it should not, by itself and by a process that it starts, as a server for
-/// tools would be, and writes down what came of it.
+/// A hostile extension. It attempts forbidden actions, by itself and through a process that it starts (as it would
+/// start an MCP server), and writes a report of the results.
 const ROGUE: &str = include_str!("contained/rogue.ts");
-/// One that speaks to the host in the place of ours.
+/// A hostile extension that speaks to the host in the place of ours.
 const FORGER: &str = include_str!("contained/forger.ts");
 
-/// What the rogue is after.
+/// The targets of the hostile extension.
 struct Prey<'a> {
     scene: &'a Scene,
     victim: Child,
@@ -41,7 +41,7 @@ struct Prey<'a> {
 const OFF: &str = r#"{ "enabled": false, "network": { "allowedDomains": [], "deniedDomains": [] },
     "filesystem": { "denyRead": [], "allowWrite": ["."], "denyWrite": [] } }"#;
 
-/// What was in each of the files, and is still there where nothing came through.
+/// The files that the extension attacks, with their contents, which must not change.
 const FILES: [(&str, &str); 5] = [
     (".bashrc", "# mine"),
     (".profile", "# mine"),
@@ -71,7 +71,7 @@ impl<'a> Prey<'a> {
         Ok(launch.with(["-e".into(), rogue.into_os_string()]))
     }
 
-    /// What the rogue says became of each attempt.
+    /// Returns the report of the extension on each attempt.
     fn report(&self) -> Result<Value> {
         let text =
             fs::read_to_string(self.scene.project().join("report.json")).context("the rogue's report")?;
@@ -87,14 +87,14 @@ impl<'a> Prey<'a> {
     }
 }
 
-/// What a report says of one thing.
+/// Returns what a report says of one attempt.
 fn said<'a>(report: &'a Value, what: &str) -> &'a Value {
     report.get(what).unwrap_or(&Value::Null)
 }
 
 impl Drop for Prey<'_> {
     fn drop(&mut self) {
-        // It may be dead already, which is what a control is for.
+        // The process may be dead already: the control lets the extension kill it.
         let _dead = self.victim.kill();
         let _reaped = self.victim.wait();
     }
@@ -119,7 +119,7 @@ const ATTEMPTS: [&str; 15] = [
 ];
 
 fn an_extension_gets_nowhere_and_work_goes_on(version: PiVersion, user: User) -> Result<()> {
-    // Without Portcullis all of it works.
+    // The control: without Portcullis every attempt succeeds.
     let scene = Scene::new(user)?;
     let mut prey = Prey::new(&scene)?;
     let launch = Launch::plain(&scene, version, &script([say("done")]))?;
@@ -142,7 +142,7 @@ fn an_extension_gets_nowhere_and_work_goes_on(version: PiVersion, user: User) ->
         bash("echo sum-$((40+2)); cat report.json; cat ~/.ssh/id; ls /tmp"),
         expecting("sum-42", write("a/b.txt", "alpha\n")),
         expecting("[Ww]rote", read("a/b.txt")),
-        // The whole of a long output is a file of pi's, in a `/tmp` that nobody else has.
+        // pi keeps the whole of a long output in a file, in the private `/tmp` of its sandbox.
         expecting("alpha", bash("seq 1 30000")),
         expecting("pi-bash-", bash("basename -s .log /tmp/pi-bash-* | cut -d- -f3 | tr -d '\\n'")),
         expecting("^[0-9a-f]{16}$", read("/tmp/pi-bash-{{result}}.log")),
@@ -155,7 +155,7 @@ fn an_extension_gets_nowhere_and_work_goes_on(version: PiVersion, user: User) ->
         ensure!(said(&report, attempt) != "done", "`{attempt}` came through: {report:#}");
         ensure!(said(&report, attempt).is_string(), "`{attempt}` was not tried: {report:#}");
     }
-    // Its own are files and directories, and a lock is an empty one.
+    // What the extension makes for itself are files and directories; a lock is an empty directory.
     ensure!(said(&report, "own") == "own" && said(&report, "locked_by") == "itself", "{report:#}");
     ensure!(said(&report, "seen") != "hunter2" && prey.is_alive()? && !prey.was_called(), "{report:#}");
     for (name, text) in FILES {
@@ -181,9 +181,9 @@ fn questions_are_asked_outside(version: PiVersion, user: User) -> Result<()> {
     ]);
     let prey = Prey::new(&scene)?;
     let screen = prey.attacked(Launch::contained(&scene, version, &script)?)?.screen()?;
-    // Keys count when the mark is there.
+    // pi handles keys once its prompt is drawn.
     let mark = |text: &str| text.lines().any(|line| line.trim_end() == ">");
-    // What pi does by itself, or somebody in it, is a question as well.
+    // An action of pi itself, or of an extension in it, leads to a question as well.
     screen.wait_for("outside of pi")?;
     let asked = screen.wait("the mark", mark)?;
     ensure!(asked.contains("asked by pi itself") && asked.contains("made"), "{asked}");
@@ -193,11 +193,12 @@ fn questions_are_asked_outside(version: PiVersion, user: User) -> Result<()> {
 
     screen.enter("to be allowed")?;
     screen.wait_for("outside of pi")?;
-    // Nothing of pi is on this screen.
+    // This screen shows nothing of pi.
     let asked = screen.wait("the mark", mark)?;
     ensure!(asked.contains("notes") && !asked.contains("pi contained"), "{asked}");
     ensure!(asked.contains("[o-"), "{asked}");
-    // Where not all of it fits on the screen nothing is allowed, and a letter alone is no answer.
+    // Where the question does not fit on the screen, no choice allows, and a single letter is not accepted as an
+    // answer.
     screen.resize(110, 9)?;
     let small = screen.wait_for("enlarge the window")?;
     ensure!(small.contains("notes") && !small.contains("[o-"), "{small}");
@@ -226,12 +227,13 @@ fn questions_are_asked_outside(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// The first question that waits, as `portcullis asks` outside calls it; `known` was answered.
+/// Returns the id of the first question that waits, other than `known`, as `portcullis asks` outside the sandbox
+/// lists it.
 pub(crate) fn waiting(scene: &Scene, known: &str) -> Result<String> {
     Ok(asked(|words| scene.portcullis(words), known)?.0)
 }
 
-/// The same with what the question says, where `portcullis` starts the program.
+/// Returns the id and the content of that question; `portcullis` runs the program.
 fn asked(portcullis: impl Fn(&[&str]) -> Result<Finished>, known: &str) -> Result<(String, Value)> {
     Deadline::start().until("a question", || {
         let told = portcullis(&["asks", "list", "--json"])?;
@@ -242,7 +244,7 @@ fn asked(portcullis: impl Fn(&[&str]) -> Result<Finished>, known: &str) -> Resul
     })
 }
 
-/// Starts pi with the forger, which is after a file outside.
+/// Starts pi with the forging extension, which attacks a file outside the project.
 fn with_forger<'a>(scene: &'a Scene, launch: Launch<'a>) -> Result<Launch<'a>> {
     scene.write(&scene.outside().join("notes"), "hunter1")?;
     let forger = scene.at("other/forger.ts");
@@ -251,7 +253,7 @@ fn with_forger<'a>(scene: &'a Scene, launch: Launch<'a>) -> Result<Launch<'a>> {
     Ok(launch.with(["-e".into(), forger.into_os_string()]))
 }
 
-/// What the forger says, once it is through.
+/// Returns the report of the forging extension, once it has finished.
 fn forged(scene: &Scene) -> Result<Value> {
     let report = scene.project().join("forged.json");
     let text = Deadline::start().until("the forger's report", || Ok(fs::read_to_string(&report).ok()))?;
@@ -259,7 +261,7 @@ fn forged(scene: &Scene) -> Result<Value> {
 }
 
 fn nobody_inside_speaks_for_the_user(user: User) -> Result<()> {
-    // Where pi is not contained, who starts a host in it answers for the user.
+    // Where pi is not contained, a process that starts a host answers in the place of the user.
     let scene = Scene::new(user)?;
     let launch = Launch::guarded(&scene, PiVersion::V1_5, &script([say("done")]))?;
     let pi = with_forger(&scene, launch)?.rpc()?;
@@ -270,7 +272,7 @@ fn nobody_inside_speaks_for_the_user(user: User) -> Result<()> {
     fs::remove_file(scene.project().join("forged.json"))?;
     let launch = Launch::contained(&scene, PiVersion::V1_5, &script([say("done")]))?;
     let mut pi: Rpc = with_forger(&scene, launch)?.rpc()?;
-    // It answers its own first question with yes, which is no answer; out here it is no.
+    // The extension answers its own first question with yes, which has no effect; the user outside answers no.
     let first = waiting(&scene, "")?;
     scene.answer(&first, "no")?.ended_with(0)?;
     let second = waiting(&scene, &first)?;
@@ -289,7 +291,7 @@ fn nobody_inside_speaks_for_the_user(user: User) -> Result<()> {
     }
     pi.prompt("go")?;
     pi.wait_for("agent_end")?;
-    // With the host everything ends that it holds.
+    // All processes that the host holds end with it.
     let host = processes::container_of(&scene)?;
     let is_model = |process: &Process| process.command_line.contains("model.mjs");
     let all = processes::of_scene(&scene)?;
@@ -308,7 +310,7 @@ fn a_question_to_a_second_terminal_ends_with_its_time(user: User) -> Result<()> 
     settings.as_object_mut().context("an object")?.insert("ask".to_owned(), json!({ "timeoutMs": 2000 }));
     scene.write(&file, &settings.to_string())?;
     let pi: Rpc = with_forger(&scene, launch)?.rpc()?;
-    // Nobody answers either of its questions, and both come to an end.
+    // Neither of its questions is answered, and both end.
     let first = waiting(&scene, "")?;
     let errors = || fs::read_to_string(scene.at("stderr.txt")).unwrap_or_default();
     let report = forged(&scene).with_context(|| format!("pi says: {}", errors()))?;
@@ -326,7 +328,7 @@ fn what_cannot_be_contained_is_not_started(user: User) -> Result<()> {
     for (arguments, why) in [
         (["pi", "--contain", "install", "npm:x"], "without `--contain`"),
         (["pi", "--contain", "-p", "--no-sandbox"], "exclude each other"),
-        // Also where a word stands that pi would pass over.
+        // Also in a position where pi itself would ignore the option.
         (["pi", "-p", "--no-sandbox", "--contain"], "exclude each other"),
         (["pi", "--contain", "-p", "--no-sandbox=1"], "exclude each other"),
         (["pi", "--contain", "-p", "--no-sandbox=yes"], "exclude each other"),
@@ -334,7 +336,7 @@ fn what_cannot_be_contained_is_not_started(user: User) -> Result<()> {
         let refused = scene.portcullis(&arguments)?.ended_with(1)?;
         ensure!(refused.stderr.contains(why), "{refused:#?}");
     }
-    // Where there is no sandbox pi is not started without one.
+    // Where no sandbox is possible, pi is not started without one.
     let host = portcullis_it::portcullis(user)?;
     let mut without = user.command("unshare".as_ref());
     without.args(NO_NAMESPACES).arg(host).args(["pi", "--contain", "-p", "go"]);

@@ -1,4 +1,5 @@
-//! Variables that look like credentials are not given to commands; harmless ones are, and what is kept back is told.
+//! Variables that look like credentials are withheld from commands, harmless ones are passed on, and the user is told
+//! which ones were withheld.
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Finished, Interface, Scene, Serve, User};
@@ -10,35 +11,36 @@ as_each_user!(
     a_session_of_pi_gives_the_same,
 );
 
-/// The variables that commands do not get, one for each way of telling them, and the reason that is told.
+/// The variables that commands do not get, at least one for each way of recognising a credential, with the reason that
+/// is reported.
 const KEPT_BACK: &[(&str, &str, &str)] = &[
-    // By a part of the name.
+    // Recognised by a part of the name.
     ("SSHPASS", "hunter2", NAME),
     ("LDAP_BINDPW", "hunter2", NAME),
     ("FOO_PW", "hunter2", NAME),
     ("DB_CRED", "hunter2", NAME),
     ("mytoken", "hunter2", NAME),
     ("AWS_PROFILE", "hunter2", NAME),
-    // By the user information of a URL.
+    // Recognised by the user information of a URL.
     ("CACHE_URL", "redis://me:hunter2@cache.test:6379/0", VALUE),
     ("PIP_INDEX_URL", "https://0123456789abcdef01234567@pypi.test/hunter2", VALUE),
-    // By a key in a query, in JSON, in options.
+    // Recognised by a key in a query, in JSON or in options.
     ("JDBC_URL", "jdbc:postgresql://db/x?user=me&password=hunter2", VALUE),
     ("DOWNLOADS", "https://files.test/x?X-Amz-Signature=hunter2", VALUE),
     ("SETTINGS_OF_APP", "{\"user\": \"me\", \"password\": \"hunter2\"}", VALUE),
     ("NESTED", "{\"db\":{\"client_secret\":\"hunter2\"}}", VALUE),
     ("EXTRA_ARGS", "--user me --password=hunter2", VALUE),
-    // By the beginnings of known tokens, and by how it is drawn.
+    // Recognised by the prefix of a known token format, and by looking random.
     ("PLAIN", "ghp_hunter2hunter2hunter2", VALUE),
     ("DRAWN", "wJalrXUtnFEMI7K7MDENGbPxRfiCYEXAMPLEKEY0", VALUE),
-    // What leads elsewhere.
+    // Variables that give access to sockets, agents or code elsewhere.
     ("SSH_AUTH_SOCK", "/run/hunter2", "it leads to a socket or an agent outside the sandbox"),
     ("LD_PRELOAD", "/hunter2.so", "programs load code or settings through it"),
 ];
 const NAME: &str = "its name is one of a credential";
 const VALUE: &str = "its value looks like a credential";
 
-/// Variables that builds need, some of which are near to the above.
+/// Variables that builds need, some of which resemble the ones above.
 const GIVEN: &[(&str, &str)] = &[
     ("CI", "true"),
     ("KEYBOARD", "us"),
@@ -57,7 +59,7 @@ const GIVEN: &[(&str, &str)] = &[
 fn with_variables(scene: &Scene, words: &[&str]) -> Result<Finished> {
     let mut command = scene.portcullis_command(words)?;
     command.envs(KEPT_BACK.iter().map(|(name, value, _)| (name, value))).envs(GIVEN.iter().copied());
-    // The loader complains of what is not there.
+    // The dynamic loader prints an error for a library that does not exist.
     command.env_remove("LD_PRELOAD");
     Finished::run(&mut command)
 }
@@ -71,7 +73,7 @@ fn settings(scene: &Scene, environment: &Value) -> Result<()> {
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())
 }
 
-/// All that a command can learn of its environment and of those of the processes that it sees.
+/// Prints everything that a command can read of its environment and of those of the processes that it sees.
 const LOOKS: &str =
     "env; tr '\\0' '\\n' < /proc/self/environ; cat /proc/*/environ 2> /dev/null | tr '\\0' '\\n'; true";
 
@@ -115,7 +117,7 @@ fn what_is_kept_back_is_told_and_can_be_let_through(user: User) -> Result<()> {
         ensure!(!shown.stdout.lines().any(line), "{name} is given, and told all the same");
     }
 
-    // As it says: its name, and it is there; the others stay where they are.
+    // Following the advice of the message: the variable named there is passed on; the others stay withheld.
     let print = "echo pw=${FOO_PW-none} url=${CACHE_URL-none} pass=${SSHPASS-none} ci=${CI-none}";
     let before = with_variables(&scene, &["run", "--", "sh", "-c", print])?.ended_with(0)?;
     ensure!(before.stdout == "pw=none url=none pass=none ci=true\n", "{before:#?}");
@@ -138,7 +140,7 @@ fn what_is_kept_back_is_told_and_can_be_let_through(user: User) -> Result<()> {
         "{listed}"
     );
 
-    // Project settings let nothing through.
+    // Project settings cannot pass on a variable.
     settings(&scene, &json!({}))?;
     let project = json!({ "environment": { "keep": ["FOO_PW"] } });
     scene.write(&scene.project().join(".pi/portcullis.json"), &project.to_string())?;

@@ -1,7 +1,7 @@
-//! A log whose end is cut off, that was removed, or of which a line was changed, is told by `audit verify`.
+//! `audit verify` reports a log that was truncated, removed, or changed in a line.
 //!
-//! The control of each case is the log as it was, which is intact; that the chain of lines alone finds nothing of the
-//! first two is in the tests of `portcullis-audit`.
+//! The control of each case is the original log, which verifies as intact. The tests of `portcullis-audit` show that
+//! the hash chain of the lines alone does not detect truncation or removal.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const INTACT: i32 = 0;
 const BROKEN: i32 = 1;
 const MISSING: i32 = 2;
 
-/// A scene with two logs of two lines each, and one of them.
+/// A scene with two logs of two lines each; also returns the path of one of them.
 fn scene(user: User) -> Result<(Scene, PathBuf)> {
     let scene = Scene::new(user)?;
     for program in ["true", "false"] {
@@ -33,7 +33,8 @@ fn scene(user: User) -> Result<(Scene, PathBuf)> {
     Ok((scene, log))
 }
 
-/// Runs `audit verify` on one log or on all, for people and for programs, and returns what people read.
+/// Runs `audit verify` on one log or on all, with the output for people and with the JSON output, and returns the
+/// former.
 fn verified(scene: &Scene, log: Option<&Path>, code: i32) -> Result<Finished> {
     let file = log.map(|log| log.display().to_string());
     let words: Vec<&str> = ["audit", "verify"].into_iter().chain(file.as_deref()).collect();
@@ -67,13 +68,13 @@ fn lines_cut_at_the_end_are_told(user: User) -> Result<()> {
                 format!("it has {kept} of the 2 lines that were written: its end was cut off, or lost");
             ensure!(told.stdout.contains(&words) && told.stdout.contains("BROKEN"), "{told:#?}");
         }
-        // What is left is still shown.
+        // The remaining lines are still shown.
         scene.portcullis(&["audit", "tail"])?.ended_with(0)?;
     }
-    // In the middle of the last line, as well.
+    // The log is cut in the middle of the last line.
     fs::write(&log, text.get(..text.len() - 9).context("a long line")?)?;
     verified(&scene, None, BROKEN)?;
-    // Another line in its place is no end of this log.
+    // A line of another log in the place of the last one does not match.
     let other = scene.logs()?.into_iter().find(|other| *other != log).context("another log")?;
     let line = fs::read_to_string(other)?.lines().nth(1).context("a line")?.to_owned();
     fs::write(&log, format!("{}{line}\n", lines.first().context("a line")?))?;
@@ -92,7 +93,7 @@ fn a_log_that_is_gone_is_told(user: User) -> Result<()> {
         let words = "the log is gone, 2 lines of it had been written; if you removed it, remove `";
         ensure!(told.stdout.contains("MISSING") && told.stdout.contains(words), "{told:#?}");
     }
-    // As the message says, its record goes with it; then nothing is known of it, which the help says.
+    // Removing the log together with its end record, as the message suggests, leaves no trace, as the help says.
     let name = log.file_stem().context("a name")?.to_string_lossy().into_owned();
     let head = log.with_file_name("heads").join(format!("{name}.head"));
     let record = fs::read_to_string(&head)?;
@@ -100,7 +101,7 @@ fn a_log_that_is_gone_is_told(user: User) -> Result<()> {
     verified(&scene, None, INTACT)?;
     let told = verified(&scene, Some(&log), MISSING)?;
     ensure!(told.stderr.contains("there is no log `"), "{told:#?}");
-    // The record alone: a log says in its first line that it has one.
+    // The end record alone is removed: the first line of a log says that an end record exists.
     scene.write(&log, &text)?;
     let told = verified(&scene, None, BROKEN)?;
     ensure!(told.stdout.contains("which says where the log ends"), "{told:#?}");
@@ -112,7 +113,7 @@ fn a_log_that_is_gone_is_told(user: User) -> Result<()> {
 fn a_changed_line_is_told_whichever_it_is(user: User) -> Result<()> {
     let (scene, log) = scene(user)?;
     let text = fs::read_to_string(&log)?;
-    // The first line is what the second one follows from; nothing but the record of the end knows the last.
+    // The second line contains the hash of the first one; only the end record covers the last line.
     for (place, from, to) in
         [(0, "\"allow\"", "\"deny\""), (1, "\"outcome\"", "\"Outcome\""), (1, "exit ", "exit 4")]
     {
@@ -135,7 +136,7 @@ fn a_changed_line_is_told_whichever_it_is(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Every sentence of the help about what is told is one of the cases above; its words are theirs.
+/// Every statement of the help about what is detected is one of the cases above, in the same words.
 fn the_help_says_what_happens(user: User) -> Result<()> {
     let (scene, log) = scene(user)?;
     let help = scene.portcullis(&["audit", "verify", "--help"])?.ended_with(0)?.stdout;
@@ -160,7 +161,7 @@ fn the_help_says_what_happens(user: User) -> Result<()> {
         !flat.contains("nothing was taken out"),
         "that cannot be said of what the account itself can write: {help}"
     );
-    // What cannot be read: a directory in its place.
+    // The log cannot be read: a directory is in its place.
     fs::remove_file(&log)?;
     fs::create_dir(&log)?;
     verified(&scene, Some(&log), BROKEN)?;

@@ -1,4 +1,4 @@
-//! The files that decide about the agent, attacked by every tool and by commands; also where the project is the home
+//! Attacks by every tool and by commands on the files that decide about the agent, also where the project is the home
 //! directory. Rows 47, 49, 50, 119 and 120 of the attack corpus.
 
 use std::collections::BTreeMap;
@@ -17,13 +17,13 @@ as_each_user!(
     what_is_asked_for_cannot_pass_for_something_else,
 );
 
-/// What `check` ends with for a denial; a question would be another code.
+/// The exit code of `check` for a denial; a question has another code.
 const DENY: i32 = 20;
 
 const SETTINGS: &str = r#"{ "network": { "allowedDomains": [], "deniedDomains": [] },
     "filesystem": { "denyRead": ["/home"], "allowRead": [".", "~/.pi"], "allowWrite": ["."], "denyWrite": [] } }"#;
 
-/// Below the scene. Each decides what the agent is, may do, or what was recorded of it.
+/// Files below the scene that decide what the agent is and may do, or that record what it did.
 const DECIDING: &[(&str, &str)] = &[
     ("home/.pi/agent/sandbox/default.json", SETTINGS),
     ("home/.pi/agent/sandbox/projects.json", "{}"),
@@ -50,7 +50,7 @@ const DECIDING: &[(&str, &str)] = &[
     ("home/.config/systemd/user/x.service", "mine"),
 ];
 
-/// The same in a project.
+/// The files of a project that do the same.
 const IN_THE_PROJECT: &[(&str, &str)] = &[
     (".pi/portcullis.json", "{}"),
     (".pi/settings.json", "{}"),
@@ -60,11 +60,11 @@ const IN_THE_PROJECT: &[(&str, &str)] = &[
     (".pi/extensions/own.ts", "an extension"),
 ];
 
-/// What is not there yet, and would decide.
+/// Files that do not exist yet and would decide if they were created.
 const NOT_THERE: &[&str] =
     &["home/.pi/agent/extensions/evil.ts", "home/.pi/agent/hooks/evil", "home/.pi/agent/git/evil"];
 
-/// Every way in which a command can change a file, with the files as its words.
+/// Tries every way in which a command can change a file; the files are its arguments.
 const ATTACK: &str = r#"
     for f; do
         echo evil > "$f"; echo evil >> "$f"; : >| "$f"; truncate -s 1 "$f"; sed -i s/./evil/ "$f"
@@ -80,7 +80,7 @@ fn no_tool_and_no_command_changes_them(user: User) -> Result<()> {
     attack(user, |scene| scene.project())
 }
 
-/// Row 49: everything lies where commands may write otherwise.
+/// Row 49: all these files are in a directory that commands may otherwise write.
 fn in_the_home_directory_neither(user: User) -> Result<()> {
     attack(user, |scene| scene.home())
 }
@@ -112,7 +112,7 @@ fn attack(user: User, place: impl Fn(&Scene) -> PathBuf) -> Result<()> {
     let said = host.output_of(stream)?;
     ensure!(said.contains("tried"), "{said}");
     same(&before, &contents(&files)?, "commands")?;
-    // What holds now holds without a restart as well: a rule that was there is there.
+    // The rules in force are the same as before the attack: this read is still refused.
     let told = host.call(
         "file/open",
         &json!({ "callId": "r", "path": scene.outside().join("x"), "intent": { "kind": "read" } }),
@@ -120,7 +120,7 @@ fn attack(user: User, place: impl Fn(&Scene) -> PathBuf) -> Result<()> {
     ensure!(told.get("error").is_some(), "{told}");
     host.close()?;
 
-    // The control: the same script, free.
+    // The control: the same script, without Portcullis.
     let (free, files) = world(user, &place)?;
     let before = contents(&files)?;
     let mut control = free.user().command("/bin/bash".as_ref());
@@ -134,7 +134,7 @@ fn attack(user: User, place: impl Fn(&Scene) -> PathBuf) -> Result<()> {
     Ok(())
 }
 
-/// A scene with everything that decides in it, and where that is.
+/// A scene with all deciding files in it, and their paths.
 fn world(user: User, place: impl Fn(&Scene) -> PathBuf) -> Result<(Scene, Vec<PathBuf>)> {
     let scene = Scene::new(user)?;
     let mut files = Vec::new();
@@ -157,7 +157,7 @@ fn world(user: User, place: impl Fn(&Scene) -> PathBuf) -> Result<(Scene, Vec<Pa
     Ok((scene, files))
 }
 
-/// The script with the files as its words.
+/// The script with the files as its arguments.
 fn with_words(files: &[PathBuf]) -> String {
     let words: Vec<String> = files.iter().map(|file| format!("'{}'", file.display())).collect();
     format!("set -- {}\n{ATTACK}", words.join(" "))
@@ -198,7 +198,7 @@ fn same(before: &Contents, after: &Contents, by: &str) -> Result<()> {
     Ok(())
 }
 
-/// Row 119: what was fine when the session began is loosened by the project afterwards.
+/// Row 119: a project loosens its settings after the session began with strict ones.
 fn a_project_that_changes_its_mind_does_not_loosen(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let own = scene.project().join(".pi/portcullis.json");
@@ -226,7 +226,7 @@ fn a_project_that_changes_its_mind_does_not_loosen(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Row 120: many questions of the same kind. One answer settles all, and a plain refusal permits none of them.
+/// Row 120: many questions of the same kind. One answer settles all of them, and a plain refusal permits none.
 fn seventy_questions_are_one_answer(user: User) -> Result<()> {
     const MANY: usize = 70;
     let scene = Scene::new(user)?;
@@ -248,7 +248,7 @@ fn seventy_questions_are_one_answer(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Row 120: an answer to a question that was taken back, or was answered before, permits nothing.
+/// Row 120: an answer to a question that was withdrawn or already answered permits nothing.
 fn an_answer_that_comes_too_late_is_none(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let notes = scene.outside().join("notes");
@@ -261,7 +261,7 @@ fn an_answer_that_comes_too_late_is_none(user: User) -> Result<()> {
     host.line(json!({ "jsonrpc": "2.0", "method": "cancel", "params": { "id": id } }).to_string())?;
     ensure!(host.reply(id)?.get("error").is_some(), "taken back");
     host.answer(&question, &json!(session))?;
-    // A refusal that is followed by a yes to the same question.
+    // A refusal, followed by a yes to the same question.
     let id = host.request("file/open", &open)?;
     let question = host.question()?;
     host.answer(&question, &json!("refuse"))?;
@@ -274,7 +274,7 @@ fn an_answer_that_comes_too_late_is_none(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Row 120: text that wants to be read as part of the question, or as another name.
+/// Row 120: text that tries to look like a part of the question, or like another name.
 fn what_is_asked_for_cannot_pass_for_something_else(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
@@ -301,7 +301,7 @@ fn what_is_asked_for_cannot_pass_for_something_else(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The place of the narrowest option with this key.
+/// Returns the index of the narrowest option with this key.
 fn option(question: &Value, key: &str) -> Result<usize> {
     let options = question.pointer("/params/options").and_then(Value::as_array).context("options")?;
     options

@@ -1,5 +1,5 @@
-//! The same calls through pi alone and through pi under Portcullis, in the same project: what the tools return is
-//! the same, to the byte, and so is what they leave on the disk.
+//! The same calls through pi alone and through pi under Portcullis, in the same project: the results of the tools and
+//! the files that they leave on disk are identical, byte for byte.
 
 mod calls;
 mod corpus;
@@ -50,7 +50,7 @@ enum Guard {
     Without,
 }
 
-/// What one run of pi left.
+/// The results of one run of pi, and the files that it left.
 struct Outcome {
     results: Vec<Value>,
     /// Mode and content of each file of the project.
@@ -67,7 +67,7 @@ fn run(scene: &Scene, version: PiVersion, all: &[Call], guard: Guard) -> Result<
         Guard::Without => Launch::plain(scene, version, &script)?,
     };
     let launch = launch.with(["--mode", "json", "--tools", "read,write,edit,ls,find,grep,bash"]);
-    // Files with whole outputs of commands are pi's own in either case.
+    // The files with the whole output of commands belong to pi in both runs.
     let temporary = scene.at("temporary");
     if !temporary.exists() {
         std::fs::create_dir(&temporary)?;
@@ -83,7 +83,7 @@ fn run(scene: &Scene, version: PiVersion, all: &[Call], guard: Guard) -> Result<
     Ok(Outcome { results, disk })
 }
 
-/// What of the end of a call is the tool's.
+/// Returns the part of a call's end event that comes from the tool.
 fn shortened(event: &Value) -> Value {
     let result = event.get("result").cloned().unwrap_or_default();
     json!({

@@ -1,4 +1,4 @@
-//! A command outside of the sandbox: off by default, a question each time where it is turned on, and logged.
+//! Commands outside the sandbox: off by default, a question for each command where the user turned them on, and logged.
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::script::{call, calls, expecting, say, turns};
@@ -26,7 +26,7 @@ fn the_host_asks_each_time(user: User) -> Result<()> {
     let verdict = host.succeed("escalate", &escalate(&scene, "true"))?;
     ensure!(is(&verdict, "deny", "host.escalation-off"), "{verdict}");
 
-    // An edit turns it on in the running session.
+    // An edit of the settings turns them on in the running session.
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), SETTINGS)?;
     for (choice, effect) in [(json!(0), "allow"), (json!("refuse"), "deny"), (json!(0), "allow")] {
         let id = host.request("escalate", &escalate(&scene, "make install"))?;

@@ -1,4 +1,4 @@
-//! Getting the extension into pi: installed, through `portcullis pi`, both at once, and gone.
+//! The ways of loading the extension into pi: installed, through `portcullis pi`, and both at once; and its removal.
 
 use std::fs;
 use std::process::Command;
@@ -37,11 +37,11 @@ fn installed_for_plain_pi(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// An update while pi runs: the session goes on as it began, confined.
+/// An update while pi runs: the session continues as it began, confined.
 fn installed_under_a_running_pi(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.portcullis(&["pi-extension", "install"])?.ended_with(0)?;
-    // A pipe outside is refused without a question.
+    // A named pipe outside the project is refused without a question.
     let made = scene.outside().join("made");
     let escape = bash(&format!("mkfifo '{}'; echo then $?; echo sum-$((40+2))", made.display()));
     let script = turns([
@@ -69,8 +69,8 @@ fn loaded_twice(version: PiVersion, user: User) -> Result<()> {
 fn installed_but_the_host_is_gone(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let copy = scene.at("portcullis");
-    // Not by this process: while it has the file open for writing, so has a child that another test starts just then,
-    // and what is open for writing is not executed.
+    // `cp` copies the file: if this process had it open for writing, a child that another test forks at that moment
+    // would inherit the descriptor, and executing the file would fail with ETXTBSY.
     ensure!(Command::new("cp").arg(portcullis(user)?).arg(&copy).status()?.success(), "copying the host");
     user.own(&copy)?;
     let mut install = user.command(&copy);
@@ -93,7 +93,7 @@ fn switched_off_in_spite_of_a_host(version: PiVersion, user: User) -> Result<()>
     Ok(())
 }
 
-/// The user may switch it off in the settings; a project may not.
+/// The user may turn the extension off in the settings; a project may not.
 fn switched_off_in_the_settings(version: PiVersion, user: User) -> Result<()> {
     let off = settings(&json!({ "enabled": false }));
     let scene = Scene::new(user)?;
@@ -111,7 +111,7 @@ fn switched_off_in_the_settings(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// One more file in the settings changes what tools and commands may do; nothing is rebuilt.
+/// One more policy file in the settings changes what tools and commands may do, without a rebuild.
 fn another_policy_file(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.write(&scene.project().join("secret.txt"), "hunter2")?;
@@ -134,8 +134,8 @@ fn another_policy_file(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// pi 0.74 runs what a project brings along, and asks nobody; `portcullis pi` does not start it there. The control is
-/// pi 0.74 alone.
+/// pi 0.74 runs the extensions of a project without a question; `portcullis pi` does not start it in such a project.
+/// The control is pi 0.74 alone.
 fn extensions_of_a_project(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let ran = scene.outside().join("ran");
@@ -156,7 +156,7 @@ fn extensions_of_a_project(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// A script that ends well only where a command can write in the project and not outside it.
+/// A script that succeeds only if a command can write in the project and cannot write outside it.
 fn confined(scene: &Scene) -> Value {
     script([
         bash(&write_outside(scene)),
@@ -169,7 +169,7 @@ fn write_outside(scene: &Scene) -> String {
     format!("echo x > '{}/made'; echo then $?", scene.outside().display())
 }
 
-/// Complete settings with `changes` in them.
+/// Returns complete settings with `changes` applied.
 fn settings(changes: &Value) -> String {
     let mut settings = json!({
         "network": { "allowedDomains": [], "deniedDomains": [] },

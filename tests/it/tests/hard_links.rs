@@ -1,4 +1,4 @@
-//! Files with several names: build trees and package stores are ordinary, and no name leads round a rule.
+//! Files with several names: build trees and package stores contain them and work, and no second name evades a rule.
 
 use std::fs;
 use std::path::Path;
@@ -36,7 +36,7 @@ fn read(scene: &Scene, name: &str) -> Value {
     json!({ "callId": "r", "path": scene.project().join(name), "intent": { "kind": "read" } })
 }
 
-/// As cargo has its build results under two names.
+/// cargo links its build results under two names.
 fn all_names_in_the_project(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let one = scene.project().join("target/debug/app");
@@ -52,7 +52,7 @@ fn all_names_in_the_project(user: User) -> Result<()> {
     Ok(())
 }
 
-/// As pnpm has every file of a package in a store that all projects share.
+/// pnpm links every file of a package to a store that all projects share.
 fn a_package_store_is_read_and_not_written(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let stored = scene.home().join(".local/share/pnpm/store/v10/files/ab/cdef");
@@ -79,7 +79,7 @@ fn a_package_store_is_read_and_not_written(user: User) -> Result<()> {
     let question = host.question()?;
     host.answer(&question, &json!(0))?;
     host.reply(id)?;
-    // The user was told that the others change with it.
+    // The question told the user that the other names change as well.
     ensure!(fs::read_to_string(&stored)? == "mended");
     Ok(())
 }
@@ -100,7 +100,7 @@ fn an_answer_holds_for_that_file(user: User) -> Result<()> {
     };
     let session: Vec<usize> =
         options.iter().enumerate().filter(|(_, option)| in_session(option)).map(|(index, _)| index).collect();
-    // A directory full of such files is nothing to say yes to.
+    // There is no option for a whole directory with such files in it.
     ensure!(session.len() == 1, "{question}");
     host.answer(&question, &json!(session.first()))?;
     host.reply(id)?;
@@ -113,7 +113,7 @@ fn an_answer_holds_for_that_file(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Attack 4: the link is the user's own, made on the host. The control reads it.
+/// Attack 4: the user made the link, on the host. The control reads the secret through it.
 fn a_secret_by_another_name(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let secret = scene.home().join(".pi/agent/auth.json");
@@ -130,7 +130,8 @@ fn a_secret_by_another_name(user: User) -> Result<()> {
         let reply = host.call("file/grep", &search)?;
         ensure!(!reply.to_string().contains("hunter2"), "{reply}");
     }
-    // What an ignore file leaves out would show what is in it.
+    // Another name of the secret as an ignore file: if the search followed it, the missing results would reveal its
+    // content.
     link(&scene, &secret, ".gitignore")?;
     scene.write(&scene.project().join("hunter2"), "")?;
     let search = json!({ "callId": "f", "cwd": scene.project(), "pattern": "*" });
@@ -139,7 +140,7 @@ fn a_secret_by_another_name(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Row 4: a file that a rule denies has been given another name in the project, by the host.
+/// Row 4: a file that a rule denies has another name in the project, made on the host.
 fn commands_read_no_secret_by_another_name(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let secret = scene.home().join(".pi/agent/auth.json");

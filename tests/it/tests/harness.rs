@@ -1,4 +1,4 @@
-//! The harness itself, with pi alone: what the other tests take for granted, and that it can fail.
+//! Tests of the harness itself, with pi alone: what the other tests rely on, and that a failure is detected.
 
 use anyhow::{Result, ensure};
 use portcullis_it::script::{bash, expecting, expecting_no, read, say, turns, write};
@@ -22,7 +22,7 @@ fn print_mode(version: PiVersion, user: User) -> Result<()> {
         finished.tool_result(0)?.contains("key=\n"),
         "the environment is not the test's own: {finished:#?}"
     );
-    // The control of every test of confinement: without us a command does write outside the project.
+    // The control of every test of confinement: without Portcullis a command does write outside the project.
     ensure!(outside.exists(), "{finished:#?}");
     ensure!(std::fs::read_to_string(scene.project().join("a/b.txt"))? == "alpha\n");
     ensure!(finished.requests.len() == 4, "{finished:#?}");

@@ -1,4 +1,4 @@
-//! How far a yes goes that a running command was given: as far as it says, and over no denial.
+//! The extent of an answer that a running command waited for: exactly what the option says, and no denied file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 as_each_user!(a_yes_to_one_name_is_none_to_its_neighbour, a_yes_to_a_place_opens_nothing_denied);
 
-/// The control is the yes for all that the command makes in the place, which says so: it goes on without a question.
+/// The control is the option for every file that the command creates in the directory; after it the command continues
+/// without further questions.
 fn a_yes_to_one_name_is_none_to_its_neighbour(user: User) -> Result<()> {
     for (key, questions, content) in
         [("o", 1, "evil\n"), ("s", 2, "ours"), ("P", 2, "ours"), ("A", 2, "ours")]
@@ -29,7 +30,7 @@ fn a_yes_to_one_name_is_none_to_its_neighbour(user: User) -> Result<()> {
         }
         host.finish(id)?;
         ensure!(fs::read_to_string(&neighbour)? == content, "{key}");
-        // What went ahead under an answer for the place has a line of its own as well.
+        // A call that an answer for the directory covered has its own line in the log as well.
         let lines = log(&scene)?;
         let line = lines.iter().find(|line| line.contains("outside/settings")).context("no line")?;
         ensure!(line.contains("\"allow\"") == (questions == 1), "{key}: {line}");
@@ -37,7 +38,8 @@ fn a_yes_to_one_name_is_none_to_its_neighbour(user: User) -> Result<()> {
     Ok(())
 }
 
-/// What was refused for the session, and another name of what the settings deny, beside what a place's yes opens.
+/// An answer for a directory opens neither a file that was refused for the session nor another name of a file that the
+/// settings deny.
 fn a_yes_to_a_place_opens_nothing_denied(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let (place, locked) = (scene.outside(), scene.project().join("locked"));
@@ -70,7 +72,7 @@ fn environment(place: &Path) -> Value {
     json!({ "PATH": "/usr/bin:/bin", "OUT": place })
 }
 
-/// The place of the narrowest choice with this key.
+/// Returns the index of the narrowest option with this key.
 fn choice(question: &Value, key: &str) -> Result<Value> {
     let options = question.pointer("/params/options").and_then(Value::as_array);
     let is_it = |option: &Value| option.get("key") == Some(&json!(key));

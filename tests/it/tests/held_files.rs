@@ -1,5 +1,5 @@
-//! What is decided about is what is used, however long somebody thinks about it, and whatever happens to its name
-//! meanwhile.
+//! The file that was decided on is the file that is used, however long the answer takes, and whatever happens to its
+//! name meanwhile.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,10 +18,10 @@ as_each_user!(
 /// `harmless` and `hunter1` in base64.
 const HARMLESS: &str = "aGFybWxlc3M=";
 const HUNTER1: &str = "aHVudGVyMQ==";
-/// The number of the option that allows once.
+/// The index of the option that allows once.
 const ONCE: u64 = 0;
 
-/// While the user thinks, another file takes the name. The control looks the name up again, as whoever checks by name.
+/// While a question waits, another file takes the name. The control looks the name up again, as a check by name does.
 fn a_question_keeps_the_file(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let notes = scene.outside().join("notes");
@@ -52,7 +52,7 @@ fn a_question_keeps_the_file(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A write to a directory that is exchanged for a link while the user thinks.
+/// A write to a directory that is replaced by a link while the question waits.
 fn a_question_keeps_the_directory(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let (shown, elsewhere) = (scene.outside().join("shown"), scene.outside().join("elsewhere"));
@@ -74,7 +74,8 @@ fn a_question_keeps_the_directory(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Between the reading and the writing of an edit a command changes the file: the model is told, and nothing is lost.
+/// A command changes the file between the reading and the writing of an edit: the model gets an error, and no change is
+/// lost.
 fn an_edit_does_not_lose_another(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let file = scene.project().join("f");
@@ -94,7 +95,7 @@ fn an_edit_does_not_lose_another(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A file that appears where one was to be created, while the user thinks.
+/// A file appears at the path of a new file while the question waits.
 fn a_write_does_not_lose_a_new_file(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let new = scene.outside().join("new");
@@ -109,7 +110,7 @@ fn a_write_does_not_lose_a_new_file(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The content behind the handle in a reply, in base64.
+/// Returns the content behind the handle in a reply, in base64.
 fn content(host: &mut Serve, opened: &Value) -> Result<String> {
     let handle = opened.pointer("/result/handle").with_context(|| format!("no handle: {opened}"))?;
     let part = host.succeed("file/read", &json!({ "handle": handle, "offset": 0 }))?;

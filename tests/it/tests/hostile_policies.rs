@@ -1,5 +1,5 @@
-//! Policies that nobody vouches for, components that are too much work, and patterns that are too deep: through the
-//! settings, as the user would have them, and with the host alive afterwards.
+//! Policies that the user does not trust, components that are too expensive to compile, and glob patterns that are too
+//! deep: they come through the settings, as a user would enter them, and the host survives.
 
 use std::fmt::Write as _;
 use std::fs::{self, Permissions};
@@ -22,7 +22,7 @@ as_each_user!(
 const DENY: i32 = 20;
 const OWN_FAILURE: i32 = 125;
 
-/// Settings of the user's, with these policies and more in them.
+/// Writes settings of the user with these policies and `more`.
 fn settings(scene: &Scene, more: &Value) -> Result<()> {
     let mut all = json!({
         "network": { "allowedDomains": [], "deniedDomains": [] },
@@ -42,7 +42,7 @@ fn run(scene: &Scene, script: &str) -> Result<Finished> {
     scene.portcullis(&["run", "--ask", "deny", "--", "sh", "-c", script])
 }
 
-/// Rules of each effect and on each set of rights, below the machine's `/tmp`.
+/// Rules of an untrusted policy, of each effect and with each set of rights, below the machine's `/tmp`.
 fn rules_that_nobody_vouches_for_show_nothing_of_the_machines_temporary_directory(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let shared = tempfile::Builder::new().prefix("portcullis-it-").tempdir_in("/tmp")?;
@@ -74,13 +74,13 @@ fn rules_that_nobody_vouches_for_show_nothing_of_the_machines_temporary_director
             }
         }
     }
-    // Tools ask for it, as without the policy.
+    // The tools lead to a question, as they do without the policy.
     with(&json!({ "tree": shared.path(), "rights": "rw", "effect": "allow" }))?;
     let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
     let write = host.call("file/write", &json!({ "callId": "w", "path": new, "content": "x" }))?;
     ensure!(!new.exists(), "{write}");
     host.close()?;
-    // The control: the same rule of a policy that the user vouches for.
+    // The control: the same rule of a policy that the user trusts.
     scene.trust(&policy)?;
     let control = run(&scene, &script)?.ended_with(0)?;
     ensure!(control.stdout.contains("of the machine"), "control: {control:#?}");
@@ -88,14 +88,14 @@ fn rules_that_nobody_vouches_for_show_nothing_of_the_machines_temporary_director
     Ok(())
 }
 
-/// Whether the name is there because the script itself has made it, in the session's own `/tmp`.
+/// Whether the path exists because the script itself created it, in the `/tmp` of the session.
 fn rights_of_own_making(inside: &Finished) -> bool {
     let mounted = inside.stdout.lines().any(|line| line.contains(" - "));
     !mounted
 }
 
-/// A policy that is fine but for a function in it, which is small and takes gigabytes to compile, without the
-/// instructions that an estimate once counted.
+/// A valid policy with one function that is small and takes gigabytes of memory to compile, without the instructions
+/// that an earlier estimate of the cost counted.
 fn bomb(user: User) -> Result<Vec<u8>> {
     const BRANCHES: usize = 24_000;
     const LOCALS: usize = 6_000;
@@ -109,7 +109,7 @@ fn bomb(user: User) -> Result<Vec<u8>> {
     let module = wat::parse_str(format!("(module (func (local {locals}) (block {body}) {reads}))"))?;
     let mut component = fs::read(guest("no-wasi", user)?)?;
     component.push(CORE_MODULE);
-    // Its length, seven bits at a time.
+    // The length of the section in LEB128: seven bits per byte.
     let mut length = module.len();
     while length > 0x7f {
         component.push(u8::try_from(length & 0x7f)? | 0x80);
@@ -121,7 +121,7 @@ fn bomb(user: User) -> Result<Vec<u8>> {
 }
 
 fn a_component_that_is_too_much_work_is_refused(user: User) -> Result<()> {
-    /// Far beyond the bounds of a compiler, on a busy machine.
+    /// Far more than the time limit of the compiler, for a busy machine.
     const LONGEST: Duration = Duration::from_secs(400);
     let scene = Scene::new(user)?;
     let component = scene.outside().join("bomb.wasm");
@@ -139,7 +139,7 @@ fn a_component_that_is_too_much_work_is_refused(user: User) -> Result<()> {
     ensure!(greeting.pointer("/status/state") == Some(&json!("closed")), "{greeting}");
     let why = greeting.to_string();
     ensure!(why.contains("`bomb`") && why.contains("more than") && why.contains("compil"), "{why}");
-    // The host itself has taken no part of that, and goes on.
+    // The compiler's memory was not the host's own, and the host still runs.
     let peak = peak_kib(process)?;
     ensure!(peak < 700 << 10, "the host took {peak} KiB");
     ensure!(host.run("echo hi").is_err(), "nothing is permitted");
@@ -156,7 +156,7 @@ fn peak_kib(process: u32) -> Result<u64> {
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
-/// The depth that had the engine panic, and one that is fine.
+/// A pattern with alternatives nested to this depth. The glob engine panics at `DEEP` and not at `FINE`.
 fn nested(depth: usize) -> String {
     format!("{}a{}", "{a,".repeat(depth), "}".repeat(depth))
 }
@@ -164,7 +164,7 @@ fn nested(depth: usize) -> String {
 const DEEP: usize = 170;
 const FINE: usize = 3;
 
-/// No way of ending that a panic has: 101, a signal, or our own report of one.
+/// Fails if the program ended as after a panic: with code 101, by a signal, or with our own report of a panic.
 fn ended_in_order(told: &Finished, codes: &[i32]) -> Result<()> {
     ensure!(codes.contains(&told.code()), "{told:#?}");
     ensure!(!told.stderr.contains("panic"), "{told:#?}");
@@ -200,7 +200,7 @@ fn deep_patterns_of_settings_are_mistakes(user: User) -> Result<()> {
         ensure!(output == "again\n", "{list}: {output}");
         host.close()?;
     }
-    // A project's own file, which somebody else may have written.
+    // The project's own file, which others may have written.
     for list in ["denyRead", "denyWrite"] {
         let file = scene.project().join(".pi/portcullis.json");
         scene.write(&file, &json!({ "filesystem": { list: [nested(DEEP)] } }).to_string())?;
@@ -249,7 +249,7 @@ fn deep_patterns_of_a_policy_are_denials(user: User) -> Result<()> {
     Ok(())
 }
 
-/// What the agent itself can ask with a pattern in it.
+/// Every request of the agent that can contain a pattern.
 fn deep_patterns_of_the_agent_are_answered(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.write(&scene.project().join("a"), "a\n")?;

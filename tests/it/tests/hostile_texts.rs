@@ -1,7 +1,7 @@
-//! Text from outside acts on no terminal: every source of it, on every surface that shows it.
+//! Text from outside never controls a terminal: every source of text, on every surface that shows it.
 //!
-//! A row puts [`ODD`] somewhere and looks at what is shown. It has to show the [`MARK`] in it, so that no row passes
-//! because the text never got there; and nothing of what is shown is a character that [`is_forbidden`].
+//! A row puts [`ODD`] somewhere and checks the output. The output must contain the [`MARK`] in it, so that no row
+//! passes because the text was not shown at all, and no character for which [`is_forbidden`] holds.
 
 mod host;
 mod table;
@@ -28,15 +28,16 @@ as_each_user!(
 );
 
 const MARK: &str = "m4rk";
-/// What a policy says: the guests' own text.
+/// The mark in the texts of a policy, which the test guests contain.
 const MARK_OF_A_POLICY: &str = "yako";
 
-/// Sequences for terminals, controls of both kinds, direction marks and isolates, characters that take no space, tags, a
-/// carriage return and separators of lines; no slash, so that it is a name.
+/// Terminal sequences, control characters of both kinds, direction marks and isolates, zero-width characters, tags, a
+/// carriage return and line separators. It has no slash, so it is a valid file name.
 pub(crate) const ODD: &str = "m4rk\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}\u{2066}\u{2069}\u{200b}\u{200d}\u{feff}\
                               \u{ad}\u{61c}\u{e0041}\u{e007f}\r\u{8}\u{85}\u{2028}\u{7f}end";
 
-/// Whether a character steers a terminal, hides, or reorders. A list of its own: that of the program is what is tested.
+/// Whether a character controls a terminal, is invisible, or reorders text. This list is independent of the program's
+/// own, which is under test.
 fn is_forbidden(character: char) -> bool {
     let is_control = character.is_control() && character != '\n';
     is_control
@@ -56,7 +57,7 @@ pub(crate) fn scan(what: &str, text: &str) -> Result<()> {
     }
 }
 
-/// Looks at what a program has shown.
+/// Checks the output of a program.
 fn shown(what: &str, mark: &str, told: &Finished) -> Result<()> {
     let all = format!("{}{}", told.stdout, told.stderr);
     scan(what, &all)?;
@@ -64,7 +65,7 @@ fn shown(what: &str, mark: &str, told: &Finished) -> Result<()> {
     Ok(())
 }
 
-/// Runs verbs in which `ODD` stands for the text, and looks at what each shows.
+/// Runs verbs in whose words `ODD` stands for the text, and checks the output of each.
 fn verbs(scene: &Scene, what: &str, mark: &str, verbs: &[&[&str]]) -> Result<()> {
     for words in verbs {
         let words: Vec<String> = words.iter().map(|word| word.replace("ODD", ODD)).collect();
@@ -79,7 +80,7 @@ fn default_file(scene: &Scene) -> PathBuf {
     scene.home().join(".pi/agent/sandbox/default.json")
 }
 
-/// The control is the first one: the text, as any program shows it.
+/// The control comes first: a program that prints the text unchanged fails the check.
 fn arguments_are_quoted_back(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let raw = Finished::run(Command::new("printf").args(["%s", ODD]))?;
@@ -97,7 +98,7 @@ fn settings_are_shown(user: User) -> Result<()> {
     rows(&scene, &file.with_file_name("projects.json"), PROJECTS, |settings| settings)
 }
 
-/// Adds the lists that settings must have.
+/// Adds the lists that settings must contain.
 fn completed(mut settings: Value) -> Value {
     for (member, list, usual) in [
         ("network", "allowedDomains", json!([])),
@@ -120,7 +121,7 @@ fn settings_of_a_project_are_shown(user: User) -> Result<()> {
     rows(&scene, &scene.project().join(".pi/portcullis.json"), PROJECT, |settings| settings)
 }
 
-/// Writes one file after the other, and looks at what shows it.
+/// Writes the content of each row to the file and checks the output of the verbs that show it.
 fn rows(scene: &Scene, file: &Path, rows: &[Row], complete: fn(Value) -> Value) -> Result<()> {
     let odd = json!(ODD).to_string();
     for (what, text, words) in rows {
@@ -162,7 +163,7 @@ fn what_commands_and_paths_leave_in_the_log_is_shown(user: User) -> Result<()> {
     };
     run(&["bash", "-c", &command])?.ended_with(0)?;
     verbs(&scene, "a command", MARK, VERBS_OF_A_LOG)?;
-    // What the shell itself says is the command's own output, which passes as it is.
+    // The error messages of the shell are output of the command, which is passed on unchanged.
     let script = "exec 2> /dev/null; echo x > \"$1\"; mkdir \"$1\"; true";
     let refused = run(&["bash", "-c", script, "-", &outside])?;
     shown("what `run` says of a path", MARK, &refused)?;
@@ -170,7 +171,7 @@ fn what_commands_and_paths_leave_in_the_log_is_shown(user: User) -> Result<()> {
     scan("a program that is not there", &run(&[ODD])?.stderr)
 }
 
-/// Every text of a log is one that somebody could have changed.
+/// An attacker may have changed any text of a log.
 fn a_log_that_was_written_by_hand_is_shown(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.portcullis(&["run", "--", "true"])?.ended_with(0)?;
@@ -204,7 +205,7 @@ fn all_of(told: &Finished) -> String {
     format!("{}{}", told.stdout, told.stderr)
 }
 
-/// Adds the text to every text that a line of a log can have without becoming something that is not read at all.
+/// Prepends the text to every string of a log line, except in members without which the line is not parsed.
 fn changed(mut line: Value) -> Value {
     fn odd(value: &mut Value) {
         match value {
@@ -227,7 +228,7 @@ fn shipped(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies").join(name).join("policy.wasm")
 }
 
-/// Settings with the hostile policy, which does `fault` in `place`.
+/// Writes settings with the hostile policy, which does `fault` in `place`.
 pub(crate) fn hostile(scene: &Scene, fault: &str, place: &str) -> Result<()> {
     let policy = guest("hostile", scene.user())?;
     scene.trust(&policy)?;
@@ -266,7 +267,7 @@ fn what_a_policy_says_is_shown(user: User) -> Result<()> {
             scan(&format!("{words:?}"), &all_of(&scene.portcullis(words)?))?;
         }
     }
-    // What is no answer at all: the failure is told, with or without a piece of it.
+    // The guest returns no valid answer: the failure is reported, with or without a part of the text.
     for place in ["configure", "evaluate", "standing", "for-command"] {
         hostile(&scene, "odd-texts", place)?;
         for words in CHECKS.iter().chain(VERBS_OF_SETTINGS) {
@@ -276,7 +277,7 @@ fn what_a_policy_says_is_shown(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A pack whose manifest, cases and licence have the text wherever they take one.
+/// A pack whose manifest, cases and licence contain the text wherever text is possible.
 fn packs_are_shown(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let odd: String = ODD.chars().map(|character| format!("\\U{:08X}", u32::from(character))).collect();
@@ -316,10 +317,10 @@ fn packs_are_shown(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A person is asked by `run` itself, which draws the question.
+/// `run` itself asks on the terminal and draws the question.
 fn a_question_on_the_terminal_is_shown(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
-    // Words of a terminal's line have no blanks, and it has none of the characters that end lines.
+    // A character that ends a line would end the script's line, or break the line of the terminal.
     let name: String =
         ODD.chars().filter(|character| !matches!(character, '\r' | '\u{85}' | '\u{2028}')).collect();
     let script = scene.project().join("try");

@@ -1,5 +1,5 @@
-//! Answers that were kept: they match again, they are taken back as a whole, and a later denial in the settings is
-//! stronger.
+//! Answers that were kept: they match again, they can be withdrawn completely, and a later denial in the settings
+//! overrides them.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -24,7 +24,7 @@ fn projects_file(scene: &Scene) -> PathBuf {
     default_file(scene).with_file_name("projects.json")
 }
 
-/// Changes settings that lie in a file, or the usual ones.
+/// Edits the settings file, or the default settings if there is no file.
 fn edit(scene: &Scene, change: impl FnOnce(&mut Value)) -> Result<()> {
     let file = default_file(scene);
     let mut settings = match fs::read_to_string(&file) {
@@ -52,7 +52,7 @@ fn writing(path: &Path) -> Value {
     json!({ "callId": "w", "path": path, "given": path, "content": "x" })
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Came {
     Allowed,
@@ -60,7 +60,7 @@ enum Came {
     Asked,
 }
 
-/// Puts a request, and refuses the question where there is one.
+/// Sends a request, and refuses the question if one comes.
 fn put(host: &mut Serve, method: &str, params: &Value) -> Result<Came> {
     let id = host.request(method, params)?;
     let message = host.wait("a reply or a question", |message| {
@@ -75,7 +75,7 @@ fn put(host: &mut Serve, method: &str, params: &Value) -> Result<Came> {
     Ok(if message.get("result").is_some() { Came::Allowed } else { Came::Denied })
 }
 
-/// Puts a request, and answers its question with the narrowest answer of this key.
+/// Sends a request, and answers its question with the narrowest option of this key.
 fn answered(host: &mut Serve, method: &str, params: &Value, key: &str) -> Result<()> {
     let id = host.request(method, params)?;
     let question = host.question()?;
@@ -87,7 +87,7 @@ fn answered(host: &mut Serve, method: &str, params: &Value, key: &str) -> Result
     Ok(())
 }
 
-/// The links are the user's own: one in the project and one on the way to the place.
+/// The user made the links: one in the project and one on the way to the file.
 fn an_answer_through_a_link_matches_again(user: User) -> Result<()> {
     for key in ["s", "P", "A"] {
         let scene = Scene::new(user)?;
@@ -110,7 +110,7 @@ fn an_answer_through_a_link_matches_again(user: User) -> Result<()> {
         }
         let (_, output) = host.run(&format!("cat '{}' '{}'", through.display(), real.display()))?;
         ensure!(output == "alpha\nalpha\n", "{key}, a command: {output}");
-        // The controls: a neighbour, writing, and the same words when they lead elsewhere.
+        // The controls: a neighbouring file, a write, and the same path after the link was changed.
         let neighbour = put(&mut host, "file/open", &reading(&scene.project().join("link/other")))?;
         ensure!(neighbour == Came::Asked, "{key}: {neighbour:?}");
         let written = put(&mut host, "file/write", &writing(&through))?;
@@ -124,7 +124,7 @@ fn an_answer_through_a_link_matches_again(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Of the kinds that are written as an entry of a list and as a grant.
+/// For kinds of requests that are stored both as an entry of a settings list and as a grant.
 fn an_answer_for_all_projects_is_taken_back_as_a_whole(user: User) -> Result<()> {
     for has_entry in [false, true] {
         for method in ["file/open", "file/write", "decide"] {
@@ -199,7 +199,7 @@ fn edits_of_the_defaults_count_in_projects_with_an_entry(user: User) -> Result<(
     let (_, output) = host.run("echo y > inside && echo wrote")?;
     ensure!(!output.contains("wrote"), "{output}");
     host.close()?;
-    // The answer of the project holds beside them, in the next session as well.
+    // The answer for the project remains in force beside them, also in the next session.
     let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
     for (method, params, expected) in [
         ("file/open", reading(&notes), Came::Allowed),
@@ -213,7 +213,7 @@ fn edits_of_the_defaults_count_in_projects_with_an_entry(user: User) -> Result<(
     Ok(())
 }
 
-/// For each kind of answer and each time that it holds: denied in the running session, and in the next one.
+/// For each kind of answer and each lifetime: the denial holds in the running session and in the next one.
 fn no_yes_survives_a_later_denial(user: User) -> Result<()> {
     for key in ["s", "P", "A"] {
         for (method, list) in [("file/open", "denyRead"), ("file/write", "denyWrite")] {
@@ -231,7 +231,7 @@ fn no_yes_survives_a_later_denial(user: User) -> Result<()> {
             ensure!(put(&mut host, method, &params)? == Came::Allowed, "the control: {key} {method}");
             let (_, output) = host.run(&command)?;
             ensure!(output.contains("done"), "the control: {key} {method}: {output}");
-            // The path itself, the directory above it, and a pattern.
+            // The denial names the path itself, the directory above it, or a pattern.
             for denial in
                 [json!(place), json!(scene.outside().join("place")), json!(scene.outside().join("**/note*"))]
             {

@@ -1,4 +1,5 @@
-//! The second seed's layout end to end: tools, commands, answers, verbs, and a project that turns against its user.
+//! The layered settings of the second seed, end to end: tools, commands, answers, verbs, and a project that acts
+//! against its user.
 
 use std::path::PathBuf;
 
@@ -67,7 +68,7 @@ fn its_rules_hold_for_tools_and_commands(user: User) -> Result<()> {
     ensure!(output.lines().filter(|line| line.starts_with("wrote")).eq(["wrote free"]), "{output} {ended}");
     ensure!(!output.contains("secret"), "{output}");
     ensure!(std::fs::read_to_string(project.join("sub/.env"))? == "old");
-    // Said where it is seen: the project wanted the sandbox off.
+    // The status reports that the project wanted to turn the sandbox off.
     let status = host.succeed("status", &json!({}))?;
     ensure!(status.get("state") == Some(&json!("enabled")), "{status}");
     let warnings = status.get("warnings").context("warnings")?.to_string();
@@ -89,7 +90,7 @@ fn answers_stand_beside_the_users_settings(user: User) -> Result<()> {
         let options = question.pointer("/params/options").and_then(Value::as_array).context("options")?;
         let keys: Vec<_> = options.iter().filter_map(|option| option.get("key")?.as_str()).collect();
         ensure!(!keys.contains(&"N"), "the seed's four: {keys:?}");
-        // The widest: the directory.
+        // The widest option is for the directory.
         let place = options.iter().rposition(|option| option.get("key") == Some(&json!(code)));
         let place = place.with_context(|| format!("no `{code}` in {question:#}"))?;
         let told = options.get(place).and_then(|option| option.get("target")).context("a target")?;
@@ -109,7 +110,7 @@ fn answers_stand_beside_the_users_settings(user: User) -> Result<()> {
     ensure!(std::fs::read_to_string(projects(&scene))? == "{}", "the project has no part in it");
     ensure!(!scene.home().join(".pi/agent/sandbox/projects.json").exists());
 
-    // Commands have them as well, and so has the next session.
+    // The grants apply to commands and to the next session as well.
     let script = format!("echo x > {} && echo x > {} && echo both", mine.display(), all.display());
     let (ended, output) = host.run(&script)?;
     ensure!(output == "both\n", "{output} {ended}");
@@ -175,10 +176,10 @@ fn edits_of_every_layer_take_effect_at_once(user: User) -> Result<()> {
     let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
     let inside = scene.project().join("x.pem");
     ensure!(is_writable(&mut host, &inside)?, "the first layout has no names");
-    // The layout itself.
+    // The layout setting itself is changed.
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), r#"{ "layout": "layered" }"#)?;
     ensure!(!is_writable(&mut host, &inside)?);
-    // Files that were not looked at in the other layout.
+    // Files that the other layout does not read.
     let place = format!(r#"{{ "filesystem": {{ "allowWrite": [".", "{}"] }} }}"#, scene.outside().display());
     scene.write(&users(&scene), &place)?;
     ensure!(is_writable(&mut host, &out)?);
@@ -186,7 +187,7 @@ fn edits_of_every_layer_take_effect_at_once(user: User) -> Result<()> {
     ensure!(!is_writable(&mut host, &out)?, "the project narrows");
     scene.write(&projects(&scene), "{}")?;
     ensure!(is_writable(&mut host, &out)?);
-    // What cannot be used changes nothing, and is loud.
+    // Settings that cannot be used change no rule and are reported.
     scene.write(&users(&scene), "{ broken")?;
     ensure!(is_writable(&mut host, &out)?);
     let status = host.succeed("status", &json!({}))?;

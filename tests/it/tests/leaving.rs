@@ -18,7 +18,7 @@ on_each_pi!(
     print_mode_ends_with_the_answer,
 );
 
-/// The five things that the first seed wants undone, each by itself, in one session as a person would have it.
+/// The five effects that turning off must undo according to the first seed, each checked separately, in one session.
 fn turning_off_undoes_everything(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let notes = scene.home().join("notes");
@@ -51,21 +51,21 @@ fn turning_off_undoes_everything(version: PiVersion, user: User) -> Result<()> {
     screen.wait_for("first over")?;
 
     toggle(&screen, "→ Disable sandbox", "Sandbox: disabled")?;
-    // 1. It was waited for: whatever made the sandbox is gone by now.
+    // 1. Turning off waited for the end of the host, and with it of the sandbox.
     ensure!(!processes::of_scene(&scene)?.contains(&host), "the host outlived the toggle");
     ensure!(sessions(&scene)?.is_empty(), "{:?}", sessions(&scene)?);
-    // 3. Nothing is looked at any more: neither what tools do nor what commands say.
+    // 3. Neither tool calls nor the output of commands are checked.
     screen.enter("second")?;
     screen.wait_for("second over")?;
     screen.enter("told")?;
     screen.wait_for("told over")?;
     ensure!(!screen.text()?.contains("Allow for this session only"), "{}", screen.text()?);
-    // 4. The environment is what pi was started with, and 5. no signal is caught for us.
+    // 4. The environment is the one that pi was started with. 5. Portcullis catches no signal.
     let off = facts(&scene, &screen)?;
     ensure!(off.names == plain.names, "environment: {:?} {:?}", off.names, plain.names);
     ensure!(signals(pi)? == caught && caught == plain.signals, "signals: {caught:x} {:x}", plain.signals);
 
-    // 2. Nothing that was allowed before is remembered.
+    // 2. Grants from before are forgotten.
     toggle(&screen, "→ Enable sandbox", "🔒 Sandbox:")?;
     screen.enter("third")?;
     screen.wait_for("[s]    Allow for this session only")?;
@@ -75,7 +75,7 @@ fn turning_off_undoes_everything(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// `/reload` begins anew: another host, which remembers nothing of what was allowed for the session.
+/// `/reload` starts a new host, which forgets the grants for the session.
 fn a_reload_forgets_answers(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let notes = scene.home().join("notes");
@@ -112,7 +112,7 @@ fn toggle(screen: &Screen, entry: &str, footer: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a command of pi's sees of pi.
+/// What a command of pi can observe about pi.
 struct Facts {
     names: Vec<String>,
     signals: u64,
@@ -129,7 +129,7 @@ fn facts_of_plain_pi(version: PiVersion, user: User) -> Result<Facts> {
 
 fn facts(scene: &Scene, screen: &Screen) -> Result<Facts> {
     let file = scene.outside().join("facts");
-    // In a file, so that the terminal need not break it; read by the shell that pi itself starts.
+    // The output goes to a file, so that the terminal cannot wrap it; the shell that runs it is pi's own.
     let script =
         format!("{{ echo $PPID; env -0 | cut -z -d= -f1 | tr '\\0' '\\n'; }} > '{}'", file.display());
     scene.write(&scene.outside().join("tell"), &script)?;
@@ -137,14 +137,15 @@ fn facts(scene: &Scene, screen: &Screen) -> Result<Facts> {
     screen.wait_for("sum-52")?;
     let text = std::fs::read_to_string(&file)?;
     let (pi, names) = text.split_once('\n').context("a number and names")?;
-    // Where its host is was told to pi by `portcullis pi`, before pi was there.
+    // `portcullis pi` tells pi in these variables where its host is, before pi starts.
     let kept = |name: &&str| !name.starts_with("PORTCULLIS_");
     let mut names: Vec<String> = names.lines().filter(kept).map(str::to_owned).collect();
     names.sort();
     Ok(Facts { names, signals: signals(pi.trim().parse()?)? })
 }
 
-/// The signals that a process catches, as bits; the one for the end of a child comes and goes with children.
+/// Returns the signals that a process catches, as a bit mask without SIGCHLD, whose handler comes and goes with
+/// children.
 fn signals(process: u32) -> Result<u64> {
     const OF_CHILDREN: u64 = 1 << 16;
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
@@ -153,11 +154,11 @@ fn signals(process: u32) -> Result<u64> {
     Ok(caught & !OF_CHILDREN)
 }
 
-/// SIGINT, SIGTERM and SIGHUP, each while a command runs and its sandbox is there.
+/// SIGINT, SIGTERM and SIGHUP, each while a command runs in its sandbox.
 fn pi_is_told_to_end(version: PiVersion, user: User) -> Result<()> {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let (scene, _pi, running) = busy(version, user)?;
-        // Twice: a second one during the end changes nothing.
+        // A second signal during the shutdown changes nothing.
         for _ in 0..2 {
             drop(kill(running.pi, signal));
         }
@@ -177,7 +178,7 @@ fn its_host_is_killed(version: PiVersion, user: User) -> Result<()> {
     let before = sessions(&scene)?;
     ensure!(!before.is_empty(), "a session has a directory");
     kill(running.host.id, Signal::KILL)?;
-    // The extension clears away what the dead host could not, and starts another one.
+    // The extension removes what the killed host left, and starts another one.
     processes::wait_end(&running.host)?;
     processes::wait_gone(&running.sleep)?;
     let is_swept = || Ok(sessions(&scene)?.iter().all(|left| !before.contains(left)).then_some(()));
@@ -186,14 +187,14 @@ fn its_host_is_killed(version: PiVersion, user: User) -> Result<()> {
     nothing_is_left(&scene, &running)
 }
 
-/// What runs in a session with a command under way.
+/// The processes of a session with a running command.
 struct Running {
     pi: u32,
     host: Process,
     sleep: String,
 }
 
-/// A pi whose command has made files in its `/tmp` and sleeps; with a way in from other terminals.
+/// Starts pi with a command that has made files in its `/tmp` and sleeps; other terminals can connect to the session.
 fn busy(version: PiVersion, user: User) -> Result<(Scene, portcullis_it::Rpc, Running)> {
     let scene = Scene::new(user)?;
     let sleep = processes::long_sleep();
@@ -210,7 +211,7 @@ fn busy(version: PiVersion, user: User) -> Result<(Scene, portcullis_it::Rpc, Ru
     Ok((scene, pi, running))
 }
 
-/// No process, no mount, no socket and no file but what the command was free to make.
+/// Checks that no process, mount, socket or file is left, except the files that the command was allowed to make.
 fn nothing_is_left(scene: &Scene, running: &Running) -> Result<()> {
     processes::wait_gone(&running.sleep)?;
     processes::wait_scene_gone(scene, |_| false)?;
@@ -228,7 +229,7 @@ fn nothing_is_left(scene: &Scene, running: &Running) -> Result<()> {
     Ok(())
 }
 
-/// `pi -p` ends as soon without us as with us: nothing of ours keeps its event loop.
+/// `pi -p` ends as soon with Portcullis as without it: the extension does not keep its event loop alive.
 fn print_mode_ends_with_the_answer(version: PiVersion, user: User) -> Result<()> {
     const AT_ONCE: Duration = Duration::from_secs(3);
     let scene = Scene::new(user)?;

@@ -1,5 +1,5 @@
-//! What an agent leaves in the project for the host itself to run, to follow or to install, in this session or in the
-//! next one. The controls do the same without Portcullis, or as a host would that looks at names only.
+//! Files that an agent leaves in the project so that the host itself runs, follows or installs them, in this session or
+//! in the next one. The controls do the same without Portcullis, or as a host would that checks names only.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,7 +18,7 @@ as_each_user!(
     nobody_else_takes_the_name_of_new_settings,
 );
 
-/// A project whose own tools come first on PATH, as activated environments have them.
+/// A PATH whose first directory is in the project, as activated virtual environments have it.
 fn path_of(scene: &Scene) -> String {
     format!("{}:{}:/usr/bin:/bin", scene.project().join(".venv/bin").display(), scene.bin().display())
 }
@@ -74,7 +74,7 @@ fn pi_is_started_from_elsewhere_and_does_without_the_projects_directories(user: 
         command.env("PATH", path);
         Finished::run(&mut command)
     };
-    // None at all is better than that one.
+    // Without another `pi`, starting none is better than starting the project's.
     let refused = start(&path_of(&scene))?;
     ensure!(refused.code() != 0 && refused.stderr.contains("no `pi` on PATH"), "{refused:?}");
     program(&scene.bin().join("pi"), "#!/bin/sh\necho \"$PATH|$PORTCULLIS_PATH\"\n")?;
@@ -101,7 +101,7 @@ fn links_beside_the_projects_programs_show_nothing(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A settings file with these lists for every project.
+/// Writes a settings file with these lists for every project.
 fn settings(scene: &Scene, filesystem: &str) -> Result<()> {
     let text = format!(
         "{{ \"network\": {{ \"allowedDomains\": [], \"deniedDomains\": [] }}, \"filesystem\": {{ \"denyRead\": [], \
@@ -132,20 +132,20 @@ fn what_is_allowed_by_name_does_not_follow_the_agents_link(user: User) -> Result
     host.close()?;
     let told = told + &scene.portcullis(&["config", "show"])?.stdout;
     ensure!(told.contains("opens nothing"), "the user is not told: {told}");
-    // A directory in its place is what the user named.
+    // A directory in the place of the link is the one that the user named.
     shell(&scene, "rm build && mkdir build")?.ended_with(0)?;
     ensure!(!scene.portcullis(&["config", "show"])?.stdout.contains("`build` opens nothing"));
     Ok(())
 }
 
-/// Whether the tool `read` may.
+/// Whether the `read` tool opens the file.
 fn opens(host: &mut Serve, path: &Path) -> Result<bool> {
     let call = json!({ "callId": "r", "path": path, "intent": { "kind": "read" } });
     let reply = host.call("file/open", &call)?;
     Ok(reply.pointer("/result/handle").is_some_and(|handle| *handle != Value::Null))
 }
 
-/// Puts a file of its own under every name `.portcullis-….tmp` that appears in a directory, for some seconds.
+/// For some seconds, replaces every file `.portcullis-….tmp` that appears in a directory by a file of its own.
 const SWAPPER: &str = r#"
 import ctypes, os, select, struct, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -174,7 +174,7 @@ fn what_was_judged_is_what_is_installed(user: User) -> Result<()> {
     let is_evil = |scene: &Scene| -> Result<bool> {
         Ok(fs::read_to_string(scene.project().join(".git/config"))?.contains("fsmonitor"))
     };
-    // What a tool does that writes beside the target and renames by name.
+    // The control: a tool that writes a file beside the target and renames it by name.
     let control = repository(user)?;
     let naive = "while [ ! -e ready ]; do sleep 0.05; done; for i in $(seq 300); do \
                  { echo '[core]'; sleep 0.01; } > .git/.portcullis-0123456789abcdef.tmp; \
@@ -200,7 +200,8 @@ fn what_was_judged_is_what_is_installed(user: User) -> Result<()> {
     }
     fs::write(scene.project().join("stop"), "")?;
     host.finish(background)?;
-    // The name is the host's alone, however it is come by.
+    // Names of this form are reserved for the host: a command can read and remove such a file, but not make one in any
+    // way.
     let name = ".git/.portcullis-0123456789abcdef.tmp";
     fs::write(scene.project().join(name), "old")?;
     user.own(&scene.project().join(name))?;
@@ -213,7 +214,7 @@ fn what_was_judged_is_what_is_installed(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A project that is a repository, with the swapper in it.
+/// A project that is a repository, with the swapping script in it.
 fn repository(user: User) -> Result<Scene> {
     let scene = Scene::new(user)?;
     scene.write(&scene.project().join("swap.py"), SWAPPER)?;

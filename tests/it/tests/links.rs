@@ -1,5 +1,5 @@
-//! Links on the way to what decides about the agent, or is run by the user: whoever leads one elsewhere replaces all
-//! that is behind it. The control leads the same links elsewhere without Portcullis.
+//! Symbolic links on the way to files that decide about the agent, or that the user runs: to change such a link is to
+//! replace everything behind it. The control changes the same links without Portcullis.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use serde_json::json;
 
 as_each_user!(no_link_on_the_way_is_led_elsewhere);
 
-/// Hooks, a start-up file, a file that the settings deny, and the settings themselves, each behind a link in the
-/// project; and a link that leads to nothing of the kind.
+/// Links in the project to hooks, a start-up file, a file that the settings deny, and the settings themselves; and a
+/// link to a file that needs no protection.
 const LINKS: [(&str, &str); 5] =
     [("myhooks", "tools/hooks"), ("host", "common"), ("cfg", "cfg1"), ("conf", "conf1"), ("free", "common")];
 
@@ -24,7 +24,7 @@ ln -s tools/hooks myhooks; ln -s common host; ln -s cfg1 cfg; ln -s conf1 conf; 
 ln -s \"$PWD/host/bashrc\" ~/.bashrc
 ln -s \"$PWD/conf/default.json\" ~/.pi/agent/sandbox/default.json";
 
-/// Tries one way after the other; the last ones leave nothing of the name.
+/// Tries each way of changing the link; the last ones remove the name.
 const LEAD_ELSEWHERE: &str = "mkdir -p evil
 ln -sfn evil LINK; ln -s evil new && mv -fT new LINK; rm -f new
 mv LINK gone && ln -s evil LINK

@@ -1,4 +1,5 @@
-//! What commands may use of the machine, what the machine gives, and as whom they work.
+//! Commands and the machine: the limits that they have, the facilities that they can use, and the user as whom they
+//! run.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -26,12 +27,12 @@ as_each_user!(
 const SETTINGS: &str = r#"{ "network": { "allowedDomains": [], "deniedDomains": [] },
     "filesystem": { "denyRead": ["/home"], "allowRead": [".", "~/.pi"], "allowWrite": ["."], "denyWrite": [] }, MORE }"#;
 
-/// Words for `unshare` before the host that take user namespaces from it.
+/// Arguments for `unshare`, before those of the host, that take away user namespaces.
 pub(crate) const NO_NAMESPACES: &[&str] =
     &["-Ur", "sh", "-c", "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"", "sh"];
 
-/// Words for `python3` before the host that refuse it what containers refuse: new namespaces and mounts, by a filter
-/// of system calls as Docker's default one. A call that is refused gets the errno that Docker gives.
+/// Arguments for `python3`, before those of the host, that install a system call filter like the default one of Docker:
+/// new namespaces and mounts fail with the errno that Docker's filter returns.
 const CONTAINER: &[&str] = &["-c", FILTER];
 const FILTER: &str = r"
 import ctypes, os, struct, sys
@@ -62,7 +63,7 @@ fn with_settings(user: User, more: &str) -> Result<Scene> {
     Ok(scene)
 }
 
-/// Runs a script that meets a limit, and returns its output when the agent was told which it was.
+/// Runs a script that reaches a limit, and returns its output; the agent must be told which limit it was.
 fn meets(host: &mut Serve, script: &str, told: &str) -> Result<String> {
     let (ended, output) = host.run(script)?;
     let notes = ended.get("notes").context("notes")?.to_string();
@@ -89,7 +90,7 @@ fn limits_are_told_to_the_agent(user: User) -> Result<()> {
     meets(&mut host, "sh -c 'while :; do sleep 2 & done' 2>/dev/null; sleep 0.5", "limits.processes")?;
     let (ended, output) = host.run("perl -e '$x = q(x) x 300_000_000; print q(REACHED)'")?;
     ensure!(ended.get("exitCode") != Some(&json!(0)) && !output.contains("REACHED"), "{ended} {output}");
-    // The next command has all of it again.
+    // The next command has the full limits again.
     let (ended, _) = host.run("sleep 0.01 & wait; head -c 60000 /dev/zero | tr '\\0' x")?;
     ensure!(ended.get("exitCode") == Some(&json!(0)) && ended.get("notes") == Some(&json!([])), "{ended}");
     Ok(())
@@ -108,7 +109,7 @@ fn limits_are_on_by_default(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The settings of git lie in the home directory, which commands do not see.
+/// git's settings are in the home directory, which commands do not see.
 fn git_knows_who_commits(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let commit =
@@ -119,7 +120,7 @@ fn git_knows_who_commits(user: User) -> Result<()> {
     let known =
         scene.portcullis(&["run", "--", "sh", "-c", &format!("rm -rf r; {commit}")])?.ended_with(0)?;
     ensure!(known.stdout == "Ada L <ada@example.org> Ada L\n", "{known:#?}");
-    // The project's own name comes first, and what it includes is not followed.
+    // The name in the project's own settings comes first, and files that they include are not read.
     let own = "[user]\n\tname = Own\n[include]\n\tpath = ../other\n";
     scene.write(&scene.project().join(".git/config"), own)?;
     scene.write(&scene.project().join("other"), "[user]\n\tname = Included\n")?;
@@ -128,7 +129,7 @@ fn git_knows_who_commits(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Layouts as cargo, npm and pyenv make them: a toolchain behind links, with credentials beside it.
+/// Layouts of cargo, npm and pyenv: a toolchain behind links, with credentials beside it.
 fn toolchains_of_the_home_directory_work(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let home = scene.home();
@@ -151,7 +152,7 @@ fn toolchains_of_the_home_directory_work(user: User) -> Result<()> {
     }
     std::os::unix::fs::symlink("rustup", home.join(".cargo/bin/rustc"))?;
     std::os::unix::fs::symlink("../lib/cli.js", home.join(".nvm/versions/node/v1/bin/npm"))?;
-    // The home directory is a link, as on some machines, and PATH leads through it.
+    // The home directory is a symbolic link, as on some machines, and PATH contains it.
     let link = scene.at("linked");
     std::os::unix::fs::symlink(&home, &link)?;
     for home in [&home, &link] {
@@ -175,7 +176,7 @@ fn toolchains_of_the_home_directory_work(user: User) -> Result<()> {
     Ok(())
 }
 
-/// What lies elsewhere is the repository, and not what is around it, nor its hooks.
+/// Commands reach the repository outside the project, but neither the files around it nor its hooks.
 fn worktrees_and_submodules_reach_their_repository(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.write(&scene.home().join(".gitconfig"), "[user]\n\tname = A\n\temail = a@b\n")?;
@@ -196,7 +197,7 @@ fn worktrees_and_submodules_reach_their_repository(user: User) -> Result<()> {
         let wrote = finished.stdout.contains("WROTE");
         ensure!(finished.stdout.starts_with("y\n") && !wrote, "{place}: {finished:#?}");
     }
-    // A project that only claims to belong to a repository is not believed.
+    // A project that names a repository is not believed unless the repository names the project.
     scene.write(
         &scene.project().join(".git"),
         &format!("gitdir: {}\n", scene.outside().join("main/.git").display()),
@@ -206,7 +207,7 @@ fn worktrees_and_submodules_reach_their_repository(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Rows 73 and 75: `docker.sock` and its like, wherever they lie.
+/// Rows 73 and 75: `docker.sock` and similar sockets, wherever they are.
 fn sockets_of_the_host_are_seen_by_name_only(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let (outside, inside) = (scene.outside().join("service.sock"), scene.project().join("own.sock"));
@@ -227,20 +228,20 @@ fn sockets_of_the_host_are_seen_by_name_only(user: User) -> Result<()> {
         let finished = scene.portcullis(&["run", "--", "sh", "-c", &connect(socket)])?;
         ensure!(finished.stdout == "no", "{finished:#?}");
     }
-    // One that is named is meant.
+    // A socket that the settings name can be used.
     let file = scene.home().join(".pi/agent/sandbox/default.json");
     let named = format!("\"allowWrite\": [\".\", \"{}\"]", outside.display());
     scene.write(&file, &SETTINGS.replace("\"allowWrite\": [\".\"]", &named).replace(", MORE", ""))?;
     let finished = scene.portcullis(&["run", "--", "sh", "-c", &connect(&outside)])?;
     ensure!(finished.stdout == "REACHED", "{finished:#?}");
-    // What a command makes itself it can use.
+    // A command can use a socket that it made itself.
     let own = "perl -MSocket -e 'socket(L, AF_UNIX, SOCK_STREAM, 0); bind(L, pack_sockaddr_un(q(new.sock))); \
         listen(L, 1); socket(S, AF_UNIX, SOCK_STREAM, 0); print connect(S, pack_sockaddr_un(q(new.sock))) ? 1 : 0'";
     ensure!(scene.portcullis(&["run", "--", "sh", "-c", own])?.stdout == "1");
     Ok(())
 }
 
-/// The log says which controllers bind a command; that it is in a group of its own is seen from inside.
+/// The log says which controllers limit a command; the command itself sees that it is in a group of its own.
 fn a_control_group_is_used_where_one_can_be_made(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let own = |text: &str| text.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned);
@@ -280,7 +281,7 @@ fn the_doctor_finds_nothing_missing(user: User) -> Result<()> {
                 || one.get("name") == Some(&json!("control-group"))),
         "{told:#}"
     );
-    // Whether there are control groups is the machine's to say; what is missing of them is told with what to do.
+    // Whether control groups are available depends on the machine; a missing one is reported with a remedy.
     let group =
         mechanisms.iter().find(|one| one.get("name") == Some(&json!("control-group"))).context("told")?;
     let text = |key: &str| group.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -309,7 +310,7 @@ fn the_doctor_finds_nothing_missing(user: User) -> Result<()> {
     Ok(())
 }
 
-/// As on a machine that keeps user namespaces from its users.
+/// As on a machine that denies user namespaces to ordinary users.
 fn without_namespaces_files_go_on(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let told = through(&scene, "unshare", NO_NAMESPACES, &["doctor"])?.ended_with(4)?;
@@ -322,10 +323,10 @@ fn without_namespaces_files_go_on(user: User) -> Result<()> {
     commands_are_refused_and_files_go_on(&scene, "unshare", NO_NAMESPACES, "user namespaces")
 }
 
-/// As in a container with Docker's filter of system calls.
+/// As in a container with Docker's system call filter.
 fn in_a_container_that_refuses_namespaces_files_go_on(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
-    // The filter does what it should.
+    // The filter works as intended.
     let filtered = |words: &[&str]| -> Result<Finished> {
         let mut command = scene.user().command(words.first().context("a program")?.as_ref());
         command.args(words.iter().skip(1));
@@ -340,7 +341,7 @@ fn in_a_container_that_refuses_namespaces_files_go_on(user: User) -> Result<()> 
     commands_are_refused_and_files_go_on(&scene, "python3", CONTAINER, "portcullis doctor")
 }
 
-/// Runs `portcullis` by a program that takes something from it first.
+/// Runs `portcullis` through a program that removes a facility first.
 fn through(scene: &Scene, program: &str, words: &[&str], arguments: &[&str]) -> Result<Finished> {
     let host = portcullis_it::portcullis(scene.user())?;
     let mut command = scene.user().command(program.as_ref());
@@ -382,7 +383,7 @@ fn commands_are_refused_and_files_go_on(
     Ok(())
 }
 
-/// An administrator in a user's project: what is made there is the user's.
+/// Root works in the project of another user: files that commands create belong to that user.
 fn root_works_in_somebody_elses_project(user: User) -> Result<()> {
     if user != User::Caller || !rustix::process::geteuid().is_root() {
         return Ok(());

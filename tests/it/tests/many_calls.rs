@@ -1,4 +1,4 @@
-//! A thousand calls, many of them taken back: no process, no descriptor and no temporary file is left.
+//! A thousand calls, many of them cancelled: no process, file descriptor or temporary file remains.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 as_each_user!(nothing_is_left_after_a_thousand_calls);
 
 const CALLS: usize = 1_000;
-/// Calls before the counting starts, so that what is kept for good is there.
+/// Calls before the first count, so that everything that the host keeps permanently exists.
 const FIRST: usize = 40;
 
 fn nothing_is_left_after_a_thousand_calls(user: User) -> Result<()> {
@@ -27,7 +27,7 @@ fn nothing_is_left_after_a_thousand_calls(user: User) -> Result<()> {
     for number in 0..CALLS {
         one_call(&mut host, &scene, number, &sleep)?;
     }
-    // What ends a command ends a moment after its reply.
+    // The host closes the descriptors of a command's kill mechanism shortly after its reply.
     Deadline::start()
         .until("the closing of every descriptor", || Ok((descriptors(&host)? <= before).then_some(())))?;
     ensure!(processes::with_text(&sleep)?.is_empty(), "a process outlived its call");
@@ -40,7 +40,7 @@ fn nothing_is_left_after_a_thousand_calls(user: User) -> Result<()> {
     processes::wait_scene_gone(&scene, |_| false)
 }
 
-/// One call; every third is taken back at once.
+/// Makes one call; every third one is cancelled at once.
 fn one_call(host: &mut Serve, scene: &Scene, number: usize, sleep: &str) -> Result<()> {
     let path = scene.project().join(format!("d{}/f{}", number % 10, number % 10));
     let call = format!("call-{number}");

@@ -1,4 +1,4 @@
-//! The same test on every pi version, and as root and as an ordinary user.
+//! Runs each test with every version of pi, as root and as an ordinary user.
 
 /// Makes tests of functions that take a `PiVersion` and a `User`: one for each combination.
 macro_rules! on_each_pi {
@@ -20,7 +20,7 @@ macro_rules! on_each_pi {
     };
 }
 
-/// Makes tests of functions that take a `User`: one for whoever runs the tests, one for an ordinary user.
+/// Makes tests of functions that take a `User`: one for the user who runs the tests, one for an ordinary user.
 macro_rules! as_each_user {
     ($($test:ident),+ $(,)?) => {
         as_each_user!(@module caller, Caller, $($test),+);

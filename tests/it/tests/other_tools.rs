@@ -1,5 +1,5 @@
-//! Tools that pi or somebody else carries out: other extensions', MCP servers', codemode's, PowerShell. Policies see
-//! their names, providers and input, can rewrite the input where that was declared, and see what they bring back.
+//! Tools that pi or another extension executes: those of extensions and MCP servers, codemode, PowerShell. Policies see
+//! their names, providers and input, can rewrite the input where the manifest declares it, and see their results.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ on_each_pi!(
 
 as_each_user!(mcp_servers, codemode, tool_search, powershell);
 
-/// A tool that says what it was called with, and leaves a trace on the disk.
+/// A tool that returns its arguments and writes a file.
 const EXTENSION: &str = r#"
 import { writeFileSync } from "node:fs";
 export default function (pi) {
@@ -33,7 +33,7 @@ export default function (pi) {
 }
 "#;
 
-/// A server that reads any file with the rights of the user.
+/// An MCP server that reads any file with the rights of the user.
 const SERVER: &str = r#"
 import { createInterface } from "node:readline";
 import { readFileSync } from "node:fs";
@@ -53,7 +53,7 @@ fn repeat(text: &str) -> Value {
     calls([call("repeat", &json!({ "text": text }))])
 }
 
-/// Runs a script under the policy `filter`, whose manifest says whether it rewrites.
+/// Runs a script under the policy `filter`, whose manifest declares whether it rewrites.
 fn filtered(scene: &Scene, version: PiVersion, rewrites: bool, steps: Vec<Value>) -> Result<Finished> {
     let policy = scene.at("policies/filter.wasm");
     scene.write(&policy, "")?;
@@ -92,7 +92,7 @@ fn tools_of_other_extensions(version: PiVersion, user: User) -> Result<()> {
         repeat("hello"),
         expecting("called with hello", repeat("forbid-me")),
         expecting("filter\\.forbidden", repeat("please rewrite-me")),
-        // What a policy puts in its place is judged like everything else.
+        // Input that a policy has rewritten is judged like any other.
         expecting("called with please rewritten", repeat("please rewrite-badly")),
         expecting("filter\\.forbidden", say("done")),
     ];
@@ -137,7 +137,7 @@ fn output_is_redacted_and_withheld(version: PiVersion, user: User) -> Result<()>
 fn a_crash_on_the_way_of_the_output_withholds(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.write(&scene.project().join("a.txt"), "alpha\n")?;
-    // Where it behaves it allows.
+    // Without a fault, the policy allows.
     scene.trust(&guest("hostile", user)?)?;
     for fault in ["trap", "loop"] {
         let policies =
@@ -160,8 +160,8 @@ fn unknown_tools_are_a_question(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// The call of a server's tool is judged like any other. What the server does by itself is not, and that it can is the
-/// control.
+/// The call of a server's tool is judged like any other. The actions of the server by itself are not; that they succeed
+/// is the control.
 fn mcp_servers(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.write(&scene.outside().join("notes"), "the password is hunter2\n")?;
@@ -189,7 +189,8 @@ fn mcp_servers(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Tools that the model is not told of before it has searched for them; a stranger's `bash` among them stays what it is.
+/// Tools that the model sees only after it has searched for them; a `bash` of another extension among them is not taken
+/// for pi's.
 fn tool_search(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let extension = scene.at("other/deferred.ts");
@@ -219,7 +220,7 @@ fn tool_search(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Calls that a script of the model makes go the same way as the model's own.
+/// Calls that a script of the model makes are judged like the model's own.
 fn codemode(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let outside = scene.outside().join("notes");
@@ -259,7 +260,7 @@ fn powershell(user: User) -> Result<()> {
     ]);
     let launch = Launch::guarded(&scene, PiVersion::V1_5, &script)?;
     launch.with(["--tools", "bash,powershell"]).print("go")?.ended_with(0)?;
-    // What the host says of it, whatever pi offers here.
+    // The host's answer on these tools, whatever this version of pi offers.
     let mut host = portcullis_it::Serve::greeted(&scene, &[], portcullis_it::Interface::Present)?;
     let call =
         json!({ "callId": "p", "tool": "powershell", "provider": "builtin", "input": { "command": "x" } });
@@ -268,7 +269,7 @@ fn powershell(user: User) -> Result<()> {
     Ok(())
 }
 
-/// All lines of the log.
+/// Returns all lines of the log.
 fn audit(scene: &Scene) -> Result<String> {
     let mut text = String::new();
     for log in scene.logs()? {

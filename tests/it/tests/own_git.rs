@@ -1,5 +1,6 @@
-//! What an agent leaves in repositories for the user's own git to run: rows 31 to 38 of the attacks and their kind,
-//! through the tool write and through commands. The control writes the same files without Portcullis, and the real git runs them.
+//! Files that an agent leaves in repositories so that the user's own git runs programs: rows 31 to 38 of the attacks
+//! and similar ones, through the write tool and through commands. The control writes the same files without Portcullis,
+//! and the real git runs them.
 
 use std::path::{Path, PathBuf};
 
@@ -15,17 +16,17 @@ as_each_user!(
     everyday_settings_are_written
 );
 
-/// Files that are written in this order, and the git command that falls for them.
+/// An attack on git: files that are written in this order, and the git command that runs a program because of them.
 struct Trap {
     name: &'static str,
     files: &'static [(&'static str, &'static str)],
-    /// What the user does first, as a script.
+    /// A script that the user runs before the attack.
     before: &'static str,
-    /// What the user does then.
+    /// The script that the user runs after it.
     then: &'static str,
 }
 
-/// `MARK` stands for the file whose appearance shows that something was run.
+/// `MARK` stands for the file that a successful attack creates.
 const EVIL: &str = "[core]\n\tbare = false\n\tfsmonitor = \"touch MARK;:\"\n";
 
 const TRAPS: [Trap; 12] = [
@@ -138,7 +139,7 @@ const CONFLICT: &str = "mkdir git-merge-.. && printf '#!/bin/sh\ntouch %s\n' \"M
     git checkout -q -b other HEAD~2; echo x > f; git commit -qam x; git checkout -q main
     git rebase -q other && exit 1; true";
 
-/// As [`CONFLICT`], with picks.
+/// The same as [`CONFLICT`], with cherry-picks.
 const CONFLICTING_PICKS: &str = "mkdir git-merge-.. && printf '#!/bin/sh\ntouch %s\n' \"MARK\" > git-merge-../x && chmod +x git-merge-../x
     echo 2 > f; git commit -qam two; echo 3 > g; git add g; git commit -qm three
     git checkout -q -b other HEAD~2; echo x > f; git commit -qam x
@@ -277,7 +278,7 @@ os.chmod(".git/modules", 0o755)
     Ok(())
 }
 
-/// The world of a user who has told git their name.
+/// A scene whose user has set a name in git.
 fn scene(user: User) -> Result<Scene> {
     let scene = Scene::new(user)?;
     let settings = "[user]\n\tname = A\n\temail = a@b.test\n[init]\n\tdefaultBranch = main\n";
@@ -285,7 +286,7 @@ fn scene(user: User) -> Result<Scene> {
     Ok(scene)
 }
 
-/// A repository of its own in the project, with a commit, as the user has it.
+/// Makes a repository of the user in the project, with a commit.
 fn repository(scene: &Scene, trap: &Trap) -> Result<PathBuf> {
     let place = scene.project().join(trap.name);
     scene.write(&place.join("f"), "1\n")?;
@@ -301,11 +302,11 @@ fn mark(place: &Path) -> PathBuf {
 }
 
 fn marked(place: &Path, text: &str) -> String {
-    // The name of the place has spaces in it.
+    // The path contains spaces.
     text.replace("MARK", &format!("'{}'", mark(place).display()))
 }
 
-/// Does what the user does, and says whether something was run by it.
+/// Runs the user's script, and returns whether it ran the planted program.
 fn is_sprung(scene: &Scene, trap: &Trap, place: &Path) -> Result<bool> {
     let finished = shell(scene, place, trap.then)?;
     let ran = mark(place).exists();
@@ -320,7 +321,7 @@ fn shell(scene: &Scene, place: &Path, script: &str) -> Result<Finished> {
     Finished::run(command.current_dir(place).env("GIT_CONFIG_NOSYSTEM", "1"))
 }
 
-/// The control of the controls: what asks for nothing is written.
+/// The opposite control: settings that run no program can be written.
 fn everyday_settings_are_written(user: User) -> Result<()> {
     let scene = scene(user)?;
     let place = repository(&scene, &TRAPS[0])?;

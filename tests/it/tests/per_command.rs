@@ -1,4 +1,4 @@
-//! What a policy says of one command holds for that command, and opens nothing.
+//! The rules of a policy for one command apply to that command, and only tighten.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ as_each_user!(
     limits_of_one_command_widen_nothing
 );
 
-/// Runs a script with rules of its own; without any where `rules` is empty.
+/// Runs a script with `rules` for this command; an empty text means none.
 fn run(scene: &Scene, policy: &str, rules: &str, script: &str) -> Result<Finished> {
     let script = format!(": @@{rules}@@; {script}");
     scene.portcullis(&["run", "--policy", policy, "--", "bash", "-c", &script])
@@ -26,7 +26,7 @@ fn policy(user: User) -> Result<String> {
     path.to_str().map(str::to_owned).context("a path is text")
 }
 
-/// Writes settings of the user's, with `more` in them.
+/// Writes settings of the user with `more` in them.
 fn settings(scene: &Scene, more: &Value) -> Result<()> {
     let mut all = json!({
         "network": { "allowedDomains": [], "deniedDomains": [] },
@@ -51,7 +51,7 @@ fn limits_of_one_command_hold(user: User) -> Result<()> {
     ] {
         let met = run(&scene, &policy, rules, script)?;
         ensure!(met.stderr.contains(told), "{rules}: {met:?}");
-        // The control, but for what would go on for ever.
+        // The control, except for scripts that would never end.
         if !rules.starts_with("wall") && !rules.starts_with("cpu") {
             let free = run(&scene, &policy, "", script)?.ended_with(0)?;
             ensure!(!free.stderr.contains(told), "{rules}: {free:?}");
@@ -86,7 +86,7 @@ fn variables_of_one_command_hold(user: User) -> Result<()> {
     };
     ensure!(shown("")? == "mine none none", "control");
     ensure!(shown("drop=FOO set=GIVEN")? == "none given none", "dropped and given");
-    // What the host drops stays dropped: that a variable is kept is said in the standing rules.
+    // A variable that the host withholds stays withheld: only the standing rules can pass it on.
     ensure!(shown("keep=GITHUB_TOKEN")? == "mine none none", "{}", shown("keep=GITHUB_TOKEN")?);
     Ok(())
 }
@@ -116,7 +116,7 @@ fn rules_of_one_command_open_nothing(user: User) -> Result<()> {
     ensure!(closed.code() != 0, "control: it is closed to commands: {closed:?}");
     let asked_for = run(&scene, &policy, &format!("allow={}", secret.display()), &read)?;
     ensure!(asked_for.code() != 0 && !asked_for.stdout.contains("secret"), "{asked_for:?}");
-    // The control: the same rule tightens where it denies.
+    // The control: the same rule takes effect where it denies.
     let inside = scene.project().join("inside.txt");
     scene.write(&inside, "inside")?;
     run(&scene, &policy, "", "cat inside.txt")?.ended_with(0)?;
@@ -125,7 +125,7 @@ fn rules_of_one_command_open_nothing(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The broker asks by the command's own rules; the session's would allow it.
+/// The broker asks because of the command's own rules; those of the session would allow it.
 fn an_ask_of_one_command_is_asked(user: User) -> Result<()> {
     let (scene, policy) = (Scene::new(user)?, policy(user)?);
     let place = scene.project().join("asked");

@@ -1,4 +1,4 @@
-//! `pi -p`: nobody can be asked.
+//! `pi -p`: there is no user interface for questions.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ on_each_pi!(
     arguments_that_broke_off,
 );
 
-/// The model reads where it is and what holds there before it does anything.
+/// The model reads its working directory and the rules in the system prompt, before it acts.
 fn told_up_front(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let hello = script([say("hello")]);
@@ -57,7 +57,7 @@ fn allowed_and_denied(version: PiVersion, user: User) -> Result<()> {
     ensure!(!finished.tool_result(0)?.contains("hunter2"), "{finished:#?}");
     ensure!(!scene.outside().join("made").exists(), "{finished:#?}");
     ensure!(std::fs::read_to_string(scene.project().join("a/b.txt"))? == "alpha\n");
-    // The two refusals differ: one would have been a question, the other never is one.
+    // The texts of the two refusals differ: one path would lead to a question, the other is denied.
     ensure!(finished.tool_result(3)? != finished.tool_result(5)?, "{finished:#?}");
     Ok(())
 }
@@ -86,7 +86,7 @@ fn the_seven_tools(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// However a path is spelled, it is the file that counts.
+/// A rule applies to the file, however its path is spelled.
 fn spellings_of_a_path(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.write(&scene.outside().join("notes"), "hunter1")?;
@@ -108,7 +108,7 @@ fn spellings_of_a_path(version: PiVersion, user: User) -> Result<()> {
     let mut steps: Vec<_> = forbidden.iter().map(|path| expecting_no("hunter1", read(path))).collect();
     steps.push(expecting_no("hunter1", write(&format!("@{outside}/made"), "x")));
     steps.push(write("@in-project", "x"));
-    // pi takes a no-break space for a blank.
+    // pi treats a no-break space as a space.
     steps.push(read("a\u{a0}b"));
     steps.push(expecting("blank", say("done")));
     let finished = Launch::guarded(&scene, version, &script(steps))?.print("go")?.ended_with(0)?;
@@ -132,7 +132,7 @@ fn the_environment(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// pi goes on as long as anything of an extension is open; ours must not be.
+/// pi continues while any resource of an extension is open; ours must close its own.
 fn ends_at_once(version: PiVersion, user: User) -> Result<()> {
     const AT_ONCE: Duration = Duration::from_secs(4);
     let scene = Scene::new(user)?;
@@ -142,8 +142,8 @@ fn ends_at_once(version: PiVersion, user: User) -> Result<()> {
     portcullis_it::processes::wait_scene_gone(&scene, |_| false)
 }
 
-/// `--no-extensions` leaves out what pi finds by itself, not what `portcullis pi` names; a pi that is started without
-/// us has no gate, which is the control.
+/// `--no-extensions` excludes the extensions that pi finds itself, not the one that `portcullis pi` names. The control
+/// is a pi that is started without Portcullis and has no gate.
 fn without_other_extensions(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let made = scene.outside().join("made");
@@ -157,7 +157,7 @@ fn without_other_extensions(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// In JSON mode nobody can be asked either; the client is told why.
+/// There is no user interface in JSON mode either; the client gets the reason.
 fn events_as_json(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let notes = scene.outside().join("notes");
@@ -176,7 +176,7 @@ fn events_as_json(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// pi 0.74 completes what a model did not finish, and carries it out; the control shows it.
+/// pi 0.74 completes arguments that the model did not finish, and executes the call, as the control shows.
 fn arguments_that_broke_off(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let made = scene.project().join("made");

@@ -53,7 +53,7 @@ fn two_questions(version: PiVersion, user: User) -> Result<()> {
     pi.prompt("go")?;
     for _ in 0..2 {
         let question = pi.question()?;
-        // One after the other: until this one is answered no other comes.
+        // Questions come one after another: no other comes until this one is answered.
         let before = pi.seen().len();
         pi.send(&json!({ "id": "state", "type": "get_state" }))?;
         pi.wait_for("response")?;
@@ -118,7 +118,7 @@ fn aborted_question(version: PiVersion, user: User) -> Result<()> {
     pi.send(&json!({ "id": "stop", "type": "abort" }))?;
     let end = pi.wait_for("tool_execution_end")?.to_string();
     ensure!(!end.contains("hunter1"), "{end}");
-    // Too late: the answer means nothing any more.
+    // The answer comes too late and has no effect.
     pi.answer(&question, &option(&question, Answer::Allow)?)?;
     pi.wait_for("agent_end")?;
     pi.prompt("the second")?;
@@ -126,8 +126,8 @@ fn aborted_question(version: PiVersion, user: User) -> Result<()> {
     ends_well(pi)
 }
 
-/// The client's `bash` command goes the way of the user's own commands. pi 0.74 tells no extension of it by itself,
-/// which the control shows.
+/// The client's `bash` command is treated like the user's own commands. pi 0.74 does not report it to extensions by
+/// itself, as the control shows.
 fn the_clients_own_commands(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let made = scene.outside().join("made");
@@ -149,7 +149,7 @@ fn the_clients_own_commands(version: PiVersion, user: User) -> Result<()> {
     ensure!(!made.exists(), "{response}");
     kill_host_twice(&scene)?;
     let response = run(&mut pi, "touch made; echo sum-$((40+2))", false)?;
-    // In its last moment the host is gone and not missed yet.
+    // At this moment the host is dead and the extension may not have noticed yet.
     let is_refused = response.contains("this tool is blocked") || response.contains("host is gone");
     ensure!(is_refused && !response.contains("sum-42"), "{response}");
     ends_well(pi)?;
@@ -161,8 +161,8 @@ fn the_clients_own_commands(version: PiVersion, user: User) -> Result<()> {
     ends_well(plain)
 }
 
-/// pi keeps the whole output of a long command in a file of the host's temporary directory, and tells the model so. The
-/// model may read exactly this file there, and an image that the user has pasted, which pi puts there as well.
+/// pi keeps the whole output of a long command in a file in the host's temporary directory, and tells the model its
+/// path. There the model may read exactly this file, and an image that the user pasted, which pi stores there as well.
 fn the_whole_output_of_the_users_commands(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let temporary = scene.at("temporary");
@@ -176,7 +176,7 @@ fn the_whole_output_of_the_users_commands(version: PiVersion, user: User) -> Res
     let other = temporary.join(format!("pi-bash-{}.log", "0".repeat(16)));
     scene.write(&other, "hunter1")?;
     let steps = script([
-        // Not the whole name: one that a tool brings back is known from there.
+        // The command does not print the whole name: a name in the result of a tool counts as known from then on.
         bash("cat digits"),
         expecting("^[0-9a-f]{16}$", read(&temporary.join("pi-bash-{{result}}.log").display().to_string())),
         expecting("line-1\\nline-2\\n", read(&other.display().to_string())),
@@ -195,7 +195,7 @@ fn the_whole_output_of_the_users_commands(version: PiVersion, user: User) -> Res
     let digits = path.rsplit_once('-').and_then(|(_, rest)| rest.strip_suffix(".log"));
     scene.write(&scene.project().join("digits"), digits.with_context(|| path.to_owned())?)?;
     pi.prompt(&format!("look at {}", pasted.display()))?;
-    // The other files are questions.
+    // Reading the other files leads to questions.
     for _ in 0..2 {
         let question = pi.question()?;
         pi.answer(&question, &option(&question, Answer::Refuse)?)?;
@@ -206,7 +206,7 @@ fn the_whole_output_of_the_users_commands(version: PiVersion, user: User) -> Res
     ends_well(pi)
 }
 
-/// The extension starts a host that died once more, says so, and nothing runs unconfined in between.
+/// The extension restarts a host that died, reports it, and nothing runs unconfined in between.
 fn host_killed_once(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let killed = scene.at("killed");
@@ -263,7 +263,7 @@ fn host_killed_twice(version: PiVersion, user: User) -> Result<()> {
     ends_well(pi)
 }
 
-/// Kills the host, and the one that the extension starts in its place.
+/// Kills the host, and the second one that the extension starts in its place.
 fn kill_host_twice(scene: &Scene) -> Result<()> {
     let first = kill_host(scene)?;
     let second = next_host(scene, &first)?;

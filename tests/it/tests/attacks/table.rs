@@ -1,11 +1,11 @@
-//! The attacks that are scripts.
+//! The attacks of the corpus that are scripts.
 
 use std::ops::RangeInclusive;
 
-/// An attack: its number in the corpus, a name, who can do it where nothing stops it, and the script.
+/// An attack: its number in the corpus, its name, who can do it where nothing prevents it, and the script.
 pub(super) struct Attack(pub(super) u16, pub(super) &'static str, pub(super) By, pub(super) &'static str);
 
-/// Who can do it.
+/// The users who can carry out an attack.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
     Anybody,
@@ -13,7 +13,7 @@ pub(super) enum By {
 }
 use By::{Anybody, Root};
 
-/// Tried in a project.
+/// Attacks that start in a project directory.
 #[rustfmt::skip]
 pub(super) const IN_A_PROJECT: &[Attack] = &[
     // Reading.
@@ -107,7 +107,7 @@ pub(super) const IN_A_PROJECT: &[Attack] = &[
     Attack(80, "perf", Anybody, "call 298 0 0 -1 -1 0"),
     Attack(80, "faults", Anybody, "call 323 1"),
     Attack(80, "keys", Anybody, "call 248 user portcullis-it x 1 -2"),
-    // Around a rule on commands: whatever is run in whatever way is held to the same.
+    // Attempts to evade a rule on commands: the rule covers every program, however it is started.
     Attack(82, "a program in memory", Anybody, r#"perl -e '$name = "x"; $fd = syscall(319, $name, 0); open($o, ">&=", $fd); open($i, "<", "/bin/cat"); undef $/; print {$o} <$i>; $o->flush; exec {"/proc/self/fd/$fd"} "cat", "$ENV{HOME}/.ssh/id_rsa"'"#),
     Attack(82, "a copy of a program", Anybody, "cp /bin/cat c82 && ./c82 ~/.ssh/id_rsa"),
     Attack(83, "a shell in a shell", Anybody, "bash -c 'env -i HOME=$HOME /bin/sh -c \"cat ~/.ssh/id_rsa\"'"),
@@ -128,7 +128,7 @@ pub(super) const IN_A_PROJECT: &[Attack] = &[
     Attack(112, "by its name", Anybody, "exec 3<>/dev/tcp/localhost/$PORT && reached"),
 ];
 
-/// Tried where the agent was started in the home directory.
+/// Attacks that start with the home directory as the project.
 #[rustfmt::skip]
 pub(super) const IN_THE_HOME_DIRECTORY: &[Attack] = &[
     Attack(41, "a start-up file", Anybody, "echo x >> ~/.bashrc && reached"),
@@ -140,7 +140,7 @@ pub(super) const IN_THE_HOME_DIRECTORY: &[Attack] = &[
     Attack(50, "the log", Anybody, "mkdir -p ~/.local/state/portcullis && echo x > ~/.local/state/portcullis/l && reached"),
 ];
 
-/// Tried with little of everything.
+/// Attacks that run under small limits.
 #[rustfmt::skip]
 pub(super) const WITH_SMALL_LIMITS: &[Attack] = &[
     Attack(85, "many processes", Anybody, "sh -c 'i=0; while [ $i -lt 700 ]; do sleep 2 & i=$((i+1)); done' 2>/dev/null && reached; sleep 2.5"),
@@ -149,10 +149,10 @@ pub(super) const WITH_SMALL_LIMITS: &[Attack] = &[
     Attack(87, "a big file", Anybody, "head -c 100000000 /dev/zero > big && reached; rm -f big"),
 ];
 
-/// All rows of the corpus; those of connections are scripts of `network`.
+/// All rows of the corpus; the attacks on connections are scripts of `network`.
 pub(super) const ROWS: RangeInclusive<u16> = 1..=120;
 
-/// Rows that need more than a script, with the test that tries them.
+/// Rows that need more than a script, with the test that covers each.
 pub(super) const TRIED_ELSEWHERE: &[(u16, &str)] = &[
     (4, "tests/it/tests/hard_links.rs::commands_read_no_secret_by_another_name"),
     (5, "host/confine/tests/kernel/held.rs::a_file_with_other_names_is_asked_about"),
@@ -176,7 +176,7 @@ pub(super) const TRIED_ELSEWHERE: &[(u16, &str)] = &[
     (23, "tests/it/tests/odd_paths.rs::lengths_and_bytes"),
     (24, "tests/it/tests/odd_paths.rs::names_that_look_alike"),
     (24, "host/text/src/escape.rs::unsafe_characters_are_escaped"),
-    // No kernel here has a file system that ignores case.
+    // No kernel that the tests run on has a file system that ignores case.
     (25, "host/names/tests/all/classes.rs::names_in_git_directories"),
     (26, "host/config/tests/all/resolving.rs::a_directory_named_like_a_glob_is_no_glob"),
     (27, "host/decision/src/pattern/path.rs::a_glob_bomb_is_linear"),

@@ -1,4 +1,4 @@
-//! What the user changes while pi is contained holds for pi itself as well, a program in its place here.
+//! Edits by the user while pi is contained apply to pi itself as well; here a program runs in the place of pi.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -16,7 +16,7 @@ use crate::network::PROGRAM;
 
 as_each_user!(what_the_user_changes_holds_for_pi_itself);
 
-/// Says all the time whether it reaches a host.
+/// Reports continuously whether it reaches a host.
 const DIALS: &str = "while :; do
     if curl -sS http://allowed.test/ 2> /dev/null | grep -q REACHED; then echo reached; else echo refused; fi > said.new
     mv said.new said; sleep 0.05
@@ -26,14 +26,14 @@ const NOTHING: &str = r#"{ "allowedDomains": [], "deniedDomains": [] }"#;
 const ALLOWED: &str = r#"{ "allowedDomains": ["allowed.test"], "deniedDomains": [] }"#;
 const DENIED: &str = r#"{ "allowedDomains": [], "deniedDomains": ["allowed.test"] }"#;
 
-/// Waits until pi has said so, later than now.
+/// Waits until the program has reported this after the call.
 fn wait_said(scene: &Scene, what: &str) -> Result<()> {
     let said = scene.project().join("said");
     let is_it = || Ok((fs::read_to_string(&said).unwrap_or_default().trim() == what).then_some(()));
     Deadline::start().until(what, is_it)
 }
 
-/// The id of what `grants list` shows at this place, which names the host.
+/// Returns the id of the entry of `grants list` whose place in the settings is `pointer`, which names the host.
 fn listed(portcullis: &impl Fn(&[&str]) -> Result<Finished>, pointer: &str) -> Result<String> {
     let told: Value =
         serde_json::from_str(&portcullis(&["grants", "list", "--json"])?.ended_with(0)?.stdout)?;
@@ -73,12 +73,12 @@ fn changes(scene: &Scene, world: &World<'_>) -> Result<()> {
         anyhow::Ok(id)
     };
 
-    // What is kept in the settings ends there.
+    // Removing the entry from the settings ends the grant.
     let first = answer("", "A")?;
     wait_said(scene, "reached")?;
     portcullis(&["grants", "revoke", &listed(&portcullis, "/kept/0")?])?.ended_with(0)?;
 
-    // A no for the session is listed and taken back; a plain no is for one try.
+    // A refusal for the session is listed and can be withdrawn; a plain refusal applies to one attempt.
     let second = answer(&first, "d")?;
     wait_said(scene, "refused")?;
     portcullis(&["grants", "revoke", &listed(&portcullis, "/sessions/0")?])?.ended_with(0)?;

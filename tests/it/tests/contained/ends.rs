@@ -1,4 +1,4 @@
-//! What a contained pi has of the user's terminal, and how it ends: a program in its place that does its worst.
+//! The access of a contained pi to the user's terminal, and how it ends: a hostile program in the place of pi.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,15 +15,15 @@ as_each_user!(
     who_ignores_signals_is_ended
 );
 
-/// Says which of its descriptors are terminals, and writes to both outputs.
+/// Reports which of its descriptors are terminals, and writes to both outputs.
 const LOOKS: &str =
     "for fd in 0 1 2; do if [ -t $fd ]; then echo $fd >&3; fi; done 3> seen; echo said; echo told >&2";
-/// Has the terminal send more than anybody reads, and wants to write outside.
+/// Makes the terminal send more input than the program reads, and tries to write outside.
 const DEAF: &str = "stty raw -echo; : > begun; until [ -e go ]; do sleep 0.05; done; \
     if echo x > OUTSIDE/made; then echo written > end; else echo refused > end; fi";
 const STUBBORN: &str = "trap '' HUP INT TERM; : > begun; while :; do sleep 0.05; done";
 
-/// A scene in which `pi` is a script.
+/// A scene in which `pi` is a shell script.
 pub(super) fn with_pi(user: User, script: &str) -> Result<Scene> {
     let scene = Scene::new(user)?;
     program(&scene, "pi", script)?;
@@ -36,7 +36,7 @@ fn program(scene: &Scene, name: &str, script: &str) -> Result<()> {
     Ok(fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?)
 }
 
-/// Whichever of its streams is none, the others do not lead to the terminal in there.
+/// Whichever of the standard streams is not a terminal, the others do not give access to the user's terminal inside.
 fn the_users_terminal_stays_outside(user: User) -> Result<()> {
     for (redirect, known, shown) in
         [("< /dev/null", "1\n2\n", ["said", "told"]), ("> out", "0\n2\n", ["told", "told"])]
@@ -71,7 +71,7 @@ fn who_does_not_read_keys_keeps_no_question_open(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A client that hears nothing any more when it says something wrong.
+/// A client that stops reading and then sends an invalid message.
 const LEAVES: &str = r#"mkfifo in out frames
 "$PORTCULLIS_HOST" serve < in > out 3> frames 2> /dev/null & client=$!
 exec 4> in 5< out 6< frames
@@ -121,7 +121,7 @@ fn who_ignores_signals_is_ended(user: User) -> Result<()> {
     let begun = || Ok(scene.project().join("begun").exists().then_some(()));
     let ended = Deadline::start().until("the beginning", begun).and_then(|()| {
         let id = Pid::from_child(&host);
-        // The control: it lives on after a signal.
+        // The control: the process survives a signal.
         kill_process(id, Signal::INT)?;
         std::thread::sleep(std::time::Duration::from_millis(300));
         ensure!(host.try_wait()?.is_none(), "it does not ignore signals");

@@ -1,5 +1,5 @@
-//! An MCP server of a contained pi. pi 1.5 starts it by itself, an extension does it in pi 0.74; either way it lives in
-//! pi's sandbox, its tools are judged, and it ends with pi.
+//! An MCP server of a contained pi. pi 1.5 starts the server itself, pi 0.74 through an extension; in both cases the
+//! server runs in pi's sandbox, calls of its tools are judged, and it ends with pi.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ use crate::network::PROGRAM;
 on_each_pi!(what_a_server_does);
 
 const SERVER: &str = include_str!("server.mjs");
-/// An extension that brings MCP.
+/// An extension that adds MCP to pi 0.74.
 const CLIENT: &str = include_str!("mcp.ts");
 
 const ATTEMPTS: [&str; 6] = ["key", "startup", "settings", "servers", "log", "kill"];
@@ -25,7 +25,7 @@ fn what_a_server_does(version: PiVersion, user: User) -> Result<()> {
     little_when_pi_is_contained(version, user)
 }
 
-/// The control.
+/// The control: without Portcullis every attempt of the server succeeds.
 fn everything_without_portcullis(version: PiVersion, user: User) -> Result<()> {
     let (scene, sleep) = (Scene::new(user)?, processes::long_sleep());
     let (mut prey, world) = (Prey::new(&scene)?, World::new(&scene, PROGRAM)?);
@@ -68,7 +68,7 @@ fn little_when_pi_is_contained(version: PiVersion, user: User) -> Result<()> {
     pi.prompt("go")?;
     let host = processes::container_of(&scene)?.id;
     let portcullis = |words: &[&str]| beside(&scene, host, words);
-    // Each call of a tool is a question, and so is what the server then does that nobody has allowed.
+    // Each call of a tool leads to a question, and so does each action of the server itself that no grant covers.
     let mut known = String::new();
     for (about, asker, code) in [
         ("peek", "mcp__files__peek (", "no"),
@@ -109,8 +109,8 @@ fn little_when_pi_is_contained(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// Runs `portcullis` as in another terminal. The world has a user namespace of its own where not root has made it, and
-/// who answers must be in the same, as everywhere but here.
+/// Runs `portcullis` as from another terminal. Unless root created the test network, the host is in a user namespace of
+/// its own, and the answering process must enter it; in all other tests both are in the same one anyway.
 pub(super) fn beside(scene: &Scene, host: u32, words: &[&str]) -> Result<Finished> {
     if rustix::process::geteuid().is_root() && !scene.user().is_stranger() {
         return scene.portcullis(words);
@@ -122,7 +122,7 @@ pub(super) fn beside(scene: &Scene, host: u32, words: &[&str]) -> Result<Finishe
     Finished::run(&mut command)
 }
 
-/// What is after what.
+/// The targets of the server's attempts.
 struct Places {
     key: String,
     plain: String,
@@ -142,7 +142,7 @@ fn tool(name: &str, parameter: &str, value: &str) -> Value {
     calls([call(&format!("mcp__files__{name}"), &json!({ parameter: value }))])
 }
 
-/// Has pi use the server, each version in its own way.
+/// Makes pi use the server, each version in its own way.
 fn with_server<'a>(
     scene: &Scene,
     version: PiVersion,
@@ -169,7 +169,7 @@ fn with_server<'a>(
     Ok(launch.with(["-e".into(), client.into_os_string()]))
 }
 
-/// What the server says of what it did when it started.
+/// Returns the report of the server on its attempts at start-up.
 fn report(scene: &Scene) -> Result<Value> {
     let path = scene.project().join("server.json");
     let text = Deadline::start().until("the server's report", || Ok(fs::read_to_string(&path).ok()))?;

@@ -3,23 +3,23 @@
 use portcullis_it::{PiVersion, Scene, User};
 use serde_json::{Value, json};
 
-/// A call of a tool.
+/// A call of a tool, and how its results are compared.
 pub(super) struct Call {
     pub(super) tool: &'static str,
     pub(super) arguments: Value,
     order: Order,
 }
 
-/// Whether pi's own tool returns what it finds in an order of its own.
+/// The order in which pi's own tool returns its results.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     Fixed,
-    /// ripgrep looks at several files at once, so whole files come in any order.
+    /// ripgrep searches several files in parallel, so the files come in any order.
     OfFiles,
 }
 
 impl Call {
-    /// The result in a form that does not depend on the order in which files were looked at.
+    /// Returns the result in a form that does not depend on the order in which files were searched.
     pub(super) fn comparable(&self, result: &Value) -> Value {
         let mut result = lasting(result);
         if self.order == Order::OfFiles
@@ -34,8 +34,8 @@ impl Call {
     }
 }
 
-/// The same without what is different each time: pi numbers the files with whole outputs at random, and says how long
-/// a command took.
+/// Returns the result without the parts that differ between runs: pi gives the files with whole outputs random names,
+/// and reports how long a command took.
 fn lasting(result: &Value) -> Value {
     const BEFORE: &str = "pi-bash-";
     match result {
@@ -56,7 +56,7 @@ fn lasting(result: &Value) -> Value {
     }
 }
 
-/// All calls of tools for files, in the order in which they are made.
+/// Returns all calls of file tools, in the order in which they are made.
 pub(super) fn of_files(scene: &Scene, user: User) -> Vec<Call> {
     let mut all = reads(scene);
     all.extend(listings(scene));
@@ -263,15 +263,16 @@ fn greps(scene: &Scene, user: User) -> Vec<Call> {
         .into_iter()
         .map(|arguments| fixed("grep", arguments)),
     );
-    // A file of 500 units and a character that the limit cuts in half: pi 0.x leaves half of it, which only
-    // JavaScript can hold.
+    // A file of 500 UTF-16 units and a character that the limit cuts in half: pi 0.x leaves half of a surrogate pair,
+    // which only JavaScript strings can hold.
     if user == User::Ordinary {
         all.push(fixed("grep", json!({ "pattern": "x{501}", "path": "wide.txt" })));
     }
     all
 }
 
-/// What a command says and how it ends; not how two streams mix, which nobody knows.
+/// Calls of commands: their output and exit code are compared, but not the interleaving of the two streams, which is
+/// not deterministic.
 pub(super) fn commands(version: PiVersion) -> Vec<Call> {
     let mut all: Vec<Call> = [
         "echo one; echo two",
@@ -316,7 +317,8 @@ pub(super) fn commands(version: PiVersion) -> Vec<Call> {
     all.push(fixed("bash", json!({ "command": "echo in time", "timeout": 100 })));
     let timed = |timeout: Value| fixed("bash", json!({ "command": "echo at once", "timeout": timeout }));
     all.extend([json!(0), json!(-1), json!(50.5)].map(timed));
-    // pi 0.x says nothing of a command that a signal has ended, and may end one at once whose time no timer can have.
+    // pi 0.x does not report that a signal ended a command, and may end a command at once if its timeout is longer than
+    // a timer can hold.
     if version == PiVersion::V1_5 {
         all.extend(
             ["kill -9 $$", "kill -TERM $$"].map(|command| fixed("bash", json!({ "command": command }))),

@@ -1,4 +1,4 @@
-//! A project with everything in it that tools treat in a way of its own.
+//! A project with every kind of file that tools treat in a special way.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::Result;
 use portcullis_it::Scene;
 
-/// Makes the project anew, always the same.
+/// Creates the project from scratch, with the same content each time.
 pub(super) fn make(scene: &Scene) -> Result<()> {
     let project = scene.project();
     fs::remove_dir_all(&project)?;
@@ -119,7 +119,7 @@ fn binaries() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// A grey picture, its data stored as it is.
+/// A grey picture; its data is stored uncompressed.
 fn png(width: u32, height: u32) -> Vec<u8> {
     let row = usize::try_from(width).unwrap_or(0) + 1;
     let raw = vec![0_u8; row * usize::try_from(height).unwrap_or(0)];
@@ -132,7 +132,7 @@ fn png(width: u32, height: u32) -> Vec<u8> {
         data.extend((!length).to_le_bytes());
         data.extend(block);
     }
-    // The Adler-32 of nothing but zeros counts them.
+    // The Adler-32 checksum of zero bytes depends only on their number.
     let count = u32::try_from(raw.len() % 65_521).unwrap_or(0);
     data.extend(((count << 16) | 1).to_be_bytes());
     let mut head = width.to_be_bytes().to_vec();
@@ -153,7 +153,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
 }
 
-/// One pixel of 24 bits.
+/// A picture of one 24-bit pixel.
 fn bmp() -> Vec<u8> {
     let mut bytes = b"BM".to_vec();
     for number in [58_u32, 0, 54, 40, 1, 1] {

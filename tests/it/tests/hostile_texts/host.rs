@@ -1,4 +1,4 @@
-//! What the host tells a client: questions, answers, the menu, the summary, and the text that the model reads.
+//! The messages of the host to a client: questions, answers, the menu, the summary, and the text for the model.
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::script::{bash, read, say};
@@ -10,7 +10,7 @@ use super::{MARK, MARK_OF_A_POLICY, ODD, default_file, hostile, scan};
 as_each_user!(questions_are_shown, notices_and_screens_are_shown, what_a_policy_tells_the_model_is_shown);
 on_each_pi!(what_the_model_reads_is_shown);
 
-/// Looks at every text of a message, keys included, whatever JSON makes of it on the way.
+/// Checks every string of a message, keys included, after JSON has decoded it.
 fn scan_all(what: &str, value: &Value) -> Result<()> {
     match value {
         Value::String(text) => scan(what, text),
@@ -29,7 +29,8 @@ fn shown(what: &str, mark: &str, value: &Value) -> Result<()> {
     Ok(())
 }
 
-/// A question of each kind, as a client gets it, as another terminal lists it, and as the reply tells a no.
+/// A question of each kind: as the client gets it, as another terminal lists it, and as the reply after a refusal
+/// quotes it.
 fn questions_are_shown(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
@@ -53,7 +54,7 @@ fn questions_are_shown(user: User) -> Result<()> {
         host.answer(&question, &json!("refuse"))?;
         scan_all(&format!("the reply of {method}"), &host.reply(id)?)?;
     }
-    // What is answered with a yes is listed.
+    // An allowed request is listed.
     let open = json!({ "callId": "r", "path": given, "intent": { "kind": "read" } });
     for key in ["s", "P"] {
         let id = host.request("file/open", &open)?;
@@ -76,7 +77,7 @@ fn questions_are_shown(user: User) -> Result<()> {
             )?;
         }
     }
-    // A command's call.
+    // A system call of a command.
     let id = host.begin("mkdir \"$D\"", &json!({ "PATH": "/usr/bin:/bin", "D": format!("{given}-made") }))?;
     let question = host.question()?;
     shown("the question of a command", MARK, &question)?;
@@ -99,7 +100,7 @@ fn notices_and_screens_are_shown(user: User) -> Result<()> {
     };
     scene.write(&default_file(&scene), &settings("plain").to_string())?;
     let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
-    // What was refused stands among the recent decisions.
+    // A refused request is among the recent decisions.
     let denied = json!({ "callId": "w", "path": scene.project().join("plain").join(ODD), "content": "x" });
     scan_all("a denial", &host.call("file/write", &denied)?)?;
     let menu = host.succeed("menu", &json!({ "event": { "kind": "open" } }))?;
@@ -109,12 +110,12 @@ fn notices_and_screens_are_shown(user: User) -> Result<()> {
         let screen = host.succeed("menu", &json!({ "event": { "kind": "choose", "index": index } }))?;
         shown("a decision in /sandbox", MARK, &screen)?;
     }
-    // The settings change while the session runs, and then break.
+    // The settings change while the session runs, and are then invalid.
     scene.write(&default_file(&scene), &settings(ODD).to_string())?;
     let notice = host.wait("a notice", |message| message.to_string().contains(MARK))?;
     scan_all("a notice", &notice)?;
     shown("the summary", MARK, &host.succeed("status", &json!({}))?)?;
-    // The wizard: the list, and each screen below it.
+    // The wizard: the list, and each of its screens.
     host.succeed("menu", &json!({ "event": { "kind": "open" } }))?;
     for index in 0..3 {
         let screen = host.succeed("menu", &json!({ "event": { "kind": "choose", "index": index } }))?;
@@ -129,7 +130,7 @@ fn notices_and_screens_are_shown(user: User) -> Result<()> {
     scan_all("/sandbox", &host.succeed("menu", &json!({ "event": { "kind": "open" } }))?)?;
     scan("standard error", &host.errors())?;
     host.close()?;
-    // A session that begins with them is closed, and says why.
+    // A session that starts with invalid settings refuses everything and reports why.
     let mut host = Serve::start(&scene, &[], &[])?;
     let hello = host.hello(Interface::Present);
     shown("a closed session", MARK, &host.call("hello", &hello)?)?;
@@ -174,7 +175,7 @@ fn what_a_policy_tells_the_model_is_shown(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Refusals, as they come to the model through pi.
+/// Refusals, as the model gets them through pi.
 fn what_the_model_reads_is_shown(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let outside = scene.outside().join(ODD).display().to_string();

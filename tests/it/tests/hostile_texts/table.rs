@@ -1,6 +1,6 @@
-//! Where the text is put, and which verbs show it. `ODD` stands for it.
+//! The places for the text, written `ODD`, and the verbs that show it.
 
-/// Words that are quoted back, or that name something which is not there.
+/// Arguments that an error message quotes, or that name something that does not exist.
 pub(crate) const ARGUMENTS: &[&[&str]] = &[
     &["ODD"],
     &["--ODD"],
@@ -63,7 +63,7 @@ pub(crate) const ARGUMENTS: &[&[&str]] = &[
     &["policy", "sign", "ODD", "--key", "ODD"],
 ];
 
-/// What shows settings, or says why they cannot be used.
+/// Verbs that show settings, or report why the settings cannot be used.
 pub(crate) const VERBS_OF_SETTINGS: &[&[&str]] = &[
     &["config", "show"],
     &["config", "show", "--json"],
@@ -87,7 +87,7 @@ pub(crate) const VERBS_OF_A_LOG: &[&[&str]] = &[
     &["explain", "LAST", "--json"],
 ];
 
-/// What says why settings cannot be used.
+/// Verbs that report why the settings cannot be used.
 const MISTAKES: &[&[&str]] = &[
     &["config", "show"],
     &["config", "validate"],
@@ -98,10 +98,10 @@ const MISTAKES: &[&[&str]] = &[
 ];
 const SHOWN: &[&[&str]] = &[&["config", "show"], &["config", "show", "--json"]];
 
-/// A file with the text in it: what is odd in it, its text, and what shows it.
+/// A file with the text in it: a description of the place, the content of the file, and the verbs that show it.
 pub(crate) type Row = (&'static str, &'static str, &'static [&'static [&'static str]]);
 
-/// The user's own settings. `RAW` stands for the text as it is, which is no JSON.
+/// The user's own settings. `RAW` stands for the text unescaped, which is not valid JSON.
 pub(crate) const SETTINGS: &[Row] = &[
     ("a key", r#"{ "ODD": 1 }"#, MISTAKES),
     ("a key of a list", r#"{ "filesystem": { "ODD": [] } }"#, MISTAKES),
@@ -142,7 +142,7 @@ pub(crate) const SETTINGS: &[Row] = &[
     ),
 ];
 
-/// The file of projects.
+/// The file of per-project settings.
 pub(crate) const PROJECTS: &[Row] = &[
     ("a directory", r#"{ "/ODD": {} }"#, &[&["config", "validate", "--json"]]),
     ("a relative directory", r#"{ "ODD": {} }"#, MISTAKES),

@@ -1,4 +1,4 @@
-//! Connections that wait for the user.
+//! Connections that wait for an answer of the user.
 
 use std::process::Command;
 use std::time::Duration;
@@ -55,7 +55,7 @@ fn a_connection_waits_and_a_grant_holds_for_the_next_command(user: User) -> Resu
     ensure!(text(&question, "/params/asker").contains("curl (pid "), "{question}");
     ensure!(text(&question, "/params/callId") == format!("call-{id}"), "{question}");
     ensure!(labels(&question).contains("for this command"), "{question}");
-    // Longer than the client's own limit for connecting.
+    // Longer than the client's own timeout for connecting.
     std::thread::sleep(Duration::from_millis(2_500));
     ensure!(!world.seen().unwrap_or_default().contains("allowed"), "something left before the answer");
     host.answer(&question, &json!(1))?;
@@ -78,7 +78,7 @@ fn several_hosts_of_one_command_are_one_question(user: User) -> Result<()> {
     let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
     let script = "for host in allowed sub.allowed sub.allowed other.allowed; do curl -sS http://$host.test/ & done; wait";
     let id = host.begin(script, &json!({ "PATH": "/usr/bin:/bin" }))?;
-    // What comes a moment later is asked next.
+    // A connection that comes a moment later is in the next question.
     let mut asked = String::new();
     let mut questions = 0;
     while asked.matches(":80").count() < 3 {
@@ -93,7 +93,7 @@ fn several_hosts_of_one_command_are_one_question(user: User) -> Result<()> {
         output.matches("REACHED").count() == 4 && questions < 3,
         "{questions} questions: {asked}; {output}"
     );
-    // It was for this command.
+    // The grant was for this command.
     let id = host.begin(GET, &json!({ "PATH": "/usr/bin:/bin" }))?;
     let question = host.question()?;
     host.answer(&question, &json!("refuse"))?;
@@ -101,7 +101,7 @@ fn several_hosts_of_one_command_are_one_question(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A question tells of one program: what another one wants beside it is not to be had by an answer to that.
+/// Each question is about one program: its answer does not cover the connections of another program.
 fn several_programs_of_one_command_are_a_question_each(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
@@ -125,7 +125,8 @@ fn several_programs_of_one_command_are_a_question_each(user: User) -> Result<()>
     Ok(())
 }
 
-/// As a grant of one place that is too long: a part of it would not be seen.
+/// There is no option to keep a grant for several hosts whose text is too long to show whole, because the user would
+/// not see a part of it; the same rule applies to a grant for one place.
 fn what_cannot_be_read_whole_is_not_kept(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
@@ -150,7 +151,7 @@ fn what_cannot_be_read_whole_is_not_kept(user: User) -> Result<()> {
             open -= places;
         }
         host.finish(id)?;
-        // The no was one to each of them.
+        // The refusal applies to each of the hosts.
         let (_, output) = host.run(&format!("curl -sS http://{name}-7.test/"))?;
         ensure!(output.contains("you said no for this session"), "{output}");
     }
@@ -186,7 +187,8 @@ fn a_no_is_for_the_command_and_told(user: User) -> Result<()> {
     let told =
         "network: no connection to allowed.test:80: `allowedDomains` does not name this host; you said no";
     ensure!(result.pointer("/notes").is_some_and(|notes| notes.to_string().contains(told)), "{result}");
-    // Another command asks again: a no is a no once, and one for the session has its own choice.
+    // Another command leads to a question again: a plain refusal applies once, and one for the session has its own
+    // option.
     let id = host.begin(GET, &json!({ "PATH": "/usr/bin:/bin" }))?;
     let question = host.question()?;
     host.answer(&question, &choice(&question, "d").context("a no for the session")?)?;
@@ -198,7 +200,7 @@ fn a_no_is_for_the_command_and_told(user: User) -> Result<()> {
     Ok(())
 }
 
-/// For the session and for the project; the control is the connection before the denial.
+/// For an answer for the session and one for the project; the control is the connection before the denial.
 fn no_yes_survives_a_later_denial(user: User) -> Result<()> {
     for key in ["s", "P"] {
         let scene = Scene::new(user)?;
@@ -227,7 +229,7 @@ fn no_yes_survives_a_later_denial(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Where the choice with this key stands.
+/// Returns the index of the option with this key.
 fn choice(question: &Value, key: &str) -> Option<Value> {
     let options = question.pointer("/params/options")?.as_array()?;
     options.iter().position(|option| option.get("key") == Some(&json!(key))).map(|place| json!(place))
@@ -267,7 +269,7 @@ fn a_no_to_more_than_the_budget_is_remembered(user: User) -> Result<()> {
     let network = r#"{ "allowedDomains": ["allowed.test"], "deniedDomains": [], "uploadBudgetMib": 1 }"#;
     let mut host = Serve::inside(&scene, &world, network, Interface::Present)?;
     let send = "head -c 1200000 /dev/zero | curl -sS --data-binary @- -H Expect: http://allowed.test/";
-    // The plain no, which is for this connection, is the control.
+    // The control is the plain refusal, which applies to this connection.
     for (answer, is_last) in [("refuse", false), ("d", true)] {
         let id = host.begin(send, &json!({ "PATH": "/usr/bin:/bin" }))?;
         let question = host.question()?;
@@ -279,7 +281,7 @@ fn a_no_to_more_than_the_budget_is_remembered(user: User) -> Result<()> {
     }
     let (result, _) = host.run(send)?;
     ensure!(result.to_string().contains("you said no for this session"), "{result}");
-    // Only what is more than the budget is refused, and the answer can be taken back.
+    // Only connections beyond the budget are refused, and the answer can be withdrawn.
     let screen = host.succeed("menu", &json!({ "event": { "kind": "open" } }))?;
     let told = "This session: nothing beyond the budget over connections to allowed.test:80";
     ensure!(screen.to_string().contains(told), "{screen:#}");
@@ -329,7 +331,7 @@ fn a_question_says_what_an_address_is(user: User) -> Result<()> {
 }
 
 fn who_gives_up_takes_the_question_back(user: User) -> Result<()> {
-    // Inside connect(2) a program cannot look at its clock, but it can be ended.
+    // Inside connect(2) a program cannot enforce a timeout of its own, but it can be killed.
     for (hold, give_up) in
         [("accept", format!("{GET} --max-time 1")), ("connect", format!("timeout 1 {GET}"))]
     {
@@ -345,7 +347,7 @@ fn who_gives_up_takes_the_question_back(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Connects to a hundred addresses one after another; `keep` is what becomes of each socket.
+/// A script that connects to a hundred addresses, one after another; `keep` is done with each socket.
 fn to_a_hundred(keep: &str) -> String {
     format!(
         "cat > many.py <<'END'\n\
@@ -357,7 +359,7 @@ fn to_a_hundred(keep: &str) -> String {
     )
 }
 
-/// Refuses whatever a command asks, and returns the subjects with the calls that asked.
+/// Refuses every question of a command, and returns the subjects of the questions with the calls that led to them.
 fn refused_by(host: &mut Serve, script: &str) -> Result<Vec<(String, String)>> {
     let id = host.begin(script, &json!({ "PATH": "/usr/bin:/bin" }))?;
     let mut asked = Vec::new();
@@ -375,7 +377,7 @@ fn refused_by(host: &mut Serve, script: &str) -> Result<Vec<(String, String)>> {
     }
 }
 
-/// The process behind a socket that is closed at once is not found any more. The control keeps the sockets open.
+/// The process of a socket that is closed at once cannot be found any more. The control keeps the sockets open.
 fn closing_a_socket_at_once_leads_to_no_further_questions(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
@@ -391,7 +393,8 @@ fn closing_a_socket_at_once_leads_to_no_further_questions(user: User) -> Result<
     Ok(())
 }
 
-/// With two commands it is not known whose a closed socket was: there is one count for them, and a no holds.
+/// With two commands, the owner of a closed socket is not known: both share one count of questions, and a refusal
+/// applies to both.
 fn unknown_processes_of_several_commands_share_their_answers(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
@@ -453,7 +456,7 @@ fn a_killed_host_lets_nothing_through(user: User) -> Result<()> {
     let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
     host.begin(&format!("{GET}; echo ended > ended"), &json!({ "PATH": "/usr/bin:/bin" }))?;
     host.question()?;
-    // Itself, and not the world around it.
+    // Kills the host itself, and not the processes around it.
     let process = host_of(&scene)?;
     ensure!(Command::new("kill").args(["-KILL", &process.id.to_string()]).status()?.success());
     processes::wait_end(&process)?;
@@ -463,11 +466,12 @@ fn a_killed_host_lets_nothing_through(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Connections of one command that wait at the same time; fewer than the descriptors a process has by default.
+/// The number of connections of one command that wait at the same time; below the default limit on file descriptors of
+/// a process.
 const MANY: usize = 1_000;
-/// The variable that says how many they are instead.
+/// The environment variable that overrides that number.
 const MANY_VARIABLE: &str = "PORTCULLIS_IT_PENDING";
-/// What they may cost the host: threads, and KiB for each.
+/// The cost that they may cause the host: threads in total, and KiB for each connection.
 const THREADS: u64 = 4;
 const MEMORY: usize = 16;
 
@@ -492,7 +496,7 @@ fn many_that_wait_cost_little_and_are_one_question(user: User) -> Result<()> {
     let question = host.question()?;
     ensure!(text(&question, "/params/subject") == "203.0.113.1:80", "{question}");
     let descriptors = format!("/proc/{}/fd", process.id);
-    // Where the host may not have as many descriptors, the rest is refused at once.
+    // Where the host's limit on file descriptors is lower, the remaining connections are refused at once.
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", process.id))?;
     let limit = limits.lines().find_map(|line| line.strip_prefix("Max open files")).context("a limit")?;
     let limit: usize = limit.split_whitespace().next().context("a number")?.parse()?;
@@ -509,7 +513,7 @@ fn many_that_wait_cost_little_and_are_one_question(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A thread for each of them, and none of the host's: a call that waits is a line in a table there.
+/// Each waiting call has a thread of the command and none of the host, where a waiting call is an entry of a table.
 fn many_that_wait_inside_the_call_are_one_question(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
@@ -540,7 +544,7 @@ fn many_that_wait_inside_the_call_are_one_question(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The host itself; the world around it has its command line behind its own.
+/// Returns the process of the host; those around it have its command line after their own.
 fn host_of(scene: &Scene) -> Result<Process> {
     let found = processes::of_scene(scene)?.into_iter().find(|process| {
         process.command_line.ends_with("portcullis serve") && !process.command_line.contains("/world ")
@@ -548,7 +552,7 @@ fn host_of(scene: &Scene) -> Result<Process> {
     found.context("no host runs")
 }
 
-/// A command waits at a prompt, goes on after it, and the next one needs none.
+/// A command waits for a prompt and continues after the answer; the next command needs no prompt.
 fn in_pis_terminal(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
@@ -578,7 +582,7 @@ fn in_pis_terminal(version: PiVersion, user: User) -> Result<()> {
     screen.wait("a question about the host", |text| {
         text.contains("allowed.test:80") && text.contains("Abort")
     })?;
-    // Below the refusal: for this command, for this session.
+    // The options below the plain refusal: for this command, for this session.
     screen.press_calmly("Down")?;
     screen.press("Down")?;
     screen.press("Enter")?;
@@ -589,7 +593,7 @@ fn in_pis_terminal(version: PiVersion, user: User) -> Result<()> {
     screen.wait("another question", |text| text.contains("sub.allowed.test:80") && text.contains("Abort"))?;
     screen.press_calmly("Escape")?;
     screen.wait_for("third over")?;
-    // That was a no once: the next command asks again. The no for the session has its own key.
+    // The refusal applied once: the next command leads to a question again. A refusal for the session has its own key.
     screen.enter("the fourth")?;
     screen.wait("the question again", |text| {
         text.contains("[d]    No, for this session") && text.contains("[esc]  Abort")

@@ -1,11 +1,11 @@
-//! What is tried, and what has to work.
+//! Attacks on the network, and connections that must work.
 
-/// One attack of the catalogue.
+/// One attack of the corpus.
 pub(super) struct Attack {
     pub(super) row: u16,
     pub(super) what: &'static str,
     pub(super) script: &'static str,
-    /// What is printed when it succeeds.
+    /// The output that shows success.
     pub(super) reached: &'static str,
 }
 
@@ -13,7 +13,7 @@ const fn attack(row: u16, what: &'static str, script: &'static str, reached: &'s
     Attack { row, what, script, reached }
 }
 
-/// Words that the scripts use.
+/// Shell functions for the scripts.
 pub(super) const TOOLS: &str = r#"
 get() { curl -sS --max-time 10 "$@"; }
 # Sends its second argument to a host and port, and prints what comes back.
@@ -113,7 +113,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     attack(89, "metadata by its address", "get http://169.254.169.254/", ANY),
 ];
 
-/// What nothing answers here, or programs refuse by themselves.
+/// Attacks without a control: no server answers them in the test network, or programs refuse them.
 #[rustfmt::skip]
 pub(super) const WITHOUT_CONTROL: &[Attack] = &[
     attack(96, "a zone", "get 'http://[fe80::1%25lo]/'", ANY),
@@ -138,7 +138,7 @@ pub(super) const WITHOUT_CONTROL: &[Attack] = &[
     attack(115, "the listeners themselves", "for p in $(tail -n +2 /proc/net/tcp | cut -c16-19); do raw 127.0.0.1/$((16#$p)) 'GET / HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n'; done", ANY),
 ];
 
-/// Each prints REACHED.
+/// Connections that must succeed; each script prints REACHED.
 #[rustfmt::skip]
 pub(super) const HONEST: &[(&str, &str)] = &[
     ("curl", "get http://allowed.test/"),

@@ -1,4 +1,4 @@
-//! What waiting does to programs: the verdict comes after longer than most of them are ready to wait for a connection.
+//! The effect of waiting connections on programs: the verdict comes after most of them would give up connecting.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use super::programs::{CLIENT, FETCHED};
 
 as_each_user!(programs_survive_the_hold_as_the_table_says);
 
-/// Longer than the ten seconds that Node's `fetch` waits for a connection with TLS, also where it starts late.
+/// Longer than the ten seconds that Node's `fetch` waits for a connection with TLS, with a margin for a late start.
 const VERDICT: Duration = Duration::from_secs(18);
 
-/// A program, and whether it gets its answer when connections wait once they are there, and inside connect(2).
-/// `HOST` stands for a host that only this program asks for.
+/// A program, and whether it succeeds if its connections wait after they are accepted, and inside connect(2). `HOST`
+/// stands for a host that no other program asks for.
 #[rustfmt::skip]
 const TABLE: &[(&str, &str, bool, bool)] = &[
     ("curl", "curl -sS http://HOST/", true, true),
     ("curl with a limit for connecting", "curl -sS --connect-timeout 5 http://HOST/", true, true),
     ("curl with a limit for everything", "curl -sS --max-time 5 http://HOST/", false, false),
     ("curl with TLS", "curl -sSk https://HOST/ | sed -n 's/.*<HTML>.*/REACHED/p'", true, true),
-    // TLS counts as connecting for it, and its clock runs while it stands still.
+    // TLS is a part of connecting for curl, and its timeout continues while it is stopped.
     ("curl with TLS and a limit for connecting", "curl -sSk --connect-timeout 5 https://HOST/ | sed -n 's/.*<HTML>.*/REACHED/p'", false, false),
     ("wget", "wget -qO- --tries=1 http://HOST/", true, true),
     ("git", "git ls-remote http://HOST/x 2>&1 | sed 's/.*not valid.*/REACHED/'", true, true),
@@ -36,7 +36,7 @@ const TABLE: &[(&str, &str, bool, bool)] = &[
     ("python with a limit", "python3 -c 'import urllib.request as u; print(u.urlopen(\"http://HOST/\", timeout=5).read())'", false, true),
     ("pip", "pip3 download --no-deps --no-cache-dir --retries 0 --timeout 9 --trusted-host HOST --index-url http://HOST:8080/simple hello 2>&1 | sed 's/.*No matching distribution.*/REACHED/'", true, true),
     ("Go", "GODEBUG=netdns=go hey -n 1 -c 1 -t 60 http://HOST/ | sed -n 's/.*\\[200\\].*/REACHED/p'", true, true),
-    // Gives up after five seconds, and its clock runs while it stands still.
+    // Gives up after five seconds; its timeout continues while it is stopped.
     ("Go with TLS and a limit", "certinfo -insecure HOST:443 | sed -n 's/.*CN=test.*/REACHED/p'", false, false),
     ("Java with TLS", "keytool -printcert -sslserver HOST:443 | sed -n 's/Owner: CN=test/REACHED/p'", true, true),
     ("busybox", "busybox wget -qO- http://HOST/", true, true),
@@ -69,7 +69,7 @@ fn programs_survive_the_hold_as_the_table_says(user: User) -> Result<()> {
         let id = host.begin(&script, &json!({ "PATH": path }))?;
         let mut question = host.question()?;
         std::thread::sleep(VERDICT);
-        // What did not fit into the first question comes in the next ones.
+        // Connections that the first question had no room for are in the next ones.
         while question.get("method").is_some() {
             host.answer(&question, &json!(0))?;
             question = host.wait("a question or the end", |message| {

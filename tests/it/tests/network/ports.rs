@@ -1,4 +1,4 @@
-//! Servers that commands start, reached from this machine.
+//! Servers of commands, reached from this machine.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ as_each_user!(
 
 const FAILED: i32 = 1;
 
-/// Says `inside` to everybody, and then says back what it hears.
+/// A server that sends `inside` on each connection, and then echoes its input.
 const SERVER: &str = "perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(Listen => 9, LocalPort => 8123) or die; \
     while ($c = $s->accept) { $c->autoflush; print $c qq(inside\\n); print $c $_ while <$c>; close $c; }'";
 
@@ -64,7 +64,7 @@ fn a_server_inside_is_listed_opened_and_closed(user: User) -> Result<()> {
     for wrong in ["nowhere:1", "x", &name.replace("8123", "0"), &name.replace("8123", "99999")] {
         scene.portcullis(&["ports", "open", wrong])?.ended_with(FAILED)?;
     }
-    // With the session the port is closed, whoever listens.
+    // The port is closed with the session, whichever process listens inside.
     let done = scene.portcullis(&["ports", "open", &name, "--at", "0"])?.ended_with(0)?;
     let at: u16 = done.stdout.trim().rsplit(':').next().context("a port")?.parse()?;
     ensure!(say(at, "")? == "inside\n");
@@ -76,7 +76,7 @@ fn a_server_inside_is_listed_opened_and_closed(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Opens no port.
+/// Settings with `allowLocalBinding` off, which open no port.
 const CLOSED: &str = r#"{ "network": { "allowedDomains": [], "deniedDomains": [], "allowLocalBinding": false },
     "filesystem": { "denyRead": [], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] } }"#;
 
@@ -101,7 +101,7 @@ fn no_port_is_opened_against_the_settings(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), CLOSED)?;
     let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
-    // On its own loopback it listens as ever.
+    // The command can still listen on the loopback of its sandbox.
     host.begin(SERVER, &json!({ "PATH": "/usr/bin:/bin" }))?;
     let listed = Deadline::start().until("the server", || Ok(ports(&scene)?.pop()))?;
     let name = listed.get("id").and_then(Value::as_str).context("an id")?;

@@ -1,4 +1,4 @@
-//! Programs that people work with, each through the gate as it comes: no proxy, no certificates of ours.
+//! Programs in everyday use, each through the gate in its default configuration, without a proxy or a certificate.
 
 use std::fs;
 
@@ -11,10 +11,10 @@ as_each_user!(programs_reach_what_is_allowed, programs_are_told_what_is_not);
 
 const ALLOW: &str = r#"{ "allowedDomains": ["allowed.test"], "deniedDomains": ["evil.test"] }"#;
 
-/// Registries, repositories and a data base, of files that are made here.
+/// Servers of registries, repositories and a database, with files that the tests make.
 const SERVERS: &str = include_str!("servers.py");
 
-/// What is run, and prints `REACHED` if it got there. `HOST` stands for the host.
+/// Programs with their scripts, which print `REACHED` on success. `HOST` stands for the host.
 const PROGRAMS: &[(&str, &str)] = &[
     ("git over HTTP", "git clone -q http://HOST:8081/repo.git git1 && cat git1/file"),
     (
@@ -49,7 +49,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ),
     ("psql", "psql 'host=HOST user=u dbname=d connect_timeout=9'"),
     ("Java", "keytool -printcert -sslserver HOST:443 | sed -n 's/Owner: CN=test/REACHED/p'"),
-    // Its own resolver, which reads `/etc/resolv.conf` itself, and system calls of its own; no proxy.
+    // Go reads `/etc/resolv.conf` itself, makes its own system calls, and is tested without a proxy.
     ("Go", "GODEBUG=netdns=go hey -n 1 -c 1 http://HOST:8081/file | sed -n 's/.*\\[200\\].*/REACHED/p'"),
     ("Go without a C library", "certinfo -insecure HOST:443 | sed -n 's/.*CN=test.*/REACHED/p'"),
     ("a program with musl, static", "musl-gcc client.c -o client1 && ./client1 HOST 8081"),
@@ -69,11 +69,12 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("ssh", "ssh -v -o BatchMode=yes -o StrictHostKeyChecking=no HOST 2>&1 | grep 'banner line'"),
 ];
 
-/// What of these set-up has fetched, where the system does not have it.
+/// The programs that `cargo xtask set-up` fetches where the system does not have them.
 pub(super) const FETCHED: &[&str] =
     &["psql", "keytool", "hey", "certinfo", "musl-gcc", "wget", "busybox", "pip3"];
 
-/// Asks for a name as programs do that want to know which families the machine has, and for a file there.
+/// A client that resolves a name in the way of programs that check the address families of the machine, and fetches a
+/// file from there.
 pub(super) const CLIENT: &str = include_str!("client.c");
 
 fn prepared(scene: &Scene) -> Result<()> {

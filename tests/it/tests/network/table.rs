@@ -1,4 +1,4 @@
-//! What programs see of a network in which names have addresses at once, and nothing but connections leads out.
+//! The view that programs have of the network: every name gets an address at once, and only connections leave.
 
 use anyhow::{Result, ensure};
 use portcullis_it::{Scene, Tools, User, World};
@@ -9,7 +9,7 @@ as_each_user!(names_and_other_traffic_are_as_the_table_says);
 
 const ALLOW: &str = r#"{ "allowedDomains": ["allowed.test", "[2001:db8:1::1]:80"], "deniedDomains": [] }"#;
 
-/// What is done, and what that prints, as a whole.
+/// A name, a script, and its whole output.
 const TABLE: &[(&str, &str, &str)] = &[
     ("dig", "dig +short allowed.test | sed 's/^198[.]18[.].*/an address/'", "an address"),
     (
@@ -70,7 +70,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ),
     (
         "an address that stands for no name",
-        // By a reset, which comes before or after the end of connecting.
+        // The connection is reset, before or after connect(2) returns.
         "curl -s http://198.18.77.77/ || echo refused",
         "refused",
     ),
@@ -87,10 +87,10 @@ fn names_and_other_traffic_are_as_the_table_says(user: User) -> Result<()> {
     for ((what, _, expected), output) in TABLE.iter().zip(outputs) {
         ensure!(output.trim_end() == *expected, "{what}: {output}");
     }
-    // Of all these names only those were looked up that something was to be connected to, after that was allowed.
+    // Only names with an allowed connection were looked up, and only after it was allowed.
     let seen = world.seen()?;
     ensure!(!seen.contains("evil") && !seen.contains("wpad"), "{seen}");
-    // The host's own domain is no part of any of them; without us it is what is tried first.
+    // The host's own search domain is added to none of them; without Portcullis it is tried first.
     ensure!(!seen.contains("near.test"), "{seen}");
     world.control("getent hosts sub.allowed.test")?;
     ensure!(world.seen()?.contains("DNS sub.allowed.test.near.test"), "control: {}", world.seen()?);
