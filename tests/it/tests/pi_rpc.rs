@@ -295,7 +295,7 @@ enum Answer {
     Refuse,
 }
 
-/// Returns the option of a question that says this, the narrowest where there are several.
+/// Returns the label of the option of a question that gives this answer, the narrowest if there are several.
 fn option(question: &Value, answer: Answer) -> Result<String> {
     let words: &[&str] = match answer {
         Answer::Allow => &["allow", "yes"],
@@ -314,7 +314,7 @@ fn is_dialog(message: &Value) -> bool {
         .is_some_and(|method| ["select", "confirm"].contains(&method))
 }
 
-/// pi ends by itself, with every expectation of the script met.
+/// Checks that pi ends by itself with all expectations of the script met.
 fn ends_well(pi: Rpc) -> Result<()> {
     let status = pi.close()?;
     ensure!(status.success(), "{status}");

@@ -1,4 +1,4 @@
-//! Settings as their user lives with them: questions, kept answers, `/sandbox`, edits by hand, in pi's terminal.
+//! The settings from the user's point of view, in pi's terminal: questions, kept answers, `/sandbox` and manual edits.
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::script::{bash, expecting, expecting_no, read, say, turns};
@@ -32,7 +32,7 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
         ("again", vec![read(&at("three")), expecting_no("third-text", say("again over"))]),
     ]);
     let screen = Launch::guarded(&scene, version, &script)?.screen()?;
-    // The first seed's two states, word for word.
+    // The two states of the first seed, word for word.
     screen.wait_for("🔒 Sandbox: 0 domains, 1 write path")?;
     screen.enter("hidden")?;
     screen.wait_for("hidden over")?;
@@ -48,7 +48,7 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
         "[d]    No, for this session",
     ];
     shows(&screen, &none)?;
-    // Lower case marks, and Enter commits.
+    // A lower-case letter selects an option; Enter confirms it.
     screen.press_calmly("p")?;
     screen.wait_for("→ [P]")?;
     ensure!(!settings(&scene, "projects.json").exists(), "nothing was answered yet");
@@ -66,18 +66,18 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
     screen.enter("beta")?;
     screen.wait_for("[A]")?;
     shows(&screen, &none)?;
-    // A narrow terminal shows the same question, and a wide one again.
+    // A narrow terminal shows the same question, and so does a wide one afterwards.
     screen.resize(46, 30)?;
     screen.wait("the question on a narrow terminal", |text| text.contains("[d]    No, for this session"))?;
     screen.resize(110, 40)?;
     screen.wait_for("[d]    No, for this session")?;
-    // Upper case commits at once.
+    // An upper-case letter selects and confirms an option.
     screen.press_calmly("A")?;
     screen.wait_for("beta over")?;
     ensure!(json(&scene, "default.json")?.to_string().contains("home/two"));
     ensure!(!json(&scene, "projects.json")?.to_string().contains("home/two"), "one answer is written once");
 
-    // What was granted to a tool is there for commands, and nothing beside it.
+    // A grant for a tool applies to commands as well, and covers no other file.
     screen.enter("gamma")?;
     screen.wait_for("gamma over")?;
 
@@ -94,7 +94,8 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// `s` saves in the menu and is a yes for the session in a question: that waits, is counted, and rings.
+/// `s` saves in the menu, and allows for the session in a question. So a question waits while the menu is open; the
+/// menu shows the number of waiting questions, and the terminal bell rings.
 fn a_question_does_not_take_the_menus_keys(version: PiVersion, user: User) -> Result<()> {
     const QUESTION: &str = "[s]    Allow for this session only";
     let scene = Scene::new(user)?;
@@ -128,7 +129,7 @@ fn a_question_does_not_take_the_menus_keys(version: PiVersion, user: User) -> Re
     Ok(())
 }
 
-/// `/sandbox`: the summary, the wizard, the toggle.
+/// `/sandbox`: the summary, the wizard, and turning the sandbox off and on.
 fn menu(screen: &Screen, scene: &Scene, made: &str) -> Result<()> {
     screen.enter("/sandbox")?;
     let shown = screen.wait_for("Recent decisions")?;
@@ -183,7 +184,7 @@ fn menu(screen: &Screen, scene: &Scene, made: &str) -> Result<()> {
     screen.press("Enter")?;
     screen.wait_for("🔒 Sandbox: 1 domain, 1 write path")?;
     screen.enter(&format!("!echo x > '{made}'; echo on-$((40+2))"))?;
-    // The write is held and asked about, as nothing was while it was off.
+    // The write is held and leads to a question, unlike the ones while the sandbox was off.
     screen.wait_for("[esc]  Abort")?;
     screen.press_calmly("Escape")?;
     screen.wait_for("on-42")?;
@@ -191,7 +192,7 @@ fn menu(screen: &Screen, scene: &Scene, made: &str) -> Result<()> {
     Ok(())
 }
 
-/// Edits by hand hold without a restart, and a broken file is loud and changes nothing.
+/// Manual edits take effect without a restart; a broken file is reported and changes nothing.
 fn by_hand(screen: &Screen, scene: &Scene) -> Result<()> {
     let file = settings(scene, "projects.json");
     let good = std::fs::read_to_string(&file)?;
@@ -208,7 +209,7 @@ fn by_hand(screen: &Screen, scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-/// Inside the entry of a directory above there are two places for a project's answer.
+/// In a directory below the one of an entry, an answer for the project can be stored in two places.
 fn a_parents_entry(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let secret = scene.home().join("one");
@@ -251,7 +252,7 @@ fn a_parents_entry(version: PiVersion, user: User) -> Result<()> {
 }
 
 fn shows(screen: &Screen, wanted: &[&str]) -> Result<()> {
-    // The terminal breaks what is too long for it; the words are those.
+    // The terminal wraps long lines, so only the words are compared.
     let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let shown = flat(&screen.text()?);
     let mut rest = shown.as_str();

@@ -1,4 +1,4 @@
-//! pi's own terminal interface.
+//! Tests in pi's own terminal interface.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 on_each_pi!(one_session, typed_while_the_host_starts, nothing_of_a_tool_acts_on_the_terminal);
 
-/// A line that is typed before the host has answered reaches the agent, whose calls wait for the host.
+/// A line that is typed before the host has answered reaches the agent; its tool calls wait for the host.
 fn typed_while_the_host_starts(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let slow = scene.at("slow/portcullis");
@@ -35,7 +35,7 @@ fn typed_while_the_host_starts(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// One long session, as a person would have it: starting pi for each step would cost more than it tells.
+/// Several steps in one long session: a start of pi for each step would take too long for what it tests.
 fn one_session(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let notes = scene.outside().join("notes");
@@ -57,7 +57,7 @@ fn one_session(version: PiVersion, user: User) -> Result<()> {
     screen.wait_for("Sandbox:")?;
 
     screen.enter("confined")?;
-    // The command waits in its call.
+    // The command waits in its system call.
     screen.wait_for("Abort")?;
     screen.press_calmly("Escape")?;
     screen.wait_for("first over")?;
@@ -73,7 +73,7 @@ fn one_session(version: PiVersion, user: User) -> Result<()> {
 
     screen.enter("to be allowed")?;
     screen.wait_for("Abort")?;
-    // A refusal is what lies under the finger; allowing takes one more key.
+    // The refusal is selected by default; to allow takes one more key.
     screen.press_calmly("Down")?;
     screen.press("Enter")?;
     screen.wait_for("third over")?;
@@ -96,13 +96,14 @@ fn one_session(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// Fills the clipboard, names the window, clears the screen, and writes where the terminal's first line is.
+/// Terminal sequences that fill the clipboard, set the title, clear the screen, and write in the terminal's first line.
 const PAINTS: &str =
     r"printf '\033]52;c;aHVudGVyMg==\007\033]2;FAKED\007\033[2J\033[1;1HTOP\033[9A\033[1;5HLINE\n'";
 
-/// What a command says stays text: it does nothing to the terminal, so it cannot pass for a question of ours. Row 70.
+/// The output of a command remains text: it does not control the terminal, so it cannot look like a question of
+/// Portcullis. Row 70.
 fn output_paints_nothing(screen: &Screen, project: &Path) -> Result<()> {
-    // So that tmux is a terminal whose clipboard programs may fill.
+    // tmux then acts as a terminal whose clipboard programs may set.
     screen.ask_tmux(&["set", "-s", "set-clipboard", "on"])?;
     screen.enter("painted")?;
     screen.wait_for("fourth over")?;
@@ -131,11 +132,11 @@ fn output_paints_nothing(screen: &Screen, project: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What has a terminal copy a text, and go to its upper left corner and write there.
+/// Terminal sequences that copy a text to the clipboard, and write in the upper left corner of the screen.
 const ACTS: &str = "\u{1b}]52;c;ZXZpbA==\u{7}\u{1b}[2J\u{1b}[HFORGED";
 
-/// Row 70: neither what a tool brings back, nor what it is called with, nor what a question is about. The control is a
-/// program that writes it to the terminal by itself.
+/// Row 70: neither the result of a tool nor its arguments nor the subject of a question control the terminal. The
+/// control is a program that prints the sequences itself.
 fn nothing_of_a_tool_acts_on_the_terminal(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let control = script([say("never said")]);

@@ -1,4 +1,4 @@
-//! The newcomer's path in each language, the shipped policies by name, and comparing over logs.
+//! The steps of a new policy author in each language, the shipped policies by name, and comparisons over logs.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ as_each_user!(shipped_policies_are_used_by_name, a_log_is_taken_again, what_buil
 
 const LOOSER: i32 = 1;
 
-/// A folder of an author, with the environment of whoever runs the tests: toolchains are theirs.
+/// The folder of a policy author, with the environment of the user who runs the tests, which has the toolchains.
 struct Desk {
     folder: tempfile::TempDir,
 }
@@ -51,7 +51,7 @@ fn home() -> Result<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from).context("HOME is not set")
 }
 
-/// `new`, `build`, `test`, `lint`, `inspect`, and the policy is used.
+/// The author runs `new`, `build`, `test`, `lint` and `inspect`, and the policy is used.
 fn path_of_a_newcomer(language: &str) -> Result<()> {
     let desk = Desk::new()?;
     let started = Instant::now();
@@ -67,7 +67,7 @@ fn path_of_a_newcomer(language: &str) -> Result<()> {
         format!("{language}: from `new` to the first verdict in {:.1} s\n", started.elapsed().as_secs_f64());
     std::io::stdout().write_all(taken.as_bytes())?;
 
-    // The component alone carries its cases and what it is.
+    // The component contains its cases and its manifest, so no other file is needed.
     let file = component.to_str().context("a path is text")?;
     let alone: Value = serde_json::from_str(&desk.done(&["policy", "test", file, "--json"])?)?;
     ensure!(alone.get("run") == tested.get("run"), "{alone}");
@@ -79,7 +79,7 @@ fn path_of_a_newcomer(language: &str) -> Result<()> {
     ensure!(imports.iter().all(types_only), "{shown}");
     desk.done(&["policy", "lint", file])?;
 
-    // A case that does not hold is told, for people and for build servers.
+    // A failing case is reported, for people and for build servers.
     let wrong = "[[case]]\nname = 'a < b'\ncommand = 'npm publish'\nexpect = 'allow'\n";
     fs::write(desk.at("wrong.toml"), wrong)?;
     let failed = desk.output(&["policy", "test", file, "--cases", "wrong.toml", "--junit", "report.xml"])?;
@@ -90,7 +90,7 @@ fn path_of_a_newcomer(language: &str) -> Result<()> {
     used(&component)
 }
 
-/// Dropped into place and named in the settings, it holds for tools and commands.
+/// Copied into place and named in the settings, the policy applies to tools and commands.
 fn used(component: &Path) -> Result<()> {
     let scene = Scene::new(User::Caller)?;
     scene.write(&scene.project().join("LICENSE"), "mine\n")?;
@@ -111,7 +111,7 @@ fn used(component: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whoever is told to update wants to see of what; whoever was sent something odd wants to look at it.
+/// The files of a policy that cannot run can still be inspected: one that needs an update, or one of unknown origin.
 #[test]
 fn what_cannot_be_run_is_shown() -> Result<()> {
     let desk = Desk::new()?;
@@ -127,7 +127,7 @@ fn what_cannot_be_run_is_shown() -> Result<()> {
     Ok(())
 }
 
-/// Two policies are asked the same requests in turns, and told apart; one that nobody asks anything is not measured.
+/// Two policies get the same requests in turns, and are reported separately; one that gets no request is not measured.
 #[test]
 fn two_are_measured_in_turns() -> Result<()> {
     let desk = Desk::new()?;
@@ -179,7 +179,7 @@ fn hosts_in_tiers_in_javascript() -> Result<()> {
     let (_desk, component) = shipped_script("net-tiers")?;
     let scene = with_component(&component)?;
     use_policies(&scene, r#"{"use": "policies/script.wasm"}"#)?;
-    // Nobody vouches for it yet: it denies, and allows nothing.
+    // The policy is not trusted yet: it can deny but not allow.
     for (target, code) in [("registry.npmjs.org:443", 10), ("pastebin.com:443", 20)] {
         scene.portcullis(&["check", "connect", target])?.ended_with(code)?;
     }
@@ -196,13 +196,13 @@ fn hosts_in_tiers_in_javascript() -> Result<()> {
     Ok(())
 }
 
-/// With a run, so that it is seen to hold and not only to answer.
+/// Runs a command as well, to test that the policy takes effect, not only its answer.
 #[test]
 fn runs_without_a_user_in_python() -> Result<()> {
     let (_desk, component) = shipped_script("unattended")?;
     let scene = with_component(&component)?;
     use_policies(&scene, r#"{"use": "workspace"}, {"use": "policies/script.wasm"}"#)?;
-    // Compiling it takes as long as it takes, the first time.
+    // The first run compiles the policy, which may take long.
     let run = |script: &str| -> Result<Output> {
         let arguments = ["run", "--ask", "deny", "--", "bash", "-c", script];
         scene.portcullis_command(&arguments)?.output().context("starting `portcullis`")
@@ -216,7 +216,7 @@ fn runs_without_a_user_in_python() -> Result<()> {
     Ok(())
 }
 
-/// Files that the user's own builds and tests run are the agent's to write; what it wrote stands in the log.
+/// The agent may write files that the user's own builds and tests run later; the log records these writes.
 fn what_builds_run_later_is_written_down(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
@@ -232,7 +232,7 @@ fn what_builds_run_later_is_written_down(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Builds a shipped policy that is a script, in a copy of its folder, and has it hold what it says.
+/// Builds, tests and lints a shipped policy that is a script, in a copy of its folder.
 fn shipped_script(name: &str) -> Result<(Desk, PathBuf)> {
     let desk = Desk::new()?;
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies").join(name);
@@ -246,7 +246,7 @@ fn shipped_script(name: &str) -> Result<(Desk, PathBuf)> {
     Ok((desk, component))
 }
 
-/// A scene in which a component lies among the user's policies.
+/// A scene with a component among the user's policies.
 fn with_component(component: &Path) -> Result<Scene> {
     let scene = Scene::new(User::Caller)?;
     let policies = scene.home().join(".pi/agent/sandbox/policies");
@@ -255,7 +255,7 @@ fn with_component(component: &Path) -> Result<Scene> {
     Ok(scene)
 }
 
-/// Writes the default settings with other policies.
+/// Writes the default settings with these policies instead.
 fn use_policies(scene: &Scene, policies: &str) -> Result<()> {
     let settings = format!(
         r#"{{
@@ -280,7 +280,7 @@ fn shipped_policies_are_used_by_name(user: User) -> Result<()> {
     ] {
         scene.portcullis(&["check", "exec", script])?.ended_with(code)?;
     }
-    // A word in the settings makes the difference, and a wrong one is told.
+    // One word in the configuration changes the verdict, and an invalid word is reported.
     use_policies(r#"{"use": "workspace"}, {"use": "git-guard", "config": {"push": "deny"}}"#)?;
     scene.portcullis(&["check", "exec", "git push origin topic"])?.ended_with(20)?;
     use_policies(r#"{"use": "git-guard", "config": {"push": "perhaps"}}"#)?;
@@ -310,11 +310,11 @@ fn a_log_is_taken_again(user: User) -> Result<()> {
     let same = scene.portcullis(&["policy", "replay", log])?.ended_with(0)?;
     ensure!(same.stdout.contains("answered otherwise: 0 of 1 request;"), "{same:?}");
     use_policies(&scene, r#"{"use": "workspace"}, {"use": "git-guard", "config": {"rewrite": "deny"}}"#)?;
-    // `:` runs nothing, so git is only mentioned.
+    // `:` runs nothing; the command only mentions git.
     let same = scene.portcullis(&["policy", "replay", log, "--forbid-loosening"])?.ended_with(0)?;
     ensure!(same.stdout.contains("0 of 1"), "{same:?}");
 
-    // From a policy that denies to one that asks is looser.
+    // Replacing a policy that denies by one that asks is a loosening.
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies");
     for name in ["git-guard", "workspace"] {
         fs::copy(folder.join(name).join("policy.wasm"), scene.project().join(format!("{name}.wasm")))?;

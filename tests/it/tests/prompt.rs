@@ -33,7 +33,8 @@ fn enter_refuses(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The command could have told the user what to type: the letter alone, or one typed before, permits nothing.
+/// The command could have told the user what to type: the letter alone, or input from before the question, permits
+/// nothing.
 fn what_was_typed_before_is_no_answer(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let outside = scene.outside().join("made");
@@ -50,7 +51,7 @@ fn what_was_typed_before_is_no_answer(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The answer is typed, but for the Enter.
+/// The answer is typed, without Enter.
 fn what_is_not_answered_in_time_is_a_no(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let settings = r#"{ "network": { "allowedDomains": [], "deniedDomains": [] },
@@ -66,14 +67,14 @@ fn what_is_not_answered_in_time_is_a_no(user: User) -> Result<()> {
     Ok(())
 }
 
-/// What to type, as the question shows it.
+/// Returns the text that the question asks the user to type.
 fn key_of_once(terminal: &Terminal) -> Result<String> {
     let shown = terminal.shown();
     let key = shown.lines().find_map(|line| line.trim().strip_prefix('[')?.split_once("] Allow"));
     Ok(key.context("a key for once")?.0.to_owned())
 }
 
-/// Ctrl-C at the question ends us, with nothing run and nothing left.
+/// Ctrl-C at the question ends `run`; no command runs and no file is left.
 fn an_interrupt_runs_nothing(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let mut terminal = asked(&scene)?;

@@ -1,4 +1,4 @@
-//! What no proper client sends: each is refused with the right error, permits nothing, and harms nothing.
+//! Messages that no correct client sends: each gets the right error, permits nothing, and does no harm.
 
 use anyhow::{Result, ensure};
 use portcullis_it::{Interface, Scene, Serve, User};
@@ -73,7 +73,7 @@ fn an_id_in_use_and_replies_to_nothing() -> Result<()> {
     host.line(json!({ "jsonrpc": "2.0", "id": id, "method": "status", "params": {} }).to_string())?;
     let refused = host.wait("a refusal", |message| message.get("error").is_some())?;
     ensure!(refused.get("id") == Some(&Value::Null), "the reply would be taken for the command's: {refused}");
-    // Answers to questions that were never asked.
+    // Answers to questions that the host never sent.
     for number in [0, 1, 77] {
         host.line(json!({ "jsonrpc": "2.0", "id": number, "result": { "choice": 0 } }).to_string())?;
     }

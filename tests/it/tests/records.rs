@@ -1,4 +1,4 @@
-//! What lies on disk beside the project: the log, the settings, and nothing else.
+//! Files that Portcullis keeps outside the project: the log, the settings, and no others.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ as_each_user!(
     nothing_is_left_behind,
 );
 
-/// What `check` ends with for a denial.
+/// The exit code of `check` for a denial.
 const DENY: i32 = 20;
 
 /// The default settings.
@@ -38,7 +38,7 @@ fn audit_lines_stand_around_the_act(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Where the project is the home directory itself, commands can write next to all that decides about them.
+/// If the project is the home directory itself, commands can write next to all the files that decide about them.
 fn what_decides_cannot_be_changed_from_inside(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let settings = scene.home().join(".pi/agent/sandbox/default.json");
@@ -67,7 +67,7 @@ fn what_decides_cannot_be_changed_from_inside(user: User) -> Result<()> {
     Ok(())
 }
 
-/// What is protected and not there yet has nothing that could be mounted over it; names are judged as they are made.
+/// There is nothing to mount over a protected path that does not exist yet, so the name is judged when it is created.
 fn what_is_not_there_yet_is_protected(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.portcullis(&["check", "write", ".pi/extensions/new.ts"])?.ended_with(DENY)?;
@@ -78,7 +78,7 @@ fn what_is_not_there_yet_is_protected(user: User) -> Result<()> {
     let finished = scene.portcullis(&["run", "--", "sh", "-c", script])?;
     ensure!(finished.code() != 0, "{finished:#?}");
     ensure!(!scene.project().join(".pi/extensions").exists());
-    // The control: under another name the same is allowed.
+    // The control: under another name the same write is allowed.
     let script = "mkdir -p pi/extensions && echo new > pi/extensions/new.ts";
     scene.portcullis(&["run", "--", "sh", "-c", script])?.ended_with(0)?;
     Ok(())

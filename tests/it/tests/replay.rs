@@ -1,4 +1,4 @@
-//! Decisions of a log, taken again: policies are told what they were told then.
+//! Replay of the decisions of a log: policies get the same input as in the session.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ as_each_user!(
 
 const LOOSER: i32 = 1;
 
-/// A session in which the user lets a place be read, once asked, for as long as it lasts.
+/// Runs a session in which the user, asked once, allows reading a file until the session ends.
 fn session(scene: &Scene) -> Result<PathBuf> {
     let notes = scene.outside().join("notes");
     scene.write(&notes, "alpha")?;
@@ -33,7 +33,7 @@ fn session(scene: &Scene) -> Result<PathBuf> {
     log_of(scene)
 }
 
-/// The one log that there is.
+/// Returns the only log.
 fn log_of(scene: &Scene) -> Result<PathBuf> {
     let logs = scene.logs()?;
     let [log] = logs.as_slice() else { anyhow::bail!("{logs:?}") };
@@ -55,17 +55,17 @@ fn what_was_told_is_told_again(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let log = session(&scene)?;
     let text = log.to_str().context("a path is text")?;
-    // The first one was asked about and is again; the second one was answered by the grant that the log has.
+    // The first decision led to a question and does so again; the grant that the log contains answers the second one.
     let same = scene.portcullis(&["policy", "replay", text, "--forbid-loosening"])?.ended_with(0)?;
     ensure!(same.stdout.contains("answered otherwise: 0 of 2 requests;"), "{same:?}");
     ensure!(same.stderr.is_empty(), "{same:?}");
-    // Once only stands what was the same for both.
+    // The log contains facts that did not change between the two decisions only once.
     let lines = fs::read_to_string(&log)?;
     ensure!(
         lines.matches("\"facts\":{\"agent\":").count() == 1 && lines.matches("\"facts_at\":1").count() == 2,
         "{lines}"
     );
-    // Where the log says that a toolchain lies there, it may be read.
+    // A toolchain at the place that the log names may be read.
     let outside = scene.outside();
     rewrite(&scene, &log, |line| {
         if let Some(toolchains) = line.pointer_mut("/facts/machine/toolchains") {
@@ -85,8 +85,8 @@ fn what_the_log_lacks_is_told(user: User) -> Result<()> {
     let elsewhere = elsewhere.to_str().context("a path is text")?;
     let other = scene.portcullis(&["policy", "replay", text, "--project", elsewhere])?.ended_with(0)?;
     ensure!(other.stderr.contains("the log is of the project"), "{other:?}");
-    // A log that holds requests and nothing of their context is taken in that of the directory, which is said of each
-    // difference, too: the other place is the project there.
+    // A log without the context of its requests is replayed in the context of the directory, and each difference says
+    // so: the other directory is the project there.
     rewrite(&scene, &log, |line| {
         for part in ["facts", "facts_at", "grants", "now"] {
             line.as_object_mut().map(|members| members.remove(part));
@@ -106,7 +106,8 @@ fn what_the_log_lacks_is_told(user: User) -> Result<()> {
     Ok(())
 }
 
-/// What a policy said in a session becomes its cases; one request is put to it by hand, and many by chance.
+/// The verdicts of a policy in a session become its test cases; one request is sent to it by hand, and many random
+/// ones.
 fn what_was_said_becomes_cases(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let settings = json!({
@@ -133,7 +134,7 @@ fn what_was_said_becomes_cases(user: User) -> Result<()> {
     scene.write(&scene.project().join("seen.toml"), &cases)?;
     let test = ["policy", "test", "git-guard.wasm", "--cases", "seen.toml"];
     ensure!(scene.portcullis(&test)?.ended_with(0)?.stdout.contains("held: 2 of 2 cases"));
-    // The control: another expectation does not hold.
+    // The control: a case with another expectation fails.
     scene.write(&scene.project().join("seen.toml"), &cases.replace("\"deny\"", "\"allow\""))?;
     scene.portcullis(&test)?.ended_with(1)?;
 
@@ -148,7 +149,7 @@ fn what_was_said_becomes_cases(user: User) -> Result<()> {
     for wanted in ["→  git-guard", "workspace  allow"] {
         ensure!(explained.stdout.contains(wanted), "no `{wanted}` in {}", explained.stdout);
     }
-    // What it would have said, without its configuration: a rewrite in place of a no.
+    // The verdict that the policy would give without its configuration: a question instead of a denial.
     let observe = ["policy", "observe", "git-guard.wasm", "-n", "1", "--json"];
     let observed: Value = serde_json::from_str(&scene.portcullis(&observe)?.ended_with(0)?.stdout)?;
     ensure!(observed.pointer("/decided/verdict") == Some(&"deny".into()), "{observed}");
@@ -160,7 +161,7 @@ fn what_was_said_becomes_cases(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A build server that compares over no request at all must not be told that nothing is looser.
+/// A build server that compared no request at all must not report that no verdict is looser.
 fn nothing_that_was_compared_is_no_agreement(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let empty = scene.outside().join("empty.jsonl");
@@ -173,7 +174,7 @@ fn nothing_that_was_compared_is_no_agreement(user: User) -> Result<()> {
     ensure!(told.stderr.contains("there is nothing to compare"), "{told:#?}");
     let told = scene.portcullis(&["policy", "replay", empty, "--forbid-loosening"])?.ended_with(1)?;
     ensure!(told.stderr.contains("holds no decision"), "{told:#?}");
-    // The control: with one decision both have something to say.
+    // The control: with one decision both comparisons have a result.
     let log = session(&scene)?;
     let log = log.to_str().context("text")?;
     scene.portcullis(&["policy", "diff", bare, bare, "--log", log, "--forbid-loosening"])?.ended_with(0)?;

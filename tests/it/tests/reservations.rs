@@ -1,5 +1,5 @@
-//! The third seed's policy: places, agents whose commands write nothing, and agents that keep out of each other's
-//! way, each a host of its own on one project.
+//! The policy of the third seed: allowed directories, agents whose commands write nothing, and agents that reserve
+//! files against each other, each with a host of its own on one project.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ fn agent(scene: &Scene, name: &str) -> Result<Serve> {
     Ok(host)
 }
 
-/// Writes a file below `workspace`; says which rule is in the way.
+/// Writes a file below `workspace`; returns the rule that denies it, if any.
 fn write_file(host: &mut Serve, scene: &Scene, name: &str) -> Result<Option<String>> {
     let path = scene.project().join("workspace").join(name);
     let reply = host.call("file/write", &json!({ "callId": "w", "path": path, "content": "new" }))?;
@@ -48,7 +48,7 @@ fn write_file(host: &mut Serve, scene: &Scene, name: &str) -> Result<Option<Stri
     Ok(Some(rule.with_context(|| format!("no rule: {reply}"))?.to_owned()))
 }
 
-/// Reserves paths below `workspace`; says which rule is in the way.
+/// Reserves paths below `workspace`; returns the rule that denies it, if any.
 fn reserve(host: &mut Serve, names: &[&str], release: bool) -> Result<Option<String>> {
     let paths: Vec<String> = names.iter().map(|name| format!("workspace/{name}")).collect();
     let answer = host.succeed("reserve", &json!({ "callId": "r", "paths": paths, "release": release }))?;
@@ -62,7 +62,7 @@ fn is_reserved(rule: Option<&str>) -> bool {
 fn what_one_agent_reserved_another_does_not_write(user: User) -> Result<()> {
     let scene = scene(user, &json!({}))?;
     let (mut ann, mut bob) = (agent(&scene, "ann")?, agent(&scene, "bob")?);
-    // Through a link, too: what counts is where it leads.
+    // Also through a link: the target counts.
     let link = scene.project().join("workspace/link");
     std::os::unix::fs::symlink("src", &link)?;
     ensure!(write_file(&mut bob, &scene, "src/a.txt")?.is_none(), "control: nothing is reserved yet");
@@ -72,14 +72,14 @@ fn what_one_agent_reserved_another_does_not_write(user: User) -> Result<()> {
         ensure!(is_reserved(rule.as_deref()), "{name}: {rule:?}");
     }
     ensure!(is_reserved(reserve(&mut bob, &["src/a.txt"], false)?.as_deref()));
-    // A command leaves it alone as well, and does the rest.
+    // A command cannot write there either; its other writes succeed.
     let (_, output) =
         bob.run("echo x > workspace/src/a.txt || echo refused; echo y > workspace/b && echo written")?;
     ensure!(output.contains("refused") && output.contains("written"), "{output}");
     ensure!(fs::read_to_string(scene.project().join("workspace/src/a.txt"))? == "new");
     ensure!(write_file(&mut bob, &scene, "other")?.is_none());
     ensure!(write_file(&mut ann, &scene, "src/a.txt")?.is_none(), "its owner writes it");
-    // Nobody gives back what is another's.
+    // An agent cannot release the reservation of another one.
     ensure!(reserve(&mut bob, &["src"], true)?.is_none());
     ensure!(is_reserved(write_file(&mut bob, &scene, "src/a.txt")?.as_deref()));
     ensure!(reserve(&mut ann, &["src"], true)?.is_none());
@@ -123,7 +123,7 @@ fn commands_of_named_agents_write_nothing(user: User) -> Result<()> {
     ensure!(!output.contains("written") && output.contains('t'), "{output}");
     ensure!(!scene.project().join("workspace/made").exists());
     ensure!(write_file(&mut reviewer, &scene, "made")?.is_none(), "its tools write");
-    // A name that is none opens nothing.
+    // A host with an invalid agent name opens no session.
     let mut odd = Serve::start(&scene, &[], &[("PORTCULLIS_AGENT", "a b")])?;
     let hello = odd.hello(Interface::Absent);
     ensure!(odd.call("hello", &hello).is_err(), "the host should have ended");
@@ -137,7 +137,7 @@ fn the_control_without_reservations(user: User) -> Result<()> {
     ensure!(status.get("reservations") == Some(&Value::Bool(false)), "{status}");
     ensure!(write_file(&mut ann, &scene, "src/a.txt")?.is_none());
     ensure!(write_file(&mut bob, &scene, "src/a.txt")?.is_none());
-    // With nobody to reserve for, the tool is one that nobody answers for.
+    // Without reservations the tool is unknown, and no rule allows it.
     ensure!(reserve(&mut ann, &["src"], false)?.is_some());
     Ok(())
 }
@@ -164,7 +164,7 @@ fn agents_reserve_with_a_tool_of_pi(version: PiVersion, user: User) -> Result<()
     Ok(())
 }
 
-/// Names of `deny_read` hold for tools and commands, also where the file comes to be later. The control reads them.
+/// Names in `deny_read` apply to tools and commands, also for files that appear later. The control reads them.
 fn names_are_not_read(user: User) -> Result<()> {
     for (config, open) in [(json!({}), false), (json!({ "deny_read": [] }), true)] {
         let scene = scene(user, &config)?;

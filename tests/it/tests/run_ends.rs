@@ -1,4 +1,4 @@
-//! `portcullis run` ends when it is told to, whatever its command makes of that.
+//! `portcullis run` ends when it gets a signal to end, however its command reacts.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Child;
@@ -28,7 +28,7 @@ fn tell(child: &Child, signal: Signal) -> Result<()> {
     Ok(kill_process(id, signal)?)
 }
 
-/// The control.
+/// The control: `run` waits for a command that ends itself.
 fn a_command_that_ends_itself_is_waited_for(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let script = "trap 'sleep 1; exit 7' TERM; touch ready; while :; do sleep 0.1; done";

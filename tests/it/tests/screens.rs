@@ -1,13 +1,13 @@
-//! What pi's terminal shows of us, kept as snapshots for both versions.
+//! Snapshots of what pi's terminal shows of Portcullis, for both versions of pi.
 //!
-//! After a change that is meant: `INSTA_UPDATE=always cargo test -p portcullis-it screens`, and read the difference.
+//! After an intended change: `INSTA_UPDATE=always cargo test -p portcullis-it screens`, then read the difference.
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::script::{bash, call, calls, expecting_no, read, say, turns};
 use portcullis_it::{Launch, PiVersion, Scene, Screen, User};
 use serde_json::json;
 
-/// Marks what is kept on the screen: from the first line with it.
+/// The snapshot of a question starts at the first line with this text.
 const QUESTION: &str = "🔒 Allow";
 
 #[test]
@@ -29,15 +29,16 @@ fn all(version: &str, pi: PiVersion) -> Result<()> {
 const SETTINGS: &str = r#"{ "escalation": "ask", "network": { "allowedDomains": ["a.example", "b.example"], "deniedDomains": [] },
     "filesystem": { "denyRead": ["/home", "~/.ssh"], "allowRead": [".", "~/.pi"], "allowWrite": ["."], "denyWrite": ["vendor"] } }"#;
 
-/// The question in all its forms: a file, two at once, a command's write, a command outside, wide and narrow.
+/// The question in all its forms: a file, two at once, a write of a command, a command outside, on a wide and a narrow
+/// terminal.
 fn questions(version: &str, pi: PiVersion) -> Result<()> {
     let scene = Scene::new(User::Ordinary)?;
     let at = |name: &str| scene.outside().join(name).display().to_string();
     scene.write(at("one").as_ref(), "hunter1")?;
     let reading = |path: &str| call("read", &json!({ "path": path }));
     let script = turns([
-        // The same file twice, in two spellings: which of two calls is asked about first is for pi to say, and one no
-        // would settle both if they were the same.
+        // The same file twice, in two spellings: pi decides which of the two calls comes first, and with the same
+        // spelling one refusal would settle both.
         (
             "alpha",
             vec![
@@ -167,8 +168,8 @@ fn wizard(version: &str, pi: PiVersion) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the question has been drawn as it stays: after a change of its size the terminal is drawn more than
-/// once, and what pi shows above never stands still.
+/// Waits until the question is drawn completely: after a change of its size the terminal is redrawn several times, and
+/// the part that pi shows above the question keeps changing.
 fn settled(screen: &Screen) -> Result<()> {
     let last = std::cell::RefCell::new(String::new());
     screen.wait("a question that stays", |text| {
@@ -179,12 +180,12 @@ fn settled(screen: &Screen) -> Result<()> {
     Ok(())
 }
 
-/// The lines from the one with `top` on.
+/// Returns the lines from the first one that contains `top`.
 fn from(text: &str, top: &str) -> String {
     text.lines().skip_while(|line| !line.contains(top)).collect::<Vec<_>>().join("\n")
 }
 
-/// Compares the screen, from the line with `top` on, with what is kept of it.
+/// Compares the screen, from the line with `top` on, with its snapshot.
 fn keep(scene: &Scene, screen: &Screen, version: &str, name: &str, top: &str) -> Result<()> {
     let shown = screen.wait_for(top)?;
     let text = without_what_varies(&from(&shown, top), scene)?;
@@ -196,7 +197,7 @@ fn keep(scene: &Scene, screen: &Screen, version: &str, name: &str, top: &str) ->
     Ok(())
 }
 
-/// The name of the scene, the digests of policies, and where this machine's homes are.
+/// Replaces the name of the scene, the digests of policies, and the directory of the homes on this machine.
 fn without_what_varies(text: &str, scene: &Scene) -> Result<String> {
     let root = scene.project().parent().context("a scene")?.display().to_string();
     let random = root.rsplit('-').next().context("a name")?;
@@ -209,7 +210,7 @@ fn without_what_varies(text: &str, scene: &Scene) -> Result<String> {
         None if line.contains("; not /home") => {
             line.split("; not /home").next().map(|own| format!("{own}; not …")).unwrap_or_default()
         }
-        // How many fields there are.
+        // The number of fields.
         None if line
             .trim()
             .split_once(" of ")
@@ -219,7 +220,7 @@ fn without_what_varies(text: &str, scene: &Scene) -> Result<String> {
         }
         None => line.to_owned(),
     });
-    // How much the model was told is pi's business.
+    // pi counts how much of its context is used; that line is not ours.
     let own = lines.filter(|line| !line.contains("(auto)"));
     Ok(own.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n"))
 }
@@ -228,7 +229,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|character| character.is_ascii_digit())
 }
 
-/// Replaces a word by as many `X`, also where the terminal has broken it over two lines.
+/// Replaces each character of a word by `X`, also if the terminal has wrapped the word over two lines.
 fn masked(text: &str, word: &str) -> String {
     let mut characters: Vec<char> = text.chars().collect();
     for start in 0..characters.len() {

@@ -1,4 +1,4 @@
-//! `ls`, `find` and `grep`: nothing that may not be read is listed or matched, also without a sandbox.
+//! `ls`, `find` and `grep` neither list nor match files that may not be read, also without a sandbox.
 
 use std::os::unix::fs::symlink;
 
@@ -53,7 +53,7 @@ fn names_and_lines_do_not_leak(version: PiVersion, user: User) -> Result<()> {
     Ok(())
 }
 
-/// pi's own directory may be read, but for the keys in it.
+/// pi's own directory may be read, except for the keys in it.
 fn secrets_below_a_searched_directory_are_left_out(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let agent = scene.home().join(".pi/agent");
@@ -90,7 +90,7 @@ fn a_yes_covers_what_the_same_rule_asks(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Commands and searches see the same `/tmp`, which is not that of everybody else.
+/// Commands and searches see the same `/tmp`, which is private to the session.
 fn the_sessions_own_tmp_is_searched(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
@@ -106,7 +106,7 @@ fn the_sessions_own_tmp_is_searched(user: User) -> Result<()> {
     Ok(())
 }
 
-/// pi's file with the whole output of a command lies in the `/tmp` of the host: it is read by exactly its name.
+/// pi's file with the whole output of a command is in the `/tmp` of the host: it can be read by exactly its name.
 fn the_host_names_pis_own_output(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
@@ -123,7 +123,7 @@ fn the_host_names_pis_own_output(user: User) -> Result<()> {
     let after = host.call("file/open", &open(&output))?;
     let neighbour = host.call("file/open", &open(&other))?;
     let elsewhere = host.call("file/output", &json!({ "path": "/etc/passwd" }))?;
-    // Reading is all that is opened, for this session: the name is none to other calls, nor to a command.
+    // The name allows reading only, in this session: no other call, and no command, can use it.
     let edits = json!([{ "oldText": "whole", "newText": "half" }]);
     let edit = json!({ "callId": "e", "path": output, "intent": { "kind": "edit", "edits": edits } });
     let others = [

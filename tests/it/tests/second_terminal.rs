@@ -1,4 +1,4 @@
-//! `portcullis asks` and `portcullis grants`: running sessions seen from another terminal, and from inside.
+//! `portcullis asks` and `portcullis grants`: running sessions, seen from another terminal and from inside the sandbox.
 
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ fn a_question_is_answered_elsewhere(user: User) -> Result<()> {
     {
         scene.answer(wrong, code)?.ended_with(FAILED)?;
     }
-    // Nor is the letter without the number, which stands in the list alone.
+    // The letter without the number, which only `asks list` shows, is refused as well.
     scene.portcullis(&["asks", "answer", &waiting, "s"])?.ended_with(FAILED)?;
     ensure!(one_question(&scene)? == waiting, "a wrong answer is none");
 
@@ -90,7 +90,7 @@ fn answers_are_listed_and_taken_back(user: User) -> Result<()> {
         ensure!(done.stdout.starts_with("taken back: "), "{done:#?}");
         scene.portcullis(&["grants", "revoke", id])?.ended_with(FAILED)?;
     }
-    // The running session asks again, at once.
+    // The running session asks again at once.
     for file in [&notes, &kept] {
         let (id, question) = ask_for(&mut host, file)?;
         host.answer(&question, &json!("refuse"))?;
@@ -100,7 +100,7 @@ fn answers_are_listed_and_taken_back(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Two sessions run, and the project has a complete entry, beside which the lists of the defaults do not hold.
+/// Two sessions run, and the project has a complete entry, which replaces the lists of the defaults.
 fn an_answer_for_all_projects_is_one_answer(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let entry = json!({
@@ -134,9 +134,7 @@ fn an_answer_for_all_projects_is_one_answer(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A command tries to answer the question that waits, by the verb and by the socket itself; so does one whose project
-/// is the home directory, in which the socket lies. The same script answers it from outside.
-/// The sandbox that has the answer must not stay in use because none can be made without it.
+/// A sandbox that contains a withdrawn grant must not stay in use only because no new one can be prepared.
 fn what_is_taken_back_does_not_stay_in_a_sandbox_that_cannot_be_made_anew(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let notes = scene.outside().join("notes");
@@ -153,7 +151,7 @@ fn what_is_taken_back_does_not_stay_in_a_sandbox_that_cannot_be_made_anew(user: 
     let (ended, output) = host.run(&script)?;
     ensure!(output == "wrote\n", "commands have it as well: {output} {ended}");
 
-    // Its temporary directory is what every sandbox of a session is made of.
+    // Every sandbox of a session needs the session's temporary directory.
     let sessions = scene.home().join(".local/state/portcullis/sessions");
     for session in std::fs::read_dir(&sessions)? {
         let temp = session?.path().join("tmp");
@@ -203,13 +201,13 @@ fn a_file_that_was_allowed_is_one_file_to_tools_and_commands(user: User) -> Resu
     ensure!(text(&mut host)? != one, "and the tool sees what it wrote");
     let (ended, output) = host.run(&script("four"))?;
     ensure!(output == "threefour\n", "{output} {ended}");
-    // Away with it, and made again by a command.
+    // The file is removed, and a command creates it again.
     std::fs::remove_file(&notes)?;
     let (ended, output) = host.run(&format!("echo five > {0} && cat {0}", notes.display()))?;
     ensure!(output == "five\n", "{output} {ended}");
     let (ended, output) = host.run(&script("six"))?;
     ensure!(output == "five\nsix\n", "{output} {ended}");
-    // It was an answer for this file: what lies beside it is still a question.
+    // The answer was for this file: the one beside it still leads to a question.
     std::fs::remove_file(&notes)?;
     let both = format!("echo x > {}; echo y > {} && echo beside", notes.display(), beside.display());
     let id = host.begin(&both, &json!({ "PATH": "/usr/bin:/bin" }))?;
@@ -221,8 +219,8 @@ fn a_file_that_was_allowed_is_one_file_to_tools_and_commands(user: User) -> Resu
     Ok(())
 }
 
-/// What is asked about is as long as the agent likes, and as wide as a terminal: a question of its making, with the
-/// beginning of the id that a command sees in its mounts.
+/// The agent chooses the length of a question's subject, so it could fill whole lines of a terminal and forge a
+/// question, with the beginning of the session's id, which a command sees in its mounts.
 fn no_command_paints_a_question(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
@@ -246,7 +244,8 @@ fn no_command_paints_a_question(user: User) -> Result<()> {
     ensure!(control, "the control: a terminal of 80 columns would show it as a question");
     ensure!(paints(&told.stdout) == 1, "{}", told.stdout);
     ensure!(told.stdout.lines().all(|line| line.chars().count() < 80), "{}", told.stdout);
-    // Nor is there anything to answer by the number that the command expects, or without the one that is listed.
+    // Neither the id that the command expects answers a question, nor the right id without the number that the list
+    // shows.
     scene.portcullis(&["asks", "answer", &format!("{session}:1"), "o"])?.ended_with(FAILED)?;
     let waiting = one_question(&scene)?;
     ensure!(waiting.len() > format!("{session}:1").len(), "{waiting}");
@@ -329,13 +328,13 @@ fn a_session_that_was_killed_leaves_no_socket(user: User) -> Result<()> {
     host.kill()?;
     let none = scene.portcullis(&["asks", "list"])?.ended_with(0)?;
     ensure!(none.stdout == "no question waits\n", "{none:#?}");
-    // The next session clears away.
+    // The next session removes the left socket.
     scene.portcullis(&["run", "--", "true"])?.ended_with(0)?;
     ensure!(sockets(&scene)?.is_empty());
     let host = Serve::greeted(&scene, &[], Interface::Present)?;
     host.close()?;
     ensure!(sockets(&scene)?.is_empty());
-    // Where nobody can be asked there is no way in.
+    // A session without a user interface has no socket.
     let _host = Serve::greeted(&scene, &[], Interface::Absent)?;
     ensure!(sockets(&scene)?.is_empty());
     Ok(())
@@ -362,7 +361,7 @@ fn outside(scene: &Scene, name: &str) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// Asks for a file that needs a question; returns the number of the request, and the question.
+/// Requests a file that leads to a question; returns the id of the request, and the question.
 fn ask_for(host: &mut Serve, file: &Path) -> Result<(u64, Value)> {
     let id =
         host.request("file/open", &json!({ "callId": "r", "path": file, "intent": { "kind": "read" } }))?;
@@ -374,14 +373,14 @@ fn is_read(host: &mut Serve, file: &Path) -> Result<bool> {
     Ok(host.call("file/open", &open)?.pointer("/result/handle").is_some())
 }
 
-/// The id of the only question that waits.
+/// Returns the id of the only waiting question.
 fn one_question(scene: &Scene) -> Result<String> {
     let question = one_listed(scene)?;
     let id = question.get("id").and_then(Value::as_str);
     Ok(id.with_context(|| format!("no question: {question:#}"))?.to_owned())
 }
 
-/// The only question that waits.
+/// Returns the only waiting question.
 fn one_listed(scene: &Scene) -> Result<Value> {
     let listed = scene.portcullis(&["asks", "list", "--json"])?.ended_with(0)?;
     let listed: Value = serde_json::from_str(&listed.stdout)?;

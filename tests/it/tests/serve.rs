@@ -1,4 +1,4 @@
-//! `portcullis serve` as its client sees it: every test here is also the base of what pi's tools get.
+//! `portcullis serve` from the point of view of its client; pi's tools rely on everything that is tested here.
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Interface, Scene, Serve, User, processes};
@@ -111,7 +111,7 @@ fn questions_and_commands_at_once(user: User) -> Result<()> {
     let open = |path| json!({ "callId": path, "path": path, "intent": { "kind": "read" } });
     let first = host.request("file/open", &open(&one))?;
     let second = host.request("file/open", &open(&two))?;
-    // Answered the other way round, while the command is still running.
+    // The questions are answered in reverse order, while the command is still running.
     let questions = [host.question()?, host.question()?];
     for question in questions.iter().rev() {
         host.answer(question, &json!(0))?;
@@ -127,7 +127,7 @@ fn questions_and_commands_at_once(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The same command goes on after a yes; each place is asked about once.
+/// The same command continues after an answer; each file leads to one question.
 fn calls_of_a_command_wait_for_the_answer(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
@@ -140,7 +140,7 @@ fn calls_of_a_command_wait_for_the_answer(user: User) -> Result<()> {
     std::fs::create_dir(scene.project().join("a"))?;
     scene.user().own(&scene.project().join("a"))?;
     let id = host.begin(script, &environment)?;
-    // A name that other programs execute is a question of its own, and so is removing.
+    // A file that other programs execute leads to a question of its own, and so does removing a file.
     for (name, label, answer) in [
         (".npmrc", "Allow for this command", json!(0)),
         ("f1", "Allow for this command: all that it makes and writes in ", json!(0)),
@@ -156,7 +156,7 @@ fn calls_of_a_command_wait_for_the_answer(user: User) -> Result<()> {
     }
     let (_, output) = host.finish(id)?;
     ensure!(output.starts_with("settings\n3\n") && output.ends_with("refused\n"), "{output}");
-    // The yes was for this command.
+    // The grant was for this command.
     let id = host.begin("echo other > .npmrc || echo refused", &environment)?;
     let question = host.question()?;
     host.answer(&question, &json!("refuse"))?;
@@ -180,7 +180,7 @@ fn a_yes_for_the_session_ends_with_it(user: User) -> Result<()> {
         let choice = options.and_then(|options| options.iter().position(for_session));
         host.answer(&question, &json!(choice.with_context(|| format!("{question}"))?))?;
         ensure!(host.reply(opened)?.get("result").is_some());
-        // No second question; but what was allowed for reading is not for writing.
+        // There is no second question; but a grant for reading does not cover writing.
         ensure!(content(&mut host, &path)? == "YWxwaGEK");
         let write = host.request("file/write", &json!({ "callId": "w", "path": path, "content": "x" }))?;
         let question = host.question()?;
@@ -208,7 +208,7 @@ fn a_cancelled_question_is_withdrawn(user: User) -> Result<()> {
         withdrawn.pointer("/params/askId") == question.pointer("/params/askId"),
         "{withdrawn} {question}"
     );
-    // Too late: it opens nothing, and harms nothing.
+    // An answer that comes too late permits nothing and does no harm.
     host.answer(&question, &json!(0))?;
     ensure!(host.run("echo on")?.1 == "on\n");
     Ok(())
@@ -226,7 +226,7 @@ fn cancel_ends_the_whole_tree(user: User) -> Result<()> {
     ensure!(reply.get("result").is_none_or(|ended| ended.get("exitCode").is_none()), "{reply}");
     ensure!(processes::with_text(&sleep)?.is_empty(), "the reply came before the end of the command");
     ensure!(processes::with_text(&detached)?.is_empty(), "a detached process outlived its command");
-    // The host is as good as before.
+    // The host works as before.
     ensure!(host.run("echo on")?.1 == "on\n");
     Ok(())
 }
@@ -240,10 +240,10 @@ fn the_end_of_the_host_ends_everything(user: User) -> Result<()> {
         processes::wait_running(&sleep)?;
         Ok(host)
     };
-    // Killed without a chance to clear up.
+    // The host is killed and cannot clean up.
     begin()?.kill()?;
     processes::wait_gone(&sleep)?;
-    // Left by its client, as when pi is killed.
+    // The client closes the connection, as when pi is killed.
     begin()?.close()?;
     ensure!(processes::with_text(&sleep)?.is_empty(), "the host ended before its command");
     processes::wait_scene_gone(&scene, |_| false)?;
@@ -282,7 +282,7 @@ fn reading(path: &str) -> Value {
     json!({ "callId": path, "path": path, "intent": { "kind": "read" } })
 }
 
-/// Opens `path` for reading, answers the question that must come, and returns the reply.
+/// Opens `path` for reading, answers the expected question, and returns the reply.
 fn open_asked(host: &mut Serve, path: &str, choice: &Value) -> Result<Value> {
     let id = host.request("file/open", &reading(path))?;
     let question = host.question()?;
@@ -291,7 +291,7 @@ fn open_asked(host: &mut Serve, path: &str, choice: &Value) -> Result<Value> {
     host.reply(id)
 }
 
-/// Reads a file that needs no question; returns its bytes in base64.
+/// Reads a file that leads to no question; returns its bytes in base64.
 fn content(host: &mut Serve, path: &str) -> Result<String> {
     let open = reading(path);
     let opened = host.succeed("file/open", &open)?;

@@ -1,4 +1,4 @@
-//! `config edit` and `config import`, what `ignoreViolations` silences, and what `/sandbox` makes of a denial.
+//! `config edit` and `config import`, the effect of `ignoreViolations`, and rules that `/sandbox` makes of denials.
 
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ fn an_edit_is_put_in_place_only_when_it_can_be_used(user: User) -> Result<()> {
     let told = edit(&scene, "true", &[])?.ended_with(0)?;
     ensure!(told.stderr.contains("nothing was changed") && !default.exists(), "{told:#?}");
 
-    // Where there is no file yet it begins as what is built in.
+    // A file that does not exist yet starts with the built-in defaults.
     let told =
         edit(&scene, "sed -i 's/\"allowedDomains\": \\[\\]/\"allowedDomains\": [\"a.test\"]/' \"$1\"", &[])?;
     told.ended_with(0)?;
@@ -57,7 +57,7 @@ fn an_edit_is_put_in_place_only_when_it_can_be_used(user: User) -> Result<()> {
     ensure!(std::fs::read_to_string(kept)?.contains("alowWrite"), "{kept}");
     edit(&scene, "exit 3", &[])?.ended_with(FAILED)?;
 
-    // What has to be mended can be mended this way.
+    // The verb can repair a broken file.
     std::fs::write(&default, "{ nonsense")?;
     edit(&scene, &format!("cp '{}' \"$1\"", with(&scene, "good.json", SETTINGS)?), &[])?.ended_with(0)?;
     ensure!(std::fs::read_to_string(&default)? == SETTINGS);
@@ -94,7 +94,7 @@ fn an_edit_of_what_somebody_else_changed_meanwhile_is_kept_beside(user: User) ->
     Ok(())
 }
 
-/// The directory of a virtual environment is first in PATH, and the agent writes in it.
+/// The directory of a virtual environment is first in PATH, and the agent can write in it.
 fn no_editor_of_the_projects_is_started(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let own = scene.project().join(".venv/bin");
@@ -112,7 +112,7 @@ fn no_editor_of_the_projects_is_started(user: User) -> Result<()> {
     for editor in ["", "myeditor"] {
         let mut command = scene.portcullis_command(&["config", "edit"])?;
         command.env("PATH", &path).env("EDITOR", editor).env("TERM", "dumb");
-        // Whatever editor the system has: without a terminal it ends.
+        // Any other editor that the system has ends at once, because there is no terminal.
         Finished::run(command.stdin(std::process::Stdio::null()))?;
         ensure!(!mark.exists(), "`{editor}` of the project was started");
     }
@@ -137,7 +137,7 @@ fn others_settings_are_taken_over(user: User) -> Result<()> {
     scene.portcullis(&["config", "validate"])?.ended_with(0)?;
     scene.portcullis(&["check", "connect", "a.test:443"])?.ended_with(0)?;
     let text = std::fs::read_to_string(&default)?;
-    // The same again changes nothing, and says so; another one has to be wanted.
+    // The same import again changes nothing and says so; a different one needs a confirmation.
     let again = scene.portcullis(&["config", "import", "--from", "srt"])?.ended_with(0)?;
     ensure!(again.stdout.contains("nothing changed") && !again.stdout.starts_with("written"), "{again:#?}");
     let team = with(&scene, "project/team.json", &given.replace("a.test", "team.test"))?;
@@ -210,7 +210,7 @@ fn a_project_does_not_loosen_by_an_import(user: User) -> Result<()> {
         scene.portcullis(&["check", "write", "deep/x.lock"])?.ended_with(20)?;
         scene.portcullis(&["check", "write", "deep/.env"])?.ended_with(20)?;
         scene.portcullis(&["check", "write", "deep/x"])?.ended_with(0)?;
-        // A file that leads out of the project is not read: lines of it would be shown.
+        // A link out of the project is not followed: the error message would quote lines of the target.
         let link = scene.project().join(".pi/sandbox.json");
         std::fs::remove_file(&link)?;
         std::os::unix::fs::symlink(with(&scene, "secret", "hunter2")?, &link)?;
@@ -259,7 +259,7 @@ fn with(scene: &Scene, name: &str, text: &str) -> Result<String> {
     Ok(file.display().to_string())
 }
 
-/// A settings file that was edited since the session began is pointed out to the model.
+/// The model is told that a settings file was edited after the session began.
 fn the_agent_is_told_what_has_changed(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
@@ -269,7 +269,8 @@ fn the_agent_is_told_what_has_changed(user: User) -> Result<()> {
     };
     let told = brief(&mut host)?;
     ensure!(!told.contains("have changed since this session began"), "nothing has changed: {told}");
-    // Where it is, what is there, what it may touch, what will be asked, and what to do when refused.
+    // The model learns its directory, the files there, the permissions, what leads to questions, and what to do after a
+    // refusal.
     let project = scene.project().display().to_string();
     let words = [
         "run in a sandbox on",
@@ -285,13 +286,13 @@ fn the_agent_is_told_what_has_changed(user: User) -> Result<()> {
     scene.write(&sandbox(&scene).join("default.json"), &edited)?;
     let told = brief(&mut host)?;
     ensure!(told.contains("have changed since this session began") && told.contains("new.test"), "{told}");
-    // What cannot be used changes nothing, and is no news for the model.
+    // Settings that cannot be used change nothing, so the model is not told of them.
     scene.write(&sandbox(&scene).join("default.json"), "{ broken")?;
     ensure!(brief(&mut host)? == told, "{told}");
     Ok(())
 }
 
-/// `/sandbox`: a decision is explained, and a denial becomes a rule that holds at once.
+/// `/sandbox`: a decision is explained, and a denial becomes a rule that takes effect at once.
 fn a_denial_becomes_a_rule(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let notes = scene.outside().join("notes");

@@ -21,14 +21,14 @@ as_each_user!(two_machines, a_teams_lock, without_a_network, other_tools_verify,
 
 const REFUSED: i32 = 1;
 
-/// The user's settings with a pack in the chain.
+/// Settings of the user with a pack in the chain of policies.
 const SETTINGS: &str = r#"{
   "network": { "allowedDomains": [], "deniedDomains": [] },
   "filesystem": { "denyRead": ["/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
   "policies": [{ "use": "workspace" }, { "use": "acme:deny-one" }]
 }"#;
 
-/// A machine on which `acme` is trusted, with the registry where their packs lie.
+/// A machine that trusts `acme`, with the registry that has the packs of `acme`.
 fn machine(user: User, author: &Author, registry: &Registry) -> Result<Scene> {
     let scene = Scene::new(user)?;
     let key = author.public_key()?;
@@ -46,13 +46,13 @@ fn lock(scene: &Scene) -> Result<String> {
     Ok(fs::read_to_string(scene.home().join(".pi/agent/sandbox/policy.lock")).unwrap_or_default())
 }
 
-/// Whether the read tool gets a file.
+/// Whether the read tool reads the file.
 fn reads(host: &mut Serve, scene: &Scene, name: &str) -> Result<bool> {
     let open = json!({ "callId": name, "path": scene.project().join(name), "intent": { "kind": "read" } });
     Ok(host.call("file/open", &open)?.get("result").is_some())
 }
 
-/// The digest of a policy in the last decision of the log.
+/// Returns the digest of a policy in the last decision of the log.
 fn digest_in_log(scene: &Scene, policy: &str) -> Result<String> {
     let told = scene.portcullis(&["audit", "tail", "--json", "-n", "20"])?.ended_with(0)?;
     let digests = told.stdout.lines().rev().filter_map(|line| {
@@ -64,7 +64,8 @@ fn digest_in_log(scene: &Scene, policy: &str) -> Result<String> {
     digests.into_iter().next().with_context(|| format!("no digest of `{policy}` in {told:#?}"))
 }
 
-/// One machine publishes, another adds, runs, gets an update while it runs, and refuses what was tampered with.
+/// One machine publishes a pack. Another one adds it, uses it, gets an update while it runs, and refuses a tampered
+/// pack.
 fn two_machines(user: User) -> Result<()> {
     let registry = Registry::start()?;
     let author = Author::new(user, &registry)?;
@@ -90,7 +91,7 @@ fn two_machines(user: User) -> Result<()> {
     let (_, output) = host.run(&format!("cat {FIRST_FILE}; cat {SECOND_FILE}"))?;
     ensure!(!output.contains("the text of itthe text") && output.contains("the text of it"), "{output}");
 
-    // The next version denies the other file. It holds from the next decision on.
+    // The next version denies the other file. It applies from the next decision on.
     let second = author.publish(&Build::new("0.2.0").denying(SECOND_FILE))?;
     let told = team.portcullis(&["policy", "update"])?.ended_with(0)?;
     ensure!(told.stdout.contains("0.2.0"), "{told:#?}");
@@ -104,7 +105,7 @@ fn two_machines(user: User) -> Result<()> {
         host.wait("notice", |message| message.to_string().contains("policy acme-deny-one is sha256:"))?;
     ensure!(notice.to_string().contains(second.get(7..19).context("a digest")?), "{notice}");
 
-    // What follows is refused, and the second version stays in force.
+    // The following versions are refused, and the second one stays in force.
     let before = lock(&team)?;
     let third = author.publish(&Build::new("0.3.0"))?;
     let blob = registry.blob(&third);
@@ -118,7 +119,7 @@ fn two_machines(user: User) -> Result<()> {
     let told = team.portcullis(&["policy", "update"])?.ended_with(REFUSED)?;
     ensure!(told.stderr.contains("has the digest"), "{told:#?}");
     ensure!(lock(&team)? == before && !reads(&mut host, &team, SECOND_FILE)?, "nothing has changed");
-    // The control: the same bytes as they were are taken.
+    // The control: the unchanged bytes are accepted.
     fs::write(&blob, &untouched)?;
     team.portcullis(&["policy", "update"])?.ended_with(0)?;
     ensure!(lock(&team)?.contains(&third));
@@ -126,7 +127,7 @@ fn two_machines(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A lock and what it names lie in a repository; somebody else takes all of it, to the byte.
+/// A lock file and its packs are in a repository; another user adds all of them, with identical bytes.
 fn a_teams_lock(user: User) -> Result<()> {
     let registry = Registry::start()?;
     let author = Author::new(user, &registry)?;
@@ -137,18 +138,18 @@ fn a_teams_lock(user: User) -> Result<()> {
     let team = folder.to_str().context("a path is text")?;
     one.portcullis(&["policy", "vendor", team])?.ended_with(0)?;
 
-    // The one publishes something newer; the lock says what is taken.
+    // The first machine publishes a newer version; the lock file decides which one is added.
     author.publish(&Build::new("0.1.1"))?;
     let other = machine(user, &author, &registry)?;
     other.portcullis(&["policy", "add", "--lock", &format!("{team}/policy.lock")])?.ended_with(0)?;
     ensure!(lock(&other)?.contains(&digest) && lock(&other)?.contains("^0.1"), "{}", lock(&other)?);
-    // Without the file it comes from the registry, and is the same.
+    // Without the file in the repository the pack comes from the registry, with identical bytes.
     let third = machine(user, &author, &registry)?;
     fs::remove_dir_all(folder.join("packs"))?;
     third.portcullis(&["policy", "add", "--lock", team])?.ended_with(0)?;
     ensure!(lock(&third)? == lock(&other)?);
 
-    // Where it came from is taken over unseen only if the user knows that place.
+    // A source in the lock file is only used without a question if the user trusts that publisher.
     let file = folder.join("policy.lock");
     let text = fs::read_to_string(&file)?;
     let known = text.lines().find(|line| line.starts_with("source = ")).context("a source")?;
@@ -170,7 +171,7 @@ fn a_teams_lock(user: User) -> Result<()> {
     Ok(())
 }
 
-/// An archive brings packs to a machine that sees no registry.
+/// An archive brings packs to a machine without access to a registry.
 fn without_a_network(user: User) -> Result<()> {
     let registry = Registry::start()?;
     let author = Author::new(user, &registry)?;
@@ -186,7 +187,7 @@ fn without_a_network(user: User) -> Result<()> {
     ensure!(lock(&other)?.contains(&digest));
     other.portcullis(&["policy", "lock"])?.ended_with(0)?;
 
-    // The archive of somebody whom nobody trusts.
+    // An archive of a publisher that this machine does not trust.
     let stranger = Scene::new(user)?;
     let told = stranger.portcullis(&["policy", "load", archive])?.ended_with(REFUSED)?;
     ensure!(told.stderr.contains("nobody here trusts") && lock(&stranger)?.is_empty(), "{told:#?}");
@@ -194,7 +195,7 @@ fn without_a_network(user: User) -> Result<()> {
     Ok(())
 }
 
-/// What `policy sign` writes is what ssh verifies, and what minisign writes is taken.
+/// ssh verifies what `policy sign` writes, and Portcullis accepts what minisign writes.
 fn other_tools_verify(user: User) -> Result<()> {
     let registry = Registry::start()?;
     let author = Author::new(user, &registry)?;
@@ -205,7 +206,7 @@ fn other_tools_verify(user: User) -> Result<()> {
     let name = file.to_str().context("a path is text")?;
     scene.portcullis(&["policy", "verify", name])?.ended_with(0)?;
 
-    // Signed by minisign alone.
+    // The pack is signed by minisign alone.
     fs::remove_file(author.beside(&file, "sig"))?;
     scene.portcullis(&["policy", "verify", name])?.ended_with(REFUSED)?;
     let key = author.minisign(&file)?;
@@ -224,10 +225,10 @@ fn other_tools_verify(user: User) -> Result<()> {
     Ok(())
 }
 
-/// `name:secret`, as `htpasswd -B` writes it down.
+/// The line `name:secret`, as `htpasswd -B` writes it.
 const HTPASSWD: &str = "name:$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a";
 
-/// A registry that lets in whom docker knows.
+/// A registry that requires credentials, which the file of docker contains.
 fn credentials_are_asked_for(user: User) -> Result<()> {
     let registry = Registry::for_those_of(HTPASSWD)?;
     let author = Author::new(user, &registry)?;

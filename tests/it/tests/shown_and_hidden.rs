@@ -1,5 +1,5 @@
-//! What is shown of the user's files, and what is said of what is there: below the temporary directory, behind links, in
-//! the agent's own directory, and by errors.
+//! Visibility of the user's files, and what answers reveal about their existence: below the temporary directory, behind
+//! links, in the agent's own directory, and in errors.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +22,7 @@ fn text(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("reading `{}`", path.display()))
 }
 
-/// A directory of the user's in the machine's own `/tmp`.
+/// Makes a directory of the user in the machine's own `/tmp`.
 fn below_tmp(user: User) -> Result<tempfile::TempDir> {
     let directory = tempfile::Builder::new().prefix("portcullis-it-").tempdir_in("/tmp")?;
     user.own(directory.path())?;
@@ -125,7 +125,7 @@ fn errors_tell_nothing_about_closed_places(user: User) -> Result<()> {
     scene.write(&documents.join("private.txt"), "private")?;
     scene.write(&scene.home().join(".pi/agent/auth.json"), "{}")?;
     std::os::unix::fs::symlink(&documents, scene.project().join("l"))?;
-    // The scene is not below `/home`, so its home is closed because it is one.
+    // The scene is not below `/home`, so its home is closed because it is a home directory.
     let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
     let mut told = |path: &Path| -> Result<String> {
         let call = json!({ "callId": "r", "path": path, "intent": { "kind": "read" } });
@@ -154,7 +154,7 @@ fn errors_tell_nothing_about_closed_places(user: User) -> Result<()> {
     Ok(())
 }
 
-/// What an agent may read of pi's own directory: what it is meant to, and what holds no secrets.
+/// The entries of pi's own directory that an agent may read: those intended for it, and those without secrets.
 const OPEN: [&str; 15] = [
     "APPEND_SYSTEM.md",
     "SYSTEM.md",
@@ -193,7 +193,7 @@ fn every_file_that_pi_keeps_is_known(version: PiVersion, user: User) -> Result<(
     Ok(())
 }
 
-/// The names that pi's code joins to its directory.
+/// Collects the names that pi's code joins to the path of its directory.
 fn collect(folder: &Path, names: &mut BTreeSet<String>) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

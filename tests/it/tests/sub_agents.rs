@@ -1,4 +1,4 @@
-//! A pi that another extension starts, with every extension left out: it has a gate of its own all the same.
+//! A pi that another extension starts without extensions: it still has a gate of its own.
 
 use anyhow::{Result, ensure};
 use portcullis_it::script::{bash, call, calls, expecting, say, turns};
@@ -10,7 +10,7 @@ use crate::contained::waiting;
 on_each_pi!(by_the_program_of_pi, by_its_name, switched_off);
 as_each_user!(contained);
 
-/// A tool that hands a task to a pi without extensions.
+/// A tool that passes a task to a pi without extensions.
 const DELEGATE: &str = r#"
 import { spawnSync } from "node:child_process";
 export default function (pi) {
@@ -28,7 +28,7 @@ export default function (pi) {
 }
 "#;
 
-/// What the parent and the sub-agent are told to do; `status` is what the sub-agent's write outside must come to.
+/// The script of the parent and of the sub-agent; `status` is the expected exit code of the sub-agent's write outside.
 fn script(scene: &Scene, by: &str, status: u8) -> Value {
     let attempt = format!("echo x > '{}/made'; echo then $?", scene.outside().display());
     turns([
@@ -68,7 +68,7 @@ fn guarded(version: PiVersion, user: User, by: &str) -> Result<()> {
     Ok(())
 }
 
-/// As pi's own example of a sub-agent does it.
+/// The sub-agent is started as in pi's own example.
 fn by_the_program_of_pi(version: PiVersion, user: User) -> Result<()> {
     guarded(version, user, "program")
 }
@@ -77,7 +77,7 @@ fn by_its_name(version: PiVersion, user: User) -> Result<()> {
     guarded(version, user, "name")
 }
 
-/// Where pi is contained its sub-agents are, too, and theirs are questions like its own.
+/// The sub-agents of a contained pi are contained as well, and their actions lead to questions like its own.
 fn contained(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let extension = scene.at("other/delegate.ts");
@@ -85,7 +85,7 @@ fn contained(user: User) -> Result<()> {
     let inside = Launch::contained(&scene, PiVersion::V1_5, &script(&scene, "program", 1))?;
     let mut pi = inside.with(["-e".into(), extension.into_os_string()]).rpc()?;
     pi.prompt("go")?;
-    // The tool is unknown, and what the sub-agent's command writes lies outside.
+    // The tool is unknown, and the sub-agent's command writes outside the project.
     let tool = waiting(&scene, "")?;
     scene.answer(&tool, "o")?.ended_with(0)?;
     scene.answer(&waiting(&scene, &tool)?, "no")?.ended_with(0)?;
@@ -97,7 +97,7 @@ fn contained(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Without the sandbox sub-agents are none of our business.
+/// Without the sandbox, sub-agents are not guarded.
 fn switched_off(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let open = Launch::guarded(&scene, version, &script(&scene, "program", 0))?;

@@ -1,4 +1,4 @@
-//! What a command puts in the way of a path in the settings keeps nobody from tightening them.
+//! A command that makes a path in the settings unreadable does not prevent the user from tightening them.
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::script::{bash, expecting, say, turns};
@@ -29,7 +29,7 @@ fn write(scene: &Scene, file: &str, settings: &Value) -> Result<()> {
     scene.write(&scene.home().join(".pi/agent/sandbox").join(file), &settings.to_string())
 }
 
-/// A session whose settings let commands write outside, which is the control, with `more` in the list.
+/// Starts a session whose settings let commands write outside, which is the control, with `more` in the list.
 fn session(scene: &Scene, more: &str) -> Result<Serve> {
     scene.write(&scene.outside().join("a"), "")?;
     write(scene, "default.json", &settings(&json!({ "allowWrite": [".", more, scene.outside()] })))?;
@@ -63,7 +63,7 @@ fn links_of_a_command_keep_no_settings_from_being_read(user: User) -> Result<()>
     Ok(())
 }
 
-/// What keeps settings from being read need not be in a file that is looked at.
+/// The reason why settings cannot be read may be in a file that is not watched.
 fn what_cannot_be_read_is_read_once_it_can(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let elsewhere = scene.outside().join("sub");
@@ -83,7 +83,7 @@ fn a_session_opens_when_its_settings_are_mended(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let whole = settings(&json!({}));
     let mut other = whole.clone();
-    // One that cannot be read, and one whose policy is not there.
+    // Settings that cannot be parsed, and settings with a policy that does not exist.
     other
         .as_object_mut()
         .context("an object")?
@@ -117,8 +117,8 @@ fn settings_without_a_sandbox_take_away_all_the_same(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A closed session has no menu; once the settings are mended the footer and the menu both say that it is on. The
-/// control is that menu: its first entry switches the session off, so Enter would have.
+/// A closed session has no menu; after the settings are repaired, both the footer and the menu report that the sandbox
+/// is on. The control is that menu: its first entry turns the sandbox off, so Enter would have done so.
 fn one_enter_switches_nothing_off_when_settings_are_mended(version: PiVersion, user: User) -> Result<()> {
     const FOOTER: &str = "🔒 Sandbox: 0 domains, 1 write path";
     let scene = Scene::new(user)?;

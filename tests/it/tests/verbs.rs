@@ -1,4 +1,4 @@
-//! The verbs that read: `audit`, `explain`, `config`.
+//! The verbs that only read: `audit`, `explain`, `config`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ fn the_log_tells_what_was_done(user: User) -> Result<()> {
     let last = scene.portcullis(&["audit", "tail", "-n", "1", "--json"])?.ended_with(0)?;
     ensure!(json_lines(&last)?.as_slice() == records.get(1..).unwrap_or_default(), "{last:#?}");
 
-    // The decision is found by its own id and by that of its outcome.
+    // The decision is found by its own id and by the id of its outcome.
     let explained = json_of(&scene.portcullis(&["explain", "LAST", "--json"])?)?;
     for record in &records {
         let id = record.get("id").and_then(Value::as_str).context("a record has an id")?;
@@ -109,12 +109,12 @@ fn a_permission_names_its_setting(user: User) -> Result<()> {
     let setting = told.get("setting").and_then(Value::as_str).context("a setting")?;
     ensure!(at("2:35 (/network/allowedDomains/0)").ends_with(setting), "{told:#}");
 
-    // A value that the settings do not give is the policy's own.
+    // Where the settings give no value, the policy's own default is shown.
     scene.write(&settings, &text.replace("\"protected\": [\"main\"]", ""))?;
     let told = scene.portcullis(&["check", "exec", "git push origin main"])?.ended_with(20)?;
     ensure!(told.stdout.contains("set by `/protected`, a default of the policy's own"), "{told:#?}");
 
-    // The log has it as well.
+    // The log contains it as well.
     scene.write(&settings, &text)?;
     let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
     scene.write(&scene.project().join("notes"), "alpha")?;
@@ -127,7 +127,7 @@ fn a_permission_names_its_setting(user: User) -> Result<()> {
     Ok(())
 }
 
-/// What a session would refuse is told where settings are looked at, and not only once it is started.
+/// Verbs that show settings report what a session would refuse, so that the user learns it before starting one.
 fn a_policy_that_a_session_would_refuse_is_told(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let settings = scene.home().join(".pi/agent/sandbox/default.json");
@@ -149,7 +149,7 @@ fn a_policy_that_a_session_would_refuse_is_told(user: User) -> Result<()> {
         ensure!(shown.stderr.contains("nothing is allowed until this is mended"), "{policy}: {shown:#?}");
         let told = scene.portcullis(&["config", "validate"])?.ended_with(BAD)?;
         ensure!(told.stdout.contains("default.json:8:") && told.stdout.contains(why), "{policy}: {told:#?}");
-        // The same of a file that is named.
+        // The same for a file that is named on the command line.
         scene.write(&scene.project().join("team.json"), &with(policy))?;
         let told = scene.portcullis(&["config", "validate", "team.json"])?.ended_with(BAD)?;
         ensure!(told.stdout.contains("team.json:8:") && told.stdout.contains(why), "{policy}: {told:#?}");
@@ -160,7 +160,7 @@ fn a_policy_that_a_session_would_refuse_is_told(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Nobody is said to have answered where nobody was asked, or could be.
+/// Where no question was sent, or no client could answer, the log names no answerer.
 fn who_answered_is_told(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let notes = scene.outside().join("notes");
@@ -215,7 +215,7 @@ fn a_changed_line_is_told(user: User) -> Result<()> {
     let file = log.display().to_string();
     let told = scene.portcullis(&["audit", "verify", &file])?.ended_with(BAD)?;
     ensure!(told.stdout.contains("line 2") && !told.stdout.contains("intact"), "{told:#?}");
-    // What is not there is not broken.
+    // A log that does not exist is not a broken log.
     let told = scene.portcullis(&["audit", "verify", "no-such-log"])?.ended_with(USAGE)?;
     ensure!(told.stdout.is_empty() && told.stderr.contains("there is no log `"), "{told:#?}");
     let folder = scene.project().display().to_string();
@@ -227,7 +227,7 @@ fn a_changed_line_is_told(user: User) -> Result<()> {
     let id = format!("{}:1", log.file_stem().context("a name")?.to_string_lossy());
     let told = scene.portcullis(&["explain", &id])?.ended_with(0)?;
     ensure!(told.stdout.contains("LOG BROKEN"), "{told:#?}");
-    // A line that is cut off is told as well, and what is whole is still read.
+    // A truncated line is reported, and the complete ones are still read.
     fs::write(&log, text.get(..text.len() - 9).context("a long line")?)?;
     scene.portcullis(&["audit", "verify"])?.ended_with(BAD)?;
     let records = json_lines(&scene.portcullis(&["audit", "tail", "--json"])?.ended_with(0)?)?;
@@ -253,7 +253,7 @@ fn a_log_that_goes_on_in_another_file_is_one_log(user: User) -> Result<()> {
     ensure!(told.stdout.lines().count() == 2, "{told:#?}");
     let stats = json_of(&scene.portcullis(&["audit", "stats", "--json"])?)?;
     ensure!(stats.get("logs") == Some(&json!(1)) && stats.get("open") == Some(&json!(0)), "{stats:#}");
-    // A file that is taken out is seen in the next one.
+    // Removing a log file is detected in the next one.
     fs::remove_file(&first)?;
     let told = scene.portcullis(&["audit", "verify"])?.ended_with(BAD)?;
     ensure!(told.stdout.contains("BROKEN"), "{told:#?}");
@@ -362,7 +362,7 @@ fn config_validate_tells_every_mistake(user: User) -> Result<()> {
         "{last}"
     );
 
-    // A file that does not hold here is checked too.
+    // A file that does not apply in this directory is checked as well.
     let projects = scene.home().join(".pi/agent/sandbox/projects.json");
     scene.write(&projects, "{ \"/elsewhere\": { \"x\": 1 } }")?;
     scene.portcullis(&["config", "validate"])?.ended_with(BAD)?;
@@ -386,7 +386,7 @@ fn config_path_leads_to_the_file(user: User) -> Result<()> {
     let expected = format!("{}\n", default.display());
     let missing = scene.portcullis(&["config", "path"])?.ended_with(0)?;
     ensure!(missing.stdout == expected && missing.stderr.contains("it is not there"), "{missing:#?}");
-    // Also when it has to be mended before anything else works.
+    // Also when the file must be repaired before anything else works.
     scene.write(&default, "{ nonsense")?;
     ensure!(path(&[])? == expected);
     scene.portcullis(&["config", "show"])?.ended_with(BAD)?;
@@ -408,7 +408,7 @@ fn json_lines(finished: &Finished) -> Result<Vec<Value>> {
     finished.stdout.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
 }
 
-/// The logs, the oldest first.
+/// Returns the logs, the oldest first.
 fn logs(scene: &Scene) -> Result<Vec<PathBuf>> {
     let mut files = scene.logs()?;
     files.sort_by_key(|file| file.metadata().and_then(|metadata| metadata.modified()).ok());

@@ -1,4 +1,4 @@
-//! A machine that keeps user namespaces from its users, and a user whose settings say that Landlock will do.
+//! A machine that denies user namespaces to ordinary users, and a user whose settings accept Landlock instead.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 as_each_user!(commands_are_held, tools_and_commands_share_a_session, patterns_and_grants_hold);
 
-/// Words for `unshare` before the host that take user namespaces from it.
+/// Arguments for `unshare`, before those of the host, that take away user namespaces.
 const NO_NAMESPACES: &[&str] =
     &["-Ur", "sh", "-c", "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"", "sh"];
 
@@ -97,7 +97,7 @@ fn patterns_and_grants_hold(user: User) -> Result<()> {
     ensure!(inside.code() != 0 && !inside.stdout.contains("secret"), "{inside:#?}");
     let own = "cat /proc/self/status > s && grep -q Name s && echo x > new && cat new";
     ensure!(through(&scene, &["run", "--", "sh", "-c", own])?.ended_with(0)?.stdout == "x\n");
-    // A yes to a write outside holds here, too.
+    // A grant to write outside applies here as well.
     let target = scene.outside().join("asked");
     let script = format!("echo x > '{}'", target.display());
     ensure!(through(&scene, &["run", "--", "sh", "-c", &script])?.code() != 0 && !target.exists());

@@ -1,4 +1,4 @@
-//! Somebody who publishes: a key, a folder of a policy, and versions of it.
+//! A publisher: a key, a folder of a policy, and versions of the policy.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Finished, Registry, Scene, Tools, User, guest};
 
-/// What the guest denies as it is.
+/// The file that the unchanged guest denies.
 pub(super) const FIRST_FILE: &str = "secret.txt";
-/// What it denies where a build says so.
+/// The file that a build denies instead if it says so.
 pub(super) const SECOND_FILE: &str = "public.txt";
-/// What the guest says of itself as it is.
+/// The id and version of the unchanged guest.
 const GUEST: (&str, &str) = ("test:deny-one", "0.1.0");
 
 /// A version of a policy.
@@ -19,7 +19,7 @@ pub(super) struct Build {
     pub(super) id: String,
     pub(super) version: String,
     pub(super) denied: &'static str,
-    /// More lines of the manifest.
+    /// Additional lines of the manifest.
     pub(super) more: String,
 }
 
@@ -46,7 +46,7 @@ impl Build {
     }
 }
 
-/// Somebody with a key.
+/// A publisher with a key.
 pub(super) struct Author {
     scene: Scene,
     host: String,
@@ -79,7 +79,7 @@ impl Author {
         Ok(fs::read_to_string(self.scene.home().join(name).with_extension("pub"))?.trim().to_owned())
     }
 
-    /// Builds a pack of the guest, with another name, version and file in it.
+    /// Builds a pack of the guest, with another name, version and denied file.
     pub(super) fn build(&self, build: &Build) -> Result<PathBuf> {
         let folder = self.scene.project().join(format!("v{}", build.version));
         let manifest = format!(
@@ -130,7 +130,7 @@ impl Author {
         PathBuf::from(format!("{}.{ending}", file.display()))
     }
 
-    /// Lets ssh itself verify the signature.
+    /// Verifies the signature with ssh itself.
     pub(super) fn ssh_verifies(&self, file: &Path) -> Result<()> {
         let signers = self.scene.home().join("allowed_signers");
         self.scene.write(&signers, &format!("author {}\n", self.public_key()?))?;
@@ -179,7 +179,7 @@ impl Author {
     }
 }
 
-/// Puts other bytes of the same length in the one place where `old` stands.
+/// Replaces `old`, which must occur exactly once, by other bytes of the same length.
 fn replaced(bytes: Vec<u8>, old: &[u8], new: &[u8]) -> Result<Vec<u8>> {
     ensure!(old.len() == new.len(), "{old:?} and {new:?} have the same length");
     let mut made = bytes;

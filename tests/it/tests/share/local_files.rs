@@ -1,5 +1,5 @@
-//! A `.wasm` file that the settings name and nobody vouches for can only tighten. The control is the same file once it
-//! is trusted.
+//! A `.wasm` file that the settings name and the user does not trust can only tighten. The control is the same file
+//! once it is trusted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const ALLOW: i32 = 0;
 const ASK: i32 = 10;
 const DENY: i32 = 20;
 
-/// A scene whose settings allow writing in `outside`, and whose policies are these.
+/// A scene with these policies, whose settings allow writing in `outside`.
 fn scene_with(user: User, policies: &Value, combine: &str) -> Result<Scene> {
     let scene = Scene::new(user)?;
     configure(&scene, policies, combine)?;
@@ -54,12 +54,12 @@ fn put(scene: &Scene, component: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The default policy, as a file: it opens what the settings allow.
+/// Returns the path of the default policy as a file: it allows what the settings allow.
 fn opening() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies/workspace/policy.wasm")
 }
 
-/// Neither tools nor commands get anywhere by it, whatever the settings combine by.
+/// The file allows neither tools nor commands anything, in whatever way the settings combine policies.
 fn it_opens_nothing(user: User) -> Result<()> {
     let alone = json!([{ "use": "policies/mine.wasm" }]);
     let beside = json!([{ "use": "policies/mine.wasm" }, { "use": "git-guard" }]);
@@ -101,7 +101,8 @@ fn it_denies_all_the_same(user: User) -> Result<()> {
     Ok(())
 }
 
-/// By its digest, by a signature of whom its name belongs to, or on the command line; by nothing else.
+/// Trust comes from its digest, from a signature of the publisher that its name belongs to, or from the command line,
+/// and from nowhere else.
 fn whoever_vouches_for_it(user: User) -> Result<()> {
     let registry = Registry::start()?;
     let author = Author::new(user, &registry)?;
@@ -141,14 +142,14 @@ fn whoever_vouches_for_it(user: User) -> Result<()> {
     fs::write(place(&scene), bytes)?;
     ensure!(mode()? == "tighten", "the digest is that of other bytes");
 
-    // On the command line it is trusted by being named.
+    // A file on the command line is trusted because it is named there.
     let named = opening();
     let named = named.to_str().context("a path is text")?;
     scene.portcullis(&["check", "--policy", named, "connect", "example.com:443"])?.ended_with(ALLOW)?;
     Ok(())
 }
 
-/// People see why it allows nothing, in the settings, in the file itself, in a check and in the log.
+/// Users see why the policy allows nothing: in the settings, in the file itself, in a check and in the log.
 fn it_is_shown(user: User) -> Result<()> {
     let scene = scene_with(user, &json!([{ "use": "policies/mine.wasm" }]), "strictest")?;
     put(&scene, &opening())?;
@@ -171,7 +172,7 @@ fn it_is_shown(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Trust counts from the next decision on, and so does its end.
+/// Trust takes effect from the next decision on, and so does its removal.
 fn a_session_takes_trust_and_its_end(user: User) -> Result<()> {
     let scene = scene_with(user, &json!([{ "use": "policies/mine.wasm" }]), "strictest")?;
     put(&scene, &opening())?;
@@ -185,7 +186,7 @@ fn a_session_takes_trust_and_its_end(user: User) -> Result<()> {
     let told = host.wait("notice", |message| message.to_string().contains("counts otherwise"))?;
     ensure!(told.to_string().contains("mine"), "{told}");
 
-    // Other bytes in its place are not those that were trusted.
+    // Other bytes in its place are not trusted.
     fs::copy(guest("no-wasi", User::Caller)?, place(&scene))?;
     let again = json!({ "callId": "a", "path": scene.outside().join("more"), "content": "x" });
     ensure!(host.call("file/write", &again)?.get("error").is_some(), "these are other bytes");

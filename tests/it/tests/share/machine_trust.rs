@@ -1,4 +1,4 @@
-//! What the machine's trust file says outranks the user's, also while a session runs.
+//! The machine's trust file has priority over the user's, also while a session runs.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use super::{SETTINGS, machine, reads};
 
 as_each_user!(what_the_machine_revokes_is_revoked);
 
-/// Puts another directory in the place of `/etc`, for what it starts.
+/// Mounts another directory over `/etc` for the program that it starts.
 const WITH_ETC: &str = r#"mount --bind "$0" /etc && exec "$@""#;
 
 fn what_the_machine_revokes_is_revoked(user: User) -> Result<()> {
@@ -21,7 +21,7 @@ fn what_the_machine_revokes_is_revoked(user: User) -> Result<()> {
     scene.portcullis(&["policy", "add", "acme:deny-one"])?.ended_with(0)?;
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), SETTINGS)?;
 
-    // Not all of the system's files can be read by everybody; those that it takes to run can.
+    // Not all files of the system's `/etc` are readable; the ones that the test needs are.
     let etc = scene.at("etc");
     Command::new("cp").args(["-a", "/etc"]).arg(&etc).output().context("copying `/etc`")?;
     let file = etc.join("portcullis/trust.toml");
@@ -38,7 +38,7 @@ fn what_the_machine_revokes_is_revoked(user: User) -> Result<()> {
     ensure!(reads(&mut host, &scene, SECOND_FILE)?, "control: {}", host.errors());
     ensure!(!reads(&mut host, &scene, FIRST_FILE)?, "control: the pack decides");
 
-    // The user trusts the key all the while.
+    // The user trusts the key throughout.
     let key = author.public_key()?;
     scene.write(&file, &format!("[[revoked]]\nkey = \"{}\"\nreason = \"stolen\"\n", key.trim()))?;
     ensure!(!reads(&mut host, &scene, SECOND_FILE)?, "nothing is read any more");

@@ -1,4 +1,5 @@
-//! With the program that others use for components in registries: what we publish it gets, what it publishes we take.
+//! Interoperation with the program that others use for components in registries: it fetches the packs that we publish,
+//! and we accept the ones that it publishes.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +35,7 @@ impl<'a> Wkg<'a> {
         self.scene.enter(&mut command);
         let home = self.scene.home();
         command.env("WKG_CONFIG_FILE", home.join("wkg.toml")).env("WKG_CACHE_DIR", home.join("wkg-cache"));
-        // By the two ways it has: artifacts, and names of packages.
+        // In both ways that it has: artifacts, and names of packages.
         command.env("WKG_OCI_INSECURE", &self.host).args(arguments);
         Finished::run(&mut command)
     }
@@ -56,12 +57,12 @@ fn wkg_gets_what_we_publish(user: User) -> Result<()> {
     let wkg = Wkg::new(&scene, &registry)?;
     let (one, two) = (scene.project().join("one.wasm"), scene.project().join("two.wasm"));
     wkg.run(&["oci", "pull", &format!("{place}:0.1.0"), "-o", text(&one)?])?.ended_with(0)?;
-    // The newest version of a name; the signatures beside it are no version.
+    // The newest version of a name; the signatures beside it do not count as versions.
     wkg.run(&["get", "acme:deny-one", "-o", text(&two)?])?.ended_with(0)?;
     for got in [&one, &two] {
         ensure!(fs::read(got)? == fs::read(&file)?, "`{}` is another component", got.display());
     }
-    // And it is still signed.
+    // The pack is still signed.
     let key = author.public_key()?;
     scene.portcullis(&["policy", "trust", "publisher", "acme", "--key", &key])?.ended_with(0)?;
     scene.portcullis(&["policy", "verify", text(&one)?])?.ended_with(REFUSED)?;
@@ -79,7 +80,7 @@ fn we_take_what_wkg_publishes(user: User) -> Result<()> {
     let first = author.build(&Build::new("0.1.0"))?;
     wkg.run(&["oci", "push", &format!("{artifact}:0.1.0"), text(&first)?])?.ended_with(0)?;
 
-    // Nobody has signed it. Where its name is somebody's it is refused, where it is nobody's it takes a word.
+    // The pack is unsigned. Its name is refused if it belongs to a publisher; otherwise an option accepts it.
     let team = machine(user, &author, &registry)?;
     let told = team.portcullis(&["policy", "add", "acme:deny-one"])?.ended_with(REFUSED)?;
     ensure!(told.stderr.contains("there is no signature") && lock(&team)?.is_empty(), "{told:#?}");
@@ -91,7 +92,7 @@ fn we_take_what_wkg_publishes(user: User) -> Result<()> {
     stranger.portcullis(&["policy", "add", &reference, "--unsigned"])?.ended_with(0)?;
     holds(&stranger, FIRST_FILE)?;
 
-    // Somebody signs what lies there: their push finds the same bytes, and adds the signature.
+    // The publisher signs these bytes: a push finds that they exist already, and adds the signature.
     author.sign(&first)?;
     author.push(&first)?.ended_with(0)?;
     team.portcullis(&["policy", "add", "acme:deny-one"])?.ended_with(0)?;
@@ -99,7 +100,7 @@ fn we_take_what_wkg_publishes(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The pack is used and denies the file.
+/// Checks that the pack is used and denies the file.
 fn holds(scene: &Scene, file: &str) -> Result<()> {
     scene.portcullis(&["policy", "lock"])?.ended_with(0)?;
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), super::SETTINGS)?;

@@ -1,4 +1,4 @@
-//! Every verb that changes something answers a program with one object.
+//! Every verb that changes something has a JSON output of one object.
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Registry, Scene, User};
@@ -9,7 +9,7 @@ use super::{REFUSED, machine};
 
 as_each_user!(each_verb_is_an_object);
 
-/// Runs a verb with `--json` and gives the one object that it prints.
+/// Runs a verb with `--json` and returns the one object that it prints.
 fn object(scene: &Scene, arguments: &[&str], status: i32) -> Result<Value> {
     let arguments = [&["policy"], arguments, &["--json"]].concat();
     let told = scene.portcullis(&arguments)?.ended_with(status)?;
@@ -57,7 +57,7 @@ fn each_verb_is_an_object(user: User) -> Result<()> {
         let told = object(&scene, &arguments, 0)?;
         ensure!(told.pointer(place) == Some(&expected.into()), "{arguments:?}: {told}");
     }
-    // What is refused has a word for it, and so has what would be.
+    // A refusal has a machine-readable code, and so has the answer of `verify` for a pack that `add` would refuse.
     let old = author.build(&Build::new("0.0.9"))?;
     author.sign(&old)?;
     let old = old.to_str().context("text")?;

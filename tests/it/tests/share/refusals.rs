@@ -1,5 +1,5 @@
-//! What is refused, with real files, a real registry and real keys; nothing is changed by it. In each case the same
-//! pack is taken once what is wrong with it is mended, or was taken before.
+//! Refusals, with real files, a real registry and real keys; a refusal changes nothing. In each case the same pack is
+//! accepted after the fault is repaired, or was accepted before.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ as_each_user!(
     revoking_closes_a_session,
 );
 
-/// Everything below a directory, with contents.
+/// Returns every path below a directory, with its content.
 fn contents(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut all = BTreeMap::new();
     let mut left = vec![folder.to_owned()];
@@ -39,7 +39,7 @@ fn contents(folder: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
     Ok(all)
 }
 
-/// Runs a verb that has to be refused with these words, and to leave everything as it was.
+/// Runs a verb that must be refused with these words, and must leave every file as it was.
 fn refused(scene: &Scene, arguments: &[&str], said: &str) -> Result<()> {
     let sandbox = scene.home().join(".pi/agent/sandbox");
     let before = contents(&sandbox)?;
@@ -73,7 +73,7 @@ fn files_are_refused(user: User) -> Result<()> {
     fs::write(&good, &bytes)?;
     scene.portcullis(add)?.ended_with(0)?;
 
-    // Older, and as somebody else; the controls are the versions beside them.
+    // An older version, and one of another publisher; the controls are the other versions.
     let old = author.build(&Build::new("0.1.9"))?;
     author.sign(&old)?;
     refused(&scene, &["policy", "add", old.to_str().context("text")?], "older than 0.2.0")?;
@@ -87,11 +87,11 @@ fn files_are_refused(user: User) -> Result<()> {
     let more = author.build(&Build::new("0.4.0").wanting("[capabilities]\nrewrites = true"))?;
     author.sign(&more)?;
     let more = more.to_str().context("text")?;
-    // The guest exports everything, so what it may see was asked about the first time; see `agreed`.
+    // The guest exports every function, so the first version already had to ask for what it may see; see `agreed`.
     refused(&scene, &["policy", "add", more], "it wants rewrites")?;
     scene.portcullis(&["policy", "add", more, "--allow", "rewrites"])?.ended_with(0)?;
 
-    // A key that was good until it was revoked.
+    // A key that was valid until it was revoked.
     let new = author.build(&Build::new("0.5.0"))?;
     author.sign(&new)?;
     let new = new.to_str().context("text")?;
@@ -101,7 +101,7 @@ fn files_are_refused(user: User) -> Result<()> {
     refused(&scene, &["policy", "add", new], "was revoked: stolen")?;
     scene.portcullis(&["policy", "lock"])?.ended_with(REFUSED)?;
 
-    // A key that counts until a day that has been.
+    // A key that was valid until a day in the past.
     let late = Scene::new(user)?;
     let trust = ["policy", "trust", "publisher", "acme", "--key", &key, "--valid-before", "2020-01-01"];
     late.portcullis(&trust)?.ended_with(0)?;
@@ -116,28 +116,28 @@ fn registries_are_refused(user: User) -> Result<()> {
     refused(&scene, add, "the list of versions")?;
     refused(&scene, &["policy", "add", "nobody:deny-one"], "nobody is known who publishes")?;
 
-    // Under the name of one policy lies another one, signed by the right key.
+    // Another policy under this policy's name, signed with the right key.
     let other = author.build(&Build::new("0.1.0").named("acme:deny-two"))?;
     author.sign(&other)?;
     author.push(&other)?.ended_with(0)?;
     refused(&scene, add, "`acme:deny-one` was asked for, and this is `acme:deny-two`")?;
-    // Under the tag of one version lies another one: whoever can write there moves the tag.
+    // Another version under the tag of this version: any user who can write to the registry can move a tag.
     author.publish(&Build::new("0.2.0"))?;
     scene.portcullis(add)?.ended_with(0)?;
     move_tag(&registry, "0.2.0", "0.9.0")?;
     refused(&scene, &["policy", "update"], "version 0.9.0 was asked for, and this is 0.2.0")?;
-    // What is published is not written over.
+    // A published version is not overwritten.
     let again = author.build(&Build::new("0.2.0").wanting("[tests]\nfiles = []\n[config]\nschema = \"\""))?;
     let again = author.sign(&again).map(|()| again)?;
     let bytes = fs::read(&again)?;
     fs::write(&again, [bytes.as_slice(), b"\0\x02\x01x"].concat())?;
     let told = author.push(&again)?.ended_with(REFUSED)?;
     ensure!(told.stderr.contains("with other bytes"), "{told:#?}");
-    // Nobody but this machine is spoken to without TLS, so nothing is heard from there.
+    // Without TLS only this machine is contacted, so there is no answer from the other host.
     refused(&scene, &["policy", "add", "oci://registry.invalid/a/b:1.0.0"], "registry.invalid")
 }
 
-/// Gives an artifact another tag, as anybody can who may write to a registry.
+/// Gives an artifact another tag, as any user can who may write to the registry.
 fn move_tag(registry: &Registry, from: &str, to: &str) -> Result<()> {
     let place = format!("http://{}/v2/packs/acme/deny-one/manifests", registry.host());
     let kind = "application/vnd.oci.image.manifest.v1+json";
@@ -162,7 +162,7 @@ fn archives_are_refused(user: User) -> Result<()> {
     let folder = scene.outside().join("layout");
     let victim = scene.outside().join("victim");
     scene.write(&victim, "as it was")?;
-    // Each trick is packed by a real tar, from an archive that is good.
+    // A real tar packs each hostile archive, from the content of a valid one.
     let tricks = [
         ("ln -s ../victim link", "link", "is no plain file"),
         ("ln -sf ../../victim blobs/sha256/evil", ".", "is no plain file"),
@@ -193,7 +193,7 @@ fn archives_are_refused(user: User) -> Result<()> {
         ensure!(fs::read_to_string(&victim)? == "as it was");
         fs::remove_file(archive)?;
     }
-    // Nobody ever writes to it, and nobody waits for that.
+    // No process ever writes to the pipe, and the verb must not wait for one.
     let pipe = scene.outside().join("pipe.tar");
     Finished::run(Command::new("mkfifo").arg(&pipe))?.ended_with(0)?;
     refused(&scene, &["policy", "load", pipe.to_str().context("text")?], "it is no regular file")?;
@@ -202,7 +202,7 @@ fn archives_are_refused(user: User) -> Result<()> {
     Ok(())
 }
 
-/// What is in use and was changed, or revoked, is not used any more.
+/// A pack in use that was changed or revoked is not used any more.
 fn running_packs_are_refused(user: User) -> Result<()> {
     let registry = Registry::start()?;
     let author = Author::new(user, &registry)?;
@@ -234,7 +234,7 @@ fn running_packs_are_refused(user: User) -> Result<()> {
     refused("`acme:deny-one` is not in")
 }
 
-/// What decides whose packs are taken, and which, is out of the agent's reach.
+/// The agent cannot write the files that decide which publishers and packs are accepted.
 fn the_agent_changes_nothing(user: User) -> Result<()> {
     let registry = Registry::start()?;
     let author = Author::new(user, &registry)?;
@@ -251,7 +251,7 @@ fn the_agent_changes_nothing(user: User) -> Result<()> {
         let script = format!("echo x >> '{file}'; rm -f '{file}'; mv '{file}' '{file}.old'; true");
         scene.portcullis(&["run", "--ask", "allow", "--", "sh", "-c", &script])?;
         ensure!(contents(&sandbox)? == before, "`{file}` was changed");
-        // The verbs themselves, called by the agent.
+        // The agent runs the verbs themselves.
         let ours = portcullis_it::portcullis(user)?;
         let ours = ours.to_str().context("text")?;
         let script = format!("'{ours}' policy remove acme:deny-one; '{ours}' policy trust revoke SHA256:x");
@@ -264,7 +264,7 @@ fn the_agent_changes_nothing(user: User) -> Result<()> {
     Ok(())
 }
 
-/// What is revoked while a session uses it ends what the session permits.
+/// A pack that is revoked while a session uses it no longer permits anything in that session.
 fn revoking_closes_a_session(user: User) -> Result<()> {
     let registry = Registry::start()?;
     let author = Author::new(user, &registry)?;

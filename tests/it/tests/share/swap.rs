@@ -19,7 +19,7 @@ const SETTINGS: &str = r#"{
   "policies": [{ "use": "workspace" }, { "use": "policies/one.wasm" }]
 }"#;
 
-/// Both versions, and a scene that uses the first.
+/// Both versions, and a scene that uses the first one.
 struct Versions {
     scene: Scene,
     first: Vec<u8>,
@@ -71,7 +71,7 @@ fn at_the_next_decision(user: User) -> Result<()> {
     let first = hex(&versions.file(), scene)?;
     ensure!(digest_in_log(scene, "one")? == first);
 
-    // Nothing is waited for: the very next decision is the new policy's, for tools and for commands.
+    // The test does not wait: the new policy already makes the next decision, for tools and for commands.
     versions.put(&versions.second)?;
     ensure!(reads(&mut host, scene, FIRST_FILE)? && !reads(&mut host, scene, SECOND_FILE)?);
     let second = hex(&versions.file(), scene)?;
@@ -79,7 +79,7 @@ fn at_the_next_decision(user: User) -> Result<()> {
     let (_, output) = host.run(&format!("cat {FIRST_FILE} {SECOND_FILE}"))?;
     ensure!(output.contains("text of secret") && !output.contains("text of public"), "{output}");
 
-    // What does not load changes nothing, and is told.
+    // A file that does not load changes nothing, and the fault is reported.
     for (broken, said) in [
         (b"hello".to_vec(), "WebAssembly"),
         (versions.first.get(..5_000).context("long")?.to_vec(), "policy"),

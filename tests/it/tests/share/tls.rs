@@ -1,4 +1,4 @@
-//! A registry that speaks TLS, with certificates that the test makes itself.
+//! A registry with TLS, with certificates that the test makes itself.
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Certificate, Finished, Registry, Scene, User};
@@ -8,7 +8,7 @@ use super::{REFUSED, lock};
 
 as_each_user!(over_tls);
 
-/// Runs a verb that believes what this authority has signed.
+/// Runs a verb that trusts certificates of this authority.
 fn believing(scene: &Scene, authority: &str, arguments: &[&str]) -> Result<Finished> {
     let file = scene.home().join("authority.pem");
     scene.write(&file, authority)?;
@@ -39,7 +39,7 @@ fn over_tls(user: User) -> Result<()> {
         let told = push(registry, &authority)?.ended_with(REFUSED)?;
         ensure!(told.stderr.contains("certificate"), "{what}: {told:#?}");
     }
-    // One that speaks no TLS at all is not spoken to where it is not this machine by name.
+    // A registry without TLS is not contacted unless its name says that it is this machine.
     let told = push(&plain, &good.authority()?)?.ended_with(REFUSED)?;
     ensure!(told.stderr.contains("asking"), "{told:#?}");
 
