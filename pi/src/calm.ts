@@ -1,41 +1,44 @@
 /**
- * What pi's components bring to the terminal. pi takes what acts on a terminal out of what tools bring back, and not
- * out of what they are called with, nor of what the model says; both are the agent's. A sequence in there can copy into
- * the clipboard, write over the screen, or have the terminal type. So here it is taken out of every line.
+ * Removes terminal sequences from the output of pi's components. pi itself removes them from the results of tools, but
+ * neither from their arguments nor from the model's text, both of which the agent controls. A sequence in them could
+ * set the clipboard, overwrite the screen, or make the terminal send input. So it is removed from every line here.
  */
 
-/** A component of pi's, as far as it is touched. */
+/** The part of pi's components that is changed. */
 export interface Drawn {
   render(width: number): string[];
 }
 
-/** On the function that is in the place of pi's; extensions are loaded more than once in a process. */
+/** Marks the function that replaces pi's; extensions are loaded more than once in a process. */
 const CALM = Symbol.for("portcullis.calm");
 
-/** Everything that begins a sequence, and single characters that act; colours and links are told apart later. */
+/** Every terminal sequence and control character; the harmless ones among them are filtered out later. */
 const ACTS = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[P_^X][^\x07\x1b]*(?:\x07|\x1b\\))|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
 
 /**
- * Characters that take no space and reorder or hide text: direction marks, zero-width spaces, tags. Joiners and variation
- * selectors stay, because emoji and several scripts are written with them.
+ * Invisible characters that reorder or hide text: direction marks, zero-width spaces, tags. Joiners and variation
+ * selectors stay, because emoji and several scripts need them.
  */
 const REORDERS_OR_HIDES =
   /[\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 
-/** What lines of text need: colours, and the links that pi makes itself. */
+/** The sequences that lines of text need: colours, and the links that pi makes itself. */
 const HARMLESS = /^\x1b(?:\[[0-9;:]*m|\]8;)/;
 
-/** Removes what acts on a terminal, reorders text or hides it; colours and links stay. The line gets no wider. */
+/**
+ * Returns the line without sequences that control the terminal and without characters that reorder or hide text;
+ * colours and links stay. The result is never wider.
+ */
 export function calmed(line: string): string {
   return line.replaceAll(ACTS, (found) => (HARMLESS.test(found) ? found : "")).replaceAll(REORDERS_OR_HIDES, "");
 }
 
-/** Has all components of these kinds draw calm lines. */
+/** Replaces the `render` of these kinds of components by one that returns calmed lines. */
 export function calm(prototypes: readonly (Drawn | undefined)[]): void {
   for (const prototype of prototypes) {
     if (prototype === undefined || CALM in prototype.render) continue;
     const draw = prototype.render;
-    // pi draws all that is there for each frame, and keeps the lines of what has not changed.
+    // pi renders all components for each frame, and returns the same array of lines if nothing has changed.
     const known = new WeakMap<string[], string[]>();
     const render = function (this: Drawn, width: number): string[] {
       const lines = draw.call(this, width);

@@ -1,21 +1,21 @@
 /**
- * Sub-agents that are a pi of their own. What an extension starts has this process's environment, and NODE_OPTIONS is
- * how Node is told to load something first: child.cjs, which gives every pi this extension. Commands never see it, the
- * host takes NODE_OPTIONS out of their environment.
+ * Guards sub-agents that run in a pi process of their own. A process that an extension starts inherits this process's
+ * environment, and NODE_OPTIONS there makes Node load a file first: child.cjs, which adds this extension to every pi.
+ * Commands never see the variable: the host removes NODE_OPTIONS from their environment.
  */
 import { fileURLToPath } from "node:url";
 
 const CHILD = fileURLToPath(new URL("./child.cjs", import.meta.url));
 const OPTION = `--require="${CHILD.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 
-/** Returns the environment without what is in it for sub-agents. */
+/** Returns the environment without the option for sub-agents. */
 export function withoutGuard(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const copy = { ...env };
   guardChildren(false, copy);
   return copy;
 }
 
-/** Puts a gate into every pi that is started from this one, or takes it out again. */
+/** Adds the gate to every pi that is started from this one, or removes it again. */
 export function guardChildren(guarded: boolean, env: NodeJS.ProcessEnv = process.env): void {
   const others = (env.NODE_OPTIONS ?? "").replace(OPTION, "").trim();
   const options = guarded ? `${others} ${OPTION}`.trim() : others;

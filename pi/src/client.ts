@@ -1,8 +1,8 @@
 /**
  * The host process and the connection to it.
  *
- * It is never started again: a host that died or spoke nonsense leaves everything closed, because
- * what it had granted, and what still runs under it, is unknown from here.
+ * A client never restarts its host: a host that died or sent an invalid message leaves everything closed, because its
+ * grants, and the commands that still run under it, are unknown here.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
@@ -37,17 +37,17 @@ interface Methods {
   shutdown: [Empty, Empty];
 }
 
-/** What the host says by itself. */
+/** Messages that the host sends on its own initiative. */
 export interface HostListener {
   /** A question; `reply` is called exactly once. */
   ask(params: AskParams, signal: AbortSignal | undefined, reply: (answer: AskResponse) => void): void;
   withdraw(notification: AskWithdrawNotification): void;
   event(notification: EventNotification): void;
-  /** The host ended without having been asked to. */
+  /** The host ended without a request to do so. */
   gone(why: string): void;
 }
 
-/** An error the host replied with. */
+/** An error reply of the host. */
 export class HostError extends Error {
   readonly code: number;
   readonly data: unknown;
@@ -59,13 +59,13 @@ export class HostError extends Error {
   }
 }
 
-/** How long an aborted request may take to say how it ended; pi's Esc must not hang on a host that does. */
+/** The time that an aborted request has to report its end; pi's Esc must not block if the host hangs. */
 const CANCEL_GRACE_MS = 5_000;
-/** How long the host may take to clear away before it is killed. */
+/** The time that the host has to clean up before it is killed. */
 const STOP_GRACE_MS = 3_000;
-/** What a host that ended has written may arrive a moment later. */
+/** The time to wait for output of a host that has ended, which may arrive after its end. */
 const LAST_WORDS_MS = 50;
-/** The host's last words are kept for the message that says why it ended. */
+/** The last characters of the host's stderr that are kept, for the message that says why it ended. */
 const MAX_STDERR_CHARACTERS = 2_000;
 
 interface Waiting {
@@ -83,7 +83,7 @@ interface Stream {
 type Endpoint = (Readable | Writable) & { ref?(): void; unref?(): void };
 
 export class HostClient {
-  /** The program. */
+  /** The path of the host program. */
   readonly path: string;
   readonly #child: ChildProcess;
   readonly #listener: HostListener;
@@ -99,7 +99,7 @@ export class HostClient {
   constructor(path: string, listener: HostListener) {
     this.path = path;
     this.#listener = listener;
-    // Started in the root directory, so that nothing it looks up by a relative name is the project's.
+    // Started in the root directory, so that no relative name leads into the project.
     this.#child = spawn(path, ["serve"], { cwd: "/", stdio: ["pipe", "pipe", "pipe", "pipe"] });
     this.#exited = new Promise((resolve) => this.#child.once("exit", () => resolve()));
     this.#child.on("error", (error) => this.#die(error.message));
@@ -117,12 +117,12 @@ export class HostClient {
     this.#holdProcess();
   }
 
-  /** Why the host cannot be used any more, or nothing while it can. */
+  /** The reason why the host can no longer be used; undefined while it can. */
   get dead(): string | undefined {
     return this.#dead;
   }
 
-  /** Sends a request. When `signal` fires the host is told, and its reply is still waited for. */
+  /** Sends a request. If `signal` fires, the host is told, and the call still waits for its reply. */
   call<M extends keyof Methods>(method: M, params: Methods[M][0], signal?: AbortSignal): Promise<Methods[M][1]> {
     if (this.#dead !== undefined) return Promise.reject(new Error(this.#dead));
     if (signal?.aborted) return Promise.reject(new Error("aborted"));
@@ -153,7 +153,7 @@ export class HostClient {
     }) as Promise<Methods[M][1]>;
   }
 
-  /** Runs a command; resolves when it ended and all its output was handed over. */
+  /** Runs a command; resolves when it has ended and all its output was passed to `onData`. */
   async exec(
     params: Omit<ExecParams, "stream">, onData: (data: Buffer) => void, signal?: AbortSignal,
   ): Promise<ExecResponse> {
@@ -170,7 +170,7 @@ export class HostClient {
 
   /** Ends the host; resolves when it is gone. May be called more than once. */
   stop(): Promise<void> {
-    // A dead host was killed when it was found dead; Node may never say that a failed start is over.
+    // A dead host was killed when it was found dead; Node may never report the end of a failed start.
     if (this.#dead !== undefined) return Promise.resolve();
     this.#stopped ??= this.#stop();
     return this.#stopped;
@@ -187,7 +187,7 @@ export class HostClient {
     this.#die("it was stopped");
   }
 
-  /** Has cleared away what a host that was killed could not; the next session would do so as well. */
+  /** Runs `sweep`, which removes what a killed host left; otherwise the next session would do so. */
   #sweep(): void {
     const broom = spawn(this.path, ["sweep"], { cwd: "/", stdio: "ignore", detached: true });
     broom.on("error", () => {});
@@ -208,7 +208,9 @@ export class HostClient {
     });
   }
 
-  /** `pi -p` ends when nothing keeps Node's loop busy: the host does so only while a reply is awaited. */
+  /**
+   * `pi -p` ends when no handle keeps Node's event loop alive: the host keeps it alive only while a reply is awaited.
+   */
   #holdProcess(): void {
     const busy = this.#waiting.size > 0;
     for (const endpoint of [this.#child, ...this.#endpoints()]) busy ? endpoint.ref?.() : endpoint.unref?.();
@@ -235,7 +237,7 @@ export class HostClient {
     const waiting = typeof message.id === "number" ? this.#waiting.get(message.id) : undefined;
     if (message.error !== undefined) {
       const { code, message: text, data } = message.error;
-      // An error without an id means that a message of ours was not understood: nobody will reply to it.
+      // An error without an id means that the host could not parse a message of ours, so no reply to it will come.
       if (typeof message.id !== "number") throw new Error(`it refused a message: ${text}`);
       waiting?.reject(new HostError(code, text, data));
     } else {

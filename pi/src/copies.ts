@@ -1,11 +1,11 @@
 /**
- * Loaded twice, installed and through `-e` for example: pi refuses to start when two extensions register
- * the same flag, and one gate is enough, so the second copy does nothing. The copies find each other over pi's event bus, which
- * extensions of one load share; a process-wide mark would also be seen by sub-agents in the same process,
- * which need a gate of their own.
+ * Detects a second copy of the extension, for example one that is installed and one from `-e`: pi refuses to start when
+ * two extensions register the same flag, and one gate is enough, so the second copy does nothing. The copies find each
+ * other over pi's event bus, which the extensions of one load share. A mark for the whole process would also be seen by
+ * sub-agents in the same process, which need a gate of their own.
  */
 
-/** What is needed of `pi.events`. */
+/** The part of `pi.events` that is used. */
 export interface Bus {
   emit(channel: string, data: unknown): void;
   on(channel: string, handler: (data: unknown) => void): unknown;
@@ -14,20 +14,20 @@ export interface Bus {
 const CHANNEL = "portcullis:copies";
 
 interface Inquiry {
-  /** The session_start event the asker has seen, if it asks about that. */
+  /** The session_start event that the asking copy has got, if its inquiry is about that event. */
   start?: unknown;
   present: boolean;
   started: boolean;
 }
 
-/** Returns whether another copy serves this load, or started with this very event. */
+/** Returns whether another copy is present in this load, and whether it started with this very event. */
 export function inquire(bus: Bus, start?: unknown): { present: boolean; started: boolean } {
   const inquiry: Inquiry = { present: false, started: false, ...(start === undefined ? {} : { start }) };
   bus.emit(CHANNEL, inquiry);
   return inquiry;
 }
 
-/** Answers for this copy until the returned `leave` is called. */
+/** Answers inquiries for this copy until the returned `leave` is called. */
 export function announce(bus: Bus): { started(event: unknown): void; leave(): void } {
   let here = true;
   let start: unknown;

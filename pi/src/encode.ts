@@ -1,15 +1,15 @@
 /**
- * Putting a message into a line that the host accepts. What it would refuse must be found here: it could
- * not say which request was meant, and the connection would be over.
+ * Encodes a message as a line that the host accepts. A message that the host would refuse must be found here: its error
+ * could not name the request, and the connection would end.
  */
 import { MAX_MESSAGE_BYTES } from "./protocol.ts";
 
-/** Below the host's bound of 64, which also counts the message around the parameters. */
+/** The deepest nesting of parameters; below the host's limit of 64, which includes the message around them. */
 const MAX_DEPTH = 60;
 
-/** How strings with half a surrogate pair are treated, which JSON for the host cannot hold. */
+/** The treatment of strings with half a surrogate pair, which the host's JSON cannot represent. */
 export type Surrogates =
-  /** Refused: what is judged must be exactly what somebody else goes on to use. */
+  /** Refused: the value that is judged must be exactly the one that is used afterwards. */
   | "refuse"
   /** Replaced by U+FFFD, as Node does when it writes such a string to a file or passes it to a program. */
   | "replace";
@@ -23,14 +23,14 @@ export function encode(message: object, surrogates: Surrogates): string {
 
 function checked(value: unknown, surrogates: Surrogates, depth: number): unknown {
   if (typeof value === "string") return whole(value, surrogates);
-  // JSON would make another number of it, or none: what is judged would not be what runs.
+  // JSON would change the number or drop it: the judged value would differ from the one that is used.
   if (typeof value === "number" && (!Number.isFinite(value) || Object.is(value, -0))) {
     throw new Error(`the number ${Object.is(value, -0) ? "-0" : value} is not accepted`);
   }
   if (typeof value !== "object" || value === null) return value;
   if (depth >= MAX_DEPTH) throw new Error(`arguments that nest deeper than ${MAX_DEPTH} are not accepted`);
   if (Array.isArray(value)) return value.map((item) => checked(item, surrogates, depth + 1));
-  // Two keys could become the same one, so keys are never changed.
+  // Two keys could become equal, so keys are refused and never changed.
   const entries = Object.entries(value).map(([key, item]) => [whole(key, "refuse"), checked(item, surrogates, depth + 1)]);
   return Object.fromEntries(entries);
 }

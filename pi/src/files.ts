@@ -1,16 +1,16 @@
 /**
- * The file operations of one tool call. The host opens the file when pi asks whether it is accessible, and
- * everything after that uses what was opened: the name is never looked up a second time.
+ * The file operations of one tool call. The host opens the file when pi checks whether it is accessible, and everything
+ * after that uses the open file: its name is never looked up a second time.
  */
 import type { EditOperations, ReadOperations, WriteOperations } from "@earendil-works/pi-coding-agent";
 import { type HostClient, HostError } from "./client.ts";
 import { fileError, type SystemCall } from "./messages.ts";
 import type { FailureData, FileIntent } from "./protocol.ts";
 
-/** Base64 of this fits a message of the host with room to spare. */
+/** The size of a chunk; its base64 fits a message of the host with a wide margin. */
 const CHUNK_BYTES = 4 * 1024 * 1024;
 
-/** The call the operations belong to. */
+/** The tool call that the operations belong to. */
 export interface Call {
   callId: string;
   /** The path as the model wrote it. */
@@ -29,7 +29,7 @@ export class FileCall {
   #path = "";
   #handle: Promise<number> | undefined;
   #content: Promise<Content> | undefined;
-  /** A directory can be accessed; only the reading of it fails. */
+  /** The error for a directory: it can be accessed, and only reading it fails. */
   #directory: HostError | undefined;
 
   constructor(host: HostClient, call: Call) {
@@ -59,7 +59,7 @@ export class FileCall {
   write(): WriteOperations {
     const { callId, given, signal } = this.#call;
     return {
-      // The host makes the parents when it writes; a directory alone is nothing anybody asked for.
+      // The host creates parent directories when it writes; a directory without the file is not wanted.
       mkdir: async () => {},
       writeFile: async (path, content) => {
         this.#path = path;
@@ -68,13 +68,13 @@ export class FileCall {
     };
   }
 
-  /** Ends the call, also one whose file is still being opened. Never throws. */
+  /** Ends the call, also if its file is still being opened. Never throws. */
   async close(): Promise<void> {
     try {
       const handle = await this.#handle;
       if (handle !== undefined) await this.#host.call("file/close", { handle });
     } catch {
-      // It was never open, or the host is gone and everything is closed with it.
+      // The file was never open, or the host is gone and has closed every file.
     }
   }
 

@@ -1,24 +1,26 @@
 /**
- * `--no-sandbox`. pi learns of an extension's flags too late: it takes the next word for the value, so
- * `pi --no-sandbox "prompt"` loses the prompt, and any value, also `false`, becomes true.
+ * The flag `--no-sandbox`. pi parses the flags of extensions before it knows their types: it takes the next word for
+ * the value, so `pi --no-sandbox "prompt"` loses the prompt, and any value, even `false`, becomes true.
  */
 export const FLAG = "no-sandbox";
 
 export interface Switch {
-  /** The user asked for pi without the sandbox. */
+  /** Whether the user asked for pi without the sandbox. */
   off: boolean;
-  /** pi took the prompt for the value of the flag. */
+  /** Whether pi took the prompt for the value of the flag. */
   atePrompt: boolean;
 }
 
-/** Whether this pi is a sub-agent of one with a sandbox (see child.cjs): its command line may be the model's word. */
+/**
+ * Whether this pi is a sub-agent of one with a sandbox (see child.cjs): the model may have written its command line.
+ */
 export function isSubAgent(): boolean {
   return Symbol.for("portcullis.sub-agent") in globalThis;
 }
 
 /**
- * Reads the switch from what pi says and from the command line; where the two differ the sandbox stays on, and so it
- * does in a sub-agent.
+ * Reads the switch from pi's value and from the command line. If the two differ, and in every sub-agent, the sandbox
+ * stays on.
  */
 export function readSwitch(flagValue: unknown, argv: readonly string[], subAgent = isSubAgent()): Switch {
   const given = spellings(argv);
@@ -27,12 +29,12 @@ export function readSwitch(flagValue: unknown, argv: readonly string[], subAgent
   return { off, atePrompt: given.some(({ next }) => next !== undefined) };
 }
 
-/** Returns whether the command line asks for it, before pi has said anything. */
+/** Returns whether the command line turns the sandbox off, before pi has parsed it. */
 export function isOnCommandLine(argv: readonly string[]): boolean {
   return spellings(argv).length > 0 && readSwitch(true, argv).off;
 }
 
-/** Each place where the flag stands, with its value, or with the word that pi will take for one. */
+/** Returns each occurrence of the flag, with its value, or with the word that pi will take for one. */
 function spellings(argv: readonly string[]): { value?: string; next?: string }[] {
   const end = argv.indexOf("--");
   const words = end === -1 ? argv : argv.slice(0, end);

@@ -1,4 +1,4 @@
-/** The gate before every tool call and every command of the user. Whatever goes wrong in it, blocks. */
+/** The gate before every tool call and every command of the user. Any failure in it blocks the call. */
 import type {
   ExtensionAPI, ExtensionContext, ToolCallEvent, ToolCallEventResult, UserBashEventResult,
 } from "@earendil-works/pi-coding-agent";
@@ -8,7 +8,7 @@ import type { Relay } from "./relay.ts";
 import type { Session } from "./session.ts";
 import { commandOperations, isOwnName } from "./tools.ts";
 
-/** Tools that the host carries out. */
+/** A set of tools that the host executes. */
 export interface Ours {
   /** Returns whether the tool that pi would call by this name is one of them. */
   isInForce(pi: Pick<ExtensionAPI, "getAllTools">, name: string): boolean;
@@ -21,7 +21,7 @@ export async function gateToolCall(
   try {
     const host = session.host();
     if (host === undefined) return undefined;
-    // Ours are decided where they act, on what they really open and run.
+    // Calls of our own tools are decided when they act, on the files that they open and the commands that they run.
     if (ours.some((tools) => tools.isInForce(pi, event.toolName))) return undefined;
     const provider = providerOf(pi, event.toolName);
     const takenOver = isOwnName(event.toolName);
@@ -56,7 +56,7 @@ export function gateUserCommand(session: Session): UserBashEventResult | undefin
   }
 }
 
-/** A result that says why a command of the user did not run. */
+/** Returns the result for a command of the user that did not run, with the reason. */
 export function refusedCommand(why: string): UserBashEventResult {
   return { result: { output: why, exitCode: 126, cancelled: false, truncated: false } };
 }
@@ -65,10 +65,10 @@ export function block(reason: string): ToolCallEventResult {
   return { block: true, reason };
 }
 
-/** The very object pi goes on with is changed. */
+/** Changes `input` in place, because pi continues with that very object. */
 export function replace(input: Record<string, unknown>, rewritten: Record<string, unknown>): void {
   for (const key of Object.keys(input)) delete input[key];
-  // Not by assignment: a key `__proto__` would change what the object is.
+  // Without an assignment: assigning to a key `__proto__` would set the object's prototype.
   for (const [key, value] of Object.entries(rewritten)) {
     Object.defineProperty(input, key, { value, writable: true, enumerable: true, configurable: true });
   }

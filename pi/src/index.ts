@@ -1,8 +1,8 @@
 /**
- * The pi extension: it connects pi to the Portcullis host and decides nothing itself.
+ * The pi extension: it connects pi to the Portcullis host and makes no decision itself.
  *
- * pi goes on when a handler throws in session_start, so everything is closed from the moment this file is
- * loaded, and opens only after the handshake with the host.
+ * pi continues when a handler throws in session_start, so everything is closed from the moment this file is loaded, and
+ * opens only after the handshake with the host.
  */
 import { homedir } from "node:os";
 import { dirname } from "node:path";
@@ -58,8 +58,9 @@ export default function portcullis(pi: ExtensionAPI): void {
     type: "boolean",
     default: false,
   });
-  // Not before the session starts: what is registered while pi loads its extensions must not clash with the tools of
-  // another one, or pi refuses to start. Without the sandbox pi's own tools stay in place, with all their settings.
+  // Called only when the session starts: a tool that is registered while pi loads its extensions must not clash with
+  // one of another extension, or pi refuses to start. Without the sandbox pi's own tools stay in place, with all their
+  // settings.
   let armed = false;
   const arm = () => {
     if (armed) return;
@@ -70,7 +71,7 @@ export default function portcullis(pi: ExtensionAPI): void {
   };
   let opening = Promise.resolve();
   let openings = 0;
-  /** Starts the session and puts the tools in place. Never rejects: where a step fails, pi's own tools are blocked. */
+  /** Starts the session and registers the tools. Never rejects: if a step fails, pi's own tools are blocked. */
   const open = async (context: ExtensionContext) => {
     const mine = ++openings;
     try {
@@ -138,14 +139,14 @@ export default function portcullis(pi: ExtensionAPI): void {
   });
   pi.on("before_agent_start", async (event, context) => {
     await ready();
-    // Settings may have changed since the session began.
+    // The settings may have changed since the session began.
     outside.offer(pi, session, context.cwd);
     const brief = session.state.kind === "open" ? session.state.status.brief : "";
     return brief === "" ? undefined : { systemPrompt: `${event.systemPrompt}\n\n${brief}` };
   });
 }
 
-/** The exit status of a pi without an interface whose tools were all blocked; `portcullis run` ends with it, too. */
+/** The exit status of a pi without an interface whose tools were all blocked; `portcullis run` uses it as well. */
 const EXIT_CLOSED = 125;
 
 let hasFailed = false;
@@ -169,7 +170,7 @@ const MAKERS = {
   grep: createGrepToolDefinition,
 };
 
-/** What a second copy does: nothing, unless the first one turns out not to be running. */
+/** Handlers of a second copy: they do nothing, unless the first copy turns out not to be running. */
 function standBy(pi: ExtensionAPI): void {
   let alone = true;
   pi.on("session_start", (event) => {

@@ -1,6 +1,6 @@
 /**
- * What tools bring back passes the host before the model sees it. pi swallows what a handler of results throws, and
- * goes on with the result: so nothing here throws, and whatever goes wrong withholds it.
+ * Sends the results of tools to the host before the model sees them. If a handler of results throws, pi ignores the
+ * error and uses the original result: so no function here throws, and any failure withholds the result.
  */
 import { tmpdir } from "node:os";
 import type { ExtensionAPI, ExtensionContext, ToolResultEvent } from "@earendil-works/pi-coding-agent";
@@ -13,7 +13,7 @@ import type { Session } from "./session.ts";
 /** The blocks of a result; pi 0.74 does not export their types. */
 type Block = { type: "text"; text: string } | { type: "image"; data: string; mimeType: string };
 
-/** What pi takes in place of a result. */
+/** The result that pi uses instead of the original one. */
 interface Replacement {
   content: Block[];
   details: object;
@@ -22,18 +22,21 @@ interface Replacement {
 }
 
 /**
- * The name of a file that pi writes where a tool brings back more than the model is shown; nobody can guess it. It
- * is looked for in time that grows with the text: the agent chooses the text, and pi waits.
+ * The name of a file in which pi stores a result that is too long for the model; it cannot be guessed. The search takes
+ * time linear in the text: the agent chooses the text, and pi waits.
  */
 const FULL_OUTPUT = /\/pi-[a-z]+-[0-9a-f]{16}\.[a-z0-9]{1,5}/g;
 
-/** The name of a file that pi writes where the user pastes an image, and puts into what the user types. */
+/** The name of a file in which pi stores an image that the user pastes; pi inserts the name into the user's input. */
 const PASTED = /\/pi-clipboard-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[a-z0-9]{1,5}/g;
 
-/** pi names one file at the end of a result; more than these are the agent's own words, and pi waits for each. */
+/**
+ * The number of file names that are reported for a result. pi names one file at its end; the others would come from the
+ * agent, and pi waits for each.
+ */
 const MOST_OUTPUTS = 8;
 
-/** Shows a result to the host; returns what pi is to use in its place, or nothing. */
+/** Sends a result to the host; returns the result that pi must use instead, or undefined. */
 export async function inspectToolResult(
   pi: Pick<ExtensionAPI, "getAllTools">, session: Session, event: ToolResultEvent, context: Pick<ExtensionContext, "signal">,
 ): Promise<Replacement | undefined> {
@@ -57,19 +60,19 @@ export async function inspectToolResult(
   }
 }
 
-/** The model is told to read this file; only the host can let it. */
+/** Tells the host of the file that the model is told to read; only the host can permit that. */
 async function nameFullOutput(host: HostClient, event: ToolResultEvent): Promise<void> {
   const texts = (event.content as Block[]).map((block) => (block.type === "text" ? block.text : ""));
   const paths = [...new Set(texts.flatMap(fullOutputs))];
   for (const path of paths.slice(-MOST_OUTPUTS)) await host.call("file/output", { path }).catch(() => {});
 }
 
-/** The files with whole outputs in the directory for temporary files that a text names. */
+/** Returns the files with whole outputs, in the directory for temporary files, that a text names. */
 export function fullOutputs(text: string): string[] {
   return temporaryFiles(text, FULL_OUTPUT);
 }
 
-/** The same for pasted images. */
+/** Returns the files with pasted images that a text names. */
 export function pasted(text: string): string[] {
   return temporaryFiles(text, PASTED);
 }
@@ -81,7 +84,7 @@ function temporaryFiles(text: string, names: RegExp): string[] {
     .map(([name]) => directory + name);
 }
 
-/** What is looked at of the messages that the model is about to get. */
+/** The part of the model's next messages that is read. */
 interface Message {
   role: string;
   content?: unknown;
@@ -90,13 +93,13 @@ interface Message {
 }
 
 /**
- * The same for the user's own commands, which are no tool: what they brought back stands among the messages. And for
- * images that the user has pasted, which stand in what the user has typed.
+ * Does the same for the user's own commands, which are not tools: their outputs are among the messages. And for images
+ * that the user has pasted, whose names are in the user's input.
  */
 export class UserOutputs {
   readonly #named = new Set<string>();
 
-  /** Tells the host of the files that the model is told of. Never throws: the model can do without them. */
+  /** Tells the host of the files that these messages name. Never throws: the model can do without them. */
   async name(session: Session, messages: readonly Message[]): Promise<void> {
     try {
       const host = session.host();
@@ -107,19 +110,19 @@ export class UserOutputs {
         await host.call("file/output", { path }).catch(() => {});
       }
     } catch {
-      // Closed: nothing can be read anyway.
+      // The session is closed, so no file can be read.
     }
   }
 }
 
-/** The files of pi's that a message of the user's names. */
+/** Returns pi's files that a message of the user or of a command names. */
 function filesOf({ role, content, fullOutputPath: path, excludeFromContext }: Message): string[] {
   if (role === "user") return textsOf(content).flatMap(pasted).slice(-MOST_OUTPUTS);
   if (role !== "bashExecution" || path === undefined || excludeFromContext) return [];
   return fullOutputs(path).filter((named) => named === path);
 }
 
-/** What is text in a message: it is one, or has blocks. */
+/** Returns the texts of a message: its content is a string or a list of blocks. */
 function textsOf(content: unknown): string[] {
   if (typeof content === "string") return [content];
   if (!Array.isArray(content)) return [];
@@ -134,7 +137,10 @@ function shown(block: Block): OutputBlock {
   }
 }
 
-/** The host gives as many blocks as it got, of the same kinds; the last may be the result for programs. */
+/**
+ * Converts the host's blocks for pi. There are as many as in the original and of the same kinds; the last one may be
+ * the structured result.
+ */
 function replacement(content: OutputBlock[], originals: Block[]): Replacement {
   const blocks = originals.map((original, place): Block => {
     const block = content[place];

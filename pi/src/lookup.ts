@@ -1,18 +1,18 @@
 /**
- * Finding the host binary. A project must never decide which one runs: nothing is looked up below the
- * working directory, through relative names, or in a `node_modules/.bin`.
+ * Finds the host binary. A project must never decide which one runs: the search ignores everything below the working
+ * directory, relative names, and every `node_modules/.bin`.
  */
 import { accessSync, constants, readFileSync, realpathSync, statSync } from "node:fs";
 import { delimiter, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { INSTALL } from "./messages.ts";
 
-/** The npm packages that carry a host, one for each platform. */
+/** The prefix of the npm packages that contain a host, one for each platform. */
 export const HOST_PACKAGE_PREFIX = "@portcullis/host";
 
-/** Written beside this package by `portcullis pi-extension install`: the host that installed it. */
+/** The file beside this package in which `portcullis pi-extension install` records the host that installed it. */
 const HOST_FILE = "host.json";
 
-/** What the search depends on. */
+/** The inputs of the search. */
 export interface Surroundings {
   env: NodeJS.ProcessEnv;
   cwd: string;
@@ -23,7 +23,7 @@ export interface Surroundings {
   arch: string;
 }
 
-/** Returns the path of the host, or throws with the places that were tried. */
+/** Returns the path of the host, or throws an error with the paths that were tried. */
 export function findHost(from: Surroundings): string {
   const named = from.env.PORTCULLIS_HOST;
   if (named !== undefined && named !== "") {
@@ -39,7 +39,7 @@ export function findHost(from: Surroundings): string {
   return found;
 }
 
-/** The host that put this extension here; one that has moved since is looked for elsewhere. */
+/** Returns the host that installed this extension, if it is still there; otherwise the search continues. */
 function installedCandidates({ packageDir }: Surroundings): string[] {
   try {
     const { host } = JSON.parse(readFileSync(join(packageDir, HOST_FILE), "utf8")) as { host?: unknown };
@@ -49,7 +49,10 @@ function installedCandidates({ packageDir }: Surroundings): string[] {
   }
 }
 
-/** The package beside this one or below it; not in any `node_modules` further up, which may be a project's. */
+/**
+ * Returns the packages beside this one or below it, but not in a `node_modules` further up, which may belong to a
+ * project.
+ */
 function packageCandidates({ packageDir, platform, arch }: Surroundings): string[] {
   const binary = join(`${HOST_PACKAGE_PREFIX}-${platform}-${arch}`, "bin", "portcullis");
   const candidates = [join(packageDir, "node_modules", binary)];
@@ -65,7 +68,7 @@ function pathCandidates(from: Surroundings): string[] {
 
 function isTrustworthy(directory: string, { cwd, home }: Surroundings): boolean {
   if (!isAbsolute(directory) || directory.includes(`${sep}node_modules${sep}`)) return false;
-  // Where the home directory is itself the project, the user's own programs lie below it.
+  // If the home directory is the project itself, the user's own programs are below it.
   if (isWithin(real(home), real(cwd))) return true;
   return !isWithin(real(directory), real(cwd));
 }

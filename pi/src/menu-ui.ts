@@ -1,4 +1,4 @@
-/** `/sandbox` in pi. */
+/** The command `/sandbox` in pi. */
 import type { ExtensionCommandContext, ExtensionUIContext } from "@earendil-works/pi-coding-agent";
 import { type Ask, inDialogs, printed, walk } from "./menu.ts";
 import { MenuView } from "./menu-view.ts";
@@ -7,9 +7,9 @@ import type { MenuEffect } from "./protocol.ts";
 import type { Session } from "./session.ts";
 import { draw } from "./terminal.ts";
 
-/** Opens `/sandbox` and stays until the user leaves it. */
+/** Opens `/sandbox`; resolves when the user leaves it. */
 export async function openMenu(session: Session, context: ExtensionCommandContext, arm: () => void): Promise<void> {
-  // `s` saves here, and is a yes for the session in a question.
+  // `s` saves here, and allows for the session in a question.
   const release = session.isTerminal ? session.holdQuestions() : () => {};
   try {
     const effect = await session.withMenuHost(context, (ask) => {
@@ -28,8 +28,8 @@ export async function openMenu(session: Session, context: ExtensionCommandContex
 }
 
 /**
- * All screens in one component: between two of them keys would go to pi's editor. What is pressed while the host
- * makes a screen is meant for that screen.
+ * Shows all screens in one component: between two components keys would go to pi's editor. Keys that are pressed while
+ * the host prepares a screen go to that screen.
  */
 async function onTerminal(ui: ExtensionUIContext, ask: Ask): Promise<MenuEffect | undefined> {
   const first = await ask({ kind: "open" });

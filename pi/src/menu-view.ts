@@ -1,11 +1,11 @@
-/** A screen of `/sandbox` on the terminal, as a state that keys change. */
+/** A screen of `/sandbox` on the terminal, as a state machine with keys as its input. */
 import { plain } from "./messages.ts";
 import type { MenuEvent, MenuScreen } from "./protocol.ts";
 import type { Key } from "./prompt-view.ts";
 import type { Painted } from "./terminal.ts";
 
 const TONES = { plain: "text", heading: "accent", faint: "muted", good: "success", bad: "error" } as const;
-/** Items on the screen at once; the list scrolls. */
+/** The number of items on the screen at once; the list scrolls. */
 const SHOWN = 16;
 
 export class MenuView {
@@ -19,7 +19,7 @@ export class MenuView {
     this.#typed = screen.input?.value ?? "";
   }
 
-  /** Takes a key; returns what happened, when something did. */
+  /** Takes a key; returns the event that it causes, if any. */
   press(key: Key): MenuEvent | undefined {
     if (key === "escape") return { kind: "back" };
     if (this.#screen.input !== undefined) return this.#type(key);

@@ -1,15 +1,15 @@
-/** `/sandbox`: the host says what is on the screen; here it is only drawn. */
+/** The command `/sandbox`: the host provides the screens, which are only drawn here. */
 import type { ExtensionUIContext } from "@earendil-works/pi-coding-agent";
 import { plain } from "./messages.ts";
 import type { MenuEvent, MenuScreen } from "./protocol.ts";
 
-/** Something that shows a screen and says what happened on it; nothing when the user has left. */
+/** Shows a screen and resolves with the user's event; with undefined when the user has left. */
 export type Screens = (screen: MenuScreen) => Promise<MenuEvent | undefined>;
 
-/** Asks the host which screen follows. */
+/** Sends an event to the host and resolves with the next screen. */
 export type Ask = (event: MenuEvent) => Promise<MenuScreen>;
 
-/** Goes from screen to screen. */
+/** Goes from screen to screen until the user leaves; returns the effect of the last one. */
 export async function walk(ask: Ask, show: Screens): Promise<MenuScreen["effect"]> {
   let event: MenuEvent | undefined = { kind: "open" };
   while (event !== undefined) {
@@ -20,7 +20,7 @@ export async function walk(ask: Ask, show: Screens): Promise<MenuScreen["effect"
   return "close";
 }
 
-/** Where pi has only lists and input lines, as over RPC. */
+/** Shows screens where pi has only lists and input lines, as over RPC. */
 export function inDialogs(ui: Pick<ExtensionUIContext, "select" | "input">): Screens {
   return async (screen) => {
     const lines = screen.lines.map((line) => plain(line.text, 1_000));
@@ -34,7 +34,7 @@ export function inDialogs(ui: Pick<ExtensionUIContext, "select" | "input">): Scr
       const problem = item.problem === undefined ? "" : ` ✗ ${plain(item.problem, 300)}`;
       return `${index + 1}. ${plain(item.label, 300)}${value}${problem}`;
     });
-    // A key that concerns an item needs that item: it is asked for next.
+    // A key that applies to an item needs one, which the user chooses next.
     const keys = screen.keys.map(({ key, label }) => `[${key}] ${label}`);
     const picked = await ui.select(title, [...items, ...keys]);
     if (picked === undefined) return { kind: "back" };
@@ -47,7 +47,7 @@ export function inDialogs(ui: Pick<ExtensionUIContext, "select" | "input">): Scr
   };
 }
 
-/** Without an interface the first screen is printed. */
+/** Prints the first screen where pi has no interface. */
 export async function printed(screen: MenuScreen): Promise<undefined> {
   for (const line of screen.lines) console.error(plain(line.text, 1_000));
 }

@@ -1,4 +1,4 @@
-/** Every sentence that people or the model read. */
+/** All texts for users and for the model. */
 import { getSystemErrorMap } from "node:util";
 import { type AskParams, type Denial, FILE_FAILED, type FailureData, type FailureKind } from "./protocol.ts";
 import { HostError } from "./client.ts";
@@ -11,19 +11,19 @@ export const NOT_STARTED = "the session has not started";
 
 export const STARTING = "the host has not answered yet";
 
-/** What a tool answers the model while nothing is permitted. */
+/** Returns the answer of a tool to the model while nothing is permitted. */
 export function closedForModel(why: string): string {
   return `The Portcullis sandbox is not available, so this tool is blocked. Tell the user: ${plain(why, 800)}.`;
 }
 
-/** Tells the user that nothing is permitted, and how to go on. */
+/** Tells the user that nothing is permitted, and how to continue. */
 export function closedForUser(why: string, isTerminal: boolean): string {
   const again = isTerminal ? "/reload starts it again." : "Mend that and start pi again.";
   return `Portcullis is closed and blocks every tool: ${plain(why, 800)}. ${again} `
     + "To run pi without the sandbox, put the flag after the prompt: `pi \"prompt\" --no-sandbox`.";
 }
 
-/** Tells the user that the host died and runs again. */
+/** Tells the user that the host died and was restarted. */
 export function restarted(why: string, isTerminal: boolean): string {
   const next = isTerminal ? "If it happens again, tools stay blocked until you type /reload." : "It is not started a second time.";
   return `Portcullis stopped (${plain(why, 400)}) and was started again. Its commands have ended, and answers for the session `
@@ -46,7 +46,7 @@ export function notOurs(tool: string): string {
   return `The tool ${plain(tool, 80)} is pi's own and would run unconfined. Start pi again.`;
 }
 
-/** Tells the user which tools another extension carries out, and what that means. */
+/** Tells the user which tools another extension executes, and what that means. */
 export function takenOver(others: ReadonlyMap<string, string>): string {
   const lines = [...new Set(others.values())].map((owner) => {
     const names = [...others].filter(([, other]) => other === owner).map(([name]) => name);
@@ -65,8 +65,8 @@ export const FLAG_ATE_PROMPT =
   "pi took the word after --no-sandbox for its value. Put the flag last: pi \"prompt\" --no-sandbox";
 
 /**
- * The question as select() shows it: the host's words first, a policy's words quoted below. What is asked
- * for may have lines of its own; the bar before them tells them from ours.
+ * Returns the question as select() shows it: the host's text first, a policy's text quoted below. The subject may
+ * contain several lines; the bar before each of them distinguishes them from ours.
  */
 export function question(ask: AskParams): string {
   const lines = [
@@ -79,8 +79,8 @@ export function question(ask: AskParams): string {
 }
 
 /**
- * Makes text safe to show: what could move the cursor, colour the screen or reverse the reading order is
- * written out. Of what is too long the middle is left out, and it says how much that is.
+ * Makes text safe to show: escapes characters that could move the cursor, colour the screen or reverse the reading
+ * order. In a text that is too long the middle is replaced by a note of its length.
  */
 export function plain(text: string, longest: number): string {
   const visible = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (character) =>
@@ -90,26 +90,26 @@ export function plain(text: string, longest: number): string {
   return `${visible.slice(0, half)} …(${visible.length - 2 * half} characters left out)… ${visible.slice(-half)}`;
 }
 
-/** The system call that pi's own tool would have failed in, for the text of the error. */
+/** The system call in which pi's own tool would have failed, for the text of the error. */
 export type SystemCall = "access" | "open" | "read" | "scandir" | "mkdir";
 
-/** Where the host tells the number of the error, Node's own words for it are what pi's tool would have thrown. */
+/** For these errors of the host, pi's tool would have thrown Node's own text for the error number. */
 const OF_SYSTEM: ReadonlySet<FailureKind> = new Set(["notFound", "isDirectory", "notDirectory", "notPermitted", "other"]);
 
-/** Turns an error of a file request into what pi's own tool would have thrown. */
+/** Converts an error of a file request into the one that pi's own tool would have thrown. */
 export function fileError(error: unknown, call: SystemCall, path: string): Error {
   if (!(error instanceof HostError) || error.code !== FILE_FAILED || error.data === undefined) {
     return error instanceof Error ? error : new Error(String(error));
   }
   const data = error.data as FailureData;
   if (data.kind === "denied") {
-    // Without a `code`: pi's edit shows the text of such an error, and only the code of the others.
+    // Without a `code`: pi's edit tool shows the text of such an error, but only the code of others.
     const { policy = "?", rule = "?", reason = error.message, hint } = data;
     return new Error(refused({ policy, rule, reason, ...(hint === undefined ? {} : { hint }) }));
   }
   const known = data.errno === undefined ? undefined : getSystemErrorMap().get(-data.errno);
   if (known === undefined || !OF_SYSTEM.has(data.kind)) return new Error(error.message);
-  // Node names no path where it only has a descriptor.
+  // Node's message contains no path if the call used a file descriptor.
   const where = call === "read" ? call : `${call} '${path}'`;
   return Object.assign(new Error(`${known[0]}: ${known[1]}, ${where}`), { code: known[0] });
 }

@@ -1,4 +1,4 @@
-/** The tool by which the agent asks for one command outside of the sandbox; the host asks the user each time. */
+/** The tool with which the agent requests one command outside the sandbox; the host asks the user each time. */
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import { refused } from "./messages.ts";
 import type { Session } from "./session.ts";
@@ -9,7 +9,7 @@ const NAME = "run_outside_sandbox";
 const DESCRIPTION = "Run one bash command outside of the sandbox. The user is asked each time, and mostly says no. "
   + "Use it only when a command cannot work inside and there is no other way, and tell the user why first.";
 
-/** What the tool was registered with; no other tool has this very object. */
+/** The schema object that the tool was registered with; no other tool has this very object. */
 export class OutsideTool {
   readonly #bash: Makers["bash"];
   #parameters: object | undefined;
@@ -26,7 +26,7 @@ export class OutsideTool {
       && pi.getAllTools().find((tool) => tool.name === name)?.parameters === ours;
   }
 
-  /** Registers it once the settings let the agent ask. */
+  /** Registers the tool once the settings permit such requests. */
   offer(pi: Pick<ExtensionAPI, "registerTool">, session: Session, cwd: string): void {
     const { state } = session;
     if (this.#parameters !== undefined || state.kind !== "open" || !state.status.escalation) return;

@@ -1,12 +1,12 @@
-/** The few functions of pi's terminal library that are used; pi gives extensions its own copy. */
+/** The functions of pi's terminal library that are used; pi provides its own copy to extensions. */
 declare module "@earendil-works/pi-tui" {
-  /** The name of a key, such as `up` or `shift+a`; nothing for input that is no key. */
+  /** Returns the name of a key, such as `up` or `shift+a`; undefined for input that is not a key. */
   export function parseKey(data: string): string | undefined;
-  /** The character that a terminal sent in the newer protocol. */
+  /** Returns the character that a terminal sent in the Kitty keyboard protocol. */
   export function decodeKittyPrintable(data: string): string | undefined;
   export function isKeyRelease(data: string): boolean;
   export function truncateToWidth(text: string, width: number, ellipsis?: string): string;
-  /** Kinds of components. */
+  /** The class of a component, as far as it is used. */
   interface Kind {
     prototype: { render(width: number): string[] };
   }

@@ -35,7 +35,7 @@ export class TerminalDialogs implements Dialogs {
     this.#redraw();
   }
 
-  /** For whoever looks elsewhere: terminals and multiplexers mark the window. */
+  /** Rings the bell, so that terminals and multiplexers mark the window for a user who looks elsewhere. */
   attention(): void {
     process.stdout.write("\x07");
   }

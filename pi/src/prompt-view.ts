@@ -1,42 +1,47 @@
 /**
- * A question on the terminal, as a state that keys change. Whatever is pressed before the question has been
- * quiet for a moment, and whatever is not understood, permits nothing.
+ * A question on the terminal, as a state machine with keys as its input. A key permits nothing if it is pressed before
+ * the keyboard was quiet for a moment, or if it has no meaning here.
  */
 import { plain } from "./messages.ts";
 import type { AskParams } from "./protocol.ts";
 import { Scroll } from "./scroll.ts";
 
-/** Keys pressed sooner than this after one another, or after the question was drawn, were meant for something else. */
+/**
+ * Keys that come sooner than this after another one, or after the question was drawn, were meant for something else.
+ */
 export const QUIET_MS = 350;
 
-/** Stands before every line of what is asked for, on the screen as well: what has no bar is not the agent's. */
+/** The bar before every line of the subject, also on the screen: a line without it does not come from the agent. */
 export const BAR = "  │ ";
 
-/** What a key press means to a question. */
+/** A key press, as far as it matters to a question. */
 export type Key = "up" | "down" | "left" | "right" | "enter" | "escape" | "pageUp" | "pageDown"
   /** A character, or several that came at once. */
   | { character: string };
 
-/** One line that can be chosen: the options with one key, or the plain "no". */
+/** A line that can be chosen: the options with one key, or the plain "no". */
 interface Row {
   key: string;
-  /** Numbers of the options, the narrowest first; none for the plain "no". */
+  /** The indices of the options, the narrowest first; empty for the plain "no". */
   options: number[];
 }
 
-/** The answer: the number of an option, or the plain "no"; nothing while it is open. */
+/** The answer: the index of an option, or the plain "no"; undefined while there is none. */
 export type Outcome = number | "refuse" | undefined;
 
 export class PromptView {
-  /** How far the subject has been read: nothing is permitted before all of it was on the screen. */
+  /**
+   * The part of the subject that has been shown: no option that permits can be chosen before all of it was on the
+   * screen.
+   */
   readonly scroll = new Scroll();
   readonly #ask: AskParams;
   readonly #rows: Row[];
   #marked = 0;
   #width = 0;
-  /** When a key was last pressed, or the question drawn for the first time. */
+  /** The time when a key was last pressed, or when the question was first drawn. */
   #lastAt: number | undefined;
-  /** Whether the keys before were meant for this question, so that Enter may follow them at once. */
+  /** Whether the previous keys were meant for this question, so that Enter may follow them at once. */
   #settled = false;
 
   constructor(ask: AskParams) {
@@ -49,12 +54,15 @@ export class PromptView {
     });
   }
 
-  /** Is told when the question is drawn: a key that was pressed before is not about it. */
+  /** Called when the question is drawn: keys that were pressed before are not an answer to it. */
   drawn(now: number): void {
     this.#lastAt ??= now;
   }
 
-  /** Takes a key; returns the answer when it gives one. A letter always needs the quiet: it may be part of a word. */
+  /**
+   * Takes a key; returns the answer if it completes one. A letter always needs the quiet time, because it may be part
+   * of a word.
+   */
   press(key: Key, now: number): Outcome {
     if (this.#lastAt === undefined) return undefined;
     const quiet = now - this.#lastAt >= QUIET_MS;
@@ -76,7 +84,7 @@ export class PromptView {
     const row = this.#rowOf(key.character);
     if (row === -1) return undefined;
     this.#mark(row);
-    // A letter that is written in upper case needs it, or Enter; the others act at once.
+    // An option with an upper-case letter needs that letter or Enter; the others take effect at once.
     return this.#rows[row]!.key === key.character ? this.#chosen(this.#rows[row]) : undefined;
   }
 
@@ -100,12 +108,12 @@ export class PromptView {
     return this.scroll.done || this.#ask.options[option]!.effect === "deny" ? option : undefined;
   }
 
-  /** The option of a row that covers as much as is wanted, or as little less as there is. */
+  /** Returns the option of a row with the chosen width, or with the widest one that the row has. */
   #option(row: Row): number {
     return row.options[Math.min(this.#width, row.options.length - 1)]!;
   }
 
-  /** The lines to be drawn; `waiting` questions come after this one. */
+  /** Returns the lines to be drawn; `waiting` questions come after this one. */
   lines(waiting: number): { text: string; tone: "title" | "subject" | "plain" | "faint" | "marked" }[] {
     const ask = this.#ask;
     const more = waiting === 0 ? "" : `  (1 of ${waiting + 1})`;
@@ -135,7 +143,7 @@ export class PromptView {
     return lines;
   }
 
-  /** What the marked answer would cover, or else the first one for longer than once, as far as it is widened now. */
+  /** Returns what the marked answer would cover, or else the first one for longer than once, at the chosen width. */
   #covers(): string | undefined {
     const lasts = (row: Row) => row.options.some((index) => this.#ask.options[index]!.covers !== undefined);
     const marked = this.#rows[this.#marked];

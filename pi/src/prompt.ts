@@ -1,28 +1,28 @@
 /**
- * Questions, one at a time. pi 0.74 loses a dialog when a second one opens, and 1.x puts the newer one
- * under the user's fingers, so they wait in a queue here.
+ * A queue of questions, which are shown one at a time. pi 0.74 loses a dialog when a second one opens, and in pi 1.x a
+ * newer dialog takes the keys that were meant for the older one.
  */
 import type { AskOption, AskParams, AskResponse } from "./protocol.ts";
 import { plain, question } from "./messages.ts";
 
-/** Something that shows one question. */
+/** Shows one question. */
 export interface Dialogs {
-  /** Resolves with the number of an option, "refuse", or nothing for an answer that never came. */
+  /** Resolves with the index of an option, with "refuse", or with undefined if there was no answer. */
   ask(ask: AskParams, signal: AbortSignal, waiting: () => number): Promise<number | "refuse" | undefined>;
-  /** The number of waiting questions has changed. */
+  /** Called when the number of waiting questions has changed. */
   refresh?(): void;
-  /** A question waits that cannot be shown yet. */
+  /** Called when a question waits that cannot be shown yet. */
   attention?(): void;
 }
 
-/** What is needed of `ctx.ui` for [`SelectDialogs`]. */
+/** The part of `ctx.ui` that {@link SelectDialogs} uses. */
 export interface Selecting {
   select(title: string, options: string[], dialog: { signal: AbortSignal }): Promise<string | undefined>;
 }
 
 interface Entry {
   ask: AskParams;
-  /** Fires when nobody needs the answer any more, for whatever reason. */
+  /** Fires when the answer is no longer needed, for whatever reason. */
   over: AbortController;
   cause: AskResponse["cause"];
   reply(answer: AskResponse): void;
@@ -35,13 +35,13 @@ export class PromptQueue {
   #showing = false;
   #held = 0;
 
-  /** Without dialogs, everything is refused. `changed` is told how many questions are open. */
+  /** Without dialogs, everything is refused. `changed` gets the number of open questions. */
   constructor(dialogs: Dialogs | undefined, changed: (waiting: number) => void = () => {}) {
     this.#dialogs = dialogs;
     this.#changed = changed;
   }
 
-  /** Puts a question at the end of the queue; `reply` is called exactly once. */
+  /** Adds a question to the end of the queue; `reply` is called exactly once. */
   ask(ask: AskParams, signal: AbortSignal | undefined, reply: (answer: AskResponse) => void): void {
     if (this.#dialogs === undefined) return reply({ choice: "refuse", cause: "noInterface" });
     if (signal?.aborted) return reply({ choice: "refuse", cause: "aborted" });
@@ -56,8 +56,8 @@ export class PromptQueue {
   }
 
   /**
-   * Shows no further question until the returned function is called: what has the keys now must not lose them to one,
-   * because the same key means something else there.
+   * Shows no further question until the returned function is called: a component that has the keys must not lose them
+   * to a question, where the same key means something else.
    */
   hold(): () => void {
     this.#held += 1;
@@ -70,13 +70,13 @@ export class PromptQueue {
     };
   }
 
-  /** Takes a question back; an answer that still comes means nothing. */
+  /** Withdraws a question; an answer that still comes is ignored. */
   withdraw(askId: number): void {
     const entry = this.#entries.find((candidate) => candidate.ask.askId === askId);
     if (entry !== undefined) this.#end(entry, "aborted");
   }
 
-  /** Refuses whatever is open. */
+  /** Refuses all open questions. */
   clear(): void {
     for (const entry of [...this.#entries]) this.#end(entry, "aborted");
   }
@@ -87,7 +87,7 @@ export class PromptQueue {
     entry.over.abort();
   }
 
-  /** Takes an entry out of the queue; false when its answer means nothing any more. */
+  /** Removes an entry from the queue; returns false if its answer has no effect any more. */
   #take(entry: Entry): boolean {
     if (!this.#entries.includes(entry)) return false;
     this.#entries = this.#entries.filter((other) => other !== entry);
@@ -116,7 +116,7 @@ export class PromptQueue {
 
   async #show(entry: Entry, dialogs: Dialogs): Promise<void> {
     const { ask, over } = entry;
-    // The time to answer runs only while the question is seen.
+    // The time to answer runs only while the question is shown.
     const timer = ask.timeoutMs === undefined ? undefined
       : setTimeout(() => this.#end(entry, "timeout"), ask.timeoutMs);
     const choice = dialogs.ask(ask, over.signal, () => this.#entries.length - 1);
@@ -134,7 +134,7 @@ export class PromptQueue {
   }
 }
 
-/** pi 0.74 may leave a dialog's promise open for ever; the queue must go on all the same. */
+/** pi 0.74 may never settle a dialog's promise; the queue must continue nevertheless. */
 function aborted(signal: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve(undefined);
@@ -142,7 +142,7 @@ function aborted(signal: AbortSignal): Promise<undefined> {
   });
 }
 
-/** Questions where pi has only a list to choose from, as over RPC. */
+/** Shows questions where pi has only a list to choose from, as over RPC. */
 export class SelectDialogs implements Dialogs {
   readonly #ui: Selecting;
 
@@ -161,7 +161,7 @@ export class SelectDialogs implements Dialogs {
 
 const ABORT = "Abort (keep blocked)";
 
-/** Numbered, so that no two are the same and none is "Abort": select() answers with the text. */
+/** Returns a label with a number, so that no two labels are equal and none is "Abort": select() returns the label. */
 function label(option: AskOption, index: number): string {
   const covers = option.covers === undefined ? "" : `: ${plain(option.covers, 300)}`;
   const target = option.target === undefined ? "" : ` → ${plain(option.target, 200)}`;

@@ -1,12 +1,12 @@
-/** Whose a tool is. */
+/** The providers of tools. */
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 
-/** What is pi's own; nobody is mistaken for it. */
+/** The provider of pi's own tools; no other provider gets this name. */
 export const BUILT_IN = "builtin";
 
 /**
- * `builtin`, `mcp:<server>` or `extension:<name>`. pi says only `mcp__<server>__<tool>`: of a server whose own name
- * holds `__` it is what stands before that.
+ * Returns `builtin`, `mcp:<server>` or `extension:<name>`. pi gives only the name `mcp__<server>__<tool>`: for a server
+ * whose own name contains `__`, the part before it is returned.
  */
 export function providerOf(pi: Pick<ExtensionAPI, "getAllTools">, tool: string): string {
   const source = pi.getAllTools().find((candidate) => candidate.name === tool)?.sourceInfo;
@@ -16,9 +16,9 @@ export function providerOf(pi: Pick<ExtensionAPI, "getAllTools">, tool: string):
   return server === undefined ? BUILT_IN : `mcp:${server}`;
 }
 
-/** Whose the tool is, where another extension has put it in the place of pi's own. */
+/** Returns the provider of the tool if another extension has replaced pi's own. */
 export function replacedBy(pi: Pick<ExtensionAPI, "getAllTools">, tool: string): string | undefined {
-  // One that the user left out of this run is nobody's.
+  // A tool that the user left out of this run has no provider.
   if (!pi.getAllTools().some((candidate) => candidate.name === tool)) return undefined;
   const provider = providerOf(pi, tool);
   return provider === BUILT_IN ? undefined : provider;

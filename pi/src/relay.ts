@@ -1,7 +1,7 @@
 /**
- * Commands that a tool of another extension starts. In the place of the command it gets a small client of ours, which
- * says here where and with what environment it was started; then the host runs the command, as it runs those of our
- * own tool. Where the tool starts programs on another machine there is no such client, and nothing runs.
+ * Relays commands that a tool of another extension starts. Instead of the command the tool gets a small client of ours,
+ * which reports where and with what environment it was started; then the host runs the command like those of our own
+ * tool. If the tool starts programs on another machine, the client does not exist there, and no command runs.
  */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -11,9 +11,9 @@ import { join } from "node:path";
 import type { HostClient } from "./client.ts";
 import { commandOperations } from "./tools.ts";
 
-/** What the client says first fits into this; an environment is much smaller. */
+/** The largest first message of the client; an environment is much smaller. */
 const LONGEST_REQUEST = 4 * 1024 * 1024;
-/** The client takes no longer parts. */
+/** The largest part that the client accepts. */
 const LONGEST_PART = 64 * 1024;
 
 /** A command that waits for its client. */
@@ -33,7 +33,7 @@ export class Relay {
   readonly #tickets = new Map<string, Ticket>();
   #place: { server: Server; directory: string; socket: string } | undefined;
 
-  /** Returns the command that stands in the place of `script`, good for one start. */
+  /** Returns the command that replaces `script`; it can be started once. */
   async commandFor(host: HostClient, callId: string, script: string): Promise<string> {
     const { socket } = await this.#open();
     const ticket = randomBytes(16).toString("hex");
@@ -41,12 +41,12 @@ export class Relay {
     return ["exec", quoted(host.path), "attend", quoted(socket), ticket].join(" ");
   }
 
-  /** Takes back what was not used of a call. */
+  /** Invalidates the unused commands of a call. */
   forget(callId: string): void {
     for (const [ticket, waiting] of this.#tickets) if (waiting.callId === callId) this.#tickets.delete(ticket);
   }
 
-  /** Takes everything back. May be called more than once. */
+  /** Invalidates all commands. May be called more than once. */
   close(): void {
     this.#tickets.clear();
     this.#place?.server.close();
@@ -56,13 +56,13 @@ export class Relay {
 
   async #open(): Promise<{ socket: string }> {
     if (this.#place !== undefined) return this.#place;
-    // Only the user can look into a directory that was made so.
+    // mkdtemp makes a directory that only the user can search.
     const directory = mkdtempSync(join(process.env.XDG_RUNTIME_DIR || tmpdir(), "portcullis-"));
     const socket = join(directory, "socket");
     const server = createServer((connection) => this.#serve(connection));
     this.#place = { server, directory, socket };
     await new Promise<void>((resolve, reject) => server.once("error", reject).listen(socket, resolve));
-    // pi ends when nothing else keeps it.
+    // The server does not keep pi alive.
     server.unref();
     return this.#place;
   }

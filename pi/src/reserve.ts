@@ -1,4 +1,4 @@
-/** The tool with which agents reserve files. It is there only where a policy has agents reserve. */
+/** The tool with which agents reserve files. It exists only where a policy uses reservations. */
 import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import { plain, refused } from "./messages.ts";
 import type { ReserveResponse } from "./protocol.ts";
@@ -17,7 +17,7 @@ const PARAMETERS = {
   },
 };
 
-/** What the tool was registered with; no other tool has this very object. */
+/** The schema object that the tool was registered with; no other tool has this very object. */
 export class ReserveTool {
   #parameters: object | undefined;
 
@@ -28,7 +28,7 @@ export class ReserveTool {
       && pi.getAllTools().find((tool) => tool.name === name)?.parameters === ours;
   }
 
-  /** Registers it once the host says that agents reserve here. */
+  /** Registers the tool once the host reports that reservations are in use. */
   offer(pi: Pick<ExtensionAPI, "registerTool">, session: Session): void {
     const { state } = session;
     if (this.#parameters !== undefined || state.kind !== "open" || !state.status.reservations) return;

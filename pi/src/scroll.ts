@@ -1,25 +1,25 @@
-/** A part of the screen that shows a long text piece by piece, and knows whether all of it has been seen. */
+/** A part of the screen that shows a long text in pieces, and records how much of it has been seen. */
 export class Scroll {
   #top = 0;
   #height = 1;
-  /** How many lines the text had when it was last shown; none where it needed no scrolling. */
+  /** The number of lines of the text when it was last shown; 0 if it needed no scrolling. */
   #length = 0;
-  /** Lines from the beginning that have been seen. */
+  /** The number of lines from the beginning that have been seen. */
   #seen = 0;
 
-  /** Whether nothing of the text is still to be seen. */
+  /** Whether all of the text has been seen. */
   get done(): boolean {
     return this.#seen >= this.#length;
   }
 
-  /** Notes that the whole text is on the screen. */
+  /** Records that the whole text is on the screen. */
   whole(): void {
     this.#top = this.#length = this.#seen = 0;
   }
 
-  /** Returns the lines to be shown now, at most `height` of them, and a line that says where they are. */
+  /** Returns the lines to show, at most `height` of them, and a text that says where they are. */
   window(lines: string[], height: number): { shown: string[]; where: string } {
-    // In another width they are other lines.
+    // At another width the lines are different ones.
     if (lines.length !== this.#length) this.#top = this.#seen = 0;
     this.#length = lines.length;
     this.#height = Math.max(1, height);
@@ -42,10 +42,10 @@ export class Scroll {
   }
 }
 
-/** So many lines of a long text are shown at least. */
+/** The smallest number of lines of a long text that are shown. */
 const LEAST = 3;
 
-/** Brings what is drawn into `rows` lines, by showing less at a time of what scrolls. */
+/** Fits the drawn lines into `rows`, by showing less of the part that scrolls. */
 export function fitted(
   pieces: { scrolls: boolean; lines: string[] }[], rows: number, scroll: Scroll | undefined,
   where: (text: string) => string[],
@@ -59,7 +59,7 @@ export function fitted(
   const long = pieces.filter(({ scrolls }) => scrolls).flatMap(({ lines }) => lines);
   const fixed = (part: typeof pieces) => part.flatMap(({ scrolls, lines }) => (scrolls ? [] : lines));
   const [head, tail] = [fixed(pieces.slice(0, first)), fixed(pieces.slice(first))];
-  // What says where the text is may take two lines.
+  // The line with the position may wrap into two.
   const window = scroll.window(long, Math.max(LEAST, rows - head.length - tail.length - 2));
   return [...head, ...window.shown, ...where(window.where), ...tail];
 }

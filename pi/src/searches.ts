@@ -1,4 +1,4 @@
-/** Listing and searching: the host does it, and for find and grep words the result as well. */
+/** Lists and searches in the host, which for find and grep also formats the result. */
 import { basename } from "node:path";
 import type { LsOperations } from "@earendil-works/pi-coding-agent";
 import { type HostClient, HostError } from "./client.ts";
@@ -6,7 +6,7 @@ import type { Call } from "./files.ts";
 import { fileError } from "./messages.ts";
 import type { FailureData, FailureKind, FileSearchResponse, ListedKind } from "./protocol.ts";
 
-/** What is looked at in the parameters of a search; pi has checked them. */
+/** The parameters of a search that are used; pi has checked their types. */
 export interface Search {
   path?: string;
   pattern?: string;
@@ -17,16 +17,19 @@ export interface Search {
   limit?: number;
 }
 
-/** A result as pi's tools have it. */
+/** A result in the form of pi's tools. */
 interface Result {
   content: { type: "text"; text: string }[];
   details: Record<string, unknown> | undefined;
 }
 
-/** The names in one directory, or why there are none. */
+/** The names in one directory, or the reason why there are none. */
 type Listing = { names: Map<string, ListedKind> } | { failure: FailureKind | undefined; error: unknown };
 
-/** The directory is listed once, when pi asks whether it exists, and pi words what came of it. */
+/**
+ * Returns operations for pi's ls tool. The directory is listed once, when pi checks whether it exists; pi formats the
+ * result.
+ */
 export function listOperations(host: HostClient, { callId, given, signal }: Call): LsOperations {
   let top = "";
   let listing: Promise<Listing> | undefined;
@@ -48,7 +51,7 @@ export function listOperations(host: HostClient, { callId, given, signal }: Call
       const listed = await known();
       if (path === top) return { isDirectory: () => "names" in listed || listed.failure !== "notDirectory" };
       const kind = "names" in listed ? listed.names.get(basename(path)) : undefined;
-      // pi leaves out what cannot be looked at.
+      // pi leaves out entries for which stat throws.
       if (kind === undefined || kind === "nothing") throw new Error(`nothing is at ${path}`);
       return { isDirectory: () => kind === "directory" };
     },
@@ -71,7 +74,7 @@ export async function grep(host: HostClient, callId: string, cwd: string, search
   return result(host.call("file/grep", params, signal), signal);
 }
 
-/** Leaves out what was not given. */
+/** Returns the object without the members that were not given. */
 function given<T extends object>(values: T): { [K in keyof T]?: NonNullable<T[K]> } {
   const present = Object.entries(values).filter(([, value]) => value !== undefined && value !== null);
   return Object.fromEntries(present) as { [K in keyof T]?: NonNullable<T[K]> };

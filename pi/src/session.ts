@@ -1,6 +1,6 @@
 /**
- * One pi session and its host. Nothing is permitted until the host has answered. A host that dies is started once more
- * for each start of the session; after that the session stays closed until the user starts it again.
+ * One pi session and its host. Nothing is permitted until the host has answered. A host that dies is restarted once for
+ * each start of the session; after that the session stays closed until the user starts it again.
  */
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { HostClient } from "./client.ts";
@@ -12,12 +12,12 @@ import {
 } from "./protocol.ts";
 import { showStatus, type State } from "./status.ts";
 
-/** A cold host compiles its policies before it answers. */
+/** The time for the handshake: a host without a warm cache compiles its policies before it answers. */
 const HELLO_TIMEOUT_MS = 60_000;
-/** How often a host that died is started again before the user has to do it. */
+/** The number of restarts of a dead host before the user has to start it. */
 const RESTARTS = 1;
 
-/** What the session is told about its surroundings by `index.ts`. */
+/** The information about pi that `index.ts` passes to the session. */
 export interface Facts {
   extensionVersion: string;
   piVersion: string;
@@ -25,11 +25,11 @@ export interface Facts {
   argv: readonly string[];
   /** Returns the path of the host, or throws. */
   findHost(cwd: string): string;
-  /** Questions on pi's own terminal. */
+  /** Makes dialogs for questions on pi's own terminal. */
   terminalDialogs(context: ExtensionContext): Dialogs;
-  /** Puts a gate into every pi that this one starts, or takes it out again. */
+  /** Adds the gate to every pi that this one starts, or removes it again. */
   guardChildren(guarded: boolean): void;
-  /** Makes pi end with a status that says that Portcullis blocked every tool; used where pi shows no interface. */
+  /** Makes pi end with a status which says that Portcullis blocked every tool; used where pi has no interface. */
   failRun(): void;
 }
 
@@ -42,9 +42,9 @@ export class Session {
   #waiting = 0;
   #ready: Promise<void> = Promise.resolve();
   #restartsLeft = 0;
-  /** What the user asked for at the last start; the settings decide where it is undefined. */
+  /** The user's choice at the last start; if undefined, the settings decide. */
   #wanted: Switch | undefined;
-  /** Counts starts and stops, so that a start notices that it was overtaken. */
+  /** Counts starts and stops, so that a start detects that a later one has superseded it. */
   #turn = 0;
 
   constructor(facts: Facts) {
@@ -55,14 +55,14 @@ export class Session {
     return this.#state;
   }
 
-  /** The host, or nothing where pi's tools run as pi made them. Throws where nothing is permitted. */
+  /** Returns the host, or undefined where pi's own tools run unchanged. Throws while nothing is permitted. */
   host(): HostClient | undefined {
     if (this.#state.kind === "disabled") return undefined;
     if (this.#state.kind === "open" && this.#host !== undefined && this.#host.dead === undefined) return this.#host;
     throw new Error(closedForModel(this.#whyClosed()));
   }
 
-  /** Resolves when the host has answered, or has failed to. Never rejects; every gate waits for it. */
+  /** Resolves when the host has answered or failed to start. Never rejects; every gate waits for it. */
   get ready(): Promise<void> {
     return this.#ready;
   }
@@ -73,8 +73,8 @@ export class Session {
   }
 
   /**
-   * Starts the host and opens when it has answered. Never throws: a failure leaves everything closed.
-   * `sandbox` is what the user wants for this session; without it the settings say.
+   * Starts the host and opens the session when the host has answered. Never throws: a failure leaves everything closed.
+   * `sandbox` is the user's choice for this session; without it the settings decide.
    */
   start(context: ExtensionContext, sandbox?: Switch): Promise<void> {
     this.#restartsLeft = RESTARTS;
@@ -104,7 +104,7 @@ export class Session {
       if (this.#host !== host || host.dead !== undefined) throw new Error(host.dead ?? "it was stopped");
       const state = stateOf(hello.status);
       this.#enter(state);
-      // The host looks at its settings every second, and opens by itself once they are mended.
+      // The host checks its settings every second, and opens by itself once they are repaired.
       if (state.kind === "closed") this.tell(state.why, "error");
     } catch (error) {
       if (turn === this.#turn) await this.#close(error instanceof Error ? error.message : String(error));
@@ -126,21 +126,24 @@ export class Session {
   }
 
   /**
-   * Turns the sandbox off for this session: the host ends, and with it the sandbox, what ran in it, and every
-   * answer that it remembered; pi's tools run as pi made them.
+   * Turns the sandbox off for this session: the host ends, and with it the sandbox, its processes, and every answer
+   * that it remembered; pi's own tools run unchanged.
    */
   async turnOff(context: ExtensionContext): Promise<void> {
     await this.stop();
     this.disable(context);
   }
 
-  /** Lets `use` talk to the host about `/sandbox`; where the sandbox is off there is one for just that. */
+  /**
+   * Lets `use` exchange the events of `/sandbox` with the host; if the sandbox is off, a host is started for that
+   * purpose.
+   */
   async withMenuHost<T>(
     context: ExtensionContext, use: (ask: (event: MenuEvent) => Promise<MenuScreen>) => Promise<T>,
   ): Promise<T | undefined> {
     const running = this.#host;
     if (running !== undefined && running.dead === undefined) {
-      // What the menu offers first depends on the state, and the footer must show the same one.
+      // The first entry of the menu depends on the state, and the footer must show the same state.
       const status = await running.call("status", {});
       if (this.#host === running) this.#enter(stateOf(status));
       if (this.#state.kind !== "closed") return await use((event) => running.call("menu", { event }));
@@ -159,12 +162,12 @@ export class Session {
     }
   }
 
-  /** Shows no question until the returned function is called; they wait, and the footer counts them. */
+  /** Shows no question until the returned function is called; questions wait, and the footer shows their number. */
   holdQuestions(): () => void {
     return this.#prompts.hold();
   }
 
-  /** Leaves pi's tools as they are, because the user said so. */
+  /** Leaves pi's tools unchanged, because the user chose so. */
   disable(context: ExtensionContext): void {
     this.#context = context;
     this.#enter({ kind: "disabled" });
@@ -175,7 +178,7 @@ export class Session {
     try {
       if (this.#context?.hasUI) return this.#context.ui.notify(text, level);
     } catch {
-      // pi refuses the use of an interface whose session it has replaced.
+      // pi throws when an interface is used whose session it has replaced.
     }
     console.error(text);
   }
@@ -219,7 +222,7 @@ export class Session {
   }
 
   #gone(host: HostClient, why: string): void {
-    // The handshake itself reports a host that dies during it.
+    // During the handshake, the handshake itself reports the death of the host.
     if (this.#host !== host || this.#state.kind === "starting") return;
     if (this.#context === undefined || this.#restartsLeft === 0) {
       void this.#close(`the host is gone, ${why}`);
@@ -229,7 +232,7 @@ export class Session {
     this.#ready = this.#restart(this.#context, why);
   }
 
-  /** Starts a host in the place of one that died. Its answers, permissions and commands are gone with it. */
+  /** Starts a host in the place of one that died, whose answers, grants and commands are gone. */
   async #restart(context: ExtensionContext, why: string): Promise<void> {
     await this.#open(context);
     if (this.#host !== undefined) this.tell(restarted(why, this.isTerminal), "warning");
@@ -262,7 +265,7 @@ export class Session {
     try {
       showStatus(this.#context.ui, state, this.#waiting);
     } catch {
-      // A footer that cannot be drawn, as when pi has replaced the session, changes nothing about the state.
+      // A footer that cannot be drawn, as when pi has replaced the session, does not affect the state.
     }
   }
 }
@@ -271,21 +274,25 @@ function refuseAll(_ask: unknown, _signal: unknown, reply: (answer: { choice: "r
   reply({ choice: "refuse", cause: "noInterface" });
 }
 
-/** A host that is itself closed, or says something unknown here, opens nothing. */
+/**
+ * Returns the state for a status of the host. A host that is itself closed, or in a state unknown here, opens nothing.
+ */
 function stateOf(status: StatusResponse): State {
   if (status.state === "enabled") return { kind: "open", status };
   if (status.state === "disabled") return { kind: "disabled" };
   return { kind: "closed", why: status.warnings.join("; ") || "the host permits nothing" };
 }
 
-/** pi 0.74 has no project trust; without a word from pi the project is not trusted. */
+/**
+ * Returns pi's trust in the project. pi 0.74 has no project trust; without an answer of pi the project is not trusted.
+ */
 function projectTrust(context: ExtensionContext): { projectTrusted?: boolean } {
   const { isProjectTrusted } = context as { isProjectTrusted?: () => boolean };
   return isProjectTrusted === undefined ? {} : { projectTrusted: isProjectTrusted.call(context) };
 }
 
 function runMode(context: ExtensionContext, argv: readonly string[]): RunMode {
-  // pi 0.74 does not say; what tells the two apart there is the command line.
+  // pi 0.74 does not report its mode, so the command line decides.
   const mode = (context as { mode?: RunMode }).mode;
   if (mode !== undefined) return mode;
   const named = argv[argv.indexOf("--mode") + 1];

@@ -1,7 +1,7 @@
-/** The footer. */
+/** The footer and the states that it shows. */
 import type { StatusResponse } from "./protocol.ts";
 
-/** The state of the sandbox, as far as this process is concerned. */
+/** The state of the sandbox, from the point of view of this process. */
 export type State =
   /** The host was started and has not answered; nothing is permitted. */
   | { kind: "starting" }
@@ -9,10 +9,10 @@ export type State =
   | { kind: "closed"; why: string }
   /** The host decides. */
   | { kind: "open"; status: StatusResponse }
-  /** The user switched the sandbox off; pi's tools run as pi made them. */
+  /** The user turned the sandbox off; pi's own tools run unchanged. */
   | { kind: "disabled" };
 
-/** What is needed of `ctx.ui`. */
+/** The part of `ctx.ui` that is used. */
 export interface Footer {
   setStatus(key: string, text: string | undefined): void;
   theme: { fg(color: "accent" | "error", text: string): string };
@@ -26,7 +26,7 @@ export function showStatus(footer: Footer, state: State, waiting: number): void 
   try {
     shown = footer.theme.fg(color, text);
   } catch {
-    // Modes without a terminal have no theme; the words are enough.
+    // Modes without a terminal have no theme; there the text stays without colour.
   }
   footer.setStatus(KEY, shown);
 }

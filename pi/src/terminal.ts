@@ -1,11 +1,11 @@
-/** What questions and `/sandbox` share on the terminal: keys, and lines that fit. */
+/** Terminal functions that questions and `/sandbox` share: keys, and lines that fit the width. */
 import type { ExtensionUIContext } from "@earendil-works/pi-coding-agent";
 import { decodeKittyPrintable, isKeyRelease, parseKey } from "@earendil-works/pi-tui";
 import type { Key } from "./prompt-view.ts";
 import { fitted, type Scroll } from "./scroll.ts";
 import { wrapped } from "./wrapped.ts";
 
-/** What is needed of `ctx.ui` for a component of our own. */
+/** The part of `ctx.ui` that a component of our own needs. */
 export type Canvas = Pick<ExtensionUIContext, "custom">;
 
 type Color = "accent" | "error" | "success" | "warning" | "muted" | "text";
@@ -13,28 +13,28 @@ type Color = "accent" | "error" | "success" | "warning" | "muted" | "text";
 export interface Painted {
   text: string;
   color: Color;
-  /** What stands before the rest of a line that does not fit: such a rest must not look like a line of its own. */
+  /** The prefix of the continuation of a line that does not fit, which must not look like a line of its own. */
   before?: string;
-  /** Whether it may be shown piece by piece where the screen is too small for everything. */
+  /** Whether the line may be scrolled where the screen is too small for everything. */
   scrolls?: boolean;
 }
 
-/** Lines of the screen that are pi's own. */
+/** The number of screen lines that belong to pi. */
 const OF_PI = 6;
 const REST = "      ";
 
-/** A component that is drawn from lines and told of keys. */
+/** A component that consists of lines and gets keys. */
 export interface Drawing<T> {
   lines(): Painted[];
-  /** How far its long text has been read; without it everything is shown at once. */
+  /** The scroll state of its long text; without one, everything is shown at once. */
   scroll?: Scroll;
-  /** Takes a key; calls `done` when it is the last one. */
+  /** Takes a key; calls `done` when the component is finished. */
   press(key: Key, done: (result: T) => void): void;
 }
 
 /**
- * Shows a drawing in place of pi's editor until it is done or `signal` fires, which gives nothing. `shown` gets
- * a function that draws it anew.
+ * Shows a drawing in place of pi's editor until it is done; resolves with undefined if `signal` fires first. `shown`
+ * gets a function that redraws it.
  */
 export function draw<T>(
   canvas: Canvas, drawing: Drawing<T>, signal: AbortSignal, shown: (redraw: () => void) => void,
@@ -74,12 +74,12 @@ const NAMED: Record<string, Key> = {
   esc: "escape", pageUp: "pageUp", pageDown: "pageDown", backspace: { character: "\b" }, tab: "right", "shift+tab": "left", "ctrl+c": "escape",
 };
 
-/** The key that a terminal sent; nothing for what means nothing here. */
+/** Returns the key that a terminal sent; undefined for input without a meaning here. */
 function keyOf(data: string): Key | undefined {
   if (isKeyRelease(data)) return undefined;
   const named = NAMED[parseKey(data) ?? ""];
   if (named !== undefined) return named;
-  // Fast typing and pasting come as one piece, which is no key, but text where text is wanted.
+  // Fast typing and pasted text come in one piece, which is not a key, but text where text is expected.
   const text = decodeKittyPrintable(data) ?? data.replaceAll(/\x1b\[20[01]~/g, "");
   return text !== "" && !/\p{Cc}/u.test(text) ? { character: text } : undefined;
 }

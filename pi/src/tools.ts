@@ -1,4 +1,4 @@
-/** pi's own tools, with the host doing what they do. */
+/** pi's own tools, with their actions executed by the host. */
 import type {
   BashOperations, EditOperations, ExtensionAPI, LsOperations, ReadOperations, ToolDefinition, WriteOperations,
 } from "@earendil-works/pi-coding-agent";
@@ -11,34 +11,37 @@ import { replacedBy } from "./provider.ts";
 import { find, grep, listOperations, type Search } from "./searches.ts";
 import type { Session } from "./session.ts";
 
-// The tools have different parameters, which nothing here looks into.
+// The tools have different parameters, which are not inspected here.
 type Definition = ToolDefinition<any, any, any>;
 type Make<Operations> = (cwd: string, options?: { operations?: Operations }) => Definition;
 
-/** Set by `portcullis pi`: what PATH was before. */
+/** A variable that `portcullis pi` sets: PATH as it was before. */
 const WHOLE_PATH = "PORTCULLIS_PATH";
 
-/** What is looked at in the parameters of a call; pi has checked them. */
+/** The parameters of a call that are used; pi has checked their types. */
 interface Parameters extends Search {
   edits?: { oldText: string; newText: string }[];
 }
 
-/** pi's own makers of the tools; handed in, so that tests need no pi. */
+/** pi's own constructors of the tools; passed in, so that tests need no pi. */
 export interface Makers {
   bash: Make<BashOperations>;
   read: Make<ReadOperations>;
   write: Make<WriteOperations>;
   edit: Make<EditOperations>;
   ls: Make<LsOperations>;
-  /** What these two do is replaced as a whole: pi's own start programs that nothing confines. */
+  /** The execution of these two is replaced as a whole: pi's own start programs without confinement. */
   find: Make<never>;
   grep: Make<never>;
 }
 
-/** pi 0.x takes any number for the time of a command; pi 1.x refuses those that no timer can have. */
+/**
+ * Which timeouts this pi accepts for a command: pi 0.x accepts any number; pi 1.x refuses those that a timer cannot
+ * have.
+ */
 export type Times = "any" | "real";
 
-/** The longest time that a timer of Node's can have, in seconds; more than that is no limit. */
+/** The longest timeout of a Node timer in seconds; a longer one counts as no limit. */
 const LONGEST = 2_147_483_647 / 1000;
 
 /** The names of the tools that are replaced. */
@@ -51,12 +54,12 @@ export function isOwnName(name: string): name is OwnTool {
   return OWN_NAMES.has(name);
 }
 
-/** The tools that were registered, each known by the one object no other tool has: its parameters. */
+/** The registered tools. Each is recognised by its parameters, an object that no other tool has. */
 export class OwnTools {
   readonly #parameters = new Map<string, object>();
   readonly #times: Times;
 
-  /** `times` says what this pi takes for the time that a command may have. */
+  /** `times` says which timeouts this pi accepts for commands. */
   constructor(times: Times = "any") {
     this.#times = times;
   }
@@ -68,9 +71,10 @@ export class OwnTools {
   }
 
   /**
-   * Puts ours in the place of pi's own. Once everything is loaded pi tells whose the tools are, and does not refuse to
-   * start because two extensions have one of the same name; so a tool that another extension has replaced already
-   * stays, and its calls are gated like those of other tools. Returns those names, each with whose it is.
+   * Replaces pi's own tools. After all extensions are loaded, pi reports the providers of tools, and no longer refuses
+   * to start because two extensions register the same name. So a tool that another extension has already replaced
+   * stays, and its calls pass the gate like those of other tools. Returns the names of these tools with their
+   * providers.
    */
   register(
     pi: Pick<ExtensionAPI, "registerTool" | "getAllTools">, session: Session, makers: Makers, cwd: string,
@@ -88,7 +92,7 @@ export class OwnTools {
       pi.registerTool({
         ...definition,
         parameters,
-        // pi 1.x activates what is registered; the user's choice of default tools must stand.
+        // pi 1.x activates registered tools; the user's choice of default tools must stay in force.
         ...{ defaultActive: false },
         execute: async (callId, params: Parameters, signal, onUpdate, context) => {
           const host = session.host();
@@ -110,11 +114,11 @@ export class OwnTools {
   }
 }
 
-/** Operations that run each command in the host. */
+/** Returns operations that run each command in the host. */
 export function commandOperations(host: HostClient, callId: string, origin: ExecOrigin): BashOperations {
   return {
     exec: async (script, cwd, { onData, signal, timeout, env }) => {
-      // These two texts are pi's own signs for "aborted" and "timed out".
+      // pi recognises these two texts as "aborted" and "timed out".
       if (signal?.aborted) throw new Error("aborted");
       const timeoutMs = timeout === undefined || timeout <= 0 || timeout > LONGEST ? {} : { timeoutMs: Math.ceil(timeout * 1000) };
       const command = { callId, script, cwd, env: environment(withoutGuard(env ?? process.env)), origin, ...timeoutMs };
@@ -127,14 +131,14 @@ export function commandOperations(host: HostClient, callId: string, origin: Exec
       if (ended.denied !== undefined) throw new Error(refused(ended.denied));
       for (const note of ended.notes) onData(Buffer.from(`\n[sandbox] ${note}\n`));
       if (signal?.aborted) throw new Error("aborted");
-      // The time may have been the sandbox's, where the agent gave none.
+      // The time limit may be the sandbox's if the agent gave none.
       if (ended.timedOutAfterMs !== undefined) throw new Error(`timeout:${ended.timedOutAfterMs / 1000}`);
       return { exitCode: ended.exitCode ?? (ended.signal === undefined ? null : 128 + ended.signal) };
     },
   };
 }
 
-/** The same, refusing the times that pi refuses, in its words. */
+/** Returns the operations with a check that refuses the timeouts that pi 1.x refuses, in its words. */
 function timed(operations: BashOperations, times: Times): BashOperations {
   if (times === "any") return operations;
   return {
@@ -162,17 +166,20 @@ function confinedTool(
   }
 }
 
-/** What commands get; `portcullis pi` has kept directories that commands may write out of pi's own PATH only. */
+/**
+ * Returns the environment for commands. `portcullis pi` removed directories that commands may write from the PATH of pi
+ * only, so they are added again.
+ */
 export function environment(env: NodeJS.ProcessEnv, pi: NodeJS.ProcessEnv = process.env): Record<string, string> {
   const usable = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
   const { [WHOLE_PATH]: _told, ...given } = Object.fromEntries(usable);
   const [path, own, whole] = [given.PATH, pi.PATH, pi[WHOLE_PATH]];
-  // pi puts a directory of its own before what it has itself.
+  // pi adds a directory of its own before its PATH.
   if (path === undefined || own === undefined || whole === undefined || !path.endsWith(own)) return given;
   return { ...given, PATH: path.slice(0, path.length - own.length) + whole };
 }
 
-/** A copy that differs only in being another object; some schemas keep their kind in hidden properties. */
+/** Returns a copy that differs only in its identity; some schemas store their kind in hidden properties. */
 export function copyOf<T extends object>(schema: T): T {
   return Object.create(Object.getPrototypeOf(schema), Object.getOwnPropertyDescriptors(schema)) as T;
 }

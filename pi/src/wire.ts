@@ -1,12 +1,12 @@
-/** Cutting bytes of the host into messages and frames. */
+/** Splits bytes of the host into messages and frames. */
 import { MAX_FRAME_BYTES } from "./protocol.ts";
 
-/** No reply of the host comes near this; a longer line means that it is no host. */
+/** The longest line; replies of the host are far shorter, so a longer line means that the program is not a host. */
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
 /**
- * Calls `onLine` for each line. Only a newline ends a line: Node's readline would also cut at U+2028,
- * which may stand inside a JSON string.
+ * Calls `onLine` for each line. Only a newline ends a line: Node's readline would also split at U+2028, which may occur
+ * inside a JSON string.
  */
 export function lineSplitter(onLine: (line: string) => void): (chunk: Buffer) => void {
   let parts: Buffer[] = [];
@@ -26,7 +26,7 @@ export function lineSplitter(onLine: (line: string) => void): (chunk: Buffer) =>
   };
 }
 
-/** Calls `onFrame` for each frame of the side channel; an empty payload is the end of its stream. */
+/** Calls `onFrame` for each frame of the side channel; an empty payload marks the end of its stream. */
 export function frameSplitter(onFrame: (stream: number, payload: Buffer) => void): (chunk: Buffer) => void {
   let held: Buffer = Buffer.alloc(0);
   return (chunk) => {

@@ -1,13 +1,13 @@
-/** Lines that fit, on every terminal. */
+/** Wraps lines to a width that fits on every terminal. */
 
-/** Breaks a line to `width` columns, with `before` in front of every piece but the first. */
+/** Wraps a line at `width` columns, with `before` in front of every piece but the first. */
 export function wrapped(text: string, width: number, before: string): string[] {
   const room = Math.max(2, width - columns(before));
   const pieces: string[] = [];
   let [piece, used] = ["", 0];
   for (const character of text) {
     if (used + columns(character) > room) {
-      // Between words, where that does not leave half of the line empty.
+      // At a space, unless that would leave half of the line empty.
       const end = piece.lastIndexOf(" ") + 1;
       const cut = end * 2 > piece.length && character !== " " ? end : piece.length;
       pieces.push(piece.slice(0, cut));
@@ -22,8 +22,8 @@ export function wrapped(text: string, width: number, before: string): string[] {
 }
 
 /**
- * How much room a text takes at most. Terminals do not agree on what they draw together in one place, but none draws
- * a character wider than two columns; whoever counts less takes for seen what is beyond the edge of the screen.
+ * Returns an upper bound for the width of a text. Terminals differ in which characters they combine, but none draws a
+ * character wider than two columns. A smaller count would treat text beyond the edge of the screen as seen.
  */
 function columns(text: string): number {
   let columns = 0;
