@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use crate::{Calls, Stage};
 
-/// How connections leave a session's network.
+/// The way in which connections leave a session's network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WayOut {
     /// Loopback ports that stand for the host's own; connections to all other loopback ports stay inside.

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a waiting call is about to do with a name.
+/// The kind of access of a waiting call to a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Attempt {
     /// Reads a file.
@@ -18,7 +18,7 @@ pub enum Attempt {
     Remove,
 }
 
-/// What a waiting call does beyond its [`Attempt`].
+/// Details of a waiting call beyond its [`Attempt`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Deed {
     /// Nothing else.

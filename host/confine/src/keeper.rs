@@ -78,7 +78,7 @@ fn keep(single: SingleThread, control: OwnedFd, identity: Identity, no_group: i3
     }
 }
 
-/// What all commands of the session have in common.
+/// The data that all commands of the session share.
 struct Session {
     identity: Identity,
     limits: Limits,

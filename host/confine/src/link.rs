@@ -54,9 +54,9 @@ mod here {
         sockets: Mutex<HashMap<u64, SyncSender<io::Result<OwnedFd>>>>,
     }
 
-    /// How many milliseconds to wait for the broker's pending messages.
+    /// The time to wait for the broker's pending messages, in milliseconds.
     const SETTLING: u32 = 200;
-    /// How long to wait for the keeper, which does nothing slow.
+    /// The time to wait for the keeper, which does nothing slow.
     const PATIENCE: Duration = Duration::from_secs(5);
 
     #[derive(Debug, Default)]

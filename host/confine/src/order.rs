@@ -152,7 +152,7 @@ pub(crate) struct Lock {
     threads: RwLock<()>,
     /// `None` if no other process takes part.
     files: Option<LockFiles>,
-    /// How many threads of this process share the file lock.
+    /// The number of threads of this process that share the file lock.
     #[cfg(target_os = "linux")]
     sharing: Mutex<usize>,
 }

@@ -18,7 +18,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// How many names are examined in a directory that becomes a repository.
+/// The largest number of names that are examined in a directory that becomes a repository.
 const LOOKED_AT: usize = 50_000;
 /// Directories of a repository in which no name has a meaning of its own, and git writes; in lower case.
 const WRITTEN: [&str; 11] = [
@@ -34,7 +34,7 @@ const WRITTEN: [&str; 11] = [
     "rr-cache",
     "svn",
 ];
-/// How many levels of directories are examined. There can be far more than fit a path, and than fit the stack.
+/// The largest depth of directories that is examined. They can be far deeper than fits a path, or the stack.
 pub(crate) const LEVELS: usize = 256;
 
 /// Checks that a directory may become a repository: every file in it that git reads must be harmless, and is replaced

@@ -9,7 +9,7 @@ use crate::held::{Held, Refusal};
 use crate::job::Job;
 use crate::link::Link;
 
-/// How a command ended.
+/// The end of a command: an exit code, a signal, or unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// It exited by itself.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::{Finding, Force, Layer, Primitive, Report};
 
-/// How much of the sandbox is available, weakest first.
+/// The strength of the sandbox on this machine, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tier {
     /// No sandbox can be set up: no command is run.

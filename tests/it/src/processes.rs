@@ -10,7 +10,7 @@ use anyhow::Context as _;
 
 use crate::{Deadline, Scene};
 
-/// How long terminated processes may take to end.
+/// The time that terminated processes may take to end.
 const LAST_MOMENTS: Duration = Duration::from_secs(20);
 
 /// A running process.

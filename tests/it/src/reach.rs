@@ -97,7 +97,7 @@ fn cp(how: &str, original: &Path, into: &Path) -> Result<bool> {
     Ok(result.context("running `cp`")?.status.success())
 }
 
-/// How deep a folder is checked for changes: enough for small folders of sources, and for the packages of a
+/// The depth to which a folder is checked for changes: enough for small folders of sources, and for the packages of a
 /// `node_modules`, whose contents installers never change alone.
 const DEPTH: usize = 3;
 

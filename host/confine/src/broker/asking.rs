@@ -19,11 +19,11 @@ use super::worker::{Refusal, Stop, Turn, Worker};
 use crate::wire::asks::{Answered, Asked, Ending, Outside, Refused};
 use crate::{Attempt, Deed, transport};
 
-/// How many calls may wait at once.
+/// The largest number of calls that may wait at the same time.
 const AT_ONCE: usize = 1024;
-/// How many refusals of one command are reported to the host.
+/// The largest number of refusals of one command that are reported to the host.
 const REFUSALS: usize = 20;
-/// How many names of one call are asked about, one after the other.
+/// The largest number of names of one call that lead to questions, one after the other.
 const NAMES: usize = 4;
 
 /// A question that must be answered before a call continues.

@@ -1,4 +1,4 @@
-//! What commands have made themselves: directories, symbolic links, and hard links of files.
+//! Directories, symbolic links and hard links that commands have made themselves.
 //!
 //! Some names are free in a directory that a command unpacks or clones and are asked about elsewhere, and a file whose
 //! names were all given here is known not to be shared with the user. Both are tracked by file identity, which survives
@@ -11,10 +11,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::identity::{Identity, identify};
 
-/// How many are remembered of one command, and of a session; further ones are asked about.
+/// The number of directories and links that are remembered of one command, and of a session; further ones lead to
+/// questions.
 pub(super) const REMEMBERED: usize = 100_000;
 
-/// How many are remembered of all other sessions together.
+/// The number that is remembered of all other sessions together.
 const OF_OTHERS: usize = 4 * REMEMBERED;
 
 /// Directories and symbolic links that commands have made.
@@ -24,7 +25,7 @@ pub(super) struct Made {
     own: HashMap<u64, HashSet<Identity>>,
     /// Directories and links that any command of this session has made.
     ours: HashSet<Identity>,
-    /// Those that commands of other sessions have made.
+    /// Directories and links that commands of other sessions have made.
     others: HashSet<Identity>,
 }
 

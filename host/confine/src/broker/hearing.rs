@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// How many threads wait at most, except briefly.
+/// The largest number of threads that wait, except briefly.
 const WAITING: usize = 2;
 
 /// The state that the threads share.

@@ -10,7 +10,7 @@ use rustix::io::{self, dup};
 
 use crate::wire::{Garbled, Reader, Writer};
 
-/// How many levels are walked upwards; deeper than any path.
+/// The largest number of levels that are walked upwards; more than any path has.
 const LEVELS: usize = 4096;
 
 /// Distinguishes a file from all others, including later files with the same inode number.

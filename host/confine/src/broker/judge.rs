@@ -255,7 +255,7 @@ impl Worker {
         let protected = self.broker.site(|site| protected_name(&place.path, site));
         let levels = protected.map_or(0, |name| depth(&place.path) - depth(&name.holder) - 1);
         self.broker.known.holds(command, &place.directory, levels, moving)
-            // In a user's place no directory counts as a command's own, whoever made it.
+            // In a user's place no directory counts as a command's own, even if a command made it.
             && !moving.is_some_and(|moving| moving.replaces)
             && !self.broker.known.cover(place, moving)
     }

@@ -15,9 +15,9 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 
 /// `PIDFD_THREAD`: pidfds of threads that are not the first of their process, since Linux 6.9.
 const OF_A_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
-/// How many callers are remembered; each holds three open descriptors.
+/// The number of callers that are remembered; each holds three open descriptors.
 const REMEMBERED: usize = 256;
-/// How many processes may be between a caller and its command's init.
+/// The largest number of processes between a caller and its command's init.
 const GENERATIONS: usize = 4096;
 /// The umask assumed for a process whose umask cannot be read: no permissions for others.
 const STRICT_MASK: u32 = 0o077;

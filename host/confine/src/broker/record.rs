@@ -17,7 +17,7 @@ use crate::wire::{Garbled, Reader, Writer};
 
 /// The maximum length of a record, in bytes: each new broker reads it from the beginning.
 const LONGEST: u64 = 32 << 20;
-/// How many bytes are read at once; nearly always there are none.
+/// The number of bytes that are read at once; nearly always there are none.
 const PIECE: usize = 4096;
 /// The maximum length of an entry, which has one identity and one name.
 const LONGEST_ENTRY: usize = 8 * PIECE;

@@ -14,7 +14,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::identity::{Identity, identify};
 
-/// How many are remembered; further ones are asked about when they come back.
+/// The number of files that are remembered; further ones lead to a question when they come back.
 const REMEMBERED: usize = 100_000;
 
 /// The removed files, by the identity of their directory: a path can come to mean another directory.

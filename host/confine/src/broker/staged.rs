@@ -24,7 +24,7 @@ use super::resolve::Place;
 use super::worker::start;
 use crate::repository::{read, read_whole, unnamed};
 
-/// How many such files may be open at once.
+/// The largest number of such files that may be open at the same time.
 const STAGED: usize = 256;
 /// The interval at which they are checked when no calls arrive.
 const PAUSE: Duration = Duration::from_millis(5);

@@ -1,8 +1,9 @@
-//! User's places: names that the user may follow although a command put there what they hold.
+//! User's places: names that the user may follow although a command has put a file there.
 //!
 //! A name becomes one when a command takes away a directory or link that was not made in this session, and so does
 //! every name that is reachable from there through links. Names are remembered by the identity of the directory that
-//! holds them, directories by their own. In a user's place no directory counts as a command's own, whoever made it.
+//! holds them, directories by their own. In a user's place no directory counts as a command's own, even if a command
+//! made it.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -23,10 +24,10 @@ use super::worker::{Stop, Worker};
 pub(super) struct UserPlaces {
     /// Names in lower case, by the directory that holds them.
     names: HashMap<Identity, HashSet<Vec<u8>>>,
-    /// How often each name is in `names`.
+    /// The number of entries of each name in `names`.
     spellings: HashMap<Vec<u8>, usize>,
     directories: HashSet<Identity>,
-    /// How many names there are.
+    /// The number of names.
     count: usize,
     /// Set when there were more than are remembered.
     is_full: bool,
@@ -130,7 +131,7 @@ pub(super) struct Taken {
     is_noted: bool,
 }
 
-/// How a file leaves its place.
+/// The way in which a file leaves its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gone {
     /// It no longer exists.

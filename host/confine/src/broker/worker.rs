@@ -28,7 +28,7 @@ const STACK_BYTES: usize = 1024 * 1024;
 /// The kernel's limit for paths, including the NUL.
 const PATH_BYTES: usize = 4096;
 
-/// How a call ends.
+/// The end of a call.
 pub(super) enum Outcome {
     /// With this answer.
     Answer(Answer),

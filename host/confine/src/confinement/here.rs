@@ -318,7 +318,7 @@ fn end_without_namespaces(line: &OwnedFd, broker: &impl AsFd) {
     end(broker);
 }
 
-/// How long a keeper gets to end its commands before its broker is killed, which makes every further call fail.
+/// The time that a keeper has to end its commands before its broker is killed, which makes every further call fail.
 const PATIENCE_SECONDS: i64 = 5;
 
 /// The result of starting a keeper: it exists, ready or not.

@@ -87,7 +87,7 @@ fn one(descriptors: Vec<OwnedFd>) -> Result<OwnedFd, StartError> {
     Ok(keeper)
 }
 
-/// What a keeper reports when it is ready.
+/// The report of a keeper when it is ready.
 pub(super) struct Ready {
     pub(super) root: OwnedFd,
     pub(super) mounts: OwnedFd,

@@ -30,7 +30,7 @@ const PREFIX: &str = "portcullis-";
 const MODE: Mode = Mode::RWXU.union(Mode::XGRP).union(Mode::XOTH);
 /// Attempts to find a free name whose group is not removed by another host at once.
 const TRIES: u32 = 8;
-/// How often to wait for killed processes to leave a group.
+/// The number of waits for killed processes to leave a group.
 const MOMENTS: u32 = 500;
 const MOMENT: Duration = Duration::from_millis(2);
 
@@ -114,9 +114,9 @@ pub(crate) struct Deaths {
 /// The kernel's counters for a group.
 #[derive(Debug, Clone, Copy)]
 struct Events {
-    /// How often the group ran out of memory at its limit.
+    /// The number of times that the group ran out of memory at its limit.
     at_bound: u64,
-    /// How many of its processes were killed, including when the whole machine ran out of memory.
+    /// The number of its processes that were killed, including when the whole machine ran out of memory.
     killed: u64,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Place {
     pub(super) missing: Vec<Controller>,
 }
 
-/// What is known about this program's group or an ancestor of it.
+/// The properties of this program's group or of an ancestor.
 #[derive(Debug, Clone, Default)]
 struct Candidate {
     path: PathBuf,

@@ -21,7 +21,7 @@ use crate::transport::{self, Message};
 use crate::wire::{Ending, Event, Refusal, Request};
 use crate::{Breach, Command, Stage, Walls};
 
-/// How many stacks are kept for later commands: as many as usually run at once.
+/// The number of stacks that are kept for later commands: as many as usually run at once.
 const SPARE_STACKS: usize = 8;
 
 /// The keeper's main loop and its state.

@@ -240,7 +240,7 @@ struct Segment {
     id: i32,
     /// The bytes in memory and in swap.
     bytes: u64,
-    /// How many processes have it mapped.
+    /// The number of processes that have it mapped.
     users: u64,
 }
 

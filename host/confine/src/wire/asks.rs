@@ -38,7 +38,7 @@ pub(crate) struct Asked {
     pub(crate) path: PathBuf,
     /// The rule over names; empty for the session's own rules.
     pub(crate) rule: String,
-    /// What the new content does, if the content is the reason for the question; otherwise empty.
+    /// The effect of the new content, if the content is the reason for the question; otherwise empty.
     pub(crate) reason: String,
     /// The operation that only the host can perform, if there is one.
     pub(crate) outside: Option<Outside>,
@@ -83,7 +83,7 @@ pub(crate) struct Answered {
     pub(crate) ending: Ending,
 }
 
-/// How a waiting call continues.
+/// The continuation of a waiting call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Refused,

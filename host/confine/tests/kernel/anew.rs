@@ -20,7 +20,7 @@ pub(crate) const TESTS: &[Test] = &[
 
 /// Attempts of each race; a race that is won ends sooner.
 const TRIES: u32 = 10_000;
-/// How often a race is tried outside: on a busy machine the two threads do not always run at the same time.
+/// The number of tries of a race outside: on a busy machine the two threads do not always run at the same time.
 const CONTROLS: u32 = 20;
 
 /// Row 4: a file outside has a hard link in the project, which the command removes before it writes.

@@ -155,7 +155,7 @@ fn half_of_what_can_be_watched_is_the_users() {
     session.refuses(&take(half + 1));
 }
 
-/// How many descriptors a command keeps in flight, for a host with a lower limit of open ones.
+/// The number of descriptors that a command keeps in flight, for a host with a lower limit of open ones.
 const IN_FLIGHT: u64 = 300;
 
 fn descriptors_in_flight_do_not_end_a_session() {

@@ -452,7 +452,7 @@ fn a_command_of_another_sandbox_loses_what_is_linked() {
     }
 }
 
-/// What the commands of one sandbox have made is no user's place for those of another one of the session.
+/// A directory that commands of one sandbox have made is no user's place for those of another sandbox of the session.
 fn what_commands_make_stays_theirs() {
     let (session, other) = with_other(Beside::SameSession);
     assert!(session.control(SETUP));

@@ -136,7 +136,7 @@ fn evaluate_cannot_widen_the_rules() {
 
 #[test]
 fn the_rule_set_never_replaces_the_stricter_answer_of_a_policy() {
-    // Whatever the policy and its rule are called.
+    // The names of the policy and its rule do not matter.
     let denies = Fixed("base", Ok(Verdict::Deny(Denial::default())));
     let decision = chain(vec![denies]).decide(&read("/p/a"), &context(), &rules(vec![]), &[]);
     assert_eq!(decision.effect(), Effect::Deny);
@@ -323,7 +323,7 @@ mod laws {
     }
 
     proptest! {
-        /// What is allowed after a layer was added was not denied or asked by it alone.
+        /// A request that is allowed after a layer was added is neither denied nor asked by that layer alone.
         #[test]
         fn a_layer_never_loosens_another(
             policies in policies(), layers in proptest::collection::vec(layer(), 1..3), more in layer(),

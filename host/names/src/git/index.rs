@@ -74,7 +74,7 @@ fn entries(text: &[u8]) -> Result<Entries, String> {
 }
 
 struct Entry<'a> {
-    /// How many bytes of the previous name it shares.
+    /// The number of bytes that it shares with the previous name.
     kept: usize,
     /// The rest of its name.
     rest: &'a [u8],

@@ -144,7 +144,7 @@ where
 
 /// Judges the text `new` that is to replace `previous` at `path` (absolute, links followed).
 ///
-/// What was already there is the user's: a key with the same values as before passes whatever it is.
+/// Existing settings are the user's: a key with the same values as before passes, whatever its effect.
 #[must_use]
 pub fn judge(
     content: Content,

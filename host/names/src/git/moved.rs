@@ -46,7 +46,7 @@ pub fn climbs(text: &[u8]) -> bool {
 
 /// Judges a text that moves from `from` to `to` with a directory around it.
 ///
-/// What the user has accepted at `from` passes, unless a path in it leads upwards from there.
+/// A text that the user has accepted at `from` passes, unless a path in it leads upwards from there.
 #[must_use]
 pub fn judge_moved(content: Content, (from, to): (&Path, &Path), text: &[u8], site: &Site<'_>) -> Judgement {
     if !content.leads() {

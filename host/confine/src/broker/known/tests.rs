@@ -116,7 +116,7 @@ fn brokers_know_of_one_another() {
     assert!([&one, &same, &other].iter().all(|known| known.cover(&place, None)));
     one.remove_name(&holder, b"n");
     assert!(![&one, &same, &other].iter().any(|known| known.cover(&place, None)));
-    // What a link of another's leads to is nobody's own.
+    // A directory that another command's link leads to is no command's own.
     other.add(&Reached { directories: vec![n.clone()], ..Reached::default() }).expect("noted");
     assert!(one.cover(&place, None) && !one.is_ours(&n) && !one.is_own(1, &n));
     same.forget(&n);
