@@ -24,7 +24,7 @@ impl Location {
         if path == temp { Self::Session(PathBuf::new()) } else { Self::Machine(path) }
     }
 
-    /// Returns true if this is `other`, or lies below it in the same directory tree.
+    /// Returns true if this is `other`, or is below it in the same directory tree.
     #[must_use]
     pub fn lies_in(&self, other: &Self) -> bool {
         match (self, other) {

@@ -96,7 +96,7 @@ impl Reservation {
     }
 }
 
-/// Returns true if two claims conflict: one path equals the other or lies below it.
+/// Returns true if two claims conflict: one path equals the other or is below it.
 #[must_use]
 pub fn overlap(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)

@@ -1,4 +1,4 @@
-//! Classifies a change at a path, by the path's names and by what lies beside it.
+//! Classifies a change at a path, by the path's names and by the files beside it.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};

@@ -10,7 +10,7 @@
 //! one (`objects` with `refs`, or `HEAD` with `commondir`), whatever its name.
 //!
 //! This crate must never know how a change is made or who is asked. It does no I/O: paths are absolute with links
-//! followed, texts are passed in, and [`Site::exists`] answers what lies beside a path.
+//! followed, texts are passed in, and [`Site::exists`] tells which files are beside a path.
 //!
 //! Limits: git's behaviour is known up to version 2.51; other programs that read git's files may read them differently.
 //!
@@ -89,12 +89,12 @@ impl<'a> Site<'a> {
 }
 
 impl Site<'_> {
-    /// Returns true if `path` lies below a root.
+    /// Returns true if `path` is below a root.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         self.roots.iter().any(|root| path.starts_with(root))
     }
 
-    /// Returns true if `path` lies below a root, and no name on the way from there is a link, which could lead out
+    /// Returns true if `path` is below a root, and no name on the way from there is a link, which could lead out
     /// again.
     pub(crate) fn holds_straight(&self, path: &Path) -> bool {
         let mut below = path.ancestors().take_while(|above| !self.roots.iter().any(|root| root == above));

@@ -88,7 +88,7 @@ pub(crate) fn is_like(name: &OsStr, pattern: &str) -> bool {
     begins && name.get(middle..).is_some_and(|name| name.eq_ignore_ascii_case(after))
 }
 
-/// Returns true if the relative `path` matches `pattern`, or lies below a match.
+/// Returns true if the relative `path` matches `pattern`, or is below a match.
 pub(crate) fn is_below(path: &Path, pattern: &str) -> bool {
     let mut names = path.iter();
     pattern.split('/').all(|wanted| names.next().is_some_and(|name| is_like(name, wanted)))

@@ -1,6 +1,6 @@
 //! The temporary file that the host's tools write before it replaces another file.
 //!
-//! It lies beside its target, in a directory that commands may write. Its content has been judged already, so no
+//! It is beside its target, in a directory that commands may write. Its content has been judged already, so no
 //! command may create that name: a file put there would be installed in place of the target.
 
 use std::ffi::OsStr;

@@ -58,7 +58,7 @@ impl<'a> Launch<'a> {
     /// If a tool or the binary is missing, or the scene cannot be written.
     pub fn contained(scene: &'a Scene, version: PiVersion, script: &Value) -> anyhow::Result<Self> {
         let launch = Self::plain(scene, version, script)?;
-        // A user's installed programs lie outside of the directory from which these tests start `pi`.
+        // A user's installed programs are outside the directory from which these tests start `pi`.
         let pi = scene.install_pi(version)?;
         let read = [Path::new("."), Path::new("~/.pi"), &installed(&pi.node), &installed(&pi.cli)];
         let settings = json!({

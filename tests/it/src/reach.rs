@@ -1,6 +1,6 @@
 //! Makes programs reachable for an ordinary user when the tests run as root.
 //!
-//! Tools and build results often lie below `/root`, which other users cannot enter. Programs for an ordinary user are
+//! Tools and build results are often below `/root`, which other users cannot enter. Programs for an ordinary user are
 //! then copied (by hard links where the file system allows) to a folder of root's that all users can read, once for
 //! each state of the original.
 

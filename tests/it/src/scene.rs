@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::{Finished, PiVersion, Tools, User, tools};
 
-/// Scenes lie outside `/tmp`, which a confined session replaces by its own.
+/// Scenes are outside `/tmp`, which a confined session replaces by its own.
 const SCENES: &str = "/var/tmp";
 
 /// The files of one test; they are removed when this is dropped.

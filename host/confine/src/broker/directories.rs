@@ -97,7 +97,7 @@ impl Linked {
         }
     }
 
-    /// Returns true if all names of a file are known to lie where commands made them.
+    /// Returns true if all names of a file are known to be where commands made them.
     pub(super) fn holds(&self, holder: impl AsFd, name: &CStr) -> bool {
         identify(holder, name).is_ok_and(|identity| self.lock().contains(&identity))
     }

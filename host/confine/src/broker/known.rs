@@ -104,7 +104,7 @@ impl Known {
         if notes.is_empty() { Ok(()) } else { self.lock().tell(notes) }
     }
 
-    /// Returns true if `place` is a user's place or lies in one, as if the `moving` directory were already at its
+    /// Returns true if `place` is a user's place or is in one, as if the `moving` directory were already at its
     /// target.
     pub(super) fn cover(&self, place: &Place, moving: Option<&Moving<'_>>) -> bool {
         if let Some(known) = self.lock().places.known_by_name(place) {

@@ -60,7 +60,7 @@ impl Base {
         }
     }
 
-    /// Returns true if both directories lie in the same region, and no region begins below them.
+    /// Returns true if both directories are in the same region, and no region begins below them.
     pub(super) fn is_alike_below(&self, one: &Path, other: &Path) -> bool {
         let begins_below = |directory: &Path| self.tops().any(|(_, top)| top.starts_with(directory));
         self.region(one) == self.region(other) && !begins_below(one) && !begins_below(other)
@@ -89,7 +89,7 @@ impl Base {
         self
     }
 
-    /// Returns true if `path` lies below the temporary directory, but in a part of the machine that is shown there.
+    /// Returns true if `path` is below the temporary directory, but in a part of the machine that is shown there.
     pub(super) fn is_shown_in_temp(&self, path: &Path) -> bool {
         let is_inside = |top: &Path| top.starts_with(&self.temp) && top != self.temp;
         path.starts_with(&self.temp) && self.top(path).is_some_and(|(_, top)| is_inside(top))

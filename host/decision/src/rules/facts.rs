@@ -164,7 +164,7 @@ impl RuleSet {
         (standing, answer.policy.to_owned())
     }
 
-    /// Returns true if a path lies in a directory that is hidden by default, and no opening rule names a path in it.
+    /// Returns true if a path is in a directory that is hidden by default, and no opening rule names a path in it.
     fn is_hidden_by_default(&self, path: &Path) -> bool {
         let hidden = HIDDEN_BY_DEFAULT.map(Path::new).into_iter().find(|top| path.starts_with(top));
         hidden.is_some_and(|top| {

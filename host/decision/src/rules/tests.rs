@@ -329,7 +329,7 @@ fn what_is_open_with_everything_below_it() {
     check("/srv", false);
     check("/usr", false);
     check("/opt", true);
-    // Another rule asks about the homes, and the workspace lies in one of them.
+    // Another rule asks about the homes, and the workspace is in one of them.
     check("/", false);
     check("/home", false);
     check("/home/v", true);

@@ -71,7 +71,7 @@ pub(crate) fn is_own_worktree(path: &Path, value: &[u8], site: &Site<'_>) -> boo
     lies_in_modules && site.holds_straight(&target) && split_at_git(&target).is_none()
 }
 
-/// Returns true if an address in the configuration file `path` is not in the file system, or lies in the workspace.
+/// Returns true if an address in the configuration file `path` is not in the file system, or is in the workspace.
 pub(crate) fn is_near(path: &Path, value: &str, site: &Site<'_>) -> bool {
     let local = match url::local(value) {
         None | Some(Local::Path("" | ".")) => return true,
@@ -81,7 +81,7 @@ pub(crate) fn is_near(path: &Path, value: &str, site: &Site<'_>) -> bool {
     let Some(directory) = path.parent() else { return false };
     let is_inside = |from: &Path| resolve(from, local).is_some_and(|target| site.holds_straight(&target));
     match split_at_git(directory) {
-        // Relative to the working tree; where that of a submodule lies is unknown.
+        // Relative to the working tree; the one of a submodule is unknown.
         Some((top, inside)) if inside.is_empty() => is_inside(&top),
         Some(_) => !climbs(local.as_bytes()) && is_inside(directory),
         None => is_inside(directory),
