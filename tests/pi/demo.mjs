@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What Portcullis does, in half a minute: a real pi, a scripted model, and a person who is a program.
+// Shows Portcullis in half a minute: a real pi, a scripted model, and a program in the place of the user.
 //
 //   PORTCULLIS_BIN=FILE PORTCULLIS_TOOLS=FILE node demo.mjs [pi_1_5|pi_0_74]
 //
@@ -14,7 +14,7 @@ import { converse } from "./rpc.mjs";
 import { parseScenario } from "./scenario.mjs";
 import { startModel } from "./server.mjs";
 
-// Outside /tmp, which a sandboxed session replaces by one of its own.
+// Outside /tmp, because a sandboxed session has a private one.
 const SCRATCH = "/var/tmp/portcullis-demo-";
 const PATIENCE_MS = 120_000;
 const DENY_ONE = fileURLToPath(new URL("../../target/guests/deny-one.wasm", import.meta.url));
@@ -46,7 +46,7 @@ try {
 for (const failure of failures) console.error(`demo: ${failure}`);
 process.exit(failures.length > 0 ? 1 : 0);
 
-/** Lets pi make the calls one after the other, shows what became of each, and compares it with what was wanted. */
+/** Makes pi run the calls one after another, shows each result, and compares it with the expected one. */
 async function play(title, acts) {
   console.log(`\n${title}\n${"-".repeat(title.length)}`);
   const steps = [...acts.map(({ call }) => ({ calls: [call] })), { text: "That is all." }];
@@ -74,7 +74,7 @@ async function play(title, acts) {
   require(rest.length === 0, `${rest.length} calls were not made`);
 }
 
-/** Puts one more policy into the user's settings: nothing is rebuilt, nothing else is touched. */
+/** Adds a policy to the user's settings, without a rebuild or any other change. */
 function add(policy) {
   if (!existsSync(policy)) throw new Error(`${policy} is missing; run \`cargo xtask guests\``);
   const folder = join(world.home, ".pi/agent/sandbox");
@@ -87,7 +87,7 @@ function add(policy) {
   writeFileSync(join(folder, "default.json"), JSON.stringify(settings, null, 2));
 }
 
-/** Yes for once to the agent, no to a command that wants to write outside. */
+/** Allows the agent's request once, and refuses a command that wants to write outside. */
 function answered({ title, options }, { wanted }) {
   const answer = options.find((option) => (wanted === "asked" ? /allow once/i : /abort/i).test(option)) ?? options[0];
   for (const line of title.split("\n")) console.log(`    ? ${clip(line)}`);

@@ -1,14 +1,14 @@
-// A home directory and an environment in which pi sees the scripted model and nothing of this machine's user.
+// A home directory and an environment in which pi sees the scripted model, and no files of the machine's user.
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-// What a terminal program needs; everything else of the caller's environment stays outside, above all API keys,
-// proxies, agent sockets and another pi's variables.
+// The variables that a terminal program needs. All others of the caller are left out, in particular API keys, proxies,
+// agent sockets and variables of another pi.
 const KEPT = ["PATH", "TERM", "COLORTERM", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "SHELL"];
 
 /**
- * Writes pi's settings into `home` so that every request goes to the model at `url`. Answers pi's directory.
+ * Writes pi's settings into `home` so that every request goes to the model at `url`. Returns pi's directory.
  * `sandbox` names settings of Portcullis in which `${MODEL}` stands for the model's host and port.
  */
 export function prepareHome(home, url, sandbox) {
@@ -25,7 +25,7 @@ export function prepareHome(home, url, sandbox) {
   return agentDir;
 }
 
-/** The environment for pi: a few harmless variables of the caller, the given home, and whatever `extra` names. */
+/** Returns the environment for pi: a few harmless variables of the caller, the given home, and those in `extra`. */
 export function environmentFor(home, { binDir, extra = {} } = {}) {
   const kept = Object.fromEntries(KEPT.filter((name) => name in process.env).map((name) => [name, process.env[name]]));
   const path = binDir ? `${binDir}:${kept.PATH ?? "/usr/bin:/bin"}` : kept.PATH;
@@ -48,7 +48,7 @@ const SETTINGS = {
   quietStartup: true,
   enableInstallTelemetry: false,
   collapseChangelog: true,
-  // Newer than any release, so that no list of changes covers the screen.
+  // Newer than any release, so that pi shows no list of changes.
   lastChangelogVersion: "99.0.0",
   retry: { enabled: false },
 };
@@ -63,7 +63,7 @@ function models(baseUrl) {
     maxTokensField: "max_tokens",
   };
   const model = { id: "scripted", name: "Scripted", reasoning: false, input: ["text"], cost, ...limits };
-  // pi insists on a key; lower case with dashes is no name of an environment variable in either pi.
+  // pi requires a key; lower case with dashes is not the name of an environment variable in either pi.
   const scripted = { baseUrl, api: "openai-completions", apiKey: "not-a-secret", compat, models: [model] };
   return { providers: { scripted } };
 }

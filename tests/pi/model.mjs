@@ -3,10 +3,10 @@
 //
 //   node model.mjs --scenario FILE [--log FILE] [--home DIR] [--bin-dir DIR] [--env NAME=VALUE]… [--settings FILE] -- pi -p "go"
 //
-//   --scenario  what the model answers; see scenario.mjs
+//   --scenario  the answers of the model; see scenario.mjs
 //   --log       gets one JSON line for each request: time, turn, step, instructions, prompt, tools, tool results, failures
 //   --home      the home directory to use and keep; without it one is made and removed at the end
-//   --bin-dir   goes first in PATH (pi's grep and find tools start `rg` and `fd`)
+//   --bin-dir   a directory that comes first in PATH (pi's grep and find tools start `rg` and `fd`)
 //   --env       one more variable for the program
 //   --settings  settings of Portcullis for the home, in which `${MODEL}` stands for the model's host and port
 //
@@ -24,7 +24,7 @@ import { startModel } from "./server.mjs";
 const UNMET = 97;
 const USAGE = 2;
 const NOT_STARTED = 127;
-// Outside /tmp, which a sandboxed session replaces by one of its own.
+// Outside /tmp, because a sandboxed session has a private one.
 const SCRATCH = "/var/tmp/portcullis-pi-";
 
 const { options, command } = readArguments();

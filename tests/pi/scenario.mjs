@@ -1,11 +1,11 @@
-// What the scripted model answers: a scenario file, read once, and the step of it that one request calls for.
+// The answers of the scripted model: reads a scenario file, and selects the step for each request.
 //
 //   {
 //     "turns": [ { "match": "regex on the user's prompt", "steps": [STEP, …] }, … ],
 //     "vars":  { "NAME": "value" }
 //   }
 //
-// The first turn whose `match` fits the prompt is played; a turn without `match` fits every prompt. A file
+// The first turn whose `match` fits the prompt is used; a turn without `match` fits every prompt. A file
 // may also be `{ "steps": […] }` or just `[STEP, …]`: one turn for every prompt.
 //
 //   STEP = {
@@ -29,7 +29,7 @@ import { readFileSync } from "node:fs";
 
 const STEP_KEYS = new Set(["text", "calls", "delay_ms", "await_file", "hang", "status", "body", "expect", "expect_not"]);
 
-/** Reads and checks a scenario file. Throws when it has a key nobody would act on. */
+/** Reads and checks a scenario file. Throws if it has an unknown key. */
 export function readScenario(path, vars) {
   return parseScenario(JSON.parse(readFileSync(path, "utf8")), vars);
 }

@@ -1,4 +1,4 @@
-// A registry of packages: `node registry.js PORT_FILE TARBALL...`, where a tarball is called NAME-VERSION.tgz and lies
+// A registry of packages: `node registry.js PORT_FILE TARBALL...`, where a tarball is named NAME-VERSION.tgz and is
 // beside its package.json.
 const crypto = require("crypto");
 const fs = require("fs");

@@ -21,7 +21,7 @@ function client() {
   const call = (method: string, params: object): Promise<any> => new Promise((resolve) => {
     waiting.set(++id, resolve);
     send({ id, method, params });
-    // A yes to whatever may be asked, before it is.
+    // Answers yes in advance, before any question is sent.
     if (method === "file/open") for (let ask = 0; ask < 8; ask++) send({ id: ask, result: { choice: 0 } });
   });
   const hello = (more: object) => call("hello", {

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
-/** MCP in a pi that knows nothing of it, as extensions bring it: they start the servers, and offer their tools. */
+/** Adds MCP to a pi without it, as extensions do: it starts the servers, and registers their tools. */
 export default async function (pi) {
   const [program, ...words] = JSON.parse(process.env.MCP_SERVER ?? "[]");
   const child = spawn(program, words, { stdio: ["pipe", "pipe", "ignore"] });

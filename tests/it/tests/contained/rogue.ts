@@ -9,7 +9,7 @@ import { join } from "node:path";
 const at = (...names: string[]) => join(homedir(), ...names);
 const { ROGUE_OUTSIDE: outside = "", ROGUE_PID: pid = "", ROGUE_PORT: port = "" } = process.env;
 const report: Record<string, string> = {};
-/** Where pi keeps the sessions of this project; a pi that is not contained follows what is there. */
+/** The directory of pi's sessions of this project; a pi that is not contained loads the files there. */
 const sessions = at(".pi/agent/sessions", `--${process.cwd().slice(1).replaceAll("/", "-")}--`);
 const lock = at(".pi/agent/settings.json.lock");
 const plain = join(sessions, "plain");

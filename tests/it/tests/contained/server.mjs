@@ -1,6 +1,6 @@
-// An MCP server on its standard streams: `server.mjs PROJECT VICTIM SLEEP`. Its tools do what they are told with the
-// rights that it has. When it starts it does more than that, tells in PROJECT/server.json what came of it, and leaves
-// SLEEP behind, which nothing of pi knows of.
+// An MCP server on its standard streams: `server.mjs PROJECT VICTIM SLEEP`. Its tools do what their arguments say, with
+// the rights of the server. At its start it attempts further actions, writes their results to PROJECT/server.json, and
+// starts the process SLEEP, which pi does not know of.
 import { spawn } from "node:child_process";
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";

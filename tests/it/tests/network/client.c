@@ -1,4 +1,4 @@
-/* Asks for a name only in the families that the machine has addresses of, and for a file at every address it is told. */
+/* Resolves a name only for the address families of the machine, and fetches a file from each address in the answer. */
 #define _GNU_SOURCE
 #include <netdb.h>
 #include <stdio.h>
