@@ -10,7 +10,7 @@ test("what acts on a terminal goes, colours and links stay", () => {
     ["\x1b]52;c;ZXZpbA==\x07a", "a"],
     ["\x1b]0;title\x1b\\a\x1b[2J\x1b[1;1Hb\x1b[?1049hc\x1b[>4;2md", "abcd"],
     ["\x1bP$qm\x1b\\a\x1b_Gi=1\x1b\\b\x1b^x\x07c", "abc"],
-    // What is not ended would take what comes later with it.
+    // An unterminated sequence would swallow the text after it.
     ["a\x1b]52;c;ZXZp", "a]52;c;ZXZp"],
     ["a\x1b", "a"],
     ["\x1bcb", "cb"],

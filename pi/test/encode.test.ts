@@ -33,7 +33,7 @@ test("what the host would refuse is refused here", () => {
 test("numbers that JSON does not hold are refused", () => {
   for (const text of ["1e999", "-1e999", "-0", "-0.0"]) {
     const message = JSON.parse(`{"params":{"list":[${text}]}}`) as object;
-    // The control: something else would be judged than is run.
+    // The control: the judged value would differ from the one that is run.
     assert.notDeepEqual(JSON.parse(JSON.stringify(message)), message);
     for (const how of ["replace", "refuse"] as const) assert.throws(() => encode(message, how), /is not accepted/);
   }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * A host for the tests of the extension: it speaks the protocol and confines nothing.
+ * A fake host for the tests of the extension: it implements the protocol without any confinement.
  * What it does is asked for by words in what it is sent: `deny-me`, `ask-me`, `rewrite-me`, `die-now`,
  * and by FAKE_HELLO = refuse | hang | die | disabled | version | garbage | closed (opens a moment later). FAKE_LOG names a log of all messages.
  */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isOnCommandLine, readSwitch } from "../src/flag.ts";
 
-/** [command line, what pi's getFlag says, off, ate the prompt] */
+/** [command line, value of pi's getFlag, off, ate the prompt] */
 const cases: [string, unknown, boolean, boolean][] = [
   ["-p go", false, false, false],
   ["-p go", undefined, false, false],
@@ -14,7 +14,7 @@ const cases: [string, unknown, boolean, boolean][] = [
   // pi makes every value true.
   ["--no-sandbox=false go", true, false, false],
   ["--no-sandbox=0 --no-sandbox", true, false, false],
-  // The command line alone switches nothing off.
+  // The command line alone does not turn the sandbox off.
   ["go --no-sandbox", false, false, false],
   ["go --no-sandbox", "yes", false, false],
   ["-- --no-sandbox", false, false, false],

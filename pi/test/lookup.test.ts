@@ -9,7 +9,7 @@ const top = realpathSync(mkdtempSync(join(tmpdir(), "lookup-")));
 after(() => rmSync(top, { recursive: true }));
 let number = 0;
 
-/** Makes programs in a fresh directory and looks for the host from `project` in it. */
+/** Creates programs in a fresh directory, and searches the host from its `project`. */
 function look(programs: string[], more: (at: (path: string) => string) => Partial<Surroundings>): string {
   const root = join(top, String(number++));
   const at = (path: string) => join(root, path);

@@ -11,7 +11,7 @@ function option(key: string, label: string, width: number, more: Partial<AskOpti
   return { key, effect: "allow", label, covers: covers[width]!, width, scope: "session", ...more };
 }
 
-/** The options of a question whose project entries are these. */
+/** Returns the options of a question with these project entries. */
 function asked(...places: [key: string, label: string, target: string][]): AskParams {
   const wide = (key: string, label: string, more = {}) => [option(key, label, 0, more), option(key, label, 1, more)];
   return askOf(1, {
@@ -34,14 +34,14 @@ const PARENT = asked(
   ["A", "Allow for all projects", "default.json"],
 );
 
-/** A question that is on the screen since the time 0. */
+/** Returns a question that was drawn at the time 0. */
 function shown(ask: AskParams): PromptView {
   const view = new PromptView(ask);
   view.drawn(0);
   return view;
 }
 
-/** Presses keys, each after a quiet moment. */
+/** Presses keys, each after the quiet time. */
 function answer(ask: AskParams, ...keys: Key[]): Outcome {
   const view = shown(ask);
   let now = 0;
@@ -77,7 +77,7 @@ test("nothing is permitted before all of a long subject was on the screen", () =
   press("pageUp");
   assert.deepEqual(draw().shown, lines.slice(10, 30));
   assert.equal(press(c("o")), 0);
-  // In another width it is another text; a refusal needs nothing to be seen.
+  // At another width the lines are different ones; a refusal is possible before the text was seen.
   view.scroll.window(lines.slice(0, 40), 20);
   assert.equal(view.press(c("o"), (now += 1_000)), undefined);
   assert.equal(label(EXACT, view.press(c("d"), (now += 1_000))), "d0");

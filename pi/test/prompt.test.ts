@@ -4,7 +4,7 @@ import { PromptQueue, SelectDialogs, type Selecting } from "../src/prompt.ts";
 import type { AskResponse } from "../src/protocol.ts";
 import { askOf, until } from "./support.ts";
 
-/** Dialogs as pi 0.74 has them: aborted ones never settle. */
+/** Dialogs like those of pi 0.74: aborted ones never settle. */
 class Shown implements Selecting {
   open: { title: string; options: string[]; signal: AbortSignal; pick(label: string | undefined): void }[] = [];
 

@@ -8,7 +8,7 @@ import { COMMAND, HELLO, startHost, until } from "./support.ts";
 
 const WORDS = /^exec '(.*)' attend '(.*)' ([0-9a-f]{32})$/;
 
-/** Says `line` to the socket, as the client does, and returns what comes back. */
+/** Sends `line` to the socket, as the client does, and returns the answer. */
 function attend(socket: string, line: string, hangUp = false): Promise<string> {
   return new Promise((resolve, reject) => {
     let got = "";

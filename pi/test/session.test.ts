@@ -18,7 +18,7 @@ const directory = realpathSync(mkdtempSync(join(tmpdir(), "session-")));
 after(() => rmSync(directory, { recursive: true }));
 const at = (name: string) => join(directory, name);
 
-// A pi of which only so much is there as the extension touches.
+// A fake pi with only the parts that the extension uses.
 type Any = any;
 let told: string[] = [];
 let footer: string[] = [];
@@ -44,7 +44,7 @@ async function started(more: object = {}): Promise<Session> {
   return it;
 }
 
-/** Tools that do with their operations what pi's do. */
+/** Tools that use their operations like pi's. */
 const local: string[] = [];
 const tool = (name: string, run: (ops: Any, params: Any, signal: Any) => Promise<string>) =>
   (cwd: string, options?: { operations?: object }): Any => ({
@@ -271,7 +271,7 @@ test("a tool that another extension has replaced stays, and the host is asked ab
   const pi: Any = { registerTool: ({ name }: Any) => made.push(name), getAllTools: () => tools };
   const others = own.register(pi, it, makers, "/elsewhere");
   assert.deepEqual([...others], [["bash", "extension:/cli"], ["read", "extension:npm:x"]]);
-  // Those that the user left out of this run are nobody's.
+  // A tool that the user left out of this run has no provider.
   assert.deepEqual(made, ["write", "edit", "ls", "find", "grep"]);
   assert.match(takenOver(others), /^\/cli replaces pi's bash\. npm:x replaces pi's read\. /);
   assert.match((await call(it, pi, own, "read", { path: "deny-me" }))?.reason ?? "", /Denied/);
@@ -356,7 +356,7 @@ test("a host that dies twice closes the session, and the user is told how to go 
   assert.equal(told.length, 2);
   assert.match(told[1]!, /closed and blocks every tool: .*status 9.*\/reload/);
   assert.equal(footer.at(-1), "Sandbox: closed, no tool can run");
-  // The user starts the session anew: the host may die once more.
+  // After the user restarts the session, the host is restarted once again if it dies.
   await it.start(context());
   await assert.rejects(run("bash", { command: "die-now" }), /gone/);
   await until(() => it.state.kind !== "open");

@@ -1,11 +1,11 @@
-/** What several tests need: the fake host, a pi that is not there, and waiting. */
+/** Helpers for several tests: the fake host, a fake pi, and waiting. */
 import { fileURLToPath } from "node:url";
 import { HostClient, type HostListener } from "../src/client.ts";
 import type { AskParams } from "../src/protocol.ts";
 
 export const FAKE_HOST = fileURLToPath(new URL("./fake_host.mjs", import.meta.url));
 
-/** Starts the fake host, which `FAKE_HELLO` may tell to misbehave. */
+/** Starts the fake host; the variable `FAKE_HELLO` can make it misbehave. */
 export function startHost(listener: Partial<HostListener> = {}, fakeHello?: string): HostClient {
   if (fakeHello === undefined) delete process.env.FAKE_HELLO;
   else process.env.FAKE_HELLO = fakeHello;

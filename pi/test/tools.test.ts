@@ -12,7 +12,7 @@ test("how long a command had is said in figures, whoever gave it that", async ()
   );
   try {
     await assert.rejects(run(0.05), { message: "timeout:0.05" });
-    // The agent gave none: it is the limit of the sandbox.
+    // The agent gave no limit: this one is the sandbox's.
     await assert.rejects(run(), { message: "timeout:0.1" });
   } finally {
     await host.stop();
@@ -37,7 +37,7 @@ test("commands get the PATH that pi itself does without", () => {
   assert.deepEqual(environment(pi, pi), { PATH: "/p/.venv/bin:/usr/bin:/bin" });
   const given = { ...pi, PATH: "/home/u/.pi/agent/bin:/usr/bin:/bin", LANG: "C", GONE: undefined };
   assert.deepEqual(environment(given, pi), { PATH: "/home/u/.pi/agent/bin:/p/.venv/bin:/usr/bin:/bin", LANG: "C" });
-  // Somebody has set another one for this command.
+  // This command has a PATH that was set explicitly.
   assert.deepEqual(environment({ PATH: "/opt" }, pi), { PATH: "/opt" });
   assert.deepEqual(environment({ PATH: "/usr/bin" }, { PATH: "/usr/bin" }), { PATH: "/usr/bin" });
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { frameSplitter, lineSplitter } from "../src/wire.ts";
 
-/** Every way of cutting the bytes into two or three chunks gives the same parts. */
+/** Checks that every split of the bytes into two or three chunks gives the same parts. */
 function everyCut(bytes: Buffer, split: (take: (part: string) => void) => (chunk: Buffer) => void, expected: string[]): void {
   for (let first = 0; first <= bytes.length; first++) {
     for (let second = first; second <= bytes.length; second++) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { wrapped } from "../src/wrapped.ts";
 
-/** As terminals draw that know nothing of clusters: none draws a character wider than two columns. */
+/** The width on terminals without support for clusters: no character is wider than two columns. */
 const drawn = (line: string) => [...line].reduce((sum, character) => sum + (character <= "~" ? 1 : 2), 0);
 
 test("no piece is longer than the screen is wide, however its characters are drawn", () => {

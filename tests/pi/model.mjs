@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Runs a program, usually pi, against a scripted model in a home directory of its own. Needs Node 20, nothing else.
+// Runs a program, usually pi, against a scripted model in a home directory of its own. Needs only Node 20.
 //
 //   node model.mjs --scenario FILE [--log FILE] [--home DIR] [--bin-dir DIR] [--env NAME=VALUE]… [--settings FILE] -- pi -p "go"
 //

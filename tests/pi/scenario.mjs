@@ -65,7 +65,7 @@ export function stepFor(scenario, body) {
   };
 }
 
-/** Says what a step expected of the latest tool results and did not get; empty when all is well. */
+/** Returns the unmet expectations of a step about the latest tool results; empty if all are met. */
 export function unmet(step, latest) {
   const text = latest.join("\n");
   const failures = [];
