@@ -23,6 +23,10 @@ fn missing(version: PiVersion, user: User) -> Result<()> {
         finished.stderr.contains("--no-sandbox") && finished.stderr.contains("PORTCULLIS_HOST"),
         "{finished:#?}"
     );
+    // No package of that name is ours, so anybody could publish one.
+    let advice = finished.stderr.to_lowercase();
+    let installs = ["cargo install", "cargo binstall", "npm install", "npx ", "pip install", "brew install"];
+    ensure!(!installs.iter().any(|words| advice.contains(words)), "{finished:#?}");
     ensure!(!scene.project().join("made").exists());
     Ok(())
 }

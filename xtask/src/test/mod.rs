@@ -17,7 +17,7 @@ use clap::Args;
 use crate::build::{self, GenOptions};
 use crate::cache::Tools;
 use crate::run::show;
-use crate::{contract, extension, guests, project, setup};
+use crate::{contract, extension, guests, project, setup, tidy};
 use ledger::Ledger;
 use runner::Environment;
 use tally::counted;
@@ -57,6 +57,7 @@ pub(crate) fn task(options: &Options) -> Result<()> {
 
 fn quick(ledger: &mut Ledger) {
     ledger.check("rustfmt", || show(project::cargo().args(["fmt", "--all", "--check"])));
+    ledger.check("tidy", tidy::task);
     ledger.check("clippy", clippy);
     programs::test(ledger, programs::Choice::Quick, &Environment::default());
 }
@@ -68,6 +69,7 @@ fn everything(ledger: &mut Ledger, long_forms: &[(&str, &str)]) -> Result<()> {
     ledger.check("guests", || guests::shipped_policies().and_then(|()| guests::test_guests()));
     ledger.check("guests --check", guests::check);
     ledger.check("rustfmt", || show(project::cargo().args(["fmt", "--all", "--check"])));
+    ledger.check("tidy", tidy::task);
     let build = || show(project::cargo().args(["build", "--workspace", "--quiet"]));
     ledger.check("build", || build().and_then(|()| build::embed_machine_code(false, build)));
     ledger.check("gen --check", || build::generate(&GenOptions { check: true }));
