@@ -70,15 +70,24 @@ pub(crate) fn confinement(
         return Ok(Arc::new(Sandbox::new(confinement, None)));
     }
     let way_out = || WayOut { host_ports: rules.loopback_ports(), hold: wanted.hold };
-    let start = |profile: &Profile| Confinement::start_gated(executable, profile, way_out());
-    let started = match start(&profile()?) {
-        // A file, such as a socket, has vanished since the plan was made; make a new plan without it.
-        Err(StartError::Refused { source, .. }) if source.kind() == ErrorKind::NotFound => start(&profile()?),
+    let start = |with_names: bool| {
+        let start = || {
+            let profile = profile()?;
+            let profile = if with_names { profile } else { Profile { names: None, ..profile } };
+            Ok::<_, String>(Confinement::start_gated(executable, &profile, way_out()))
+        };
+        match start()? {
+            // A file, such as a socket, has vanished since the plan was made; make a new plan without it.
+            Err(StartError::Refused { source, .. }) if source.kind() == ErrorKind::NotFound => start(),
+            started => Ok(started),
+        }
+    };
+    let started = match start(true)? {
         Err(StartError::Refused { stage: Stage::Landlock | Stage::Seccomp, .. })
             if wanted.tier < Tier::Full =>
         {
             no_name_patterns(rules)?;
-            start(&Profile { names: None, ..profile()? })
+            start(false)?
         }
         started => started,
     };

@@ -11,6 +11,8 @@ use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Finished, Interface, Scene, Serve, User, guest};
 use serde_json::{Value, json};
 
+use crate::only_tightens::{self, Tier};
+
 as_each_user!(
     rules_that_nobody_vouches_for_show_nothing_of_the_machines_temporary_directory,
     a_component_that_is_too_much_work_is_refused,
@@ -55,14 +57,14 @@ fn rules_that_nobody_vouches_for_show_nothing_of_the_machines_temporary_director
          cat /proc/self/mountinfo | grep -F '{place} '; true"
     );
     let policy = guest("file-rules", user)?;
-    let with = |rule: &Value| {
+    let with = |rule: &Value, tier: Tier| {
         let used = json!({ "use": policy, "config": { "rules": [rule] } });
-        settings(&scene, &json!({ "policies": [{ "use": "workspace" }, used] }))
+        settings(&scene, &json!({ "requiredTier": tier.name(), "policies": [{ "use": "workspace" }, used] }))
     };
     for effect in ["allow", "ask", "deny"] {
         for rights in ["", "x", "r", "w", "rx", "rw", "rwx"] {
             for kind in ["tree", "exact"] {
-                with(&json!({ kind: shared.path(), "rights": rights, "effect": effect }))?;
+                with(&json!({ kind: shared.path(), "rights": rights, "effect": effect }), Tier::Full)?;
                 let inside = run(&scene, &script)?.ended_with(0)?;
                 let what = format!("{effect} {kind} `{rights}`: {inside:#?}");
                 ensure!(
@@ -74,17 +76,33 @@ fn rules_that_nobody_vouches_for_show_nothing_of_the_machines_temporary_director
             }
         }
     }
+    // The lesser tiers.
+    let lesser = [Tier::Namespaces, Tier::Landlock];
+    for (tier, effect, rights) in lesser
+        .iter()
+        .flat_map(|tier| [("allow", "rwx"), ("allow", ""), ("deny", "w")].map(|(e, r)| (*tier, e, r)))
+    {
+        with(&json!({ "tree": shared.path(), "rights": rights, "effect": effect }), tier)?;
+        let inside = only_tightens::run(&scene, tier, &script)?.ended_with(0)?;
+        ensure!(!inside.stdout.contains("of the machine"), "{tier:?}, {effect} `{rights}`: {inside:#?}");
+        ensure!(!new.exists(), "{tier:?}, {effect} `{rights}`: {inside:#?}");
+    }
     // The tools lead to a question, as they do without the policy.
-    with(&json!({ "tree": shared.path(), "rights": "rw", "effect": "allow" }))?;
+    let open = json!({ "tree": shared.path(), "rights": "rw", "effect": "allow" });
+    with(&open, Tier::Full)?;
     let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
     let write = host.call("file/write", &json!({ "callId": "w", "path": new, "content": "x" }))?;
     ensure!(!new.exists(), "{write}");
     host.close()?;
     // The control: the same rule of a policy that the user trusts.
     scene.trust(&policy)?;
-    let control = run(&scene, &script)?.ended_with(0)?;
-    ensure!(control.stdout.contains("of the machine"), "control: {control:#?}");
-    ensure!(new.exists(), "control: {control:#?}");
+    for tier in [Tier::Full, Tier::Namespaces, Tier::Landlock] {
+        with(&open, tier)?;
+        let control = only_tightens::run(&scene, tier, &script)?.ended_with(0)?;
+        ensure!(control.stdout.contains("of the machine"), "control, {tier:?}: {control:#?}");
+        ensure!(new.exists(), "control, {tier:?}: {control:#?}");
+        fs::remove_file(&new)?;
+    }
     Ok(())
 }
 

@@ -33,18 +33,26 @@ pub(crate) const NO_NAMESPACES: &[&str] =
 
 /// Arguments for `python3`, before those of the host, that install a system call filter like the default one of Docker:
 /// new namespaces and mounts fail with the errno that Docker's filter returns.
-const CONTAINER: &[&str] = &["-c", FILTER];
+const CONTAINER: &[&str] =
+    &["-c", FILTER, "272:1,308:1,165:1,166:1,155:1,435:38,428:1,429:1,430:1,431:1,432:1,442:1", "56"];
+/// Arguments for `python3`, before those of the host, that make `landlock_create_ruleset` fail as on kernels without
+/// Landlock.
+pub(crate) const NO_LANDLOCK: &[&str] = &["-c", FILTER, "444:38", "none"];
+/// A program that installs a filter and starts another program. Its arguments are the numbers of the calls that fail,
+/// each with its errno, and the number of `clone` if that must make no namespaces.
 const FILTER: &str = r"
 import ctypes, os, struct, sys
 LOAD, JUMP_EQUAL, JUMP_SET, RETURN = 0x20, 0x15, 0x45, 0x06
-ALLOW, EPERM, ENOSYS = 0x7fff0000, 0x00050001, 0x00050026
+ALLOW, ERRNO, EPERM = 0x7fff0000, 0x00050000, 1
 NEW_NAMESPACES = 0x7e020080
-refused = {272: EPERM, 308: EPERM, 165: EPERM, 166: EPERM, 155: EPERM, 435: ENOSYS}
-refused.update({number: EPERM for number in (428, 429, 430, 431, 432, 442)})
+calls, clone = sys.argv[1:3]
 code = [(LOAD, 0, 0, 0)]
-for number, answer in refused.items():
-    code += [(JUMP_EQUAL, 0, 1, number), (RETURN, 0, 0, answer)]
-code += [(JUMP_EQUAL, 0, 3, 56), (LOAD, 0, 0, 16), (JUMP_SET, 0, 1, NEW_NAMESPACES), (RETURN, 0, 0, EPERM)]
+for call in calls.split(','):
+    number, errno = map(int, call.split(':'))
+    code += [(JUMP_EQUAL, 0, 1, number), (RETURN, 0, 0, ERRNO | errno)]
+if clone != 'none':
+    code += [(JUMP_EQUAL, 0, 3, int(clone)), (LOAD, 0, 0, 16)]
+    code += [(JUMP_SET, 0, 1, NEW_NAMESPACES), (RETURN, 0, 0, ERRNO | EPERM)]
 code += [(RETURN, 0, 0, ALLOW)]
 program = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *step) for step in code))
 class Filter(ctypes.Structure):
@@ -53,7 +61,7 @@ kernel = ctypes.CDLL(None, use_errno=True)
 own = Filter(len(code), ctypes.addressof(program))
 if kernel.prctl(38, 1, 0, 0, 0) or kernel.prctl(22, 2, ctypes.byref(own), 0, 0):
     sys.exit(os.strerror(ctypes.get_errno()))
-os.execvp(sys.argv[1], sys.argv[1:])
+os.execvp(sys.argv[3], sys.argv[3:])
 ";
 
 fn with_settings(user: User, more: &str) -> Result<Scene> {
@@ -334,7 +342,7 @@ fn in_a_container_that_refuses_namespaces_files_go_on(user: User) -> Result<()> 
         Finished::run(&mut command)
     };
     filtered(&["unshare", "-Ur", "true"])?.ended_with(0)?;
-    let control = filtered(&["python3", "-c", FILTER, "unshare", "-Ur", "true"])?;
+    let control = filtered(&[&["python3"], CONTAINER, &["unshare", "-Ur", "true"]].concat())?;
     ensure!(control.stderr.contains("Operation not permitted"), "{control:#?}");
     let doctor = through(&scene, "python3", CONTAINER, &["doctor"])?;
     ensure!(doctor.code() != 0 && doctor.stdout.contains("tier"), "{doctor:#?}");
