@@ -64,6 +64,10 @@ pub fn run() -> ExitCode {
     };
     let fallen = exit::AfterPanic::of(&arguments.verb);
     exit::report_panics();
+    #[cfg(debug_assertions)]
+    if let Some(point) = surroundings::provoked_fault() {
+        portcullis_session::provoke(point);
+    }
     // A fault during a decision must not end in a permission.
     portcullis_session::caught(|| carry_out(arguments.verb, audience))
         .unwrap_or_else(|panic| fallen.end(&panic, audience))

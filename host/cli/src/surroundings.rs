@@ -94,6 +94,16 @@ impl Surroundings {
     }
 }
 
+/// The variable that names the point of a fault, in debug builds.
+#[cfg(debug_assertions)]
+const FAULT: &str = "PORTCULLIS_TEST_FAULT";
+
+/// Returns where a test wants this process to panic.
+#[cfg(debug_assertions)]
+pub(crate) fn provoked_fault() -> Option<String> {
+    std::env::var(FAULT).ok()
+}
+
 /// Returns the current time.
 pub(crate) fn now() -> SystemTime {
     SystemTime::now()

@@ -20,6 +20,7 @@ use crate::held::Questions;
 use crate::limits::{Bounds, LimitMet, bounds, defaults, met};
 use crate::network::{Sandbox, command_of};
 use crate::paths;
+use crate::provoked::fault_point;
 use crate::reading;
 use crate::refused;
 use crate::session::Session;
@@ -220,6 +221,7 @@ impl Session {
             let denial = Decision::host_denial("host.wrong-permit", "the permit is for another command");
             return Err(CommandFailure::Denied(Box::new(denial)));
         }
+        fault_point("exec");
         let force = self.force();
         let grants = self.live_grants();
         let context = self.context_for(&request, &grants);

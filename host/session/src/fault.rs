@@ -54,6 +54,12 @@ impl Session {
         reason
     }
 
+    /// Returns why the session allows nothing any more, or `None` without a fault.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
     /// Returns the decision for all requests after a fault, or `None` without a fault.
     pub(crate) fn after_fault(&self) -> Option<Decision> {
         self.failure.get().map(|reason| Decision::host_denial(RULE, reason))

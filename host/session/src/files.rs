@@ -17,6 +17,7 @@ use crate::authorized::{Authorized, Granted};
 use crate::cancel::Cancel;
 use crate::force::Force;
 use crate::paths;
+use crate::provoked::fault_point;
 use crate::rejudge::{overtaken, with_content};
 use crate::session::Session;
 
@@ -243,6 +244,7 @@ impl Session {
     ) -> Result<Written, FileError> {
         let path = located.canonical_text();
         let _order = self.exclusive(path)?;
+        fault_point("file");
         let judged = self.judged(force, &located, bytes);
         let request = with_content(&granted.request, judged.attributes.into_iter().next());
         if !self.is_still_allowed(force, &request, &[&granted.decision]) {

@@ -27,6 +27,7 @@ use crate::cancel::Cancel;
 use crate::commands::Started;
 use crate::executed;
 use crate::links::HARD_LINKS;
+use crate::provoked::fault_point;
 use crate::refused;
 use crate::session::Session;
 
@@ -240,6 +241,7 @@ fn only_once(action: &Action) -> Option<(PathBuf, String)> {
 impl Session {
     /// Answers a pending call of a command, once the user has decided.
     pub(crate) fn answer(&self, started: &Started, held: Held) {
+        fault_point("call");
         let path = held.path().to_owned();
         if !self.setup.inmate.may(&path, held.attempt(), held.deed()) {
             return held.refuse();

@@ -46,6 +46,7 @@ mod links;
 mod network;
 mod paths;
 mod profile;
+mod provoked;
 mod reading;
 mod sandbox;
 mod statements;
@@ -73,6 +74,9 @@ pub use limits::{LimitMet, defaults as default_limits};
 pub use memory::Remembered;
 pub use names::{make_names, plain_name_rules};
 pub use network::{InsidePort, PortError, Sandbox};
+pub use provoked::fault_point;
+#[cfg(debug_assertions)]
+pub use provoked::provoke;
 pub use question::keepable;
 pub use reservations::{ClaimError, NoReservations, Reservations};
 pub use sandbox::required_tier;

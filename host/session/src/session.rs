@@ -30,6 +30,7 @@ use crate::journal::{Entry, Journal};
 use crate::keeper::Keeper;
 use crate::memory::{Denied, Kept, Memory, Remembered};
 use crate::network::{self, Network};
+use crate::provoked::fault_point;
 use crate::question::question;
 use crate::reservations::{self, Reservations};
 use crate::tools::Calls;
@@ -307,6 +308,7 @@ impl Session {
         if let Some(denied) = self.after_fault() {
             return denied.taken_in(context);
         }
+        fault_point("decide");
         let decision = force.basis.chain.decide(request, &context, rules, grants);
         let decision = escalation::tightened(&request.action, decision);
         let rulings = [

@@ -17,6 +17,7 @@ mod differential;
 mod escalation;
 mod executed_names;
 mod extension;
+mod faults;
 mod hard_links;
 mod harness;
 mod held_answers;

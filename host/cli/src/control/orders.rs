@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use portcullis_session::{Answer, Choice, InsidePort, Question, Refusal, Remembered, Session, with_causes};
+use portcullis_session::{
+    Answer, Choice, InsidePort, Question, Refusal, Remembered, Session, fault_point, with_causes,
+};
 
 use super::{Asked, AskedChoice, Control, Kept, Order, Outcome, Port};
 use crate::terminal::number;
@@ -29,6 +31,7 @@ pub(crate) fn listen_for(session: &Arc<Session>, directory: &Path) -> anyhow::Re
 }
 
 fn carry_out(session: &Session, numbers: &Numbers, order: Order) -> Outcome {
+    fault_point("orders");
     match order {
         Order::Questions {} => list(session, numbers)
             .unwrap_or_else(|error| failed(&format!("no numbers to answer with: {error}"))),

@@ -78,7 +78,7 @@ impl Host {
         // If the user has disabled the sandbox, there is nothing to deny.
         if !matches!(self.stage().as_ref(), Stage::Off) {
             self.cancel_all();
-            let closed = || Stage::Closed(format!("{why}; /reload starts Portcullis again"));
+            let closed = || Stage::Closed(after_fault(&why));
             self.stage.get_or_init(|| RwLock::new(Arc::new(closed())));
             self.enter(closed());
         }
@@ -130,6 +130,11 @@ impl Host {
         self.lock_under_way().insert(id, cancel.clone());
         Some(Taken { id, request, cancel, share })
     }
+}
+
+/// Returns a reason for which nothing is permitted, with what helps.
+pub(super) fn after_fault(why: &str) -> String {
+    format!("{why}; /reload starts Portcullis again")
 }
 
 impl Reading {

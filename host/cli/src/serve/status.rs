@@ -6,11 +6,14 @@ use portcullis_rpc::{SandboxState, StatusResponse};
 use portcullis_session::Session;
 use portcullis_text::escape;
 
+use crate::serve::reading::after_fault;
 use crate::serve::{Host, Stage, orientation};
 
 impl Host {
     pub(super) fn status(&self) -> StatusResponse {
         match self.stage().as_ref() {
+            // A fault beside the requests, as in answering a command's call, leaves the stage as it was.
+            Stage::Open(wired) if let Some(why) = wired.session.failure() => closed_by_fault(why),
             Stage::Open(wired) => self.with_changes(self.as_contained(open(&wired.session))),
             Stage::Off => plain(SandboxState::Disabled, None),
             Stage::Closed(why) => plain(SandboxState::Closed, Some(escape(why))),
@@ -44,6 +47,10 @@ fn plain(state: SandboxState, warning: Option<String>) -> StatusResponse {
         brief: String::new(),
         warnings,
     }
+}
+
+fn closed_by_fault(why: &str) -> StatusResponse {
+    plain(SandboxState::Closed, Some(after_fault(&escape(why))))
 }
 
 fn open(session: &Session) -> StatusResponse {

@@ -21,6 +21,7 @@ use crate::cancel::Cancel;
 use crate::fault::RULE;
 use crate::force::Force;
 use crate::memory::Denied;
+use crate::provoked::fault_point;
 use crate::question::endpoint_pattern;
 use crate::session::Session;
 
@@ -158,6 +159,7 @@ impl Judge for CommandJudge {
     fn decide(&self, attempt: &Attempt) -> Judgement {
         let Some(session) = self.line.session() else { return Judgement::Deny(closed()) };
         let judge = || {
+            fault_point("judge");
             let (request, decision) = self.judge(&session, attempt);
             if decision.effect() == Effect::Ask {
                 return Judgement::Ask;
