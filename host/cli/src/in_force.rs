@@ -12,8 +12,10 @@ use crate::page::{Page, Tint, tinted};
 use crate::surroundings::Surroundings;
 use crate::wire::{self, OWN_PROGRAM, Purpose, Wanted, Wired};
 
-/// Maximum number of items of a list to print.
-pub(crate) const MOST_LISTED: usize = 12;
+/// Maximum number of items of a list to print. `--json` has all.
+const MOST_LISTED: usize = 8;
+/// Maximum number of items of a list in pi's terminal, where the statements share the screen with a menu.
+pub(crate) const MOST_ON_SCREEN: usize = 3;
 /// Text if the settings disable the sandbox.
 const OFF: &str = "Nothing: the sandbox is switched off (`enabled` is false).";
 

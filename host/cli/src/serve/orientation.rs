@@ -13,7 +13,7 @@ const PROGRAMS: &[&str] = &[
     "wget", "yarn",
 ];
 /// Maximum number of items of a list.
-const MOST_LISTED: usize = 8;
+const MOST_LISTED: usize = 4;
 /// Maximum number of lines of one policy's own text.
 const MOST_QUOTED: usize = 20;
 

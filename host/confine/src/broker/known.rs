@@ -48,6 +48,8 @@ impl Known {
         let mut state = self.lock();
         if state.made.is_one(gone) || state.places.knows(gone) {
             let _stays_known = state.tell(vec![Note::Gone(gone.clone())]);
+        } else {
+            state.made.forget(gone);
         }
     }
 

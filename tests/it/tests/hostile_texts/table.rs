@@ -144,7 +144,7 @@ pub(crate) const SETTINGS: &[Row] = &[
 
 /// The file of per-project settings.
 pub(crate) const PROJECTS: &[Row] = &[
-    ("a directory", r#"{ "/ODD": {} }"#, &[&["config", "validate", "--json"]]),
+    ("a directory", r#"{ "/ODD": { "filesystem": 1 } }"#, &[&["config", "validate", "--json"]]),
     ("a relative directory", r#"{ "ODD": {} }"#, MISTAKES),
     (
         "a key of an entry",

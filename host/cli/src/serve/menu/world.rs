@@ -301,7 +301,7 @@ impl HostWorld<'_> {
         let mut lines: Vec<Line> = title.map(Line::plain).into_iter().collect();
         match statements {
             Ok(statements) => {
-                let said = statements.all(in_force::MOST_LISTED).into_iter();
+                let said = statements.all(in_force::MOST_ON_SCREEN).into_iter();
                 lines.extend(said.map(|statement| Line::plain(statement.text)));
             }
             Err(error) => lines.push(Line::bad(escape(&format!("{error:#}")))),
