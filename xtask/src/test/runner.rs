@@ -21,10 +21,13 @@ use crate::run::{answer, say};
 /// Most slow programs wait for processes or run one test at a time, so two of them keep two processors busy.
 const LANES: usize = 2;
 
-/// Environment variables for the tests, in addition to those of this process.
+/// How the tests run.
 #[derive(Debug, Default)]
 pub(super) struct Environment {
+    /// Environment variables in addition to those of this process.
     pub(super) variables: Vec<(OsString, OsString)>,
+    /// Parts of the names of tests that do not run.
+    pub(super) skipped: Vec<&'static str>,
 }
 
 /// The result of a program.
@@ -107,6 +110,7 @@ fn command(program: &Program, environment: &Environment) -> Command {
     if program.harness == Harness::Rust {
         // The only way to get the time of each test. `portcullis-each-user` always reports it.
         command.args(["-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "1");
+        command.args(environment.skipped.iter().flat_map(|part| ["--skip", part]));
     }
     command
 }
