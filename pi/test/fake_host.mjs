@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
  * A fake host for the tests of the extension: it implements the protocol without any confinement.
- * What it does is asked for by words in what it is sent: `deny-me`, `ask-me`, `rewrite-me`, `die-now`,
- * and by FAKE_HELLO = refuse | hang | die | disabled | version | garbage | closed (opens a moment later). FAKE_LOG names a log of all messages.
+ * Words in its input select its behaviour: `deny-me`, `ask-me`, `rewrite-me`, `die-now`;
+ * so does the variable FAKE_HELLO = refuse | hang | die | disabled | version | garbage | closed (opens a moment later). FAKE_LOG names a log of all messages.
  */
 import { spawn } from "node:child_process";
 import fs from "node:fs";

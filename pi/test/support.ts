@@ -1,4 +1,4 @@
-/** Helpers for several tests: the fake host, a fake pi, and waiting. */
+/** Helpers for several tests: the fake host, sample messages, and waiting. */
 import { fileURLToPath } from "node:url";
 import { HostClient, type HostListener } from "../src/client.ts";
 import type { AskParams } from "../src/protocol.ts";
