@@ -14,6 +14,20 @@ pub(crate) struct Kind {
     /// Where that is harmful.
     pub(crate) harms: &'static str,
     pub(crate) content: Content,
+    /// Where the user's git then runs the program that the file names.
+    pub(crate) runs_in: Option<&'static str>,
+}
+
+impl Kind {
+    /// Whether a file with another content may be there before, made by a command.
+    pub(crate) fn may_be_edited(&self) -> bool {
+        matches!(self.content, Content::Text(..))
+    }
+
+    /// Whether nothing moves: what lies around the file comes to mean something else.
+    pub(crate) fn is_completed(&self) -> bool {
+        self.writes == self.harms
+    }
 }
 
 /// What the tool writes; `MARK` in it stands for a file that appears when a program has run.
@@ -22,12 +36,28 @@ pub(crate) enum Content {
     Any,
     /// Harmful by what is in it; longer files go on with lines like the second text.
     Text(&'static str, &'static str),
+    /// Harmful by what is in it, which is all there is.
+    Exact(&'static str),
 }
 
 /// Git's settings, with a program in them, for a module whose working tree is `sub`.
 const MODULE: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ../../../sub\n\t\
                       fsmonitor = \"touch MARK;:\"\n";
 const SETTINGS: Content = Content::Text("[core]\n\tbare = false\n\tfsmonitor = \"touch MARK;:\"\n", "#");
+/// The same for a repository whose directory has another name than `.git`, in its working tree.
+const INSIDE: Content = Content::Text(
+    "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = \"touch MARK;:\"\n",
+    "#",
+);
+/// An index that has git write a hook when it checks out.
+const INDEX: Content = Content::Text(
+    concat!(
+        "DIRC\0\0\0\x02\0\0\0\x01",
+        "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+        "aaaaaaaaaaaaaaaaaaaa\0\x18.git/hooks/post-checkout\0\0"
+    ),
+    "#",
+);
 
 const fn renamed(
     name: &'static str,
@@ -35,7 +65,7 @@ const fn renamed(
     (writes, harms): (&'static str, &'static str),
     content: Content,
 ) -> Kind {
-    Kind { name, prepares: "w/", watches: "w", does, writes, harms, content }
+    Kind { name, prepares: "w/", watches: "w", does, writes, harms, content, runs_in: None }
 }
 
 /// `X/refs` is what a repository lacks.
@@ -45,7 +75,16 @@ const fn completed(
     writes: &'static str,
     content: Content,
 ) -> Kind {
-    Kind { name, prepares, watches, does: &["mkdir", "X/refs"], writes, harms: writes, content }
+    Kind {
+        name,
+        prepares,
+        watches,
+        does: &["mkdir", "X/refs"],
+        writes,
+        harms: writes,
+        content,
+        runs_in: None,
+    }
 }
 
 pub(crate) const KINDS: &[Kind] = &[
@@ -55,7 +94,10 @@ pub(crate) const KINDS: &[Kind] = &[
         ("w/settings.json", ".pi/settings.json"),
         Content::Any,
     ),
-    renamed("renamed to .git", &["rename", "w", "q/.git"], ("w/config", "q/.git/config"), SETTINGS),
+    Kind {
+        runs_in: Some("q"),
+        ..renamed("renamed to .git", &["rename", "w", "q/.git"], ("w/config", "q/.git/config"), SETTINGS)
+    },
     renamed("renamed to .hg", &["rename", "w", ".hg"], ("w/hgrc", ".hg/hgrc"), Content::Any),
     renamed(
         "renamed to .cargo",
@@ -69,7 +111,10 @@ pub(crate) const KINDS: &[Kind] = &[
         ("w/releases/yarn.cjs", ".yarn/releases/yarn.cjs"),
         Content::Any,
     ),
-    completed("completed: config", ("X/,X/HEAD,X/objects/", "X"), "X/config", SETTINGS),
+    Kind {
+        runs_in: Some("X"),
+        ..completed("completed: config", ("X/,X/HEAD,X/objects/", "X"), "X/config", INSIDE)
+    },
     Kind {
         name: "completed: config of a module",
         prepares: ".git/modules/,.git/modules/x/,.git/modules/x/HEAD,.git/modules/x/objects/",
@@ -78,15 +123,29 @@ pub(crate) const KINDS: &[Kind] = &[
         writes: ".git/modules/x/config",
         harms: ".git/modules/x/config",
         content: Content::Text(MODULE, "#"),
+        runs_in: Some("."),
     },
-    completed("completed: a hook", ("X/,X/HEAD,X/objects/", "X"), "X/hooks/pre-commit", Content::Any),
+    completed(
+        "completed: a hook",
+        ("X/,X/HEAD,X/objects/,X/hooks/", "X"),
+        "X/hooks/pre-commit",
+        Content::Any,
+    ),
     completed(
         "completed: attributes",
         ("X/,X/HEAD,X/objects/,X/info/", "X/info"),
         "X/info/attributes",
         Content::Text("* filter=evil\n", "#"),
     ),
-    completed("completed: config.worktree", ("X/,X/HEAD,X/objects/", "X"), "X/config.worktree", SETTINGS),
+    Kind {
+        runs_in: Some("X"),
+        ..completed(
+            "completed: config.worktree",
+            ("X/,X/HEAD,X/objects/,X/config+", "X"),
+            "X/config.worktree",
+            INSIDE,
+        )
+    },
     completed(
         "completed: gitdir of a worktree",
         ("X/,X/HEAD,X/objects/,X/worktrees/,X/worktrees/a/", "X/worktrees/a"),
@@ -105,4 +164,38 @@ pub(crate) const KINDS: &[Kind] = &[
         "X/sequencer/opts",
         Content::Text("[options]\n\tstrategy = ./evil\n", "#"),
     ),
+    completed(
+        "completed: strategy options of a rebase",
+        ("X/,X/HEAD,X/objects/,X/rebase-merge/", "X/rebase-merge"),
+        "X/rebase-merge/strategy_opts",
+        Content::Text("--index-output=../.envrc\n", "--index-output=../.envrc"),
+    ),
+    completed(
+        "completed: options of patches",
+        ("X/,X/HEAD,X/objects/,X/rebase-apply/", "X/rebase-apply"),
+        "X/rebase-apply/apply-opt",
+        Content::Text("--build-fake-ancestor=../.envrc\n", "--build-fake-ancestor=../.envrc"),
+    ),
+    completed("completed: index", ("X/,X/HEAD,X/objects/", "X"), "X/index", INDEX),
+    // `commondir` is judged wherever it is, and so it has to become harmful by being moved. (The list of a rebase is
+    // judged wherever it is, too, and by nothing else than what is in it: nothing can be made of it by a race.)
+    Kind {
+        name: "moved out of its repository: commondir",
+        prepares: "q/.git/,q/.git/worktrees/,q/.git/worktrees/a/",
+        watches: "q/.git/worktrees/a",
+        does: &["rename", "q/.git/worktrees/a", "v"],
+        writes: "q/.git/worktrees/a/commondir",
+        harms: "v/commondir",
+        content: Content::Exact("../..\n"),
+        runs_in: None,
+    },
+    Kind {
+        prepares: "w/,X/,X/HEAD,X/objects/,X/refs/",
+        ..renamed(
+            "renamed into a repository: alternates",
+            &["rename", "w", "X/objects/info"],
+            ("w/alternates", "X/objects/info/alternates"),
+            Content::Text("/etc/evil/objects\n", "/etc/evil/objects"),
+        )
+    },
 ];

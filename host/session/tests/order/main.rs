@@ -7,9 +7,11 @@
     reason = "a test that cannot set itself up must fail, and says what it has counted"
 )]
 
+mod installers;
 mod kinds;
 mod races;
 mod scene;
+mod sessions;
 
 use std::process::ExitCode;
 

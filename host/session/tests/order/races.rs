@@ -2,22 +2,28 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use portcullis_decision::request::Origin;
 use portcullis_each_user::{Test, cannot_run};
-use portcullis_session::{Cancel, CommandCall, FileFailure, Program, Session};
+use portcullis_session::{Cancel, CommandCall, Program, Session};
 
+use crate::installers::{Command, Edit, Ending, Installer, Old, OldOrder, Write};
 use crate::kinds::{Content, KINDS, Kind};
-use crate::scene::{Scene, gate};
+use crate::scene::Scene;
+use crate::sessions::Outside;
 
 pub(crate) const TESTS: &[Test] = &[
-    ("order::no_tool_writes_a_file_that_a_command_makes_harmful", within_one_session),
-    ("order::nor_one_that_a_command_of_another_session_makes_harmful", between_two_sessions),
+    ("order::no_tool_writes_a_file_that_a_command_makes_harmful", || contest(How::Write)),
+    ("order::nor_one_that_a_command_of_another_session_makes_harmful", || contest(How::WriteBesideAnother)),
+    ("order::nor_does_it_end_an_edit_of_one", || contest(How::Edit)),
+    ("order::nor_does_a_yes_that_was_given_before", || contest(How::WriteOutside)),
+    ("order::nor_does_a_command_that_got_one", || contest(How::CommandOutside)),
 ];
 
 /// Tries of each kind; the variable sets another number, for a long run.
-const TRIES: usize = 12;
+const TRIES: usize = 8;
 const TRIES_VARIABLE: &str = "PORTCULLIS_RACE_TRIES";
 /// Tries those kinds only whose names contain the value of this variable.
 const KIND_VARIABLE: &str = "PORTCULLIS_RACE_KIND";
@@ -34,21 +40,73 @@ const GIT_RUNS_EVERY: usize = 16;
 /// Where the user runs it.
 const RUN_IN: [&str; 4] = [".", "q", "sub", "X"];
 /// All that a try leaves behind.
-const LEFT_BEHIND: [&str; 8] = ["w", "X", ".git/modules", ".pi", ".hg", ".cargo", ".yarn", "q/.git"];
+const LEFT_BEHIND: [&str; 9] = ["w", "v", "X", ".git/modules", ".pi", ".hg", ".cargo", ".yarn", "q/.git"];
 
-fn within_one_session() {
-    contest(Attacker::SameSession);
-}
-
-fn between_two_sessions() {
-    contest(Attacker::OtherSession);
-}
-
-/// Whose command attacks the tool.
+/// Who installs a file under attack.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Attacker {
-    SameSession,
-    OtherSession,
+enum How {
+    /// The tool `write`, beside a command of its own session.
+    Write,
+    /// The same, beside a command of another session in the project.
+    WriteBesideAnother,
+    /// The tool `edit`, which has read the file before the attack.
+    Edit,
+    /// The tool `write` of a session in another project, for which the user is asked and says yes.
+    WriteOutside,
+    /// The host for a command of that session, after a yes.
+    CommandOutside,
+}
+
+impl How {
+    fn fits(self, kind: &Kind) -> bool {
+        match self {
+            Self::Write | Self::WriteBesideAnother | Self::WriteOutside => true,
+            Self::Edit => kind.may_be_edited(),
+            // It is opened by its path, which no longer leads there when a parent has moved.
+            Self::CommandOutside => kind.is_completed(),
+        }
+    }
+
+    fn old(self) -> Old {
+        match self {
+            Self::Write | Self::WriteBesideAnother | Self::WriteOutside => Old::Write,
+            Self::Edit => Old::Edit,
+            Self::CommandOutside => Old::Open,
+        }
+    }
+
+    fn is_outside(self) -> bool {
+        matches!(self, Self::WriteOutside | Self::CommandOutside)
+    }
+
+    /// When the attack strikes in this try.
+    fn moment(self, number: usize) -> Moment {
+        match number % 4 {
+            0 | 2 if self.is_outside() => Moment::BeforeYes,
+            0 | 2 => Moment::Event,
+            3 if self.is_outside() => Moment::Event,
+            _ => Moment::Blindly,
+        }
+    }
+}
+
+/// When an attack strikes; see `attack.c`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    Event,
+    Blindly,
+    /// While the user is asked.
+    BeforeYes,
+}
+
+impl Moment {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Event => "e",
+            Self::Blindly => "b",
+            Self::BeforeYes => "w",
+        }
+    }
 }
 
 /// When a race ends.
@@ -58,46 +116,61 @@ enum Until {
     LastTry,
 }
 
-/// What came of a tool's writes.
+/// What came of the tries.
 #[derive(Default)]
 struct Count {
+    tried: usize,
+    lost: usize,
+    /// How often the user's git has run a program.
+    ran: usize,
     done: usize,
     denied: usize,
     failed: usize,
 }
 
-fn contest(attacker: Attacker) {
+fn contest(how: How) {
     let Some(scene) = Scene::new() else { return cannot_run("a C compiler (`cc`)") };
-    let (own, other) = (scene.session("one"), scene.session("other"));
-    let attacking = if attacker == Attacker::SameSession { &own } else { &other };
+    let desk = Arc::new(Outside::default());
+    let place = if how.is_outside() { &scene.near } else { &scene.project };
+    let own = scene.session("one", place, Arc::clone(&desk));
+    let other = scene.session("other", &scene.project, Arc::default());
+    let attacking = if matches!(how, How::Write | How::Edit) { &own } else { &other };
     let tries = std::env::var(TRIES_VARIABLE).ok().and_then(|tries| tries.parse().ok()).unwrap_or(TRIES);
-    let old = gate();
     let wanted = std::env::var(KIND_VARIABLE).unwrap_or_default();
-    for kind in KINDS.iter().filter(|kind| kind.name.contains(&wanted)) {
-        let race = Race { scene: &scene, session: attacking, kind };
-        let text = content(&scene, kind, longest(kind));
-        let (tried, lost) = race.run((TRIES_OF_CONTROL, Until::FirstLoss), |_| {
-            // What it says does not matter: what it leaves behind does.
-            drop(scene.write_in_old_order(&old, kind.writes, &text));
-        });
-        assert!(lost > 0, "control, {}: the old order never lost in {tried} tries", kind.name);
-        println!("    {}: the old order lost after {tried} tries", kind.name);
-        let (mut count, began) = (Count::default(), Instant::now());
-        let (tried, lost) = race.run((tries, Until::LastTry), |number| {
-            let written = scene.write(&own, kind.writes, &content(&scene, kind, length(kind, number)));
-            match written {
-                Ok(()) => count.done += 1,
-                Err(FileFailure::Denied(_)) => count.denied += 1,
-                Err(FileFailure::File(_)) => count.failed += 1,
-            }
-        });
-        let Count { done, denied, failed } = count;
+    let mut came_through = 0;
+    for kind in KINDS.iter().filter(|kind| kind.name.contains(&wanted) && how.fits(kind)) {
+        let race = Race { scene: &scene, session: attacking, desk: &desk, kind, how };
+        let mut old = OldOrder::new(&scene, how.old());
+        let control = race.run((TRIES_OF_CONTROL, Until::FirstLoss), &mut old);
+        assert!(
+            control.lost > 0,
+            "control, {}: the old order never lost in {} tries",
+            kind.name,
+            control.tried
+        );
+        assert_eq!(
+            control.ran > 0,
+            kind.runs_in.is_some(),
+            "control, {}: what the user's git runs",
+            kind.name
+        );
+        println!("    {}: the old order lost after {} tries", kind.name, control.tried);
+        let began = Instant::now();
+        let mut installer: Box<dyn Installer> = match how {
+            How::Write | How::WriteBesideAnother | How::WriteOutside => Box::new(Write(&scene, &own)),
+            How::Edit => Box::new(Edit(&scene, &own, None)),
+            How::CommandOutside => Box::new(Command(&scene, &own)),
+        };
+        let Count { tried, lost, ran, done, denied, failed } =
+            race.run((tries, Until::LastTry), installer.as_mut());
         let seconds = began.elapsed().as_secs();
         println!(
             "        {lost} of {tried} lost: {done} done, {denied} denied, {failed} failed, in {seconds} s"
         );
-        assert_eq!(lost, 0, "{}", kind.name);
+        assert_eq!((tried, lost, ran), (tries, 0, 0), "{}", kind.name);
+        came_through += done;
     }
+    assert!(came_through > 0, "no file was written at all");
     own.close();
     other.close();
 }
@@ -105,44 +178,71 @@ fn contest(attacker: Attacker) {
 struct Race<'a> {
     scene: &'a Scene,
     session: &'a Session,
+    desk: &'a Outside,
     kind: &'a Kind,
+    how: How,
 }
 
 impl Race<'_> {
-    /// Has `write` called under attack; returns how often, and how many times what it wrote became harmful.
-    fn run(&self, (most, until): (usize, Until), mut write: impl FnMut(usize)) -> (usize, usize) {
-        let (theirs, mut go_on) = pipe().expect("a pipe");
+    /// Has files installed under attack.
+    fn run(&self, (most, until): (usize, Until), installer: &mut dyn Installer) -> Count {
+        let (theirs, go_on) = pipe().expect("a pipe");
         let (said, their_output) = pipe().expect("a pipe");
-        let (mut tried, mut lost) = (0, 0);
+        let mut count = Count::default();
         std::thread::scope(|scope| {
             let cancel = Cancel::default();
             let errors = their_output.try_clone().expect("a copy").into();
             let stdio = [theirs.into(), their_output.into(), errors];
             let started = self.session.start_command(self.call(most), stdio, &cancel).expect("it starts");
             scope.spawn(move || self.session.finish_command(&started));
-            let mut said = Said(BufReader::new(said));
-            while tried < most && said.is("r") {
-                write(tried);
-                assert!(said.is("a"), "the attack goes on");
-                tried += 1;
-                lost += usize::from(self.is_lost(tried));
-                self.clear();
-                if until == Until::FirstLoss && lost > 0 {
+            let attack = Arc::new(Attack::new(said, go_on));
+            // When a try fails, nothing but this keeps the line open.
+            let line = Arc::downgrade(&attack);
+            self.desk.ask(Arc::new(move || {
+                if let Some(attack) = line.upgrade() {
+                    attack.strike();
+                }
+            }));
+            while count.tried < most {
+                self.once(&attack, &mut count, installer);
+                if until == Until::FirstLoss && count.lost > 0 {
                     break;
                 }
-                go_on.write_all(b"\n").expect("the attack goes on");
+                attack.go_on("n");
             }
             cancel.cancel();
-            drop::<(Said, PipeWriter)>((said, go_on));
         });
         self.clear();
-        (tried, lost)
+        count
+    }
+
+    fn once(&self, attack: &Attack, count: &mut Count, installer: &mut dyn Installer) {
+        let Kind { writes, .. } = *self.kind;
+        let moment = self.how.moment(count.tried);
+        let text = content(self.scene, self.kind, length(self.kind, count.tried));
+        attack.hear("p");
+        installer.begin(writes);
+        attack.begin(moment);
+        match installer.finish(writes, &text, &|| attack.strike()) {
+            Ending::Done => count.done += 1,
+            Ending::Denied => count.denied += 1,
+            Ending::Failed => count.failed += 1,
+        }
+        attack.end();
+        count.tried += 1;
+        let is_harmful = self.is_harmful();
+        let has_run = self.has_run(is_harmful, count.tried);
+        count.ran += usize::from(has_run);
+        count.lost += usize::from(is_harmful || has_run);
+        self.clear();
     }
 
     fn call(&self, tries: usize) -> CommandCall<'_> {
         let Kind { prepares, watches, does, .. } = self.kind;
         let tries = tries.to_string();
-        let words = [&self.scene.attack.to_string_lossy(), tries.as_str(), prepares, watches];
+        let there = if self.how == How::Edit { format!(",{}-", self.kind.writes) } else { String::new() };
+        let prepares = format!("{prepares}{there}");
+        let words = [&self.scene.attack.to_string_lossy(), tries.as_str(), &prepares, watches];
         let argv = words.into_iter().chain(does.iter().copied()).map(Into::into).collect();
         CommandCall {
             program: Program::Argv(argv),
@@ -154,17 +254,35 @@ impl Race<'_> {
         }
     }
 
-    /// Whether the file stands where it does harm, or the user's git has run what it names.
-    fn is_lost(&self, tried: usize) -> bool {
+    /// Whether the file stands where it does harm.
+    fn is_harmful(&self) -> bool {
         let path = self.scene.project.join(self.kind.harms);
-        let is_harmful = fs::read_to_string(&path).is_ok_and(|text| self.scene.is_harmful(&path, &text));
-        if is_harmful || tried % GIT_RUNS_EVERY == 1 {
+        fs::read_to_string(&path).is_ok_and(|text| self.scene.is_harmful(&path, &text))
+    }
+
+    /// Whether the user's git has run what some file names.
+    fn has_run(&self, is_harmful: bool, tried: usize) -> bool {
+        if let Some(directory) = self.kind.runs_in.filter(|_| is_harmful) {
+            self.complete();
+            self.scene.git(&["-C", directory, "status"]);
+        }
+        if tried % GIT_RUNS_EVERY == 1 {
             for directory in RUN_IN {
                 self.scene.git(&["-C", directory, "status"]);
             }
         }
-        let has_run = fs::remove_file(self.scene.mark()).is_ok();
-        has_run || is_harmful
+        fs::remove_file(self.scene.mark()).is_ok()
+    }
+
+    /// Makes the repository of the file whole, as any command may.
+    fn complete(&self) {
+        let path = self.scene.project.join(self.kind.harms);
+        let directory = path.parent().expect("a directory");
+        for part in ["objects", "refs"] {
+            // It may be there.
+            drop(fs::create_dir(directory.join(part)));
+        }
+        fs::write(directory.join("HEAD"), "ref: refs/heads/main\n").expect("written");
     }
 
     fn clear(&self) {
@@ -175,14 +293,72 @@ impl Race<'_> {
     }
 }
 
-/// What the attack says.
-struct Said(BufReader<PipeReader>);
+/// The attack's end of the line.
+struct Attack(Mutex<Line>);
 
-impl Said {
-    fn is(&mut self, word: &str) -> bool {
+struct Line {
+    said: BufReader<PipeReader>,
+    go_on: PipeWriter,
+    /// Whether it waits to be told.
+    waits: bool,
+    has_struck: bool,
+}
+
+impl Attack {
+    fn new(said: PipeReader, go_on: PipeWriter) -> Self {
+        Self(Mutex::new(Line { said: BufReader::new(said), go_on, waits: false, has_struck: false }))
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Line) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn hear(&self, word: &str) {
+        self.with(|line| line.hear(word));
+    }
+
+    fn go_on(&self, word: &str) {
+        self.with(|line| line.go_on(word));
+    }
+
+    fn begin(&self, moment: Moment) {
+        self.with(|line| {
+            line.go_on(moment.word());
+            line.hear("r");
+            (line.waits, line.has_struck) = (moment == Moment::BeforeYes, false);
+        });
+    }
+
+    /// Has it strike now, if it waits for that.
+    fn strike(&self) {
+        self.with(|line| {
+            if line.waits && !line.has_struck {
+                line.go_on("w");
+                line.hear("a");
+                line.has_struck = true;
+            }
+        });
+    }
+
+    fn end(&self) {
+        self.strike();
+        self.with(|line| {
+            if !line.has_struck {
+                line.hear("a");
+            }
+        });
+    }
+}
+
+impl Line {
+    fn hear(&mut self, word: &str) {
         let mut line = String::new();
-        self.0.read_line(&mut line).expect("read");
-        line.trim() == word
+        self.said.read_line(&mut line).expect("read");
+        assert_eq!(line.trim(), word, "the attack goes on");
+    }
+
+    fn go_on(&mut self, word: &str) {
+        writeln!(self.go_on, "{word}").expect("the attack goes on");
     }
 }
 
@@ -191,7 +367,8 @@ fn longest(kind: &Kind) -> usize {
 }
 
 fn length(kind: &Kind, number: usize) -> usize {
-    if number % NOW_AND_THEN == NOW_AND_THEN / 2 {
+    // In both of the first tries, so that a short run meets it as well.
+    if number % NOW_AND_THEN < 2 {
         return longest(kind);
     }
     // By turns for those tries that begin with an event and those that do not.
@@ -203,6 +380,7 @@ fn content(scene: &Scene, kind: &Kind, length: usize) -> String {
     let (begin, line) = match kind.content {
         Content::Any => ("{}\n", "#"),
         Content::Text(begin, line) => (begin, line),
+        Content::Exact(text) => return text.to_owned(),
     };
     let mut text = begin.replace("MARK", &scene.mark().display().to_string());
     // A line of some length, so that it is not one of very many.

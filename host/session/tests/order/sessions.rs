@@ -1,0 +1,159 @@
+//! Sessions in the projects of a scene.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use portcullis_config::{Places, RealDisk, discover, resolve};
+use portcullis_confine::NameOrder;
+use portcullis_decision::context::{AgentInfo, Machine, Workspace};
+use portcullis_decision::pattern::FilePattern;
+use portcullis_decision::profile::{FileRights, FileRule, Profile};
+use portcullis_decision::request::ActionKinds;
+use portcullis_decision::verdict::{Cause, OutputEvaluation, ToolOutput};
+use portcullis_decision::{
+    Chain, Context, Effect, Evaluation, Member, Mode, Policy, PolicyError, Request, Verdict,
+};
+use portcullis_names::RULES;
+use portcullis_session::{
+    Answer, Answerer, Basis, ChoiceKind, Confining, Desk, Entry, Inmate, Journal, JournalError, NoKeeper,
+    NoReservations, Question, Refusal, Session, Setup,
+};
+
+use crate::scene::Scene;
+
+/// Allows every command, and reading one directory; of other files it says nothing.
+struct Commands {
+    readable: PathBuf,
+}
+
+impl Policy for Commands {
+    fn name(&self) -> &str {
+        "commands"
+    }
+    fn digest(&self) -> &str {
+        "d"
+    }
+    fn handles(&self) -> ActionKinds {
+        ActionKinds { command: true, ..ActionKinds::default() }
+    }
+    fn evaluate(&self, _: &Request, _: &Context) -> Result<Evaluation, PolicyError> {
+        Ok(Evaluation { verdict: Verdict::Allow(Vec::new()), cause: Cause::default(), trace: vec![] })
+    }
+    fn standing(&self, _: &Context) -> Result<Option<Profile>, PolicyError> {
+        let rule = FileRule {
+            id: "readable".to_owned(),
+            pattern: FilePattern::Tree(self.readable.clone()),
+            rights: FileRights::READ,
+            effect: Effect::Allow,
+            conceal: false,
+            condition: String::new(),
+            reason: String::new(),
+            setting: String::new(),
+        };
+        Ok(Some(Profile { files: vec![rule], ..Profile::default() }))
+    }
+    fn for_command(&self, _: &Request, _: &Context) -> Result<Option<Profile>, PolicyError> {
+        Ok(None)
+    }
+    fn inspect(&self, _: &ToolOutput, _: &Context) -> Result<Option<OutputEvaluation>, PolicyError> {
+        Ok(None)
+    }
+    fn brief(&self, _: &Context) -> Result<String, PolicyError> {
+        Ok(String::new())
+    }
+}
+
+/// Says yes to what lies outside of the project, and no where a rule on names asks as well.
+#[derive(Default)]
+pub(crate) struct Outside {
+    /// What is done before the yes.
+    before: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
+}
+
+impl Outside {
+    /// Has `before` done while each of the next questions is open.
+    pub(crate) fn ask(&self, before: Arc<dyn Fn() + Send + Sync>) {
+        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
+    }
+}
+
+impl Desk for Outside {
+    fn show(&self, question: &Question, answerer: Answerer) {
+        let is_about_names = |id: &str| question.rule == id || question.reason.contains(id);
+        let yes = question.choices.iter().position(|choice| choice.kind == ChoiceKind::Allow);
+        let yes = yes.filter(|_| !RULES.iter().any(|rule| is_about_names(rule.id)));
+        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(before) = before.filter(|_| yes.is_some()) {
+            before();
+        }
+        answerer.answer(yes.map_or(Answer::Refused(Refusal::User), Answer::Choice));
+    }
+    fn withdraw(&self, _id: u64, _why: &str) {}
+    fn notice(&self, _text: &str) {}
+}
+
+struct NoJournal;
+
+impl Journal for NoJournal {
+    fn before(&self, _: &Entry<'_>) -> Result<(), JournalError> {
+        Ok(())
+    }
+    fn after(&self, _: SystemTime, _: &str, _: &str) {}
+}
+
+impl Scene {
+    /// Opens a session in `project` as a process of its own would; its commands may read the other project.
+    pub(crate) fn session(&self, name: &str, project: &Path, desk: Arc<Outside>) -> Arc<Session> {
+        let temp = self.place().join(name);
+        fs::create_dir(&temp).expect("a directory");
+        let places = Places::usual(project, &self.home);
+        let resolved = resolve(&discover(&places, &RealDisk).expect("settings"), &places, &RealDisk);
+        let mut resolved = resolved.expect("resolved");
+        // It would refuse the attack before the order of names has to.
+        resolved.lifted.push("host.new-dot-files".to_owned());
+        let order = NameOrder::open(&places.state_directory.join("names")).expect("an order of names");
+        let setup = Setup {
+            variables: Box::new(Vec::new),
+            context: self.context(project),
+            clock: Box::new(|| SystemTime::UNIX_EPOCH),
+            journal: Box::new(NoJournal),
+            desk,
+            keeper: Arc::new(NoKeeper),
+            reservations: Box::new(NoReservations),
+            confinement: Confining::Sandbox {
+                executable: std::env::current_exe().expect("own path"),
+                temp,
+                order,
+            },
+            inmate: Inmate::Commands,
+        };
+        let member =
+            Member { policy: Arc::new(Commands { readable: self.project.clone() }), mode: Mode::Enforce };
+        let chain = Chain { members: vec![member], ..Chain::default() };
+        let basis = Basis { resolved, chain };
+        Session::open(setup, basis).expect("a session")
+    }
+
+    pub(crate) fn context(&self, project: &Path) -> Context {
+        let agent = self.home.join(".pi/agent").display().to_string();
+        let home = self.home.display().to_string();
+        Context {
+            session_id: "s".into(),
+            agent: AgentInfo { directory: agent, ..AgentInfo::default() },
+            workspace: Workspace { roots: vec![project.display().to_string()], ..Workspace::default() },
+            machine: Machine { home, temp: "/tmp".into(), uid: own_number(), ..Machine::default() },
+            interactive: true,
+            now: 0,
+            grants: vec![],
+            explain: false,
+            attributes: vec![],
+        }
+    }
+}
+
+fn own_number() -> u32 {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata("/proc/self").expect("procfs").uid()
+}
