@@ -1,5 +1,5 @@
 //! A panic of the host while it decides, writes a file, starts a command, answers a command's call, judges a connection
-//! or answers another terminal: the request is denied, the log says so, and later requests get answers.
+//! or answers another terminal: the request is denied, the log records it, and later requests get answers.
 
 use std::fs;
 
@@ -15,12 +15,12 @@ as_each_user!(
 
 /// The variable of debug builds that names the point of a fault.
 const FAULT: &str = "PORTCULLIS_TEST_FAULT";
-/// What a program ends with that panics and does not handle it.
+/// The exit code of a program with an unhandled panic.
 const PANICKED: i32 = 101;
 const DENY: i32 = 20;
 const OWN_FAILURE: i32 = 125;
 
-/// Points of the host, and requests that come to each.
+/// Points of the host, with the requests that reach each.
 const POINTS: &[(&str, &[&str])] = &[
     ("decide", &["file/open", "file/write", "exec", "decide"]),
     ("file", &["file/write"]),
@@ -40,7 +40,7 @@ fn scene(user: User) -> Result<Scene> {
     Ok(scene)
 }
 
-/// A host with a user who can be asked where `request` needs one.
+/// A host with a user interface if `request` leads to a question.
 fn host(scene: &Scene, request: &str, fault: Option<&str>) -> Result<Serve> {
     let variables: Vec<_> = fault.map(|point| (FAULT, point)).into_iter().collect();
     let mut host = Serve::start(scene, &[], &variables)?;
@@ -51,7 +51,7 @@ fn host(scene: &Scene, request: &str, fault: Option<&str>) -> Result<Serve> {
     Ok(host)
 }
 
-/// Makes the request and returns the reply to it. What it does leaves `made` in the project or outside.
+/// Makes the request and returns the reply to it. An allowed one creates `made` in the project or outside.
 fn make(scene: &Scene, host: &mut Serve, request: &str, has_fault: bool) -> Result<Value> {
     let made = scene.project().join("made");
     let environment = json!({ "PATH": "/usr/bin:/bin" });
@@ -105,7 +105,7 @@ fn a_fault_is_a_denial_and_the_host_goes_on(user: User) -> Result<()> {
 }
 
 fn one(user: User, point: &str, request: &str) -> Result<()> {
-    // The control: without the fault the request has its effect, and so have later ones.
+    // The control: without the fault the request takes effect, and so do later ones.
     let free = scene(user)?;
     let mut serve = host(&free, request, None)?;
     let reply = make(&free, &mut serve, request, false)?;
@@ -123,7 +123,7 @@ fn one(user: User, point: &str, request: &str) -> Result<()> {
     let reply = make(&scene, &mut serve, request, true)?;
     let text = reply.to_string();
     match request {
-        // Their own requests were allowed before; the call and the connection are refused.
+        // The command itself was allowed before; the call and the connection are refused.
         "call" => ensure!(!text.contains("\"exitCode\":0"), "{reply}"),
         "connect" => ensure!(scene.project().join("ended").exists(), "{reply}"),
         _ => ensure!(text.contains("Portcullis failed while") && text.contains(point), "{reply}"),
@@ -134,7 +134,7 @@ fn one(user: User, point: &str, request: &str) -> Result<()> {
     ensure!(lines.len() == 1, "{lines:#?}");
     ensure!(lines.iter().all(|line| line.contains("deny") && line.contains(point)), "{lines:#?}");
 
-    // What comes later is answered, and none of it is permitted.
+    // Later requests get answers, and none of them is permitted.
     for later in ["file/open", "file/write", "exec", "decide"] {
         let reply = make(&scene, &mut serve, later, true).with_context(|| format!("later {later}"))?;
         let is_denied = reply.get("error").is_some() || reply.to_string().contains("deny");
@@ -151,7 +151,7 @@ fn one(user: User, point: &str, request: &str) -> Result<()> {
     Ok(())
 }
 
-/// `run` and `check` end as they do when they fail or deny, not as a program that panics.
+/// `run` and `check` end as after a failure or a denial, not like a program that panics.
 fn a_fault_in_a_verb_is_its_own_failure(user: User) -> Result<()> {
     let scene = scene(user)?;
     let with = |point: Option<&str>, words: &[&str]| -> Result<Finished> {
@@ -182,7 +182,8 @@ fn a_fault_in_a_verb_is_its_own_failure(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The variable is the host's own: that of a command, or of a setting, changes nothing.
+/// The host reads the variable only from its own environment: the environment of a command, or a setting, has no
+/// effect.
 fn the_agent_cannot_provoke_a_fault(user: User) -> Result<()> {
     let scene = scene(user)?;
     scene.write(&scene.project().join(".env"), &format!("{FAULT}=decide\n"))?;

@@ -76,7 +76,7 @@ fn rules_that_nobody_vouches_for_show_nothing_of_the_machines_temporary_director
             }
         }
     }
-    // The lesser tiers.
+    // The weaker tiers.
     let lesser = [Tier::Namespaces, Tier::Landlock];
     for (tier, effect, rights) in lesser
         .iter()

@@ -39,7 +39,7 @@ const CONTAINER: &[&str] =
 /// Landlock.
 pub(crate) const NO_LANDLOCK: &[&str] = &["-c", FILTER, "444:38", "none"];
 /// A program that installs a filter and starts another program. Its arguments are the numbers of the calls that fail,
-/// each with its errno, and the number of `clone` if that must make no namespaces.
+/// each with its errno, and the number of `clone` if creating namespaces with it must fail.
 const FILTER: &str = r"
 import ctypes, os, struct, sys
 LOAD, JUMP_EQUAL, JUMP_SET, RETURN = 0x20, 0x15, 0x45, 0x06

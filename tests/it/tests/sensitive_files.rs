@@ -1,4 +1,4 @@
-//! Sensitive files below the home directory: denied to tools and commands, with no question and under every name.
+//! Sensitive files below the home directory: denied to tools and commands without a question, under every name.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -27,7 +27,7 @@ const FILES: [(&str, &str); 5] = [
     (".bash_history", "host.histories"),
 ];
 
-/// A home with secrets, and with links to a key in the project, which the user has made.
+/// A home with secrets, and a project with links to a key there, which the user has made.
 fn scene(user: User) -> Result<Scene> {
     let scene = Scene::new(user)?;
     for (name, _) in FILES {
@@ -37,7 +37,7 @@ fn scene(user: User) -> Result<Scene> {
     scene.write(&scene.home().join("notes"), "plain notes\n")?;
     let key = scene.home().join(".ssh/id_ed25519");
     symlink(&key, scene.project().join("soft"))?;
-    // A key of its own: with two names a file is also what the rule on hard links keeps back.
+    // A separate key: a file with two names is also withheld by the rule on hard links.
     let linked = scene.home().join(".ssh/id_rsa");
     scene.write(&linked, &format!("{SECRET}\n"))?;
     fs::hard_link(linked, scene.project().join("hard"))?;
@@ -57,7 +57,7 @@ fn read(path: &PathBuf) -> Value {
     json!({ "callId": "r", "path": path, "intent": { "kind": "read" } })
 }
 
-/// The control is a text file beside them, which is a question.
+/// The control is a text file beside them, which leads to a question.
 fn tools_are_denied_without_a_question(user: User) -> Result<()> {
     let scene = scene(user)?;
     let home = scene.home();
@@ -100,7 +100,7 @@ fn tools_are_denied_without_a_question(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Reads everything in as many ways as a shell has.
+/// A script that reads every file in all the ways that a shell has.
 fn script(home: &str) -> String {
     let names: Vec<String> = FILES.iter().map(|(name, _)| format!("{home}/{name}")).collect();
     format!(
@@ -113,7 +113,7 @@ fn script(home: &str) -> String {
     )
 }
 
-/// The whole home is readable by the settings. The controls are the files that commands do read.
+/// The settings make the whole home readable. The controls are the files that commands do read.
 fn commands_do_not_see_them_in_a_visible_home(user: User) -> Result<()> {
     let scene = scene(user)?;
     settings(&scene, &json!([]))?;
@@ -142,7 +142,7 @@ fn the_home_directory_as_project_changes_nothing(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A yes to the home directory as a whole, for every project, is the widest answer there is.
+/// The widest answer allows the home directory as a whole, for every project.
 fn settings_lift_an_entry_and_answers_do_not(user: User) -> Result<()> {
     let scene = scene(user)?;
     let grants = json!({
@@ -169,7 +169,7 @@ fn settings_lift_an_entry_and_answers_do_not(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A home can have links to what is not mounted at the moment.
+/// A home may contain links to files on a file system that is not mounted at the moment.
 fn links_that_lead_nowhere_refuse_no_command(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let late = scene.outside().join("late");
@@ -190,7 +190,7 @@ fn links_that_lead_nowhere_refuse_no_command(user: User) -> Result<()> {
         let ran = scene.portcullis(&["run", "--", "sh", "-c", "echo ran"])?.ended_with(0)?;
         ensure!(ran.stdout == "ran\n", "{ran:#?}");
     }
-    // What the link leads to is protected when it is there.
+    // The target of the link is protected as soon as it exists.
     scene.write(&late, SECRET)?;
     let script = format!("cat {} {}", scene.home().join(".netrc").display(), late.display());
     let read = scene.portcullis(&["run", "--ask", "deny", "--", "sh", "-c", &script])?;
@@ -198,7 +198,7 @@ fn links_that_lead_nowhere_refuse_no_command(user: User) -> Result<()> {
     Ok(())
 }
 
-/// What is told of a hard link of a secret: the same by `check`, and by what a command ran into.
+/// The refusal of a hard link to a secret names the same reason in `check` and in the report on a command.
 fn other_names_are_refused_with_the_reason(user: User) -> Result<()> {
     let scene = scene(user)?;
     let checked = scene.portcullis(&["check", "read", "hard"])?;

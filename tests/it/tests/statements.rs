@@ -1,5 +1,5 @@
-//! Everything that Portcullis says to be in force is compared with what a command and a tool can really do: under every
-//! shipped policy that needs no build, in every layout of settings, and after every import.
+//! Compares every statement of Portcullis about the rules in force with what a command and a tool can really do: under
+//! every shipped policy that needs no build, in every layout of settings, and after every import.
 
 mod said;
 mod tried;
@@ -31,12 +31,12 @@ as_each_user!(
 );
 
 const FAILED: i32 = 1;
-/// Lists that every key of the first layout has.
+/// The lists that every entry of the first layout has.
 const LISTS: &str = r#""network": { "allowedDomains": ["a.test", "*.b.test:443"], "deniedDomains": ["c.test"] },
     "filesystem": { "denyRead": ["/home", "~/.secret"], "allowRead": [".", "~/.pi", "~/notes"],
       "allowWrite": [".", "OUTSIDE/free"], "denyWrite": ["vendor", "~/notes/fixed"] }"#;
 
-/// What one surface says.
+/// The sentences that one surface shows.
 struct Surface {
     name: &'static str,
     sentences: Vec<String>,
@@ -59,7 +59,7 @@ fn default(scene: &Scene, text: &str) -> Result<()> {
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &text)
 }
 
-/// What follows a title, up to the next one.
+/// Returns the lines after a title, up to the next one.
 fn below(output: &str, title: &str) -> Result<Vec<String>> {
     let mut lines = output.lines().skip_while(|line| !line.starts_with(title));
     lines.next().with_context(|| format!("no `{title}` in {output}"))?;
@@ -67,7 +67,7 @@ fn below(output: &str, title: &str) -> Result<Vec<String>> {
     Ok(section.map(|line| line.trim().to_owned()).collect())
 }
 
-/// Everything that is said in the scene's project.
+/// Returns all sentences that are shown in the scene's project.
 fn surfaces(scene: &Scene) -> Result<Vec<Surface>> {
     let mut surfaces = Vec::new();
     let mut add = |name, sentences: Vec<String>| -> Result<()> {
@@ -99,7 +99,7 @@ fn surfaces(scene: &Scene) -> Result<Vec<Surface>> {
     Ok(surfaces)
 }
 
-/// The sentences of the orientation, between the machine and what to do.
+/// Returns the sentences of the orientation, without those about the machine and about refusals.
 fn orientation(brief: &str) -> Result<Vec<String>> {
     let own: Vec<&str> = brief.lines().take_while(|line| !line.starts_with("What is refused")).collect();
     match own.as_slice() {
@@ -122,7 +122,7 @@ fn claimed(scene: &Scene, surfaces: &[Surface]) -> Result<BTreeSet<Claim>> {
     Ok(all)
 }
 
-/// Compares all that is said in a scene with what can be done in it.
+/// Compares all sentences that are shown in a scene with what can be done in it; returns their claims.
 fn holds(scene: &Scene) -> Result<Vec<Claim>> {
     let surfaces = surfaces(scene)?;
     let claims: Vec<Claim> = claimed(scene, &surfaces)?.into_iter().collect();
@@ -136,7 +136,7 @@ fn compare(scene: &Scene, claims: &[Claim]) -> Result<()> {
     Ok(())
 }
 
-/// Whether it is claimed that commands read or write in a place of the home directory.
+/// Whether a sentence claims this of commands and a place in the home directory.
 fn is_claimed(claims: &[Claim], scene: &Scene, name: &str, right: Right, standing: Standing) -> bool {
     let target = scene.home().join(name);
     claims.iter().any(|claim| {
@@ -154,7 +154,7 @@ fn of_the_built_in_settings(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The rules of the second seed: what is not named is read, also in the home directory.
+/// The rules of the second seed: every file that no rule names can be read, also in the home directory.
 fn of_the_policy_guard(user: User) -> Result<()> {
     let scene = scene(user)?;
     default(&scene, r#"{ "policies": [{ "use": "guard" }] }"#)?;
@@ -240,7 +240,7 @@ fn of_the_home_directory_as_project(user: User) -> Result<()> {
     Ok(())
 }
 
-/// What an import says is true of what it makes, and is said before it is made.
+/// The output of an import is true of the settings that it creates, and is shown before they are created.
 fn of_what_is_imported(user: User) -> Result<()> {
     let given = r#"{ "network": { "allowedDomains": ["a.test"], "deniedDomains": ["c.test"] },
         "filesystem": { "denyRead": ["~/.secret"], "allowWrite": ["."], "denyWrite": ["*.lock"] } }"#;
@@ -274,8 +274,8 @@ fn of_what_is_imported(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The control: what is true of other rules, what was said of these in earlier versions, and every claim turned round is
-/// found to be false.
+/// The control: claims that hold under other rules, claims of earlier versions about these rules, and the opposite of
+/// every claim are found to be false.
 fn a_false_statement_is_found(user: User) -> Result<()> {
     let scene = scene(user)?;
     let usual: Vec<Claim> = claimed(&scene, &surfaces(&scene)?)?.into_iter().collect();
@@ -297,8 +297,8 @@ fn a_false_statement_is_found(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Settings of the second seed, and of the sandbox before it, that lie where these read them are told until they are
-/// taken over: in pi when the session begins, and wherever settings are shown.
+/// Settings files of the second seed, and of the sandbox before it, are reported until they are imported: in pi when
+/// the session begins, and wherever settings are shown.
 fn files_of_other_sandboxes_are_told(user: User) -> Result<()> {
     let given = r#"{ "filesystem": { "denyWrite": ["*.lock"] } }"#;
     for (source, file) in [("sysid", "extensions/sandbox.json"), ("pi-sandbox", "sandbox.json")] {
@@ -332,7 +332,7 @@ fn files_of_other_sandboxes_are_told(user: User) -> Result<()> {
         ensure!(!shown.contains("have no effect here"), "taken over: {shown}");
         scene.portcullis(&["check", "write", "x.lock"])?.ended_with(20)?;
     }
-    // Neither is told in the layout in which it is read.
+    // Neither file is reported in the layout that reads it.
     let scene = scene(user)?;
     scene.write(&scene.home().join(".pi/agent/extensions/sandbox.json"), given)?;
     scene.write(&scene.project().join(".pi/sandbox.json"), given)?;
@@ -342,8 +342,8 @@ fn files_of_other_sandboxes_are_told(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A file of sandbox-runtime works as it is: a list that it does not have is empty, what is for other systems is told
-/// to do nothing here, and what it has never had is told with its place.
+/// A file of sandbox-runtime works unchanged: a missing list is empty, a key for other systems is reported to have no
+/// effect, and an unknown key is reported with its place.
 fn a_list_that_is_missing_is_empty(user: User) -> Result<()> {
     let scene = scene(user)?;
     for text in [

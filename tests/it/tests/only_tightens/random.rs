@@ -1,5 +1,5 @@
-//! Random rules of everybody who may only tighten, in every tier: what they add to what commands, or pi itself in its
-//! sandbox, can read and write is nothing.
+//! Random rules from each source that may only tighten, in every tier: they add nothing to the files that commands, or
+//! pi itself in its sandbox, can read and write.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -15,27 +15,28 @@ use super::{TIERS, Tier, rules, shared};
 
 as_each_user!(random_rules_only_take_away);
 
-/// Whose rules they are.
+/// The source of the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layer {
     /// The project's own file.
     Project,
-    /// The same in the layered layout, where it narrows lists as well.
+    /// The same file in the layered layout, where it narrows lists as well.
     Layered,
-    /// A policy of the user's that is not trusted.
+    /// A policy in the user's settings that is not trusted.
     Untrusted,
-    /// What a trusted policy says of one command.
+    /// The rules of a trusted policy for one command.
     ForCommand,
-    /// The project's own file, for a contained pi itself.
+    /// The project's own file, applied to a contained pi itself.
     Contained,
 }
 
 const LAYERS: [Layer; 5] =
     [Layer::Project, Layer::Layered, Layer::Untrusted, Layer::ForCommand, Layer::Contained];
 
-/// How many rule sets are tried for each layer in each tier.
+/// The number of rule sets that are tried for each layer in each tier.
 const RULE_SETS: usize = 5;
-/// The number of rule sets of all tests of this kind; a real sandbox takes a thousand times as long as a plan.
+/// The variable with the number of rule sets of all tests of this kind; a real sandbox takes a thousand times as long
+/// as a plan.
 const RULE_SETS_VARIABLE: &str = "PORTCULLIS_RULE_SETS";
 
 fn rule_sets() -> usize {
@@ -60,7 +61,7 @@ impl Random {
     }
 }
 
-/// A right, and the directory that it is on.
+/// Directories with the access that the script had to them.
 type Reached = BTreeSet<(&'static str, PathBuf)>;
 
 /// A user, a project, and places of the machine with a marker in each.
@@ -105,7 +106,7 @@ impl Ground {
         Ok(Self { scene, layer, tier, places, named, allowed, hidden, _shared: shared })
     }
 
-    /// Writes the user's settings with these rules of somebody else, and returns what commands reach.
+    /// Writes the user's settings and these rules of the other source, and returns what commands can reach.
     fn reached(&self, set: &Value) -> Result<Reached> {
         let [read, write] =
             self.allowed.each_ref().map(|all| all.iter().map(PathBuf::as_path).collect::<Vec<_>>());
@@ -138,7 +139,7 @@ impl Ground {
         self.seen(&if self.layer == Layer::ForCommand { spoken(set) } else { String::new() })
     }
 
-    /// Runs a script that tries every place.
+    /// Runs a script that tries every directory.
     fn seen(&self, before: &str) -> Result<Reached> {
         let tries = self.places.iter().map(|place| {
             let place = place.display();
@@ -196,7 +197,7 @@ impl Ground {
     }
 }
 
-/// The rules as the policy reads them in a script: effects on trees.
+/// Returns the rules in the form that the policy reads from a script: effects on trees.
 fn spoken(set: &Value) -> String {
     let words = set.as_array().into_iter().flatten().filter_map(|rule| {
         let path = rule.get("tree").or_else(|| rule.get("exact"))?.as_str()?;
@@ -205,7 +206,7 @@ fn spoken(set: &Value) -> String {
     format!(": '@@{}@@'\n", words.collect::<Vec<_>>().join(" "))
 }
 
-/// Returns how many rule sets took something away.
+/// Returns the number of rule sets that removed an access.
 fn tried(user: User, layer: Layer, tier: Tier) -> Result<usize> {
     let ground = Ground::new(user, layer, tier)?;
     let nothing = match layer {
@@ -233,7 +234,7 @@ fn tried(user: User, layer: Layer, tier: Tier) -> Result<usize> {
 fn random_rules_only_take_away(user: User) -> Result<()> {
     let in_tier = |tier: Tier| -> Result<()> {
         for layer in LAYERS {
-            // In the lesser tiers pi is not started.
+            // The weaker tiers cannot contain pi.
             if layer == Layer::Contained && !matches!(tier, Tier::Full) {
                 continue;
             }

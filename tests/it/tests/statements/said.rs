@@ -1,19 +1,19 @@
-//! Reads the sentences that Portcullis says of what is in force. What it does not understand is an error, so that no
-//! surface says anything that is not compared with what can really be done.
+//! Parses the sentences of Portcullis about the rules in force. A sentence that cannot be parsed is an error, so that
+//! no surface makes a statement that is not compared with what can really be done.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use portcullis_it::Scene;
 
-/// Who uses something.
+/// The subject of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Who {
     Commands,
     Tools,
 }
 
-/// What for.
+/// The access that a claim is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Right {
     Read,
@@ -21,7 +21,7 @@ pub(super) enum Right {
     Connect,
 }
 
-/// What comes of it.
+/// The result that a claim predicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Standing {
     Free,
@@ -30,33 +30,33 @@ pub(super) enum Standing {
     Closed,
 }
 
-/// What a sentence claims of one thing that can be tried.
+/// A claim of a sentence about one access that can be tried.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Claim {
     pub(super) who: Who,
     pub(super) right: Right,
-    /// A file, or a host.
+    /// The path of a file, or the name of a host.
     pub(super) target: PathBuf,
     pub(super) standing: Standing,
 }
 
-/// A file in a directory that is claimed as a whole.
+/// The file that is tried in a directory that is claimed as a whole.
 pub(super) const READ_PROBE: &str = "statement-read.txt";
 pub(super) const WRITE_PROBE: &str = "statement-write.txt";
-/// A file of the system that everybody can read.
+/// A file of the system that every user can read.
 const SYSTEM_FILE: &str = "/etc/hostname";
 const SYSTEM_PROGRAM: &str = "/usr/bin/env";
-/// A host that no rule names, and one below a name.
+/// A host that no rule names, and a label for a host below a name.
 const OTHER_HOST: &str = "unnamed.example";
 const BELOW: &str = "some";
 
 /// Files that the host protects.
 const SECRETS: [&str; 3] = [".ssh/id_ed25519", ".config/gh/hosts.yml", ".bash_history"];
-/// Files in the project that other programs take settings or code from, and a new dot file.
+/// Files in the project from which other programs take settings or code, and a new dot file.
 const NAMES: [&str; 4] = [".statementrc", ".envrc", ".vscode/tasks.json", "lefthook.yml"];
 const SETTINGS: [&str; 2] = [".pi/agent/settings.json", ".pi/agent/sandbox/default.json"];
 
-/// Reads the claims of one sentence.
+/// Returns the claims of one sentence.
 pub(super) fn claims(scene: &Scene, sentence: &str) -> Result<Vec<Claim>> {
     let sentence = sentence.trim();
     let bare = sentence.strip_suffix('.').with_context(|| format!("no sentence: `{sentence}`"))?;
@@ -100,7 +100,7 @@ pub(super) fn claims(scene: &Scene, sentence: &str) -> Result<Vec<Claim>> {
             return read.never(list, rights);
         }
     }
-    // What the policy says itself is its author's.
+    // This text comes from the author of the policy, and is not checked.
     if bare.starts_with("Beside these rules ") {
         return Ok(Vec::new());
     }
@@ -182,7 +182,7 @@ impl Reader<'_> {
                     "every host on the internet" | "every other host on the internet" => {
                         OTHER_HOST.to_owned()
                     }
-                    // A port that is named is tried; `*:22` is every host there.
+                    // A port in the item is used; `*:22` stands for every host at that port.
                     item => item.replace("*.", &format!("{BELOW}.")).replace('*', OTHER_HOST),
                 };
                 let claim =
@@ -222,7 +222,7 @@ impl Reader<'_> {
         callers.flat_map(of).collect()
     }
 
-    /// The files that stand for an item of a list.
+    /// Returns the files that are tried for an item of a list.
     fn targets(&self, item: &str, right: Right) -> Result<Vec<PathBuf>> {
         let outside = self.probe(&self.scene.outside(), right);
         Ok(match (item, right) {
@@ -237,7 +237,7 @@ impl Reader<'_> {
             (item, _) => {
                 let path = self.path(item.trim_end_matches(" (this session's own)"))?;
                 if !path.exists() && !path.starts_with(self.scene.at("")) {
-                    // Nothing is there on this machine that could be tried.
+                    // This machine has no file for this item that could be tried.
                     return Ok(Vec::new());
                 }
                 vec![if path.is_file() { path } else { self.probe(&path, right) }]
@@ -245,7 +245,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A file that a pattern means: `` `GLOB` ``, or `` `GLOB` in PLACE ``.
+    /// Returns a file that matches a pattern: `` `GLOB` ``, or `` `GLOB` in PLACE ``.
     fn named(&self, item: &str) -> Result<PathBuf> {
         let rest = item.trim_start_matches('`');
         let (glob, place) = rest.split_once('`').with_context(|| format!("a pattern: {item}"))?;
@@ -280,7 +280,7 @@ fn standing_of(clause: &str) -> (Standing, &str) {
 }
 
 fn items_of(list: &str) -> Vec<String> {
-    // The one item with such words in it.
+    // The one item that contains these separators itself.
     let list = list.replace("devices and files", "devices\u{1}and files");
     let parts = list.split(", ").flat_map(|part| part.split(" and "));
     parts.map(|part| part.replace('\u{1}', " ")).filter(|part| !part.is_empty()).collect()

@@ -1,4 +1,4 @@
-//! Tries what sentences claim, with real commands and real calls of tools.
+//! Tries the accesses that sentences claim, with real commands and real calls of tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::said::{Claim, Right, Standing, Who};
 
-/// Where every session has a directory of its own.
+/// Every session has a private directory here.
 const TEMP: &str = "/tmp";
 
-/// What came of trying, by what was tried.
+/// The result of each access that was tried.
 #[derive(Debug, Default)]
 pub(super) struct Tried(BTreeMap<(Who, Right, PathBuf), Standing>);
 
-/// Tries everything that is claimed.
+/// Tries every access that is claimed.
 pub(super) fn tried(scene: &Scene, claims: &[Claim]) -> Result<Tried> {
     let of = |who, right| -> BTreeSet<&Path> {
         let meant = claims.iter().filter(|claim| claim.who == who && claim.right == right);
@@ -39,7 +39,7 @@ pub(super) fn tried(scene: &Scene, claims: &[Claim]) -> Result<Tried> {
         let standing = by_connecting(&mut host, &target.to_string_lossy())?;
         tried.0.insert((Who::Commands, Right::Connect, target.to_owned()), standing);
     }
-    // What is written in the session's own directory is read there.
+    // Files that were written in the session's private directory are read there afterwards.
     for right in [Right::Write, Right::Read] {
         for file in of(Who::Tools, right) {
             let standing = by_tool(&mut host, right, file)?;
@@ -50,7 +50,7 @@ pub(super) fn tried(scene: &Scene, claims: &[Claim]) -> Result<Tried> {
 }
 
 impl Tried {
-    /// Says which claims are not true.
+    /// Returns a text for each claim that is not true.
     pub(super) fn mistakes(&self, claims: &[Claim]) -> Vec<String> {
         let wrong = claims.iter().filter_map(|claim| {
             let key = (claim.who, claim.right, claim.target.clone());
@@ -61,7 +61,7 @@ impl Tried {
     }
 }
 
-/// Makes what is to be read, as far as it lies in the scene.
+/// Creates the files to be read, as far as they are in the scene.
 fn prepare(scene: &Scene, claims: &[Claim]) -> Result<()> {
     let root = scene.at("");
     let read = claims.iter().filter(|claim| claim.right == Right::Read && claim.target.starts_with(&root));
@@ -77,7 +77,7 @@ fn prepare(scene: &Scene, claims: &[Claim]) -> Result<()> {
     Ok(())
 }
 
-/// What `portcullis run` reads and writes, where nobody can be asked.
+/// Tries the files with `portcullis run`, where no user can be asked.
 fn by_run(
     scene: &Scene,
     read: &BTreeSet<&Path>,
@@ -98,7 +98,7 @@ fn by_run(
     Ok(done.filter_map(|number| all.get(number)).map(|(right, file)| (*right, file.to_path_buf())).collect())
 }
 
-/// What a shell does to read or write a file; it fails where it cannot.
+/// Returns a script that reads or writes a file; it fails where it cannot.
 fn script(right: Right, file: &Path) -> String {
     let quoted = format!("'{}'", file.display());
     match right {
@@ -108,7 +108,7 @@ fn script(right: Right, file: &Path) -> String {
     }
 }
 
-/// What comes of a command, and what the host says of it.
+/// Runs a command; returns the result, and the host's report of it.
 fn by_command(host: &mut Serve, script: &str) -> Result<(Standing, Value)> {
     let script = format!("({script}) >/dev/null 2>&1 && echo did");
     let id = host.begin(&script, &json!({ "PATH": "/usr/bin:/bin" }))?;
@@ -121,12 +121,12 @@ fn by_command(host: &mut Serve, script: &str) -> Result<(Standing, Value)> {
     })
 }
 
-/// What comes of a connection; that nobody answers there is no refusal.
+/// Tries a connection; a server that does not answer does not count as a refusal.
 fn by_connecting(host: &mut Serve, target: &str) -> Result<Standing> {
     let (name, port) = target.rsplit_once(':').unwrap_or((target, "443"));
     let connect = format!("bash -c 'exec 3<>/dev/tcp/{name}/{port}'");
     let (standing, ended) = by_command(host, &connect)?;
-    // Whoever connects reaches the gate in any case; what becomes of it is told at the end.
+    // The connection to the gate itself always succeeds; the report at the end tells the verdict.
     let told = ended.to_string();
     let is_refused = told.contains("no connection to") && told.contains("(rule `");
     Ok(match (standing, is_refused) {
@@ -136,10 +136,10 @@ fn by_connecting(host: &mut Serve, target: &str) -> Result<Standing> {
     })
 }
 
-/// What comes of a call of a tool.
+/// Tries a call of a tool.
 fn by_tool(host: &mut Serve, right: Right, file: &Path) -> Result<Standing> {
     if right == Right::Read && file.starts_with(TEMP) {
-        // Nothing is there that the session has not made.
+        // The directory contains only files of the session, so the file is created first.
         by_tool(host, Right::Write, file)?;
     }
     let call = format!("{right:?} {}", file.display());
@@ -159,7 +159,7 @@ fn by_tool(host: &mut Serve, right: Right, file: &Path) -> Result<Standing> {
     })
 }
 
-/// Refuses every question until the request `id` is answered; says whether one was of this call.
+/// Refuses every question until the request `id` is answered; returns whether one of them was about this call.
 fn refuse_what_is_asked(host: &mut Serve, id: u64, call: &str) -> Result<bool> {
     let mut was_asked = false;
     loop {
