@@ -9,8 +9,8 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::reach::Reach;
-use crate::surroundings::Surroundings;
+use crate::process_env::Surroundings;
+use crate::untrusted_paths::Reach;
 
 /// Maximum time to wait for git, which usually takes a few milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -8,9 +8,9 @@ use portcullis_confine::{Tier, probe};
 use portcullis_session::{Nobody, Session, Statements};
 use serde_json::{Value, json};
 
-use crate::page::{Page, Tint, tinted};
-use crate::surroundings::Surroundings;
-use crate::wire::{self, OWN_PROGRAM, Purpose, Wanted, Wired};
+use crate::bootstrap::{self, OWN_PROGRAM, Purpose, Wanted, Wired};
+use crate::output::{Page, Tint, tinted};
+use crate::process_env::Surroundings;
 
 /// Maximum number of items of a list to print. `--json` has all.
 const MOST_LISTED: usize = 8;
@@ -35,11 +35,11 @@ pub(crate) fn judging(
     disk: &dyn Disk,
 ) -> anyhow::Result<Option<Wired>> {
     let wanted = Wanted::judging(project.to_owned(), settings.map(PathBuf::from));
-    let ground = wire::ground_on(around, &wanted, disk)?;
+    let ground = bootstrap::ground_on(around, &wanted, disk)?;
     if !ground.resolved.enabled {
         return Ok(None);
     }
-    wire::session(around, &wanted, ground, Arc::new(Nobody)).map(Some)
+    bootstrap::session(around, &wanted, ground, Arc::new(Nobody)).map(Some)
 }
 
 /// Returns the policy in force in `project`, for a sandbox of `tier`.
@@ -62,8 +62,8 @@ pub(crate) fn tier_here() -> Tier {
 /// Returns the statements for a session with the sandbox enabled.
 pub(crate) fn when_on(around: &Surroundings, wanted: &Wanted) -> anyhow::Result<Statements> {
     let wanted = Wanted { purpose: Purpose::Judge, ..wanted.clone() };
-    let ground = wire::ground(around, &wanted)?;
-    let wired = wire::session(around, &wanted, ground, Arc::new(Nobody))?;
+    let ground = bootstrap::ground(around, &wanted)?;
+    let wired = bootstrap::session(around, &wanted, ground, Arc::new(Nobody))?;
     Ok(wired.session.statements(tier_here()))
 }
 

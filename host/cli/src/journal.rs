@@ -9,7 +9,7 @@ use portcullis_decision::{AnsweredBy, Context, Effect, Mode, Vote};
 use portcullis_session::{Entry, Journal, JournalError};
 use serde_json::Value;
 
-use crate::told;
+use crate::context_json;
 
 /// Writes decisions to the audit log.
 #[derive(Debug)]
@@ -31,11 +31,11 @@ impl AuditJournal {
     fn facts(&self, context: &Context) -> Arc<Value> {
         let mut known = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((like, facts)) = &*known
-            && told::are_facts_the_same(like, context)
+            && context_json::are_facts_the_same(like, context)
         {
             return Arc::clone(facts);
         }
-        let facts = Arc::new(told::facts(context));
+        let facts = Arc::new(context_json::facts(context));
         *known = Some((context.clone(), Arc::clone(&facts)));
         facts
     }
@@ -97,7 +97,7 @@ pub(crate) fn verdict_line(entry: &Entry<'_>) -> serde_json::Result<VerdictLine>
             AnsweredBy::Withdrawal => "withdrawal".to_owned(),
         },
         now: decision.context().map_or(0, |context| context.now.into()),
-        grants: decision.context().map(told::grants).unwrap_or_default(),
+        grants: decision.context().map(context_json::grants).unwrap_or_default(),
         facts: Value::Null,
         facts_at: 0,
     })

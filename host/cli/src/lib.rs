@@ -7,9 +7,9 @@
 //! parts), `commands`, `serve` (the host's end of the protocol).
 
 mod args;
+mod bootstrap;
 mod policies;
-mod surroundings;
-mod wire;
+mod process_env;
 
 mod commands;
 #[cfg(target_os = "linux")]
@@ -19,36 +19,36 @@ mod contain;
 mod contain;
 mod serve;
 
+mod context_json;
 mod control;
 mod exit;
 mod git_identity;
 mod grace;
+mod grant_keeper;
 mod in_force;
 mod journal;
-mod keeper;
 mod manifest;
 mod menu;
-mod page;
+mod output;
+mod policy_source;
+mod prompt_layout;
 #[cfg(target_os = "linux")]
 mod pty;
 mod raw;
-mod reach;
 mod reservations;
 mod scratch;
-mod sheet;
-mod shelf;
+mod setting_provenance;
 mod terminal;
-mod told;
 mod toolchains;
-mod traced;
-mod trusted;
+mod trust_files;
+mod untrusted_paths;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
-pub use shelf::PRECOMPILE_ARGUMENT;
+pub use policy_source::PRECOMPILE_ARGUMENT;
 
 use args::{Arguments, Verb};
 use exit::{Audience, Exit};
@@ -65,7 +65,7 @@ pub fn run() -> ExitCode {
     let fallen = exit::AfterPanic::of(&arguments.verb);
     exit::report_panics();
     #[cfg(debug_assertions)]
-    if let Some(point) = surroundings::provoked_fault() {
+    if let Some(point) = process_env::provoked_fault() {
         portcullis_session::provoke(point);
     }
     // A fault during a decision must not end in a permission.
@@ -76,7 +76,7 @@ pub fn run() -> ExitCode {
 /// Writes the machine code of the shipped policies, which is embedded when this program is built again.
 #[must_use]
 pub fn precompile() -> ExitCode {
-    exit::of(shelf::precompile().map(|()| Exit::Done), Audience::Person)
+    exit::of(policy_source::precompile().map(|()| Exit::Done), Audience::Person)
 }
 
 fn carry_out(verb: Verb, audience: Audience) -> ExitCode {

@@ -11,10 +11,10 @@ use portcullis_packs::digest;
 use portcullis_policy_runtime::{CachePlace, Compiler, Limits, Runtime, SnapshotJob};
 use serde_json::{Map, Value};
 
-use crate::shelf::{Component, Origin, Shelf};
-use crate::traced::Traced;
-use crate::wire::OWN_PROGRAM;
-use crate::{manifest, shelf, surroundings};
+use crate::bootstrap::OWN_PROGRAM;
+use crate::policy_source::{Component, Origin, Shelf};
+use crate::setting_provenance::Traced;
+use crate::{manifest, policy_source, process_env};
 
 /// The policies of a session.
 pub(crate) struct Loaded {
@@ -53,18 +53,18 @@ pub(crate) fn load(
     cache: &Path,
     agent_directory: &Path,
 ) -> anyhow::Result<Loaded> {
-    let shelf = Shelf::open(agent_directory)?;
+    let policy_source = Shelf::open(agent_directory)?;
     let mut loader = Loader::new(resolved, cache)?;
     let mut members = Vec::new();
     if named.is_empty() {
         for (policy, at) in resolved.policies.iter().zip(&resolved.policies_at) {
-            let component = shelf.component(&policy.source).with_context(|| loading(&policy.name))?;
+            let component = policy_source.component(&policy.source).with_context(|| loading(&policy.name))?;
             members.push(loader.configured(policy, at, &component)?);
         }
     } else {
         for file in named {
             // A file named on the command line is trusted.
-            let component = shelf.file(file)?;
+            let component = policy_source.file(file)?;
             let name = unique(&members, file)?;
             members.push(loader.member(
                 &name,
@@ -75,7 +75,7 @@ pub(crate) fn load(
         }
     }
     let combine = if named.is_empty() { resolved.combine.clone() } else { Combine::Strictest };
-    let chain = Chain { members, combine, stopwatch: surroundings::stopwatch };
+    let chain = Chain { members, combine, stopwatch: process_env::stopwatch };
     Ok(Loaded { chain, lists: loader.lists, snapshots: loader.snapshots })
 }
 
@@ -96,11 +96,11 @@ pub(crate) struct Shown {
 
 /// Loads each policy of the settings as a session does, and returns the results.
 pub(crate) fn shown(resolved: &Resolved, cache: &Path, agent_directory: &Path) -> anyhow::Result<Vec<Shown>> {
-    let shelf = Shelf::open(agent_directory)?;
+    let policy_source = Shelf::open(agent_directory)?;
     let mut loader = Loader::new(resolved, cache)?;
     let mut of = |(policy, at): (&ResolvedPolicy, &PolicyAt)| {
         let (mode, name) = (mode_of(policy.mode), policy.name.clone());
-        let found = shelf.component(&policy.source).with_context(|| loading(&name));
+        let found = policy_source.component(&policy.source).with_context(|| loading(&name));
         match found {
             Ok(component) => Shown {
                 name,
@@ -137,7 +137,7 @@ fn mode_of(mode: PolicyMode) -> Mode {
 pub(crate) fn runtime(cache: &CachePlace) -> anyhow::Result<Runtime> {
     let program = if cfg!(target_os = "linux") { OWN_PROGRAM.into() } else { std::env::current_exe()? };
     let runtime = Runtime::new(Limits::default(), cache, Compiler::Process(program))?;
-    Ok(runtime.with_embedded(shelf::machine_code()))
+    Ok(runtime.with_embedded(policy_source::machine_code()))
 }
 
 struct Loader<'a> {

@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::exit::say;
-use crate::sheet::{Sheet, Size};
+use crate::prompt_layout::{Sheet, Size};
 
 /// Maximum length of an answer.
 const LONGEST_LINE: usize = 4096;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::reach::Reach;
-use crate::surroundings::is_executable;
+use crate::process_env::is_executable;
+use crate::untrusted_paths::Reach;
 
 /// Toolchain directories in a home directory, each with related directories.
 const KNOWN: &[(&str, &[&str])] = &[

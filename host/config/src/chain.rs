@@ -8,7 +8,7 @@ use crate::decode::Place;
 use crate::error::shown;
 use crate::json::{Fault, Node};
 use crate::settings::{PolicyEntry, PolicyMode, PolicySource};
-use crate::sites::Sites;
+use crate::source_map::Sites;
 
 pub(crate) fn policies(place: &Place<'_>) -> Result<Vec<PolicyEntry>, Fault> {
     let workspace = PolicyEntry {

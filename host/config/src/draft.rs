@@ -7,20 +7,20 @@ use crate::disk::{Disk, RealDisk};
 use crate::edit::{Change, EditError};
 use crate::entries::{Entries, Extends};
 use crate::error::ConfigError;
-use crate::grants::Shelf;
+use crate::grant_files::{begins_as, outdented, with_entry};
+use crate::grants::GrantFile;
 use crate::json::Node;
 use crate::layered::LAYERED_BUILT_IN;
 use crate::layout::{Layout, SettingsFiles};
 use crate::places::Places;
 use crate::settings::invalid;
-use crate::shelves::{begins_as, outdented, with_entry};
 use crate::store::{Store, StoreError};
 use crate::validate::{entry_mistakes, mistakes};
 
 /// A set of settings that is being edited.
 #[derive(Debug, Clone)]
 pub struct Draft {
-    shelf: Shelf,
+    grant_file: GrantFile,
     files: SettingsFiles,
     file: PathBuf,
     before: Option<Vec<u8>>,
@@ -46,11 +46,11 @@ impl Draft {
     ///
     /// # Errors
     /// When the existing file cannot be used.
-    pub fn open(places: &Places, shelf: &Shelf) -> Result<Self, StoreError> {
-        let key = match shelf {
-            Shelf::Default => None,
-            Shelf::Entry { key, .. } => Some(key.clone()),
-            Shelf::NewEntry { key, .. } => Some(key.to_str().ok_or(StoreError::NotKept)?.to_owned()),
+    pub fn open(places: &Places, grant_file: &GrantFile) -> Result<Self, StoreError> {
+        let key = match grant_file {
+            GrantFile::Default => None,
+            GrantFile::Entry { key, .. } => Some(key.clone()),
+            GrantFile::NewEntry { key, .. } => Some(key.to_str().ok_or(StoreError::NotKept)?.to_owned()),
         };
         let files = SettingsFiles::of(places, &RealDisk).map_err(StoreError::broken)?;
         let file = if key.is_some() { files.entries.clone() } else { files.default.clone() };
@@ -75,13 +75,13 @@ impl Draft {
         };
         // A text that is not JSON cannot be edited step by step; the user must repair it first.
         crate::json::read(&text).map_err(|fault| StoreError::broken(invalid(&file, fault)))?;
-        Ok(Self { shelf: shelf.clone(), files, file, before, whole, text, below, changed: false })
+        Ok(Self { grant_file: grant_file.clone(), files, file, before, whole, text, below, changed: false })
     }
 
     /// Returns the grant file that holds the settings.
     #[must_use]
-    pub fn shelf(&self) -> &Shelf {
-        &self.shelf
+    pub fn grant_file(&self) -> &GrantFile {
+        &self.grant_file
     }
 
     /// Returns the file that the draft is saved to.
@@ -129,7 +129,7 @@ impl Draft {
 
     /// Returns true if a list written here replaces a built-in list.
     fn replaces_lists(&self) -> bool {
-        self.files.layout == Layout::Layered && self.shelf == Shelf::Default
+        self.files.layout == Layout::Layered && self.grant_file == GrantFile::Default
     }
 
     /// Applies one change.
@@ -154,11 +154,11 @@ impl Draft {
     /// Returns all mistakes that keep the draft from being saved.
     #[must_use]
     pub fn obstacles(&self) -> Vec<Obstacle> {
-        let found = match (self.files.layout, &self.shelf) {
-            (Layout::Projects, Shelf::Entry { .. } | Shelf::NewEntry { .. }) => {
+        let found = match (self.files.layout, &self.grant_file) {
+            (Layout::Projects, GrantFile::Entry { .. } | GrantFile::NewEntry { .. }) => {
                 entry_mistakes(&self.text, &self.file)
             }
-            (Layout::Projects, Shelf::Default) | (Layout::Layered, _) => {
+            (Layout::Projects, GrantFile::Default) | (Layout::Layered, _) => {
                 mistakes(&self.text, &self.file, self.files.default_kind(), &RealDisk)
             }
         };
@@ -171,9 +171,9 @@ impl Draft {
     /// When it has mistakes, or the file has changed since it was opened.
     pub fn save(&self, store: &Store) -> Result<(), StoreError> {
         let entries = self.files.entries_kind();
-        let (kind, text) = match (&self.shelf, &self.whole) {
-            (Shelf::Entry { key, .. }, Some(whole)) => (entries, self.placed(whole, key)?),
-            (Shelf::NewEntry { key, .. }, Some(whole)) => {
+        let (kind, text) = match (&self.grant_file, &self.whole) {
+            (GrantFile::Entry { key, .. }, Some(whole)) => (entries, self.placed(whole, key)?),
+            (GrantFile::NewEntry { key, .. }, Some(whole)) => {
                 (entries, self.placed(whole, &key.to_string_lossy())?)
             }
             _ => (self.files.default_kind(), self.text.clone()),

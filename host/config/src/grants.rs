@@ -214,7 +214,7 @@ pub(crate) fn path_item(path: &Path) -> Option<Json> {
 
 /// A place in the settings files that can store an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shelf {
+pub enum GrantFile {
     /// The entry of `projects.json` that applies here.
     Entry {
         /// The key, as written.

@@ -14,11 +14,11 @@ use portcullis_decision::verdict::Effect;
 
 use crate::discover::Found;
 use crate::error::{ConfigError, shown};
+use crate::path_rules::Files;
 use crate::pattern::{Resolved, Surroundings};
-use crate::region::Files;
 use crate::resolved::Warning;
 use crate::settings::{Entry, Origin, PathEntry};
-use crate::sites::Sites;
+use crate::source_map::Sites;
 
 /// The user's allow lists, narrowed.
 #[derive(Debug)]

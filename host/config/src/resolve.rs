@@ -16,15 +16,15 @@ use crate::json::Position;
 use crate::layout::Layout;
 use crate::narrow::{self, Narrowed};
 use crate::old_settings::OldFile;
+use crate::path_rules;
 use crate::pattern::{Surroundings, refused};
 use crate::places::{Places, canonical};
 use crate::protect::Ground;
-use crate::region;
 use crate::report;
 use crate::resolved::{PolicyAt, Resolved, ResolvedPolicy, Warning};
 use crate::rule::{ConnectionRule, Rule, every_port};
 use crate::settings::{Entry, Network, Origin, PathEntry, PolicySource, Settings};
-use crate::sites::Sites;
+use crate::source_map::Sites;
 use crate::tighten::{Layer, Tightening};
 use crate::writable::Writable;
 
@@ -67,7 +67,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     };
     let mut rules = ground.rules(&decisive_files(found, places, &around)?)?;
     rules.retain(|rule| !settings.lifted.contains(&rule.id));
-    let mut files = region::files(settings, &around, &homes)?;
+    let mut files = path_rules::files(settings, &around, &homes)?;
     if !narrowed.gone.is_empty() {
         narrowed.apply(&mut files, &around)?;
     }

@@ -16,7 +16,7 @@ use crate::rule::{ConnectionRule, Rule, environment_rules, layers};
 use crate::settings::{
     Ask, Connecting, Environment, Escalation, Ignored, Origin, PolicyMode, PolicySource, RequiredTier,
 };
-use crate::sites::Sites;
+use crate::source_map::Sites;
 use crate::tighten::Layer;
 
 /// Settings that are ready for use: plain data, all paths absolute and canonical.

@@ -15,7 +15,7 @@ use crate::grants::GrantEntry;
 use crate::json::{Fault, Node, Position};
 use crate::layout::chooses_layered;
 use crate::parent_proxy::ParentProxy;
-use crate::sites::Sites;
+use crate::source_map::Sites;
 
 /// A complete, checked set of settings.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::deeds::perform;
 use crate::held::{Answer, Held};
+use crate::host_ops::perform;
 use crate::link::Link;
 use crate::transport::Heard;
 use crate::wire::asks::{Answered, Asked, Ending, Outside, Refused, Told};

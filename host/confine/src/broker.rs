@@ -21,17 +21,17 @@ mod asking;
 mod calls;
 mod connect;
 mod content;
+mod deferred_writes;
 mod directories;
-mod hearing;
 mod identity;
 mod judge;
 mod known;
-mod node;
+mod listener_pool;
 mod process;
 mod record;
 mod removed;
 mod resolve;
-mod staged;
+mod resolve_for_read;
 mod user_places;
 mod worker;
 
@@ -56,12 +56,12 @@ use crate::order::{Lock, OrderFiles};
 use crate::{Stage, transport};
 use asking::Asking;
 use connect::Connecting;
+use deferred_writes::Staging;
 use directories::Linked;
 use known::Known;
 use process::Processes;
 use record::Record;
 use removed::Removed;
-use staged::Staging;
 pub(crate) use worker::threads;
 
 /// The pid of the keeper in its own pid namespace, if it has one.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 #[cfg(target_os = "linux")]
-pub use here::Calls;
+pub use linux::Calls;
 
 /// Connections that wait inside connect(2); there are none on this system.
 #[cfg(not(target_os = "linux"))]
@@ -48,7 +48,7 @@ impl Calls {
 }
 
 #[cfg(target_os = "linux")]
-mod here {
+mod linux {
     use std::collections::{HashSet, VecDeque};
     use std::os::fd::OwnedFd;
     use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -3,8 +3,8 @@
 //! It is single-threaded and trusts the host. It does not trust the commands that it runs, and reads no input from
 //! them.
 
-mod alone;
 mod group;
+mod landlock_only;
 mod program;
 mod serve;
 mod watch;
@@ -41,7 +41,7 @@ pub(crate) fn main(names: MakeNames) -> ExitCode {
     let Ok(()) = descriptor::close_inherited(&single, 3) else { return ExitCode::FAILURE };
     let (Ok(control), Ok(group)) = (take_control(), group::take()) else { return ExitCode::FAILURE };
     if std::env::args_os().nth(2).is_some_and(|walls| walls == WITHOUT_NAMESPACES) {
-        return alone::main(single, &control, group, names);
+        return landlock_only::main(single, &control, group, names);
     }
     let identity = Identity::current();
     let flags = namespaces::of_a_session() | CloneFlags::PARENT;

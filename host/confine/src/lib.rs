@@ -74,7 +74,6 @@
 //! # Ok::<(), portcullis_confine::PlanError>(())
 //! ```
 
-mod breach;
 mod calls;
 mod confinement;
 mod error;
@@ -82,6 +81,7 @@ mod gate;
 mod group;
 mod held;
 mod job;
+mod limit_exceeded;
 mod link;
 mod names;
 mod order;
@@ -100,9 +100,9 @@ mod asking;
 #[cfg(target_os = "linux")]
 mod broker;
 #[cfg(target_os = "linux")]
-mod deeds;
-#[cfg(target_os = "linux")]
 mod files;
+#[cfg(target_os = "linux")]
+mod host_ops;
 #[cfg(target_os = "linux")]
 mod keeper;
 #[cfg(target_os = "linux")]
@@ -114,7 +114,6 @@ mod transport;
 #[cfg(target_os = "linux")]
 mod wire;
 
-pub use breach::Breach;
 pub use calls::{Call, Calls};
 pub use confinement::{Confinement, KEEPER_ARGUMENT, keeper_main};
 #[cfg(not(target_os = "linux"))]
@@ -125,6 +124,7 @@ pub use files::raise_file_limit;
 pub use gate::{Ends, Hold, Listeners, NoGate, WayOut};
 pub use group::{Controller, NoGroup, sweep_groups};
 pub use held::{Attempt, Deed, Held, Refusal};
+pub use limit_exceeded::Breach;
 pub use names::{FileId, Judgement, MakeNames, NameRules, Names, Reads};
 pub use order::{Exclusive, NameOrder};
 pub use plan::{Opening, PathKind, Plan, Step, Writable};

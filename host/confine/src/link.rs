@@ -1,7 +1,7 @@
 //! The host's end of the socket to its keeper.
 
 #[cfg(target_os = "linux")]
-pub(crate) use here::Link;
+pub(crate) use linux::Link;
 
 /// The connection to a keeper; there is no keeper on this system.
 #[cfg(not(target_os = "linux"))]
@@ -23,7 +23,7 @@ impl Link {
 }
 
 #[cfg(target_os = "linux")]
-mod here {
+mod linux {
     use std::collections::HashMap;
     use std::io;
     use std::os::fd::{BorrowedFd, OwnedFd};

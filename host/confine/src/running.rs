@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::breach::Breach;
 use crate::held::{Held, Refusal};
 use crate::job::Job;
+use crate::limit_exceeded::Breach;
 use crate::link::Link;
 
 /// The end of a command: an exit code, a signal, or unknown.

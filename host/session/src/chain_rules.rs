@@ -2,8 +2,8 @@
 
 use portcullis_decision::{Chain, Context, Mode, PolicyError, Profile, Request, RuleLayer};
 
-use crate::elsewhere::followed;
 use crate::error::OpenError;
+use crate::rule_symlinks::followed;
 
 /// Returns the standing rules of all policies whose verdicts count.
 pub(crate) fn standing(chain: &Chain, context: &Context) -> Result<Vec<RuleLayer>, OpenError> {

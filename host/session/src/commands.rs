@@ -14,12 +14,12 @@ use portcullis_file_gate::{FileError, Purpose};
 
 use crate::authorized::Granted;
 use crate::cancel::Cancel;
+use crate::effective_policy::ForCommand;
 use crate::environment::{environment, environment_of_agent};
-use crate::force::ForCommand;
-use crate::held::Questions;
 use crate::limits::{Bounds, LimitMet, bounds, defaults, met};
 use crate::network::{Sandbox, command_of};
 use crate::paths;
+use crate::pending_syscalls::Questions;
 use crate::provoked::fault_point;
 use crate::reading;
 use crate::refused;

@@ -15,7 +15,7 @@ use portcullis_file_gate::{
 
 use crate::authorized::{Authorized, Granted};
 use crate::cancel::Cancel;
-use crate::force::Force;
+use crate::effective_policy::Force;
 use crate::paths;
 use crate::provoked::fault_point;
 use crate::rejudge::{overtaken, with_content};

@@ -17,7 +17,7 @@ use portcullis_decision::{Caller, Effect, Grant, GrantPattern, Request, RuleSet,
 use portcullis_file_gate::{Identity, Inode, Located, Purpose, linked_files};
 use serde_json::{Value, json};
 
-use crate::force::Force;
+use crate::effective_policy::Force;
 use crate::paths;
 use crate::session::Session;
 

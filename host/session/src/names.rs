@@ -9,8 +9,8 @@ use portcullis_decision::profile::{FileRight, FileRule};
 use portcullis_decision::rules::{Caller, DataError, RuleData};
 use portcullis_decision::{Base, Effect, RuleSet};
 
-use crate::inmate;
-use crate::loose::{Loose, Surveyed};
+use crate::replaceable_paths::{Loose, Surveyed};
+use crate::sandbox_subject;
 use crate::user_links::UserLinks;
 
 /// Id of the rule that protects hooks, which denies tools the whole directory.
@@ -73,7 +73,7 @@ pub fn make_names(data: &[u8]) -> Option<Box<dyn Names>> {
     let data = RuleData::decode(data).ok()?;
     let missing = data.missing().ok()?;
     let rules = data.compile().ok()?;
-    let plain = inmate::plain_places(&rules);
+    let plain = sandbox_subject::plain_places(&rules);
     Some(Box::new(RuleNames { rules, missing, plain }))
 }
 

@@ -1,9 +1,9 @@
 //! Connections of commands: the gate in their network, and the decisions for it.
 
 mod judge;
-mod memory;
 mod ports;
 mod question;
+mod running_commands;
 mod upstream;
 
 use std::sync::{Arc, OnceLock, Weak};
@@ -14,8 +14,8 @@ use portcullis_network_gate::{Attached, Call, Calls, Gate, Judge, Server};
 
 use crate::session::Session;
 use judge::CommandJudge;
-pub(crate) use memory::Memory;
 pub use ports::{InsidePort, PortError};
+pub(crate) use running_commands::Memory;
 
 /// The gate of a session.
 #[derive(Debug)]

@@ -14,8 +14,8 @@ use portcullis_decision::{Caller, Effect, RuleSet};
 use crate::error::with_causes;
 use crate::limits;
 use crate::links::KeptBack;
-use crate::loose::Surveyed;
 use crate::names::name_rules;
+use crate::replaceable_paths::Surveyed;
 use crate::sandbox::Wanted;
 
 /// The machine's name inside.

@@ -11,14 +11,14 @@ use portcullis_decision::request::{
 use portcullis_decision::{Decision, Effect, GrantPattern, GrantScope, Mode, Request, path_text};
 use portcullis_text::{escape, escape_confusables, escape_confusables_in_subject, escape_script};
 
-use crate::again;
 use crate::ask::{Choice, ChoiceKind, Question};
-use crate::asked;
+use crate::broker_question;
 use crate::commands::quoted;
-use crate::executed;
-use crate::held;
-use crate::keeper::Place;
-use crate::special;
+use crate::exec_surface_rules;
+use crate::grant_store::Place;
+use crate::pending_syscalls;
+use crate::rerun_after_denial;
+use crate::special_addresses;
 
 /// Maximum number of offered widths; users would not read more.
 const WIDTHS_MAX: usize = 6;
@@ -53,7 +53,7 @@ pub(crate) fn question(
     Question {
         id,
         call: call.map(str::to_owned),
-        title: if again::is_again(request) {
+        title: if rerun_after_denial::is_again(request) {
             "Run this command again?".to_owned()
         } else {
             title(&request.action)
@@ -82,12 +82,12 @@ fn reasons(request: &Request, decision: &Decision) -> String {
         }
     }
     if let Action::File(access) = &request.action {
-        reasons.extend(asked::meaning(access).map(|meaning| escape_confusables(&meaning)));
+        reasons.extend(broker_question::meaning(access).map(|meaning| escape_confusables(&meaning)));
     }
     if let Action::Network(access) = &request.action {
-        reasons.extend(special::meanings(access));
+        reasons.extend(special_addresses::meanings(access));
     }
-    reasons.extend(again::reason(request));
+    reasons.extend(rerun_after_denial::reason(request));
     reasons.join("; and ")
 }
 
@@ -116,7 +116,7 @@ fn title(action: &Action) -> String {
 fn subject(action: &Action) -> String {
     match action {
         Action::File(access) => {
-            format!("{}{}", access.path.canonical, asked::other_end(access).unwrap_or_default())
+            format!("{}{}", access.path.canonical, broker_question::other_end(access).unwrap_or_default())
         }
         Action::Command(command) | Action::Escalation(command) => command.script.clone(),
         Action::Network(access) => {
@@ -153,7 +153,7 @@ fn asker(request: &Request) -> String {
 fn is_only_once(action: &Action) -> bool {
     match action {
         Action::Escalation(_) => true,
-        Action::File(access) => asked::is_only_once(&access.operation),
+        Action::File(access) => broker_question::is_only_once(&access.operation),
         Action::Network(_) | Action::Command(_) | Action::Socket(_) | Action::Tool(_) | Action::Other(_) => {
             false
         }
@@ -172,13 +172,17 @@ fn choices(
         kind: ChoiceKind::Allow,
         label: match &request.action {
             // A program opens any number of connections to a place; for the user they are one.
-            Action::Network(NetworkAccess { stage: Stage::Connect, .. }) => held::FOR_THIS_COMMAND.to_owned(),
-            Action::File(access) if again::is_afterwards(request) => again::once(access),
+            Action::Network(NetworkAccess { stage: Stage::Connect, .. }) => {
+                pending_syscalls::FOR_THIS_COMMAND.to_owned()
+            }
+            Action::File(access) if rerun_after_denial::is_afterwards(request) => {
+                rerun_after_denial::once(access)
+            }
             Action::File(access) if request.origin == Origin::Process => {
-                held::once(request, access, decision)
+                pending_syscalls::once(request, access, decision)
             }
             _ if is_cut => "Allow once, though not all of it is shown".to_owned(),
-            Action::Command(_) if again::is_again(request) => "Run it again".to_owned(),
+            Action::Command(_) if rerun_after_denial::is_again(request) => "Run it again".to_owned(),
             Action::Network(_)
             | Action::File(_)
             | Action::Command(_)
@@ -195,7 +199,7 @@ fn choices(
         pattern: GrantPattern::Exact(Box::new(request.action.clone())),
         lifetime: 0,
     };
-    if again::is_again(request) {
+    if rerun_after_denial::is_again(request) {
         // A "no" for the session would also apply to the command itself.
         return vec![once];
     }
@@ -216,7 +220,7 @@ fn choices(
         pattern: offer.pattern.clone(),
         lifetime: offer.lifetime,
     }));
-    for place in places.iter().filter(|place| special::may_be_kept(&request.action, place.scope)) {
+    for place in places.iter().filter(|place| special_addresses::may_be_kept(&request.action, place.scope)) {
         let lasting = widths.iter().filter(|offer| !matches!(offer.pattern, GrantPattern::Exact(_)));
         choices.extend(lasting.zip(0..).map(|(offer, width)| Choice {
             key: place.key,
@@ -299,7 +303,8 @@ fn widths(request: &Request, decision: &Decision) -> Vec<Offer> {
         .filter(|option| option.scope == GrantScope::Session && option.pattern.covers(&request.action))
         .map(|option| (option.pattern.clone(), option.lifetime));
     let own = own_patterns(&request.action).into_iter();
-    let own = own.filter(|pattern| executed::is_offered(decision, pattern)).map(|pattern| (pattern, 0));
+    let own =
+        own.filter(|pattern| exec_surface_rules::is_offered(decision, pattern)).map(|pattern| (pattern, 0));
     let mut widths: Vec<Offer> = Vec::new();
     for (pattern, lifetime) in own.chain(offered) {
         let Some(text) = described(&pattern) else { continue };
@@ -353,7 +358,7 @@ fn command_pattern(command: &CommandExecution) -> Option<GrantPattern> {
 /// The narrowest comes first, each with its description. Such an answer lasts `kept_for` seconds; 0 means forever.
 #[must_use]
 pub fn keepable(action: &Action, scope: GrantScope, kept_for: u32) -> Vec<(GrantPattern, String)> {
-    if is_only_once(action) || !special::may_be_kept(action, scope) {
+    if is_only_once(action) || !special_addresses::may_be_kept(action, scope) {
         return Vec::new();
     }
     let offers = grantable(action).into_iter();

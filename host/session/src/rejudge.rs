@@ -12,8 +12,8 @@ use portcullis_decision::request::Attribute;
 use portcullis_decision::{Decision, Effect, Request};
 use portcullis_file_gate::{FileError, Located};
 
-use crate::executed::CONTENT;
-use crate::force::Force;
+use crate::effective_policy::Force;
+use crate::exec_surface_rules::CONTENT;
 use crate::session::Session;
 
 impl Session {

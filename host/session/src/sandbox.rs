@@ -10,11 +10,11 @@ use portcullis_confine::{
 };
 use portcullis_decision::RuleSet;
 
+use crate::effective_policy::Confining;
 use crate::error::with_causes;
-use crate::force::Confining;
-use crate::loose::Surveyed;
 use crate::network::{Network, Sandbox};
 use crate::profile::profile;
+use crate::replaceable_paths::Surveyed;
 use crate::session::Setup;
 use crate::user_links::UserLinks;
 

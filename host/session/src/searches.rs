@@ -18,8 +18,8 @@ use portcullis_file_gate::{
 
 use crate::authorized::Granted;
 use crate::cancel::Cancel;
+use crate::effective_policy::Force;
 use crate::files::{FileCall, FileFailure, told};
-use crate::force::Force;
 use crate::links::KeptBack;
 use crate::paths;
 use crate::session::Session;

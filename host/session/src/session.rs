@@ -16,23 +16,23 @@ use portcullis_decision::{
 use portcullis_file_gate::FileError;
 use portcullis_text::escape;
 
-use crate::again;
 use crate::ask::{Answer, Asks, Choice, ChoiceKind, Desk, Question, Refusal};
 use crate::authorized::Authorized;
 use crate::cancel::Cancel;
+use crate::effective_policy::{Confining, Force};
 use crate::env_verdict_cache::EnvVerdictCache;
 use crate::error::{OpenError, with_causes};
 use crate::escalation;
-use crate::force::{Confining, Force};
-use crate::held;
-use crate::inmate::Inmate;
+use crate::grant_store::Keeper;
 use crate::journal::{Entry, Journal};
-use crate::keeper::Keeper;
-use crate::memory::{Denied, Kept, Memory, Remembered};
 use crate::network::{self, Network};
+use crate::pending_syscalls;
 use crate::provoked::fault_point;
 use crate::question::question;
+use crate::remembered_answers::{Denied, Kept, Memory, Remembered};
+use crate::rerun_after_denial;
 use crate::reservations::{self, Reservations};
+use crate::sandbox_subject::Inmate;
 use crate::tools::Calls;
 
 /// Settings and policies, which are read and replaced together.
@@ -223,7 +223,8 @@ impl Session {
         if self.setup.inmate.is_agent() {
             question.asker = format!("pi itself: {}", question.asker);
             for choice in &mut question.choices {
-                choice.label = choice.label.replacen(held::FOR_THIS_COMMAND, "Allow as long as pi runs", 1);
+                choice.label =
+                    choice.label.replacen(pending_syscalls::FOR_THIS_COMMAND, "Allow as long as pi runs", 1);
             }
         }
         question
@@ -315,7 +316,7 @@ impl Session {
             self.ruling_of_broker(request, force, grants),
             self.ruling_on_names(request, force, grants),
             Self::ruling_on_links(request, grants),
-            again::ruling(request),
+            rerun_after_denial::ruling(request),
         ];
         rulings.into_iter().flatten().fold(decision, Decision::tightened).taken_in(context)
     }

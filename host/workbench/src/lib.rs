@@ -8,20 +8,20 @@
 
 mod ask;
 mod bench;
+mod case_writer;
 mod corpus;
 mod fuzz;
 mod lint;
 mod question;
 mod run;
-mod written;
 
 pub use ask::ask;
 pub use bench::{Figures, measure};
+pub use case_writer::{case, given};
 pub use corpus::{Change, Item, Said, changes, of_cases, say};
 pub use fuzz::{Fuzzed, Misstep, fuzz};
 pub use lint::{Finding, Gravity, lint};
 pub use run::{Failure, Report, RunError, Source, run};
-pub use written::{case, given};
 
 /// The types of questions in cases.
 pub mod cases {

@@ -9,9 +9,9 @@ use serde_json::json;
 use crate::args::asks::Asks;
 use crate::control::{Asked, AskedChoice, Order, Outcome, ask, sessions};
 use crate::exit::{Exit, say};
-use crate::page::{Page, Tint, cell, whole};
-use crate::sheet::{QUOTED, Size};
-use crate::surroundings::Surroundings;
+use crate::output::{Page, Tint, cell, whole};
+use crate::process_env::Surroundings;
+use crate::prompt_layout::{QUOTED, Size};
 
 /// Number of digits of a session's name to show.
 const SHORT: usize = 8;

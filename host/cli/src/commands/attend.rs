@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::args::Attend;
 use crate::exit::{Exit, RUN_REFUSED, say};
-use crate::surroundings::Surroundings;
+use crate::process_env::Surroundings;
 
 /// Maximum length of one part from the extension.
 const LONGEST_PART: u32 = 1 << 20;

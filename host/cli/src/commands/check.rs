@@ -17,20 +17,20 @@ use portcullis_text::escape;
 use serde_json::{Map, Value, json};
 
 use crate::args::{Action, Check, Sources, Target};
+use crate::bootstrap::{self, Purpose};
 use crate::journal::verdict_line;
-use crate::page::Page;
-use crate::surroundings::{Surroundings, now};
-use crate::wire::{self, Purpose};
+use crate::output::Page;
+use crate::process_env::{Surroundings, now};
 
 /// Decides on the action and prints the decision.
 pub(crate) fn run(check: Check) -> crate::Outcome {
     let around = Surroundings::read()?;
     let wanted = wanted(&around, check.sources);
-    let ground = wire::ground(&around, &wanted)?;
+    let ground = bootstrap::ground(&around, &wanted)?;
     if !ground.resolved.enabled {
         bail!("the sandbox is switched off in the settings (`enabled` is false), so nothing is decided");
     }
-    let wired = wire::session(&around, &wanted, ground, Arc::new(Nobody))?;
+    let wired = bootstrap::session(&around, &wanted, ground, Arc::new(Nobody))?;
     let request = request(&wired.session, &around, check.action)?;
     let decision = wired.session.decide(&request);
     let mut page = Page::new(&around);
@@ -45,8 +45,8 @@ pub(crate) fn run(check: Check) -> crate::Outcome {
     Ok(decision.effect().into())
 }
 
-fn wanted(around: &Surroundings, sources: Sources) -> wire::Wanted {
-    wire::Wanted {
+fn wanted(around: &Surroundings, sources: Sources) -> bootstrap::Wanted {
+    bootstrap::Wanted {
         project: sources.project.unwrap_or_else(|| around.cwd.clone()),
         settings: sources.settings,
         policies: sources.policies,

@@ -5,7 +5,7 @@ use clap_complete::Shell;
 
 use crate::args::{Arguments, Completions};
 use crate::exit::Exit;
-use crate::page::print_document;
+use crate::output::print_document;
 
 const NAME: &str = "portcullis";
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::audit::{causes, directory, words};
 use crate::args::audit::Decision;
 use crate::exit::Exit;
-use crate::page::{Cell, Page, Tint, cell, tinted, utc};
-use crate::surroundings::Surroundings;
+use crate::output::{Cell, Page, Tint, cell, tinted, utc};
+use crate::process_env::Surroundings;
 
 /// Explains a decision of the log.
 pub(crate) fn run(wanted: &Decision) -> crate::Outcome {

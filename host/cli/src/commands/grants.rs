@@ -9,11 +9,11 @@ use serde_json::json;
 
 use super::asks::{ask_all, directory, done, parts};
 use crate::args::asks::Grants;
+use crate::bootstrap;
 use crate::control::{Kept, Order, Outcome, ask};
 use crate::exit::{Exit, say};
-use crate::page::{Cell, Page, Tint, cell, tinted, utc};
-use crate::surroundings::Surroundings;
-use crate::wire;
+use crate::output::{Cell, Page, Tint, cell, tinted, utc};
+use crate::process_env::Surroundings;
 
 /// Runs the subcommand.
 pub(crate) fn run(grants: &Grants) -> crate::Outcome {
@@ -25,7 +25,7 @@ pub(crate) fn run(grants: &Grants) -> crate::Outcome {
 }
 
 fn list(around: &Surroundings, project: Option<&Path>, all: bool, as_json: bool) -> crate::Outcome {
-    let places = wire::places(around, project.unwrap_or(&around.cwd), None)?;
+    let places = bootstrap::places(around, project.unwrap_or(&around.cwd), None)?;
     let kept = kept_grants(&places, &RealDisk, all)?;
     let (remembered, exit) = remembered(around)?;
     let mut page = Page::new(around);
@@ -81,7 +81,7 @@ fn take_back(around: &Surroundings, project: Option<&Path>, id: &str) -> crate::
         let (session, number) = parts(id)?;
         return done(around, session, ask(&directory(around, session)?, &Order::Forget { id: number })?);
     }
-    let places = wire::places(around, project.unwrap_or(&around.cwd), None)?;
+    let places = bootstrap::places(around, project.unwrap_or(&around.cwd), None)?;
     let kept = kept_grants(&places, &RealDisk, true)?;
     let grant = kept.iter().find(|grant| grant.id == id);
     let grant = grant.with_context(|| {

@@ -9,11 +9,11 @@ use anyhow::{Context as _, bail};
 use serde_json::Value;
 
 use crate::args::Pi;
+use crate::bootstrap;
 use crate::commands::pi_extension;
 use crate::contain::{self, CONTAIN};
-use crate::reach::Reach;
-use crate::surroundings::Surroundings;
-use crate::wire;
+use crate::process_env::Surroundings;
+use crate::untrusted_paths::Reach;
 
 /// Variable with the original PATH, for the extension.
 const WHOLE_PATH: &str = "PORTCULLIS_PATH";
@@ -25,7 +25,7 @@ pub(crate) fn run(pi: &Pi) -> crate::Outcome {
     // Remove the word at any position: pi would ignore it, and the user would rely on a sandbox.
     arguments.retain(|word| word != CONTAIN);
     let is_contained = pi.contain || arguments.len() < pi.arguments.len();
-    let reach = wire::reach(&around, &around.cwd);
+    let reach = bootstrap::reach(&around, &around.cwd);
     let program = around.find_program("pi".as_ref(), &reach).context(
         "there is no `pi` on PATH outside of what commands may write; install it with `npm install -g \
          @earendil-works/pi-coding-agent`",

@@ -8,8 +8,8 @@ use anyhow::{Context as _, bail};
 
 use crate::args::PiExtension;
 use crate::exit::Exit;
-use crate::page::Page;
-use crate::surroundings::{Surroundings, random_name};
+use crate::output::Page;
+use crate::process_env::{Surroundings, random_name};
 
 /// A file of the extension: its path in the extension's directory, and its text.
 type Embedded = (&'static str, &'static str);

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::asks::{ask_all, directory, done, parts};
 use crate::args::ports::Ports;
 use crate::control::{Order, Outcome, Port, ask};
-use crate::page::{Page, Tint, cell, tinted};
-use crate::surroundings::Surroundings;
+use crate::output::{Page, Tint, cell, tinted};
+use crate::process_env::Surroundings;
 
 /// Runs the subcommand: shows, opens and closes ports.
 pub(crate) fn run(ports: &Ports) -> crate::Outcome {

@@ -19,12 +19,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SI
 use signal_hook::iterator::Signals;
 
 use crate::args::{Ask, Run};
+use crate::bootstrap::{self, Purpose, Wanted};
 use crate::commands::overhear::Overheard;
 use crate::exit::{Exit, RUN_FAILED, RUN_REFUSED, say};
 use crate::grace::wait_out;
-use crate::surroundings::Surroundings;
+use crate::process_env::Surroundings;
 use crate::terminal::{AlwaysOnce, Terminal};
-use crate::wire::{self, Purpose, Wanted};
 
 /// Signals that are forwarded to the command.
 const FORWARDED: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH];
@@ -50,7 +50,7 @@ pub(crate) fn run(run: Run) -> crate::Outcome {
         purpose: Purpose::Act,
         inmate: portcullis_session::Inmate::Commands,
     };
-    let ground = wire::ground(&around, &wanted)?;
+    let ground = bootstrap::ground(&around, &wanted)?;
     if !ground.resolved.enabled {
         anyhow::bail!(
             "the sandbox is switched off in the settings (`enabled` is false); run the command without portcullis"
@@ -58,7 +58,7 @@ pub(crate) fn run(run: Run) -> crate::Outcome {
     }
     let cwd =
         if wanted.project == around.cwd { around.cwd.clone() } else { ground.resolved.workspace.clone() };
-    let wired = wire::session(&around, &wanted, ground, desk(ask))?;
+    let wired = bootstrap::session(&around, &wanted, ground, desk(ask))?;
     for warning in &wired.session.settings().warnings {
         say(&format!("portcullis: {}: {}", warning.origin, warning.text));
     }

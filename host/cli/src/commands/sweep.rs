@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use crate::exit::Exit;
+use crate::process_env::Surroundings;
 use crate::scratch;
-use crate::surroundings::Surroundings;
 
 /// The kernel kills the processes of a killed host shortly after it; until then they can still write.
 const MOMENTS: u32 = 10;

@@ -23,9 +23,9 @@ use rustix::net::{
 };
 
 use crate::exit::Exit;
+use crate::process_env::Surroundings;
 use crate::scratch::Scratch;
 use crate::serve::{self, Contained, Ends};
-use crate::surroundings::Surroundings;
 
 /// The variable with the path of the door, for processes in the sandbox.
 pub(super) const VARIABLE: &str = "PORTCULLIS_DOOR";

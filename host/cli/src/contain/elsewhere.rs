@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 
-use crate::surroundings::Surroundings;
+use crate::process_env::Surroundings;
 
 /// The `--contain` flag.
 pub(crate) const CONTAIN: &str = "--contain";

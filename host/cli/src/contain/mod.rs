@@ -3,11 +3,11 @@
 //! This process is the host. It starts pi as one long-running command in its own sandbox, serves pi's extension through
 //! a socket in it, and runs the agent's commands in other sandboxes beside it. Questions are shown outside.
 
-mod desk;
+mod agent_reload;
 mod door;
 mod overlay;
-mod own;
 mod places;
+mod question_router;
 mod streams;
 mod terminal;
 
@@ -27,15 +27,15 @@ use portcullis_session::{Cancel, CommandCall, Inmate, Program, Session, Started,
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;
 
-use crate::contain::desk::Asking;
+use crate::bootstrap::{self, Purpose, Wanted, Wired};
+use crate::contain::agent_reload::Own;
 use crate::contain::door::Door;
-use crate::contain::own::Own;
+use crate::contain::question_router::Asking;
 use crate::exit::{Exit, RUN_FAILED, say};
 use crate::grace::wait_out;
+use crate::process_env::{Surroundings, random_name};
 use crate::scratch::Scratch;
 use crate::serve::{Contained, Watch};
-use crate::surroundings::{Surroundings, random_name};
-use crate::wire::{self, Purpose, Wanted, Wired};
 
 pub(crate) use door::{door_of_this_process, knock};
 
@@ -90,7 +90,7 @@ pub(crate) fn run(around: &Surroundings, start: Start) -> crate::Outcome {
             "the sandbox is switched off in the settings (`enabled` is false); start pi without `{CONTAIN}`"
         );
     }
-    let wired = wire::session(around, &wanted, ground, asking.desk())?;
+    let wired = bootstrap::session(around, &wanted, ground, asking.desk())?;
     is_whole(&wired.session)?;
     let temp = wired.temp().context("the session has no temporary directory")?;
     let asks = asking.clone();

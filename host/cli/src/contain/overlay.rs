@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use portcullis_session::{Answer, Question, Refusal};
 
-use crate::sheet::{Sheet, Size};
+use crate::prompt_layout::{Sheet, Size};
 use crate::terminal::number;
 
 /// Pause in typing after which keys count, so that keys typed for pi do not answer a question.

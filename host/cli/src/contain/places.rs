@@ -10,9 +10,9 @@ use anyhow::Context as _;
 use portcullis_session::AgentPlaces;
 
 use crate::contain::Start;
-use crate::reach::Reach;
-use crate::surroundings::Surroundings;
+use crate::process_env::Surroundings;
 use crate::toolchains;
+use crate::untrusted_paths::Reach;
 
 /// Files of pi that it locks with a directory of the same name plus `.lock`.
 const LOCKED: [&str; 5] = ["auth.json", "mcp-auth.json", "models-store.json", "settings.json", "trust.json"];

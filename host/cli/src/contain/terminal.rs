@@ -21,8 +21,8 @@ use signal_hook::consts::SIGCONT;
 
 use super::overlay::{Id, Overlay};
 use crate::exit::say;
+use crate::prompt_layout::Size;
 use crate::pty::pair;
-use crate::sheet::Size;
 
 /// Size of a read.
 const CHUNK: usize = 16 * 1024;

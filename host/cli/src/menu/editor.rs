@@ -82,8 +82,8 @@ impl Editor {
 
     /// Open the saved file again; otherwise the next save would find that the file has changed.
     fn saved(&mut self, world: &dyn World, done: &str) -> Step {
-        let shelf = self.draft.shelf().clone();
-        match world.open(&shelf) {
+        let grant_file = self.draft.grant_file().clone();
+        match world.open(&grant_file) {
             Ok(draft) => self.draft = draft,
             Err(error) => return Step::Said(Line::bad(error)),
         }

@@ -10,7 +10,7 @@ mod screen;
 
 pub(crate) use screen::{Event, Line, Need, Screen, Tone};
 
-use portcullis_config::{Draft, Shelf};
+use portcullis_config::{Draft, GrantFile};
 
 use editor::Editor;
 use screen::Item;
@@ -24,7 +24,7 @@ pub(crate) trait World {
     /// Returns the settings that can be edited.
     fn scopes(&self) -> Vec<Scope>;
     /// Opens settings in a draft; the error says why that failed.
-    fn open(&self, shelf: &Shelf) -> Result<Draft, String>;
+    fn open(&self, grant_file: &GrantFile) -> Result<Draft, String>;
     /// Saves edited settings and puts them in force. Returns a description of the result.
     fn save(&self, draft: &Draft) -> Result<String, String>;
     /// Returns all answers in force.
@@ -45,7 +45,7 @@ pub(crate) struct Scope {
     /// Their label.
     pub(crate) label: String,
     /// Their file.
-    pub(crate) shelf: Shelf,
+    pub(crate) grant_file: GrantFile,
 }
 
 /// An answer in force.

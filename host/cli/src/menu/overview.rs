@@ -37,7 +37,7 @@ pub(super) fn step(world: &dyn World, event: &Event, chosen: &Item) -> Step {
         GRANTS => Step::Deeper(View::Grants),
         DECISIONS => Step::Deeper(View::Decisions),
         label => match world.scopes().into_iter().find(|scope| scope.label == label) {
-            Some(scope) => match world.open(&scope.shelf) {
+            Some(scope) => match world.open(&scope.grant_file) {
                 Ok(draft) => Step::Deeper(View::Editor(Box::new(Editor::new(scope.label, draft)))),
                 Err(error) => Step::Said(Line::bad(error)),
             },

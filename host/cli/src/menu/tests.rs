@@ -44,10 +44,10 @@ impl World for Fake {
         vec![Line::plain("Scope: default.json")]
     }
     fn scopes(&self) -> Vec<Scope> {
-        vec![Scope { label: "Edit default config".into(), shelf: Shelf::Default }]
+        vec![Scope { label: "Edit default config".into(), grant_file: GrantFile::Default }]
     }
-    fn open(&self, shelf: &Shelf) -> Result<Draft, String> {
-        Draft::open(&self.places, shelf).map_err(|error| error.to_string())
+    fn open(&self, grant_file: &GrantFile) -> Result<Draft, String> {
+        Draft::open(&self.places, grant_file).map_err(|error| error.to_string())
     }
     fn save(&self, draft: &Draft) -> Result<String, String> {
         draft.save(&Store::new(&self.places)).map_err(|error| error.to_string())?;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, chmod, openat, renameat, statat, unlinkat};
 
-use crate::surroundings::random_name;
+use crate::process_env::random_name;
 
 const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const LISTED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);

@@ -15,10 +15,10 @@ use portcullis_rpc::{ErrorCode, ErrorObject, HelloParams, StatusResponse, Switch
 use portcullis_session::{Answerer, Desk, Question};
 use rustix::fs::OFlags;
 
+use crate::bootstrap::{Wanted, Wired};
 use crate::menu::{Event, Line, Need, Screen, World};
 use crate::serve::Host;
 use crate::serve::asking::RpcDesk;
-use crate::wire::{Wanted, Wired};
 
 /// Maximum size of a file with a tool's full output that is copied.
 const LONGEST_OUTPUT: u64 = 256 * 1024 * 1024;

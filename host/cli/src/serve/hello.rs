@@ -9,10 +9,10 @@ use portcullis_rpc::{
 };
 use portcullis_text::escape;
 
+use crate::bootstrap::{Purpose, Wanted};
+use crate::process_env::Surroundings;
 use crate::serve::reload::Watch;
 use crate::serve::{Host, Stage};
-use crate::surroundings::Surroundings;
-use crate::wire::{Purpose, Wanted};
 
 impl Host {
     /// Opens the session. If that fails, it is no protocol error: the host stays in the stage `Closed` and reports why.

@@ -10,15 +10,15 @@ mod files;
 mod hello;
 mod image;
 mod menu;
-mod orientation;
 mod reading;
 mod reload;
+mod request_quota;
 mod reserve;
+mod search_format;
 mod searches;
-mod share;
 pub(super) mod status;
+mod system_prompt;
 mod taken_over;
-mod wording;
 mod workers;
 
 use std::collections::HashMap;
@@ -34,8 +34,10 @@ use portcullis_rpc::{Empty, ErrorCode, ErrorObject, Request, RequestId, StreamWr
 use portcullis_session::Cancel;
 use serde::Serialize;
 
+use crate::bootstrap::Wired;
 use crate::contain;
 use crate::menu::Menu;
+use crate::process_env::Surroundings;
 use crate::serve::asking::RpcDesk;
 pub(crate) use crate::serve::contained::Contained;
 use crate::serve::files::Handles;
@@ -44,8 +46,6 @@ pub(crate) use crate::serve::reload::Watch;
 #[cfg(target_os = "linux")]
 pub(crate) use crate::serve::reload::{Follow, LOOK_EVERY};
 use crate::serve::workers::Workers;
-use crate::surroundings::Surroundings;
-use crate::wire::Wired;
 
 /// The file descriptor for raw output.
 #[cfg(target_os = "linux")]

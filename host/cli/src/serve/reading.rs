@@ -13,7 +13,7 @@ use portcullis_rpc::{
 use portcullis_session::{Cancel, caught};
 
 use crate::exit::Exit;
-use crate::serve::share::Share;
+use crate::serve::request_quota::Share;
 use crate::serve::{Host, Stage, no_thread};
 
 /// The client's messages, and a channel for the result of reading. Dropping it ends reading.
@@ -153,7 +153,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::surroundings::Surroundings;
+    use crate::process_env::Surroundings;
 
     /// Returns a host, and a function that reads its next message to the client.
     fn host() -> (Host, impl FnMut() -> Value) {

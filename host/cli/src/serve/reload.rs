@@ -15,11 +15,11 @@ use portcullis_rpc::{EventNotification, HostNotification, NoticeLevel, Switch};
 use portcullis_session::caught;
 use portcullis_text::escape;
 
+use crate::bootstrap::{self, Ground, Wanted, Wired};
+use crate::policy_source::Revoked;
+use crate::process_env::Surroundings;
 use crate::serve::{Host, Stage};
-use crate::shelf::Revoked;
-use crate::surroundings::Surroundings;
-use crate::trusted;
-use crate::wire::{self, Ground, Wanted, Wired};
+use crate::trust_files;
 
 /// Interval for checking files while there are no requests.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -95,7 +95,7 @@ impl Watch {
     fn read(&self, state: &mut State) -> anyhow::Result<Ground> {
         let ground = self.places().and_then(|places| {
             state.look(places.settings_files());
-            wire::ground(&self.around, &self.wanted)
+            bootstrap::ground(&self.around, &self.wanted)
         });
         match &ground {
             Ok(ground) => state.look_at(&self.around, ground),
@@ -108,7 +108,7 @@ impl Watch {
         if !self.is_on(&ground.resolved) {
             return Ok(Stage::Off);
         }
-        let wired = wire::session(&self.around, &self.wanted, ground, host.asks_at())?;
+        let wired = bootstrap::session(&self.around, &self.wanted, ground, host.asks_at())?;
         Ok(Stage::Open(Box::new(wired)))
     }
 
@@ -116,7 +116,7 @@ impl Watch {
     pub(crate) fn look(&self, follower: &impl Follow) -> Option<News> {
         let mut state = self.lock();
         let changed = state.look_again()?;
-        let ground = wire::ground(&self.around, &self.wanted);
+        let ground = bootstrap::ground(&self.around, &self.wanted);
         let is_read = ground.is_ok();
         let followed = ground.and_then(|ground| {
             state.look_at(&self.around, &ground);
@@ -146,7 +146,7 @@ impl Watch {
     pub(crate) fn reload(&self, wired: &Wired, ground: Ground) -> anyhow::Result<Vec<String>> {
         let before = wired.session.basis();
         let mut changes = differences(&before.resolved, &ground.resolved);
-        let (basis, lists) = wire::basis(&self.around, &self.wanted, ground.resolved)?;
+        let (basis, lists) = bootstrap::basis(&self.around, &self.wanted, ground.resolved)?;
         changes.extend(swaps(&before.chain, &basis.chain));
         wired.session.reload(basis)?;
         wired.keeper.refresh(&ground.found, lists);
@@ -160,7 +160,7 @@ impl Watch {
 
     /// Returns the paths of the session's settings.
     pub(super) fn places(&self) -> anyhow::Result<Places> {
-        wire::places(&self.around, &self.wanted.project, self.wanted.settings.as_deref())
+        bootstrap::places(&self.around, &self.wanted.project, self.wanted.settings.as_deref())
     }
 
     /// Returns the setup of the session.
@@ -282,10 +282,10 @@ fn policy_files(around: &Surroundings, ground: &Ground) -> Vec<PathBuf> {
     let directory = ground.found.source.file().and_then(Path::parent).unwrap_or_else(|| Path::new("/"));
     let mut files = vec![
         ground.places.sandbox_directory().join(portcullis_packs::LOCK),
-        trusted::user_file(&around.agent_directory),
-        trusted::machine_file(),
+        trust_files::user_file(&around.agent_directory),
+        trust_files::machine_file(),
     ];
-    files.extend(trusted::signers(&around.agent_directory));
+    files.extend(trust_files::signers(&around.agent_directory));
     let place = |path: &Path| match path.strip_prefix("~") {
         Ok(rest) => ground.places.home.join(rest),
         Err(_) => directory.join(path),

@@ -16,7 +16,7 @@ use portcullis_session::{Cancel, FileCall, FileFailure, SearchFailure, Session};
 
 use crate::serve::Host;
 use crate::serve::files::{failure, misspelt};
-use crate::serve::wording::{self, FindText, GrepText};
+use crate::serve::search_format::{self, FindText, GrepText};
 
 /// ripgrep's hint for a pattern that can only match across lines.
 const MULTILINE: &str = "\n\nConsider enabling multiline mode with the --multiline flag (or -U for short).\n\
@@ -62,15 +62,15 @@ impl Host {
                 named: place.path.clone(),
                 ignore: self.ignored_by_find(place.line),
             };
-            let limit = wording::at_least_one(params.limit.as_ref(), wording::USUAL_NAMES);
+            let limit = search_format::at_least_one(params.limit.as_ref(), search_format::USUAL_NAMES);
             let mut text = FindText::new(place.line, limit);
             let found = session.find_files(call, &query, &mut |found| text.name(found.relative, found.kind));
             match found {
                 Ok(_) => Ok(text.finish()),
                 Err(SearchFailure::Search(SearchError::Glob(error))) => {
-                    Ok(wording::failed(format!("[fd error]: {error}")))
+                    Ok(search_format::failed(format!("[fd error]: {error}")))
                 }
-                Err(error) if is_no_place(&error) => Ok(wording::failed(format!(
+                Err(error) if is_no_place(&error) => Ok(search_format::failed(format!(
                     "[fd error]: Search path '{}' is not a directory.\n[fd error]: No valid search paths given.",
                     place.path.display()
                 ))),
@@ -87,8 +87,8 @@ impl Host {
         self.with_session(|session| {
             let place = self.place(session, &params.cwd, params.path.as_deref())?;
             let call = place.call(params.call_id.as_str(), cancel);
-            let context = wording::positive(params.context.as_ref());
-            let limit = wording::at_least_one(params.limit.as_ref(), wording::USUAL_MATCHES);
+            let context = search_format::positive(params.context.as_ref());
+            let limit = search_format::at_least_one(params.limit.as_ref(), search_format::USUAL_MATCHES);
             let query = self.grep_query(params, &place, context);
             let name = place.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let mut text = GrepText::new(place.line, limit, context, name);
@@ -97,15 +97,15 @@ impl Host {
                 session.grep_files(call, &query, &mut |start| kind = start, &mut |line| text.take(line));
             match found {
                 Ok(end) if end.failures.is_empty() || text.is_complete() => Ok(text.finish()),
-                Ok(end) => Ok(wording::failed(unreadable(&end, &place))),
+                Ok(end) => Ok(search_format::failed(unreadable(&end, &place))),
                 Err(SearchFailure::Search(SearchError::Pattern(error))) => {
-                    Ok(wording::failed(format!("rg: {}", explained(error))))
+                    Ok(search_format::failed(format!("rg: {}", explained(error))))
                 }
                 Err(SearchFailure::Search(SearchError::Glob(error))) => {
-                    Ok(wording::failed(format!("rg: {error}")))
+                    Ok(search_format::failed(format!("rg: {error}")))
                 }
                 Err(error) if is_no_place(&error) => {
-                    Ok(wording::failed(format!("Path not found: {}", place.path.display())))
+                    Ok(search_format::failed(format!("Path not found: {}", place.path.display())))
                 }
                 Err(error) => refused(&error),
             }
@@ -195,7 +195,7 @@ fn refused(error: &SearchFailure) -> Result<FileSearchResponse, ErrorObject> {
         SearchFailure::Search(SearchError::Cancelled) => {
             Err(ErrorObject::new(ErrorCode::Cancelled, "the search was aborted"))
         }
-        SearchFailure::Search(error) => Ok(wording::failed(error.to_string())),
+        SearchFailure::Search(error) => Ok(search_format::failed(error.to_string())),
     }
 }
 

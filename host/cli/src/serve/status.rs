@@ -7,7 +7,7 @@ use portcullis_session::Session;
 use portcullis_text::escape;
 
 use crate::serve::reading::after_fault;
-use crate::serve::{Host, Stage, orientation};
+use crate::serve::{Host, Stage, system_prompt};
 
 impl Host {
     pub(super) fn status(&self) -> StatusResponse {
@@ -28,7 +28,7 @@ impl Host {
         if let Some(problem) = watch.problem() {
             status.warnings.insert(0, problem);
         }
-        status.brief.push_str(&orientation::changed(&watch.changes()));
+        status.brief.push_str(&system_prompt::changed(&watch.changes()));
         status
     }
 }
@@ -64,7 +64,7 @@ fn open(session: &Session) -> StatusResponse {
         escalation: session.settings().escalation == Escalation::Ask,
         contained: false,
         reduced: reduced(session),
-        brief: orientation::brief(session, &statements),
+        brief: system_prompt::brief(session, &statements),
         warnings: warnings(session),
     }
 }

@@ -1,8 +1,8 @@
 //! Storing answers: the table of places, the layout of the files, two writers at once.
 
 use portcullis_config::{
-    AllowLists, Change, Draft, FileKind, RealDisk, Seed, Shelf, Store, StoreError, keep, kept_grants, revoke,
-    shelves,
+    AllowLists, Change, Draft, FileKind, GrantFile, RealDisk, Seed, Store, StoreError, grant_files, keep,
+    kept_grants, revoke,
 };
 use portcullis_decision::grant::{CommandPattern, PathPattern, ToolPattern};
 use portcullis_decision::pattern::{FilePattern, NetworkPattern};
@@ -40,13 +40,13 @@ fn read(world: &World, name: &str) -> String {
     std::fs::read_to_string(world.places.sandbox_directory().join(name)).unwrap_or_default()
 }
 
-fn put(world: &World, shelf: &Shelf, grant: &Grant) {
+fn put(world: &World, grant_file: &GrantFile, grant: &Grant) {
     let store = Store::new(&world.places);
-    keep(&store, &world.places, shelf, grant, AllowLists::Heard).unwrap();
+    keep(&store, &world.places, grant_file, grant, AllowLists::Heard).unwrap();
 }
 
-fn found_shelves(world: &World) -> Vec<Shelf> {
-    shelves(&world.discover().unwrap(), &world.places, &RealDisk).unwrap()
+fn found_shelves(world: &World) -> Vec<GrantFile> {
+    grant_files(&world.discover().unwrap(), &world.places, &RealDisk).unwrap()
 }
 
 #[test]
@@ -54,20 +54,20 @@ fn the_places_depend_on_the_entry_that_holds_here() {
     let world = World::new();
     let here = world.places.workspace.clone();
     let above = here.parent().unwrap().display().to_string();
-    let none = Shelf::NewEntry { key: here.clone(), seed: Seed::Default };
-    assert_eq!(found_shelves(&world), [none, Shelf::Default], "no match");
+    let none = GrantFile::NewEntry { key: here.clone(), seed: Seed::Default };
+    assert_eq!(found_shelves(&world), [none, GrantFile::Default], "no match");
 
     let projects = |key: &str| format!("{{ \"{key}\": {DEFAULT} }}");
     world.write("home/u/.pi/agent/sandbox/projects.json", &projects(&above));
-    let parent = Shelf::Entry { key: above, exact: false };
-    let copy = Shelf::NewEntry { key: here.clone(), seed: Seed::Parent };
-    assert_eq!(found_shelves(&world), [parent, copy, Shelf::Default], "parent match");
+    let parent = GrantFile::Entry { key: above, exact: false };
+    let copy = GrantFile::NewEntry { key: here.clone(), seed: Seed::Parent };
+    assert_eq!(found_shelves(&world), [parent, copy, GrantFile::Default], "parent match");
 
     let exact = here.display().to_string();
     world.write("home/u/.pi/agent/sandbox/projects.json", &projects(&exact));
     assert_eq!(
         found_shelves(&world),
-        [Shelf::Entry { key: exact, exact: true }, Shelf::Default],
+        [GrantFile::Entry { key: exact, exact: true }, GrantFile::Default],
         "exact match"
     );
 }
@@ -164,9 +164,9 @@ fn a_new_entry_inside_a_parents_extends_the_parents() {
     let parent = DEFAULT.replace("kept.example", "parent.example");
     let projects = format!("{{\n  \"{above}\": {}\n}}\n", parent.trim().replace('\n', "\n  "));
     world.write("home/u/.pi/agent/sandbox/projects.json", &projects);
-    let shelves = found_shelves(&world);
+    let grant_files = found_shelves(&world);
 
-    put(&world, &shelves[1], &host("new.example"));
+    put(&world, &grant_files[1], &host("new.example"));
     let written: serde_json::Value = serde_json::from_str(&read(&world, "projects.json")).unwrap();
     let in_entry = |key: &str| written[key]["network"]["allowedDomains"].clone();
     let here = world.places.workspace.display().to_string();
@@ -175,7 +175,7 @@ fn a_new_entry_inside_a_parents_extends_the_parents() {
     assert_eq!(domains(&world), ["parent.example", "new.example"]);
     assert!(read(&world, "projects.json").starts_with(projects.trim_end().trim_end_matches('}').trim_end()));
 
-    put(&world, &shelves[0], &host("for-the-parent.example"));
+    put(&world, &grant_files[0], &host("for-the-parent.example"));
     let written: serde_json::Value = serde_json::from_str(&read(&world, "projects.json")).unwrap();
     assert_eq!(
         written[&above]["network"]["allowedDomains"],
@@ -187,17 +187,17 @@ fn a_new_entry_inside_a_parents_extends_the_parents() {
 #[test]
 fn for_all_projects_is_written_once_and_holds_in_every_project() {
     let world = World::new();
-    put(&world, &Shelf::Default, &host("all.example"));
+    put(&world, &GrantFile::Default, &host("all.example"));
     assert_eq!(read(&world, "projects.json"), "", "no entry is made");
     put(&world, &found_shelves(&world)[0], &host("here.example"));
-    put(&world, &Shelf::Default, &host("later.example"));
+    put(&world, &GrantFile::Default, &host("later.example"));
     assert!(!read(&world, "projects.json").contains("later.example"));
     assert_eq!(domains(&world), ["all.example", "later.example", "here.example"]);
 
     // The lists of the defaults do not apply beside a complete entry, but the answers do.
     let key = world.places.workspace.display().to_string();
     world.write("home/u/.pi/agent/sandbox/projects.json", &format!("{{ \"{key}\": {DEFAULT} }}"));
-    put(&world, &Shelf::Default, &path("/srv/out", FileRights::READ_WRITE));
+    put(&world, &GrantFile::Default, &path("/srv/out", FileRights::READ_WRITE));
     assert!(!read(&world, "projects.json").contains("/srv/out"));
     assert_eq!(domains(&world), ["kept.example"]);
     let expected = Grant { scope: GrantScope::User, ..path("/srv/out", FileRights::READ_WRITE) };
@@ -227,11 +227,11 @@ fn an_answer_for_all_projects_is_taken_back_everywhere() {
 #[test]
 fn what_still_allows_it_is_known() {
     let world = World::new();
-    put(&world, &Shelf::Default, &path("/srv/a/b", FileRights::READ));
-    put(&world, &Shelf::Default, &path("/srv/a", FileRights::READ_WRITE));
-    put(&world, &Shelf::Default, &path("/srv/ab", FileRights::READ));
-    put(&world, &Shelf::Default, &host("*.example.org"));
-    put(&world, &Shelf::Default, &host("a.example.org:443"));
+    put(&world, &GrantFile::Default, &path("/srv/a/b", FileRights::READ));
+    put(&world, &GrantFile::Default, &path("/srv/a", FileRights::READ_WRITE));
+    put(&world, &GrantFile::Default, &path("/srv/ab", FileRights::READ));
+    put(&world, &GrantFile::Default, &host("*.example.org"));
+    put(&world, &GrantFile::Default, &host("a.example.org:443"));
     let kept = kept_grants(&world.places, &RealDisk, false).unwrap();
     let find = |shown: &str| kept.iter().find(|grant| grant.shown() == shown).unwrap();
     for (wider, narrower, expected) in [
@@ -249,11 +249,11 @@ fn what_still_allows_it_is_known() {
 #[test]
 fn what_is_granted_stands_in_the_list_that_says_it() {
     let world = World::new();
-    let shelf = Shelf::Default;
-    put(&world, &shelf, &path("/srv/in", FileRights::READ));
-    put(&world, &shelf, &path("/srv/out", FileRights::READ_WRITE));
-    put(&world, &shelf, &path("/srv/a[1]", FileRights::READ));
-    put(&world, &shelf, &path("/srv/in", FileRights::READ));
+    let grant_file = GrantFile::Default;
+    put(&world, &grant_file, &path("/srv/in", FileRights::READ));
+    put(&world, &grant_file, &path("/srv/out", FileRights::READ_WRITE));
+    put(&world, &grant_file, &path("/srv/a[1]", FileRights::READ));
+    put(&world, &grant_file, &path("/srv/in", FileRights::READ));
     let written: serde_json::Value = serde_json::from_str(&read(&world, "default.json")).unwrap();
     let kept = |path: &str| json!({ "path": path, "literal": true });
     assert_eq!(written["filesystem"]["allowRead"], json!([".", "~/.pi", kept("/srv/in"), kept("/srv/a[1]")]));
@@ -269,7 +269,7 @@ fn what_is_granted_stands_in_the_list_that_says_it() {
     let grants =
         [grant(GrantPattern::Tool(tool)), grant(GrantPattern::Command(vec![words("git push")])), lent];
     for grant in &grants {
-        put(&world, &shelf, grant);
+        put(&world, &grant_file, grant);
     }
     let expected: Vec<Grant> =
         grants.into_iter().map(|grant| Grant { scope: GrantScope::User, ..grant }).collect();
@@ -280,7 +280,7 @@ fn what_is_granted_stands_in_the_list_that_says_it() {
 fn where_no_policy_takes_the_lists_everything_is_a_grant() {
     let world = World::new();
     let store = Store::new(&world.places);
-    keep(&store, &world.places, &Shelf::Default, &host("a.example"), AllowLists::Unheard).unwrap();
+    keep(&store, &world.places, &GrantFile::Default, &host("a.example"), AllowLists::Unheard).unwrap();
     let now = world.resolve().unwrap();
     assert_eq!((now.allowed_domains.len(), now.grants.len()), (0, 1));
 }
@@ -288,8 +288,8 @@ fn where_no_policy_takes_the_lists_everything_is_a_grant() {
 #[test]
 fn a_kept_answer_is_listed_and_taken_back() {
     let world = World::new();
-    put(&world, &Shelf::Default, &host("a.example"));
-    put(&world, &Shelf::Default, &path("/srv/x", FileRights::READ));
+    put(&world, &GrantFile::Default, &host("a.example"));
+    put(&world, &GrantFile::Default, &path("/srv/x", FileRights::READ));
     let kept = kept_grants(&world.places, &RealDisk, false).unwrap();
     let values: Vec<_> = kept.iter().map(|grant| (grant.list.as_str(), grant.value.clone())).collect();
     let path = json!({ "path": "/srv/x", "literal": true });
@@ -306,7 +306,7 @@ fn a_broken_file_is_left_alone() {
     world.write("home/u/.pi/agent/sandbox/default.json", broken);
     let store = Store::new(&world.places);
     let error =
-        keep(&store, &world.places, &Shelf::Default, &host("a.example"), AllowLists::Heard).unwrap_err();
+        keep(&store, &world.places, &GrantFile::Default, &host("a.example"), AllowLists::Heard).unwrap_err();
     assert!(matches!(error, StoreError::Broken(_)), "{error}");
     assert_eq!(read(&world, "default.json"), broken);
 }
@@ -319,7 +319,7 @@ fn two_writers_lose_nothing() {
         move || {
             for number in 0..20 {
                 let grant = host(&format!("w{from}-{number}.example"));
-                keep(&store, &places, &Shelf::Default, &grant, AllowLists::Heard).unwrap();
+                keep(&store, &places, &GrantFile::Default, &grant, AllowLists::Heard).unwrap();
             }
         }
     };
@@ -342,7 +342,7 @@ fn an_answer_for_all_projects_is_in_an_entry_that_is_made_meanwhile() {
         let world = World::new();
         let own = found_shelves(&world)[0].clone();
         std::thread::scope(|scope| {
-            scope.spawn(|| put(&world, &Shelf::Default, &host("all.example")));
+            scope.spawn(|| put(&world, &GrantFile::Default, &host("all.example")));
             scope.spawn(|| put(&world, &own, &host("here.example")));
         });
         let held: Vec<String> =
@@ -359,7 +359,7 @@ fn a_link_stays_a_link_and_the_mode_stays() {
     let target = world.write("home/u/dotfiles/default.json", DEFAULT);
     std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o640)).unwrap();
     world.link("home/u/.pi/agent/sandbox/default.json", &target);
-    put(&world, &Shelf::Default, &host("a.example"));
+    put(&world, &GrantFile::Default, &host("a.example"));
     assert!(std::fs::read_to_string(&target).unwrap().contains("a.example"));
     let link = world.places.sandbox_directory().join("default.json");
     assert!(link.symlink_metadata().unwrap().is_symlink());
@@ -383,8 +383,8 @@ fn a_draft_is_checked_and_saved_as_a_whole() {
     draft.save(&store).unwrap();
     assert!(!world.resolve().unwrap().enabled);
 
-    let stale = Draft::open(&world.places, &Shelf::Default).unwrap();
-    put(&world, &Shelf::Default, &host("a.example"));
+    let stale = Draft::open(&world.places, &GrantFile::Default).unwrap();
+    put(&world, &GrantFile::Default, &host("a.example"));
     assert!(matches!(stale.save(&store), Err(StoreError::Changed { .. })));
 }
 
@@ -413,7 +413,7 @@ fn one_name_is_kept_as_one_name() {
                 if is_tree { FilePattern::Tree(place.clone()) } else { FilePattern::Exact(place.clone()) };
             put(
                 &world,
-                &Shelf::Default,
+                &GrantFile::Default,
                 &grant(GrantPattern::Path(PathPattern { pattern: pattern.clone(), rights })),
             );
             let now = world.resolve().unwrap();

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use portcullis_config::{
-    AllowLists, Change, Draft, FileKind, Layer, RealDisk, Shelf, Source, Standing, Store, Warning, keep,
-    kept_grants, report, revoke, shelves, validate, validate_all,
+    AllowLists, Change, Draft, FileKind, GrantFile, Layer, RealDisk, Source, Standing, Store, Warning,
+    grant_files, keep, kept_grants, report, revoke, validate, validate_all,
 };
 use portcullis_decision::grant::PathPattern;
 use portcullis_decision::pattern::{FilePattern, HostName, NetworkPattern};
@@ -543,16 +543,16 @@ fn read(world: &World, file: &str) -> Value {
 fn answers_stand_on_the_users_side_and_never_in_the_project() {
     let world = with(&[(PROJECT, json!({}))]);
     let store = Store::new(&world.places);
-    let places = shelves(&world.discover().unwrap(), &world.places, &RealDisk).unwrap();
-    let [project @ Shelf::NewEntry { .. }, all @ Shelf::Default] = places.as_slice() else {
+    let places = grant_files(&world.discover().unwrap(), &world.places, &RealDisk).unwrap();
+    let [project @ GrantFile::NewEntry { .. }, all @ GrantFile::Default] = places.as_slice() else {
         panic!("{places:?}")
     };
     let host = grant(GrantPattern::Network(NetworkPattern::parse("a.test:443").unwrap()));
     let path = FilePattern::tree("/srv/data").unwrap();
     let path = grant(GrantPattern::Path(PathPattern { pattern: path, rights: FileRights::READ_WRITE }));
-    for (shelf, grant) in [(project, &host), (all, &path)] {
+    for (grant_file, grant) in [(project, &host), (all, &path)] {
         // `Heard`, as for policies that use the lists: a one-entry list must not replace the built-in lists.
-        keep(&store, &world.places, shelf, grant, AllowLists::Heard).unwrap();
+        keep(&store, &world.places, grant_file, grant, AllowLists::Heard).unwrap();
     }
     let workspace = world.places.workspace.to_string_lossy().into_owned();
     let kept = json!({ "grants": [{ "connect": "a.test:443", "grantedAt": 7 }] });
@@ -563,8 +563,8 @@ fn answers_stand_on_the_users_side_and_never_in_the_project() {
     let resolved = world.resolve().unwrap();
     assert_eq!((resolved.grants.len(), domains(&world)), (2, texts(&HOSTS)));
 
-    let found = shelves(&world.discover().unwrap(), &world.places, &RealDisk).unwrap();
-    assert!(matches!(found[0], Shelf::Entry { exact: true, .. }), "{found:?}");
+    let found = grant_files(&world.discover().unwrap(), &world.places, &RealDisk).unwrap();
+    assert!(matches!(found[0], GrantFile::Entry { exact: true, .. }), "{found:?}");
     let grants = kept_grants(&world.places, &RealDisk, false).unwrap();
     assert_eq!(grants.len(), 2);
     for grant in &grants {
@@ -577,8 +577,9 @@ fn answers_stand_on_the_users_side_and_never_in_the_project() {
 fn a_directory_inside_a_project_can_have_answers_of_its_own() {
     let world = with(&[(ENTRIES, json!({ "ROOT/home/u/work": { "grants": [{ "tool": "x" }] } }))]);
     let store = Store::new(&world.places);
-    let found = shelves(&world.discover().unwrap(), &world.places, &RealDisk).unwrap();
-    let [Shelf::Entry { exact: false, .. }, own @ Shelf::NewEntry { .. }, Shelf::Default] = found.as_slice()
+    let found = grant_files(&world.discover().unwrap(), &world.places, &RealDisk).unwrap();
+    let [GrantFile::Entry { exact: false, .. }, own @ GrantFile::NewEntry { .. }, GrantFile::Default] =
+        found.as_slice()
     else {
         panic!("{found:?}")
     };
@@ -593,7 +594,7 @@ fn the_editor_keeps_what_is_built_in() {
     let world = layered();
     let store = Store::new(&world.places);
     let way = |text: &str| text.split('.').map(str::to_owned).collect::<Vec<_>>();
-    let mut draft = Draft::open(&world.places, &Shelf::Default).unwrap();
+    let mut draft = Draft::open(&world.places, &GrantFile::Default).unwrap();
     assert_eq!(draft.file(), world.root.join(USER));
     assert_eq!(draft.value(&way("network.allowedDomains")), json!(HOSTS));
     draft.change(&Change::Append(way("network.allowedDomains"), json!("a.test"))).unwrap();
@@ -604,8 +605,8 @@ fn the_editor_keeps_what_is_built_in() {
     let file = read(&world, USER);
     assert_eq!(file["network"]["allowedDomains"].as_array().map(Vec::len), Some(HOSTS.len() + 1));
     assert_eq!(file["filesystem"], json!({ "denyWrite": [".env", ".env.*", "*.key"] }));
-    let shelf = shelves(&world.discover().unwrap(), &world.places, &RealDisk).unwrap().remove(0);
-    let mut draft = Draft::open(&world.places, &shelf).unwrap();
+    let grant_file = grant_files(&world.discover().unwrap(), &world.places, &RealDisk).unwrap().remove(0);
+    let mut draft = Draft::open(&world.places, &grant_file).unwrap();
     draft.change(&Change::Append(way("network.allowedDomains"), json!("b.test"))).unwrap();
     draft.save(&store).unwrap();
     assert_eq!(domains(&world).len(), HOSTS.len() + 2, "entries add");

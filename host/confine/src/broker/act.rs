@@ -2,12 +2,12 @@
 
 mod attributes;
 mod execute;
-mod leading;
 mod names;
 mod open;
 mod outside;
 mod reachable;
 mod read;
+mod relative_links;
 mod terminals;
 mod transfer;
 

@@ -13,8 +13,8 @@ use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags, openat2, readl
 use rustix::io;
 
 use super::Broker;
-use super::node::is_proc;
 use super::process::Caller;
+use super::resolve_for_read::is_proc;
 use crate::Access;
 use crate::layer::landlock::DEVICES;
 use crate::layer::processes::is_told_to_root_alone;

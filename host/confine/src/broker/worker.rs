@@ -15,7 +15,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::asking::{Question, Yes};
 use super::calls::{At, Kind};
-use super::hearing::Hearing;
+use super::listener_pool::Hearing;
 use super::process::Caller;
 use super::{Broker, act, connect};
 

@@ -11,9 +11,9 @@ use portcullis_sys::landlock::{Others, Rights, allow, create, version};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, major, minor};
 use rustix::io::{self, Errno};
 
-mod alone;
+mod landlock_only;
 
-pub(crate) use alone::{DEVICES, fence, scopes};
+pub(crate) use landlock_only::{DEVICES, fence, scopes};
 
 use super::mounts::open;
 use super::{During, Failure};

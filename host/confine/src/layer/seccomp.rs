@@ -6,7 +6,7 @@
 //! namespaces) are allowed by the filter and refused to commands for lack of capabilities. Without namespaces, more
 //! calls are refused, and more are passed to the broker: see [`alone`].
 
-mod alone;
+mod landlock_only;
 mod program;
 mod requests;
 mod table;

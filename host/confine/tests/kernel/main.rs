@@ -18,7 +18,6 @@ use std::process::ExitCode;
 use portcullis_confine::{KEEPER_ARGUMENT, PROBE_ARGUMENT, keeper_main, probe_main};
 use portcullis_each_user::{Test, cannot_run, run};
 
-mod alone;
 mod anew;
 mod attacks;
 mod below;
@@ -32,6 +31,7 @@ mod git;
 mod groups;
 mod held;
 mod kit;
+mod landlock_only;
 mod limits;
 mod links;
 mod names;
@@ -86,7 +86,7 @@ fn all_tests() -> Vec<Test> {
         network::TESTS,
         gate::TESTS,
         death::TESTS,
-        alone::TESTS,
+        landlock_only::TESTS,
     ]
     .concat()
 }

@@ -5,7 +5,7 @@ mod client;
 mod credentials;
 mod exchange;
 #[cfg(test)]
-mod lies;
+mod hostile_registry_tests;
 mod proof;
 mod reference;
 

@@ -13,16 +13,16 @@ use portcullis_network_gate::{
 use portcullis_text::escape;
 
 use super::Line;
-use super::memory::place;
 use super::question::{about_all, about_more, places};
+use super::running_commands::place;
 use crate::ask::{Answer, Choice, ChoiceKind, Refusal};
 use crate::authorized::Authorized;
 use crate::cancel::Cancel;
+use crate::effective_policy::Force;
 use crate::fault::RULE;
-use crate::force::Force;
-use crate::memory::Denied;
 use crate::provoked::fault_point;
 use crate::question::endpoint_pattern;
+use crate::remembered_answers::Denied;
 use crate::session::Session;
 
 /// Description of the judge's work, for fault reports.

@@ -4,10 +4,10 @@ use portcullis_decision::GrantScope;
 use portcullis_decision::request::NetworkAccess;
 use portcullis_text::escape;
 
-use super::memory::{Place, place};
+use super::running_commands::{Place, place};
 use crate::ask::{ChoiceKind, Question};
 use crate::question::GRANT_TEXT_MAX;
-use crate::special;
+use crate::special_addresses;
 
 /// Returns the distinct places of some connections, in order.
 pub(super) fn places<'a>(accesses: impl Iterator<Item = &'a NetworkAccess>) -> Vec<Place> {
@@ -29,7 +29,7 @@ pub(super) fn about_all(mut question: Question, places: &[Place], details: Optio
     question.title = format!("Allow these {} connections?", places.len());
     question.subject = listed(places, "\n");
     question.quote = details.map(escape);
-    for meaning in places.iter().filter_map(|(target, _)| special::meaning_of(target)) {
+    for meaning in places.iter().filter_map(|(target, _)| special_addresses::meaning_of(target)) {
         if !question.reason.contains(&meaning) {
             question.reason.push_str(&format!("; and {meaning}"));
         }

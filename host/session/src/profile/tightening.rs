@@ -21,7 +21,7 @@ use portcullis_decision::{
 use tempfile::TempDir;
 
 use super::mounted;
-use crate::inmate::{AgentPlaces, Inmate};
+use crate::sandbox_subject::{AgentPlaces, Inmate};
 
 /// Default number of rule sets, limited by the time of a test run.
 const RULE_SETS: u64 = 1_000;

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 
 use crate::cancel::Cancel;
 use crate::commands::{CommandCall, Program};
+use crate::effective_policy::{Confining, Force};
 use crate::files::FileCall;
-use crate::force::{Confining, Force};
 use crate::session::{Basis, Session};
 use lists::{Items, Names};
 

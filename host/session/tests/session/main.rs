@@ -121,12 +121,12 @@ impl Desk for Scripted {
 
 /// Records the stored grants, or fails to store.
 #[derive(Default)]
-struct Shelf {
+struct MemoryKeeper {
     kept: Mutex<Vec<(String, Grant)>>,
     full: std::sync::atomic::AtomicBool,
 }
 
-impl Keeper for Shelf {
+impl Keeper for MemoryKeeper {
     fn places(&self) -> Vec<Place> {
         let place = |key, scope, id: &str| Place {
             id: id.into(),
@@ -171,7 +171,7 @@ struct Scene {
     project: PathBuf,
     places: Places,
     desk: Arc<Scripted>,
-    keeper: Arc<Shelf>,
+    keeper: Arc<MemoryKeeper>,
     journal: Recorded,
     session: Arc<Session>,
     seconds: Arc<AtomicU64>,
@@ -210,7 +210,7 @@ fn scene_with(
     let seconds = Arc::new(AtomicU64::new(1_000));
     let clock = Arc::clone(&seconds);
     let desk = Arc::new(Scripted { answer, ..Scripted::default() });
-    let keeper = Arc::new(Shelf::default());
+    let keeper = Arc::new(MemoryKeeper::default());
     let setup = Setup {
         variables: Box::new(Vec::new),
         context,

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::args::audit::{Audit, Decision};
 use crate::exit::Exit;
-use crate::page::{Page, Tint, cell, tinted, utc};
-use crate::surroundings::Surroundings;
+use crate::output::{Page, Tint, cell, tinted, utc};
+use crate::process_env::Surroundings;
 
 /// Runs the subcommand.
 pub(crate) fn run(audit: Audit) -> crate::Outcome {

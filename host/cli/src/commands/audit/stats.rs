@@ -6,8 +6,8 @@ use portcullis_audit::{Stats, read_all};
 
 use super::directory;
 use crate::exit::Exit;
-use crate::page::{Cell, Page, Tint, cell, tinted, utc};
-use crate::surroundings::Surroundings;
+use crate::output::{Cell, Page, Tint, cell, tinted, utc};
+use crate::process_env::Surroundings;
 
 /// Maximum number of rules to print; the JSON output has all of them.
 const MOST_RULES: usize = 15;

@@ -8,8 +8,8 @@ use serde_json::json;
 use super::{causes, directory, words};
 use crate::args::audit::Tail;
 use crate::exit::Exit;
-use crate::page::{Cell, Page, Reader, Tint, cell, tinted, utc};
-use crate::surroundings::Surroundings;
+use crate::output::{Cell, Page, Reader, Tint, cell, tinted, utc};
+use crate::process_env::Surroundings;
 
 /// Polling interval, short enough for a person.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::{causes, directory};
 use crate::exit::{Exit, say};
-use crate::page::{Cell, Page, Tint, cell, counted, tinted};
-use crate::surroundings::Surroundings;
+use crate::output::{Cell, Page, Tint, cell, counted, tinted};
+use crate::process_env::Surroundings;
 
 /// A log, with the result of checking it.
 struct Verified {

@@ -11,11 +11,11 @@ use portcullis_config::{BUILT_IN, FileKind, Places, RealDisk, Store, validate};
 
 use super::validate::human;
 use crate::args::config::Which;
+use crate::bootstrap;
 use crate::exit::{Exit, say};
-use crate::page::Page;
-use crate::reach::Reach;
-use crate::surroundings::{Surroundings, random_name};
-use crate::wire;
+use crate::output::Page;
+use crate::process_env::{Surroundings, random_name};
+use crate::untrusted_paths::Reach;
 
 /// The editor if neither VISUAL nor EDITOR is set.
 const USUAL_EDITOR: &str = "vi";
@@ -30,7 +30,7 @@ pub(super) fn run(around: &Surroundings, places: &Places, which: Option<Which>) 
     let usual = if kind == FileKind::Settings { BUILT_IN } else { "{}\n" };
     let begins = before.as_deref().unwrap_or(usual.as_bytes());
     let copy = Copy::make(around, &file, begins)?;
-    let path = path(around, &wire::reach(around, &places.workspace))?;
+    let path = path(around, &bootstrap::reach(around, &places.workspace))?;
     loop {
         edit(around, &copy.file, &path)?;
         let text = std::fs::read_to_string(&copy.file).context("reading what was edited")?;

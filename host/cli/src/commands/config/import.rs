@@ -13,11 +13,11 @@ use portcullis_text::escape;
 use serde_json::{Value, json};
 
 use crate::args::config::Import;
+use crate::bootstrap;
 use crate::exit::Exit;
 use crate::in_force::{self, InForce};
-use crate::page::{Page, Tint, cell, tinted};
-use crate::surroundings::Surroundings;
-use crate::wire;
+use crate::output::{Page, Tint, cell, tinted};
+use crate::process_env::Surroundings;
 
 /// Values of `--from`.
 const SOURCES: [(&str, Foreign); 5] = [
@@ -50,7 +50,7 @@ enum Outcome {
 }
 
 pub(super) fn run(around: &Surroundings, options: &Import) -> crate::Outcome {
-    let places = wire::places(around, options.project.as_deref().unwrap_or(&around.cwd), None)?;
+    let places = bootstrap::places(around, options.project.as_deref().unwrap_or(&around.cwd), None)?;
     let mut done = Vec::new();
     for step in steps(around, &places, options)? {
         let outcome = match options.dry_run {

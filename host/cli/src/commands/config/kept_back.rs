@@ -3,8 +3,8 @@
 use portcullis_session::{KeptBack, Session, Withheld, kept_back};
 use serde_json::{Value, json};
 
-use crate::page::{Page, Tint, cell, tinted};
-use crate::surroundings::Surroundings;
+use crate::output::{Page, Tint, cell, tinted};
+use crate::process_env::Surroundings;
 
 /// Returns the variables of this environment that the session's rules keep from commands.
 pub(super) fn variables(around: &Surroundings, session: &Session) -> Vec<(String, KeptBack)> {

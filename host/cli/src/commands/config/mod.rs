@@ -16,11 +16,11 @@ use portcullis_text::escape;
 use serde_json::json;
 
 use crate::args::config::{Config, Kind, Place};
+use crate::bootstrap;
 use crate::exit::{Exit, say};
-use crate::page::{Page, Tint, cell, tinted};
+use crate::output::{Page, Tint, cell, tinted};
 use crate::policies::{self, Shown};
-use crate::surroundings::Surroundings;
-use crate::wire;
+use crate::process_env::Surroundings;
 
 /// Runs the subcommand.
 pub(crate) fn run(config: Config) -> crate::Outcome {
@@ -59,7 +59,7 @@ impl From<Kind> for FileKind {
 
 fn places(around: &Surroundings, place: &Place) -> anyhow::Result<Places> {
     let project = place.project.as_deref().unwrap_or(&around.cwd);
-    wire::places(around, project, place.settings.as_deref())
+    bootstrap::places(around, project, place.settings.as_deref())
 }
 
 fn path(around: &Surroundings, places: &Places, all: bool, as_json: bool) -> crate::Outcome {

@@ -13,9 +13,9 @@ use super::kept_back;
 use crate::args::config::Place;
 use crate::exit::{Exit, say};
 use crate::in_force::{self, InForce};
-use crate::page::{Cell, Page, Tint, cell, tinted};
+use crate::output::{Cell, Page, Tint, cell, tinted};
 use crate::policies::Shown;
-use crate::surroundings::Surroundings;
+use crate::process_env::Surroundings;
 
 pub(super) fn run(around: &Surroundings, place: &Place, as_json: bool) -> crate::Outcome {
     let places = &super::places(around, place)?;

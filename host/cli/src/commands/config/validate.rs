@@ -11,8 +11,8 @@ use portcullis_text::escape;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::page::{Page, Tint, cell, tinted};
-use crate::surroundings::Surroundings;
+use crate::output::{Page, Tint, cell, tinted};
+use crate::process_env::Surroundings;
 
 pub(super) fn run(
     around: &Surroundings,

@@ -12,11 +12,11 @@ use portcullis_confine::{Advice, Facts, Finding, Tier, advice, apparmor_profile,
 use serde::Serialize;
 
 use crate::args::doctor::Doctor;
+use crate::bootstrap::{self, Wanted};
 use crate::exit::Exit;
 use crate::in_force::{self, InForce};
-use crate::page::{Page, Tint, cell, tinted};
-use crate::surroundings::Surroundings;
-use crate::wire::{self, Wanted};
+use crate::output::{Page, Tint, cell, tinted};
+use crate::process_env::Surroundings;
 use self_test::{Attacked, Came};
 
 /// The results.
@@ -53,7 +53,7 @@ pub(crate) fn run(doctor: &Doctor) -> crate::Outcome {
     }
     let project = doctor.place.project.clone().unwrap_or_else(|| around.cwd.clone());
     let settings = doctor.place.settings.clone();
-    let ground = wire::ground(&around, &Wanted::judging(project.clone(), settings.clone()))?;
+    let ground = bootstrap::ground(&around, &Wanted::judging(project.clone(), settings.clone()))?;
     let required = portcullis_session::required_tier(&ground.resolved);
     let (tier, findings) = examine(&around, required)?;
     // If the settings require a higher tier, no commands run.
@@ -81,7 +81,8 @@ pub(crate) fn run(doctor: &Doctor) -> crate::Outcome {
 
 fn examine(around: &Surroundings, required: Tier) -> anyhow::Result<(Tier, Findings)> {
     let facts = Facts::read();
-    let mechanisms = probe(Path::new(wire::OWN_PROGRAM)).iter().map(|one| mechanism(one, &facts)).collect();
+    let mechanisms =
+        probe(Path::new(bootstrap::OWN_PROGRAM)).iter().map(|one| mechanism(one, &facts)).collect();
     let (tier, sandbox_error, self_test) = match self_test::run(around)? {
         Ok((tier, attacked)) => (tier, None, attacked),
         Err(why) => (Tier::None, Some(why), Vec::new()),
@@ -194,7 +195,7 @@ fn write_profile(around: &Surroundings, file: &Path) -> crate::Outcome {
     let profile = apparmor_profile(&around.executable)
         .map_err(|reason| anyhow::anyhow!("{reason}: `{}`", around.executable.display()))?;
     if file == Path::new("-") {
-        crate::page::print_document(&profile)?;
+        crate::output::print_document(&profile)?;
     } else {
         std::fs::write(file, profile).with_context(|| format!("writing the profile `{}`", file.display()))?;
         crate::exit::say(&format!("written; load it with `sudo apparmor_parser -r {}`", file.display()));

@@ -15,9 +15,9 @@ use portcullis_decision::Base;
 use portcullis_session::{plain_name_rules, with_causes};
 use serde::Serialize;
 
+use crate::bootstrap;
+use crate::process_env::{Surroundings, random_name};
 use crate::scratch::Scratch;
-use crate::surroundings::{Surroundings, random_name};
-use crate::wire;
 
 /// The result of an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -70,7 +70,7 @@ pub(super) fn run(around: &Surroundings) -> anyhow::Result<Result<(Tier, Vec<Att
     let place = Scratch::make(&around.state.join("doctor"), &random_name()?)
         .with_context(|| format!("making a directory in `{}`", around.state.display()))?;
     let (free, confined) = (Scene::make(&place, "free")?, Scene::make(&place, "confined")?);
-    let (own, profile) = (Path::new(wire::OWN_PROGRAM), confined.profile()?);
+    let (own, profile) = (Path::new(bootstrap::OWN_PROGRAM), confined.profile()?);
     let started = Confinement::start(own, &profile);
     // Report the first error, which explains why the tier is not higher.
     let started =

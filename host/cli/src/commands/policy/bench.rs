@@ -10,8 +10,8 @@ use super::project::Component;
 use super::telling::Telling;
 use crate::args::policy::Bench;
 use crate::exit::Exit;
-use crate::page::{Page, cell};
-use crate::surroundings::Surroundings;
+use crate::output::{Page, cell};
+use crate::process_env::Surroundings;
 
 pub(super) fn run(bench: &Bench) -> crate::Outcome {
     let runtime = super::runtime()?;

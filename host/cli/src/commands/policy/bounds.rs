@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, mkdirat, openat, renameat, unl
 use rustix::fs::{ResolveFlags, openat2};
 use rustix::io::Errno;
 
-use crate::surroundings::Surroundings;
+use crate::process_env::Surroundings;
 
 /// Size limit of a text file in a pack.
 pub(super) const TEXT_MAX: u64 = 512 << 10;

@@ -12,8 +12,8 @@ use super::source::source_digest;
 use super::toolchain;
 use crate::args::policy::Build;
 use crate::exit::Exit;
-use crate::page::{Page, cell};
-use crate::surroundings::Surroundings;
+use crate::output::{Page, cell};
+use crate::process_env::Surroundings;
 
 pub(super) fn run(build: &Build) -> crate::Outcome {
     let project = Project::open(&build.folder)?;

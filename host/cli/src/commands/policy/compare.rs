@@ -17,10 +17,10 @@ use super::logged::{self, Lacks};
 use super::project::Component;
 use super::telling::Telling;
 use crate::args::policy::{Diff, Replay};
+use crate::bootstrap::{self, Purpose, Wanted, Wired};
 use crate::exit::{Exit, say};
-use crate::page::{Page, Tint, cell, counted, tinted};
-use crate::surroundings::{Surroundings, random_name};
-use crate::wire::{self, Purpose, Wanted, Wired};
+use crate::output::{Page, Tint, cell, counted, tinted};
+use crate::process_env::{Surroundings, random_name};
 
 /// Number of requests between two progress reports.
 const PART: usize = 64;
@@ -44,9 +44,9 @@ pub(super) fn replay(replay: Replay) -> crate::Outcome {
         project: replay.sources.project.unwrap_or_else(|| around.cwd.clone()),
         ..usual(&around, "portcullis")
     };
-    let ground = wire::ground(&around, &wanted)?;
+    let ground = bootstrap::ground(&around, &wanted)?;
     let workspace = path_text::encode(&ground.resolved.workspace);
-    let now = wire::context(&around, &wanted, &ground, "replay");
+    let now = bootstrap::context(&around, &wanted, &ground, "replay");
     let total = logged.len();
     if total == 0 {
         bail!("the log `{}` holds no decision that can be taken again", replay.log.display());
@@ -61,9 +61,10 @@ pub(super) fn replay(replay: Replay) -> crate::Outcome {
         let facts = Context { now: 0, grants: Vec::new(), ..context.clone() };
         if judge.as_ref().is_none_or(|(known, _)| *known != facts) {
             tell_project(&facts, &workspace);
-            let ground = wire::ground(&around, &wanted)?;
+            let ground = bootstrap::ground(&around, &wanted)?;
             let (id, nobody) = (random_name()?, Arc::new(Nobody));
-            judge = Some((facts.clone(), wire::session_in(&around, &wanted, ground, nobody, &id, facts)?));
+            judge =
+                Some((facts.clone(), bootstrap::session_in(&around, &wanted, ground, nobody, &id, facts)?));
         }
         let Some((_, wired)) = &judge else { continue };
         let decision = wired.session.decide_in(&logged.request, context);
@@ -137,8 +138,8 @@ fn usual(around: &Surroundings, agent: &str) -> Wanted {
 /// Returns the context of this directory, for requests without one.
 pub(super) fn context(around: &Surroundings) -> anyhow::Result<Context> {
     let wanted = usual(around, "pi");
-    let ground = wire::ground(around, &wanted)?;
-    Ok(wire::context(around, &wanted, &ground, "replay"))
+    let ground = bootstrap::ground(around, &wanted)?;
+    Ok(bootstrap::context(around, &wanted, &ground, "replay"))
 }
 
 fn ending(differences: &[Difference], forbid_loosening: bool) -> Exit {

@@ -11,8 +11,8 @@ use super::project::Component;
 use super::telling::Telling;
 use crate::args::policy::Fuzz;
 use crate::exit::Exit;
-use crate::page::{Page, Tint, counted, tinted};
-use crate::surroundings::Surroundings;
+use crate::output::{Page, Tint, counted, tinted};
+use crate::process_env::Surroundings;
 
 pub(super) fn run(args: &Fuzz) -> crate::Outcome {
     let component = Component::open(&args.policy)?;

@@ -8,9 +8,9 @@ use serde_json::json;
 use super::project::Component;
 use crate::args::policy::Inspect;
 use crate::exit::Exit;
-use crate::page::{Page, Tint, cell, tinted};
-use crate::shelf;
-use crate::surroundings::Surroundings;
+use crate::output::{Page, Tint, cell, tinted};
+use crate::policy_source;
+use crate::process_env::Surroundings;
 
 pub(super) fn run(inspect: &Inspect) -> crate::Outcome {
     let component = Component::open(&inspect.policy)?;
@@ -22,7 +22,7 @@ pub(super) fn run(inspect: &Inspect) -> crate::Outcome {
     let around = Surroundings::read()?;
     let mut page = Page::new(&around);
     let digest = digest(&component.bytes);
-    let trust = shelf::vouching_words(&component.file, &component.bytes, &around.agent_directory)?;
+    let trust = policy_source::vouching_words(&component.file, &component.bytes, &around.agent_directory)?;
     if inspect.json {
         let pack = component.pack.as_ref().map(|pack| {
             json!({

@@ -7,8 +7,8 @@ use serde_json::json;
 use super::project::Component;
 use crate::args::policy::Lint;
 use crate::exit::Exit;
-use crate::page::{Page, Tint, cell, tinted};
-use crate::surroundings::Surroundings;
+use crate::output::{Page, Tint, cell, tinted};
+use crate::process_env::Surroundings;
 
 pub(super) fn run(args: &Lint) -> crate::Outcome {
     let component = Component::open(&args.policy)?;

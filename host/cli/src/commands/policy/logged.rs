@@ -8,9 +8,9 @@ use portcullis_decision::{Context, Request};
 use portcullis_workbench::Said;
 use serde_json::Value;
 
+use crate::context_json::Told;
 use crate::exit::say;
-use crate::page::counted;
-use crate::told::Told;
+use crate::output::counted;
 
 /// A logged decision.
 pub(super) struct Logged {

@@ -9,8 +9,8 @@ use serde_json::json;
 use super::templates;
 use crate::args::policy::{Language, New};
 use crate::exit::{Exit, say};
-use crate::page::Page;
-use crate::surroundings::Surroundings;
+use crate::output::Page;
+use crate::process_env::Surroundings;
 
 pub(super) fn run(new: &New) -> crate::Outcome {
     let name = new.folder.file_name().and_then(|name| name.to_str()).context("the folder has no name")?;

@@ -15,8 +15,8 @@ use super::project::Component;
 use crate::args::policy::Observe;
 use crate::commands::audit::{causes, directory, words};
 use crate::exit::{Exit, say};
-use crate::page::{Page, Reader, Tint, cell, tinted, utc};
-use crate::surroundings::Surroundings;
+use crate::output::{Page, Reader, Tint, cell, tinted, utc};
+use crate::process_env::Surroundings;
 
 /// Polling interval, short enough for a person.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use super::project::Component;
 use crate::args::Action;
 use crate::args::policy::RunOnce;
-use crate::page::{Page, Tint, cell, tinted};
-use crate::surroundings::Surroundings;
+use crate::output::{Page, Tint, cell, tinted};
+use crate::process_env::Surroundings;
 
 pub(super) fn run(args: RunOnce) -> crate::Outcome {
     let around = Surroundings::read()?;

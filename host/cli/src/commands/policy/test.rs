@@ -13,8 +13,8 @@ use super::logged;
 use super::project::{Component, cases_at};
 use crate::args::policy::Test;
 use crate::exit::{Exit, say};
-use crate::page::{Page, Tint, counted, print_document, tinted};
-use crate::surroundings::Surroundings;
+use crate::output::{Page, Tint, counted, print_document, tinted};
+use crate::process_env::Surroundings;
 
 pub(super) fn run(test: &Test) -> crate::Outcome {
     let component = Component::open(&test.policy)?;

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::sheet::tests::question;
+use crate::prompt_layout::tests::question;
 
 const SIZE: (usize, usize) = (80, 24);
 

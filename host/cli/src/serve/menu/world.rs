@@ -5,8 +5,8 @@ use std::time::SystemTime;
 
 use portcullis_audit::{Decided as LoggedDecision, Directory};
 use portcullis_config::{
-    Draft, KeptGrant, Places, RealDisk, Resolved, Shelf, Store, discover, kept_grants, resolve, revoke,
-    shelves,
+    Draft, GrantFile, KeptGrant, Places, RealDisk, Resolved, Store, discover, grant_files, kept_grants,
+    resolve, revoke,
 };
 use portcullis_confine::Tier;
 use portcullis_decision::request::Action;
@@ -142,15 +142,15 @@ impl World for HostWorld<'_> {
     }
 
     fn scopes(&self) -> Vec<Scope> {
-        let shelves = discover(&self.places, &RealDisk)
-            .and_then(|found| shelves(&found, &self.places, &RealDisk))
+        let grant_files = discover(&self.places, &RealDisk)
+            .and_then(|found| grant_files(&found, &self.places, &RealDisk))
             // A broken file is repaired where it is; the default can always be edited.
-            .unwrap_or_else(|_| vec![Shelf::Default]);
-        shelves.into_iter().map(|shelf| Scope { label: label(&shelf), shelf }).collect()
+            .unwrap_or_else(|_| vec![GrantFile::Default]);
+        grant_files.into_iter().map(|grant_file| Scope { label: label(&grant_file), grant_file }).collect()
     }
 
-    fn open(&self, shelf: &Shelf) -> Result<Draft, String> {
-        Draft::open(&self.places, shelf).map_err(chained)
+    fn open(&self, grant_file: &GrantFile) -> Result<Draft, String> {
+        Draft::open(&self.places, grant_file).map_err(chained)
     }
 
     fn save(&self, draft: &Draft) -> Result<String, String> {
@@ -320,12 +320,12 @@ fn kept(grant: &KeptGrant) -> Held {
 }
 
 /// Labels of `@oddsjam/pi-sandbox`.
-fn label(shelf: &Shelf) -> String {
-    match shelf {
-        Shelf::Entry { key, exact: true } => format!("Edit project config ({key})"),
-        Shelf::Entry { key, exact: false } => format!("Edit project config (parent: {key})"),
-        Shelf::NewEntry { key, .. } => format!("Create new project config ({})", key.display()),
-        Shelf::Default => "Edit default config".to_owned(),
+fn label(grant_file: &GrantFile) -> String {
+    match grant_file {
+        GrantFile::Entry { key, exact: true } => format!("Edit project config ({key})"),
+        GrantFile::Entry { key, exact: false } => format!("Edit project config (parent: {key})"),
+        GrantFile::NewEntry { key, .. } => format!("Create new project config ({})", key.display()),
+        GrantFile::Default => "Edit default config".to_owned(),
     }
 }
 

@@ -13,8 +13,8 @@ use rustix::fs::{AtFlags, FileType, Mode, Timespec, Timestamps, UTIME_NOW, chmod
 use rustix::io::Errno;
 
 use super::super::calls::{Target, Times};
-use super::super::node::Node;
 use super::super::resolve::LastLink;
+use super::super::resolve_for_read::Node;
 use super::super::worker::{Attempt, Outcome, Turn, Worker};
 use super::read::names_of;
 

@@ -12,8 +12,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::super::calls::At;
-use super::super::node::Node;
 use super::super::resolve::LastLink;
+use super::super::resolve_for_read::Node;
 use super::super::worker::{Attempt, Outcome, Stop, Turn, Worker};
 use super::read::{names_of, permit_reading, permit_reading_of};
 

@@ -4,7 +4,7 @@ use portcullis_sys::seccomp::Instruction;
 
 use crate::{Reads, Walls};
 
-use super::alone;
+use super::landlock_only;
 use super::requests::{ALLOWED, KIND, KINDS, LEASES, TERMINAL};
 use super::table::{
     ADDRESS_LENGTH, EXECUTES, HANDED_OVER, MAKES, MODES, MODES_HERE, OPENS, PERSONALITIES, REFUSED,
@@ -54,7 +54,7 @@ pub(super) fn assemble(broker: Broker, reads: Reads, walls: Walls) -> Vec<Instru
     let mut program = Program::default();
     program.head();
     if walls == Walls::Landlock {
-        alone::add(&mut program);
+        landlock_only::add(&mut program);
     }
     for number in UNKNOWN {
         program.answer(number, errno(libc::ENOSYS));

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Desk, Offer, here};
 use crate::args::share::{Add, Remove, Update};
 use crate::exit::{Exit, say};
-use crate::page::{Page, Tint, cell, tinted};
+use crate::output::{Page, Tint, cell, tinted};
 
 pub(super) fn add(add: &Add) -> crate::Outcome {
     let mut desk = Desk::open(&add.place)?;

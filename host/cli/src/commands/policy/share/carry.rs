@@ -11,7 +11,7 @@ use super::list::NOTHING;
 use super::{Desk, Offer, here};
 use crate::args::share::{Load, Save, Vendor};
 use crate::exit::{Exit, say};
-use crate::page::{Page, counted};
+use crate::output::{Page, counted};
 
 pub(super) fn vendor(vendor: &Vendor) -> crate::Outcome {
     let desk = Desk::open(&vendor.place)?;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Desk, Offer};
 use crate::args::share::Shown;
 use crate::exit::Exit;
-use crate::page::{Cell, Page, Tint, cell, tinted};
+use crate::output::{Cell, Page, Tint, cell, tinted};
 
 /// Message for an empty lock file.
 pub(super) const NOTHING: &str = "nothing is in the lock; `portcullis policy add` takes a pack into it";

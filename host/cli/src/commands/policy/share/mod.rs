@@ -20,9 +20,9 @@ use portcullis_packs::{
 use portcullis_policy_runtime::Runtime;
 
 use crate::args::share::{Agreement, Place, Share};
-use crate::reach::Reach;
-use crate::surroundings::{Surroundings, now};
-use crate::trusted;
+use crate::process_env::{Surroundings, now};
+use crate::trust_files;
+use crate::untrusted_paths::Reach;
 
 /// Runs the subcommand.
 pub(super) fn run(verb: Share) -> crate::Outcome {
@@ -90,7 +90,7 @@ impl Desk {
             Some(directory) => Store::elsewhere(&around.cwd.join(directory)),
             None => Store::new(&around.agent_directory.join("sandbox")),
         };
-        let trust = trusted::read(&around.agent_directory)?;
+        let trust = trust_files::read(&around.agent_directory)?;
         let runtime = super::runtime()?;
         Ok(Self { store, trust, runtime, registry: None, around })
     }

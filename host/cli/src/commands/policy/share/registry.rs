@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Desk, Offer, here};
 use crate::args::share::{Place, Pull, Push};
 use crate::exit::Exit;
-use crate::page::{Page, cell};
+use crate::output::{Page, cell};
 
 pub(super) fn push(push: &Push) -> crate::Outcome {
     let mut desk = Desk::open(&Place { dir: None })?;

@@ -14,9 +14,9 @@ use serde_json::json;
 use super::{Desk, here};
 use crate::args::share::{Sign, Verify};
 use crate::exit::Exit;
-use crate::page::{Page, Tint, cell, tinted};
-use crate::reach::Reach;
-use crate::surroundings::Surroundings;
+use crate::output::{Page, Tint, cell, tinted};
+use crate::process_env::Surroundings;
+use crate::untrusted_paths::Reach;
 
 pub(super) fn sign(sign: &Sign) -> crate::Outcome {
     let around = Surroundings::read()?;

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use super::here;
 use crate::args::share::{Dates, Publisher, Trust};
 use crate::exit::{Exit, say};
-use crate::page::{Page, Tint, cell, tinted};
-use crate::surroundings::Surroundings;
-use crate::trusted;
+use crate::output::{Page, Tint, cell, tinted};
+use crate::process_env::Surroundings;
+use crate::trust_files;
 
 /// The entries to append.
 #[derive(Debug, Default, Serialize)]
@@ -90,7 +90,7 @@ pub(super) fn run(verb: Trust) -> crate::Outcome {
             (Entries { trusted: vec![TrustedEntry { digest, note }], ..Entries::default() }, json)
         }
     };
-    let file = trusted::user_file(&around.agent_directory);
+    let file = trust_files::user_file(&around.agent_directory);
     append(&file, &entries)?;
     if as_json {
         let mut page = Page::new(&around);
@@ -112,10 +112,10 @@ fn append(file: &Path, entries: &Entries) -> anyhow::Result<()> {
         }
         text => text?,
     };
-    trusted::parse(file, &before).context("the file has to be mended first")?;
+    trust_files::parse(file, &before).context("the file has to be mended first")?;
     let added = toml::to_string(entries).context("writing the entry")?;
     let text = format!("{}\n\n{added}", before.trim_end());
-    trusted::parse(file, &text).context("nothing was written")?;
+    trust_files::parse(file, &text).context("nothing was written")?;
     Ok(write(file, text.as_bytes())?)
 }
 
@@ -159,7 +159,7 @@ fn copied(around: &Surroundings, name: &str, file: &Path) -> anyhow::Result<Stri
         bail!("`{name}` cannot be the name of a file; name the publisher with letters, digits, `-` and `_`");
     }
     let copy = format!("{name}.allowed_signers");
-    let to = trusted::user_file(&around.agent_directory).with_file_name(&copy);
+    let to = trust_files::user_file(&around.agent_directory).with_file_name(&copy);
     if to.exists() {
         bail!("`{}` is there already; the publisher is known", to.display());
     }
@@ -206,7 +206,7 @@ fn revoked_entry(around: &Surroundings, what: &str, reason: String) -> anyhow::R
 }
 
 fn list(around: &Surroundings, json: bool) -> crate::Outcome {
-    let trust = trusted::read(&around.agent_directory)?;
+    let trust = trust_files::read(&around.agent_directory)?;
     let mut page = Page::new(around);
     if json {
         let publishers: Vec<Value> = trust

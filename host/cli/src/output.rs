@@ -6,8 +6,8 @@ use anyhow::Context as _;
 use portcullis_text::{escape, escape_json, escape_message, escape_subject, is_unsafe};
 use serde_json::Value;
 
+use crate::process_env::Surroundings;
 use crate::raw;
-use crate::surroundings::Surroundings;
 
 /// A colour, by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

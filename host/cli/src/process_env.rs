@@ -6,7 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::Context as _;
 
-use crate::reach::Reach;
+use crate::untrusted_paths::Reach;
 
 /// The variable that names the agent.
 const AGENT: &str = "PORTCULLIS_AGENT";

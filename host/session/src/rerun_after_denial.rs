@@ -23,12 +23,12 @@ use portcullis_text::escape_confusables;
 use crate::authorized::Granted;
 use crate::cancel::Cancel;
 use crate::commands::{CommandCall, CommandFailure, Ended, Started};
-use crate::force::Force;
-use crate::heard::{Heard, Named};
+use crate::effective_policy::Force;
 use crate::paths;
 use crate::question::grantable;
 use crate::refused;
 use crate::session::Session;
+use crate::stderr_hints::{Heard, Named};
 
 /// Name of the attribute with the path that a command named before it failed: a JSON string.
 const SAID: &str = "host:said-afterwards";

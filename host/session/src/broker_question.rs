@@ -13,8 +13,8 @@ use portcullis_decision::request::{
 use portcullis_decision::{Effect, Grant, Request, Ruling, path_text};
 use portcullis_names::Anywhere;
 
-use crate::executed::{bare_site, may_be_granted};
-use crate::force::Force;
+use crate::effective_policy::Force;
+use crate::exec_surface_rules::{bare_site, may_be_granted};
 use crate::paths;
 use crate::session::Session;
 

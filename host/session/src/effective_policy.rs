@@ -16,9 +16,9 @@ use portcullis_file_gate::{Gate, RootView, Views};
 
 use crate::chain_rules;
 use crate::error::{OpenError, with_causes};
-use crate::executed::roots;
-use crate::loose::{Loose, Surveyed};
+use crate::exec_surface_rules::roots;
 use crate::network::{Network, Sandbox};
+use crate::replaceable_paths::{Loose, Surveyed};
 use crate::sandbox::{Wanted, confinement, required_tier};
 use crate::session::{Basis, Setup};
 use crate::user_links::UserLinks;

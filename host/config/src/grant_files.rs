@@ -12,7 +12,7 @@ use crate::disk::{Disk, RealDisk};
 use crate::edit::Change;
 use crate::entries::{self, EXTENDS, Entries, Extends};
 use crate::error::ConfigError;
-use crate::grants::{self, AllowLists, Seed, Shelf};
+use crate::grants::{self, AllowLists, GrantFile, Seed};
 use crate::json::{Member, Node, Value};
 use crate::layout::{Layout, SettingsFiles};
 use crate::places::{Places, canonical};
@@ -107,21 +107,21 @@ const LISTS: [&[&str]; 4] = [
 ///
 /// # Errors
 /// When the working directory cannot be resolved.
-pub fn shelves(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Vec<Shelf>, ConfigError> {
+pub fn grant_files(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Vec<GrantFile>, ConfigError> {
     let workspace = places.canonical_workspace(disk)?;
     Ok(match &found.source {
         Source::Named(_) => Vec::new(),
         Source::Project { key, .. } | Source::Layered { key: Some(key), .. } => {
             let exact = canonical(key.as_ref(), disk)? == workspace;
-            let mut shelves = vec![Shelf::Entry { key: key.clone(), exact }];
+            let mut grant_files = vec![GrantFile::Entry { key: key.clone(), exact }];
             if !exact {
-                shelves.push(Shelf::NewEntry { key: workspace, seed: Seed::Parent });
+                grant_files.push(GrantFile::NewEntry { key: workspace, seed: Seed::Parent });
             }
-            shelves.push(Shelf::Default);
-            shelves
+            grant_files.push(GrantFile::Default);
+            grant_files
         }
         Source::Default(_) | Source::BuiltIn | Source::Layered { key: None, .. } => {
-            vec![Shelf::NewEntry { key: workspace, seed: Seed::Default }, Shelf::Default]
+            vec![GrantFile::NewEntry { key: workspace, seed: Seed::Default }, GrantFile::Default]
         }
     })
 }
@@ -133,7 +133,7 @@ pub fn shelves(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Vec<Sh
 pub fn keep(
     store: &Store,
     places: &Places,
-    shelf: &Shelf,
+    grant_file: &GrantFile,
     grant: &Grant,
     lists: AllowLists,
 ) -> Result<(), StoreError> {
@@ -144,13 +144,13 @@ pub fn keep(
     // Do not use the allow lists here: a list in the user's file would replace the built-in one and allow less than
     // before.
     let lists = if files.layout == Layout::Layered { AllowLists::Unheard } else { lists };
-    match shelf {
-        Shelf::Entry { key, .. } => entry(&writer, places, &files, key, grant, lists),
-        Shelf::NewEntry { key, .. } => match key.to_str() {
+    match grant_file {
+        GrantFile::Entry { key, .. } => entry(&writer, places, &files, key, grant, lists),
+        GrantFile::NewEntry { key, .. } => match key.to_str() {
             Some(key) => entry(&writer, places, &files, key, grant, lists),
             None => Err(StoreError::NotKept),
         },
-        Shelf::Default => {
+        GrantFile::Default => {
             // The lists of `default.json` do not apply beside a complete entry, but its `grants` do.
             let lists = if has_complete_entries(&files)? { AllowLists::Unheard } else { lists };
             let usual = begins_as(files.layout);

@@ -21,11 +21,11 @@ use portcullis_names::NEW_DOT_FILES;
 use portcullis_text::escape_confusables;
 
 use crate::ask::Refusal;
-use crate::asked;
 use crate::authorized::Authorized;
+use crate::broker_question;
 use crate::cancel::Cancel;
 use crate::commands::Started;
-use crate::executed;
+use crate::exec_surface_rules;
 use crate::links::HARD_LINKS;
 use crate::provoked::fault_point;
 use crate::refused;
@@ -200,11 +200,11 @@ pub(crate) const FOR_THIS_COMMAND: &str = "Allow for this command";
 
 /// Returns the label of a "yes" to a pending call, which says how far it reaches.
 pub(crate) fn once(request: &Request, access: &FileAccess, decision: &Decision) -> String {
-    if asked::is_only_once(&access.operation) {
+    if broker_question::is_only_once(&access.operation) {
         return "Allow once".to_owned();
     }
     let path = Path::new(&access.path.canonical);
-    let place = match asked::place_of(request) {
+    let place = match broker_question::place_of(request) {
         Some(place) if decision.cause().rule == NEW_DOT_FILES.id => {
             return format!(
                 "{FOR_THIS_COMMAND}: all new dot files in {}",
@@ -233,7 +233,7 @@ pub(crate) fn once(request: &Request, access: &FileAccess, decision: &Decision) 
 /// Returns the name and the operation if one answer covers only this operation.
 fn only_once(action: &Action) -> Option<(PathBuf, String)> {
     let Action::File(access) = action else { return None };
-    let is_only_once = asked::is_only_once(&access.operation);
+    let is_only_once = broker_question::is_only_once(&access.operation);
     let path = path_text::decode(&access.path.canonical).unwrap_or_default();
     is_only_once.then(|| (path, format!("{:?}", access.operation)))
 }
@@ -252,20 +252,21 @@ impl Session {
         let action = self.held_action(&held);
         let deed = only_once(&action);
         let mut request = self.request(Origin::Process, action);
-        request.attributes.extend(asked::attribute(held.rule(), held.deed()));
+        request.attributes.extend(broker_question::attribute(held.rule(), held.deed()));
         // Content and links are asked about one by one.
         let is_plain = deed.is_none() && content.is_none();
-        let asks =
-            is_plain.then(|| self.decide(&request)).filter(|decision| decision.policy() == executed::HOST);
+        let asks = is_plain
+            .then(|| self.decide(&request))
+            .filter(|decision| decision.policy() == exec_surface_rules::HOST);
         let executed = asks.and_then(|decision| {
             let rules = [held.rule(), decision.cause().rule.as_str()];
             let rule = rules.into_iter().find(|rule| has_own_question(rule))?;
             self.question_place(&path, rule)
         });
-        request.attributes.extend(executed.as_deref().map(asked::place_attribute));
+        request.attributes.extend(executed.as_deref().map(broker_question::place_attribute));
         request.attributes.extend(match held.rule() {
             HARD_LINKS => self.other_names(&path),
-            _ => (!reason.is_empty()).then(|| executed::attribute(reason)),
+            _ => (!reason.is_empty()).then(|| exec_surface_rules::attribute(reason)),
         });
         // A write through this name changes the file under all its names, and one of the others may be denied.
         let is_shared = || attempt == Attempt::Write && has_other_names(&path);

@@ -17,8 +17,8 @@ use portcullis_names::{
     completed, protected_name,
 };
 
+use crate::effective_policy::Force;
 use crate::files::locate;
-use crate::force::Force;
 use crate::links::{HARD_LINKS, is_for_one_file};
 use crate::session::Session;
 use crate::user_links::UserLinks;

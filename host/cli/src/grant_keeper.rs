@@ -3,12 +3,12 @@
 use std::sync::{Mutex, PoisonError};
 
 use portcullis_config::{
-    AllowLists, Found, Layout, Places, RealDisk, Seed, SettingsFiles, Shelf, Store, keep, shelves,
+    AllowLists, Found, GrantFile, Layout, Places, RealDisk, Seed, SettingsFiles, Store, grant_files, keep,
 };
 use portcullis_decision::{Grant, GrantScope};
 use portcullis_session::{Keeper, Place};
 
-use crate::wire::Ground;
+use crate::bootstrap::Ground;
 
 /// Prefix of the id of a project entry, followed by its key.
 const ENTRY: &str = "entry:";
@@ -23,7 +23,7 @@ pub(crate) struct FileKeeper {
 
 #[derive(Debug)]
 struct State {
-    shelves: Vec<Shelf>,
+    grant_files: Vec<GrantFile>,
     files: SettingsFiles,
     lists: AllowLists,
 }
@@ -31,8 +31,8 @@ struct State {
 impl State {
     /// Without a place to store them, answers last as long as the session.
     fn of(found: &Found, places: &Places, lists: AllowLists) -> Self {
-        let shelves = shelves(found, places, &RealDisk).unwrap_or_default();
-        Self { shelves, files: found.files.clone(), lists }
+        let grant_files = grant_files(found, places, &RealDisk).unwrap_or_default();
+        Self { grant_files, files: found.files.clone(), lists }
     }
 }
 
@@ -60,33 +60,33 @@ impl FileKeeper {
 impl Keeper for FileKeeper {
     fn places(&self) -> Vec<Place> {
         let state = self.lock();
-        state.shelves.iter().filter_map(|shelf| place(shelf, &state.files)).collect()
+        state.grant_files.iter().filter_map(|grant_file| place(grant_file, &state.files)).collect()
     }
 
     fn keep(&self, place: &str, grant: &Grant) -> Result<(), String> {
-        let shelf = match place.strip_prefix(ENTRY) {
+        let grant_file = match place.strip_prefix(ENTRY) {
             // Written to the existing entry if another process has created it, else to a new one.
-            Some(key) => Shelf::Entry { key: key.to_owned(), exact: true },
-            None => Shelf::Default,
+            Some(key) => GrantFile::Entry { key: key.to_owned(), exact: true },
+            None => GrantFile::Default,
         };
         let lists = self.lock().lists;
-        keep(&self.store, &self.places, &shelf, grant, lists)
+        keep(&self.store, &self.places, &grant_file, grant, lists)
             .map_err(|error| format!("{:#}", anyhow::Error::new(error)))
     }
 }
 
 /// Labels of `@oddsjam/pi-sandbox`.
-fn place(shelf: &Shelf, files: &SettingsFiles) -> Option<Place> {
+fn place(grant_file: &GrantFile, files: &SettingsFiles) -> Option<Place> {
     let entries = files.entries_name();
-    let (key, scope, label, id, target) = match shelf {
-        Shelf::Entry { key, exact } => {
+    let (key, scope, label, id, target) = match grant_file {
+        GrantFile::Entry { key, exact } => {
             let label = match exact {
                 true => "Allow for this project".to_owned(),
                 false => format!("Allow for this project (parent: {key})"),
             };
             ('P', GrantScope::Project, label, format!("{ENTRY}{key}"), format!("{entries}[\"{key}\"]"))
         }
-        Shelf::NewEntry { key, seed } => {
+        GrantFile::NewEntry { key, seed } => {
             let key = key.to_str()?;
             let (letter, label, from) = match seed {
                 Seed::Parent => {
@@ -103,7 +103,7 @@ fn place(shelf: &Shelf, files: &SettingsFiles) -> Option<Place> {
             let target = format!("{entries}[\"{key}\"], {from}");
             (letter, GrantScope::Project, label, format!("{ENTRY}{key}"), target)
         }
-        Shelf::Default => {
+        GrantFile::Default => {
             let label = "Allow for all projects".to_owned();
             ('A', GrantScope::User, label, "default".to_owned(), files.default_name().to_owned())
         }

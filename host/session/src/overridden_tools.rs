@@ -13,9 +13,9 @@ use portcullis_decision::{Caller, Decision};
 use portcullis_file_gate::spelling::{self, PiLine};
 use portcullis_file_gate::{Located, Purpose};
 
-use crate::executed::attribute;
+use crate::effective_policy::Force;
+use crate::exec_surface_rules::attribute;
 use crate::files::{FileCall, FileFailure};
-use crate::force::Force;
 use crate::session::Session;
 
 /// Name of the attribute with the program that carries out the operation: a JSON string.

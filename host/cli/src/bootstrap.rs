@@ -16,16 +16,16 @@ use portcullis_session::{
 
 use crate::control::{self, Control};
 use crate::git_identity;
+use crate::grant_keeper::FileKeeper;
 use crate::journal::AuditJournal;
-use crate::keeper::FileKeeper;
 use crate::manifest::MANIFEST;
 use crate::policies;
-use crate::reach::Reach;
+use crate::process_env::{Surroundings, now, random_name};
 use crate::reservations::SharedReservations;
 use crate::scratch::Scratch;
-use crate::surroundings::{Surroundings, now, random_name};
 use crate::toolchains;
-use crate::trusted;
+use crate::trust_files;
+use crate::untrusted_paths::Reach;
 
 /// The running program, even if its file has been replaced since.
 pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
@@ -178,7 +178,7 @@ pub(crate) fn places(
         cache_directory: around.cache.clone(),
         programs: [around.executable.clone(), around.data.clone()]
             .into_iter()
-            .chain(trusted::signers(&around.agent_directory))
+            .chain(trust_files::signers(&around.agent_directory))
             .collect(),
         path: around.path.clone(),
         toolchains: toolchains(around, &Reach::of_project(&project, &around.homes())),

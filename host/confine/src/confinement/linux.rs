@@ -12,8 +12,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
 use super::KEEPER_ARGUMENT;
+use super::handshake::{Ready, listeners, set_up};
 use super::layers::{self, Found};
-use super::meeting::{Ready, listeners, set_up};
 use crate::asking::{self, HostOps};
 use crate::files;
 use crate::group::Group;

@@ -73,29 +73,33 @@ const SHARED_ON_ENDS: &[&str] = &[
 ];
 
 pub(crate) const TESTS: &[Test] = &[
-    ("alone::what_is_shown_of_the_usual_sandbox_holds", || shown_of_the_usual_sandbox(SHARED)),
-    ("alone::names_are_judged_as_in_the_usual_sandbox", || shown_of_the_usual_sandbox(SHARED_ON_NAMES)),
-    ("alone::ends_are_those_of_the_usual_sandbox", || shown_of_the_usual_sandbox(SHARED_ON_ENDS)),
-    ("alone::nothing_is_connected_to", || without_namespaces(nothing_is_connected_to)),
-    ("alone::other_processes_are_left_alone", || without_namespaces(other_processes_are_left_alone)),
-    ("alone::what_is_outside_keeps_its_attributes", || {
+    ("landlock_only::what_is_shown_of_the_usual_sandbox_holds", || shown_of_the_usual_sandbox(SHARED)),
+    ("landlock_only::names_are_judged_as_in_the_usual_sandbox", || {
+        shown_of_the_usual_sandbox(SHARED_ON_NAMES)
+    }),
+    ("landlock_only::ends_are_those_of_the_usual_sandbox", || shown_of_the_usual_sandbox(SHARED_ON_ENDS)),
+    ("landlock_only::nothing_is_connected_to", || without_namespaces(nothing_is_connected_to)),
+    ("landlock_only::other_processes_are_left_alone", || without_namespaces(other_processes_are_left_alone)),
+    ("landlock_only::what_is_outside_keeps_its_attributes", || {
         without_namespaces(what_is_outside_keeps_its_attributes)
     }),
-    ("alone::attributes_inside_are_changed", || without_namespaces(attributes_inside_are_changed)),
-    ("alone::hidden_places_are_not_listed", || without_namespaces(hidden_places_are_not_listed)),
-    ("alone::what_is_hidden_in_the_workspace_is_judged", || without_namespaces(hidden_in_the_workspace)),
-    ("alone::what_is_hidden_in_the_workspace_is_not_executed", || {
+    ("landlock_only::attributes_inside_are_changed", || without_namespaces(attributes_inside_are_changed)),
+    ("landlock_only::hidden_places_are_not_listed", || without_namespaces(hidden_places_are_not_listed)),
+    ("landlock_only::what_is_hidden_in_the_workspace_is_judged", || {
+        without_namespaces(hidden_in_the_workspace)
+    }),
+    ("landlock_only::what_is_hidden_in_the_workspace_is_not_executed", || {
         without_namespaces(hidden_programs_are_not_executed)
     }),
-    ("alone::links_of_other_processes_are_not_followed", || {
+    ("landlock_only::links_of_other_processes_are_not_followed", || {
         without_namespaces(links_of_other_processes_are_not_followed)
     }),
-    ("alone::the_hosts_temporary_files_are_hidden", || {
+    ("landlock_only::the_hosts_temporary_files_are_hidden", || {
         without_namespaces(the_hosts_temporary_files_are_hidden)
     }),
-    ("alone::a_killed_init_ends_the_session", || without_namespaces(a_killed_init_ends_the_session)),
-    ("alone::commands_have_terminals_of_their_own", || without_namespaces(terminals)),
-    ("alone::programs_work", || without_namespaces(programs_work)),
+    ("landlock_only::a_killed_init_ends_the_session", || without_namespaces(a_killed_init_ends_the_session)),
+    ("landlock_only::commands_have_terminals_of_their_own", || without_namespaces(terminals)),
+    ("landlock_only::programs_work", || without_namespaces(programs_work)),
 ];
 
 fn shown_of_the_usual_sandbox(shared: &[&str]) {

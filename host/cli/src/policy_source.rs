@@ -9,7 +9,7 @@ use portcullis_decision::Mode;
 use portcullis_packs::{Locked, Seconds, Store, Trust, Voucher, digest, signatures_beside, vouched};
 use portcullis_policy_runtime::{Embedded, read_component};
 
-use crate::{surroundings, trusted};
+use crate::{process_env, trust_files};
 
 /// The policies shipped with the program; CI checks that they are built from their sources.
 const SHIPPED: [(&str, &[u8]); 5] = [
@@ -108,7 +108,7 @@ const UNVOUCHED: &str =
 impl Shelf {
     pub(crate) fn open(agent_directory: &Path) -> anyhow::Result<Self> {
         let store = Store::new(&agent_directory.join("sandbox"));
-        Ok(Self { store, trust: trusted::read(agent_directory)? })
+        Ok(Self { store, trust: trust_files::read(agent_directory)? })
     }
 
     pub(crate) fn component(&self, source: &PolicySource) -> anyhow::Result<Component> {
@@ -183,12 +183,12 @@ fn vouching(file: &Path, bytes: &[u8], trust: &Trust) -> Option<Voucher> {
 
 /// Describes the voucher for a file's component.
 pub(crate) fn vouching_words(file: &Path, bytes: &[u8], agent_directory: &Path) -> anyhow::Result<String> {
-    let trust = trusted::read(agent_directory)?;
+    let trust = trust_files::read(agent_directory)?;
     Ok(Origin::File(file.to_owned(), vouching(file, bytes, &trust)).words())
 }
 
 /// Returns the current time in seconds since 1970.
 fn seconds() -> Seconds {
-    let since = surroundings::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let since = process_env::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

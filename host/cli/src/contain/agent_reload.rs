@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use portcullis_session::Started;
 use signal_hook::consts::SIGTERM;
 
-use crate::contain::desk::Asking;
+use crate::bootstrap::{Ground, Wired};
+use crate::contain::question_router::Asking;
 use crate::serve::{Follow, LOOK_EVERY, Watch};
-use crate::wire::{Ground, Wired};
 
 /// pi, with the session that it runs in.
 #[derive(Clone, Copy)]
