@@ -1,4 +1,4 @@
-//! Connects the parts: surroundings → settings → policies → session.
+//! Connects the parts: process_env → settings → policies → session.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use portcullis_decision::Context;
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::path_text;
 use portcullis_session::{
-    Basis, Confining, Desk, Entry, Inmate, Journal, JournalError, Keeper, Session, Setup,
+    Basis, Confining, Entry, Inmate, Journal, JournalError, Keeper, Prompter, Session, Setup,
 };
 
 use crate::control::{self, Control};
@@ -20,7 +20,7 @@ use crate::grant_keeper::FileKeeper;
 use crate::journal::AuditJournal;
 use crate::manifest::MANIFEST;
 use crate::policies;
-use crate::process_env::{Surroundings, now, random_name};
+use crate::process_env::{ProcessEnv, now, random_name};
 use crate::reservations::SharedReservations;
 use crate::scratch::Scratch;
 use crate::toolchains;
@@ -65,7 +65,7 @@ pub(crate) enum Purpose {
 
 /// The settings that apply to a project.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct LoadedSettings {
     pub(crate) places: Places,
     pub(crate) found: Found,
     /// The settings.
@@ -126,12 +126,16 @@ impl Wanted {
 }
 
 /// Finds and reads the settings.
-pub(crate) fn ground(around: &Surroundings, wanted: &Wanted) -> anyhow::Result<Ground> {
-    ground_on(around, wanted, &RealDisk)
+pub(crate) fn load_settings(around: &ProcessEnv, wanted: &Wanted) -> anyhow::Result<LoadedSettings> {
+    load_settings_on(around, wanted, &RealDisk)
 }
 
 /// Finds and reads the settings on a disk that may differ from the real one.
-pub(crate) fn ground_on(around: &Surroundings, wanted: &Wanted, disk: &dyn Disk) -> anyhow::Result<Ground> {
+pub(crate) fn load_settings_on(
+    around: &ProcessEnv,
+    wanted: &Wanted,
+    disk: &dyn Disk,
+) -> anyhow::Result<LoadedSettings> {
     let mut places = places(around, &wanted.project, wanted.settings.as_deref())?;
     for file in wanted.policies.iter().map(|file| absolute(around, file)) {
         places.programs.extend([file.with_file_name(MANIFEST), file]);
@@ -140,31 +144,27 @@ pub(crate) fn ground_on(around: &Surroundings, wanted: &Wanted, disk: &dyn Disk)
     let resolved = resolve(&found, &places, disk)?;
     // The paths that commands can write are known only after the settings are resolved.
     let toolchains = toolchains(around, &Reach::of(&resolved, &around.homes()));
-    Ok(Ground { places: Places { toolchains, ..places }, found, resolved })
+    Ok(LoadedSettings { places: Places { toolchains, ..places }, found, resolved })
 }
 
 /// Returns the paths of a project that the agent's commands can write.
 ///
 /// Invalid settings are ignored here; opening a session reports them.
-pub(crate) fn reach(around: &Surroundings, project: &Path) -> Reach {
-    match ground(around, &Wanted::judging(project.to_owned(), None)) {
-        Ok(ground) => Reach::of(&ground.resolved, &around.homes()),
+pub(crate) fn reach(around: &ProcessEnv, project: &Path) -> Reach {
+    match load_settings(around, &Wanted::judging(project.to_owned(), None)) {
+        Ok(loaded) => Reach::of(&loaded.resolved, &around.homes()),
         Err(_) => Reach::of_project(project, &around.homes()),
     }
 }
 
-fn toolchains(around: &Surroundings, reach: &Reach) -> Vec<PathBuf> {
+fn toolchains(around: &ProcessEnv, reach: &Reach) -> Vec<PathBuf> {
     let homes = around.homes();
     let roots = homes.iter().flat_map(|home| toolchains::roots(&around.path, home, reach));
     roots.filter_map(|root| root.canonicalize().ok()).collect()
 }
 
 /// Returns the paths of settings and protected files.
-pub(crate) fn places(
-    around: &Surroundings,
-    project: &Path,
-    settings: Option<&Path>,
-) -> anyhow::Result<Places> {
+pub(crate) fn places(around: &ProcessEnv, project: &Path, settings: Option<&Path>) -> anyhow::Result<Places> {
     let project = absolute(around, project);
     anyhow::ensure!(
         project.is_dir(),
@@ -189,7 +189,7 @@ pub(crate) fn places(
 
 /// Loads the policies of the settings. Also returns whether one of them uses the allow lists.
 pub(crate) fn basis(
-    around: &Surroundings,
+    around: &ProcessEnv,
     wanted: &Wanted,
     resolved: Resolved,
 ) -> anyhow::Result<(Basis, AllowLists)> {
@@ -204,27 +204,27 @@ pub(crate) fn basis(
 
 /// Builds a session from the settings.
 pub(crate) fn session(
-    around: &Surroundings,
+    around: &ProcessEnv,
     wanted: &Wanted,
-    ground: Ground,
-    desk: Arc<dyn Desk>,
+    loaded: LoadedSettings,
+    prompter: Arc<dyn Prompter>,
 ) -> anyhow::Result<Wired> {
     let id = random_name()?;
-    let context = context(around, wanted, &ground, &id);
-    session_in(around, wanted, ground, desk, &id, context)
+    let context = context(around, wanted, &loaded, &id);
+    session_in(around, wanted, loaded, prompter, &id, context)
 }
 
 /// Builds a session in a given context.
 pub(crate) fn session_in(
-    around: &Surroundings,
+    around: &ProcessEnv,
     wanted: &Wanted,
-    ground: Ground,
-    desk: Arc<dyn Desk>,
+    loaded: LoadedSettings,
+    prompter: Arc<dyn Prompter>,
     id: &str,
     context: Context,
 ) -> anyhow::Result<Wired> {
-    let keeper = Arc::new(FileKeeper::new(&ground));
-    let (basis, lists) = basis(around, wanted, ground.resolved)?;
+    let keeper = Arc::new(FileKeeper::new(&loaded));
+    let (basis, lists) = basis(around, wanted, loaded.resolved)?;
     keeper.learn(lists);
     let (journal, scratch): (Box<dyn Journal>, Option<Scratch>) = match wanted.purpose {
         Purpose::Judge => (Box::new(Unwritten), None),
@@ -263,7 +263,7 @@ pub(crate) fn session_in(
         context,
         clock: Box::new(now),
         journal,
-        desk,
+        prompter,
         keeper: Arc::clone(&keeper) as Arc<dyn Keeper>,
         reservations: Box::new(SharedReservations::new(&around.state, id, &around.agent)),
         confinement,
@@ -281,7 +281,7 @@ pub(crate) fn session_in(
     Ok(Wired { session, keeper, _control: control, scratch })
 }
 
-pub(crate) fn context(around: &Surroundings, wanted: &Wanted, ground: &Ground, id: &str) -> Context {
+pub(crate) fn context(around: &ProcessEnv, wanted: &Wanted, loaded: &LoadedSettings, id: &str) -> Context {
     let text = |path: &Path| path_text::encode(path);
     let home = around.home.canonicalize().unwrap_or_else(|_| around.home.clone());
     let agent = around.agent_directory.canonicalize().unwrap_or_else(|_| around.agent_directory.clone());
@@ -289,7 +289,7 @@ pub(crate) fn context(around: &Surroundings, wanted: &Wanted, ground: &Ground, i
         session_id: id.to_owned(),
         agent: AgentInfo { directory: text(&agent), sub_agent: around.agent.clone(), ..wanted.agent.clone() },
         workspace: Workspace {
-            roots: vec![text(&ground.resolved.workspace)],
+            roots: vec![text(&loaded.resolved.workspace)],
             trusted: wanted.trusted,
             vcs: None,
         },
@@ -297,11 +297,11 @@ pub(crate) fn context(around: &Surroundings, wanted: &Wanted, ground: &Ground, i
             os: std::env::consts::OS.to_owned(),
             arch: std::env::consts::ARCH.replace('_', "-"),
             home: text(&home),
-            temp: text(&ground.resolved.temp),
+            temp: text(&loaded.resolved.temp),
             user: around.user.clone(),
             uid: rustix::process::getuid().as_raw(),
             path: around.path.iter().map(|path| text(path)).collect(),
-            toolchains: ground.places.toolchains.iter().map(|path| text(path)).collect(),
+            toolchains: loaded.places.toolchains.iter().map(|path| text(path)).collect(),
         },
         interactive: wanted.interactive,
         now: 0,
@@ -318,7 +318,7 @@ fn name_order(state: &Path) -> anyhow::Result<NameOrder> {
         .with_context(|| format!("opening the order of changes of names in `{}`", directory.display()))
 }
 
-fn absolute(around: &Surroundings, path: &Path) -> PathBuf {
+fn absolute(around: &ProcessEnv, path: &Path) -> PathBuf {
     around.cwd.join(path)
 }
 

@@ -9,7 +9,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 use crate::untrusted_paths::Reach;
 
 /// Maximum time to wait for git, which usually takes a few milliseconds.
@@ -22,7 +22,7 @@ const WANTED: &str = r"^(user|author|committer)\.(name|email)$";
 
 /// Starts git in the background. The returned function waits for the result; only its first call returns it.
 pub(crate) fn asked(
-    around: &Surroundings,
+    around: &ProcessEnv,
     project: &Path,
     reach: Reach,
 ) -> impl Fn() -> Vec<(String, String)> + Send + Sync + use<> {
@@ -43,7 +43,7 @@ pub(crate) fn asked(
 /// The project's own settings take precedence, as they would for the user. They are read without includes, and only if
 /// the project is an ordinary repository. `reach` holds the paths from which no git program is run, because it runs
 /// outside the sandbox.
-fn variables(around: &Surroundings, project: &Path, reach: &Reach) -> Vec<(String, String)> {
+fn variables(around: &ProcessEnv, project: &Path, reach: &Reach) -> Vec<(String, String)> {
     let Some(git) = around.find_program("git".as_ref(), reach) else { return Vec::new() };
     let everywhere = ask(around, &git, &["config", "--includes"]);
     let own = project.join(".git/config");
@@ -74,7 +74,7 @@ fn setting(settings: &str, role: &str, part: &str) -> Option<String> {
 }
 
 /// Runs git outside any repository and returns its settings; empty if it does not answer.
-fn ask(around: &Surroundings, git: &Path, how: &[&str]) -> String {
+fn ask(around: &ProcessEnv, git: &Path, how: &[&str]) -> String {
     let mut command = Command::new(git);
     command.args(how).args(["--null", "--get-regexp", WANTED]).current_dir("/").env_clear();
     command.envs(around.variables.iter().filter(|(name, _)| SETTINGS.contains(&name.as_str())).cloned());

@@ -8,7 +8,7 @@ use portcullis_config::{
 use portcullis_decision::{Grant, GrantScope};
 use portcullis_session::{Keeper, Place};
 
-use crate::bootstrap::Ground;
+use crate::bootstrap::LoadedSettings;
 
 /// Prefix of the id of a project entry, followed by its key.
 const ENTRY: &str = "entry:";
@@ -37,9 +37,9 @@ impl State {
 }
 
 impl FileKeeper {
-    pub(crate) fn new(ground: &Ground) -> Self {
-        let state = State::of(&ground.found, &ground.places, AllowLists::Unheard);
-        Self { places: ground.places.clone(), store: Store::new(&ground.places), state: Mutex::new(state) }
+    pub(crate) fn new(loaded: &LoadedSettings) -> Self {
+        let state = State::of(&loaded.found, &loaded.places, AllowLists::Unheard);
+        Self { places: loaded.places.clone(), store: Store::new(&loaded.places), state: Mutex::new(state) }
     }
 
     /// Called when the policies of the chain have been loaded.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::bootstrap::{self, OWN_PROGRAM, Purpose, Wanted, Wired};
 use crate::output::{Page, Tint, tinted};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 /// Maximum number of items of a list to print. `--json` has all.
 const MOST_LISTED: usize = 8;
@@ -29,22 +29,22 @@ pub(crate) enum InForce {
 
 /// Opens a session in `project` that only decides, or returns `None` if the settings disable the sandbox.
 pub(crate) fn judging(
-    around: &Surroundings,
+    around: &ProcessEnv,
     project: &Path,
     settings: Option<&Path>,
     disk: &dyn Disk,
 ) -> anyhow::Result<Option<Wired>> {
     let wanted = Wanted::judging(project.to_owned(), settings.map(PathBuf::from));
-    let ground = bootstrap::ground_on(around, &wanted, disk)?;
-    if !ground.resolved.enabled {
+    let loaded = bootstrap::load_settings_on(around, &wanted, disk)?;
+    if !loaded.resolved.enabled {
         return Ok(None);
     }
-    bootstrap::session(around, &wanted, ground, Arc::new(Nobody)).map(Some)
+    bootstrap::session(around, &wanted, loaded, Arc::new(Nobody)).map(Some)
 }
 
 /// Returns the policy in force in `project`, for a sandbox of `tier`.
 pub(crate) fn in_force(
-    around: &Surroundings,
+    around: &ProcessEnv,
     project: &Path,
     settings: Option<&Path>,
     disk: &dyn Disk,
@@ -60,10 +60,10 @@ pub(crate) fn tier_here() -> Tier {
 }
 
 /// Returns the statements for a session with the sandbox enabled.
-pub(crate) fn when_on(around: &Surroundings, wanted: &Wanted) -> anyhow::Result<Statements> {
+pub(crate) fn when_on(around: &ProcessEnv, wanted: &Wanted) -> anyhow::Result<Statements> {
     let wanted = Wanted { purpose: Purpose::Judge, ..wanted.clone() };
-    let ground = bootstrap::ground(around, &wanted)?;
-    let wired = bootstrap::session(around, &wanted, ground, Arc::new(Nobody))?;
+    let loaded = bootstrap::load_settings(around, &wanted)?;
+    let wired = bootstrap::session(around, &wanted, loaded, Arc::new(Nobody))?;
     Ok(wired.session.statements(tier_here()))
 }
 

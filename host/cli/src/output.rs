@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use portcullis_text::{escape, escape_json, escape_message, escape_subject, is_unsafe};
 use serde_json::Value;
 
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 use crate::raw;
 
 /// A colour, by meaning.
@@ -73,7 +73,7 @@ pub(crate) struct Page {
 
 impl Page {
     /// Creates a page. It has colours on a terminal, unless NO_COLOR is set.
-    pub(crate) fn new(around: &Surroundings) -> Self {
+    pub(crate) fn new(around: &ProcessEnv) -> Self {
         let says = |name: &str, test: fn(&str) -> bool| {
             around.variables.iter().any(|(known, value)| known == name && test(value))
         };

@@ -13,7 +13,7 @@ const AGENT: &str = "PORTCULLIS_AGENT";
 
 /// The environment of the process.
 #[derive(Debug, Clone)]
-pub(crate) struct Surroundings {
+pub(crate) struct ProcessEnv {
     /// The working directory.
     pub(crate) cwd: PathBuf,
     /// The user's home directory.
@@ -42,7 +42,7 @@ pub(crate) struct Surroundings {
     pub(crate) executable: PathBuf,
 }
 
-impl Surroundings {
+impl ProcessEnv {
     /// Reads the environment.
     pub(crate) fn read() -> anyhow::Result<Self> {
         let home =

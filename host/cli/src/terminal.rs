@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::termios::{FlushArg, tcflush};
 use portcullis_decision::GrantScope;
-use portcullis_session::{Answer, Answerer, Desk, Question, Refusal};
+use portcullis_session::{Answer, Answerer, Prompter, Question, Refusal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -30,7 +30,7 @@ const LONGEST_TICK: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal;
 
-impl Desk for Terminal {
+impl Prompter for Terminal {
     fn show(&self, question: &Question, answer: Answerer) {
         answer.answer(ask(question).unwrap_or(Answer::Refused(Refusal::Nobody)));
     }
@@ -105,7 +105,7 @@ pub(crate) fn number() -> io::Result<String> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AlwaysOnce;
 
-impl Desk for AlwaysOnce {
+impl Prompter for AlwaysOnce {
     fn show(&self, question: &Question, answer: Answerer) {
         let once = question.choices.iter().position(|choice| choice.scope == GrantScope::Once);
         answer.answer(once.map_or(Answer::Refused(Refusal::Nobody), Answer::Choice));

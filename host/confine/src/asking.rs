@@ -12,7 +12,7 @@ use crate::held::{Answer, Held};
 use crate::host_ops::perform;
 use crate::link::Link;
 use crate::transport::Heard;
-use crate::wire::asks::{Answered, Asked, Ending, Outside, Refused, Told};
+use crate::wire::asks::{Answered, Asked, BrokerEvent, Ending, Outside, Refused};
 use crate::{NameOrder, Owner, Refusal, transport};
 
 /// The context in which the host performs operations for commands.
@@ -38,9 +38,9 @@ pub(crate) fn hear(link: &Link, socket: &Arc<OwnedFd>, host_ops: HostOps) {
             Heard::Lost => continue,
             Heard::Ended => return,
         };
-        let asked = match Told::decode(&message.bytes) {
-            Ok(Told::Asked(asked)) => asked,
-            Ok(Told::Refused(Refused { command, attempt, path, rule })) => {
+        let asked = match BrokerEvent::decode(&message.bytes) {
+            Ok(BrokerEvent::Asked(asked)) => asked,
+            Ok(BrokerEvent::Refused(Refused { command, attempt, path, rule })) => {
                 link.note_refusal(command, Refusal { attempt, path, rule });
                 continue;
             }

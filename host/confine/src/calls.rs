@@ -61,7 +61,7 @@ mod linux {
     use crate::confinement::process_of;
     use crate::link::Link;
     use crate::transport::{self, Heard};
-    use crate::wire::calls::Told;
+    use crate::wire::calls::BrokerEvent;
 
     /// The interval at which waiting calls are checked; the kernel sends no event when a waiting call is abandoned.
     const LOOK: Duration = Duration::from_millis(250);
@@ -107,9 +107,9 @@ mod linux {
                     Heard::Ended => return None,
                 };
                 let descriptor = message.descriptors.into_iter().next();
-                match Told::decode(&message.bytes).ok()? {
-                    Told::Begins => drop(self.listener.set(Listener::new(descriptor?))),
-                    Told::Waits { id, command, socket, address } => {
+                match BrokerEvent::decode(&message.bytes).ok()? {
+                    BrokerEvent::Begins => drop(self.listener.set(Listener::new(descriptor?))),
+                    BrokerEvent::Waits { id, command, socket, address } => {
                         self.waiting().calls.insert(id);
                         match descriptor.as_ref().and_then(process_of) {
                             Some(process) => {

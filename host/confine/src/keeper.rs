@@ -28,7 +28,7 @@ use crate::layer::{During, Failure, landlock, limits, mounts, namespaces, networ
 use crate::order::OrderFiles;
 use crate::plan::{Plan, Step, Writable};
 use crate::wire::{Event, Network, Refusal, Setup};
-use crate::{Hold, Limits, MakeNames, NameRules, Reads, Stage, Walls, WayOut, transport};
+use crate::{Hold, IsolationMode, Limits, MakeNames, NameRules, Reads, Stage, WayOut, transport};
 pub(crate) use group::IN_GROUP;
 
 /// The argument, after [`crate::KEEPER_ARGUMENT`], of a keeper without namespaces.
@@ -102,8 +102,8 @@ struct Fence {
 }
 
 impl Session {
-    fn walls(&self) -> Walls {
-        if self.fence.is_some() { Walls::Landlock } else { Walls::Namespaces }
+    fn walls(&self) -> IsolationMode {
+        if self.fence.is_some() { IsolationMode::Landlock } else { IsolationMode::Namespaces }
     }
 }
 
@@ -198,14 +198,14 @@ fn set_up(
     };
     privileges::enforce_on_keeper()?;
     match &broker {
-        None => drop(seccomp::enforce(seccomp::Broker::None, Reads::Free, Walls::Namespaces)?),
+        None => drop(seccomp::enforce(seccomp::Broker::None, Reads::Free, IsolationMode::Namespaces)?),
         Some(broker) => {
             let is_held = held_ports(&setup.network, &gate).is_some();
             let listens = match is_held {
                 true => seccomp::Broker::HoldsConnections,
                 false => seccomp::Broker::Listens,
             };
-            let listener = seccomp::enforce(listens, reads, Walls::Namespaces)?;
+            let listener = seccomp::enforce(listens, reads, IsolationMode::Namespaces)?;
             broker.begin(&listener.ok_or(Errno::INVAL).during(Stage::Seccomp)?, order)?;
         }
     }

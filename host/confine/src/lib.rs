@@ -132,7 +132,8 @@ pub use probe::{
     Advice, Facts, Finding, PROBE_ARGUMENT, Primitive, Refused, advice, apparmor_profile, probe, probe_main,
 };
 pub use profile::{
-    Access, Command, HIDDEN_UNLESS_SHOWN, Limits, Owner, Place, Profile, Terminal, Walls, machine_memory,
+    Access, Command, HIDDEN_UNLESS_SHOWN, IsolationMode, Limits, Owner, Place, Profile, Terminal,
+    machine_memory,
 };
 pub use report::{Force, Layer, Report};
 #[cfg(target_os = "linux")]

@@ -36,7 +36,7 @@ pub struct Profile {
 
 /// The mechanism that separates commands from the rest of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Walls {
+pub enum IsolationMode {
     /// Namespaces and mounts, and Landlock if available.
     Namespaces,
     /// Landlock and a stricter seccomp filter, for machines that refuse namespaces.

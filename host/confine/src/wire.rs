@@ -19,7 +19,7 @@ pub(crate) use codec::{Reader, Writer};
 
 /// A message that cannot be decoded; the sender is not the same program.
 #[derive(Debug)]
-pub(crate) struct Garbled;
+pub(crate) struct DecodeError;
 
 /// The host's first message to the keeper.
 #[derive(Debug, PartialEq, Eq)]
@@ -125,9 +125,9 @@ impl Setup {
         writer.finish()
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
-        let hostname = reader.string()?.into_string().map_err(|_not_text| Garbled)?;
+        let hostname = reader.string()?.into_string().map_err(|_not_text| DecodeError)?;
         let limits = reader.limits()?;
         let open_files = Some(reader.long()?).filter(|&files| files != 0);
         let acting = reader.owner()?;
@@ -181,7 +181,7 @@ impl Request {
         writer.finish()
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let kind = reader.number()?;
         let id = reader.long()?;
@@ -190,7 +190,7 @@ impl Request {
             2 => Self::Signal { id, signal: reader.signed()? },
             3 => Self::Kill { id },
             4 => Self::Socket { id, is_v6: reader.number()? == 1 },
-            _ => return Err(Garbled),
+            _ => return Err(DecodeError),
         };
         reader.end(request)
     }
@@ -240,7 +240,7 @@ impl Event {
         writer.finish()
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let event = match reader.number()? {
             1 => Self::Keeper,
@@ -258,7 +258,7 @@ impl Event {
                 Self::Ended { id, ending, breach: Breach::from_number(reader.number()?) }
             }
             7 => Self::Socket { id: reader.long()?, errno: reader.signed()? },
-            _ => return Err(Garbled),
+            _ => return Err(DecodeError),
         };
         reader.end(event)
     }
@@ -382,13 +382,13 @@ impl Writer {
 }
 
 impl Reader<'_> {
-    fn owner(&mut self) -> Result<Option<Owner>, Garbled> {
+    fn owner(&mut self) -> Result<Option<Owner>, DecodeError> {
         let given = self.number()?;
         let owner = Owner { uid: self.number()?, gid: self.number()? };
         Ok((given == 1).then_some(owner))
     }
 
-    fn limits(&mut self) -> Result<Limits, Garbled> {
+    fn limits(&mut self) -> Result<Limits, DecodeError> {
         let mut list = Limits::default().as_list();
         for limit in &mut list {
             let given = self.number()?;
@@ -398,33 +398,34 @@ impl Reader<'_> {
         Ok(Limits::from_list(list))
     }
 
-    fn network(&mut self) -> Result<Network, Garbled> {
+    fn network(&mut self) -> Result<Network, DecodeError> {
         match self.number()? {
             0 => Ok(Network::Closed),
             number @ (1 | 2) => {
-                let port = |reader: &mut Self| u16::try_from(reader.number()?).map_err(|_too_big| Garbled);
+                let port =
+                    |reader: &mut Self| u16::try_from(reader.number()?).map_err(|_too_big| DecodeError);
                 let hold = if number == 1 { Hold::Connect } else { Hold::Accept };
                 Ok(Network::Gated(WayOut { host_ports: self.list(port)?, hold }))
             }
-            _ => Err(Garbled),
+            _ => Err(DecodeError),
         }
     }
 
-    fn names(&mut self) -> Result<Option<NameRules>, Garbled> {
+    fn names(&mut self) -> Result<Option<NameRules>, DecodeError> {
         if self.number()? == 0 {
             return Ok(None);
         }
         let data = self.string()?.into_vec();
         let workspace = PathBuf::from(self.string()?);
-        let homes = self.list(|reader| Ok::<_, Garbled>(PathBuf::from(reader.string()?)))?;
-        let spared = self.list(|reader| Ok::<_, Garbled>(PathBuf::from(reader.string()?)))?;
-        let lifted = self.list(|reader| reader.string()?.into_string().map_err(|_not_text| Garbled))?;
-        let path = |reader: &mut Self| Ok::<_, Garbled>(PathBuf::from(reader.string()?));
-        let links =
-            self.list(|reader| Ok::<_, Garbled>(UserLink { name: path(reader)?, target: path(reader)? }))?;
+        let homes = self.list(|reader| Ok::<_, DecodeError>(PathBuf::from(reader.string()?)))?;
+        let spared = self.list(|reader| Ok::<_, DecodeError>(PathBuf::from(reader.string()?)))?;
+        let lifted = self.list(|reader| reader.string()?.into_string().map_err(|_not_text| DecodeError))?;
+        let path = |reader: &mut Self| Ok::<_, DecodeError>(PathBuf::from(reader.string()?));
+        let links = self
+            .list(|reader| Ok::<_, DecodeError>(UserLink { name: path(reader)?, target: path(reader)? }))?;
         let leading_nowhere = self.list(path)?;
         let reads = if self.number()? == 0 { Reads::Free } else { Reads::Judged };
-        let kept_back = self.list(|reader| -> Result<FileId, Garbled> {
+        let kept_back = self.list(|reader| -> Result<FileId, DecodeError> {
             Ok(FileId { device: (reader.number()?, reader.number()?), inode: reader.long()? })
         })?;
         let rules =
@@ -432,7 +433,7 @@ impl Reader<'_> {
         Ok(Some(rules))
     }
 
-    fn step(&mut self) -> Result<Step, Garbled> {
+    fn step(&mut self) -> Result<Step, DecodeError> {
         let number = self.number()?;
         Ok(match number {
             3 => Step::Devices,
@@ -448,45 +449,45 @@ impl Reader<'_> {
                     8 => Step::HideDirectory { path, openings: self.list(Self::opening)? },
                     9 => Step::HideFile { path },
                     10 => Step::Resolver { path },
-                    _ => return Err(Garbled),
+                    _ => return Err(DecodeError),
                 }
             }
         })
     }
 
-    fn opening(&mut self) -> Result<Opening, Garbled> {
+    fn opening(&mut self) -> Result<Opening, DecodeError> {
         let path = PathBuf::from(self.string()?);
         let kind = if self.number()? == 1 { PathKind::Directory } else { PathKind::File };
         Ok(Opening { path, kind })
     }
 
-    fn command(&mut self) -> Result<Command, Garbled> {
+    fn command(&mut self) -> Result<Command, DecodeError> {
         let cwd = PathBuf::from(self.string()?);
         let limits = self.limits()?;
         let terminal = match self.number()? {
             0 => Terminal::None,
             1 => Terminal::Input,
-            _ => return Err(Garbled),
+            _ => return Err(DecodeError),
         };
         let argv = self.list(Self::string)?;
-        let env = self.list(|reader| -> Result<(OsString, OsString), Garbled> {
+        let env = self.list(|reader| -> Result<(OsString, OsString), DecodeError> {
             Ok((reader.string()?, reader.string()?))
         })?;
         Ok(Command { argv, env, cwd, limits, terminal })
     }
 
-    pub(crate) fn refusal(&mut self) -> Result<Refusal, Garbled> {
-        let stage = Stage::from_number(self.number()?).ok_or(Garbled)?;
+    pub(crate) fn refusal(&mut self) -> Result<Refusal, DecodeError> {
+        let stage = Stage::from_number(self.number()?).ok_or(DecodeError)?;
         Ok(Refusal { stage, errno: self.signed()? })
     }
 
-    pub(crate) fn ending(&mut self) -> Result<Ending, Garbled> {
+    pub(crate) fn ending(&mut self) -> Result<Ending, DecodeError> {
         let kind = self.number()?;
         let value = self.signed()?;
         match kind {
             0 => Ok(Ending::Code(value)),
             1 => Ok(Ending::Signal(value)),
-            _ => Err(Garbled),
+            _ => Err(DecodeError),
         }
     }
 }

@@ -138,7 +138,7 @@ impl Refusal {
 }
 
 /// The interface that shows questions to the user.
-pub trait Desk: Send + Sync {
+pub trait Prompter: Send + Sync {
     /// Shows a question. The answer can come at once or later, from any thread.
     fn show(&self, question: &Question, answer: Answerer);
 
@@ -226,7 +226,7 @@ impl Asks {
     /// `is_covered` returns true if a grant covers the request by now.
     pub(crate) fn put(
         &self,
-        desk: &Arc<dyn Desk>,
+        prompter: &Arc<dyn Prompter>,
         question: &Question,
         request: &Request,
         cancel: &Cancel,
@@ -236,7 +236,7 @@ impl Asks {
         let pending =
             Pending { question: question.clone(), request: request.clone(), slot: Arc::clone(&slot) };
         self.lock().push(pending);
-        let (desk_too, slot_too, id) = (Arc::clone(desk), Arc::clone(&slot), question.id);
+        let (desk_too, slot_too, id) = (Arc::clone(prompter), Arc::clone(&slot), question.id);
         cancel.on_cancel(move || {
             slot_too.fill(Answer::Refused(Refusal::Aborted));
             desk_too.withdraw(id, Refusal::Aborted.reason());
@@ -245,7 +245,7 @@ impl Asks {
             // A grant that came before this question was registered has not settled it.
             slot.fill(Answer::Covered);
         } else if !cancel.is_cancelled() {
-            desk.show(question, Answerer(Arc::clone(&slot)));
+            prompter.show(question, Answerer(Arc::clone(&slot)));
         }
         let answer = slot.wait();
         self.lock().retain(|pending| pending.question.id != question.id);
@@ -253,12 +253,12 @@ impl Asks {
     }
 
     /// Settles all questions about actions for which `is_settled` returns true.
-    pub(crate) fn settle(&self, desk: &Arc<dyn Desk>, is_settled: impl Fn(&Action) -> bool) {
-        self.review(desk, |request| is_settled(&request.action));
+    pub(crate) fn settle(&self, prompter: &Arc<dyn Prompter>, is_settled: impl Fn(&Action) -> bool) {
+        self.review(prompter, |request| is_settled(&request.action));
     }
 
     /// Settles all questions about requests for which `is_settled` returns true.
-    pub(crate) fn review(&self, desk: &Arc<dyn Desk>, is_settled: impl Fn(&Request) -> bool) {
+    pub(crate) fn review(&self, prompter: &Arc<dyn Prompter>, is_settled: impl Fn(&Request) -> bool) {
         // Decide without holding the lock: policies can take time.
         let all: Vec<(u64, Request, Arc<Slot>)> = self
             .lock()
@@ -267,12 +267,12 @@ impl Asks {
             .collect();
         for (id, _, slot) in all.into_iter().filter(|(_, request, _)| is_settled(request)) {
             slot.fill(Answer::Covered);
-            desk.withdraw(id, "another answer covers it");
+            prompter.withdraw(id, "another answer covers it");
         }
     }
 
     /// Refuses all other questions about the same action, so that the user need not say no to each.
-    pub(crate) fn refuse_same(&self, desk: &Arc<dyn Desk>, request: &Request) {
+    pub(crate) fn refuse_same(&self, prompter: &Arc<dyn Prompter>, request: &Request) {
         let is_same = |other: &Request| other.action == request.action && other.origin == request.origin;
         let same: Vec<(u64, Arc<Slot>)> = self
             .lock()
@@ -282,7 +282,7 @@ impl Asks {
             .collect();
         for (id, slot) in same {
             if slot.fill(Answer::Refused(Refusal::User)) {
-                desk.withdraw(id, "the same was refused");
+                prompter.withdraw(id, "the same was refused");
             }
         }
     }
@@ -292,13 +292,13 @@ impl Asks {
         self.lock().iter().map(|pending| pending.question.clone()).collect()
     }
 
-    /// Answers a question without its desk. Returns false if it is no longer open.
-    pub(crate) fn answer(&self, desk: &Arc<dyn Desk>, id: u64, answer: Answer) -> bool {
+    /// Answers a question without its prompter. Returns false if it is no longer open.
+    pub(crate) fn answer(&self, prompter: &Arc<dyn Prompter>, id: u64, answer: Answer) -> bool {
         let slot =
             self.lock().iter().find(|pending| pending.question.id == id).map(|found| Arc::clone(&found.slot));
         let answered = slot.is_some_and(|slot| slot.fill(answer));
         if answered {
-            desk.withdraw(id, "it was answered elsewhere");
+            prompter.withdraw(id, "it was answered elsewhere");
         }
         answered
     }
@@ -313,11 +313,11 @@ impl Asks {
     }
 }
 
-/// A desk without a user: each question is refused at once.
+/// A prompter without a user: each question is refused at once.
 #[derive(Debug, Clone, Copy)]
 pub struct Nobody;
 
-impl Desk for Nobody {
+impl Prompter for Nobody {
     fn show(&self, _question: &Question, answer: Answerer) {
         answer.answer(Answer::Refused(Refusal::Nobody));
     }

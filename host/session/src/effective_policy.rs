@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portcullis_confine::{NameOrder, Report, Tier, Walls};
+use portcullis_confine::{IsolationMode, NameOrder, Report, Tier};
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::reservation::RESERVATIONS;
@@ -105,7 +105,7 @@ impl Force {
             (basis, &links),
             &basis.resolved.temp,
             usual,
-            Walls::Namespaces,
+            IsolationMode::Namespaces,
             grants,
             before,
         )?;
@@ -120,8 +120,15 @@ impl Force {
             (Err(_), Confining::Sandbox { temp, .. }) if built.rules.base().temp != *temp => {
                 let Self { confinement, .. } = built;
                 let none = (&Confining::NoCommands, None);
-                let without =
-                    Self::build_for(setup, (basis, &links), temp, none, Walls::Namespaces, grants, None)?;
+                let without = Self::build_for(
+                    setup,
+                    (basis, &links),
+                    temp,
+                    none,
+                    IsolationMode::Namespaces,
+                    grants,
+                    None,
+                )?;
                 Ok(Self { confinement, ..without })
             }
             _ => Ok(built),
@@ -143,17 +150,18 @@ impl Force {
             return Ok(None);
         }
         let usual = (&setup.confinement, None);
-        let built = Self::build_for(setup, (basis, links), temp, usual, Walls::Landlock, grants, before)?;
+        let built =
+            Self::build_for(setup, (basis, links), temp, usual, IsolationMode::Landlock, grants, before)?;
         Ok(built.confinement.is_ok().then_some(built))
     }
 
     /// Returns true if this is a sandbox without namespaces, built from the same settings.
     fn is_one(&self, basis: &Arc<Basis>) -> bool {
-        self.walls() == Walls::Landlock && Arc::ptr_eq(&self.basis, basis)
+        self.walls() == IsolationMode::Landlock && Arc::ptr_eq(&self.basis, basis)
     }
 
-    fn walls(&self) -> Walls {
-        if self.tier() == Tier::Landlock { Walls::Landlock } else { Walls::Namespaces }
+    fn walls(&self) -> IsolationMode {
+        if self.tier() == Tier::Landlock { IsolationMode::Landlock } else { IsolationMode::Namespaces }
     }
 
     fn build_for(
@@ -161,7 +169,7 @@ impl Force {
         (basis, links): (&Arc<Basis>, &Arc<UserLinks>),
         temp: &Path,
         (confining, network): (&Confining, Option<&Network>),
-        walls: Walls,
+        walls: IsolationMode,
         grants: &[Grant],
         before: Option<&Arc<Self>>,
     ) -> Result<Self, OpenError> {

@@ -49,7 +49,7 @@ impl Session {
                 let request = self.request(Origin::Process, action);
                 self.record(request, Decision::host_denial(RULE, &reason));
             });
-            let _told = caught(|| self.setup.desk.notice(&reason));
+            let _told = caught(|| self.setup.prompter.notice(&reason));
         }
         reason
     }

@@ -5,7 +5,7 @@
 //! function that makes permits.
 //!
 //! Must never know: how policies run, wire formats, the content of connections, arguments, environment variables of the
-//! host itself, the wall clock. The caller passes in the clock, the desk that shows questions, and the journal.
+//! host itself, the wall clock. The caller passes in the clock, the prompter that shows questions, and the journal.
 //!
 //! Platforms: file operations and commands need Linux; decisions work everywhere.
 
@@ -56,7 +56,7 @@ mod error;
 mod journal;
 mod names;
 
-pub use ask::{Answer, Answerer, Choice, ChoiceKind, Desk, Nobody, Question, Refusal};
+pub use ask::{Answer, Answerer, Choice, ChoiceKind, Nobody, Prompter, Question, Refusal};
 pub use authorized::{Authorized, Granted, advice};
 pub use cancel::Cancel;
 pub use commands::{CommandCall, CommandFailure, Ended, Program, Started};

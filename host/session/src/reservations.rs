@@ -171,7 +171,7 @@ impl Session {
             return;
         }
         if let Err(error) = self.setup.reservations.end_call(call) {
-            self.setup.desk.notice(&format!("a reservation could not be given back: {}", escape(&error)));
+            self.setup.prompter.notice(&format!("a reservation could not be given back: {}", escape(&error)));
         }
     }
 

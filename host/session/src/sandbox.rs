@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use portcullis_config::{RequiredTier, Resolved};
 use portcullis_confine::{
-    Confinement, Hold, Profile, Report, Stage, StartError, Tier, Walls, WayOut, bound_sockets,
+    Confinement, Hold, IsolationMode, Profile, Report, Stage, StartError, Tier, WayOut, bound_sockets,
 };
 use portcullis_decision::RuleSet;
 
@@ -33,11 +33,15 @@ pub(crate) struct Wanted<'a> {
     /// Unix sockets that the settings let commands use.
     pub(crate) sockets: &'a [PathBuf],
     hold: Hold,
-    walls: Walls,
+    walls: IsolationMode,
 }
 
 impl<'a> Wanted<'a> {
-    pub(crate) fn of(setup: &Setup, (resolved, links): (&'a Resolved, &'a UserLinks), walls: Walls) -> Self {
+    pub(crate) fn of(
+        setup: &Setup,
+        (resolved, links): (&'a Resolved, &'a UserLinks),
+        walls: IsolationMode,
+    ) -> Self {
         let Resolved { homes, lifted, sockets, .. } = resolved;
         let hold = match resolved.ask.hold {
             portcullis_config::Hold::Connect => Hold::Connect,
@@ -64,7 +68,7 @@ pub(crate) fn confinement(
         let profile = profile(surveyed, temp, &bound_sockets(), wanted)?;
         Ok::<_, String>(Profile { order: Some(order.clone()), ..profile })
     };
-    if wanted.walls == Walls::Landlock {
+    if wanted.walls == IsolationMode::Landlock {
         let confinement = Confinement::start_without_namespaces(executable, &profile()?).map_err(refused)?;
         require(confinement.report(), wanted.tier)?;
         return Ok(Arc::new(Sandbox::new(confinement, None)));

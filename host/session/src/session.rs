@@ -16,7 +16,7 @@ use portcullis_decision::{
 use portcullis_file_gate::FileError;
 use portcullis_text::escape;
 
-use crate::ask::{Answer, Asks, Choice, ChoiceKind, Desk, Question, Refusal};
+use crate::ask::{Answer, Asks, Choice, ChoiceKind, Prompter, Question, Refusal};
 use crate::authorized::Authorized;
 use crate::cancel::Cancel;
 use crate::effective_policy::{Confining, Force};
@@ -53,7 +53,7 @@ pub struct Setup {
     /// Records decisions before they take effect.
     pub journal: Box<dyn Journal>,
     /// Shows questions.
-    pub desk: Arc<dyn Desk>,
+    pub prompter: Arc<dyn Prompter>,
     /// Stores answers that outlive the session.
     pub keeper: Arc<dyn Keeper>,
     /// Claims of paths, shared with other sessions.
@@ -246,18 +246,18 @@ impl Session {
             self.memory.denies(&request.action) || self.decide_under(request, rules).effect() != Effect::Ask
         };
         let mut answer = None;
-        let decision = match self.asks.put(&self.setup.desk, &question, request, cancel, is_covered) {
+        let decision = match self.asks.put(&self.setup.prompter, &question, request, cancel, is_covered) {
             Answer::Covered => self.decide_under(request, rules),
             Answer::Refused(refusal) => {
                 if refusal == Refusal::User {
-                    self.asks.refuse_same(&self.setup.desk, request);
+                    self.asks.refuse_same(&self.setup.prompter, request);
                 }
                 decision.refused(refusal.by(), refusal.reason())
             }
             Answer::Choice(index) => match question.choices.get(index) {
                 Some(choice) if choice.kind == ChoiceKind::Deny => {
                     self.memory.deny(vec![Denied::of(choice, &request.action)]);
-                    self.asks.settle(&self.setup.desk, |action| self.memory.denies(action));
+                    self.asks.settle(&self.setup.prompter, |action| self.memory.denies(action));
                     decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
                 }
                 Some(choice) => {
@@ -341,7 +341,7 @@ impl Session {
         if permit.is_some() {
             for obligation in decision.obligations() {
                 if let Obligation::Notify(text) = obligation {
-                    self.setup.desk.notice(&format!("{}: {}", escape(decision.policy()), escape(text)));
+                    self.setup.prompter.notice(&format!("{}: {}", escape(decision.policy()), escape(text)));
                 }
             }
         }
@@ -376,14 +376,14 @@ impl Session {
         let id = self.memory.grant(&grants);
         self.rebuild();
         let covers = |action: &Action| grants.iter().any(|grant| grant.pattern.covers(action));
-        self.asks.settle(&self.setup.desk, covers);
+        self.asks.settle(&self.setup.prompter, covers);
         let Some(place) = choice.place.as_deref() else { return };
         let kept = grants.iter().try_for_each(|grant| self.setup.keeper.keep(place, grant));
         if let Err(error) = kept {
             self.memory.hold_for_session(id);
             let text =
                 format!("the answer holds for this session only, it could not be kept: {}", escape(&error));
-            self.setup.desk.notice(&text);
+            self.setup.prompter.notice(&text);
         }
     }
 
@@ -409,11 +409,11 @@ impl Session {
         }
         if let Some(reason) = refused {
             self.setup
-                .desk
+                .prompter
                 .notice(&format!("commands are refused by the edited settings: {}", escape(&reason)));
         }
         // The new rules can settle open questions.
-        self.asks.review(&self.setup.desk, |request| self.decide(request).effect() != Effect::Ask);
+        self.asks.review(&self.setup.prompter, |request| self.decide(request).effect() != Effect::Ask);
         Ok(())
     }
 
@@ -462,12 +462,12 @@ impl Session {
                 };
                 self.accept_outputs(&closed);
                 *force = Arc::new(closed);
-                self.setup.desk.notice(&text);
+                self.setup.prompter.notice(&text);
             }
             (_, reason) => {
                 force.settle();
                 let reason = escape(&reason.unwrap_or_default());
-                self.setup.desk.notice(&format!("the sandbox of commands stays as it was: {reason}"));
+                self.setup.prompter.notice(&format!("the sandbox of commands stays as it was: {reason}"));
             }
         }
     }
@@ -541,9 +541,9 @@ impl Session {
         self.asks.questions()
     }
 
-    /// Answers a question without its desk. Returns false if it is no longer open.
+    /// Answers a question without its prompter. Returns false if it is no longer open.
     pub fn answer_question(&self, id: u64, answer: Answer) -> bool {
-        self.asks.answer(&self.setup.desk, id, answer)
+        self.asks.answer(&self.setup.prompter, id, answer)
     }
 
     /// Returns the number of open questions.

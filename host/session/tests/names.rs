@@ -10,8 +10,8 @@ use portcullis_config::{Places, RealDisk, discover, resolve};
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::{Chain, Context, GrantScope};
 use portcullis_session::{
-    Answer, Answerer, Cancel, Confining, Desk, Entry, FileCall, FileFailure, Journal, JournalError, Question,
-    Refusal, Session, Setup,
+    Answer, Answerer, Cancel, Confining, Entry, FileCall, FileFailure, Journal, JournalError, Prompter,
+    Question, Refusal, Session, Setup,
 };
 
 /// Gives the same answer to every question, and records the questions.
@@ -20,7 +20,7 @@ struct Clerk {
     asked: Mutex<Vec<Question>>,
 }
 
-impl Desk for Clerk {
+impl Prompter for Clerk {
     fn show(&self, question: &Question, answerer: Answerer) {
         self.asked.lock().unwrap().push(question.clone());
         answerer.answer(self.answer.clone());
@@ -84,7 +84,7 @@ fn scene_with(answer: Answer, settings: Option<&str>) -> Scene {
             context,
             clock: Box::new(|| SystemTime::UNIX_EPOCH),
             journal: Box::new(NoJournal),
-            desk: Arc::clone(&clerk) as Arc<dyn Desk>,
+            prompter: Arc::clone(&clerk) as Arc<dyn Prompter>,
             keeper: Arc::new(portcullis_session::NoKeeper),
             reservations: Box::new(portcullis_session::NoReservations),
             confinement: Confining::NoCommands,

@@ -10,7 +10,7 @@ use crate::args::asks::Asks;
 use crate::control::{Asked, AskedChoice, Order, Outcome, ask, sessions};
 use crate::exit::{Exit, say};
 use crate::output::{Page, Tint, cell, whole};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 use crate::prompt_layout::{QUOTED, Size};
 
 /// Number of digits of a session's name to show.
@@ -20,14 +20,14 @@ const NO: &str = "no";
 
 /// Shows and answers questions.
 pub(crate) fn run(asks: &Asks) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     match asks {
         Asks::List { json } => list(&around, *json),
         Asks::Answer { id, code } => answer(&around, id, code),
     }
 }
 
-fn list(around: &Surroundings, as_json: bool) -> crate::Outcome {
+fn list(around: &ProcessEnv, as_json: bool) -> crate::Outcome {
     let mut page = Page::new(around);
     let mut all = Vec::new();
     let (outcomes, exit) = ask_all(around, &Order::Questions {})?;
@@ -76,7 +76,7 @@ fn lines(size: Size, session: &str, question: &Asked) -> Vec<(String, Tint)> {
     lines
 }
 
-fn answer(around: &Surroundings, id: &str, code: &str) -> crate::Outcome {
+fn answer(around: &ProcessEnv, id: &str, code: &str) -> crate::Outcome {
     let (session, number) = parts(id)?;
     let code = (code != NO).then(|| code.to_owned());
     done(around, session, ask(&directory(around, session)?, &Order::Answer { id: number, code })?)
@@ -89,7 +89,7 @@ pub(super) fn parts(id: &str) -> anyhow::Result<(&str, u64)> {
 }
 
 /// Prints the outcome of an order that changes something.
-pub(super) fn done(around: &Surroundings, session: &str, outcome: Option<Outcome>) -> crate::Outcome {
+pub(super) fn done(around: &ProcessEnv, session: &str, outcome: Option<Outcome>) -> crate::Outcome {
     match outcome {
         Some(Outcome::Done { what }) => {
             let mut page = Page::new(around);
@@ -106,7 +106,7 @@ pub(super) fn done(around: &Surroundings, session: &str, outcome: Option<Outcome
 }
 
 /// Returns the directory that contains the directories of all sessions.
-fn directory_of_all(around: &Surroundings) -> PathBuf {
+fn directory_of_all(around: &ProcessEnv) -> PathBuf {
     around.state.join("sessions")
 }
 
@@ -114,10 +114,7 @@ fn directory_of_all(around: &Surroundings) -> PathBuf {
 ///
 /// Returns each outcome with the short name of the session. A session that does not answer is reported and changes the
 /// exit code; the others are asked all the same.
-pub(super) fn ask_all(
-    around: &Surroundings,
-    order: &Order,
-) -> anyhow::Result<(Vec<(String, Outcome)>, Exit)> {
+pub(super) fn ask_all(around: &ProcessEnv, order: &Order) -> anyhow::Result<(Vec<(String, Outcome)>, Exit)> {
     let (mut all, mut exit) = (Vec::new(), Exit::Done);
     for (name, directory) in sessions(&directory_of_all(around))? {
         let why = match ask(&directory, order) {
@@ -136,7 +133,7 @@ pub(super) fn ask_all(
 }
 
 /// Returns the directory of the session whose name has this prefix.
-pub(super) fn directory(around: &Surroundings, beginning: &str) -> anyhow::Result<PathBuf> {
+pub(super) fn directory(around: &ProcessEnv, beginning: &str) -> anyhow::Result<PathBuf> {
     let mut found = sessions(&directory_of_all(around))?;
     found.retain(|(name, _)| !beginning.is_empty() && name.starts_with(beginning));
     match found.as_slice() {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::args::Attend;
 use crate::exit::{Exit, RUN_REFUSED, say};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 /// Maximum length of one part from the extension.
 const LONGEST_PART: u32 = 1 << 20;
@@ -28,7 +28,7 @@ enum Part {
 
 /// Has the command run, and exits with its status.
 pub(crate) fn run(attend: &Attend) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let mut stream = UnixStream::connect(&attend.socket).context("reaching pi; its session may be over")?;
     let environment: std::collections::BTreeMap<_, _> = around.variables.into_iter().collect();
     let request = json!({ "ticket": attend.ticket, "cwd": around.cwd, "env": environment });

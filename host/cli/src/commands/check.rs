@@ -20,17 +20,17 @@ use crate::args::{Action, Check, Sources, Target};
 use crate::bootstrap::{self, Purpose};
 use crate::journal::verdict_line;
 use crate::output::Page;
-use crate::process_env::{Surroundings, now};
+use crate::process_env::{ProcessEnv, now};
 
 /// Decides on the action and prints the decision.
 pub(crate) fn run(check: Check) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let wanted = wanted(&around, check.sources);
-    let ground = bootstrap::ground(&around, &wanted)?;
-    if !ground.resolved.enabled {
+    let loaded = bootstrap::load_settings(&around, &wanted)?;
+    if !loaded.resolved.enabled {
         bail!("the sandbox is switched off in the settings (`enabled` is false), so nothing is decided");
     }
-    let wired = bootstrap::session(&around, &wanted, ground, Arc::new(Nobody))?;
+    let wired = bootstrap::session(&around, &wanted, loaded, Arc::new(Nobody))?;
     let request = request(&wired.session, &around, check.action)?;
     let decision = wired.session.decide(&request);
     let mut page = Page::new(&around);
@@ -45,7 +45,7 @@ pub(crate) fn run(check: Check) -> crate::Outcome {
     Ok(decision.effect().into())
 }
 
-fn wanted(around: &Surroundings, sources: Sources) -> bootstrap::Wanted {
+fn wanted(around: &ProcessEnv, sources: Sources) -> bootstrap::Wanted {
     bootstrap::Wanted {
         project: sources.project.unwrap_or_else(|| around.cwd.clone()),
         settings: sources.settings,
@@ -62,7 +62,7 @@ fn wanted(around: &Surroundings, sources: Sources) -> bootstrap::Wanted {
     }
 }
 
-fn request(session: &Session, around: &Surroundings, action: Action) -> anyhow::Result<Request> {
+fn request(session: &Session, around: &ProcessEnv, action: Action) -> anyhow::Result<Request> {
     let search = SearchQuery { pattern: String::new(), glob: None };
     let file = |path: &str, operation| file(session, around, path, operation);
     let wanted = match action {
@@ -91,7 +91,7 @@ fn request(session: &Session, around: &Surroundings, action: Action) -> anyhow::
 
 fn file(
     session: &Session,
-    around: &Surroundings,
+    around: &ProcessEnv,
     given: &str,
     operation: FileOperation,
 ) -> anyhow::Result<Request> {

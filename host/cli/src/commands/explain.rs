@@ -7,11 +7,11 @@ use super::audit::{causes, directory, words};
 use crate::args::audit::Decision;
 use crate::exit::Exit;
 use crate::output::{Cell, Page, Tint, cell, tinted, utc};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 /// Explains a decision of the log.
 pub(crate) fn run(wanted: &Decision) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let found = directory(&around).decision(&wanted.id)?;
     let winner = winner(&found.verdict);
     let broken = verify(&found.log).err().map(|trouble| causes(trouble.error));

@@ -13,18 +13,18 @@ use crate::bootstrap;
 use crate::control::{Kept, Order, Outcome, ask};
 use crate::exit::{Exit, say};
 use crate::output::{Cell, Page, Tint, cell, tinted, utc};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 /// Runs the subcommand.
 pub(crate) fn run(grants: &Grants) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     match grants {
         Grants::List { project, all, json } => list(&around, project.as_deref(), *all, *json),
         Grants::Revoke { id, project } => take_back(&around, project.as_deref(), id),
     }
 }
 
-fn list(around: &Surroundings, project: Option<&Path>, all: bool, as_json: bool) -> crate::Outcome {
+fn list(around: &ProcessEnv, project: Option<&Path>, all: bool, as_json: bool) -> crate::Outcome {
     let places = bootstrap::places(around, project.unwrap_or(&around.cwd), None)?;
     let kept = kept_grants(&places, &RealDisk, all)?;
     let (remembered, exit) = remembered(around)?;
@@ -65,7 +65,7 @@ fn end(expires_at: u32) -> String {
 }
 
 /// Returns the answers that running sessions remember, with the short names of the sessions.
-fn remembered(around: &Surroundings) -> anyhow::Result<(Vec<(String, Kept)>, Exit)> {
+fn remembered(around: &ProcessEnv) -> anyhow::Result<(Vec<(String, Kept)>, Exit)> {
     let mut all = Vec::new();
     let (outcomes, exit) = ask_all(around, &Order::Remembered {})?;
     for (name, outcome) in outcomes {
@@ -76,7 +76,7 @@ fn remembered(around: &Surroundings) -> anyhow::Result<(Vec<(String, Kept)>, Exi
     Ok((all, exit))
 }
 
-fn take_back(around: &Surroundings, project: Option<&Path>, id: &str) -> crate::Outcome {
+fn take_back(around: &ProcessEnv, project: Option<&Path>, id: &str) -> crate::Outcome {
     if id.contains(':') {
         let (session, number) = parts(id)?;
         return done(around, session, ask(&directory(around, session)?, &Order::Forget { id: number })?);

@@ -12,7 +12,7 @@ use crate::args::Pi;
 use crate::bootstrap;
 use crate::commands::pi_extension;
 use crate::contain::{self, CONTAIN};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 use crate::untrusted_paths::Reach;
 
 /// Variable with the original PATH, for the extension.
@@ -20,7 +20,7 @@ const WHOLE_PATH: &str = "PORTCULLIS_PATH";
 
 /// Executes pi; returns only if that fails.
 pub(crate) fn run(pi: &Pi) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let mut arguments = pi.arguments.clone();
     // Remove the word at any position: pi would ignore it, and the user would rely on a sandbox.
     arguments.retain(|word| word != CONTAIN);

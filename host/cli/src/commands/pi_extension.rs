@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use crate::args::PiExtension;
 use crate::exit::Exit;
 use crate::output::Page;
-use crate::process_env::{Surroundings, random_name};
+use crate::process_env::{ProcessEnv, random_name};
 
 /// A file of the extension: its path in the extension's directory, and its text.
 type Embedded = (&'static str, &'static str);
@@ -23,7 +23,7 @@ const HOST_FILE: &str = "host.json";
 
 /// Runs the subcommand: installs, removes or locates the extension.
 pub(crate) fn run(action: &PiExtension) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let place = around.agent_directory.join("extensions/portcullis");
     let done = match action {
         PiExtension::Path => place.display().to_string(),

@@ -7,11 +7,11 @@ use super::asks::{ask_all, directory, done, parts};
 use crate::args::ports::Ports;
 use crate::control::{Order, Outcome, Port, ask};
 use crate::output::{Page, Tint, cell, tinted};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 /// Runs the subcommand: shows, opens and closes ports.
 pub(crate) fn run(ports: &Ports) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     match ports {
         Ports::List { json } => list(&around, *json),
         Ports::Open { id, at } => {
@@ -33,7 +33,7 @@ fn session_and_port(id: &str) -> anyhow::Result<(&str, u16)> {
     Ok((session, port))
 }
 
-fn list(around: &Surroundings, as_json: bool) -> crate::Outcome {
+fn list(around: &ProcessEnv, as_json: bool) -> crate::Outcome {
     let mut page = Page::new(around);
     let mut all = Vec::new();
     let (outcomes, exit) = ask_all(around, &Order::Ports {})?;

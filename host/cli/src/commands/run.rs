@@ -12,8 +12,8 @@ use portcullis_confine::{Exit as CommandExit, Tier};
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::Origin;
 use portcullis_session::{
-    Afterwards, Cancel, CommandCall, CommandFailure, Desk, Ended, Heard, Nobody, Program, Session, Started,
-    with_causes,
+    Afterwards, Cancel, CommandCall, CommandFailure, Ended, Heard, Nobody, Program, Prompter, Session,
+    Started, with_causes,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;
@@ -23,7 +23,7 @@ use crate::bootstrap::{self, Purpose, Wanted};
 use crate::commands::overhear::Overheard;
 use crate::exit::{Exit, RUN_FAILED, RUN_REFUSED, say};
 use crate::grace::wait_out;
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 use crate::terminal::{AlwaysOnce, Terminal};
 
 /// Signals that are forwarded to the command.
@@ -34,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs the command and returns its status.
 pub(crate) fn run(run: Run) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let ask = run.ask.unwrap_or(if std::io::stdin().is_terminal() { Ask::Prompt } else { Ask::Deny });
     let wanted = Wanted {
         project: run.sources.project.unwrap_or_else(|| around.cwd.clone()),
@@ -50,15 +50,15 @@ pub(crate) fn run(run: Run) -> crate::Outcome {
         purpose: Purpose::Act,
         inmate: portcullis_session::Inmate::Commands,
     };
-    let ground = bootstrap::ground(&around, &wanted)?;
-    if !ground.resolved.enabled {
+    let loaded = bootstrap::load_settings(&around, &wanted)?;
+    if !loaded.resolved.enabled {
         anyhow::bail!(
             "the sandbox is switched off in the settings (`enabled` is false); run the command without portcullis"
         );
     }
     let cwd =
-        if wanted.project == around.cwd { around.cwd.clone() } else { ground.resolved.workspace.clone() };
-    let wired = bootstrap::session(&around, &wanted, ground, desk(ask))?;
+        if wanted.project == around.cwd { around.cwd.clone() } else { loaded.resolved.workspace.clone() };
+    let wired = bootstrap::session(&around, &wanted, loaded, prompter(ask))?;
     for warning in &wired.session.settings().warnings {
         say(&format!("portcullis: {}: {}", warning.origin, warning.text));
     }
@@ -87,7 +87,7 @@ pub(crate) fn run(run: Run) -> crate::Outcome {
     }
 }
 
-fn desk(ask: Ask) -> Arc<dyn Desk> {
+fn prompter(ask: Ask) -> Arc<dyn Prompter> {
     match ask {
         Ask::Deny => Arc::new(Nobody),
         Ask::Allow => Arc::new(AlwaysOnce),

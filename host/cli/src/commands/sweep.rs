@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use crate::exit::Exit;
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 use crate::scratch;
 
 /// The kernel kills the processes of a killed host shortly after it; until then they can still write.
@@ -19,7 +19,7 @@ const MOMENT: Duration = Duration::from_millis(100);
 ///
 /// The extension calls this when its host was killed.
 pub(crate) fn run() -> crate::Outcome {
-    let sessions = Surroundings::read()?.state.join("sessions");
+    let sessions = ProcessEnv::read()?.state.join("sessions");
     for _ in 0..MOMENTS {
         match scratch::sweep(&sessions) {
             Err(error) if error.kind() == ErrorKind::NotFound => break,

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use portcullis_session::Started;
 use signal_hook::consts::SIGTERM;
 
-use crate::bootstrap::{Ground, Wired};
+use crate::bootstrap::{LoadedSettings, Wired};
 use crate::contain::question_router::Asking;
 use crate::serve::{Follow, LOOK_EVERY, Watch};
 
@@ -42,8 +42,8 @@ struct Following<'a> {
 
 impl Follow for Following<'_> {
     /// `enabled` only counts at the start of pi.
-    fn follow(&self, ground: Ground, _waits: bool) -> anyhow::Result<Vec<String>> {
-        let mut changes = self.own.watch.reload(self.own.wired, ground)?;
+    fn follow(&self, loaded: LoadedSettings, _waits: bool) -> anyhow::Result<Vec<String>> {
+        let mut changes = self.own.watch.reload(self.own.wired, loaded)?;
         if !changes.is_empty() {
             changes.push("the files that it sees stay those of its start".to_owned());
         }

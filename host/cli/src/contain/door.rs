@@ -23,7 +23,7 @@ use rustix::net::{
 };
 
 use crate::exit::Exit;
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 use crate::scratch::Scratch;
 use crate::serve::{self, Contained, Ends};
 
@@ -52,7 +52,7 @@ impl Door {
     /// Clients are served with the settings that `contained` returns; its argument counts the session.
     pub(super) fn open(
         threshold: Scratch,
-        around: &Surroundings,
+        around: &ProcessEnv,
         contained: impl Fn(Arc<()>) -> Contained + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
         let path = threshold.temp().join(NAME);
@@ -88,7 +88,7 @@ impl Door {
 }
 
 /// Serves a client, and tells it when that is over.
-fn admit(stream: &UnixStream, around: Surroundings, contained: Contained) {
+fn admit(stream: &UnixStream, around: ProcessEnv, contained: Contained) {
     // A client that sends anything else is disconnected.
     let Ok([input, output, errors, frames]) = descriptors(stream) else { return };
     let watched = (input.try_clone(), stream.try_clone());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 /// The `--contain` flag.
 pub(crate) const CONTAIN: &str = "--contain";
@@ -21,7 +21,7 @@ pub(crate) struct Start {
 }
 
 /// Returns an error.
-pub(crate) fn run(_around: &Surroundings, _start: Start) -> crate::Outcome {
+pub(crate) fn run(_around: &ProcessEnv, _start: Start) -> crate::Outcome {
     bail!(
         "pi cannot be contained here, and is not started: the sandbox needs Linux, this is {}",
         std::env::consts::OS

@@ -33,7 +33,7 @@ use crate::contain::door::Door;
 use crate::contain::question_router::Asking;
 use crate::exit::{Exit, RUN_FAILED, say};
 use crate::grace::wait_out;
-use crate::process_env::{Surroundings, random_name};
+use crate::process_env::{ProcessEnv, random_name};
 use crate::scratch::Scratch;
 use crate::serve::{Contained, Watch};
 
@@ -62,7 +62,7 @@ pub(crate) struct Start {
 }
 
 /// Runs pi in a sandbox and exits with its status.
-pub(crate) fn run(around: &Surroundings, start: Start) -> crate::Outcome {
+pub(crate) fn run(around: &ProcessEnv, start: Start) -> crate::Outcome {
     if start.arguments.iter().any(is_no_sandbox) {
         bail!("`--no-sandbox` and `{CONTAIN}` exclude each other; leave one of them out");
     }
@@ -84,13 +84,13 @@ pub(crate) fn run(around: &Surroundings, start: Start) -> crate::Outcome {
     };
     let trusted = wanted.trusted;
     let watch = Watch::new(around.clone(), wanted.clone(), None);
-    let ground = watch.begin()?;
-    if !ground.resolved.enabled {
+    let loaded = watch.begin()?;
+    if !loaded.resolved.enabled {
         bail!(
             "the sandbox is switched off in the settings (`enabled` is false); start pi without `{CONTAIN}`"
         );
     }
-    let wired = bootstrap::session(around, &wanted, ground, asking.desk())?;
+    let wired = bootstrap::session(around, &wanted, loaded, asking.prompter())?;
     is_whole(&wired.session)?;
     let temp = wired.temp().context("the session has no temporary directory")?;
     let asks = asking.clone();
@@ -98,7 +98,7 @@ pub(crate) fn run(around: &Surroundings, start: Start) -> crate::Outcome {
         project: project.clone(),
         trusted,
         interactive: asks.is_possible(),
-        desk: asks.desk(),
+        prompter: asks.prompter(),
         temp: temp.clone(),
         _place: place,
     };
@@ -140,7 +140,7 @@ fn is_whole(session: &Session) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn variables(around: &Surroundings, start: &Start, door: &Path) -> Vec<(String, String)> {
+fn variables(around: &ProcessEnv, start: &Start, door: &Path) -> Vec<(String, String)> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let own =
         [("PORTCULLIS_HOST".to_owned(), text(&around.executable)), (door::VARIABLE.to_owned(), text(door))];

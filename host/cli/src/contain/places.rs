@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use portcullis_session::AgentPlaces;
 
 use crate::contain::Start;
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 use crate::toolchains;
 use crate::untrusted_paths::Reach;
 
@@ -27,7 +27,7 @@ const LOGS: [&str; 3] = ["crashes.json", "mcp.log", "pi-debug.log"];
 
 /// Returns the paths for a pi that starts in `project`. `others` are also readable.
 pub(super) fn of_pi(
-    around: &Surroundings,
+    around: &ProcessEnv,
     project: &Path,
     start: &Start,
     others: [&Path; 2],

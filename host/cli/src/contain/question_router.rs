@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use portcullis_confine::Terminal as Controlled;
-use portcullis_session::{Answer, Answerer, Desk, Nobody, Question, Refusal, Started};
+use portcullis_session::{Answer, Answerer, Nobody, Prompter, Question, Refusal, Started};
 
 use crate::contain::streams::{self, Copies};
 use crate::contain::terminal::Console;
@@ -47,8 +47,8 @@ impl Asking {
         !matches!(self, Self::Elsewhere | Self::Nobody)
     }
 
-    /// Returns the desk for one session.
-    pub(super) fn desk(&self) -> Arc<dyn Desk> {
+    /// Returns the prompter for one session.
+    pub(super) fn prompter(&self) -> Arc<dyn Prompter> {
         match self {
             Self::Here(console) => Arc::new(console.seat()),
             Self::Elsewhere => Arc::new(SecondTerminal::default()),
@@ -149,7 +149,7 @@ impl Waiting {
     }
 }
 
-impl Desk for SecondTerminal {
+impl Prompter for SecondTerminal {
     fn show(&self, question: &Question, answer: Answerer) {
         let id = question.id;
         self.open.lock().insert(id, answer);

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use portcullis_session::{Answerer, Desk, Question, Started};
+use portcullis_session::{Answerer, Prompter, Question, Started};
 use rustix::process::Signal;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
 use signal_hook::consts::SIGCONT;
@@ -81,7 +81,7 @@ impl Console {
         })))
     }
 
-    /// Returns the desk for one session.
+    /// Returns the prompter for one session.
     pub(super) fn seat(self: &Arc<Self>) -> Seat {
         let number = self.next_seat.fetch_add(1, Ordering::Relaxed);
         Seat { console: Arc::clone(self), number }
@@ -260,13 +260,13 @@ impl Console {
     }
 }
 
-/// The desk of one session.
+/// The prompter of one session.
 pub(super) struct Seat {
     console: Arc<Console>,
     number: u64,
 }
 
-impl Desk for Seat {
+impl Prompter for Seat {
     fn show(&self, question: &Question, answer: Answerer) {
         let id = Id { seat: self.number, question: question.id };
         let reply = Box::new(move |with| answer.answer(with));

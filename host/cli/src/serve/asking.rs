@@ -8,11 +8,11 @@ use portcullis_rpc::{
     AskChoice, AskOption, AskParams, AskWithdrawNotification, EventNotification, HostNotification,
     NoticeLevel, RefusalCause, Reply, RequestId, Scope, ToolEffect,
 };
-use portcullis_session::{Answer, Answerer, Choice, ChoiceKind, Desk, Question, Refusal};
+use portcullis_session::{Answer, Answerer, Choice, ChoiceKind, Prompter, Question, Refusal};
 
 use crate::serve::Sender;
 
-/// A desk that shows questions through the client.
+/// A prompter that shows questions through the client.
 pub(crate) struct RpcDesk {
     sender: Sender,
     open: Mutex<HashMap<RequestId, (u64, Answerer)>>,
@@ -46,7 +46,7 @@ impl RpcDesk {
     }
 }
 
-impl Desk for RpcDesk {
+impl Prompter for RpcDesk {
     fn show(&self, question: &Question, answer: Answerer) {
         // Hold the lock while sending, so that the reply cannot arrive before the question is registered.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

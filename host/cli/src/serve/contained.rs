@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_rpc::{ErrorCode, ErrorObject, HelloParams, StatusResponse, Switch};
-use portcullis_session::{Answerer, Desk, Question};
+use portcullis_session::{Answerer, Prompter, Question};
 use rustix::fs::OFlags;
 
 use crate::bootstrap::{Wanted, Wired};
@@ -31,8 +31,8 @@ pub(crate) struct Contained {
     pub(crate) trusted: bool,
     /// Whether a user can answer.
     pub(crate) interactive: bool,
-    /// The desk for questions.
-    pub(crate) desk: Arc<dyn Desk>,
+    /// The prompter for questions.
+    pub(crate) prompter: Arc<dyn Prompter>,
     /// The directory that the client sees as `/tmp`.
     pub(crate) temp: PathBuf,
     /// A session slot, held until teardown.
@@ -85,13 +85,14 @@ fn open_plain(path: &Path) -> io::Result<File> {
 }
 
 impl Host {
-    /// Returns the desk for questions.
-    pub(super) fn asks_at(&self) -> Arc<dyn Desk> {
+    /// Returns the prompter for questions.
+    pub(super) fn asks_at(&self) -> Arc<dyn Prompter> {
         match &self.contained {
-            None => Arc::clone(&self.desk) as _,
-            Some(contained) => {
-                Arc::new(Outside { questions: Arc::clone(&contained.desk), told: Arc::clone(&self.desk) })
-            }
+            None => Arc::clone(&self.prompter) as _,
+            Some(contained) => Arc::new(Outside {
+                questions: Arc::clone(&contained.prompter),
+                told: Arc::clone(&self.prompter),
+            }),
         }
     }
 
@@ -111,11 +112,11 @@ impl Host {
 
 /// Asks outside and tells the client.
 struct Outside {
-    questions: Arc<dyn Desk>,
+    questions: Arc<dyn Prompter>,
     told: Arc<RpcDesk>,
 }
 
-impl Desk for Outside {
+impl Prompter for Outside {
     fn show(&self, question: &Question, answer: Answerer) {
         self.questions.show(question, answer);
     }

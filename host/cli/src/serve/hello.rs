@@ -10,7 +10,7 @@ use portcullis_rpc::{
 use portcullis_text::escape;
 
 use crate::bootstrap::{Purpose, Wanted};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 use crate::serve::reload::Watch;
 use crate::serve::{Host, Stage};
 
@@ -45,7 +45,7 @@ impl Host {
     fn open(self: &Arc<Self>, hello: &HelloParams) -> anyhow::Result<Stage> {
         // Use the client's agent directory, since the client knows pi's own variables.
         let said =
-            Surroundings { agent_directory: hello.agent_dir.as_path().to_owned(), ..self.around.clone() };
+            ProcessEnv { agent_directory: hello.agent_dir.as_path().to_owned(), ..self.around.clone() };
         let (around, wanted) = match &self.contained {
             Some(contained) => (self.around.clone(), contained.wanted(hello, wanted(hello))?),
             None => (said, wanted(hello)),

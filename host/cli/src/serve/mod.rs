@@ -37,7 +37,7 @@ use serde::Serialize;
 use crate::bootstrap::Wired;
 use crate::contain;
 use crate::menu::Menu;
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 use crate::serve::asking::RpcDesk;
 pub(crate) use crate::serve::contained::Contained;
 use crate::serve::files::Handles;
@@ -68,10 +68,10 @@ pub(crate) enum Stage {
 
 /// The state that all requests share.
 pub(crate) struct Host {
-    around: Surroundings,
+    around: ProcessEnv,
     sender: Sender,
     output: StreamWriter<File>,
-    desk: Arc<RpcDesk>,
+    prompter: Arc<RpcDesk>,
     /// Facts about a client in a sandbox.
     contained: Option<Contained>,
     stage: OnceLock<RwLock<Arc<Stage>>>,
@@ -98,7 +98,7 @@ pub(crate) fn run() -> crate::Outcome {
     if let Some(door) = contain::door_of_this_process() {
         return contain::knock(&door);
     }
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let frames = side_channel().context(
         "opening descriptor 3 for the output of commands; `serve` is started by the pi extension, not by hand",
     )?;
@@ -108,7 +108,7 @@ pub(crate) fn run() -> crate::Outcome {
 }
 
 /// Serves one client until it disconnects. `contained` holds the facts about a client in a sandbox.
-pub(crate) fn serve(around: Surroundings, ends: Ends, contained: Option<Contained>) -> crate::Outcome {
+pub(crate) fn serve(around: ProcessEnv, ends: Ends, contained: Option<Contained>) -> crate::Outcome {
     let (receiver, sender) = connection(ends.input, ends.output);
     let closing = Closing(Arc::new(Host::new(around, sender, ends.frames, contained)));
     let host = &closing.0;
@@ -142,10 +142,10 @@ fn side_channel() -> std::io::Result<File> {
 }
 
 impl Host {
-    fn new(around: Surroundings, sender: Sender, frames: File, contained: Option<Contained>) -> Self {
+    fn new(around: ProcessEnv, sender: Sender, frames: File, contained: Option<Contained>) -> Self {
         Self {
             around,
-            desk: Arc::new(RpcDesk::new(sender.clone())),
+            prompter: Arc::new(RpcDesk::new(sender.clone())),
             contained,
             sender,
             output: StreamWriter::new(frames),

@@ -113,7 +113,7 @@ impl Host {
                     }
                 }
                 Incoming::Notification(ClientNotification::Cancel(cancel)) => self.cancel(cancel.id),
-                Incoming::Reply(reply) => self.desk.reply(reply),
+                Incoming::Reply(reply) => self.prompter.reply(reply),
             }
         }
         Ok(None)
@@ -153,7 +153,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::process_env::Surroundings;
+    use crate::process_env::ProcessEnv;
 
     /// Returns a host, and a function that reads its next message to the client.
     fn host() -> (Host, impl FnMut() -> Value) {
@@ -161,7 +161,7 @@ mod tests {
         let input = File::open("/dev/null").unwrap();
         let (_receiver, sender) = connection(input, File::from(OwnedFd::from(saying)));
         let frames = File::options().write(true).open("/dev/null").unwrap();
-        let host = Host::new(Surroundings::read().unwrap(), sender, frames, None);
+        let host = Host::new(ProcessEnv::read().unwrap(), sender, frames, None);
         let mut lines = BufReader::new(said).lines();
         (host, move || serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap())
     }

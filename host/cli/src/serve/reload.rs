@@ -15,9 +15,9 @@ use portcullis_rpc::{EventNotification, HostNotification, NoticeLevel, Switch};
 use portcullis_session::caught;
 use portcullis_text::escape;
 
-use crate::bootstrap::{self, Ground, Wanted, Wired};
+use crate::bootstrap::{self, LoadedSettings, Wanted, Wired};
 use crate::policy_source::Revoked;
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 use crate::serve::{Host, Stage};
 use crate::trust_files;
 
@@ -29,7 +29,7 @@ const MOST_CHANGES: usize = 12;
 /// The settings files of a session.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    around: Surroundings,
+    around: ProcessEnv,
     wanted: Wanted,
     /// The user's choice, which overrides `enabled`.
     switch: Option<Switch>,
@@ -64,14 +64,14 @@ pub(crate) trait Follow {
     /// Puts the current files in force and returns the changes.
     ///
     /// `waits` is true if the session could not be opened so far.
-    fn follow(&self, ground: Ground, waits: bool) -> anyhow::Result<Vec<String>>;
+    fn follow(&self, loaded: LoadedSettings, waits: bool) -> anyhow::Result<Vec<String>>;
 
     /// Denies everything, because the user no longer trusts what is in force and there is no replacement.
     fn close(&self, why: &str);
 }
 
 impl Watch {
-    pub(crate) fn new(around: Surroundings, wanted: Wanted, switch: Option<Switch>) -> Self {
+    pub(crate) fn new(around: ProcessEnv, wanted: Wanted, switch: Option<Switch>) -> Self {
         Self { around, wanted, switch, state: Mutex::default() }
     }
 
@@ -81,34 +81,34 @@ impl Watch {
             return Ok(Stage::Off);
         }
         let mut state = self.lock();
-        let opened = self.read(&mut state).and_then(|ground| self.stage(host, ground));
+        let opened = self.read(&mut state).and_then(|loaded| self.stage(host, loaded));
         state.waits = opened.is_err();
         opened
     }
 
     /// Reads the settings and starts watching their files.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "pi is contained on Linux only"))]
-    pub(crate) fn begin(&self) -> anyhow::Result<Ground> {
+    pub(crate) fn begin(&self) -> anyhow::Result<LoadedSettings> {
         self.read(&mut self.lock())
     }
 
-    fn read(&self, state: &mut State) -> anyhow::Result<Ground> {
-        let ground = self.places().and_then(|places| {
+    fn read(&self, state: &mut State) -> anyhow::Result<LoadedSettings> {
+        let loaded = self.places().and_then(|places| {
             state.look(places.settings_files());
-            bootstrap::ground(&self.around, &self.wanted)
+            bootstrap::load_settings(&self.around, &self.wanted)
         });
-        match &ground {
-            Ok(ground) => state.look_at(&self.around, ground),
+        match &loaded {
+            Ok(loaded) => state.look_at(&self.around, loaded),
             Err(error) => state.problem = Some(unmended(error)),
         }
-        ground
+        loaded
     }
 
-    fn stage(&self, host: &Host, ground: Ground) -> anyhow::Result<Stage> {
-        if !self.is_on(&ground.resolved) {
+    fn stage(&self, host: &Host, loaded: LoadedSettings) -> anyhow::Result<Stage> {
+        if !self.is_on(&loaded.resolved) {
             return Ok(Stage::Off);
         }
-        let wired = bootstrap::session(&self.around, &self.wanted, ground, host.asks_at())?;
+        let wired = bootstrap::session(&self.around, &self.wanted, loaded, host.asks_at())?;
         Ok(Stage::Open(Box::new(wired)))
     }
 
@@ -116,11 +116,11 @@ impl Watch {
     pub(crate) fn look(&self, follower: &impl Follow) -> Option<News> {
         let mut state = self.lock();
         let changed = state.look_again()?;
-        let ground = bootstrap::ground(&self.around, &self.wanted);
-        let is_read = ground.is_ok();
-        let followed = ground.and_then(|ground| {
-            state.look_at(&self.around, &ground);
-            follower.follow(ground, state.waits)
+        let loaded = bootstrap::load_settings(&self.around, &self.wanted);
+        let is_read = loaded.is_ok();
+        let followed = loaded.and_then(|loaded| {
+            state.look_at(&self.around, &loaded);
+            follower.follow(loaded, state.waits)
         });
         match followed {
             Ok(changes) => Some(state.followed(changed, changes)),
@@ -143,13 +143,13 @@ impl Watch {
     }
 
     /// Puts other settings and policies in force in a session, and returns the changes.
-    pub(crate) fn reload(&self, wired: &Wired, ground: Ground) -> anyhow::Result<Vec<String>> {
+    pub(crate) fn reload(&self, wired: &Wired, loaded: LoadedSettings) -> anyhow::Result<Vec<String>> {
         let before = wired.session.basis();
-        let mut changes = differences(&before.resolved, &ground.resolved);
-        let (basis, lists) = bootstrap::basis(&self.around, &self.wanted, ground.resolved)?;
+        let mut changes = differences(&before.resolved, &loaded.resolved);
+        let (basis, lists) = bootstrap::basis(&self.around, &self.wanted, loaded.resolved)?;
         changes.extend(swaps(&before.chain, &basis.chain));
         wired.session.reload(basis)?;
-        wired.keeper.refresh(&ground.found, lists);
+        wired.keeper.refresh(&loaded.found, lists);
         Ok(changes)
     }
 
@@ -169,7 +169,7 @@ impl Watch {
     }
 
     /// Returns the process environment, which locates the logs.
-    pub(super) fn around(&self) -> &Surroundings {
+    pub(super) fn around(&self) -> &ProcessEnv {
         &self.around
     }
 
@@ -203,11 +203,11 @@ impl State {
     ///
     /// A file that is watched already keeps its stamp from before it was read, so that a change during reading is found
     /// next time.
-    fn look_at(&mut self, around: &Surroundings, ground: &Ground) {
+    fn look_at(&mut self, around: &ProcessEnv, loaded: &LoadedSettings) {
         let known: Vec<(PathBuf, Stamp)> = self.files.drain(..).zip(self.stamps.drain(..)).collect();
-        let settings = ground.found.watched.clone();
+        let settings = loaded.found.watched.clone();
         self.settings = settings.len();
-        for file in settings.into_iter().chain(policy_files(around, ground)) {
+        for file in settings.into_iter().chain(policy_files(around, loaded)) {
             let stamp = known.iter().find(|(other, _)| *other == file).map(|(_, stamp)| *stamp);
             self.stamps.push(stamp.unwrap_or_else(|| Stamp::of(&file)));
             self.files.push(file);
@@ -278,19 +278,19 @@ impl Changed {
 /// Returns the policy files, with unresolved paths: a link may lead elsewhere by now.
 ///
 /// The lock file names the packs, and the trust files contain revocations.
-fn policy_files(around: &Surroundings, ground: &Ground) -> Vec<PathBuf> {
-    let directory = ground.found.source.file().and_then(Path::parent).unwrap_or_else(|| Path::new("/"));
+fn policy_files(around: &ProcessEnv, loaded: &LoadedSettings) -> Vec<PathBuf> {
+    let directory = loaded.found.source.file().and_then(Path::parent).unwrap_or_else(|| Path::new("/"));
     let mut files = vec![
-        ground.places.sandbox_directory().join(portcullis_packs::LOCK),
+        loaded.places.sandbox_directory().join(portcullis_packs::LOCK),
         trust_files::user_file(&around.agent_directory),
         trust_files::machine_file(),
     ];
     files.extend(trust_files::signers(&around.agent_directory));
     let place = |path: &Path| match path.strip_prefix("~") {
-        Ok(rest) => ground.places.home.join(rest),
+        Ok(rest) => loaded.places.home.join(rest),
         Err(_) => directory.join(path),
     };
-    for policy in &ground.found.settings.policies {
+    for policy in &loaded.found.settings.policies {
         files.extend(policy.config_file.as_deref().map(place));
         if let PolicySource::File(path) = &policy.source {
             let file = place(path);
@@ -339,21 +339,21 @@ impl Host {
 }
 
 impl Follow for Host {
-    fn follow(&self, ground: Ground, waits: bool) -> anyhow::Result<Vec<String>> {
+    fn follow(&self, loaded: LoadedSettings, waits: bool) -> anyhow::Result<Vec<String>> {
         let Some(watch) = self.watch.get() else { return Ok(Vec::new()) };
-        match (self.stage().as_ref(), watch.is_on(&ground.resolved)) {
-            (Stage::Open(wired), true) => watch.reload(wired, ground),
+        match (self.stage().as_ref(), watch.is_on(&loaded.resolved)) {
+            (Stage::Open(wired), true) => watch.reload(wired, loaded),
             (Stage::Open(_), false) => {
                 self.cancel_all();
                 self.enter(Stage::Off);
                 Ok(vec!["the sandbox is off (`enabled` is false)".to_owned()])
             }
             (Stage::Closed(_), _) if waits => {
-                self.enter(watch.stage(self, ground)?);
+                self.enter(watch.stage(self, loaded)?);
                 Ok(vec!["what kept the session from opening is mended".to_owned()])
             }
             (Stage::Off, true) => {
-                self.enter(watch.stage(self, ground)?);
+                self.enter(watch.stage(self, loaded)?);
                 Ok(vec!["the sandbox is on".to_owned()])
             }
             (Stage::Off, false) | (Stage::Closed(_), _) => Ok(Vec::new()),

@@ -21,7 +21,7 @@ pub(super) use transfer::{link, rename};
 use rustix::io::Errno;
 
 use super::resolve::{Found, LastLink, Place};
-use super::worker::{Turn, Worker};
+use super::worker::{PendingCall, Worker};
 
 use super::calls::At;
 
@@ -36,9 +36,9 @@ enum Where {
 }
 
 /// Resolves a path that names what is to be made, changed or removed.
-fn find(worker: &Worker, turn: &Turn, at: At, last: LastLink) -> Result<Where, Errno> {
-    let path = turn.path(at)?;
-    Ok(match worker.broker.resolve(&turn.caller, at.directory, &path, last)? {
+fn find(worker: &Worker, pending: &PendingCall, at: At, last: LastLink) -> Result<Where, Errno> {
+    let path = pending.path(at)?;
+    Ok(match worker.broker.resolve(&pending.caller, at.directory, &path, last)? {
         Found::Name(place) if worker.broker.is_judged(&place.path) => Where::Judged(place),
         Found::Name(place) => Where::Outside(place),
         Found::Descriptor(_) | Found::Elsewhere => Where::Elsewhere,

@@ -13,9 +13,9 @@ use rustix::fs::OFlags;
 
 use super::Broker;
 use super::act::give;
-use super::calls::Kind;
+use super::calls::Syscall;
 use super::process::Processes;
-use super::worker::{Refusal, Stop, Turn, Worker};
+use super::worker::{PendingCall, Refusal, Stop, Worker};
 use crate::wire::asks::{Answered, Asked, Ending, Outside, Refused};
 use crate::{Attempt, Deed, transport};
 
@@ -52,7 +52,7 @@ pub(super) struct Asking {
 }
 
 /// A waiting call, and the approval that a yes would give it.
-type Waiting = (Turn, Yes);
+type Waiting = (PendingCall, Yes);
 
 /// An operation that the user has approved.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,8 +91,8 @@ impl Asking {
     }
 
     /// Reports a refusal to the host, once, and before the caller gets its error.
-    pub(super) fn tell(&self, processes: &Processes, turn: &Turn, refusal: Refusal) {
-        let Some(command) = processes.command(&turn.caller) else { return };
+    pub(super) fn tell(&self, processes: &Processes, pending: &PendingCall, refusal: Refusal) {
+        let Some(command) = processes.command(&pending.caller) else { return };
         let Refusal { attempt, path, rule } = refusal.clone();
         {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,21 +113,21 @@ impl Asking {
     }
 
     /// Makes a call wait for an answer; `None` if it cannot wait.
-    pub(super) fn ask(&self, broker: &Broker, turn: &Turn, question: &Question) -> Option<()> {
-        let command = broker.processes.command(&turn.caller)?;
-        let id = turn.call.id;
+    pub(super) fn ask(&self, broker: &Broker, pending: &PendingCall, question: &Question) -> Option<()> {
+        let command = broker.processes.command(&pending.caller)?;
+        let id = pending.call.id;
         {
             let mut waiting = self.lock();
             if waiting.len() >= AT_ONCE {
-                waiting.retain(|_, (turn, _)| turn.is_waiting(broker));
+                waiting.retain(|_, (pending, _)| pending.is_waiting(broker));
             }
-            if waiting.len() >= AT_ONCE || turn.allowed.len() >= NAMES {
+            if waiting.len() >= AT_ONCE || pending.allowed.len() >= NAMES {
                 return None;
             }
             let content = question.content.as_ref().map(|(text, _)| text);
             let (path, text) = (question.path.clone(), content.or(question.reachable.as_ref()).cloned());
             let (attempt, deed, rule) = (question.attempt, question.deed.clone(), question.rule);
-            waiting.insert(id, (turn.clone(), Yes { attempt, deed, path, rule, text }));
+            waiting.insert(id, (pending.clone(), Yes { attempt, deed, path, rule, text }));
         }
         let asked = Asked {
             id,
@@ -151,17 +151,17 @@ impl Asking {
     pub(super) fn hear(&self, worker: &Worker) {
         while let Ok(Some(message)) = transport::receive(&self.line) {
             let Ok(Answered { id, ending }) = Answered::decode(&message.bytes) else { return };
-            let Some((mut turn, allowed)) = self.lock().remove(&id) else { continue };
+            let Some((mut pending, allowed)) = self.lock().remove(&id) else { continue };
             let file = message.descriptors.into_iter().next();
             match (ending, file) {
                 (Ending::GoesOn, _) => {
-                    turn.allowed.push(allowed);
-                    worker.take(&turn);
+                    pending.allowed.push(allowed);
+                    worker.take(&pending);
                 }
-                (Ending::File, Some(file)) => hand_over(worker.broker, &turn, file),
-                (Ending::Done, _) => succeed(worker.broker, &turn),
-                (Ending::Failed(errno), _) => refuse(worker.broker, &turn, errno),
-                (Ending::Refused | Ending::File, _) => refuse(worker.broker, &turn, libc::EACCES),
+                (Ending::File, Some(file)) => hand_over(worker.broker, &pending, file),
+                (Ending::Done, _) => succeed(worker.broker, &pending),
+                (Ending::Failed(errno), _) => refuse(worker.broker, &pending, errno),
+                (Ending::Refused | Ending::File, _) => refuse(worker.broker, &pending, libc::EACCES),
             }
         }
     }
@@ -171,22 +171,22 @@ impl Asking {
     }
 }
 
-fn hand_over(broker: &Broker, turn: &Turn, file: OwnedFd) {
-    let Some(Kind::Open { flags, .. }) = Kind::of(&turn.call) else {
-        return refuse(broker, turn, libc::EACCES);
+fn hand_over(broker: &Broker, pending: &PendingCall, file: OwnedFd) {
+    let Some(Syscall::Open { flags, .. }) = Syscall::of(&pending.call) else {
+        return refuse(broker, pending, libc::EACCES);
     };
-    if let Err(Stop::Error(error)) = give(broker, turn, file, OFlags::from_bits_retain(flags)) {
-        refuse(broker, turn, error.raw_os_error());
+    if let Err(Stop::Error(error)) = give(broker, pending, file, OFlags::from_bits_retain(flags)) {
+        refuse(broker, pending, error.raw_os_error());
     }
 }
 
-fn succeed(broker: &Broker, turn: &Turn) {
-    drop(broker.listener.answer(turn.call.id, Answer::Value(0)));
+fn succeed(broker: &Broker, pending: &PendingCall) {
+    drop(broker.listener.answer(pending.call.id, Answer::Value(0)));
 }
 
-fn refuse(broker: &Broker, turn: &Turn, errno: i32) {
+fn refuse(broker: &Broker, pending: &PendingCall, errno: i32) {
     // The caller may have ended and need no answer.
-    drop(broker.listener.answer(turn.call.id, Answer::Error(errno)));
+    drop(broker.listener.answer(pending.call.id, Answer::Error(errno)));
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ pub(super) struct At {
 /// A decoded system call. A new kind must be added here, to the filter's table, and to the worker, which dispatches
 /// each kind to its implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Syscall {
     Open {
         at: At,
         flags: u32,
@@ -133,7 +133,7 @@ fn at(directory: u64, text: u64) -> At {
     At { directory: descriptor(directory), text }
 }
 
-impl Kind {
+impl Syscall {
     /// Decodes a call; `None` for one that no filter should pass on.
     pub(super) fn of(call: &Call) -> Option<Self> {
         let [a, b, c, d, e, _] = call.arguments;
@@ -241,10 +241,10 @@ mod tests {
     fn all_that_is_handed_over_is_understood() {
         for number in all_handed_over().into_iter().chain([libc::SYS_connect]) {
             let call = Call { id: 1, thread: 1, number, arguments: [0; 6] };
-            assert!(Kind::of(&call).is_some(), "call {number}");
+            assert!(Syscall::of(&call).is_some(), "call {number}");
         }
         let call = Call { id: 1, thread: 1, number: libc::SYS_read, arguments: [0; 6] };
-        assert_eq!(Kind::of(&call), None);
+        assert_eq!(Syscall::of(&call), None);
     }
 
     #[test]
@@ -252,6 +252,6 @@ mod tests {
         let register = 0xdead_beef_ffff_ff9c;
         let call = Call { id: 1, thread: 1, number: libc::SYS_mkdirat, arguments: [register, 7, 0, 0, 0, 0] };
         let at = At { directory: libc::AT_FDCWD, text: 7 };
-        assert_eq!(Kind::of(&call), Some(Kind::MakeDirectory { at, mode: 0 }));
+        assert_eq!(Syscall::of(&call), Some(Syscall::MakeDirectory { at, mode: 0 }));
     }
 }

@@ -16,10 +16,10 @@ use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt::socket_type};
 
 use super::Broker;
-use super::worker::{Outcome, Turn};
+use super::worker::{Outcome, PendingCall};
 use crate::layer::network::{OWN, OWN_6};
 use crate::transport;
-use crate::wire::calls::Told;
+use crate::wire::calls::BrokerEvent;
 
 /// The size of `struct sockaddr_in6`, the longer of the two.
 const ADDRESS_BYTES: usize = 28;
@@ -35,7 +35,7 @@ pub(super) struct Connecting {
 impl Connecting {
     /// Sends the host the listener, with which it answers calls.
     pub(super) fn begin(line: OwnedFd, host_ports: Vec<u16>, listener: &Listener) -> std::io::Result<Self> {
-        transport::send(&line, &Told::Begins.encode(), &[listener.as_fd()])?;
+        transport::send(&line, &BrokerEvent::Begins.encode(), &[listener.as_fd()])?;
         Ok(Self { line, host_ports })
     }
 
@@ -49,10 +49,17 @@ impl Connecting {
 }
 
 /// Makes a call wait if it makes a connection that leaves the sandbox.
-pub(super) fn hold(broker: &Broker, turn: &Turn, socket: i32, address: u64, length: u64) -> Outcome {
+pub(super) fn hold(
+    broker: &Broker,
+    pending: &PendingCall,
+    socket: i32,
+    address: u64,
+    length: u64,
+) -> Outcome {
     let held = broker.connecting.as_ref().and_then(|connecting| {
-        let address = read_address(turn, address, length).filter(|address| connecting.leads_out(*address))?;
-        begin(broker, connecting, turn, socket, address).ok()
+        let address =
+            read_address(pending, address, length).filter(|address| connecting.leads_out(*address))?;
+        begin(broker, connecting, pending, socket, address).ok()
     });
     match held {
         Some(()) => Outcome::Done,
@@ -63,27 +70,27 @@ pub(super) fn hold(broker: &Broker, turn: &Turn, socket: i32, address: u64, leng
 fn begin(
     broker: &Broker,
     connecting: &Connecting,
-    turn: &Turn,
+    pending: &PendingCall,
     socket: i32,
     address: SocketAddr,
 ) -> std::io::Result<()> {
-    let own = broker.processes.descriptor(&turn.caller, socket)?;
+    let own = broker.processes.descriptor(&pending.caller, socket)?;
     if socket_type(&own)? != SocketType::STREAM {
         return Err(Errno::PROTOTYPE.into());
     }
     let socket = fstat(&own)?.st_ino;
-    let command = broker.processes.command(&turn.caller).ok_or(Errno::SRCH)?;
-    let told = Told::Waits { id: turn.call.id, command, socket, address }.encode();
-    Ok(turn.caller.with_pidfd(|pidfd| {
+    let command = broker.processes.command(&pending.caller).ok_or(Errno::SRCH)?;
+    let told = BrokerEvent::Waits { id: pending.call.id, command, socket, address }.encode();
+    Ok(pending.caller.with_pidfd(|pidfd| {
         transport::send(&connecting.line, &told, &[pidfd.as_fd()])
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PIPE))
     })?)
 }
 
-fn read_address(turn: &Turn, address: u64, length: u64) -> Option<SocketAddr> {
+fn read_address(pending: &PendingCall, address: u64, length: u64) -> Option<SocketAddr> {
     let length = usize::try_from(length & u64::from(u32::MAX)).ok()?.min(ADDRESS_BYTES);
     let mut bytes = vec![0; length];
-    read_exactly(turn.call.thread, address, &mut bytes).ok()?;
+    read_exactly(pending.call.thread, address, &mut bytes).ok()?;
     parse_address(&bytes)
 }
 

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::Broker;
 use super::judge::ask_about;
 use super::resolve::Place;
-use super::worker::{Stop, Turn, Worker};
+use super::worker::{PendingCall, Stop, Worker};
 use crate::repository::{self, Examiner, read};
 
 /// The longest text in a question, which is kept until the answer.
@@ -34,7 +34,7 @@ impl Broker {
     /// Judges a file that is to get the name `new`, and replaces it by a copy.
     pub(super) fn install(
         &self,
-        turn: &Turn,
+        pending: &PendingCall,
         (rule, content): (&'static Rule, Content),
         old: &Place,
         new: &Place,
@@ -42,7 +42,7 @@ impl Broker {
         let text = read(old.directory.as_fd(), &old.name, content)?.ok_or(Errno::NOENT)?;
         let previous = read(new.directory.as_fd(), &new.name, content)?;
         let judgement = self.site(|site| git::judge(content, &new.path, previous.as_deref(), &text, site));
-        permit_judged(turn, &judgement, (rule, &text), new)?;
+        permit_judged(pending, &judgement, (rule, &text), new)?;
         Ok(self.replace_by_copy(old.directory.as_fd(), &old.name, &text)?)
     }
 
@@ -102,7 +102,7 @@ impl Broker {
 
 /// Lets a judged text get the name `new`, or asks the user about it.
 pub(super) fn permit_judged(
-    turn: &Turn,
+    pending: &PendingCall,
     judgement: &Judgement,
     (rule, text): (&'static Rule, &[u8]),
     new: &Place,
@@ -111,7 +111,7 @@ pub(super) fn permit_judged(
         Judgement::Harmless => Ok(()),
         Judgement::Asks(_) if text.len() <= ASKED_BYTES => {
             let reason = judgement.reason().unwrap_or_default();
-            ask_about(turn, &Change::Install.into(), new, rule.id, Some((text.to_owned(), reason)))
+            ask_about(pending, &Change::Install.into(), new, rule.id, Some((text.to_owned(), reason)))
         }
         Judgement::Asks(_) | Judgement::Unreadable(_) => Err(Errno::ACCESS.into()),
     }

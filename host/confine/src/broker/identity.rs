@@ -8,7 +8,7 @@ use portcullis_sys::handle::file_handle;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, openat, statx};
 use rustix::io::{self, dup};
 
-use crate::wire::{Garbled, Reader, Writer};
+use crate::wire::{DecodeError, Reader, Writer};
 
 /// The largest number of levels that are walked upwards; more than any path has.
 const LEVELS: usize = 4096;
@@ -53,14 +53,14 @@ impl Identity {
     }
 
     /// Takes an identity from a message.
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let device = (reader.number()?, reader.number()?);
         let inode = reader.long()?;
         let generation = match reader.number()? {
             1 => Generation::Handle(reader.string()?.into_vec()),
             2 => Generation::Born(reader.long()?.cast_signed(), reader.number()?),
             3 => Generation::Unknown,
-            _ => return Err(Garbled),
+            _ => return Err(DecodeError),
         };
         Ok(Self { device, inode, generation })
     }

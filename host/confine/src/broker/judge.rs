@@ -17,7 +17,7 @@ use super::Broker;
 use super::asking::Question;
 use super::identity::{Moving, identify};
 use super::resolve::Place;
-use super::worker::{Refusal, Stop, Turn, Worker};
+use super::worker::{PendingCall, Refusal, Stop, Worker};
 use crate::names::{FileId, Judgement};
 use crate::repository;
 use crate::{Attempt, Deed};
@@ -131,38 +131,38 @@ impl Worker {
     /// Judges a change of a name, and returns [`Stop::Ask`] if the user must be asked.
     pub(super) fn permit(
         &self,
-        turn: &Turn,
+        pending: &PendingCall,
         doing: impl Into<Doing>,
         place: &Place,
     ) -> Result<Allowed, Stop> {
-        self.permit_moving(turn, &doing.into(), place, None)
+        self.permit_moving(pending, &doing.into(), place, None)
     }
 
     /// As [`Worker::permit`], for a name in a directory that is `moving`, or for that directory itself.
     pub(super) fn permit_moving(
         &self,
-        turn: &Turn,
+        pending: &PendingCall,
         doing: &Doing,
         place: &Place,
         moving: Option<&Moving<'_>>,
     ) -> Result<Allowed, Stop> {
         match self.broker.names.judge(&place.path) {
             Judgement::Free => {}
-            Judgement::Asked => ask(turn, doing, place, "")?,
+            Judgement::Asked => ask(pending, doing, place, "")?,
             Judgement::Refused => return Err(refused(doing, place, "")),
         }
         if self.broker.names.is_plain(&place.path) && !self.stays_plain(doing) {
             return Err(refused(doing, place, ""));
         }
-        self.permit_names_below(turn, doing, place)?;
+        self.permit_names_below(pending, doing, place)?;
         // Two changes that make a repository together must be judged one after the other.
         if may_complete(&place.path) {
             self.must_be_alone()?;
         }
         // A rule that is disabled, or leaves the name to the command, must not hide another rule on the same name.
         let holds = |rule: &'static Rule| {
-            let is_said = || turn.is_allowed((doing.attempt(), &doing.deed), &place.path, rule.id, None);
-            let is_left = || self.is_own(turn, place, moving) || is_said();
+            let is_said = || pending.is_allowed((doing.attempt(), &doing.deed), &place.path, rule.id, None);
+            let is_left = || self.is_own(pending, place, moving) || is_said();
             let is_of_git = || matches!(&doing.deed, Deed::Symlink(target) if is_link_of_git(&place.path, target.as_bytes()));
             self.broker.holds(rule)
                 && !(rule.anywhere == Anywhere::Asked && is_left())
@@ -177,7 +177,7 @@ impl Worker {
             Class::Free | Class::Completes(_) => Ok(Allowed::Plain),
             Class::Walk => Ok(Allowed::Below),
             Class::Judged(rule, content) => Ok(Allowed::ByContent(rule, content)),
-            Class::Asked(rule) => ask(turn, doing, place, rule.id).map(|()| Allowed::Plain),
+            Class::Asked(rule) => ask(pending, doing, place, rule.id).map(|()| Allowed::Plain),
             Class::Denied(rule) => Err(refused(doing, place, rule.id)),
         }
     }
@@ -185,31 +185,31 @@ impl Worker {
     /// As [`Worker::permit`], for changes without content that could be judged.
     pub(super) fn permit_plain(
         &self,
-        turn: &Turn,
+        pending: &PendingCall,
         doing: impl Into<Doing>,
         place: &Place,
     ) -> Result<(), Stop> {
-        self.plain(turn, &doing.into(), place, None)
+        self.plain(pending, &doing.into(), place, None)
     }
 
     /// As [`Worker::permit_plain`], for a `moving` directory.
     pub(super) fn plain(
         &self,
-        turn: &Turn,
+        pending: &PendingCall,
         doing: &Doing,
         place: &Place,
         moving: Option<&Moving<'_>>,
     ) -> Result<(), Stop> {
-        match self.permit_moving(turn, doing, place, moving)? {
+        match self.permit_moving(pending, doing, place, moving)? {
             Allowed::Plain => Ok(()),
-            Allowed::ByContent(rule, _) => ask(turn, doing, place, rule.id),
+            Allowed::ByContent(rule, _) => ask(pending, doing, place, rule.id),
             Allowed::Below => Err(Errno::ACCESS.into()),
         }
     }
 
     /// Asks the user before a file with hard links is written: the write changes the file under all its names, wherever
     /// they are.
-    pub(super) fn permit_shared(&self, turn: &Turn, place: &Place) -> Result<(), Stop> {
+    pub(super) fn permit_shared(&self, pending: &PendingCall, place: &Place) -> Result<(), Stop> {
         let status = match statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW) {
             // The call is about to create it.
             Err(Errno::NOENT) => return Ok(()),
@@ -221,15 +221,15 @@ impl Worker {
         if !is_shared || self.broker.linked.holds(&place.directory, &place.name) || is_lifted() {
             return Ok(());
         }
-        ask(turn, &Change::Write.into(), place, HARD_LINKS)
+        ask(pending, &Change::Write.into(), place, HARD_LINKS)
     }
 
     /// Asks the user about a symbolic link at a name below which rules restrict: the restrictions would not apply to
     /// its target.
-    fn permit_names_below(&self, turn: &Turn, doing: &Doing, place: &Place) -> Result<(), Stop> {
+    fn permit_names_below(&self, pending: &PendingCall, doing: &Doing, place: &Place) -> Result<(), Stop> {
         let Deed::Symlink(target) = &doing.deed else { return Ok(()) };
         if self.broker.loosens(&place.path, Path::new(target)) {
-            ask(turn, doing, place, SYMBOLIC_LINKS)?;
+            ask(pending, doing, place, SYMBOLIC_LINKS)?;
         }
         Ok(())
     }
@@ -246,8 +246,8 @@ impl Worker {
 
     /// Returns true if the directory that holds the protected name was made by the calling command: not `.vscode`
     /// itself, but the project that contains it.
-    fn is_own(&self, turn: &Turn, place: &Place, moving: Option<&Moving<'_>>) -> bool {
-        let Some(command) = self.broker.processes.command(&turn.caller) else { return false };
+    fn is_own(&self, pending: &PendingCall, place: &Place, moving: Option<&Moving<'_>>) -> bool {
+        let Some(command) = self.broker.processes.command(&pending.caller) else { return false };
         // It does not matter who made the directory: the user's link leads there.
         if self.broker.site(|site| is_linked(&place.path, site)) {
             return false;
@@ -262,11 +262,11 @@ impl Worker {
 
     /// Returns true if a directory that the command did not make leaves a place where names under [`Anywhere::Asked`]
     /// are free to the command: no question was asked about what was put into it there.
-    pub(super) fn leaves_free_place(&self, turn: &Turn, old: &Place, new: &Place) -> bool {
+    pub(super) fn leaves_free_place(&self, pending: &PendingCall, old: &Place, new: &Place) -> bool {
         if has_packages(&new.path) {
             return false;
         }
-        let Some(command) = self.broker.processes.command(&turn.caller) else { return true };
+        let Some(command) = self.broker.processes.command(&pending.caller) else { return true };
         let known = &self.broker.known;
         let is_own = |holder: &OwnedFd| known.holds(command, holder, 0, None);
         let is_free = has_packages(&old.path) || is_own(&old.directory);
@@ -278,26 +278,31 @@ impl Worker {
     }
 
     /// Checks that the caller is still waiting, so that all memory read so far was its own.
-    pub(super) fn check_still_waiting(&self, turn: &Turn) -> Result<(), Errno> {
+    pub(super) fn check_still_waiting(&self, pending: &PendingCall) -> Result<(), Errno> {
         // The caller has ended and does not receive this error.
-        if turn.is_waiting(self.broker) { Ok(()) } else { Err(Errno::INTR) }
+        if pending.is_waiting(self.broker) { Ok(()) } else { Err(Errno::INTR) }
     }
 }
 
 /// Lets a change pass that the user has approved; otherwise returns the question.
-pub(super) fn ask(turn: &Turn, doing: &Doing, place: &Place, rule: &'static str) -> Result<(), Stop> {
-    ask_about(turn, doing, place, rule, None)
+pub(super) fn ask(
+    pending: &PendingCall,
+    doing: &Doing,
+    place: &Place,
+    rule: &'static str,
+) -> Result<(), Stop> {
+    ask_about(pending, doing, place, rule, None)
 }
 
 /// As [`ask`], about a text, with the reason.
 pub(super) fn ask_about(
-    turn: &Turn,
+    pending: &PendingCall,
     doing: &Doing,
     place: &Place,
     rule: &'static str,
     content: Option<(Vec<u8>, String)>,
 ) -> Result<(), Stop> {
-    if turn.is_allowed(
+    if pending.is_allowed(
         (doing.attempt(), &doing.deed),
         &place.path,
         rule,
@@ -319,14 +324,14 @@ pub(super) fn ask_about(
 
 /// Like [`ask`], for a change that makes the names in `reachable` reachable: an answer holds for these names only.
 pub(super) fn ask_about_reachable(
-    turn: &Turn,
+    pending: &PendingCall,
     doing: &Doing,
     place: &Place,
     rule: &'static str,
     reachable: Vec<u8>,
 ) -> Result<(), Stop> {
     let (attempt, deed) = (doing.attempt(), doing.deed.clone());
-    if turn.is_allowed((attempt, &deed), &place.path, rule, Some(&reachable)) {
+    if pending.is_allowed((attempt, &deed), &place.path, rule, Some(&reachable)) {
         return Ok(());
     }
     let (path, reachable) = (place.path.clone(), Some(reachable));

@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 
 use super::identity::Identity;
 use crate::order::BEGUN;
-use crate::wire::{Garbled, Reader, Writer};
+use crate::wire::{DecodeError, Reader, Writer};
 
 /// The maximum length of a record, in bytes: each new broker reads it from the beginning.
 const LONGEST: u64 = 32 << 20;
@@ -80,7 +80,7 @@ impl Record {
             let mut rest = piece.get(..count).unwrap_or_default();
             while let Some((entry, after)) = split(rest) {
                 if !entry.is_empty() {
-                    let (note, session) = decode(entry).map_err(|Garbled| io::ErrorKind::InvalidData)?;
+                    let (note, session) = decode(entry).map_err(|DecodeError| io::ErrorKind::InvalidData)?;
                     take(note, session == self.session);
                 }
                 self.read += (rest.len() - after.len()) as u64;
@@ -128,7 +128,7 @@ fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Decodes an entry to its note and session.
-fn decode(entry: &[u8]) -> Result<(Note, u64), Garbled> {
+fn decode(entry: &[u8]) -> Result<(Note, u64), DecodeError> {
     let mut reader = Reader::new(entry);
     let session = reader.long()?;
     let kind = reader.number()?;
@@ -142,7 +142,7 @@ fn decode(entry: &[u8]) -> Result<(Note, u64), Garbled> {
         3 => Note::Name(identity, reader.string()?.into_vec()),
         4 => Note::NoName(identity, reader.string()?.into_vec()),
         5 => Note::Directory(identity),
-        _ => return Err(Garbled),
+        _ => return Err(DecodeError),
     };
     reader.end((note, session))
 }

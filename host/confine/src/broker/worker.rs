@@ -14,7 +14,7 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::asking::{Question, Yes};
-use super::calls::{At, Kind};
+use super::calls::{At, Syscall};
 use super::listener_pool::Hearing;
 use super::process::Caller;
 use super::{Broker, act, connect};
@@ -82,7 +82,7 @@ pub(super) struct Worker {
 
 /// A call with its caller.
 #[derive(Clone)]
-pub(super) struct Turn {
+pub(super) struct PendingCall {
     pub(super) call: Call,
     pub(super) caller: Arc<Caller>,
     /// The operations that the user has approved.
@@ -155,9 +155,11 @@ fn serve(broker: &'static Broker, hearing: &Hearing) -> ! {
     let worker = begin(broker);
     loop {
         match hearing.hear(|| broker.listener.receive()) {
-            Ok(call) => {
-                worker.take(&Turn { call, caller: broker.processes.caller(call.thread), allowed: Vec::new() })
-            }
+            Ok(call) => worker.take(&PendingCall {
+                call,
+                caller: broker.processes.caller(call.thread),
+                allowed: Vec::new(),
+            }),
             // Since Linux 6.11 receiving fails at once, and forever, when no calls can arrive any more.
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) && is_over(&broker.listener) => {
                 exit_now(0)
@@ -183,38 +185,38 @@ fn is_over(listener: &Listener) -> bool {
 }
 
 impl Worker {
-    pub(super) fn take(&self, turn: &Turn) {
-        let answer = match self.carry_out(turn) {
+    pub(super) fn take(&self, pending: &PendingCall) {
+        let answer = match self.carry_out(pending) {
             Ok(Outcome::Answer(answer)) => answer,
             Ok(Outcome::Done) => return,
             Err(Stop::Error(error)) => Answer::Error(error.raw_os_error()),
             Err(Stop::Refused(refusal)) => {
-                self.broker.asking.tell(&self.broker.processes, turn, *refusal);
+                self.broker.asking.tell(&self.broker.processes, pending, *refusal);
                 Answer::Error(libc::EACCES)
             }
             // The retry already held the lock exclusively.
             Err(Stop::NotAlone) => Answer::Error(libc::EDEADLK),
-            Err(Stop::Ask(question)) => match self.broker.asking.ask(self.broker, turn, &question) {
+            Err(Stop::Ask(question)) => match self.broker.asking.ask(self.broker, pending, &question) {
                 Some(()) => return,
                 None => Answer::Error(libc::EACCES),
             },
         };
         // This fails if the caller has ended and needs no answer.
-        drop(self.broker.listener.answer(turn.call.id, answer));
+        drop(self.broker.listener.answer(pending.call.id, answer));
     }
 
-    fn carry_out(&self, turn: &Turn) -> Attempt {
-        let Some(kind) = Kind::of(&turn.call) else { return Err(Errno::NOSYS.into()) };
+    fn carry_out(&self, pending: &PendingCall) -> Attempt {
+        let Some(kind) = Syscall::of(&pending.call) else { return Err(Errno::NOSYS.into()) };
         // Calls of the keeper are not judged, and it must not be inspected.
-        if turn.call.thread == self.broker.processes.keeper() {
+        if pending.call.thread == self.broker.processes.keeper() {
             return Ok(Outcome::LEFT_TO_THE_KERNEL);
         }
-        if let Kind::Connect { socket, address, length } = kind {
-            return Ok(connect::hold(self.broker, turn, socket, address, length));
+        if let Syscall::Connect { socket, address, length } = kind {
+            return Ok(connect::hold(self.broker, pending, socket, address, length));
         }
         // Executing takes as long as loading the program, and changes no name.
-        if let Kind::Execute { at, flags } = kind {
-            return act::execute(self, turn, at, flags);
+        if let Syscall::Execute { at, flags } = kind {
+            return act::execute(self, pending, at, flags);
         }
         let _the_only_one = self.broker.one_at_a_time.as_ref().map(|one| one.lock());
         if self.broker.has_staged() {
@@ -222,17 +224,17 @@ impl Worker {
         }
         // The target of a path must stay the same until it has been judged and used, and nothing may appear in a moving
         // directory after it was examined. The lock is never poisoned: a panic ends the process.
-        if !matches!(kind, Kind::Rename { .. }) {
+        if !matches!(kind, Syscall::Rename { .. }) {
             let _others_too = self.broker.order.shared().map_err(no_lock)?;
             self.alone.set(false);
-            match self.route(turn, kind) {
+            match self.route(pending, kind) {
                 Err(Stop::NotAlone) => {}
                 attempt => return attempt,
             }
         }
         let _nobody_else = self.broker.order.alone().map_err(no_lock)?;
         self.alone.set(true);
-        self.route(turn, kind)
+        self.route(pending, kind)
     }
 
     /// Checks that this call holds the name order exclusively; otherwise it is retried so.
@@ -240,25 +242,27 @@ impl Worker {
         if self.alone.get() { Ok(()) } else { Err(Stop::NotAlone) }
     }
 
-    fn route(&self, turn: &Turn, kind: Kind) -> Attempt {
+    fn route(&self, pending: &PendingCall, kind: Syscall) -> Attempt {
         match kind {
-            Kind::Open { at, flags, mode } => act::open(self, turn, at, flags, mode),
-            Kind::MakeDirectory { at, mode } => act::make_directory(self, turn, at, mode),
-            Kind::MakeNode { at, mode } => act::make_node(self, turn, at, mode),
-            Kind::MakeLink { target, at } => act::make_link(self, turn, target, at),
-            Kind::Link { from, to, flags } => act::link(self, turn, from, to, flags),
-            Kind::Rename { from, to, flags } => act::rename(self, turn, from, to, flags),
-            Kind::Remove { at, flags } => act::remove(self, turn, at, flags),
-            Kind::Truncate { at, length } => act::truncate(self, turn, at, length),
-            Kind::ChangeMode { target, mode } => act::change_mode(self, turn, target, mode),
-            Kind::ChangeOwner { target, user, group } => act::change_owner(self, turn, target, user, group),
-            Kind::ChangeTimes { target, times } => act::change_times(self, turn, target, times),
-            Kind::Bind { socket, address, length } => act::bind(self, turn, socket, address, length),
+            Syscall::Open { at, flags, mode } => act::open(self, pending, at, flags, mode),
+            Syscall::MakeDirectory { at, mode } => act::make_directory(self, pending, at, mode),
+            Syscall::MakeNode { at, mode } => act::make_node(self, pending, at, mode),
+            Syscall::MakeLink { target, at } => act::make_link(self, pending, target, at),
+            Syscall::Link { from, to, flags } => act::link(self, pending, from, to, flags),
+            Syscall::Rename { from, to, flags } => act::rename(self, pending, from, to, flags),
+            Syscall::Remove { at, flags } => act::remove(self, pending, at, flags),
+            Syscall::Truncate { at, length } => act::truncate(self, pending, at, length),
+            Syscall::ChangeMode { target, mode } => act::change_mode(self, pending, target, mode),
+            Syscall::ChangeOwner { target, user, group } => {
+                act::change_owner(self, pending, target, user, group)
+            }
+            Syscall::ChangeTimes { target, times } => act::change_times(self, pending, target, times),
+            Syscall::Bind { socket, address, length } => act::bind(self, pending, socket, address, length),
             // Has been carried out before.
-            Kind::Execute { .. } => Err(Errno::NOSYS.into()),
+            Syscall::Execute { .. } => Err(Errno::NOSYS.into()),
             // Concerns no name, and was dispatched before.
-            Kind::Connect { .. } => Ok(Outcome::LEFT_TO_THE_KERNEL),
-            Kind::ChangeMask => {
+            Syscall::Connect { .. } => Ok(Outcome::LEFT_TO_THE_KERNEL),
+            Syscall::ChangeMask => {
                 self.broker.processes.masks_change();
                 Ok(Outcome::LEFT_TO_THE_KERNEL)
             }
@@ -266,15 +270,15 @@ impl Worker {
     }
 
     /// Sets this thread's umask to the caller's, so that new files get the modes that the caller would give them.
-    pub(super) fn take_mask_of(&self, turn: &Turn) {
-        let mask = self.broker.processes.mask(&turn.caller);
+    pub(super) fn take_mask_of(&self, pending: &PendingCall) {
+        let mask = self.broker.processes.mask(&pending.caller);
         if self.mask.replace(mask) != mask || self.broker.one_at_a_time.is_some() {
             rustix::process::umask(Mode::from_raw_mode(mask));
         }
     }
 }
 
-impl Turn {
+impl PendingCall {
     /// Returns true if the user has approved this operation on this name, with this text, for this rule.
     pub(super) fn is_allowed(
         &self,

@@ -9,7 +9,7 @@ use portcullis_sys::process::{Numbers, numbers_of};
 
 use crate::transport::{self, Message};
 use crate::wire::{Event, Refusal, Setup};
-use crate::{Ends, Listeners, NoGate, Owner, Stage, StartError, Walls};
+use crate::{Ends, IsolationMode, Listeners, NoGate, Owner, Stage, StartError};
 
 /// Sends the setup to the keeper, with the descriptors of its broker: the sockets on which it reports calls and
 /// connections, and the files of the name order. Returns the keeper's pidfd with the result of the setup.
@@ -17,13 +17,13 @@ pub(super) fn set_up(
     socket: &OwnedFd,
     setup: &Setup,
     given: Vec<OwnedFd>,
-    walls: Walls,
+    walls: IsolationMode,
 ) -> Result<(OwnedFd, Result<Ready, StartError>), StartError> {
     let tell = || {
         let given: Vec<BorrowedFd<'_>> = given.iter().map(AsFd::as_fd).collect();
         transport::send(socket, &setup.encode(), &given).map_err(|_gone| StartError::Lost)
     };
-    let mapped = setup.acting.filter(|_| walls == Walls::Namespaces);
+    let mapped = setup.acting.filter(|_| walls == IsolationMode::Namespaces);
     let Some(owner) = mapped else {
         // The message is queued until the keeper reads it. If the namespaces could not be created, the reply says why.
         let told = tell();

@@ -22,8 +22,8 @@ use crate::link::Link;
 use crate::transport;
 use crate::wire::{Network, Setup};
 use crate::{
-    Calls, Command, Hold, LaunchError, Listeners, MakeNames, NameOrder, NoGate, NoGroup, PathKind, Plan,
-    Profile, Report, Running, Stage, StartError, View, Walls, WayOut, keeper,
+    Calls, Command, Hold, IsolationMode, LaunchError, Listeners, MakeNames, NameOrder, NoGate, NoGroup,
+    PathKind, Plan, Profile, Report, Running, Stage, StartError, View, WayOut, keeper,
 };
 
 /// The running sandbox of one session; dropping it ends every command in it.
@@ -32,7 +32,7 @@ pub struct Confinement {
     link: Arc<Link>,
     view: View,
     report: Report,
-    walls: Walls,
+    walls: IsolationMode,
     listener: Option<JoinHandle<()>>,
     /// The thread that receives the broker's waiting calls.
     asked: Option<JoinHandle<()>>,
@@ -79,7 +79,8 @@ impl Confinement {
         let setup = Self::setup(profile, plan, Network::Closed);
         let group = Group::make(profile.limits);
         let order = profile.order.as_ref();
-        let (process, met) = Self::meet(executable, (&setup, order), Walls::Landlock, group.as_ref().ok())?;
+        let (process, met) =
+            Self::meet(executable, (&setup, order), IsolationMode::Landlock, group.as_ref().ok())?;
         // This process is the keeper's parent, and continues to run.
         drop(process);
         let Met { ours, asked, keeper, ready, .. } = met;
@@ -89,7 +90,7 @@ impl Confinement {
                 let group = entered(group, no_group);
                 let report = layers::without_namespaces(&group);
                 let host_ops = HostOps { acting: setup.acting, order: profile.order.clone() };
-                Ok(Self::new((ours, asked), view, (report, group), host_ops, Walls::Landlock))
+                Ok(Self::new((ours, asked), view, (report, group), host_ops, IsolationMode::Landlock))
             }
             Err(error) => {
                 end_without_namespaces(&ours, &keeper);
@@ -115,7 +116,7 @@ impl Confinement {
     fn meet(
         executable: &Path,
         (setup, order): (&Setup, Option<&NameOrder>),
-        walls: Walls,
+        walls: IsolationMode,
         group: Option<&Group>,
     ) -> Result<(Child, Met), StartError> {
         let spawn_error = |source| StartError::Spawn { executable: executable.to_owned(), source };
@@ -129,7 +130,7 @@ impl Confinement {
             .into_iter()
             .chain(order.into_iter().flat_map(crate::order::OrderFiles::into_list))
             .collect();
-        let without = (walls == Walls::Landlock).then_some(keeper::WITHOUT_NAMESPACES);
+        let without = (walls == IsolationMode::Landlock).then_some(keeper::WITHOUT_NAMESPACES);
         let group = group.map(Group::entrance).transpose().map_err(|error| spawn_error(error.into()))?;
         let in_group = group.is_some().then_some(keeper::IN_GROUP);
         // No code runs between fork and exec here, so std uses posix_spawn, which does not copy this process.
@@ -166,7 +167,7 @@ impl Confinement {
         let group = Group::make(profile.limits);
         let order = profile.order.as_ref();
         let (mut door, met) =
-            Self::meet(executable, (&setup, order), Walls::Namespaces, group.as_ref().ok())?;
+            Self::meet(executable, (&setup, order), IsolationMode::Namespaces, group.as_ref().ok())?;
         // The first process only creates the namespaces and ends by itself, in parallel to what follows.
         drop(door.wait());
         let Met { ours, asked, calls, keeper, ready } = met;
@@ -184,7 +185,7 @@ impl Confinement {
                 let view = View::new(root, mounts, keeper);
                 let host_ops = HostOps { acting: setup.acting, order: profile.order.clone() };
                 let confinement =
-                    Self::new((ours, asked), view, (report, group), host_ops, Walls::Namespaces);
+                    Self::new((ours, asked), view, (report, group), host_ops, IsolationMode::Namespaces);
                 let calls = is_held.then(|| Calls::new(calls, Arc::clone(&confinement.link)));
                 let gate = gate.map(|gate| gate.map(|listeners| Listeners { calls, ..listeners }));
                 Ok((confinement, gate))
@@ -201,7 +202,7 @@ impl Confinement {
         view: View,
         (report, group): (Report, Result<Group, NoGroup>),
         host_ops: HostOps,
-        walls: Walls,
+        walls: IsolationMode,
     ) -> Self {
         let group = group.ok();
         let asked = Arc::new(asked);
@@ -272,8 +273,8 @@ impl Confinement {
 impl Drop for Confinement {
     fn drop(&mut self) {
         match self.walls {
-            Walls::Namespaces => end(&self.view.keeper()),
-            Walls::Landlock => end_without_namespaces(self.link.socket(), &self.view.keeper()),
+            IsolationMode::Namespaces => end(&self.view.keeper()),
+            IsolationMode::Landlock => end_without_namespaces(self.link.socket(), &self.view.keeper()),
         }
         // Kills processes that are left in the group; normally there are none.
         drop(self.group.take());

@@ -24,7 +24,7 @@ use crate::layer::places::Places;
 use crate::layer::{During, Failure, privileges, seccomp};
 use crate::order::OrderFiles;
 use crate::wire::{Event, Setup};
-use crate::{Access, MakeNames, Reads, Stage, Walls, transport};
+use crate::{Access, IsolationMode, MakeNames, Reads, Stage, transport};
 
 /// The state that both processes need.
 struct Begun {
@@ -155,7 +155,7 @@ fn set_up(
     let (root, mounts) = open_view().during(Stage::View)?;
     let landlock = Landlock::prepare_alone(&places)?;
     let of_inits: &'static OwnedFd = Box::leak(Box::new(scopes()?));
-    let listener = seccomp::enforce(seccomp::Broker::Listens, reads, Walls::Landlock)?;
+    let listener = seccomp::enforce(seccomp::Broker::Listens, reads, IsolationMode::Landlock)?;
     let handle = broker::Handle::new(process, channel);
     handle.begin(&listener.ok_or(Errno::INVAL).during(Stage::Seccomp)?, order)?;
     let own: Fenced = fence(single, broker.as_raw_nonzero().get())?;

@@ -19,7 +19,7 @@ use crate::layer::During;
 use crate::layer::namespaces::of_a_command;
 use crate::transport::{self, Message};
 use crate::wire::{Ending, Event, Refusal, Request};
-use crate::{Breach, Command, Stage, Walls};
+use crate::{Breach, Command, IsolationMode, Stage};
 
 /// The number of stacks that are kept for later commands: as many as usually run at once.
 const SPARE_STACKS: usize = 8;
@@ -109,7 +109,8 @@ impl Keeper {
         }
         ended.iter().for_each(|ending| tell(&self.control, ending, &[]));
         // Only the next command, which starts after this, depends on it.
-        if self.under_way.is_empty() && !ended.is_empty() && self.session.walls() == Walls::Namespaces {
+        if self.under_way.is_empty() && !ended.is_empty() && self.session.walls() == IsolationMode::Namespaces
+        {
             remove_segments();
         }
         Some(())
@@ -177,8 +178,8 @@ impl Keeper {
         let proofs = (&self.single, &self.settled);
         let stacks = self.spare.pop().map_or_else(Stacks::new, Ok);
         let fence = match session.walls() {
-            Walls::Namespaces => Fence::Namespaces(of_a_command()),
-            Walls::Landlock => Fence::Signals,
+            IsolationMode::Namespaces => Fence::Namespaces(of_a_command()),
+            IsolationMode::Landlock => Fence::Signals,
         };
         let launched = stacks.and_then(|stacks| launch.start(proofs, fence, stacks));
         let launched = launched.during(Stage::Process).map_err(|failure| failure.refusal())?;

@@ -12,7 +12,7 @@ use portcullis_sys::memory::remove_segment;
 use portcullis_sys::process::page_size;
 use rustix::event::Timespec;
 
-use crate::{Breach, Limits, Walls};
+use crate::{Breach, IsolationMode, Limits};
 
 /// The interval between checks.
 const EVERY: Duration = Duration::from_millis(100);
@@ -63,8 +63,8 @@ impl Watched {
 }
 
 impl Watch {
-    pub(super) fn new(walls: Walls) -> Self {
-        Self { next: Instant::now(), page: page_size(), has_own_segments: walls == Walls::Namespaces }
+    pub(super) fn new(walls: IsolationMode) -> Self {
+        Self { next: Instant::now(), page: page_size(), has_own_segments: walls == IsolationMode::Namespaces }
     }
 
     /// Returns how long to wait for other events; `None` if no command has limits.
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn what_is_above_a_limit_is_said() {
-        let watch = Watch::new(Walls::Namespaces);
+        let watch = Watch::new(IsolationMode::Namespaces);
         let limits = Limits { processes: Some(4), memory_bytes: Some(1 << 40), ..Limits::default() };
         let command = Watched { init: 1, limits, breach: None };
         let usage = |threads| Usage { threads, ..Usage::default() };

@@ -7,14 +7,14 @@ use portcullis_sys::launch::Script;
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit};
 use rustix::system::uname;
 
-use crate::{Limits, Stage, Walls};
+use crate::{IsolationMode, Limits, Stage};
 
 /// Makes a command set its limits, never wider than those in force here, and disable core dumps.
-pub(crate) fn prepare_for_command(script: &mut Script<'_>, limits: Limits, walls: Walls) {
+pub(crate) fn prepare_for_command(script: &mut Script<'_>, limits: Limits, walls: IsolationMode) {
     let processes = limits.processes.map(|limit| match walls {
-        Walls::Namespaces => limit,
+        IsolationMode::Namespaces => limit,
         // Without a user namespace it counts all processes of the user on the machine.
-        Walls::Landlock => limit.saturating_add(threads_of_user()),
+        IsolationMode::Landlock => limit.saturating_add(threads_of_user()),
     });
     let bounds = [
         (Resource::Core, Some(0)),

@@ -16,14 +16,18 @@ use std::os::fd::OwnedFd;
 use portcullis_sys::seccomp::{Handing, load};
 
 use super::{During, Failure};
-use crate::{Reads, Stage, Walls};
+use crate::{IsolationMode, Reads, Stage};
 pub(crate) use program::Broker;
 #[cfg(test)]
 pub(crate) use table::all_handed_over;
 
 /// Loads the filter for this process and everything it will start; it cannot be removed. Returns the listener on which
 /// the broker receives calls, if there is one.
-pub(crate) fn enforce(broker: Broker, reads: Reads, walls: Walls) -> Result<Option<OwnedFd>, Failure> {
+pub(crate) fn enforce(
+    broker: Broker,
+    reads: Reads,
+    walls: IsolationMode,
+) -> Result<Option<OwnedFd>, Failure> {
     let handing = if broker.listens() { Handing::ToListener } else { Handing::None };
     load(&program::assemble(broker, reads, walls), handing).during(Stage::Seccomp)
 }

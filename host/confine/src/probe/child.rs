@@ -18,7 +18,7 @@ use crate::layer::mounts::{attach, copy_opened, new_filesystem, open};
 use crate::layer::namespaces::Identity;
 use crate::layer::seccomp::Broker;
 use crate::layer::{During, Failure, landlock, limits, network, seccomp};
-use crate::{Controller, Limits, Reads, Stage, Walls};
+use crate::{Controller, IsolationMode, Limits, Reads, Stage};
 
 /// Any number below the usual limit shows that the limit can be set.
 const SOME_PROCESSES: u64 = 1000;
@@ -119,7 +119,7 @@ fn control_group(single: &SingleThread) -> Result<String, Failure> {
 
 fn filter(broker: Broker) -> Result<String, Failure> {
     rustix::thread::set_no_new_privs(true).during(Stage::Privileges)?;
-    drop(seccomp::enforce(broker, Reads::Free, Walls::Namespaces)?);
+    drop(seccomp::enforce(broker, Reads::Free, IsolationMode::Namespaces)?);
     Ok(String::new())
 }
 

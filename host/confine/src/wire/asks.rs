@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::{Garbled, Reader, Writer};
+use super::{DecodeError, Reader, Writer};
 use crate::{Attempt, Deed};
 
 /// A message of the broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum BrokerEvent {
     Asked(Asked),
     Refused(Refused),
 }
@@ -97,8 +97,8 @@ pub(crate) enum Ending {
     Failed(i32),
 }
 
-impl Told {
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
+impl BrokerEvent {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let told = match reader.number()? {
             0 => Self::Asked(Asked::read(&mut reader)?),
@@ -108,7 +108,7 @@ impl Told {
                 path: PathBuf::from(reader.string()?),
                 rule: reader.text()?,
             }),
-            _ => return Err(Garbled),
+            _ => return Err(DecodeError),
         };
         reader.end(told)
     }
@@ -141,7 +141,7 @@ impl Asked {
         writer.finish()
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, Garbled> {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             id: reader.long()?,
             command: reader.long()?,
@@ -219,17 +219,17 @@ impl Writer {
 }
 
 impl Reader<'_> {
-    fn attempt(&mut self) -> Result<Attempt, Garbled> {
+    fn attempt(&mut self) -> Result<Attempt, DecodeError> {
         Ok(match self.number()? {
             0 => Attempt::Write,
             1 => Attempt::MakeDirectory,
             2 => Attempt::Remove,
             3 => Attempt::Read,
-            _ => return Err(Garbled),
+            _ => return Err(DecodeError),
         })
     }
 
-    fn deed(&mut self) -> Result<Deed, Garbled> {
+    fn deed(&mut self) -> Result<Deed, DecodeError> {
         Ok(match self.number()? {
             0 => Deed::Plain,
             1 => Deed::Symlink(self.string()?),
@@ -238,15 +238,15 @@ impl Reader<'_> {
             4 => Deed::MoveOf(self.string()?.into()),
             5 => Deed::MoveTo(self.string()?.into()),
             6 => Deed::Special,
-            _ => return Err(Garbled),
+            _ => return Err(DecodeError),
         })
     }
 
-    fn text(&mut self) -> Result<String, Garbled> {
-        self.string()?.into_string().map_err(|_not_text| Garbled)
+    fn text(&mut self) -> Result<String, DecodeError> {
+        self.string()?.into_string().map_err(|_not_text| DecodeError)
     }
 
-    fn outside(&mut self) -> Result<Option<Outside>, Garbled> {
+    fn outside(&mut self) -> Result<Option<Outside>, DecodeError> {
         Ok(Some(match self.number()? {
             0 => return Ok(None),
             1 => Outside::Open { flags: self.number()?, mode: self.number()? },
@@ -256,7 +256,7 @@ impl Reader<'_> {
             5 => Outside::Remove { is_directory: self.number()? == 1 },
             6 => Outside::Move { from: self.string()?.into(), replaces: self.number()? == 1 },
             7 => Outside::Link { from: self.string()?.into() },
-            _ => return Err(Garbled),
+            _ => return Err(DecodeError),
         }))
     }
 }
@@ -277,7 +277,7 @@ impl Answered {
         writer.finish()
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let (id, kind, errno) = (reader.long()?, reader.number()?, reader.signed()?);
         let ending = match kind {
@@ -286,7 +286,7 @@ impl Answered {
             2 => Ending::File,
             3 => Ending::Failed(errno),
             4 => Ending::Done,
-            _ => return Err(Garbled),
+            _ => return Err(DecodeError),
         };
         reader.end(Self { id, ending })
     }
@@ -319,10 +319,13 @@ mod tests {
             let (path, rule) = ("/a".into(), "host.tool-files".to_owned());
             let reason = "line 1".to_owned();
             let asked = Asked { id: u64::MAX, command: 7, attempt, deed, path, rule, reason, outside };
-            assert!(Told::decode(&asked.encode()[1..]).is_err());
+            assert!(BrokerEvent::decode(&asked.encode()[1..]).is_err());
             let refused = Refused { command: 7, attempt, path: asked.path.clone(), rule: asked.rule.clone() };
-            assert_eq!(Told::decode(&refused.encode()).expect("decodes"), Told::Refused(refused));
-            assert_eq!(Told::decode(&asked.encode()).expect("decodes"), Told::Asked(asked));
+            assert_eq!(
+                BrokerEvent::decode(&refused.encode()).expect("decodes"),
+                BrokerEvent::Refused(refused)
+            );
+            assert_eq!(BrokerEvent::decode(&asked.encode()).expect("decodes"), BrokerEvent::Asked(asked));
         }
         for ending in [Ending::Refused, Ending::GoesOn, Ending::File, Ending::Done, Ending::Failed(13)] {
             let answered = Answered { id: 1, ending };

@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use super::{Garbled, Reader, Writer};
+use super::{DecodeError, Reader, Writer};
 
 /// A message of the broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum BrokerEvent {
     /// The first message; carries the seccomp listener on which calls are answered.
     Begins,
     /// A call waits. Carries the pidfd of the calling thread.
@@ -21,7 +21,7 @@ pub(crate) enum Told {
     },
 }
 
-impl Told {
+impl BrokerEvent {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         match *self {
@@ -42,7 +42,7 @@ impl Told {
         writer.finish()
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Garbled> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let told = match reader.number()? {
             0 => Self::Begins,
@@ -56,14 +56,14 @@ impl Told {
                 let ip = IpAddr::from(Ipv6Addr::from(parts)).to_canonical();
                 Self::Waits { id, command, socket, address: SocketAddr::new(ip, half(&mut reader)?) }
             }
-            _ => return Err(Garbled),
+            _ => return Err(DecodeError),
         };
         reader.end(told)
     }
 }
 
-fn half(reader: &mut Reader<'_>) -> Result<u16, Garbled> {
-    u16::try_from(reader.number()?).map_err(|_too_big| Garbled)
+fn half(reader: &mut Reader<'_>) -> Result<u16, DecodeError> {
+    u16::try_from(reader.number()?).map_err(|_too_big| DecodeError)
 }
 
 #[cfg(test)]
@@ -74,10 +74,10 @@ mod tests {
     fn what_is_said_survives_the_journey() {
         for address in ["192.0.2.1:80", "[2001:db8::1]:65535"] {
             let address = address.parse().expect("an address");
-            let told = Told::Waits { id: u64::MAX, command: 7, socket: 1 << 40, address };
-            assert_eq!(Told::decode(&told.encode()).expect("decodes"), told);
-            assert!(Told::decode(&told.encode()[1..]).is_err());
+            let told = BrokerEvent::Waits { id: u64::MAX, command: 7, socket: 1 << 40, address };
+            assert_eq!(BrokerEvent::decode(&told.encode()).expect("decodes"), told);
+            assert!(BrokerEvent::decode(&told.encode()[1..]).is_err());
         }
-        assert_eq!(Told::decode(&Told::Begins.encode()).expect("decodes"), Told::Begins);
+        assert_eq!(BrokerEvent::decode(&BrokerEvent::Begins.encode()).expect("decodes"), BrokerEvent::Begins);
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use super::Garbled;
+use super::DecodeError;
 
 /// Appends values to a message.
 #[derive(Debug, Default)]
@@ -50,29 +50,29 @@ impl<'a> Reader<'a> {
         self.0.is_empty()
     }
 
-    pub(crate) fn number(&mut self) -> Result<u32, Garbled> {
+    pub(crate) fn number(&mut self) -> Result<u32, DecodeError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(crate) fn signed(&mut self) -> Result<i32, Garbled> {
+    pub(crate) fn signed(&mut self) -> Result<i32, DecodeError> {
         self.array().map(i32::from_le_bytes)
     }
 
-    pub(crate) fn long(&mut self) -> Result<u64, Garbled> {
+    pub(crate) fn long(&mut self) -> Result<u64, DecodeError> {
         self.array().map(u64::from_le_bytes)
     }
 
-    pub(crate) fn string(&mut self) -> Result<OsString, Garbled> {
-        let length = usize::try_from(self.long()?).map_err(|_too_long| Garbled)?;
-        let (value, rest) = self.0.split_at_checked(length).ok_or(Garbled)?;
+    pub(crate) fn string(&mut self) -> Result<OsString, DecodeError> {
+        let length = usize::try_from(self.long()?).map_err(|_too_long| DecodeError)?;
+        let (value, rest) = self.0.split_at_checked(length).ok_or(DecodeError)?;
         self.0 = rest;
         Ok(OsString::from_vec(value.to_vec()))
     }
 
     pub(crate) fn list<T>(
         &mut self,
-        mut item: impl FnMut(&mut Self) -> Result<T, Garbled>,
-    ) -> Result<Vec<T>, Garbled> {
+        mut item: impl FnMut(&mut Self) -> Result<T, DecodeError>,
+    ) -> Result<Vec<T>, DecodeError> {
         let count = self.long()?;
         // Not allocated with a capacity: a wrong count must not become a large allocation.
         let mut items = Vec::new();
@@ -83,12 +83,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the value if no bytes are left.
-    pub(crate) fn end<T>(self, value: T) -> Result<T, Garbled> {
-        if self.is_empty() { Ok(value) } else { Err(Garbled) }
+    pub(crate) fn end<T>(self, value: T) -> Result<T, DecodeError> {
+        if self.is_empty() { Ok(value) } else { Err(DecodeError) }
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Garbled> {
-        let (value, rest) = self.0.split_first_chunk::<N>().ok_or(Garbled)?;
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let (value, rest) = self.0.split_first_chunk::<N>().ok_or(DecodeError)?;
         self.0 = rest;
         Ok(*value)
     }

@@ -11,8 +11,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use portcullis_confine::{
-    Access, Command, Confinement, Exit, Held, LaunchError, Limits, NameOrder, Next, Place, Profile, Running,
-    Terminal, Walls,
+    Access, Command, Confinement, Exit, Held, IsolationMode, LaunchError, Limits, NameOrder, Next, Place,
+    Profile, Running, Terminal,
 };
 use tempfile::TempDir;
 
@@ -117,8 +117,8 @@ impl Session {
     /// Returns the session's temporary directory as commands see it.
     fn temp(&self) -> PathBuf {
         match WALLS.get() {
-            Walls::Namespaces => "/tmp".into(),
-            Walls::Landlock => self.path("temp"),
+            IsolationMode::Namespaces => "/tmp".into(),
+            IsolationMode::Landlock => self.path("temp"),
         }
     }
 
@@ -201,7 +201,7 @@ impl Session {
 }
 
 thread_local! {
-    static WALLS: Cell<Walls> = const { Cell::new(Walls::Namespaces) };
+    static WALLS: Cell<IsolationMode> = const { Cell::new(IsolationMode::Namespaces) };
 }
 
 /// The argument that makes a program use the kind of sandbox that this process uses.
@@ -209,13 +209,13 @@ pub(crate) const WITHOUT: &str = "without-namespaces";
 
 /// Returns that argument, if this process uses sandboxes without namespaces.
 pub(crate) fn walls() -> Option<&'static str> {
-    (WALLS.get() == Walls::Landlock).then_some(WITHOUT)
+    (WALLS.get() == IsolationMode::Landlock).then_some(WITHOUT)
 }
 
 /// Switches to sandboxes without namespaces, if the argument says so.
 pub(crate) fn take_walls(argument: Option<&String>) {
     if argument.is_some_and(|argument| argument == WITHOUT) {
-        WALLS.set(Walls::Landlock);
+        WALLS.set(IsolationMode::Landlock);
     }
 }
 
@@ -224,10 +224,10 @@ pub(crate) fn without_namespaces(test: fn()) {
     struct Back;
     impl Drop for Back {
         fn drop(&mut self) {
-            WALLS.set(Walls::Namespaces);
+            WALLS.set(IsolationMode::Namespaces);
         }
     }
-    WALLS.set(Walls::Landlock);
+    WALLS.set(IsolationMode::Landlock);
     let _back = Back;
     test();
 }
@@ -235,8 +235,8 @@ pub(crate) fn without_namespaces(test: fn()) {
 #[track_caller]
 pub(crate) fn start(profile: &Profile) -> Confinement {
     let started = match WALLS.get() {
-        Walls::Namespaces => Confinement::start(&own_program(), profile),
-        Walls::Landlock => Confinement::start_without_namespaces(&own_program(), profile),
+        IsolationMode::Namespaces => Confinement::start(&own_program(), profile),
+        IsolationMode::Landlock => Confinement::start_without_namespaces(&own_program(), profile),
     };
     started.unwrap_or_else(|error| {
         let cause = std::error::Error::source(&error).map(ToString::to_string);

@@ -90,7 +90,7 @@ impl CommandJudge {
         let cancel = Cancel::default();
         session.connections.begin_round(round, first.command, cancel.clone());
         let is_covered = || self.judge(session, first).1.effect() != Effect::Ask;
-        let answer = session.asks.put(&session.setup.desk, &question, request, &cancel, is_covered);
+        let answer = session.asks.put(&session.setup.prompter, &question, request, &cancel, is_covered);
         session.connections.end_round(round, first.command);
         let choice = match &answer {
             Answer::Choice(index) => question.choices.get(*index).cloned(),
@@ -250,7 +250,7 @@ impl Judge for CommandJudge {
         let text = format!("network: {why}");
         session.connections.note_to_all(&text);
         if session.connections.is_news(why) {
-            session.setup.desk.notice(&text);
+            session.setup.prompter.notice(&text);
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) trait Installer {
     fn finish(&mut self, name: &str, content: &str, before_yes: &dyn Fn()) -> Ending;
 }
 
-/// The tool `write` of a session; its desk knows what to do before a yes.
+/// The tool `write` of a session; its prompter knows what to do before a yes.
 pub(crate) struct Write<'a>(pub(crate) &'a Scene, pub(crate) &'a Session);
 
 impl Installer for Write<'_> {

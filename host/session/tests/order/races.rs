@@ -130,16 +130,16 @@ struct Count {
 
 fn contest(how: How) {
     let Some(scene) = Scene::new() else { return cannot_run("a C compiler (`cc`)") };
-    let desk = Arc::new(Outside::default());
+    let prompter = Arc::new(Outside::default());
     let place = if how.is_outside() { &scene.near } else { &scene.project };
-    let own = scene.session("one", place, Arc::clone(&desk));
+    let own = scene.session("one", place, Arc::clone(&prompter));
     let other = scene.session("other", &scene.project, Arc::default());
     let attacking = if matches!(how, How::Write | How::Edit) { &own } else { &other };
     let tries = std::env::var(TRIES_VARIABLE).ok().and_then(|tries| tries.parse().ok()).unwrap_or(TRIES);
     let wanted = std::env::var(KIND_VARIABLE).unwrap_or_default();
     let mut came_through = 0;
     for kind in KINDS.iter().filter(|kind| kind.name.contains(&wanted) && how.fits(kind)) {
-        let race = Race { scene: &scene, session: attacking, desk: &desk, kind, how };
+        let race = Race { scene: &scene, session: attacking, prompter: &prompter, kind, how };
         let mut old = OldOrder::new(&scene, how.old());
         let control = race.run((TRIES_OF_CONTROL, Until::FirstLoss), &mut old);
         assert!(
@@ -178,7 +178,7 @@ fn contest(how: How) {
 struct Race<'a> {
     scene: &'a Scene,
     session: &'a Session,
-    desk: &'a Outside,
+    prompter: &'a Outside,
     kind: &'a Kind,
     how: How,
 }
@@ -198,7 +198,7 @@ impl Race<'_> {
             let attack = Arc::new(Attack::new(said, go_on));
             // When a try fails, nothing but this keeps the line open.
             let line = Arc::downgrade(&attack);
-            self.desk.ask(Arc::new(move || {
+            self.prompter.ask(Arc::new(move || {
                 if let Some(attack) = line.upgrade() {
                     attack.strike();
                 }

@@ -17,8 +17,8 @@ use portcullis_decision::{
 };
 use portcullis_names::RULES;
 use portcullis_session::{
-    Answer, Answerer, Basis, ChoiceKind, Confining, Desk, Entry, Inmate, Journal, JournalError, NoKeeper,
-    NoReservations, Question, Refusal, Session, Setup,
+    Answer, Answerer, Basis, ChoiceKind, Confining, Entry, Inmate, Journal, JournalError, NoKeeper,
+    NoReservations, Prompter, Question, Refusal, Session, Setup,
 };
 
 use crate::scene::Scene;
@@ -79,7 +79,7 @@ impl Outside {
     }
 }
 
-impl Desk for Outside {
+impl Prompter for Outside {
     fn show(&self, question: &Question, answerer: Answerer) {
         let is_about_names = |id: &str| question.rule == id || question.reason.contains(id);
         let yes = question.choices.iter().position(|choice| choice.kind == ChoiceKind::Allow);
@@ -105,7 +105,7 @@ impl Journal for NoJournal {
 
 impl Scene {
     /// Opens a session in `project` as a process of its own would; its commands may read the other project.
-    pub(crate) fn session(&self, name: &str, project: &Path, desk: Arc<Outside>) -> Arc<Session> {
+    pub(crate) fn session(&self, name: &str, project: &Path, prompter: Arc<Outside>) -> Arc<Session> {
         let temp = self.place().join(name);
         fs::create_dir(&temp).expect("a directory");
         let places = Places::usual(project, &self.home);
@@ -119,7 +119,7 @@ impl Scene {
             context: self.context(project),
             clock: Box::new(|| SystemTime::UNIX_EPOCH),
             journal: Box::new(NoJournal),
-            desk,
+            prompter,
             keeper: Arc::new(NoKeeper),
             reservations: Box::new(NoReservations),
             confinement: Confining::Sandbox {

@@ -38,13 +38,13 @@ fn a_panic_is_a_denial_and_the_last_word() {
     assert!(reason.contains("while deciding about a tool (as a fault would)"), "{reason}");
     let written = scene.journal.lines.lock().unwrap()[before..].to_vec();
     assert!(matches!(&written[..], [line] if line.ends_with(" deny")), "{written:?}");
-    assert_eq!(*scene.desk.notices.lock().unwrap(), [reason]);
+    assert_eq!(*scene.prompter.notices.lock().unwrap(), [reason]);
 
     assert_eq!(guarded(&scene, "t"), Ok(Effect::Deny), "what was allowed before");
     let denied = read(&scene, &scene.project.join("inside.txt")).unwrap_err();
     assert!(denied.to_string().contains("nothing is allowed in this session any more"), "{denied}");
     assert_eq!(guarded(&scene, "fault"), Ok(Effect::Deny), "and no policy is asked any more");
-    assert_eq!(scene.desk.notices.lock().unwrap().len(), 1, "it is told once");
+    assert_eq!(scene.prompter.notices.lock().unwrap().len(), 1, "it is told once");
 }
 
 #[test]

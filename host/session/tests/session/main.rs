@@ -1,4 +1,4 @@
-//! A whole session as a table: requests in, decisions out, with a test policy and a test desk.
+//! A whole session as a table: requests in, decisions out, with a test policy and a test prompter.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up must fail")]
 
@@ -25,8 +25,8 @@ use portcullis_decision::{
     Request, Verdict,
 };
 use portcullis_session::{
-    Answer, Answerer, Basis, Cancel, ChoiceKind, Confining, Desk, Entry, FileCall, FileFailure, Journal,
-    JournalError, Keeper, Output, Place, Question, Refusal, Session, Setup,
+    Answer, Answerer, Basis, Cancel, ChoiceKind, Confining, Entry, FileCall, FileFailure, Journal,
+    JournalError, Keeper, Output, Place, Prompter, Question, Refusal, Session, Setup,
 };
 
 /// Gives the same answer to each request of the kinds that it handles; has no rules.
@@ -102,7 +102,7 @@ struct Scripted {
     withdrawn: Mutex<Vec<u64>>,
 }
 
-impl Desk for Scripted {
+impl Prompter for Scripted {
     fn show(&self, question: &Question, answerer: Answerer) {
         self.shown.fetch_add(1, Ordering::SeqCst);
         self.seen.lock().unwrap().push(question.clone());
@@ -170,7 +170,7 @@ struct Scene {
     _directory: tempfile::TempDir,
     project: PathBuf,
     places: Places,
-    desk: Arc<Scripted>,
+    prompter: Arc<Scripted>,
     keeper: Arc<MemoryKeeper>,
     journal: Recorded,
     session: Arc<Session>,
@@ -209,14 +209,14 @@ fn scene_with(
     };
     let seconds = Arc::new(AtomicU64::new(1_000));
     let clock = Arc::clone(&seconds);
-    let desk = Arc::new(Scripted { answer, ..Scripted::default() });
+    let prompter = Arc::new(Scripted { answer, ..Scripted::default() });
     let keeper = Arc::new(MemoryKeeper::default());
     let setup = Setup {
         variables: Box::new(Vec::new),
         context,
         clock: Box::new(move || SystemTime::UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::SeqCst))),
         journal: Box::new(journal.clone()),
-        desk: Arc::clone(&desk) as Arc<dyn Desk>,
+        prompter: Arc::clone(&prompter) as Arc<dyn Prompter>,
         keeper: Arc::clone(&keeper) as Arc<dyn Keeper>,
         reservations: Box::new(portcullis_session::NoReservations),
         confinement: Confining::NoCommands,
@@ -224,7 +224,7 @@ fn scene_with(
     };
     let chain = Chain { members: vec![Member { policy, mode: Mode::Enforce }], ..Chain::default() };
     let session = Session::open(setup, Basis { resolved, chain }).unwrap();
-    Scene { _directory: directory, project, places, desk, keeper, journal, session, seconds }
+    Scene { _directory: directory, project, places, prompter, keeper, journal, session, seconds }
 }
 
 fn tool(session: &Session, name: &str) -> Request {
@@ -259,7 +259,7 @@ fn once_asks_again_and_a_session_grant_does_not() {
             assert_eq!(authorized.decision.effect(), Effect::Allow);
             assert!(authorized.permit.is_some());
         }
-        assert_eq!(scene.desk.shown.load(Ordering::SeqCst), expected, "{scope:?}");
+        assert_eq!(scene.prompter.shown.load(Ordering::SeqCst), expected, "{scope:?}");
     }
 }
 
@@ -271,7 +271,7 @@ fn what_is_lent_for_a_time_is_asked_for_again_after_it() {
     for (seconds, asked) in [(1_000, 1), (1_009, 1), (1_010, 2), (1_019, 2), (1_020, 3)] {
         scene.seconds.store(seconds, Ordering::SeqCst);
         read(&scene, &find(&scene)).unwrap();
-        assert_eq!(scene.desk.shown.load(Ordering::SeqCst), asked, "after {seconds} s");
+        assert_eq!(scene.prompter.shown.load(Ordering::SeqCst), asked, "after {seconds} s");
     }
 }
 
@@ -296,7 +296,7 @@ fn with_nobody_there_nothing_is_shown_and_ask_is_deny() {
     let scene = scene(choice(GrantScope::Once), Recorded::default(), false);
     let authorized = scene.session.authorize(tool(&scene.session, "t"), None, &Cancel::default());
     assert_eq!(authorized.decision.effect(), Effect::Deny);
-    assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 0);
+    assert_eq!(scene.prompter.shown.load(Ordering::SeqCst), 0);
 }
 
 #[test]
@@ -318,13 +318,13 @@ fn files_follow_the_rules() {
     let scene = scene(choice(GrantScope::Once), Recorded::default(), true);
     let home = scene.project.parent().unwrap();
     assert_eq!(read(&scene, &home.join("outside.txt")).unwrap(), "outside");
-    assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 1, "outside is asked for");
+    assert_eq!(scene.prompter.shown.load(Ordering::SeqCst), 1, "outside is asked for");
     let denied = read(&scene, &home.join(".pi/agent/auth.json")).unwrap_err();
     assert!(matches!(denied, FileFailure::Denied(_)), "{denied}");
     std::os::unix::fs::symlink(home.join(".pi/agent/auth.json"), scene.project.join("link")).unwrap();
     let denied = read(&scene, &scene.project.join("link")).unwrap_err();
     assert!(matches!(denied, FileFailure::Denied(_)), "{denied}");
-    assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 1, "a deny is not asked for");
+    assert_eq!(scene.prompter.shown.load(Ordering::SeqCst), 1, "a deny is not asked for");
 }
 
 #[test]
@@ -348,15 +348,15 @@ fn a_grant_settles_the_other_questions_that_it_covers() {
         })
     };
     let (first, second, other) = (ask("t"), ask("t"), ask("u"));
-    until(|| scene.desk.open.lock().unwrap().len() == 3);
-    let questions = std::mem::take(&mut *scene.desk.open.lock().unwrap());
+    until(|| scene.prompter.open.lock().unwrap().len() == 3);
+    let questions = std::mem::take(&mut *scene.prompter.open.lock().unwrap());
     let (mut about_t, about_u): (Vec<_>, Vec<_>) =
         questions.into_iter().partition(|(subject, _)| subject.starts_with('t'));
     let (_, answerer) = about_t.pop().unwrap();
     answerer.answer(Answer::Choice(1));
     assert_eq!(first.join().unwrap(), Effect::Allow);
     assert_eq!(second.join().unwrap(), Effect::Allow);
-    assert_eq!(scene.desk.withdrawn.lock().unwrap().len(), 1);
+    assert_eq!(scene.prompter.withdrawn.lock().unwrap().len(), 1);
     assert_eq!(scene.session.waiting(), 1);
     // Dropping the others refuses them.
     drop(about_u);
@@ -375,20 +375,20 @@ fn a_no_is_one_to_every_question_about_the_very_same_thing() {
     };
     let same: Vec<_> = (0..72).map(|_| ask("t")).collect();
     let other = ask("u");
-    until(|| scene.desk.open.lock().unwrap().len() == 73);
-    let mut questions = std::mem::take(&mut *scene.desk.open.lock().unwrap());
+    until(|| scene.prompter.open.lock().unwrap().len() == 73);
+    let mut questions = std::mem::take(&mut *scene.prompter.open.lock().unwrap());
     let place = questions.iter().position(|(subject, _)| subject.starts_with('t')).unwrap();
     questions.remove(place).1.answer(Answer::Refused(Refusal::User));
     for waiting in same {
         assert_eq!(waiting.join().unwrap(), Effect::Deny);
     }
-    assert_eq!(scene.desk.withdrawn.lock().unwrap().len(), 71);
+    assert_eq!(scene.prompter.withdrawn.lock().unwrap().len(), 71);
     assert_eq!(scene.session.waiting(), 1, "the other one still waits");
     // The "no" was for these questions, not for later ones.
     let again = ask("t");
     until(|| scene.session.waiting() == 2);
     drop(questions);
-    drop(std::mem::take(&mut *scene.desk.open.lock().unwrap()));
+    drop(std::mem::take(&mut *scene.prompter.open.lock().unwrap()));
     assert_eq!((again.join().unwrap(), other.join().unwrap()), (Effect::Deny, Effect::Deny));
 }
 
@@ -404,7 +404,7 @@ fn a_call_that_is_taken_back_withdraws_its_question() {
     until(|| scene.session.waiting() == 1);
     cancel.cancel();
     assert_eq!(waiting.join().unwrap(), Effect::Deny);
-    assert_eq!(scene.desk.withdrawn.lock().unwrap().len(), 1);
+    assert_eq!(scene.prompter.withdrawn.lock().unwrap().len(), 1);
 }
 
 #[test]
@@ -449,7 +449,7 @@ fn leaving_the_sandbox_is_off_by_default_and_a_question_each_time_otherwise() {
         let scene =
             scene_with(allowing_escalation(), choice(GrantScope::Once), Recorded::default(), interactive);
         assert_eq!(leave(&scene), (Effect::Deny, "host.escalation-off".to_owned()));
-        assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 0);
+        assert_eq!(scene.prompter.shown.load(Ordering::SeqCst), 0);
 
         let mut basis = basis(&scene);
         basis.resolved.escalation = portcullis_config::Escalation::Ask;
@@ -458,9 +458,9 @@ fn leaving_the_sandbox_is_off_by_default_and_a_question_each_time_otherwise() {
         let expected = if interactive { Effect::Allow } else { Effect::Deny };
         for count in 1..=2 {
             assert_eq!(leave(&scene), (expected, "host.escalation".to_owned()));
-            assert_eq!(scene.desk.shown.load(Ordering::SeqCst), if interactive { count } else { 0 });
+            assert_eq!(scene.prompter.shown.load(Ordering::SeqCst), if interactive { count } else { 0 });
         }
-        for question in scene.desk.seen.lock().unwrap().iter() {
+        for question in scene.prompter.seen.lock().unwrap().iter() {
             let yes = question.choices.iter().filter(|choice| choice.kind == ChoiceKind::Allow);
             let scopes: Vec<_> = yes.map(|choice| choice.scope).collect();
             assert_eq!(scopes, [GrantScope::Once], "no yes lasts");

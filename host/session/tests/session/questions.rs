@@ -6,7 +6,7 @@ use super::*;
 fn chosen(scene: &Scene, path: &Path, fits: impl Fn(&portcullis_session::Choice) -> bool) -> usize {
     let refused = read(scene, path).unwrap_err();
     assert!(matches!(refused, FileFailure::Denied(_)), "{refused}");
-    let seen = scene.desk.seen.lock().unwrap();
+    let seen = scene.prompter.seen.lock().unwrap();
     seen.last().unwrap().choices.iter().position(fits).unwrap()
 }
 
@@ -15,7 +15,7 @@ fn the_choices_are_those_of_the_first_seed_narrowest_first() {
     let scene = scene(Some(Answer::Refused(Refusal::User)), Recorded::default(), true);
     let outside = scene.project.parent().unwrap().join("outside.txt");
     read(&scene, &outside).unwrap_err();
-    let seen = scene.desk.seen.lock().unwrap();
+    let seen = scene.prompter.seen.lock().unwrap();
     let choices: Vec<_> = seen[0]
         .choices
         .iter()
@@ -53,7 +53,7 @@ fn an_answer_for_the_project_is_kept_and_holds_at_once() {
         for _ in 0..2 {
             assert_eq!(read(&scene, &outside).unwrap(), "outside");
         }
-        assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 1, "{place}");
+        assert_eq!(scene.prompter.shown.load(Ordering::SeqCst), 1, "{place}");
         let kept = scene.keeper.kept.lock().unwrap();
         assert_eq!((kept.len(), kept[0].0.as_str(), kept[0].1.scope), (1, place, scope));
     }
@@ -67,11 +67,11 @@ fn an_answer_that_cannot_be_kept_holds_for_the_session_and_says_so() {
     let scene = scene(Some(Answer::Choice(index)), Recorded::default(), true);
     scene.keeper.full.store(true, Ordering::SeqCst);
     assert_eq!(read(&scene, &find(&scene)).unwrap(), "outside");
-    assert!(scene.desk.notices.lock().unwrap()[0].contains("the disk is full"));
+    assert!(scene.prompter.notices.lock().unwrap()[0].contains("the disk is full"));
     // A reload removes answers that files should contain by now; this answer is not one of them.
     scene.session.reload(basis(&scene)).unwrap();
     assert_eq!(read(&scene, &find(&scene)).unwrap(), "outside");
-    assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 1);
+    assert_eq!(scene.prompter.shown.load(Ordering::SeqCst), 1);
 }
 
 #[test]
@@ -84,18 +84,18 @@ fn a_refusal_for_the_session_is_remembered_for_that_right_alone() {
         let refused = read(&scene, &find(&scene)).unwrap_err();
         assert!(refused.to_string().contains("you said no for this session"), "{refused}");
     }
-    assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 1, "it is asked once");
+    assert_eq!(scene.prompter.shown.load(Ordering::SeqCst), 1, "it is asked once");
     let path = find(&scene);
     let given = path.display().to_string();
     let call = FileCall { path: &path, given: &given, call: None, cancel: &Cancel::default() };
     scene.session.write_file(call, "x").unwrap_err();
-    assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 2, "writing is another question");
+    assert_eq!(scene.prompter.shown.load(Ordering::SeqCst), 2, "writing is another question");
 
     for remembered in scene.session.remembered() {
         assert!(scene.session.forget(remembered.id));
     }
     read(&scene, &find(&scene)).unwrap_err();
-    assert_eq!(scene.desk.shown.load(Ordering::SeqCst), 3, "what was taken back is asked again");
+    assert_eq!(scene.prompter.shown.load(Ordering::SeqCst), 3, "what was taken back is asked again");
 }
 
 #[test]
@@ -112,5 +112,5 @@ fn a_question_is_answered_from_elsewhere_once() {
     assert!(scene.session.answer_question(id, Answer::Choice(0)));
     assert_eq!(waiting.join().unwrap(), Effect::Allow);
     assert!(!scene.session.answer_question(id, Answer::Choice(0)), "it is answered");
-    assert_eq!(*scene.desk.withdrawn.lock().unwrap(), [id]);
+    assert_eq!(*scene.prompter.withdrawn.lock().unwrap(), [id]);
 }

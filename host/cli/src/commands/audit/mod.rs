@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use crate::args::audit::{Audit, Decision};
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted, utc};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 /// Runs the subcommand.
 pub(crate) fn run(audit: Audit) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     match audit {
         Audit::Tail(options) => tail::run(&around, &options),
         Audit::Show(decision) => show(&around, &decision),
@@ -25,7 +25,7 @@ pub(crate) fn run(audit: Audit) -> crate::Outcome {
 }
 
 /// Returns the directory with the logs of all sessions.
-pub(crate) fn directory(around: &Surroundings) -> Directory {
+pub(crate) fn directory(around: &ProcessEnv) -> Directory {
     Directory::new(&around.state.join("audit"))
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn causes(error: ReadError) -> String {
     format!("{:#}", anyhow::Error::new(error))
 }
 
-fn show(around: &Surroundings, wanted: &Decision) -> crate::Outcome {
+fn show(around: &ProcessEnv, wanted: &Decision) -> crate::Outcome {
     let found = directory(around).decision(&wanted.id)?;
     let record = json!({
         "log": found.log,

@@ -7,12 +7,12 @@ use portcullis_audit::{Stats, read_all};
 use super::directory;
 use crate::exit::Exit;
 use crate::output::{Cell, Page, Tint, cell, tinted, utc};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 /// Maximum number of rules to print; the JSON output has all of them.
 const MOST_RULES: usize = 15;
 
-pub(super) fn run(around: &Surroundings, as_json: bool) -> crate::Outcome {
+pub(super) fn run(around: &ProcessEnv, as_json: bool) -> crate::Outcome {
     let mut stats = Stats::default();
     for file in directory(around).files()? {
         stats.add(read_all(&file.path)?);

@@ -9,14 +9,14 @@ use super::{causes, directory, words};
 use crate::args::audit::Tail;
 use crate::exit::Exit;
 use crate::output::{Cell, Page, Reader, Tint, cell, tinted, utc};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 /// Polling interval, short enough for a person.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Widths of time, id and effect; fixed, because later rows are unknown.
 const WIDTHS: [usize; 3] = [19, 12, 7];
 
-pub(super) fn run(around: &Surroundings, options: &Tail) -> crate::Outcome {
+pub(super) fn run(around: &ProcessEnv, options: &Tail) -> crate::Outcome {
     let mut page = Page::new(around);
     let (mut follower, newest) = Follower::begin(&directory(around), options.lines)?;
     if newest.is_empty() && !options.follow && !options.json {

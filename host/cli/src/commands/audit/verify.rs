@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{causes, directory};
 use crate::exit::{Exit, say};
 use crate::output::{Cell, Page, Tint, cell, counted, tinted};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 /// A log, with the result of checking it.
 struct Verified {
@@ -26,7 +26,7 @@ enum Fault {
     Missing(MissingLog),
 }
 
-pub(super) fn run(around: &Surroundings, file: Option<PathBuf>, as_json: bool) -> crate::Outcome {
+pub(super) fn run(around: &ProcessEnv, file: Option<PathBuf>, as_json: bool) -> crate::Outcome {
     let logs = match file.map(|file| around.cwd.join(file)) {
         Some(named) => match of_file(named) {
             Some(log) => vec![log?],

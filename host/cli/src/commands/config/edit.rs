@@ -14,13 +14,13 @@ use crate::args::config::Which;
 use crate::bootstrap;
 use crate::exit::{Exit, say};
 use crate::output::Page;
-use crate::process_env::{Surroundings, random_name};
+use crate::process_env::{ProcessEnv, random_name};
 use crate::untrusted_paths::Reach;
 
 /// The editor if neither VISUAL nor EDITOR is set.
 const USUAL_EDITOR: &str = "vi";
 
-pub(super) fn run(around: &Surroundings, places: &Places, which: Option<Which>) -> crate::Outcome {
+pub(super) fn run(around: &ProcessEnv, places: &Places, which: Option<Which>) -> crate::Outcome {
     let (file, kind) = wanted(places, which)?;
     let before = match std::fs::read(&file) {
         Ok(bytes) => Some(bytes),
@@ -77,13 +77,13 @@ fn wanted(places: &Places, which: Option<Which>) -> anyhow::Result<(PathBuf, Fil
 /// Returns PATH without the directories that commands can write.
 ///
 /// The editor runs outside any sandbox and is looked up by name.
-fn path(around: &Surroundings, reach: &Reach) -> anyhow::Result<OsString> {
+fn path(around: &ProcessEnv, reach: &Reach) -> anyhow::Result<OsString> {
     let kept = around.path.iter().filter(|directory| !reach.holds(directory));
     std::env::join_paths(kept).context("taking directories out of PATH")
 }
 
 /// Starts the editor as git and other programs do: the variable is a shell command line.
-fn edit(around: &Surroundings, file: &Path, path: &OsStr) -> anyhow::Result<()> {
+fn edit(around: &ProcessEnv, file: &Path, path: &OsStr) -> anyhow::Result<()> {
     let variable = |wanted: &str| {
         let found = around.variables.iter().find(|(name, value)| name == wanted && !value.trim().is_empty());
         found.map(|(_, value)| value.as_str())
@@ -122,7 +122,7 @@ struct Copy {
 }
 
 impl Copy {
-    fn make(around: &Surroundings, file: &Path, bytes: &[u8]) -> anyhow::Result<Self> {
+    fn make(around: &ProcessEnv, file: &Path, bytes: &[u8]) -> anyhow::Result<Self> {
         let directory = around.state.join(format!("edit-{}", random_name()?));
         let name = file.file_name().context("a settings file has a name")?;
         let copy = Self { file: directory.join(name), directory, kept: std::cell::Cell::new(false) };

@@ -17,7 +17,7 @@ use crate::bootstrap;
 use crate::exit::Exit;
 use crate::in_force::{self, InForce};
 use crate::output::{Page, Tint, cell, tinted};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 /// Values of `--from`.
 const SOURCES: [(&str, Foreign); 5] = [
@@ -49,7 +49,7 @@ enum Outcome {
     Unchanged,
 }
 
-pub(super) fn run(around: &Surroundings, options: &Import) -> crate::Outcome {
+pub(super) fn run(around: &ProcessEnv, options: &Import) -> crate::Outcome {
     let places = bootstrap::places(around, options.project.as_deref().unwrap_or(&around.cwd), None)?;
     let mut done = Vec::new();
     for step in steps(around, &places, options)? {
@@ -78,7 +78,7 @@ pub(super) fn run(around: &Surroundings, options: &Import) -> crate::Outcome {
     Ok(Exit::Done)
 }
 
-fn steps(around: &Surroundings, places: &Places, options: &Import) -> anyhow::Result<Vec<Step>> {
+fn steps(around: &ProcessEnv, places: &Places, options: &Import) -> anyhow::Result<Vec<Step>> {
     let named = SOURCES.iter().find(|(name, _)| *name == options.from).map(|(_, source)| *source);
     let (source, file) = match (named, &options.file) {
         (Some(source), file) => (source, file.as_ref().map(|file| around.cwd.join(file))),
@@ -114,7 +114,7 @@ fn steps(around: &Surroundings, places: &Places, options: &Import) -> anyhow::Re
 }
 
 /// Returns the paths where a sandbox keeps the user's settings.
-fn usual(around: &Surroundings, places: &Places, source: Foreign) -> Vec<PathBuf> {
+fn usual(around: &ProcessEnv, places: &Places, source: Foreign) -> Vec<PathBuf> {
     let agent = &places.agent_directory;
     match source {
         Foreign::Oddsjam => {

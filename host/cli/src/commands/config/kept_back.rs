@@ -4,10 +4,10 @@ use portcullis_session::{KeptBack, Session, Withheld, kept_back};
 use serde_json::{Value, json};
 
 use crate::output::{Page, Tint, cell, tinted};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 /// Returns the variables of this environment that the session's rules keep from commands.
-pub(super) fn variables(around: &Surroundings, session: &Session) -> Vec<(String, KeptBack)> {
+pub(super) fn variables(around: &ProcessEnv, session: &Session) -> Vec<(String, KeptBack)> {
     let force = session.force();
     let kept_back = kept_back(&around.variables, &force.rules);
     kept_back.into_iter().map(|(name, why)| (name.to_owned(), why)).collect()

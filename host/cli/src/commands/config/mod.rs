@@ -20,11 +20,11 @@ use crate::bootstrap;
 use crate::exit::{Exit, say};
 use crate::output::{Page, Tint, cell, tinted};
 use crate::policies::{self, Shown};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 /// Runs the subcommand.
 pub(crate) fn run(config: Config) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     match config {
         Config::Show { place, json } => show::run(&around, &place, json),
         Config::Validate { place, file, kind, json } => {
@@ -57,12 +57,12 @@ impl From<Kind> for FileKind {
     }
 }
 
-fn places(around: &Surroundings, place: &Place) -> anyhow::Result<Places> {
+fn places(around: &ProcessEnv, place: &Place) -> anyhow::Result<Places> {
     let project = place.project.as_deref().unwrap_or(&around.cwd);
     bootstrap::places(around, project, place.settings.as_deref())
 }
 
-fn path(around: &Surroundings, places: &Places, all: bool, as_json: bool) -> crate::Outcome {
+fn path(around: &ProcessEnv, places: &Places, all: bool, as_json: bool) -> crate::Outcome {
     let mut page = Page::new(around);
     if !all {
         let file = in_force(places)?;
@@ -103,7 +103,7 @@ fn path(around: &Surroundings, places: &Places, all: bool, as_json: bool) -> cra
 }
 
 /// Loads the policies of the settings as a session would.
-fn chain(around: &Surroundings, resolved: &Resolved) -> anyhow::Result<Vec<Shown>> {
+fn chain(around: &ProcessEnv, resolved: &Resolved) -> anyhow::Result<Vec<Shown>> {
     policies::shown(resolved, &around.cache.join("policies"), &around.agent_directory)
 }
 
@@ -133,7 +133,7 @@ fn in_force(places: &Places) -> anyhow::Result<PathBuf> {
 }
 
 /// Prints a path: raw for programs, escaped for people.
-fn print_path(around: &Surroundings, file: &Path) -> anyhow::Result<()> {
+fn print_path(around: &ProcessEnv, file: &Path) -> anyhow::Result<()> {
     use std::os::unix::ffi::OsStrExt as _;
 
     let mut out = crate::raw::output();

@@ -15,9 +15,9 @@ use crate::exit::{Exit, say};
 use crate::in_force::{self, InForce};
 use crate::output::{Cell, Page, Tint, cell, tinted};
 use crate::policies::Shown;
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
-pub(super) fn run(around: &Surroundings, place: &Place, as_json: bool) -> crate::Outcome {
+pub(super) fn run(around: &ProcessEnv, place: &Place, as_json: bool) -> crate::Outcome {
     let places = &super::places(around, place)?;
     let found = discover(places, &RealDisk)
         .context("the settings cannot be used, nothing is allowed until they are mended")?;

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 pub(super) fn run(
-    around: &Surroundings,
+    around: &ProcessEnv,
     places: &Places,
     file: Option<PathBuf>,
     kind: Option<FileKind>,
@@ -54,7 +54,7 @@ pub(super) fn run(
 }
 
 /// Returns the reasons for which a session would refuse the policies of these settings.
-fn of_policies(around: &Surroundings, places: &Places) -> anyhow::Result<Vec<ConfigError>> {
+fn of_policies(around: &ProcessEnv, places: &Places) -> anyhow::Result<Vec<ConfigError>> {
     let found = match discover(places, &RealDisk) {
         Ok(found) => found,
         Err(error) => return Ok(vec![error]),

@@ -16,7 +16,7 @@ use crate::bootstrap::{self, Wanted};
 use crate::exit::Exit;
 use crate::in_force::{self, InForce};
 use crate::output::{Page, Tint, cell, tinted};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 use self_test::{Attacked, Came};
 
 /// The results.
@@ -47,14 +47,14 @@ struct Mechanism {
 
 /// Runs the checks.
 pub(crate) fn run(doctor: &Doctor) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     if let Some(file) = &doctor.write_apparmor {
         return write_profile(&around, file);
     }
     let project = doctor.place.project.clone().unwrap_or_else(|| around.cwd.clone());
     let settings = doctor.place.settings.clone();
-    let ground = bootstrap::ground(&around, &Wanted::judging(project.clone(), settings.clone()))?;
-    let required = portcullis_session::required_tier(&ground.resolved);
+    let loaded = bootstrap::load_settings(&around, &Wanted::judging(project.clone(), settings.clone()))?;
+    let required = portcullis_session::required_tier(&loaded.resolved);
     let (tier, findings) = examine(&around, required)?;
     // If the settings require a higher tier, no commands run.
     let given = if tier < required { Tier::None } else { tier };
@@ -64,7 +64,7 @@ pub(crate) fn run(doctor: &Doctor) -> crate::Outcome {
         let mut value = serde_json::to_value(&findings)?;
         if let Some(members) = value.as_object_mut() {
             members.insert("inForce".to_owned(), in_force.as_ref().map(InForce::to_json).ok().into());
-            members.insert("warnings".to_owned(), serde_json::to_value(&ground.resolved.warnings)?);
+            members.insert("warnings".to_owned(), serde_json::to_value(&loaded.resolved.warnings)?);
         }
         page.json(&value);
     } else {
@@ -73,13 +73,13 @@ pub(crate) fn run(doctor: &Doctor) -> crate::Outcome {
             Ok(in_force) => in_force.human(&mut page, "in force here"),
             Err(error) => page.line(&format!("\nnothing is allowed here: {error:#}")),
         }
-        warnings(&mut page, &ground.resolved.warnings);
+        warnings(&mut page, &loaded.resolved.warnings);
     }
     page.print()?;
     Ok(exit(tier, required, &findings.self_test))
 }
 
-fn examine(around: &Surroundings, required: Tier) -> anyhow::Result<(Tier, Findings)> {
+fn examine(around: &ProcessEnv, required: Tier) -> anyhow::Result<(Tier, Findings)> {
     let facts = Facts::read();
     let mechanisms =
         probe(Path::new(bootstrap::OWN_PROGRAM)).iter().map(|one| mechanism(one, &facts)).collect();
@@ -191,7 +191,7 @@ fn warnings(page: &mut Page, warnings: &[Warning]) {
     }
 }
 
-fn write_profile(around: &Surroundings, file: &Path) -> crate::Outcome {
+fn write_profile(around: &ProcessEnv, file: &Path) -> crate::Outcome {
     let profile = apparmor_profile(&around.executable)
         .map_err(|reason| anyhow::anyhow!("{reason}: `{}`", around.executable.display()))?;
     if file == Path::new("-") {

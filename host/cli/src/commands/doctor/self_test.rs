@@ -16,7 +16,7 @@ use portcullis_session::{plain_name_rules, with_causes};
 use serde::Serialize;
 
 use crate::bootstrap;
-use crate::process_env::{Surroundings, random_name};
+use crate::process_env::{ProcessEnv, random_name};
 use crate::scratch::Scratch;
 
 /// The result of an attack.
@@ -66,7 +66,7 @@ const ATTACKS: &[(&str, &str)] = &[
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Attacks a sandbox and returns its tier and the results, or why there is no sandbox.
-pub(super) fn run(around: &Surroundings) -> anyhow::Result<Result<(Tier, Vec<Attacked>), String>> {
+pub(super) fn run(around: &ProcessEnv) -> anyhow::Result<Result<(Tier, Vec<Attacked>), String>> {
     let place = Scratch::make(&around.state.join("doctor"), &random_name()?)
         .with_context(|| format!("making a directory in `{}`", around.state.display()))?;
     let (free, confined) = (Scene::make(&place, "free")?, Scene::make(&place, "confined")?);

@@ -11,7 +11,7 @@ use super::telling::Telling;
 use crate::args::policy::Bench;
 use crate::exit::Exit;
 use crate::output::{Page, cell};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 pub(super) fn run(bench: &Bench) -> crate::Outcome {
     let runtime = super::runtime()?;
@@ -61,7 +61,7 @@ pub(super) fn corpus(components: &[&Component]) -> anyhow::Result<Vec<Item>> {
 }
 
 fn print(bench: &Bench, components: &[&Component], figures: &[Figures], requests: usize) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let mut page = Page::new(&around);
     let ratio = match figures {
         [one, two] if one.p50 > 0.0 => Some(two.p50 / one.p50),

@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, mkdirat, openat, renameat, unl
 use rustix::fs::{ResolveFlags, openat2};
 use rustix::io::Errno;
 
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 /// Size limit of a text file in a pack.
 pub(super) const TEXT_MAX: u64 = 512 << 10;
@@ -37,7 +37,7 @@ impl Bounds {
     pub(super) fn around(folder: &Path) -> anyhow::Result<Self> {
         let context = || format!("opening the folder `{}`", folder.display());
         let canonical = folder.canonicalize().with_context(context)?;
-        let homes = Surroundings::read()?.homes();
+        let homes = ProcessEnv::read()?.homes();
         let homes: Vec<PathBuf> = homes.iter().filter_map(|home| home.canonicalize().ok()).collect();
         let holds_home = |place: &Path| homes.iter().any(|home| home.starts_with(place));
         let mut around = canonical.ancestors().take_while(|place| !holds_home(place));

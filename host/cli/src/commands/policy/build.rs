@@ -13,7 +13,7 @@ use super::toolchain;
 use crate::args::policy::Build;
 use crate::exit::Exit;
 use crate::output::{Page, cell};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 pub(super) fn run(build: &Build) -> crate::Outcome {
     let project = Project::open(&build.folder)?;
@@ -30,7 +30,7 @@ pub(super) fn run(build: &Build) -> crate::Outcome {
         Some(output) => write(output, &packed).map(|()| output.clone())?,
         None => project.bounds.replace(&project.built(), &packed).map(|()| project.output())?,
     };
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let mut page = Page::new(&around);
     let digest = format!("sha256:{}", digest(&packed));
     if build.json {

@@ -20,7 +20,7 @@ use crate::args::policy::{Diff, Replay};
 use crate::bootstrap::{self, Purpose, Wanted, Wired};
 use crate::exit::{Exit, say};
 use crate::output::{Page, Tint, cell, counted, tinted};
-use crate::process_env::{Surroundings, random_name};
+use crate::process_env::{ProcessEnv, random_name};
 
 /// Number of requests between two progress reports.
 const PART: usize = 64;
@@ -36,7 +36,7 @@ struct Difference {
 }
 
 pub(super) fn replay(replay: Replay) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let logged = logged::read(&replay.log)?;
     let wanted = Wanted {
         settings: replay.sources.settings,
@@ -44,9 +44,9 @@ pub(super) fn replay(replay: Replay) -> crate::Outcome {
         project: replay.sources.project.unwrap_or_else(|| around.cwd.clone()),
         ..usual(&around, "portcullis")
     };
-    let ground = bootstrap::ground(&around, &wanted)?;
-    let workspace = path_text::encode(&ground.resolved.workspace);
-    let now = bootstrap::context(&around, &wanted, &ground, "replay");
+    let loaded = bootstrap::load_settings(&around, &wanted)?;
+    let workspace = path_text::encode(&loaded.resolved.workspace);
+    let now = bootstrap::context(&around, &wanted, &loaded, "replay");
     let total = logged.len();
     if total == 0 {
         bail!("the log `{}` holds no decision that can be taken again", replay.log.display());
@@ -61,10 +61,10 @@ pub(super) fn replay(replay: Replay) -> crate::Outcome {
         let facts = Context { now: 0, grants: Vec::new(), ..context.clone() };
         if judge.as_ref().is_none_or(|(known, _)| *known != facts) {
             tell_project(&facts, &workspace);
-            let ground = bootstrap::ground(&around, &wanted)?;
+            let loaded = bootstrap::load_settings(&around, &wanted)?;
             let (id, nobody) = (random_name()?, Arc::new(Nobody));
             judge =
-                Some((facts.clone(), bootstrap::session_in(&around, &wanted, ground, nobody, &id, facts)?));
+                Some((facts.clone(), bootstrap::session_in(&around, &wanted, loaded, nobody, &id, facts)?));
         }
         let Some((_, wired)) = &judge else { continue };
         let decision = wired.session.decide_in(&logged.request, context);
@@ -87,7 +87,7 @@ fn tell_project(facts: &Context, workspace: &str) {
 }
 
 pub(super) fn diff(diff: &Diff) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let runtime = super::runtime()?;
     let (old, new) = (Component::open(&diff.old)?, Component::open(&diff.new)?);
     let load = |component: &Component| {
@@ -122,7 +122,7 @@ pub(super) fn diff(diff: &Diff) -> crate::Outcome {
 }
 
 /// Returns the setup of a session that only decides, in the current directory.
-fn usual(around: &Surroundings, agent: &str) -> Wanted {
+fn usual(around: &ProcessEnv, agent: &str) -> Wanted {
     Wanted {
         project: around.cwd.clone(),
         settings: None,
@@ -136,10 +136,10 @@ fn usual(around: &Surroundings, agent: &str) -> Wanted {
 }
 
 /// Returns the context of this directory, for requests without one.
-pub(super) fn context(around: &Surroundings) -> anyhow::Result<Context> {
+pub(super) fn context(around: &ProcessEnv) -> anyhow::Result<Context> {
     let wanted = usual(around, "pi");
-    let ground = bootstrap::ground(around, &wanted)?;
-    Ok(bootstrap::context(around, &wanted, &ground, "replay"))
+    let loaded = bootstrap::load_settings(around, &wanted)?;
+    Ok(bootstrap::context(around, &wanted, &loaded, "replay"))
 }
 
 fn ending(differences: &[Difference], forbid_loosening: bool) -> Exit {
@@ -147,12 +147,7 @@ fn ending(differences: &[Difference], forbid_loosening: bool) -> Exit {
     if forbid_loosening && loosens { Exit::Bad } else { Exit::Done }
 }
 
-fn print(
-    around: &Surroundings,
-    differences: &[Difference],
-    total: usize,
-    as_json: bool,
-) -> anyhow::Result<()> {
+fn print(around: &ProcessEnv, differences: &[Difference], total: usize, as_json: bool) -> anyhow::Result<()> {
     let mut page = Page::new(around);
     if as_json {
         for difference in differences {

@@ -12,7 +12,7 @@ use super::telling::Telling;
 use crate::args::policy::Fuzz;
 use crate::exit::Exit;
 use crate::output::{Page, Tint, counted, tinted};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 pub(super) fn run(args: &Fuzz) -> crate::Outcome {
     let component = Component::open(&args.policy)?;
@@ -34,7 +34,7 @@ pub(super) fn run(args: &Fuzz) -> crate::Outcome {
 }
 
 fn print(args: &Fuzz, seed: u64, fuzzed: &Fuzzed) -> anyhow::Result<()> {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let mut page = Page::new(&around);
     let Fuzzed { run, verdicts: [allow, ask, deny, abstain], found } = fuzzed;
     if args.json {

@@ -10,7 +10,7 @@ use crate::args::policy::Inspect;
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
 use crate::policy_source;
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 pub(super) fn run(inspect: &Inspect) -> crate::Outcome {
     let component = Component::open(&inspect.policy)?;
@@ -19,7 +19,7 @@ pub(super) fn run(inspect: &Inspect) -> crate::Outcome {
     let said =
         runtime.describe(&component.bytes).map_err(|error| format!("{:#}", anyhow::Error::from(error)));
     let exit = if said.is_ok() { Exit::Done } else { Exit::Bad };
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let mut page = Page::new(&around);
     let digest = digest(&component.bytes);
     let trust = policy_source::vouching_words(&component.file, &component.bytes, &around.agent_directory)?;

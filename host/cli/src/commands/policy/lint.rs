@@ -8,7 +8,7 @@ use super::project::Component;
 use crate::args::policy::Lint;
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 pub(super) fn run(args: &Lint) -> crate::Outcome {
     let component = Component::open(&args.policy)?;
@@ -47,7 +47,7 @@ fn manifest(component: &Component, said: &portcullis_policy_runtime::Description
 }
 
 fn print(args: &Lint, found: &[Finding]) -> anyhow::Result<()> {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let mut page = Page::new(&around);
     if args.json {
         page.json(&json!({ "findings": found }));

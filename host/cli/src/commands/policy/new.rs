@@ -10,7 +10,7 @@ use super::templates;
 use crate::args::policy::{Language, New};
 use crate::exit::{Exit, say};
 use crate::output::Page;
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 pub(super) fn run(new: &New) -> crate::Outcome {
     let name = new.folder.file_name().and_then(|name| name.to_str()).context("the folder has no name")?;
@@ -45,7 +45,7 @@ pub(super) fn run(new: &New) -> crate::Outcome {
         fs::write(&file, fill(text)).with_context(|| format!("writing `{}`", file.display()))?;
     }
     if new.json {
-        let mut page = Page::new(&Surroundings::read()?);
+        let mut page = Page::new(&ProcessEnv::read()?);
         page.json(&json!({ "folder": new.folder, "id": id, "language": language }));
         page.print()?;
         return Ok(Exit::Done);

@@ -16,7 +16,7 @@ use crate::args::policy::Observe;
 use crate::commands::audit::{causes, directory, words};
 use crate::exit::{Exit, say};
 use crate::output::{Page, Reader, Tint, cell, tinted, utc};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 /// Polling interval, short enough for a person.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 const WIDTHS: [usize; 5] = [19, 7, 1, 7, 24];
 
 pub(super) fn run(args: &Observe) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let component = Component::open(&args.policy)?;
     let policy = super::runtime()?
         .load(&component.name(), &component.bytes, &args.config)

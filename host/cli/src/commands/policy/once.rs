@@ -13,10 +13,10 @@ use super::project::Component;
 use crate::args::Action;
 use crate::args::policy::RunOnce;
 use crate::output::{Page, Tint, cell, tinted};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 pub(super) fn run(args: RunOnce) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let component = Component::open(&args.policy)?;
     let policy = super::runtime()?
         .load(&component.name(), &component.bytes, &args.config)
@@ -29,7 +29,7 @@ pub(super) fn run(args: RunOnce) -> crate::Outcome {
     Ok(answer.verdict.effect().unwrap_or(Effect::Ask).into())
 }
 
-fn question(around: &Surroundings, action: Action) -> anyhow::Result<Question> {
+fn question(around: &ProcessEnv, action: Action) -> anyhow::Result<Question> {
     let file = |operation, given: &str| -> anyhow::Result<Question> {
         let path = spelling::resolve(given, &around.cwd, &around.home)?;
         let path = portcullis_decision::path_text::encode(&path);
@@ -56,7 +56,7 @@ fn question(around: &Surroundings, action: Action) -> anyhow::Result<Question> {
     })
 }
 
-fn print(around: &Surroundings, answer: &Evaluation, as_json: bool) -> anyhow::Result<()> {
+fn print(around: &ProcessEnv, answer: &Evaluation, as_json: bool) -> anyhow::Result<()> {
     let mut page = Page::new(around);
     let Evaluation { verdict, cause, trace } = answer;
     let word = verdict.effect().map_or_else(|| "abstain".to_owned(), |effect| effect.to_string());

@@ -14,7 +14,7 @@ use super::project::{Component, cases_at};
 use crate::args::policy::Test;
 use crate::exit::{Exit, say};
 use crate::output::{Page, Tint, counted, print_document, tinted};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 
 pub(super) fn run(test: &Test) -> crate::Outcome {
     let component = Component::open(&test.policy)?;
@@ -75,7 +75,7 @@ fn write_cases(component: &Component, log: &Path, config: &str) -> crate::Outcom
 }
 
 fn print(report: &Report, test: &Test, file: &Path) -> anyhow::Result<()> {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let mut page = Page::new(&around);
     if test.json {
         page.json(&json!({

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::super::calls::{Target, Times};
 use super::super::resolve::LastLink;
 use super::super::resolve_for_read::Node;
-use super::super::worker::{Attempt, Outcome, Turn, Worker};
+use super::super::worker::{Attempt, Outcome, PendingCall, Worker};
 use super::read::names_of;
 
 /// Two numbers of eight bytes each, twice.
@@ -25,13 +25,13 @@ const SECONDS_BYTES: usize = 16;
 
 /// Gives a file other rights. That it is a mode without the set-user-id bit the filter has seen to; the set-group-id bit
 /// is for directories, where it says whose group new files have.
-pub(crate) fn change_mode(worker: &Worker, turn: &Turn, target: Target, mode: u32) -> Attempt {
-    let file = find(worker, turn, target)?;
+pub(crate) fn change_mode(worker: &Worker, pending: &PendingCall, target: Target, mode: u32) -> Attempt {
+    let file = find(worker, pending, target)?;
     let is_directory = FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::Directory;
     if mode & Mode::SGID.as_raw_mode() != 0 && !is_directory {
         return Err(Errno::PERM.into());
     }
-    worker.check_still_waiting(turn)?;
+    worker.check_still_waiting(pending)?;
     let (own, name) = (worker.broker.processes.own_descriptors(), file.as_raw_fd().to_string());
     // Through the link of procfs it is this file and no other.
     chmodat(own, name, Mode::from_raw_mode(mode & 0o3777), AtFlags::empty())?;
@@ -39,8 +39,14 @@ pub(crate) fn change_mode(worker: &Worker, turn: &Turn, target: Target, mode: u3
 }
 
 /// Leaves a file to whom it belongs, which archivers and copies ask for; nobody gives one away.
-pub(crate) fn change_owner(worker: &Worker, turn: &Turn, target: Target, user: u32, group: u32) -> Attempt {
-    let status = fstat(find(worker, turn, target)?)?;
+pub(crate) fn change_owner(
+    worker: &Worker,
+    pending: &PendingCall,
+    target: Target,
+    user: u32,
+    group: u32,
+) -> Attempt {
+    let status = fstat(find(worker, pending, target)?)?;
     let stays = |wanted: u32, is: u32| wanted == u32::MAX || wanted == is;
     if stays(user, status.st_uid) && stays(group, status.st_gid) {
         return Ok(Outcome::SUCCESS);
@@ -49,28 +55,28 @@ pub(crate) fn change_owner(worker: &Worker, turn: &Turn, target: Target, user: u
 }
 
 /// Gives a file other times.
-pub(crate) fn change_times(worker: &Worker, turn: &Turn, target: Target, times: Times) -> Attempt {
-    let times = read_times(turn, times)?;
-    let file = find(worker, turn, target)?;
-    worker.check_still_waiting(turn)?;
+pub(crate) fn change_times(worker: &Worker, pending: &PendingCall, target: Target, times: Times) -> Attempt {
+    let times = read_times(pending, times)?;
+    let file = find(worker, pending, target)?;
+    worker.check_still_waiting(pending)?;
     let (own, name) = (worker.broker.processes.own_descriptors(), file.as_raw_fd().to_string());
     utimensat(own, name, &times, AtFlags::empty())?;
     Ok(Outcome::SUCCESS)
 }
 
 /// Finds a file that commands may change.
-fn find(worker: &Worker, turn: &Turn, target: Target) -> Result<OwnedFd, Errno> {
+fn find(worker: &Worker, pending: &PendingCall, target: Target) -> Result<OwnedFd, Errno> {
     let broker = worker.broker;
     let number = match target {
         Target::Descriptor(number) => number,
         Target::Path { at, flags } => {
             let flags = AtFlags::from_bits_retain(flags);
-            let path = turn.path(at)?;
+            let path = pending.path(at)?;
             let last =
                 if flags.contains(AtFlags::SYMLINK_NOFOLLOW) { LastLink::Keep } else { LastLink::Follow };
             match path.is_empty() && flags.contains(AtFlags::EMPTY_PATH) {
                 true => at.directory,
-                false => match broker.find(&turn.caller, at.directory, &path, last)? {
+                false => match broker.find(&pending.caller, at.directory, &path, last)? {
                     Node::Found(file) => return permitted(worker, file),
                     Node::Descriptor(number) => number,
                 },
@@ -78,10 +84,12 @@ fn find(worker: &Worker, turn: &Turn, target: Target) -> Result<OwnedFd, Errno> 
         }
     };
     let file =
-        broker.processes.open_link(&turn.caller, &format!("fd/{number}")).map_err(|error| match error {
-            Errno::NOENT => Errno::BADF,
-            error => error,
-        })?;
+        broker.processes.open_link(&pending.caller, &format!("fd/{number}")).map_err(
+            |error| match error {
+                Errno::NOENT => Errno::BADF,
+                error => error,
+            },
+        )?;
     permitted(worker, file)
 }
 
@@ -96,9 +104,9 @@ fn permitted(worker: &Worker, file: OwnedFd) -> Result<OwnedFd, Errno> {
     if is_pipe || names_of(&text).all(is_changed_here) { Ok(file) } else { Err(Errno::ROFS) }
 }
 
-fn read_times(turn: &Turn, times: Times) -> Result<Timestamps, Errno> {
+fn read_times(pending: &PendingCall, times: Times) -> Result<Timestamps, Errno> {
     let read = |address: u64, bytes: &mut [u8]| {
-        read_exactly(turn.call.thread, address, bytes).map_err(|_unreadable| Errno::FAULT)
+        read_exactly(pending.call.thread, address, bytes).map_err(|_unreadable| Errno::FAULT)
     };
     let pair = |[seconds, rest, seconds_of_other, rest_of_other]: [i64; 4], factor: i64| {
         let time = |seconds, rest: i64| {

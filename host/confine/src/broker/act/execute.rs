@@ -14,40 +14,40 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::super::calls::At;
 use super::super::resolve::LastLink;
 use super::super::resolve_for_read::Node;
-use super::super::worker::{Attempt, Outcome, Stop, Turn, Worker};
+use super::super::worker::{Attempt, Outcome, PendingCall, Stop, Worker};
 use super::read::{names_of, permit_reading, permit_reading_of};
 
 /// Lets a command execute a program if all that is read of it may be.
-pub(crate) fn execute(worker: &Worker, turn: &Turn, at: At, flags: u32) -> Attempt {
+pub(crate) fn execute(worker: &Worker, pending: &PendingCall, at: At, flags: u32) -> Attempt {
     let broker = worker.broker;
-    let path = match turn.path(at) {
+    let path = match pending.path(at) {
         Ok(path) => path,
         // The init of a command, on its way to the command's first program: it is in the keeper's memory, where
         // nobody looks, and where nobody but the keeper has put the path.
-        Err(Errno::ACCESS) if broker.processes.is_starting(&turn.caller) => {
+        Err(Errno::ACCESS) if broker.processes.is_starting(&pending.caller) => {
             return Ok(Outcome::LEFT_TO_THE_KERNEL);
         }
         Err(error) => return Err(error.into()),
     };
-    broker.processes.note_start(&turn.caller);
+    broker.processes.note_start(&pending.caller);
     let flags = AtFlags::from_bits_retain(flags);
     let last = if flags.contains(AtFlags::SYMLINK_NOFOLLOW) { LastLink::Keep } else { LastLink::Follow };
     // So that a refusal has the usual form; what counts comes below. What is not found the kernel does not find, or
     // it is looked at afterwards.
-    match broker.find(&turn.caller, at.directory, &path, last) {
+    match broker.find(&pending.caller, at.directory, &path, last) {
         Ok(Node::Found(node)) if FileType::from_raw_mode(fstat(&node)?.st_mode) == FileType::RegularFile => {
-            permit_reading(worker, turn, &node)?;
+            permit_reading(worker, pending, &node)?;
         }
         // What is hidden, where no mount says so by itself.
         Err(Errno::ACCESS) if broker.places.is_some() => return Err(Errno::ACCESS.into()),
         Ok(_) | Err(_) => {}
     }
-    let seized = Seized::seize(turn.call.thread).map_err(|_not_to_be_looked_at| Errno::ACCESS)?;
+    let seized = Seized::seize(pending.call.thread).map_err(|_not_to_be_looked_at| Errno::ACCESS)?;
     // Whoever is seized here and waits no longer is somebody else: it stops and goes on, whatever is answered.
-    drop(broker.listener.answer(turn.call.id, Answer::Continue));
+    drop(broker.listener.answer(pending.call.id, Answer::Continue));
     if let Ok(Some(stopped)) = seized.wait()
         && stopped.has_executed
-        && judge(worker, turn, &stopped).is_err()
+        && judge(worker, pending, &stopped).is_err()
     {
         kill(&stopped);
     }
@@ -55,7 +55,7 @@ pub(crate) fn execute(worker: &Worker, turn: &Turn, at: At, flags: u32) -> Attem
 }
 
 /// Judges the reading of all files that a new program consists of: by what is hidden, and by the rules.
-fn judge(worker: &Worker, turn: &Turn, stopped: &Stopped) -> Result<(), Stop> {
+fn judge(worker: &Worker, pending: &PendingCall, stopped: &Stopped) -> Result<(), Stop> {
     let (broker, processes) = (worker.broker, &worker.broker.processes);
     if broker.is_kept_back(&processes.program(stopped.thread())?)? {
         return Err(Errno::ACCESS.into());
@@ -65,10 +65,10 @@ fn judge(worker: &Worker, turn: &Turn, stopped: &Stopped) -> Result<(), Stop> {
     for line in maps.split(|byte| *byte == b'\n') {
         let Some(text) = mapped(line) else { continue };
         if text != seen {
-            if names_of(text).any(|path| broker.is_hidden(&turn.caller, path)) {
+            if names_of(text).any(|path| broker.is_hidden(&pending.caller, path)) {
                 return Err(Errno::ACCESS.into());
             }
-            names_of(text).try_for_each(|path| permit_reading_of(worker, turn, path))?;
+            names_of(text).try_for_each(|path| permit_reading_of(worker, pending, path))?;
             seen = text;
         }
     }

@@ -15,7 +15,7 @@ use super::super::identity::identify;
 use super::super::judge::Doing;
 use super::super::resolve::{Found, LastLink, Place};
 use super::super::user_places::{Gone, Taken};
-use super::super::worker::{Attempt, Outcome, Turn, Worker};
+use super::super::worker::{Attempt, Outcome, PendingCall, Worker};
 use super::reachable::permit_link;
 use super::transfer::kind_of;
 use super::{Where, find, outside};
@@ -25,38 +25,38 @@ use crate::Deed;
 const SOCKET_PATH_BYTES: usize = 108;
 const FAMILY_BYTES: usize = 2;
 
-pub(crate) fn make_directory(worker: &Worker, turn: &Turn, at: At, mode: u32) -> Attempt {
-    let place = match find(worker, turn, at, LastLink::Keep)? {
+pub(crate) fn make_directory(worker: &Worker, pending: &PendingCall, at: At, mode: u32) -> Attempt {
+    let place = match find(worker, pending, at, LastLink::Keep)? {
         Where::Judged(place) => place,
         Where::Outside(place) => {
-            return outside::make_directory(worker, turn, &place, Mode::from_raw_mode(mode & 0o7777));
+            return outside::make_directory(worker, pending, &place, Mode::from_raw_mode(mode & 0o7777));
         }
         Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
-    worker.permit_plain(turn, Change::MakeDirectory, &place)?;
-    worker.take_mask_of(turn);
-    worker.check_still_waiting(turn)?;
+    worker.permit_plain(pending, Change::MakeDirectory, &place)?;
+    worker.take_mask_of(pending);
+    worker.check_still_waiting(pending)?;
     mkdirat(&place.directory, place.given(), Mode::from_raw_mode(mode & 0o7777))?;
-    note_made(worker, turn, &place);
+    note_made(worker, pending, &place);
     Ok(Outcome::SUCCESS)
 }
 
 /// Notes a directory that was just made. In a user's place it counts as the user's from the beginning; the place is
 /// looked at when the directory is there, and so after whatever stood there before was noted and taken away.
-fn note_made(worker: &Worker, turn: &Turn, place: &Place) {
+fn note_made(worker: &Worker, pending: &PendingCall, place: &Place) {
     let broker = worker.broker;
     let Ok(made) = identify(&place.directory, &place.name) else { return };
     if broker.known.cover(place, None) {
         return;
     }
     broker.known.note_made(made.clone());
-    if let Some(command) = broker.processes.command(&turn.caller) {
+    if let Some(command) = broker.processes.command(&pending.caller) {
         broker.known.note_own(command, made, |command| broker.processes.is_running(command));
     }
 }
 
-pub(crate) fn make_node(worker: &Worker, turn: &Turn, at: At, mode: u32) -> Attempt {
-    let Where::Judged(place) = find(worker, turn, at, LastLink::Keep)? else {
+pub(crate) fn make_node(worker: &Worker, pending: &PendingCall, at: At, mode: u32) -> Attempt {
+    let Where::Judged(place) = find(worker, pending, at, LastLink::Keep)? else {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     };
     let kind = match mode & libc::S_IFMT {
@@ -67,28 +67,28 @@ pub(crate) fn make_node(worker: &Worker, turn: &Turn, at: At, mode: u32) -> Atte
         _ => return Err(Errno::PERM.into()),
     };
     let change = if kind == FileType::RegularFile { Change::Write } else { Change::Special };
-    worker.permit_plain(turn, change, &place)?;
-    worker.take_mask_of(turn);
-    worker.check_still_waiting(turn)?;
+    worker.permit_plain(pending, change, &place)?;
+    worker.take_mask_of(pending);
+    worker.check_still_waiting(pending)?;
     mknodat(&place.directory, place.given(), kind, Mode::from_raw_mode(mode & 0o7777), 0)?;
     Ok(Outcome::SUCCESS)
 }
 
-pub(crate) fn make_link(worker: &Worker, turn: &Turn, target: u64, at: At) -> Attempt {
-    let place = match find(worker, turn, at, LastLink::Keep)? {
+pub(crate) fn make_link(worker: &Worker, pending: &PendingCall, target: u64, at: At) -> Attempt {
+    let place = match find(worker, pending, at, LastLink::Keep)? {
         Where::Judged(place) => place,
-        Where::Outside(place) => return outside::make_link(worker, &place, &turn.text(target)?),
+        Where::Outside(place) => return outside::make_link(worker, &place, &pending.text(target)?),
         Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
-    let target = turn.text(target)?;
+    let target = pending.text(target)?;
     // Once the name is free, whatever stood there before has been noted.
     if kind_of(place.directory.as_fd(), &place.name).is_ok() {
         return Err(Errno::EXIST.into());
     }
     let doing = Doing::new(Change::Symlink, Deed::Symlink(OsStr::from_bytes(target.to_bytes()).to_owned()));
-    worker.permit_plain(turn, doing.clone(), &place)?;
-    let reached = permit_link(worker, turn, &doing, &place)?;
-    worker.check_still_waiting(turn)?;
+    worker.permit_plain(pending, doing.clone(), &place)?;
+    let reached = permit_link(worker, pending, &doing, &place)?;
+    worker.check_still_waiting(pending)?;
     worker.broker.known.add(&reached)?;
     symlinkat(&target, &place.directory, place.given())?;
     if let Ok(made) = identify(&place.directory, &place.name) {
@@ -97,9 +97,9 @@ pub(crate) fn make_link(worker: &Worker, turn: &Turn, target: u64, at: At) -> At
     Ok(Outcome::SUCCESS)
 }
 
-pub(crate) fn remove(worker: &Worker, turn: &Turn, at: At, flags: u32) -> Attempt {
+pub(crate) fn remove(worker: &Worker, pending: &PendingCall, at: At, flags: u32) -> Attempt {
     let flags = AtFlags::from_bits_retain(flags);
-    let place = match find(worker, turn, at, LastLink::Keep)? {
+    let place = match find(worker, pending, at, LastLink::Keep)? {
         Where::Judged(place) => place,
         Where::Outside(place) => return outside::remove(worker, &place, flags),
         Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
@@ -107,8 +107,8 @@ pub(crate) fn remove(worker: &Worker, turn: &Turn, at: At, flags: u32) -> Attemp
     if worker.broker.is_pinned(&place.path) {
         return Err(Errno::BUSY.into());
     }
-    worker.permit_plain(turn, Change::Remove, &place)?;
-    worker.check_still_waiting(turn)?;
+    worker.permit_plain(pending, Change::Remove, &place)?;
+    worker.check_still_waiting(pending)?;
     let taken = Taken::from(worker, &place)?;
     let removed = unlinkat(&place.directory, place.given(), flags);
     match removed {
@@ -122,8 +122,8 @@ pub(crate) fn remove(worker: &Worker, turn: &Turn, at: At, flags: u32) -> Attemp
     Ok(Outcome::SUCCESS)
 }
 
-pub(crate) fn truncate(worker: &Worker, turn: &Turn, at: At, length: u64) -> Attempt {
-    let place = match find(worker, turn, at, LastLink::Follow)? {
+pub(crate) fn truncate(worker: &Worker, pending: &PendingCall, at: At, length: u64) -> Attempt {
+    let place = match find(worker, pending, at, LastLink::Follow)? {
         Where::Judged(place) => place,
         Where::Outside(place) => return outside::truncate(worker, &place, length),
         Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
@@ -131,9 +131,9 @@ pub(crate) fn truncate(worker: &Worker, turn: &Turn, at: At, length: u64) -> Att
     if place.as_directory {
         return Err(Errno::NOTDIR.into());
     }
-    worker.permit_plain(turn, Change::Write, &place)?;
-    worker.permit_shared(turn, &place)?;
-    worker.check_still_waiting(turn)?;
+    worker.permit_plain(pending, Change::Write, &place)?;
+    worker.permit_shared(pending, &place)?;
+    worker.check_still_waiting(pending)?;
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = openat(&place.directory, &place.name, flags, Mode::empty())?;
     // The kernel reads the number as a signed one.
@@ -143,17 +143,23 @@ pub(crate) fn truncate(worker: &Worker, turn: &Turn, at: At, length: u64) -> Att
 }
 
 /// Gives a unix socket its name; other sockets have none that is a file's.
-pub(crate) fn bind(worker: &Worker, turn: &Turn, socket: i32, address: u64, length: u64) -> Attempt {
-    let Some(path) = socket_path(turn, address, length)? else { return Ok(Outcome::LEFT_TO_THE_KERNEL) };
+pub(crate) fn bind(
+    worker: &Worker,
+    pending: &PendingCall,
+    socket: i32,
+    address: u64,
+    length: u64,
+) -> Attempt {
+    let Some(path) = socket_path(pending, address, length)? else { return Ok(Outcome::LEFT_TO_THE_KERNEL) };
     let broker = worker.broker;
-    let place = match broker.resolve(&turn.caller, libc::AT_FDCWD, &path, LastLink::Keep)? {
+    let place = match broker.resolve(&pending.caller, libc::AT_FDCWD, &path, LastLink::Keep)? {
         Found::Name(place) if broker.is_judged(&place.path) => place,
         Found::Name(_) | Found::Descriptor(_) | Found::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
-    worker.permit_plain(turn, Change::Special, &place)?;
-    let own = broker.processes.descriptor(&turn.caller, socket)?;
-    worker.take_mask_of(turn);
-    worker.check_still_waiting(turn)?;
+    worker.permit_plain(pending, Change::Special, &place)?;
+    let own = broker.processes.descriptor(&pending.caller, socket)?;
+    worker.take_mask_of(pending);
+    worker.check_still_waiting(pending)?;
     // The name is looked up in the directory that has been judged; a socket's path has no room for more.
     let directory = format!("/proc/self/fd/{}/", place.directory.as_raw_fd());
     let path = [directory.as_bytes(), place.name.as_bytes()].concat();
@@ -163,13 +169,13 @@ pub(crate) fn bind(worker: &Worker, turn: &Turn, socket: i32, address: u64, leng
 }
 
 /// Returns the path that a unix socket is to have; none where it has none in the file system.
-fn socket_path(turn: &Turn, address: u64, length: u64) -> Result<Option<CString>, Errno> {
+fn socket_path(pending: &PendingCall, address: u64, length: u64) -> Result<Option<CString>, Errno> {
     let length = usize::try_from(length & u64::from(u32::MAX)).map_err(|_too_large| Errno::INVAL)?;
     if length <= FAMILY_BYTES || length > FAMILY_BYTES + SOCKET_PATH_BYTES {
         return Ok(None);
     }
     let mut bytes = vec![0; length];
-    read_exactly(turn.call.thread, address, &mut bytes).map_err(|_unreadable| Errno::FAULT)?;
+    read_exactly(pending.call.thread, address, &mut bytes).map_err(|_unreadable| Errno::FAULT)?;
     let Some((family, path)) = bytes.split_at_checked(FAMILY_BYTES) else { return Ok(None) };
     let is_unix = family == u16::try_from(libc::AF_UNIX).unwrap_or_default().to_ne_bytes();
     let path = path.split(|byte| *byte == 0).next().unwrap_or_default();

@@ -18,7 +18,7 @@ use super::super::Broker;
 use super::super::calls::At;
 use super::super::judge::{Allowed, ask};
 use super::super::resolve::{Found, LastLink, Place};
-use super::super::worker::{Attempt as Ending, Outcome, Stop, Turn, Worker, start};
+use super::super::worker::{Attempt as Ending, Outcome, PendingCall, Stop, Worker, start};
 use super::outside;
 use super::read::{only_reads, open_to_read, permit_reading, permit_reading_of};
 use super::terminals::{self, Terminal};
@@ -34,26 +34,26 @@ const PIPES: usize = 64;
 const UNNAMED: OFlags = OFlags::TMPFILE.difference(OFlags::DIRECTORY);
 
 /// Opens a file for a command, and makes it if that is wanted.
-pub(crate) fn open(worker: &Worker, turn: &Turn, at: At, flags: u32, mode: u32) -> Ending {
+pub(crate) fn open(worker: &Worker, pending: &PendingCall, at: At, flags: u32, mode: u32) -> Ending {
     let flags = OFlags::from_bits_retain(flags);
     if flags.contains(OFlags::PATH) {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
     let mode = Mode::from_raw_mode(mode & 0o7777);
-    let path = turn.path(at)?;
+    let path = pending.path(at)?;
     if flags.contains(UNNAMED) {
-        return open_unnamed(worker, turn, at.directory, &path, (flags, mode));
+        return open_unnamed(worker, pending, at.directory, &path, (flags, mode));
     }
     if worker.broker.places.is_some()
         && writes(flags)
         && let Some(terminal) = Terminal::named(&path)
     {
-        return terminals::open(worker, turn, terminal, flags);
+        return terminals::open(worker, pending, terminal, flags);
     }
     if worker.broker.reads.are_judged() {
-        worker.broker.processes.note_start(&turn.caller);
+        worker.broker.processes.note_start(&pending.caller);
         if only_reads(flags) {
-            return open_to_read(worker, turn, (at, &path), (flags, mode));
+            return open_to_read(worker, pending, (at, &path), (flags, mode));
         }
     }
     let last = match flags.contains(OFlags::NOFOLLOW) || flags.contains(OFlags::CREATE | OFlags::EXCL) {
@@ -61,10 +61,10 @@ pub(crate) fn open(worker: &Worker, turn: &Turn, at: At, flags: u32, mode: u32) 
         false => LastLink::Follow,
     };
     for _ in 0..ATTEMPTS {
-        match worker.broker.resolve(&turn.caller, at.directory, &path, last)? {
-            Found::Descriptor(number) => return open_anew(worker, turn, number, flags),
+        match worker.broker.resolve(&pending.caller, at.directory, &path, last)? {
+            Found::Descriptor(number) => return open_anew(worker, pending, number, flags),
             Found::Name(place) if worker.broker.is_judged(&place.path) && !place.as_directory => {
-                match open_name(worker, turn, place, (flags, mode)) {
+                match open_name(worker, pending, place, (flags, mode)) {
                     // A link has come where there was none.
                     Err(Stop::Error(Errno::LOOP)) if last == LastLink::Follow => {}
                     attempt => return attempt,
@@ -72,9 +72,9 @@ pub(crate) fn open(worker: &Worker, turn: &Turn, at: At, flags: u32, mode: u32) 
             }
             Found::Name(place) if writes(flags) => {
                 if reads(flags) {
-                    permit_reading_of(worker, turn, &place.path)?;
+                    permit_reading_of(worker, pending, &place.path)?;
                 }
-                return outside::open(worker, turn, &place, (flags, mode));
+                return outside::open(worker, pending, &place, (flags, mode));
             }
             Found::Name(_) | Found::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
         }
@@ -90,11 +90,11 @@ fn writes(flags: OFlags) -> bool {
     flags & OFlags::RWMODE != OFlags::RDONLY || flags.contains(OFlags::TRUNC)
 }
 
-fn open_name(worker: &Worker, turn: &Turn, place: Place, (flags, mode): (OFlags, Mode)) -> Ending {
+fn open_name(worker: &Worker, pending: &PendingCall, place: Place, (flags, mode): (OFlags, Mode)) -> Ending {
     if reads(flags) {
-        permit_reading_of(worker, turn, &place.path)?;
+        permit_reading_of(worker, pending, &place.path)?;
     }
-    match worker.permit(turn, Change::Write, &place) {
+    match worker.permit(pending, Change::Write, &place) {
         Ok(Allowed::Plain) => {}
         // What is there already can be read; if it is not, Landlock keeps it from being made.
         Ok(_) | Err(Stop::Error(_) | Stop::Refused(_)) if !writes(flags) => {
@@ -102,26 +102,28 @@ fn open_name(worker: &Worker, turn: &Turn, place: Place, (flags, mode): (OFlags,
         }
         Ok(Allowed::ByContent(_, content)) if content.may_be_unseen() => {}
         Ok(Allowed::ByContent(_, content)) if is_pointer(content) => {
-            return open_staged(worker, turn, place, content, (flags, mode));
+            return open_staged(worker, pending, place, content, (flags, mode));
         }
         // Others of git's files are renamed into place; who writes one by hand is asked about.
-        Ok(Allowed::ByContent(rule, _)) => ask(turn, &Change::Write.into(), &place, rule.id)?,
+        Ok(Allowed::ByContent(rule, _)) => ask(pending, &Change::Write.into(), &place, rule.id)?,
         Ok(Allowed::Below) => return Err(Errno::ACCESS.into()),
         Err(stop) => return Err(stop),
     }
     // What is only made if it is not there has no other names.
     if writes(flags) && !flags.contains(OFlags::CREATE | OFlags::EXCL) {
-        worker.permit_shared(turn, &place)?;
+        worker.permit_shared(pending, &place)?;
     }
     if flags.contains(OFlags::CREATE) {
-        worker.take_mask_of(turn);
+        worker.take_mask_of(pending);
     }
-    worker.check_still_waiting(turn)?;
+    worker.check_still_waiting(pending)?;
     // Nothing may keep this thread waiting, and no link may lead it away.
     let sure = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     match openat(&place.directory, &place.name, sure, mode) {
-        Ok(file) => give(worker.broker, turn, file, flags),
-        Err(Errno::NXIO) if !flags.contains(OFlags::NONBLOCK) => wait_elsewhere(worker, turn, &place, flags),
+        Ok(file) => give(worker.broker, pending, file, flags),
+        Err(Errno::NXIO) if !flags.contains(OFlags::NONBLOCK) => {
+            wait_elsewhere(worker, pending, &place, flags)
+        }
         Err(error) => Err(error.into()),
     }
 }
@@ -132,7 +134,7 @@ fn is_pointer(content: Content) -> bool {
 }
 
 /// Hands a file to the caller, opened as it wanted it.
-pub(crate) fn give(broker: &Broker, turn: &Turn, file: OwnedFd, flags: OFlags) -> Ending {
+pub(crate) fn give(broker: &Broker, pending: &PendingCall, file: OwnedFd, flags: OFlags) -> Ending {
     // The last thing before it is the caller's: whatever way has led to it, it is this file.
     if reads(flags) && broker.is_kept_back(&file)? {
         return Err(Errno::ACCESS.into());
@@ -143,8 +145,8 @@ pub(crate) fn give(broker: &Broker, turn: &Turn, file: OwnedFd, flags: OFlags) -
     }
     let close_on_exec = flags.contains(OFlags::CLOEXEC);
     let given = match writes(flags) && is_waited_for(&file)? {
-        true => broker.listener.give_away(turn.call.id, file, close_on_exec),
-        false => broker.listener.give(turn.call.id, file.as_fd(), close_on_exec),
+        true => broker.listener.give_away(pending.call.id, file, close_on_exec),
+        false => broker.listener.give(pending.call.id, file.as_fd(), close_on_exec),
     };
     match given {
         Ok(()) => Ok(Outcome::Done),
@@ -174,13 +176,13 @@ fn is_waited_for(file: &OwnedFd) -> Result<bool, Errno> {
 
 /// A pipe is opened for writing once somebody reads from it, as the kernel would do; a thread of its own looks, so
 /// that no other call waits.
-fn wait_elsewhere(worker: &Worker, turn: &Turn, place: &Place, flags: OFlags) -> Ending {
+fn wait_elsewhere(worker: &Worker, pending: &PendingCall, place: &Place, flags: OFlags) -> Ending {
     let status = statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW)?;
     if FileType::from_raw_mode(status.st_mode) != FileType::Fifo {
         return Err(Errno::NXIO.into());
     }
     let broker = worker.broker;
-    let turn = turn.clone();
+    let pending = pending.clone();
     let directory = place.directory.try_clone().map_err(|_no_more| Errno::MFILE)?;
     let name = place.name.clone();
     let waiting = Waiting::begin().ok_or(Errno::AGAIN)?;
@@ -191,7 +193,7 @@ fn wait_elsewhere(worker: &Worker, turn: &Turn, place: &Place, flags: OFlags) ->
         let sure = (flags - harmful) | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let opened = loop {
             std::thread::sleep(PIPE_PAUSE);
-            if !turn.is_waiting(broker) {
+            if !pending.is_waiting(broker) {
                 return;
             }
             match openat(&directory, &name, sure, Mode::empty()) {
@@ -199,10 +201,10 @@ fn wait_elsewhere(worker: &Worker, turn: &Turn, place: &Place, flags: OFlags) ->
                 opened => break opened.and_then(a_pipe),
             }
         };
-        let given = opened.map_err(Stop::from).and_then(|file| give(broker, &turn, file, flags));
+        let given = opened.map_err(Stop::from).and_then(|file| give(broker, &pending, file, flags));
         if let Err(Stop::Error(error)) = given {
             // Whoever is not there any more needs no answer.
-            drop(broker.listener.answer(turn.call.id, Answer::Error(error.raw_os_error())));
+            drop(broker.listener.answer(pending.call.id, Answer::Error(error.raw_os_error())));
         }
     };
     start(look).map_err(|_no_thread| Errno::AGAIN)?;
@@ -211,18 +213,23 @@ fn wait_elsewhere(worker: &Worker, turn: &Turn, place: &Place, flags: OFlags) ->
 
 /// A pipe is opened for reading once somebody writes to it, as the kernel would do. The kernel can only be waited for
 /// by a thread, so there is one for each; a second look ends the wait when the caller has gone.
-pub(super) fn wait_for_writer(worker: &Worker, turn: &Turn, node: &OwnedFd, flags: OFlags) -> Ending {
+pub(super) fn wait_for_writer(
+    worker: &Worker,
+    pending: &PendingCall,
+    node: &OwnedFd,
+    flags: OFlags,
+) -> Ending {
     let broker = worker.broker;
-    let turn = turn.clone();
+    let pending = pending.clone();
     let node = Arc::new(node.try_clone().map_err(|_no_more| Errno::MFILE)?);
     let waiting = Waiting::begin().ok_or(Errno::AGAIN)?;
     let is_open = Arc::new(AtomicBool::new(false));
     let watch = {
-        let (node, turn, is_open) = (Arc::clone(&node), turn.clone(), Arc::clone(&is_open));
+        let (node, pending, is_open) = (Arc::clone(&node), pending.clone(), Arc::clone(&is_open));
         move || {
             while !is_open.load(Ordering::Acquire) {
                 std::thread::sleep(PIPE_PAUSE);
-                if !turn.is_waiting(broker) {
+                if !pending.is_waiting(broker) {
                     // Somebody who writes, for a moment, and nothing.
                     let both = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
                     drop(broker.processes.open_anew(&*node, both, Mode::empty()));
@@ -234,9 +241,9 @@ pub(super) fn wait_for_writer(worker: &Worker, turn: &Turn, node: &OwnedFd, flag
         let _waiting = waiting;
         let opened = broker.processes.open_anew(&*node, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         is_open.store(true, Ordering::Release);
-        let given = opened.map_err(Stop::from).and_then(|file| give(broker, &turn, file, flags));
+        let given = opened.map_err(Stop::from).and_then(|file| give(broker, &pending, file, flags));
         if let Err(Stop::Error(error)) = given {
-            drop(broker.listener.answer(turn.call.id, Answer::Error(error.raw_os_error())));
+            drop(broker.listener.answer(pending.call.id, Answer::Error(error.raw_os_error())));
         }
     };
     start(open).and_then(|()| start(watch)).map_err(|_no_thread| Errno::AGAIN)?;
@@ -270,28 +277,28 @@ impl Drop for Waiting {
 /// Makes a file without a name; what name it gets is judged then.
 fn open_unnamed(
     worker: &Worker,
-    turn: &Turn,
+    pending: &PendingCall,
     directory: i32,
     path: &std::ffi::CStr,
     (flags, mode): (OFlags, Mode),
 ) -> Ending {
-    let Ok((holder, path)) = worker.broker.resolve_directory(&turn.caller, directory, path) else {
+    let Ok((holder, path)) = worker.broker.resolve_directory(&pending.caller, directory, path) else {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     };
     if !worker.broker.judged.iter().any(|place| path.starts_with(place)) {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
-    worker.take_mask_of(turn);
-    worker.check_still_waiting(turn)?;
+    worker.take_mask_of(pending);
+    worker.check_still_waiting(pending)?;
     let sure = (flags - OFlags::NOFOLLOW) | OFlags::CLOEXEC;
     let file = worker.broker.processes.open_anew(&holder, sure, mode)?;
-    give(worker.broker, turn, file, flags | OFlags::NONBLOCK)
+    give(worker.broker, pending, file, flags | OFlags::NONBLOCK)
 }
 
 /// Opens a file that is judged by what will be in it.
 fn open_staged(
     worker: &Worker,
-    turn: &Turn,
+    pending: &PendingCall,
     place: Place,
     content: Content,
     (flags, mode): (OFlags, Mode),
@@ -303,16 +310,21 @@ fn open_staged(
         false if !flags.contains(OFlags::CREATE) => return Err(Errno::NOENT.into()),
         true | false => {}
     }
-    let mask = worker.broker.processes.mask(&turn.caller);
-    worker.check_still_waiting(turn)?;
+    let mask = worker.broker.processes.mask(&pending.caller);
+    worker.check_still_waiting(pending)?;
     let mode = Mode::from_raw_mode(mode.as_raw_mode() & !mask);
     let file = worker.broker.stage(place, content, (flags, mode))?;
-    give(worker.broker, turn, file, flags | OFlags::NONBLOCK)
+    give(worker.broker, pending, file, flags | OFlags::NONBLOCK)
 }
 
 /// Judges a change of a file that is open, by the name that it has now. One that is not found by it has names elsewhere
 /// that nobody here knows.
-pub(super) fn permit_open(worker: &Worker, turn: &Turn, open: &OwnedFd, path: &Path) -> Result<(), Stop> {
+pub(super) fn permit_open(
+    worker: &Worker,
+    pending: &PendingCall,
+    open: &OwnedFd,
+    path: &Path,
+) -> Result<(), Stop> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(Errno::ACCESS.into());
     };
@@ -325,13 +337,13 @@ pub(super) fn permit_open(worker: &Worker, turn: &Turn, open: &OwnedFd, path: &P
         return Err(Errno::ACCESS.into());
     }
     let place = Place { directory, name, path: path.to_owned(), as_directory: false };
-    worker.permit_plain(turn, Change::Write, &place)?;
-    worker.permit_shared(turn, &place)
+    worker.permit_plain(pending, Change::Write, &place)?;
+    worker.permit_shared(pending, &place)
 }
 
 /// Opens anew what the caller has open, by whatever name that is now.
-fn open_anew(worker: &Worker, turn: &Turn, number: i32, flags: OFlags) -> Ending {
-    let Ok(open) = worker.broker.processes.open_link(&turn.caller, &format!("fd/{number}")) else {
+fn open_anew(worker: &Worker, pending: &PendingCall, number: i32, flags: OFlags) -> Ending {
+    let Ok(open) = worker.broker.processes.open_link(&pending.caller, &format!("fd/{number}")) else {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     };
     let status = fstat(&open)?;
@@ -340,19 +352,19 @@ fn open_anew(worker: &Worker, turn: &Turn, number: i32, flags: OFlags) -> Ending
     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile || !worker.broker.is_judged(&path) {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
-    if worker.broker.check_mount(&turn.caller, &open).is_err() {
+    if worker.broker.check_mount(&pending.caller, &open).is_err() {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
     if reads(flags) {
-        permit_reading(worker, turn, &open)?;
+        permit_reading(worker, pending, &open)?;
     }
     // What has no name is no name's file.
     if status.st_nlink > 0 && writes(flags) {
-        permit_open(worker, turn, &open, &path)?;
+        permit_open(worker, pending, &open, &path)?;
     }
-    worker.check_still_waiting(turn)?;
+    worker.check_still_waiting(pending)?;
     let made = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
     let sure = (flags - made) | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = worker.broker.processes.open_anew(&open, sure, Mode::empty())?;
-    give(worker.broker, turn, file, flags | OFlags::NONBLOCK)
+    give(worker.broker, pending, file, flags | OFlags::NONBLOCK)
 }

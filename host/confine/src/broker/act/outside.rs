@@ -16,13 +16,18 @@ use rustix::process::geteuid;
 use super::super::asking::Question;
 use super::super::judge::{Doing, ask};
 use super::super::resolve::Place;
-use super::super::worker::{Attempt as Ending, Outcome, Stop, Turn, Worker};
+use super::super::worker::{Attempt as Ending, Outcome, PendingCall, Stop, Worker};
 use crate::names::Judgement;
 use crate::wire::asks::Outside;
 use crate::{Access as Reach, Attempt, Deed};
 
 /// Has the user asked about a file that is to be opened to write.
-pub(super) fn open(worker: &Worker, turn: &Turn, place: &Place, (flags, mode): (OFlags, Mode)) -> Ending {
+pub(super) fn open(
+    worker: &Worker,
+    pending: &PendingCall,
+    place: &Place,
+    (flags, mode): (OFlags, Mode),
+) -> Ending {
     let is_blocked = match kind_of(place) {
         Ok(FileType::RegularFile) if !place.as_directory => file_is_blocked(worker, place),
         Err(Errno::NOENT) if flags.contains(OFlags::CREATE) && !place.as_directory => {
@@ -30,7 +35,7 @@ pub(super) fn open(worker: &Worker, turn: &Turn, place: &Place, (flags, mode): (
         }
         Ok(_) | Err(_) => false,
     };
-    let outside = || Outside::Open { flags: flags.bits(), mode: masked(worker, turn, mode) };
+    let outside = || Outside::Open { flags: flags.bits(), mode: masked(worker, pending, mode) };
     ask_if(is_blocked, worker, (Attempt::Write, Deed::Plain, place), outside)
 }
 
@@ -40,9 +45,9 @@ pub(super) fn truncate(worker: &Worker, place: &Place, length: u64) -> Ending {
     ask_if(is_blocked, worker, (Attempt::Write, Deed::Plain, place), || Outside::Truncate { length })
 }
 
-pub(super) fn make_directory(worker: &Worker, turn: &Turn, place: &Place, mode: Mode) -> Ending {
+pub(super) fn make_directory(worker: &Worker, pending: &PendingCall, place: &Place, mode: Mode) -> Ending {
     let is_blocked = kind_of(place) == Err(Errno::NOENT) && holder_is_blocked(worker, place);
-    let outside = || Outside::MakeDirectory { mode: masked(worker, turn, mode) };
+    let outside = || Outside::MakeDirectory { mode: masked(worker, pending, mode) };
     ask_if(is_blocked, worker, (Attempt::MakeDirectory, Deed::Plain, place), outside)
 }
 
@@ -65,7 +70,7 @@ pub(super) fn remove(worker: &Worker, place: &Place, flags: AtFlags) -> Ending {
 /// is one where both are in the same directory.
 pub(super) fn rename(
     worker: &Worker,
-    turn: &Turn,
+    pending: &PendingCall,
     (old, new): (&Place, &Place),
     flags: RenameFlags,
 ) -> Ending {
@@ -86,13 +91,13 @@ pub(super) fn rename(
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
     let away = Doing::new(portcullis_names::Change::MoveAway, Deed::MoveTo(new.path.clone()));
-    ask(turn, &away, old, "")?;
+    ask(pending, &away, old, "")?;
     let outside = || Outside::Move { from: old.path.clone(), replaces: replaces.is_ok() };
     ask_if(true, worker, (Attempt::Write, Deed::MoveOf(old.path.clone()), new), outside)
 }
 
 /// A file gets a further name.
-pub(super) fn link(worker: &Worker, turn: &Turn, (old, new): (&Place, &Place)) -> Ending {
+pub(super) fn link(worker: &Worker, pending: &PendingCall, (old, new): (&Place, &Place)) -> Ending {
     let is_blocked = kind_of(old) == Ok(FileType::RegularFile)
         && kind_of(new) == Err(Errno::NOENT)
         && is_on_one_mount(old, new)
@@ -102,7 +107,7 @@ pub(super) fn link(worker: &Worker, turn: &Turn, (old, new): (&Place, &Place)) -
     }
     // Who may write one of a file's names writes the file.
     let source = Doing::new(portcullis_names::Change::Link, Deed::LinkTo(new.path.clone()));
-    ask(turn, &source, old, "")?;
+    ask(pending, &source, old, "")?;
     let deed = Deed::LinkOf(old.path.clone());
     ask_if(true, worker, (Attempt::Write, deed, new), || Outside::Link { from: old.path.clone() })
 }
@@ -177,6 +182,6 @@ fn is_on_one_mount(old: &Place, new: &Place) -> bool {
     mount(old).is_some_and(|one| mount(new) == Some(one))
 }
 
-fn masked(worker: &Worker, turn: &Turn, mode: Mode) -> u32 {
-    mode.as_raw_mode() & !worker.broker.processes.mask(&turn.caller)
+fn masked(worker: &Worker, pending: &PendingCall, mode: Mode) -> u32 {
+    mode.as_raw_mode() & !worker.broker.processes.mask(&pending.caller)
 }

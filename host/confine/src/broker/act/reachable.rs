@@ -20,7 +20,7 @@ use super::super::judge::{Doing, SYMBOLIC_LINKS, ask, ask_about_reachable, has_p
 use super::super::resolve::Place;
 use super::super::resolve_for_read::is_proc;
 use super::super::user_places::Reached;
-use super::super::worker::{Stop, Turn, Worker};
+use super::super::worker::{PendingCall, Stop, Worker};
 use super::relative_links::LeadsOut;
 use super::transfer::{change_for, kind_of};
 use crate::Deed;
@@ -50,49 +50,54 @@ pub(super) fn stands_users(broker: &Broker, place: &Place) -> bool {
 
 /// Has the user asked about a link at `new`, where that is a user's place and the link leads to names that the user's
 /// tools execute. Returns what is a user's place with it; nothing for what is no link.
-pub(super) fn permit_link(worker: &Worker, turn: &Turn, doing: &Doing, new: &Place) -> Result<Reached, Stop> {
+pub(super) fn permit_link(
+    worker: &Worker,
+    pending: &PendingCall,
+    doing: &Doing,
+    new: &Place,
+) -> Result<Reached, Stop> {
     let Deed::Symlink(target) = &doing.deed else { return Ok(Reached::default()) };
     if !is_users_place(worker.broker, new) {
         return Ok(Reached::default());
     }
     worker.must_be_alone()?;
-    let mut search = Search::new(worker.broker, turn, None)?;
+    let mut search = Search::new(worker.broker, pending, None)?;
     search.link(new.directory.as_fd(), target.as_bytes(), &new.path)?;
-    search.permit(turn, doing, new)
+    search.permit(pending, doing, new)
 }
 
 /// The same for a directory that moves to `new`, a user's place. The names in it have been judged as they will be
 /// there; its links are looked at here.
 pub(super) fn permit_directory(
     worker: &Worker,
-    turn: &Turn,
+    pending: &PendingCall,
     doing: &Doing,
     (old, new): (&Place, &Place),
     moving: &Moving<'_>,
 ) -> Result<Reached, Stop> {
-    let mut search = Search::new(worker.broker, turn, Some(moving))?;
+    let mut search = Search::new(worker.broker, pending, Some(moving))?;
     let open = open_directory(old.directory.as_fd(), &old.name)?;
     search.reached.directories.push(moving.identity().clone());
     search.remember(Pending { open, path: new.path.clone(), is_judged: true })?;
-    search.permit(turn, doing, new)
+    search.permit(pending, doing, new)
 }
 
 /// The same for a directory of the user's that moves elsewhere. Tools that look upwards find what lies around it then,
 /// and its links that lead out of it come to lead elsewhere.
 pub(super) fn permit_surroundings(
     worker: &Worker,
-    turn: &Turn,
+    pending: &PendingCall,
     doing: &Doing,
     new: &Place,
     (moving, links): (&Moving<'_>, &[LeadsOut]),
 ) -> Result<Reached, Stop> {
-    let mut search = Search::new(worker.broker, turn, Some(moving))?;
+    let mut search = Search::new(worker.broker, pending, Some(moving))?;
     search.surroundings(new.directory.as_fd())?;
     search.is_unclear |= links.len() > PENDING;
     for LeadsOut { holder, target, path } in links.iter().filter(|link| !has_packages(&link.path)) {
         search.link(holder.as_fd(), target, path)?;
     }
-    search.permit(turn, doing, new)
+    search.permit(pending, doing, new)
 }
 
 /// Where a link ends.
@@ -126,10 +131,14 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(broker: &'a Broker, turn: &'a Turn, moving: Option<&'a Moving<'a>>) -> Result<Self, Errno> {
+    fn new(
+        broker: &'a Broker,
+        pending: &'a PendingCall,
+        moving: Option<&'a Moving<'a>>,
+    ) -> Result<Self, Errno> {
         Ok(Self {
             broker,
-            root: broker.processes.root(&turn.caller)?,
+            root: broker.processes.root(&pending.caller)?,
             moving,
             pending: Vec::new(),
             found: BTreeSet::new(),
@@ -144,19 +153,19 @@ impl<'a> Search<'a> {
     ///
     /// A yes holds for the names that were found before the question. Commands go on while the user is asked, and a
     /// name that they add behind the link is asked about again.
-    fn permit(mut self, turn: &Turn, doing: &Doing, place: &Place) -> Result<Reached, Stop> {
+    fn permit(mut self, pending: &PendingCall, doing: &Doing, place: &Place) -> Result<Reached, Stop> {
         while let Some(Pending { open, path, is_judged }) = self.pending.pop() {
             self.directory(open.as_fd(), (&path, is_judged), LEVELS)?;
         }
         let is_lifted = |id: &str| self.broker.lifted.iter().any(|lifted| lifted == id);
         if self.is_unclear && !is_lifted(SYMBOLIC_LINKS) {
-            ask(turn, doing, place, SYMBOLIC_LINKS)?;
+            ask(pending, doing, place, SYMBOLIC_LINKS)?;
         }
         let names: Vec<&[u8]> = self.found.iter().map(|(_, path)| path.as_os_str().as_bytes()).collect();
         let reachable = names.join(&0);
         let rules: BTreeSet<&str> = self.found.iter().map(|(rule, _)| *rule).collect();
         for rule in rules {
-            ask_about_reachable(turn, doing, place, rule, reachable.clone())?;
+            ask_about_reachable(pending, doing, place, rule, reachable.clone())?;
         }
         Ok(self.reached)
     }

@@ -16,7 +16,7 @@ use super::super::calls::At;
 use super::super::judge::HARD_LINKS;
 use super::super::resolve::{Found, LastLink};
 use super::super::resolve_for_read::Node;
-use super::super::worker::{Attempt as Ending, Refusal, Stop, Turn, Worker};
+use super::super::worker::{Attempt as Ending, PendingCall, Refusal, Stop, Worker};
 use super::open::{give, wait_for_writer};
 use crate::names::Judgement;
 use crate::{Attempt, Deed};
@@ -39,63 +39,63 @@ pub(super) fn only_reads(flags: OFlags) -> bool {
 /// Opens a file for a command that reads it.
 pub(super) fn open_to_read(
     worker: &Worker,
-    turn: &Turn,
+    pending: &PendingCall,
     (at, path): (At, &CStr),
     (flags, mode): (OFlags, Mode),
 ) -> Ending {
     let broker = worker.broker;
     let is_kept = flags.contains(OFlags::NOFOLLOW) || flags.contains(OFlags::CREATE | OFlags::EXCL);
     let last = if is_kept { LastLink::Keep } else { LastLink::Follow };
-    let node = match broker.find(&turn.caller, at.directory, path, last) {
+    let node = match broker.find(&pending.caller, at.directory, path, last) {
         Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {
-            return make(worker, turn, (at, path), (flags, mode));
+            return make(worker, pending, (at, path), (flags, mode));
         }
         Ok(_) if flags.contains(OFlags::CREATE | OFlags::EXCL) => return Err(Errno::EXIST.into()),
         found => found?,
     };
     match node {
-        Node::Found(node) => open_node(worker, turn, &node, flags),
-        Node::Descriptor(number) => open_own(worker, turn, number, flags),
+        Node::Found(node) => open_node(worker, pending, &node, flags),
+        Node::Descriptor(number) => open_own(worker, pending, number, flags),
     }
 }
 
 /// Opens what was found by its name.
-fn open_node(worker: &Worker, turn: &Turn, node: &OwnedFd, flags: OFlags) -> Ending {
+fn open_node(worker: &Worker, pending: &PendingCall, node: &OwnedFd, flags: OFlags) -> Ending {
     let status = fstat(node)?;
     // What was opened for its place only may be hidden, too.
-    worker.broker.check_in_sight(&turn.caller, node)?;
+    worker.broker.check_in_sight(&pending.caller, node)?;
     match FileType::from_raw_mode(status.st_mode) {
         FileType::Symlink if flags.contains(OFlags::DIRECTORY) => return Err(Errno::NOTDIR.into()),
         FileType::Symlink => return Err(Errno::LOOP.into()),
         FileType::Socket => return Err(Errno::NXIO.into()),
         // Never the one that the broker could have.
         FileType::CharacterDevice if (major(status.st_rdev), minor(status.st_rdev)) == OWN_TERMINAL => {
-            let terminal = own_terminal(worker, turn)?;
-            return open_found(worker, turn, &terminal, flags);
+            let terminal = own_terminal(worker, pending)?;
+            return open_found(worker, pending, &terminal, flags);
         }
         FileType::Directory if flags.contains(OFlags::CREATE) => return Err(Errno::ISDIR.into()),
         FileType::Fifo if !flags.contains(OFlags::NONBLOCK) => {
-            permit_reading(worker, turn, node)?;
-            return wait_for_writer(worker, turn, node, flags);
+            permit_reading(worker, pending, node)?;
+            return wait_for_writer(worker, pending, node, flags);
         }
-        FileType::RegularFile | FileType::Fifo => permit_reading(worker, turn, node)?,
+        FileType::RegularFile | FileType::Fifo => permit_reading(worker, pending, node)?,
         FileType::Directory | FileType::CharacterDevice | FileType::BlockDevice | FileType::Unknown => {}
     }
-    worker.check_still_waiting(turn)?;
-    open_found(worker, turn, node, flags)
+    worker.check_still_waiting(pending)?;
+    open_found(worker, pending, node, flags)
 }
 
-fn open_found(worker: &Worker, turn: &Turn, node: &OwnedFd, flags: OFlags) -> Ending {
+fn open_found(worker: &Worker, pending: &PendingCall, node: &OwnedFd, flags: OFlags) -> Ending {
     let broker = worker.broker;
     let sure = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let file = broker.processes.open_anew(node, flags & COUNTING | sure, Mode::empty())?;
-    give(broker, turn, file, flags)
+    give(broker, pending, file, flags)
 }
 
 /// Opens anew what the caller has open. Its number is looked up once: it could mean another file the next moment.
-fn open_own(worker: &Worker, turn: &Turn, number: i32, flags: OFlags) -> Ending {
+fn open_own(worker: &Worker, pending: &PendingCall, number: i32, flags: OFlags) -> Ending {
     let processes = &worker.broker.processes;
-    let own = processes.descriptor(&turn.caller, number).map_err(|error| match error {
+    let own = processes.descriptor(&pending.caller, number).map_err(|error| match error {
         Errno::BADF => Errno::NOENT,
         error => error,
     })?;
@@ -107,11 +107,17 @@ fn open_own(worker: &Worker, turn: &Turn, number: i32, flags: OFlags) -> Ending 
     match FileType::from_raw_mode(fstat(&node)?.st_mode) {
         // Both ends are there as long as the caller has it: nobody is waited for.
         FileType::Fifo if !processes.path_of(&node)?.starts_with(b"/") => {
-            open_found(worker, turn, &node, flags)
+            open_found(worker, pending, &node, flags)
         }
-        FileType::RegularFile | FileType::Fifo if worker.broker.check_seen(&turn.caller, &node).is_err() => {
+        FileType::RegularFile | FileType::Fifo
+            if worker.broker.check_seen(&pending.caller, &node).is_err() =>
+        {
             // One that the command was given, or that exists in memory only: what it is open for it can have again.
-            if is_open_to_read { open_found(worker, turn, &node, flags) } else { Err(Errno::ACCESS.into()) }
+            if is_open_to_read {
+                open_found(worker, pending, &node, flags)
+            } else {
+                Err(Errno::ACCESS.into())
+            }
         }
         FileType::RegularFile
         | FileType::Fifo
@@ -120,47 +126,52 @@ fn open_own(worker: &Worker, turn: &Turn, number: i32, flags: OFlags) -> Ending 
         | FileType::CharacterDevice
         | FileType::BlockDevice
         | FileType::Socket
-        | FileType::Unknown => open_node(worker, turn, &node, flags),
+        | FileType::Unknown => open_node(worker, pending, &node, flags),
     }
 }
 
 /// Makes a file that is opened to be read, as locks are.
-fn make(worker: &Worker, turn: &Turn, (at, path): (At, &CStr), (flags, mode): (OFlags, Mode)) -> Ending {
+fn make(
+    worker: &Worker,
+    pending: &PendingCall,
+    (at, path): (At, &CStr),
+    (flags, mode): (OFlags, Mode),
+) -> Ending {
     let broker = worker.broker;
-    let Found::Name(place) = broker.resolve(&turn.caller, at.directory, path, LastLink::Follow)? else {
+    let Found::Name(place) = broker.resolve(&pending.caller, at.directory, path, LastLink::Follow)? else {
         return Err(Errno::ACCESS.into());
     };
     if place.as_directory {
         return Err(Errno::ISDIR.into());
     }
     if broker.is_judged(&place.path) {
-        worker.permit_plain(turn, Change::Write, &place)?;
+        worker.permit_plain(pending, Change::Write, &place)?;
     } else if !broker.is_free(&place.path) {
         return Err(Errno::ROFS.into());
     }
-    permit_reading_of(worker, turn, &place.path)?;
-    worker.take_mask_of(turn);
-    worker.check_still_waiting(turn)?;
+    permit_reading_of(worker, pending, &place.path)?;
+    worker.take_mask_of(pending);
+    worker.check_still_waiting(pending)?;
     let sure = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(&place.directory, &place.name, flags & COUNTING | sure, mode)?;
-    give(broker, turn, file, flags)
+    give(broker, pending, file, flags)
 }
 
 /// Judges the reading of a file by the name that it has now, or had at last.
-pub(super) fn permit_reading(worker: &Worker, turn: &Turn, file: &OwnedFd) -> Result<(), Stop> {
+pub(super) fn permit_reading(worker: &Worker, pending: &PendingCall, file: &OwnedFd) -> Result<(), Stop> {
     let text = worker.broker.processes.path_of(file.as_fd())?;
     if worker.broker.is_kept_back(file)? {
         let path = Path::new(OsStr::from_bytes(&text)).to_owned();
         return Err(Stop::Refused(Box::new(Refusal { attempt: Attempt::Read, path, rule: HARD_LINKS })));
     }
-    names_of(&text).try_for_each(|path| permit_reading_of(worker, turn, path))
+    names_of(&text).try_for_each(|path| permit_reading_of(worker, pending, path))
 }
 
 /// Judges the reading of a name.
-pub(super) fn permit_reading_of(worker: &Worker, turn: &Turn, path: &Path) -> Result<(), Stop> {
+pub(super) fn permit_reading_of(worker: &Worker, pending: &PendingCall, path: &Path) -> Result<(), Stop> {
     match worker.broker.judge_reading(path) {
         Judgement::Free => Ok(()),
-        Judgement::Asked if turn.is_allowed((Attempt::Read, &Deed::Plain), path, READING, None) => Ok(()),
+        Judgement::Asked if pending.is_allowed((Attempt::Read, &Deed::Plain), path, READING, None) => Ok(()),
         Judgement::Asked => Err(Stop::Ask(Box::new(Question {
             attempt: Attempt::Read,
             deed: Deed::Plain,
@@ -185,13 +196,13 @@ pub(crate) fn names_of(text: &[u8]) -> impl Iterator<Item = &Path> {
 }
 
 /// Opens the place of the caller's own terminal.
-fn own_terminal(worker: &Worker, turn: &Turn) -> Result<OwnedFd, Errno> {
+fn own_terminal(worker: &Worker, pending: &PendingCall) -> Result<OwnedFd, Errno> {
     let processes = &worker.broker.processes;
-    let (major, minor) = processes.terminal(&turn.caller).ok_or(Errno::NXIO)?;
+    let (major, minor) = processes.terminal(&pending.caller).ok_or(Errno::NXIO)?;
     let number = match major.checked_sub(TERMINALS) {
         Some(group @ 0..8) => group * 256 + minor,
         _ => return Err(Errno::NXIO),
     };
     let path = format!("dev/pts/{number}");
-    openat(processes.root(&turn.caller)?, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+    openat(processes.root(&pending.caller)?, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }

@@ -17,7 +17,7 @@ use rustix::io::{Errno, dup};
 use super::super::content::permit_judged;
 use super::super::judge::{Doing, ask, normalize};
 use super::super::resolve::Place;
-use super::super::worker::{Stop, Turn, Worker};
+use super::super::worker::{PendingCall, Stop, Worker};
 use super::reachable::PENDING;
 use super::transfer::kind_of;
 use crate::Deed;
@@ -37,7 +37,7 @@ pub(super) struct LeadsOut {
 /// Judges what leads elsewhere once the directory `old` is called `new`, and returns the links that do.
 pub(super) fn permit_leading(
     worker: &Worker,
-    turn: &Turn,
+    pending: &PendingCall,
     old: &Place,
     new: &Place,
 ) -> Result<Vec<LeadsOut>, Stop> {
@@ -48,14 +48,14 @@ pub(super) fn permit_leading(
     }
     let (top, left) = (&old.path, LOOKED_AT);
     let mut leading =
-        Leading { worker, turn, top, old: top.clone(), new: new.path.clone(), left, links: Vec::new() };
+        Leading { worker, pending, top, old: top.clone(), new: new.path.clone(), left, links: Vec::new() };
     leading.below(old.directory.as_fd(), &old.name, LEVELS)?;
     Ok(leading.links)
 }
 
 struct Leading<'a> {
     worker: &'a Worker,
-    turn: &'a Turn,
+    pending: &'a PendingCall,
     /// What moves.
     top: &'a Path,
     /// Where what is looked at lies, and where it comes to lie.
@@ -110,7 +110,7 @@ impl Leading<'_> {
         let text = read(holder, name, content)?.ok_or(Errno::NOENT)?;
         let paths = (self.old.as_path(), self.new.as_path());
         let judgement = self.worker.broker.site(|site| git::judge_moved(content, paths, &text, site));
-        permit_judged(self.turn, &judgement, (rule, &text), &self.place(holder, name)?)
+        permit_judged(self.pending, &judgement, (rule, &text), &self.place(holder, name)?)
     }
 
     /// Within a repository, links are the user's own; they too lead elsewhere, if not along with what moves.
@@ -129,7 +129,7 @@ impl Leading<'_> {
         match self.class(Change::Symlink) {
             Class::Asked(rule) => {
                 let doing = Doing::new(Change::Symlink, Deed::Symlink(target.to_owned()));
-                ask(self.turn, &doing, &self.place(holder, name)?, rule.id)
+                ask(self.pending, &doing, &self.place(holder, name)?, rule.id)
             }
             Class::Denied(_) => Err(Errno::ACCESS.into()),
             Class::Free | Class::Walk | Class::Completes(_) | Class::Judged(..) => Ok(()),

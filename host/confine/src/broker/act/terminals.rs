@@ -13,7 +13,7 @@ use portcullis_sys::terminal::{number, other_end};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
-use super::super::worker::{Attempt, Turn, Worker};
+use super::super::worker::{Attempt, PendingCall, Worker};
 use super::open::give;
 
 /// What programs open to get a new terminal.
@@ -44,14 +44,14 @@ impl Terminal {
 }
 
 /// Opens a terminal for a command. It does not come to control the caller by that, which programs ask for themselves.
-pub(super) fn open(worker: &Worker, turn: &Turn, terminal: Terminal, flags: OFlags) -> Attempt {
+pub(super) fn open(worker: &Worker, pending: &PendingCall, terminal: Terminal, flags: OFlags) -> Attempt {
     let sure = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | flags & OFlags::NONBLOCK;
     let opened = match terminal {
         Terminal::New => new(sure)?,
-        Terminal::Other(wanted) => other(worker, turn, wanted, sure)?,
+        Terminal::Other(wanted) => other(worker, pending, wanted, sure)?,
     };
-    worker.check_still_waiting(turn)?;
-    give(worker.broker, turn, opened, flags)
+    worker.check_still_waiting(pending)?;
+    give(worker.broker, pending, opened, flags)
 }
 
 /// Half of all terminals are left to the user: the lowest free number is given out first.
@@ -62,9 +62,9 @@ fn new(flags: OFlags) -> Result<OwnedFd, Errno> {
     if number < most / 2 { Ok(opened) } else { Err(Errno::NOSPC) }
 }
 
-fn other(worker: &Worker, turn: &Turn, wanted: u32, flags: OFlags) -> Result<OwnedFd, Errno> {
+fn other(worker: &Worker, pending: &PendingCall, wanted: u32, flags: OFlags) -> Result<OwnedFd, Errno> {
     let processes = &worker.broker.processes;
-    let found = processes.find_descriptor(&turn.caller, &|link| NEW.contains(&link), &|copy| {
+    let found = processes.find_descriptor(&pending.caller, &|link| NEW.contains(&link), &|copy| {
         number(copy.as_fd()).is_ok_and(|number| number == wanted)
     });
     let found = found.ok_or(Errno::ACCESS)?;

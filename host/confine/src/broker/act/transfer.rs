@@ -15,7 +15,7 @@ use super::super::identity::Moving;
 use super::super::judge::{Allowed, Doing};
 use super::super::resolve::{Found, LastLink, Place};
 use super::super::user_places::{Gone, Reached, Taken};
-use super::super::worker::{Attempt, Outcome, Stop, Turn, Worker};
+use super::super::worker::{Attempt, Outcome, PendingCall, Stop, Worker};
 use super::open::permit_open;
 use super::outside;
 use super::reachable::{is_users_place, permit_directory, permit_link, permit_surroundings, stands_users};
@@ -29,17 +29,17 @@ use crate::repository::{LEVELS, for_each_name, read};
 const LOOKED_AT: usize = 50_000;
 
 /// Renames a file or directory; nobody else does anything with names meanwhile.
-pub(crate) fn rename(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -> Attempt {
+pub(crate) fn rename(worker: &Worker, pending: &PendingCall, from: At, to: At, flags: u32) -> Attempt {
     let broker = worker.broker;
-    let (old, new) = (turn.path(from)?, turn.path(to)?);
-    let old = broker.resolve(&turn.caller, from.directory, &old, LastLink::Keep)?;
-    let new = broker.resolve(&turn.caller, to.directory, &new, LastLink::Keep)?;
+    let (old, new) = (pending.path(from)?, pending.path(to)?);
+    let old = broker.resolve(&pending.caller, from.directory, &old, LastLink::Keep)?;
+    let new = broker.resolve(&pending.caller, to.directory, &new, LastLink::Keep)?;
     let (Found::Name(old), Found::Name(new)) = (old, new) else { return Ok(Outcome::LEFT_TO_THE_KERNEL) };
     let flags = RenameFlags::from_bits_retain(flags);
     // Places have mounts of their own: from one to the other nothing moves, as the kernel will say.
     match (broker.is_judged(&old.path), broker.is_judged(&new.path)) {
         (true, true) => {}
-        (false, false) => return outside::rename(worker, turn, (&old, &new), flags),
+        (false, false) => return outside::rename(worker, pending, (&old, &new), flags),
         (true, false) | (false, true) => return apart(worker),
     }
     if broker.is_pinned(&old.path) || broker.is_pinned(&new.path) {
@@ -57,11 +57,11 @@ pub(crate) fn rename(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32)
         }
     }
     let kind = if flags.contains(RenameFlags::EXCHANGE) { Move::Exchange } else { Move::One };
-    let mut reached = vec![permit_move(worker, turn, &old, &new, kind)?];
+    let mut reached = vec![permit_move(worker, pending, &old, &new, kind)?];
     if kind == Move::Exchange {
-        reached.push(permit_move(worker, turn, &new, &old, kind)?);
+        reached.push(permit_move(worker, pending, &new, &old, kind)?);
     }
-    worker.check_still_waiting(turn)?;
+    worker.check_still_waiting(pending)?;
     let is_directory = kind_of(old.directory.as_fd(), &old.name) == Ok(FileType::Directory);
     let (from, to) = (Taken::from(worker, &old)?, Taken::from(worker, &new)?);
     // Before it is done: what nobody could be told of must not be there.
@@ -89,56 +89,65 @@ fn apart(worker: &Worker) -> Attempt {
 
 /// Whether what has the name `old` may have the name `new`, and makes it so that it may. Returns what becomes a user's
 /// place.
-fn permit_move(worker: &Worker, turn: &Turn, old: &Place, new: &Place, kind: Move) -> Result<Reached, Stop> {
+fn permit_move(
+    worker: &Worker,
+    pending: &PendingCall,
+    old: &Place,
+    new: &Place,
+    kind: Move,
+) -> Result<Reached, Stop> {
     let what = kind_of(old.directory.as_fd(), &old.name)?;
     // What came elsewhere may hold links, or have other names: programs copy it.
     if worker.broker.names.is_plain(&new.path) && !worker.broker.names.is_plain(&old.path) {
         return Err(Errno::XDEV.into());
     }
     // By its new name it could be read.
-    permit_reading_of(worker, turn, &old.path)?;
+    permit_reading_of(worker, pending, &old.path)?;
     let away = if what == FileType::Directory { Deed::MoveTo(new.path.clone()) } else { Deed::Plain };
-    worker.permit_plain(turn, Doing::new(Change::MoveAway, away), old)?;
+    worker.permit_plain(pending, Doing::new(Change::MoveAway, away), old)?;
     let doing = doing_for(what, old)?;
-    let allowed = worker.permit(turn, doing.clone(), new)?;
+    let allowed = worker.permit(pending, doing.clone(), new)?;
     if let Allowed::ByContent(rule, content) = allowed {
         // Of two files that change their places, one would lose its own before it has the other's.
         return match kind {
             Move::Exchange => Err(Errno::ACCESS.into()),
-            Move::One => worker.broker.install(turn, (rule, content), old, new).map(|()| Reached::default()),
+            Move::One => {
+                worker.broker.install(pending, (rule, content), old, new).map(|()| Reached::default())
+            }
         };
     }
     if what == FileType::Directory {
-        move_directory(worker, turn, (old, new), &doing, &allowed)
+        move_directory(worker, pending, (old, new), &doing, &allowed)
     } else {
-        permit_link(worker, turn, &doing, new)
+        permit_link(worker, pending, &doing, new)
     }
 }
 
 /// Judges what lies in a directory that moves.
 fn move_directory(
     worker: &Worker,
-    turn: &Turn,
+    pending: &PendingCall,
     (old, new): (&Place, &Place),
     doing: &Doing,
     allowed: &Allowed,
 ) -> Result<Reached, Stop> {
-    let links = permit_leading(worker, turn, old, new)?;
+    let links = permit_leading(worker, pending, old, new)?;
     worker.examine_part(old, new)?;
     let is_alike = || {
-        worker.broker.names.is_alike_below(&old.path, &new.path) && !worker.leaves_free_place(turn, old, new)
+        worker.broker.names.is_alike_below(&old.path, &new.path)
+            && !worker.leaves_free_place(pending, old, new)
     };
     let replaces = is_users_place(worker.broker, new);
     let mut moving = Moving::new(&old.directory, &old.name, new.directory.as_fd())?;
     moving.replaces = replaces;
     if *allowed == Allowed::Below || replaces || !is_alike() {
-        let mut walk = Walk { worker, turn, moving: &moving, left: LOOKED_AT, levels_left: LEVELS };
+        let mut walk = Walk { worker, pending, moving: &moving, left: LOOKED_AT, levels_left: LEVELS };
         walk.below(old.directory.as_fd(), &old.name, (&old.path, &new.path))?;
     }
     let mut reached = if replaces {
-        permit_directory(worker, turn, doing, (old, new), &moving)?
+        permit_directory(worker, pending, doing, (old, new), &moving)?
     } else if stands_users(worker.broker, old) {
-        permit_surroundings(worker, turn, doing, new, (&moving, &links))?
+        permit_surroundings(worker, pending, doing, new, (&moving, &links))?
     } else {
         Reached::default()
     };
@@ -195,7 +204,7 @@ fn doing_for(kind: FileType, old: &Place) -> Result<Doing, Errno> {
 /// The names below a directory that moves: each of them gets another path with it.
 struct Walk<'a> {
     worker: &'a Worker,
-    turn: &'a Turn,
+    pending: &'a PendingCall,
     moving: &'a Moving<'a>,
     left: usize,
     levels_left: usize,
@@ -230,12 +239,12 @@ impl Walk<'_> {
         if self.worker.broker.names.judge(&old.path) != Judgement::Free {
             return Err(Errno::ACCESS.into());
         }
-        permit_reading_of(self.worker, self.turn, &old.path)?;
+        permit_reading_of(self.worker, self.pending, &old.path)?;
         if kind == FileType::Directory {
-            self.worker.plain(self.turn, &Change::MakeDirectory.into(), &new, Some(self.moving))?;
+            self.worker.plain(self.pending, &Change::MakeDirectory.into(), &new, Some(self.moving))?;
             return self.below(holder, name, (&old.path, &new.path));
         }
-        match self.worker.permit_moving(self.turn, &doing_for(kind, &old)?, &new, Some(self.moving))? {
+        match self.worker.permit_moving(self.pending, &doing_for(kind, &old)?, &new, Some(self.moving))? {
             Allowed::ByContent(_, content) => self.judge(content, &old, &new),
             Allowed::Plain | Allowed::Below => Ok(()),
         }
@@ -244,7 +253,7 @@ impl Walk<'_> {
     /// A text of the same kind in both places has been judged when it came, and if it leads elsewhere now by
     /// [`permit_leading`].
     fn judge(&self, content: Content, old: &Place, new: &Place) -> Result<(), Stop> {
-        let before = self.worker.permit(self.turn, Change::Install, old);
+        let before = self.worker.permit(self.pending, Change::Install, old);
         if matches!(before, Ok(Allowed::ByContent(_, known)) if known == content) {
             return Ok(());
         }
@@ -258,26 +267,26 @@ impl Walk<'_> {
 }
 
 /// Gives a file a further name. Who may write one of a file's names writes the file, so both are judged.
-pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -> Attempt {
+pub(crate) fn link(worker: &Worker, pending: &PendingCall, from: At, to: At, flags: u32) -> Attempt {
     let broker = worker.broker;
-    let (old, new) = (turn.path(from)?, turn.path(to)?);
+    let (old, new) = (pending.path(from)?, pending.path(to)?);
     let flags = AtFlags::from_bits_retain(flags);
-    let Found::Name(new) = broker.resolve(&turn.caller, to.directory, &new, LastLink::Keep)? else {
+    let Found::Name(new) = broker.resolve(&pending.caller, to.directory, &new, LastLink::Keep)? else {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     };
     if !broker.is_judged(&new.path) {
-        return match broker.resolve(&turn.caller, from.directory, &old, last_of(flags))? {
-            Found::Name(old) if !broker.is_judged(&old.path) => outside::link(worker, turn, (&old, &new)),
+        return match broker.resolve(&pending.caller, from.directory, &old, last_of(flags))? {
+            Found::Name(old) if !broker.is_judged(&old.path) => outside::link(worker, pending, (&old, &new)),
             Found::Name(_) => apart(worker),
             Found::Descriptor(_) | Found::Elsewhere => Ok(Outcome::LEFT_TO_THE_KERNEL),
         };
     }
     if old.is_empty() && flags.contains(AtFlags::EMPTY_PATH) {
-        return link_open(worker, turn, from.directory, &new);
+        return link_open(worker, pending, from.directory, &new);
     }
     let last = last_of(flags);
-    match broker.resolve(&turn.caller, from.directory, &old, last)? {
-        Found::Descriptor(number) if last == LastLink::Follow => link_open(worker, turn, number, &new),
+    match broker.resolve(&pending.caller, from.directory, &old, last)? {
+        Found::Descriptor(number) if last == LastLink::Follow => link_open(worker, pending, number, &new),
         Found::Descriptor(_) | Found::Elsewhere => Ok(Outcome::LEFT_TO_THE_KERNEL),
         Found::Name(old) if !broker.is_judged(&old.path) => apart(worker),
         Found::Name(old) => {
@@ -288,16 +297,16 @@ pub(crate) fn link(worker: &Worker, turn: &Turn, from: At, to: At, flags: u32) -
             if status.st_nlink > 1 || kind == FileType::Symlink {
                 worker.must_be_alone()?;
             }
-            permit_reading_of(worker, turn, &old.path)?;
+            permit_reading_of(worker, pending, &old.path)?;
             let source = Doing::new(Change::Link, Deed::LinkTo(new.path.clone()));
-            worker.permit_plain(turn, source, &old)?;
+            worker.permit_plain(pending, source, &old)?;
             let mut doing = doing_for(kind, &old)?;
             if kind == FileType::RegularFile {
                 doing.deed = Deed::LinkOf(old.path.clone());
             }
-            worker.permit_plain(turn, doing.clone(), &new)?;
-            let reached = permit_link(worker, turn, &doing, &new)?;
-            worker.check_still_waiting(turn)?;
+            worker.permit_plain(pending, doing.clone(), &new)?;
+            let reached = permit_link(worker, pending, &doing, &new)?;
+            worker.check_still_waiting(pending)?;
             broker.known.add(&reached)?;
             linkat(&old.directory, &old.name, &new.directory, new.given(), AtFlags::empty())?;
             broker.linked.note(&new.directory, &new.name, status.st_nlink);
@@ -311,9 +320,9 @@ fn last_of(flags: AtFlags) -> LastLink {
 }
 
 /// Gives a name to what the caller has open.
-fn link_open(worker: &Worker, turn: &Turn, number: i32, new: &Place) -> Attempt {
+fn link_open(worker: &Worker, pending: &PendingCall, number: i32, new: &Place) -> Attempt {
     let broker = worker.broker;
-    let own = broker.processes.descriptor(&turn.caller, number)?;
+    let own = broker.processes.descriptor(&pending.caller, number)?;
     let status = fstat(&own)?;
     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
         return Err(Errno::PERM.into());
@@ -325,12 +334,12 @@ fn link_open(worker: &Worker, turn: &Turn, number: i32, new: &Place) -> Attempt 
         if !broker.is_judged(&path) {
             return Err(Errno::ACCESS.into());
         }
-        permit_open(worker, turn, &own, &path)?;
+        permit_open(worker, pending, &own, &path)?;
         doing.deed = Deed::LinkOf(path);
     }
-    permit_reading(worker, turn, &own)?;
-    worker.permit_plain(turn, doing, new)?;
-    worker.check_still_waiting(turn)?;
+    permit_reading(worker, pending, &own)?;
+    worker.permit_plain(pending, doing, new)?;
+    worker.check_still_waiting(pending)?;
     let number = CString::new(own.as_raw_fd().to_string()).map_err(|_nul| Errno::INVAL)?;
     let follow = AtFlags::SYMLINK_FOLLOW;
     linkat(broker.processes.own_descriptors(), &number, &new.directory, new.given(), follow)?;

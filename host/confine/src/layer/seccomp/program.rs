@@ -2,7 +2,7 @@
 
 use portcullis_sys::seccomp::Instruction;
 
-use crate::{Reads, Walls};
+use crate::{IsolationMode, Reads};
 
 use super::landlock_only;
 use super::requests::{ALLOWED, KIND, KINDS, LEASES, TERMINAL};
@@ -50,10 +50,10 @@ impl Broker {
 }
 
 /// Returns the whole filter.
-pub(super) fn assemble(broker: Broker, reads: Reads, walls: Walls) -> Vec<Instruction> {
+pub(super) fn assemble(broker: Broker, reads: Reads, walls: IsolationMode) -> Vec<Instruction> {
     let mut program = Program::default();
     program.head();
-    if walls == Walls::Landlock {
+    if walls == IsolationMode::Landlock {
         landlock_only::add(&mut program);
     }
     for number in UNKNOWN {
@@ -100,8 +100,8 @@ pub(super) fn assemble(broker: Broker, reads: Reads, walls: Walls) -> Vec<Instru
                 // Opening with O_PATH or only a directory reads no file; without mounts, only the broker hides
                 // directories.
                 let passing = match walls {
-                    Walls::Namespaces => libc::O_PATH | libc::O_DIRECTORY,
-                    Walls::Landlock => libc::O_PATH,
+                    IsolationMode::Namespaces => libc::O_PATH | libc::O_DIRECTORY,
+                    IsolationMode::Landlock => libc::O_PATH,
                 };
                 body.if_bits(low_bits(passing), ALLOW);
                 body.give(HAND_OVER);

@@ -3,7 +3,7 @@
 use portcullis_packs::{Approval, Lock, Locked};
 use serde_json::{Value, json};
 
-use super::{Desk, Offer};
+use super::{Offer, Prompter};
 use crate::args::share::Shown;
 use crate::exit::Exit;
 use crate::output::{Cell, Page, Tint, cell, tinted};
@@ -12,15 +12,15 @@ use crate::output::{Cell, Page, Tint, cell, tinted};
 pub(super) const NOTHING: &str = "nothing is in the lock; `portcullis policy add` takes a pack into it";
 
 pub(super) fn list(shown: &Shown) -> crate::Outcome {
-    let desk = Desk::open(&shown.place)?;
-    let lock = desk.store.lock()?;
-    let mut page = Page::new(&desk.around);
+    let prompter = Prompter::open(&shown.place)?;
+    let lock = prompter.store.lock()?;
+    let mut page = Page::new(&prompter.around);
     if shown.json {
-        page.json(&json!({ "lock": desk.store.lock_file(), "policies": lock.policies }));
+        page.json(&json!({ "lock": prompter.store.lock_file(), "policies": lock.policies }));
     } else if lock.policies.is_empty() {
         page.line(NOTHING);
     } else {
-        page.table("", &lock.policies.iter().map(|locked| desk.row(locked)).collect::<Vec<_>>());
+        page.table("", &lock.policies.iter().map(|locked| prompter.row(locked)).collect::<Vec<_>>());
     }
     page.print()?;
     Ok(Exit::Done)
@@ -28,17 +28,17 @@ pub(super) fn list(shown: &Shown) -> crate::Outcome {
 
 /// Checks all packs as if they were offered now; changes nothing.
 pub(super) fn check(shown: &Shown) -> crate::Outcome {
-    let desk = Desk::open(&shown.place)?;
-    let lock = desk.store.lock()?;
+    let prompter = Prompter::open(&shown.place)?;
+    let lock = prompter.store.lock()?;
     let judged: Vec<(&Locked, Option<String>)> =
-        lock.policies.iter().map(|locked| (locked, desk.fault(locked, &lock))).collect();
-    let mut page = Page::new(&desk.around);
+        lock.policies.iter().map(|locked| (locked, prompter.fault(locked, &lock))).collect();
+    let mut page = Page::new(&prompter.around);
     if shown.json {
         let one = |(locked, fault): &(&Locked, Option<String>)| -> Value {
             json!({ "id": locked.id, "version": locked.version, "digest": locked.digest, "fault": fault })
         };
         let all: Vec<Value> = judged.iter().map(one).collect();
-        page.json(&json!({ "lock": desk.store.lock_file(), "policies": all }));
+        page.json(&json!({ "lock": prompter.store.lock_file(), "policies": all }));
     } else if judged.is_empty() {
         page.line(NOTHING);
     } else {
@@ -55,7 +55,7 @@ pub(super) fn check(shown: &Shown) -> crate::Outcome {
     Ok(if judged.iter().all(|(_, fault)| fault.is_none()) { Exit::Done } else { Exit::Bad })
 }
 
-impl Desk {
+impl Prompter {
     fn fault(&self, locked: &Locked, lock: &Lock) -> Option<String> {
         let signed = match self.store.signed(locked) {
             Ok(signed) => signed,

@@ -20,7 +20,7 @@ use portcullis_packs::{
 use portcullis_policy_runtime::Runtime;
 
 use crate::args::share::{Agreement, Place, Share};
-use crate::process_env::{Surroundings, now};
+use crate::process_env::{ProcessEnv, now};
 use crate::trust_files;
 use crate::untrusted_paths::Reach;
 
@@ -44,8 +44,8 @@ pub(super) fn run(verb: Share) -> crate::Outcome {
 }
 
 /// A directory of packs, with everything needed to check packs.
-struct Desk {
-    around: Surroundings,
+struct Prompter {
+    around: ProcessEnv,
     store: Store,
     trust: Trust,
     runtime: Runtime,
@@ -83,9 +83,9 @@ impl Offer {
     }
 }
 
-impl Desk {
+impl Prompter {
     fn open(place: &Place) -> anyhow::Result<Self> {
-        let around = Surroundings::read()?;
+        let around = ProcessEnv::read()?;
         let store = match &place.dir {
             Some(directory) => Store::elsewhere(&around.cwd.join(directory)),
             None => Store::new(&around.agent_directory.join("sandbox")),
@@ -187,6 +187,6 @@ fn confirmed(question: &str) -> bool {
 }
 
 /// Resolves a path relative to the user's working directory.
-fn here(around: &Surroundings, path: &Path) -> PathBuf {
+fn here(around: &ProcessEnv, path: &Path) -> PathBuf {
     around.cwd.join(path)
 }

@@ -7,14 +7,14 @@ use portcullis_packs::{Pack, Reference, Signed, digest, tag_of, version_of, writ
 use semver::Version;
 use serde_json::json;
 
-use super::{Desk, Offer, here};
+use super::{Offer, Prompter, here};
 use crate::args::share::{Place, Pull, Push};
 use crate::exit::Exit;
 use crate::output::{Page, cell};
 
 pub(super) fn push(push: &Push) -> crate::Outcome {
-    let mut desk = Desk::open(&Place { dir: None })?;
-    let offer = desk.offer_of(&push.file)?;
+    let mut prompter = Prompter::open(&Place { dir: None })?;
+    let offer = prompter.offer_of(&push.file)?;
     let pack = Pack::read(&offer.signed.bytes)?;
     let about =
         pack.context("it carries no manifest; `portcullis policy build` makes a pack")?.manifest.policy;
@@ -27,7 +27,7 @@ pub(super) fn push(push: &Push) -> crate::Outcome {
     }
     let to = match &push.to {
         Some(text) => Reference::parse(text)?,
-        None => desk.place_of(&about.id)?,
+        None => prompter.place_of(&about.id)?,
     };
     let to = match &to.tag {
         None => to.tagged(&tag_of(&version)),
@@ -36,12 +36,12 @@ pub(super) fn push(push: &Push) -> crate::Outcome {
         }
         Some(_) => to,
     };
-    let surface = desk.runtime.surface(&offer.signed.bytes).context("reading the component")?;
-    let manifest = desk
+    let surface = prompter.runtime.surface(&offer.signed.bytes).context("reading the component")?;
+    let manifest = prompter
         .registry()?
         .push(&to, &offer.signed, &surface.imports, &surface.exports)
         .with_context(|| format!("pushing to `{to}`"))?;
-    let mut page = Page::new(&desk.around);
+    let mut page = Page::new(&prompter.around);
     let digest = format!("sha256:{}", digest(&offer.signed.bytes));
     if push.json {
         page.json(&json!({ "artifact": to.to_string(), "manifest": manifest, "digest": digest }));
@@ -53,11 +53,11 @@ pub(super) fn push(push: &Push) -> crate::Outcome {
 }
 
 pub(super) fn pull(pull: &Pull) -> crate::Outcome {
-    let mut desk = Desk::open(&Place { dir: None })?;
-    let Offer { signed, source, .. } = desk.find(&pull.what)?;
-    let file = here(&desk.around, &pull.output.clone().unwrap_or_else(|| usual_name(&signed)));
+    let mut prompter = Prompter::open(&Place { dir: None })?;
+    let Offer { signed, source, .. } = prompter.find(&pull.what)?;
+    let file = here(&prompter.around, &pull.output.clone().unwrap_or_else(|| usual_name(&signed)));
     write_signed(&file, &signed)?;
-    let mut page = Page::new(&desk.around);
+    let mut page = Page::new(&prompter.around);
     let digest = format!("sha256:{}", digest(&signed.bytes));
     let signers = signed.signatures.fingerprints();
     if pull.json {

@@ -11,15 +11,15 @@ use portcullis_packs::{
 };
 use serde_json::json;
 
-use super::{Desk, here};
+use super::{Prompter, here};
 use crate::args::share::{Sign, Verify};
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 use crate::untrusted_paths::Reach;
 
 pub(super) fn sign(sign: &Sign) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let file = here(&around, &sign.file);
     let bytes = read(&file, COMPONENT_MAX)?;
     let pack = Pack::read(&bytes).with_context(|| format!("reading what `{}` carries", file.display()))?;
@@ -60,7 +60,7 @@ pub(super) fn sign(sign: &Sign) -> crate::Outcome {
 }
 
 /// Signs with `ssh-keygen`, so that agents and hardware tokens work too; it asks for a passphrase on the terminal.
-fn with_ssh(around: &Surroundings, key: &Path, bytes: &[u8]) -> anyhow::Result<String> {
+fn with_ssh(around: &ProcessEnv, key: &Path, bytes: &[u8]) -> anyhow::Result<String> {
     let program = program(around, "ssh-keygen", "openssh-client")?;
     let mut child = Command::new(program)
         .args(["-Y", "sign", "-n", PURPOSE, "-f"])
@@ -82,7 +82,7 @@ fn with_ssh(around: &Surroundings, key: &Path, bytes: &[u8]) -> anyhow::Result<S
     String::from_utf8(output.stdout).context("reading the signature")
 }
 
-fn with_minisign(around: &Surroundings, key: &Path, file: &Path, to: &Path) -> anyhow::Result<()> {
+fn with_minisign(around: &ProcessEnv, key: &Path, file: &Path, to: &Path) -> anyhow::Result<()> {
     let program = program(around, "minisign", "minisign")?;
     let status = Command::new(program)
         .arg("-S")
@@ -101,22 +101,22 @@ fn with_minisign(around: &Surroundings, key: &Path, file: &Path, to: &Path) -> a
     Ok(())
 }
 
-fn program(around: &Surroundings, name: &str, package: &str) -> anyhow::Result<std::path::PathBuf> {
+fn program(around: &ProcessEnv, name: &str, package: &str) -> anyhow::Result<std::path::PathBuf> {
     around
         .find_program(OsStr::new(name), &Reach::of_project(&around.cwd, &around.homes()))
         .with_context(|| format!("`{name}` is not in PATH; Debian has it in the package `{package}`"))
 }
 
 pub(super) fn verify(verify: &Verify) -> crate::Outcome {
-    let desk = Desk::open(&verify.place)?;
-    let offer = desk.offer_of(&verify.file)?;
-    let lock = desk.store.lock()?;
+    let prompter = Prompter::open(&verify.place)?;
+    let offer = prompter.offer_of(&verify.file)?;
+    let lock = prompter.store.lock()?;
     // `add` asks about capabilities; here only the author matters.
     let approval = Approval { capabilities: all_capabilities(), ..Approval::default() };
-    let judged = desk.accept(&offer, &lock, &approval);
+    let judged = prompter.accept(&offer, &lock, &approval);
     let found = offer.signed.signatures.fingerprints();
     let digest = format!("sha256:{}", digest(&offer.signed.bytes));
-    let mut page = Page::new(&desk.around);
+    let mut page = Page::new(&prompter.around);
     let exit = if judged.is_ok() { Exit::Done } else { Exit::Bad };
     let refusal = judged.as_ref().err().map(|refusal| with_causes(refusal));
     if verify.json {

@@ -15,7 +15,7 @@ use super::here;
 use crate::args::share::{Dates, Publisher, Trust};
 use crate::exit::{Exit, say};
 use crate::output::{Page, Tint, cell, tinted};
-use crate::process_env::Surroundings;
+use crate::process_env::ProcessEnv;
 use crate::trust_files;
 
 /// The entries to append.
@@ -70,7 +70,7 @@ struct TrustedEntry {
 }
 
 pub(super) fn run(verb: Trust) -> crate::Outcome {
-    let around = Surroundings::read()?;
+    let around = ProcessEnv::read()?;
     let (entries, as_json) = match verb {
         Trust::List { json } => return list(&around, json),
         Trust::Publisher(publisher) => (publisher_entries(&around, &publisher)?, publisher.json),
@@ -119,7 +119,7 @@ fn append(file: &Path, entries: &Entries) -> anyhow::Result<()> {
     Ok(write(file, text.as_bytes())?)
 }
 
-fn publisher_entries(around: &Surroundings, publisher: &Publisher) -> anyhow::Result<Entries> {
+fn publisher_entries(around: &ProcessEnv, publisher: &Publisher) -> anyhow::Result<Entries> {
     if publisher.keys.is_empty() && publisher.signers.is_none() {
         bail!("a publisher needs a key; give `--key` or `--signers`");
     }
@@ -152,7 +152,7 @@ fn publisher_entries(around: &Surroundings, publisher: &Publisher) -> anyhow::Re
 }
 
 /// Copies a signers file beside the trust file, where the agent cannot write.
-fn copied(around: &Surroundings, name: &str, file: &Path) -> anyhow::Result<String> {
+fn copied(around: &ProcessEnv, name: &str, file: &Path) -> anyhow::Result<String> {
     let text = read_text(&here(around, file), TRUST_MAX)?;
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if name.is_empty() || !name.bytes().all(is_word) {
@@ -170,7 +170,7 @@ fn copied(around: &Surroundings, name: &str, file: &Path) -> anyhow::Result<Stri
     Ok(copy)
 }
 
-fn key_entry(around: &Surroundings, publisher: &str, text: &str, dates: &Dates) -> anyhow::Result<KeyEntry> {
+fn key_entry(around: &ProcessEnv, publisher: &str, text: &str, dates: &Dates) -> anyhow::Result<KeyEntry> {
     Ok(KeyEntry {
         publisher: publisher.to_owned(),
         key: key_text(around, text)?,
@@ -180,7 +180,7 @@ fn key_entry(around: &Surroundings, publisher: &str, text: &str, dates: &Dates) 
 }
 
 /// Returns the line of a key, from the argument itself or from a file.
-fn key_text(around: &Surroundings, text: &str) -> anyhow::Result<String> {
+fn key_text(around: &ProcessEnv, text: &str) -> anyhow::Result<String> {
     let text = match Key::parse(text) {
         Ok(_) => text.to_owned(),
         Err(error) => {
@@ -197,7 +197,7 @@ fn key_text(around: &Surroundings, text: &str) -> anyhow::Result<String> {
     Ok(line.unwrap_or_default().to_owned())
 }
 
-fn revoked_entry(around: &Surroundings, what: &str, reason: String) -> anyhow::Result<RevokedEntry> {
+fn revoked_entry(around: &ProcessEnv, what: &str, reason: String) -> anyhow::Result<RevokedEntry> {
     if is_digest(what) {
         return Ok(RevokedEntry { key: None, digest: Some(what.to_owned()), reason });
     }
@@ -205,7 +205,7 @@ fn revoked_entry(around: &Surroundings, what: &str, reason: String) -> anyhow::R
     Ok(RevokedEntry { key: Some(key), digest: None, reason })
 }
 
-fn list(around: &Surroundings, json: bool) -> crate::Outcome {
+fn list(around: &ProcessEnv, json: bool) -> crate::Outcome {
     let trust = trust_files::read(&around.agent_directory)?;
     let mut page = Page::new(around);
     if json {

@@ -16,7 +16,7 @@ fn native(number: libc::c_long, arguments: &[u64]) -> Call {
 }
 
 fn run(call: &Call) -> u32 {
-    run_in(&assemble(Broker::None, Reads::Free, Walls::Namespaces), call)
+    run_in(&assemble(Broker::None, Reads::Free, IsolationMode::Namespaces), call)
 }
 
 fn run_in(program: &[Instruction], call: &Call) -> u32 {
@@ -231,7 +231,7 @@ fn only_directories_become_set_group_id() {
         (libc::SYS_openat, &[0, 0, 0o20_200_002, mode]),
     ];
     for (broker, looked_at) in [(Broker::None, ALLOW), (Broker::Listens, HAND_OVER)] {
-        let program = assemble(broker, Reads::Free, Walls::Namespaces);
+        let program = assemble(broker, Reads::Free, IsolationMode::Namespaces);
         for (number, arguments) in changes {
             assert_eq!(run_in(&program, &native(number, arguments)), looked_at, "{number} {arguments:?}");
         }
@@ -244,7 +244,7 @@ fn only_directories_become_set_group_id() {
 
 #[test]
 fn what_makes_or_changes_names_is_handed_over_and_nothing_else_is() {
-    let program = assemble(Broker::Listens, Reads::Free, Walls::Namespaces);
+    let program = assemble(Broker::Listens, Reads::Free, IsolationMode::Namespaces);
     let answer = |number, arguments: &[u64]| run_in(&program, &native(number, arguments));
     for number in crate::layer::seccomp::all_handed_over() {
         let is_without_mounts_only = MODES.into_iter().chain(MODES_HERE).any(|(mode, _)| mode == number)
@@ -276,7 +276,7 @@ fn what_makes_or_changes_names_is_handed_over_and_nothing_else_is() {
 
 #[test]
 fn what_reads_or_executes_is_handed_over_where_reading_is_judged() {
-    let program = assemble(Broker::Listens, Reads::Judged, Walls::Namespaces);
+    let program = assemble(Broker::Listens, Reads::Judged, IsolationMode::Namespaces);
     let answer = |number, arguments: &[u64]| run_in(&program, &native(number, arguments));
     for number in [libc::SYS_execve, libc::SYS_execveat] {
         assert_eq!(answer(number, &[]), HAND_OVER, "call {number}");
@@ -294,7 +294,7 @@ fn what_reads_or_executes_is_handed_over_where_reading_is_judged() {
 
 #[test]
 fn connecting_to_an_address_is_handed_over_where_connections_are_held() {
-    let program = assemble(Broker::HoldsConnections, Reads::Free, Walls::Namespaces);
+    let program = assemble(Broker::HoldsConnections, Reads::Free, IsolationMode::Namespaces);
     let answer = |length| run_in(&program, &native(libc::SYS_connect, &[3, 0, length]));
     // The kernel uses the lower half of the length only.
     for length in [16, 17, 20, 28, 110, 128, 1 << 32 | 16] {
@@ -308,7 +308,7 @@ fn connecting_to_an_address_is_handed_over_where_connections_are_held() {
 
 #[test]
 fn without_namespaces_nothing_is_connected_shared_or_changed_elsewhere() {
-    let program = assemble(Broker::Listens, Reads::Free, Walls::Landlock);
+    let program = assemble(Broker::Listens, Reads::Free, IsolationMode::Landlock);
     let check = |number, arguments: &[u64], answer| {
         assert_eq!(run_in(&program, &native(number, arguments)), answer, "{number} {arguments:?}");
     };
