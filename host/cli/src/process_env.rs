@@ -98,7 +98,7 @@ impl ProcessEnv {
 #[cfg(debug_assertions)]
 const FAULT: &str = "PORTCULLIS_TEST_FAULT";
 
-/// Returns where a test wants this process to panic.
+/// Returns the point at which a test wants this process to panic.
 #[cfg(debug_assertions)]
 pub(crate) fn provoked_fault() -> Option<String> {
     std::env::var(FAULT).ok()

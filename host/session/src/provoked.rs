@@ -12,10 +12,10 @@ use std::sync::OnceLock;
 #[cfg(debug_assertions)]
 static WANTED: OnceLock<String> = OnceLock::new();
 
-/// Makes this process panic whenever it comes to `point`. Only the first call has an effect.
+/// Makes this process panic whenever it reaches `point`. Only the first call has an effect.
 #[cfg(debug_assertions)]
 pub fn provoke(point: String) {
-    // The first one stands.
+    // The first point stays.
     let _known = WANTED.set(point);
 }
 

@@ -12,7 +12,7 @@ use crate::serve::{Host, Stage, system_prompt};
 impl Host {
     pub(super) fn status(&self) -> StatusResponse {
         match self.stage().as_ref() {
-            // A fault beside the requests, as in answering a command's call, leaves the stage as it was.
+            // A fault outside of a request, such as in answering a command's call, does not change the stage.
             Stage::Open(wired) if let Some(why) = wired.session.failure() => closed_by_fault(why),
             Stage::Open(wired) => self.with_changes(self.as_contained(open(&wired.session))),
             Stage::Off => plain(SandboxState::Disabled, None),

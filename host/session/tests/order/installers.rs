@@ -1,4 +1,4 @@
-//! The ways to put a file in place: a session's, and the old order beside them.
+//! Ways to install a file: those of a session, and controls without the lock on name changes.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::AsRawFd as _;
@@ -14,7 +14,7 @@ use portcullis_session::{Cancel, CommandCall, EditFile, FileCall, FileFailure, P
 
 use crate::scene::Scene;
 
-/// What came of one file.
+/// The result for one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Done,
@@ -22,16 +22,16 @@ pub(crate) enum Ending {
     Failed,
 }
 
-/// One way to put a file in place.
+/// A way to install a file.
 pub(crate) trait Installer {
-    /// What is done before the attack waits.
+    /// The part before the attack waits.
     fn begin(&mut self, _name: &str) {}
 
-    /// The rest. Where somebody says yes to it, `before_yes` is called before.
+    /// The rest. Calls `before_yes` before a "yes" to a question, if there is one.
     fn finish(&mut self, name: &str, content: &str, before_yes: &dyn Fn()) -> Ending;
 }
 
-/// The tool `write` of a session; its prompter knows what to do before a yes.
+/// The tool `write` of a session. Its prompter acts before a "yes".
 pub(crate) struct Write<'a>(pub(crate) &'a Scene, pub(crate) &'a Session);
 
 impl Installer for Write<'_> {
@@ -66,7 +66,7 @@ fn ended<T>(result: Result<T, FileFailure>) -> Ending {
     }
 }
 
-/// A command that copies a file to a place outside of its project.
+/// A command that copies a file to a path outside its project.
 pub(crate) struct Command<'a>(pub(crate) &'a Scene, pub(crate) &'a Session);
 
 impl Installer for Command<'_> {
@@ -90,18 +90,18 @@ impl Installer for Command<'_> {
     }
 }
 
-/// How the old order writes.
+/// Ways to write without the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Old {
-    /// Judged first, then made and given its name, whatever has happened meanwhile.
+    /// Decides first, then creates the file and names it, whatever has happened meanwhile.
     Write,
-    /// The directory is opened before; then judged, written beside the old file and put in its place, as editors do.
+    /// Opens the directory first, then decides, writes beside the old file and replaces it, as editors do.
     Edit,
-    /// Judged first, then opened by its path, as the host does it for a command.
+    /// Decides first, then opens the file by its path, as the host does for a command.
     Open,
 }
 
-/// The old order.
+/// An installer without the lock.
 pub(crate) struct OldOrder<'a> {
     scene: &'a Scene,
     gate: Gate,
@@ -171,7 +171,7 @@ impl Installer for OldOrder<'_> {
     }
 
     fn finish(&mut self, name: &str, content: &str, before_yes: &dyn Fn()) -> Ending {
-        // What it says does not matter: what it leaves behind does.
+        // Only the file that it leaves matters.
         self.is_done(name, content, before_yes).map_or(Ending::Failed, |()| Ending::Done)
     }
 }

@@ -1,55 +1,55 @@
-//! What a command does to make a tool's harmless file harmful.
+//! The races: operations of a command that make a tool's harmless file harmful.
 
 /// One kind of race.
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
-    /// What the command makes first; see `attack.c`.
+    /// The preparation of the command; see `attack.c`.
     pub(crate) prepares: &'static str,
     /// The directory that it watches.
     pub(crate) watches: &'static str,
-    /// What it does then.
+    /// The attack, after the event.
     pub(crate) does: &'static [&'static str],
-    /// What the tool writes.
+    /// The path that the tool writes.
     pub(crate) writes: &'static str,
-    /// Where that is harmful.
+    /// The path at which the file is harmful.
     pub(crate) harms: &'static str,
     pub(crate) content: Content,
-    /// Where the user's git then runs the program that the file names.
+    /// The directory in which the user's git runs the program that the file names.
     pub(crate) runs_in: Option<&'static str>,
 }
 
 impl Kind {
-    /// Whether a file with another content may be there before, made by a command.
+    /// Returns true if a command may create the file with another content first.
     pub(crate) fn may_be_edited(&self) -> bool {
         matches!(self.content, Content::Text(..))
     }
 
-    /// Whether nothing moves: what lies around the file comes to mean something else.
+    /// Returns true if the file does not move: its surroundings change its meaning.
     pub(crate) fn is_completed(&self) -> bool {
         self.writes == self.harms
     }
 }
 
-/// What the tool writes; `MARK` in it stands for a file that appears when a program has run.
+/// The content that the tool writes. `MARK` in it stands for a file that is created when a program has run.
 pub(crate) enum Content {
-    /// Harmful by its name, whatever is in it.
+    /// Harmful by name, with any content.
     Any,
-    /// Harmful by what is in it; longer files go on with lines like the second text.
+    /// Harmful by content. Longer files are filled with lines like the second text.
     Text(&'static str, &'static str),
-    /// Harmful by what is in it, which is all there is.
+    /// Harmful by content, which is complete.
     Exact(&'static str),
 }
 
-/// Git's settings, with a program in them, for a module whose working tree is `sub`.
+/// Git settings of a module with the working tree `sub`, which name a program.
 const MODULE: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ../../../sub\n\t\
                       fsmonitor = \"touch MARK;:\"\n";
 const SETTINGS: Content = Content::Text("[core]\n\tbare = false\n\tfsmonitor = \"touch MARK;:\"\n", "#");
-/// The same for a repository whose directory has another name than `.git`, in its working tree.
+/// The same for a repository inside its working tree, in a directory not named `.git`.
 const INSIDE: Content = Content::Text(
     "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = \"touch MARK;:\"\n",
     "#",
 );
-/// An index that has git write a hook when it checks out.
+/// An index with which git writes a hook on checkout.
 const INDEX: Content = Content::Text(
     concat!(
         "DIRC\0\0\0\x02\0\0\0\x01",
@@ -68,7 +68,7 @@ const fn renamed(
     Kind { name, prepares: "w/", watches: "w", does, writes, harms, content, runs_in: None }
 }
 
-/// `X/refs` is what a repository lacks.
+/// The directory has all parts of a repository but `X/refs`.
 const fn completed(
     name: &'static str,
     (prepares, watches): (&'static str, &'static str),
@@ -177,8 +177,8 @@ pub(crate) const KINDS: &[Kind] = &[
         Content::Text("--build-fake-ancestor=../.envrc\n", "--build-fake-ancestor=../.envrc"),
     ),
     completed("completed: index", ("X/,X/HEAD,X/objects/", "X"), "X/index", INDEX),
-    // `commondir` is judged wherever it is, and so it has to become harmful by being moved. (The list of a rebase is
-    // judged wherever it is, too, and by nothing else than what is in it: nothing can be made of it by a race.)
+    // `commondir` is judged at any path, so it must become harmful by a move. (The list of a rebase is judged at any
+    // path too, and only by its content, so no race can make it harmful.)
     Kind {
         name: "moved out of its repository: commondir",
         prepares: "q/.git/,q/.git/worktrees/,q/.git/worktrees/a/",

@@ -1,5 +1,6 @@
-//! File tools against commands that change names at the moment at which a tool installs its file, in real sandboxes, as
-//! root and as an ordinary user.
+//! File tools against commands that change names while a tool installs its file.
+//!
+//! The sandboxes are real; the tests run as root and as an ordinary user.
 #![cfg(target_os = "linux")]
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The races, each with a control in which the old order loses it.
+//! The races, each with a control without the lock on name changes, which loses.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _, pipe};
@@ -22,38 +22,38 @@ pub(crate) const TESTS: &[Test] = &[
     ("order::nor_does_a_command_that_got_one", || contest(How::CommandOutside)),
 ];
 
-/// Tries of each kind; the variable sets another number, for a long run.
+/// Default number of tries of each kind; the variable overrides it for long runs.
 const TRIES: usize = 8;
 const TRIES_VARIABLE: &str = "PORTCULLIS_RACE_TRIES";
-/// Tries those kinds only whose names contain the value of this variable.
+/// If this variable is set, only the kinds are tried whose names contain its value.
 const KIND_VARIABLE: &str = "PORTCULLIS_RACE_KIND";
-/// How many tries the control may take until it has lost once.
+/// Maximum number of tries until the control must have lost once.
 const TRIES_OF_CONTROL: usize = 4_000;
-/// How long files are, in bytes, by turns.
+/// Lengths of the files in bytes, in turn.
 const LENGTHS: [usize; 4] = [100, 4 << 10, 1 << 10, 16 << 10];
-/// Now and then a file is as long as is judged by its content, or longer where nobody judges it by that.
+/// Occasionally a file has the maximum length for judging content, or is longer if its content does not matter.
 const LONG: usize = 1 << 20;
 const LONGEST: usize = 8 << 20;
 const NOW_AND_THEN: usize = 64;
-/// After how many tries the user's git is run in any case.
+/// Number of tries after which the user's git runs even without a harmful file.
 const GIT_RUNS_EVERY: usize = 16;
-/// Where the user runs it.
+/// The directories in which git runs.
 const RUN_IN: [&str; 4] = [".", "q", "sub", "X"];
-/// All that a try leaves behind.
+/// The paths that a try creates.
 const LEFT_BEHIND: [&str; 9] = ["w", "v", "X", ".git/modules", ".pi", ".hg", ".cargo", ".yarn", "q/.git"];
 
-/// Who installs a file under attack.
+/// The installer of a file under attack.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum How {
     /// The tool `write`, beside a command of its own session.
     Write,
-    /// The same, beside a command of another session in the project.
+    /// The tool `write`, beside a command of another session in the project.
     WriteBesideAnother,
     /// The tool `edit`, which has read the file before the attack.
     Edit,
-    /// The tool `write` of a session in another project, for which the user is asked and says yes.
+    /// The tool `write` of a session in another project, which asks the user, who says yes.
     WriteOutside,
-    /// The host for a command of that session, after a yes.
+    /// The host, for a command of that session, after a "yes".
     CommandOutside,
 }
 
@@ -62,7 +62,7 @@ impl How {
         match self {
             Self::Write | Self::WriteBesideAnother | Self::WriteOutside => true,
             Self::Edit => kind.may_be_edited(),
-            // It is opened by its path, which no longer leads there when a parent has moved.
+            // The file is opened by its path, which is no longer valid if a parent has moved.
             Self::CommandOutside => kind.is_completed(),
         }
     }
@@ -79,7 +79,7 @@ impl How {
         matches!(self, Self::WriteOutside | Self::CommandOutside)
     }
 
-    /// When the attack strikes in this try.
+    /// Returns the moment of the attack in this try.
     fn moment(self, number: usize) -> Moment {
         match number % 4 {
             0 | 2 if self.is_outside() => Moment::BeforeYes,
@@ -90,7 +90,7 @@ impl How {
     }
 }
 
-/// When an attack strikes; see `attack.c`.
+/// The moment of an attack; see `attack.c`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Moment {
     Event,
@@ -109,14 +109,14 @@ impl Moment {
     }
 }
 
-/// When a race ends.
+/// The end of a race.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Until {
     FirstLoss,
     LastTry,
 }
 
-/// What came of the tries.
+/// Results of the tries.
 #[derive(Default)]
 struct Count {
     tried: usize,
@@ -184,7 +184,7 @@ struct Race<'a> {
 }
 
 impl Race<'_> {
-    /// Has files installed under attack.
+    /// Installs files under attack.
     fn run(&self, (most, until): (usize, Until), installer: &mut dyn Installer) -> Count {
         let (theirs, go_on) = pipe().expect("a pipe");
         let (said, their_output) = pipe().expect("a pipe");
@@ -196,7 +196,7 @@ impl Race<'_> {
             let started = self.session.start_command(self.call(most), stdio, &cancel).expect("it starts");
             scope.spawn(move || self.session.finish_command(&started));
             let attack = Arc::new(Attack::new(said, go_on));
-            // When a try fails, nothing but this keeps the line open.
+            // After a failed try, only this reference keeps the connection open.
             let line = Arc::downgrade(&attack);
             self.prompter.ask(Arc::new(move || {
                 if let Some(attack) = line.upgrade() {
@@ -254,13 +254,13 @@ impl Race<'_> {
         }
     }
 
-    /// Whether the file stands where it does harm.
+    /// Returns true if the file is at the harmful path.
     fn is_harmful(&self) -> bool {
         let path = self.scene.project.join(self.kind.harms);
         fs::read_to_string(&path).is_ok_and(|text| self.scene.is_harmful(&path, &text))
     }
 
-    /// Whether the user's git has run what some file names.
+    /// Returns true if the user's git has run a program that a file names.
     fn has_run(&self, is_harmful: bool, tried: usize) -> bool {
         if let Some(directory) = self.kind.runs_in.filter(|_| is_harmful) {
             self.complete();
@@ -274,12 +274,12 @@ impl Race<'_> {
         fs::remove_file(self.scene.mark()).is_ok()
     }
 
-    /// Makes the repository of the file whole, as any command may.
+    /// Completes the repository of the file, as any command may.
     fn complete(&self) {
         let path = self.scene.project.join(self.kind.harms);
         let directory = path.parent().expect("a directory");
         for part in ["objects", "refs"] {
-            // It may be there.
+            // It may exist.
             drop(fs::create_dir(directory.join(part)));
         }
         fs::write(directory.join("HEAD"), "ref: refs/heads/main\n").expect("written");
@@ -287,19 +287,19 @@ impl Race<'_> {
 
     fn clear(&self) {
         for name in LEFT_BEHIND {
-            // Most of it is not there.
+            // Most of these do not exist.
             drop(fs::remove_dir_all(self.scene.project.join(name)));
         }
     }
 }
 
-/// The attack's end of the line.
+/// The connection to the attack.
 struct Attack(Mutex<Line>);
 
 struct Line {
     said: BufReader<PipeReader>,
     go_on: PipeWriter,
-    /// Whether it waits to be told.
+    /// Whether it waits for a message.
     waits: bool,
     has_struck: bool,
 }
@@ -329,7 +329,7 @@ impl Attack {
         });
     }
 
-    /// Has it strike now, if it waits for that.
+    /// Triggers the attack, if it waits for that.
     fn strike(&self) {
         self.with(|line| {
             if line.waits && !line.has_struck {
@@ -367,15 +367,15 @@ fn longest(kind: &Kind) -> usize {
 }
 
 fn length(kind: &Kind, number: usize) -> usize {
-    // In both of the first tries, so that a short run meets it as well.
+    // In both of the first tries, so that a short run includes it.
     if number % NOW_AND_THEN < 2 {
         return longest(kind);
     }
-    // By turns for those tries that begin with an event and those that do not.
+    // In turn for tries that begin with an event and for those that do not.
     LENGTHS.into_iter().cycle().nth(number / 2 % LENGTHS.len()).unwrap_or(LONG)
 }
 
-/// What the tool writes, of about this length.
+/// Returns the content that the tool writes, of about this length.
 fn content(scene: &Scene, kind: &Kind, length: usize) -> String {
     let (begin, line) = match kind.content {
         Content::Any => ("{}\n", "#"),
@@ -383,9 +383,9 @@ fn content(scene: &Scene, kind: &Kind, length: usize) -> String {
         Content::Exact(text) => return text.to_owned(),
     };
     let mut text = begin.replace("MARK", &scene.mark().display().to_string());
-    // A line of some length, so that it is not one of very many.
+    // Long lines, so that there are not too many.
     let line = if line == "#" { format!("{}\n", "#".repeat(99)) } else { format!("{line}\n") };
-    // Not a byte longer than what is judged by its content.
+    // Not longer than the limit for judging content.
     while text.len() + line.len() <= length {
         text.push_str(&line);
     }

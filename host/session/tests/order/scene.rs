@@ -18,9 +18,9 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// Makes one with a repository, a submodule and the compiled attack; none without a compiler.
+    /// Creates a project with a repository, a submodule and the compiled attack; `None` without a C compiler.
     pub(crate) fn new() -> Option<Self> {
-        // Not below `/tmp`, which the sandbox replaces.
+        // The sandbox replaces `/tmp`.
         let directory = tempfile::Builder::new().prefix("portcullis-test-").tempdir_in("/var/tmp");
         let directory = directory.expect("a directory");
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("opened to all");
@@ -45,21 +45,21 @@ impl Scene {
     pub(crate) fn git(&self, words: &[&str]) {
         let mut git = Command::new("git");
         git.args(words).current_dir(&self.project).env("HOME", &self.home).env("GIT_CONFIG_NOSYSTEM", "1");
-        // Whether it succeeds is the repository's business.
+        // The exit status depends on the state of the repository.
         drop(git.output().expect("git runs"));
     }
 
-    /// The directory of the scene.
+    /// Returns the directory of the scene.
     pub(crate) fn place(&self) -> &Path {
         self.directory.path()
     }
 
-    /// A file that appears when git has run a program that was named to it.
+    /// Returns the file that is created when git has run the program in the settings.
     pub(crate) fn mark(&self) -> PathBuf {
         self.directory.path().join("mark")
     }
 
-    /// Whether a file with this content would do harm by what the rules on names say now.
+    /// Returns true if a file with this content is harmful by the current rules on names.
     pub(crate) fn is_harmful(&self, path: &Path, content: &str) -> bool {
         let roots = [self.project.clone()];
         let exists = |path: &Path| path.symlink_metadata().is_ok();

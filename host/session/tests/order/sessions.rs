@@ -23,7 +23,7 @@ use portcullis_session::{
 
 use crate::scene::Scene;
 
-/// Allows every command, and reading one directory; of other files it says nothing.
+/// Allows every command, and reading one directory; abstains on other files.
 struct Commands {
     readable: PathBuf,
 }
@@ -65,15 +65,15 @@ impl Policy for Commands {
     }
 }
 
-/// Says yes to what lies outside of the project, and no where a rule on names asks as well.
+/// Says yes to paths outside the project, and no if a rule on names asks as well.
 #[derive(Default)]
 pub(crate) struct Outside {
-    /// What is done before the yes.
+    /// Called before the "yes".
     before: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
 }
 
 impl Outside {
-    /// Has `before` done while each of the next questions is open.
+    /// Calls `before` while each of the next questions is open.
     pub(crate) fn ask(&self, before: Arc<dyn Fn() + Send + Sync>) {
         *self.before.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
     }
@@ -104,14 +104,14 @@ impl Journal for NoJournal {
 }
 
 impl Scene {
-    /// Opens a session in `project` as a process of its own would; its commands may read the other project.
+    /// Opens a session in `project` as a separate process would; its commands may read the other project.
     pub(crate) fn session(&self, name: &str, project: &Path, prompter: Arc<Outside>) -> Arc<Session> {
         let temp = self.place().join(name);
         fs::create_dir(&temp).expect("a directory");
         let places = Places::usual(project, &self.home);
         let resolved = resolve(&discover(&places, &RealDisk).expect("settings"), &places, &RealDisk);
         let mut resolved = resolved.expect("resolved");
-        // It would refuse the attack before the order of names has to.
+        // This rule would refuse the attack before the lock on name changes has to.
         resolved.lifted.push("host.new-dot-files".to_owned());
         let order = NameOrder::open(&places.state_directory.join("names")).expect("an order of names");
         let setup = Setup {
