@@ -1,4 +1,4 @@
-//! The calls, carried out for whoever made them.
+//! Executes the system calls on behalf of the processes that made them.
 
 mod attributes;
 mod execute;
@@ -25,17 +25,17 @@ use super::worker::{PendingCall, Worker};
 
 use super::calls::At;
 
-/// Where a name lies that is to be made, changed or removed.
+/// The place of a name that a call creates, changes or removes.
 enum Where {
-    /// Where names are judged, and changed by the broker.
+    /// Names are judged there, and the broker makes the change.
     Judged(Place),
-    /// Where commands change nothing.
+    /// Commands may not change anything there.
     Outside(Place),
-    /// Where the kernel decides.
+    /// The kernel decides there.
     Elsewhere,
 }
 
-/// Resolves a path that names what is to be made, changed or removed.
+/// Resolves the path of a name that a call creates, changes or removes.
 fn find(worker: &Worker, pending: &PendingCall, at: At, last: LastLink) -> Result<Where, Errno> {
     let path = pending.path(at)?;
     Ok(match worker.broker.resolve(&pending.caller, at.directory, &path, last)? {

@@ -1,9 +1,9 @@
-//! Modes, times and owners of files, where there are no mounts: no rule of Landlock is about them, so that nothing of this is
-//! ever given back to the kernel. Where there are mounts these see to it, and only modes with the set-group-id bit come
-//! here.
+//! Modes, times and owners of files in sandboxes without mounts: Landlock has no rights for them, so no such call is
+//! left to the kernel. In a sandbox with mounts, read-only mounts protect them, and only modes with the set-group-id
+//! bit come here.
 //!
-//! The file is found once and held by a descriptor that opens nothing; its name, as the kernel has it, says whether
-//! commands change anything there, and what is changed is the very file that was found.
+//! The file is looked up once and held by an `O_PATH` descriptor. Its path, as the kernel reports it, determines
+//! whether commands may change files there, and the change applies to that very file.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
@@ -18,13 +18,13 @@ use super::super::resolve_for_read::Node;
 use super::super::worker::{Attempt, Outcome, PendingCall, Worker};
 use super::read::names_of;
 
-/// Two numbers of eight bytes each, twice.
+/// The size of two `timespec` or `timeval` structs: two numbers of eight bytes each.
 const TIMES_BYTES: usize = 32;
-/// The same for whole seconds.
+/// The size of a `utimbuf`, which has whole seconds.
 const SECONDS_BYTES: usize = 16;
 
-/// Gives a file other rights. That it is a mode without the set-user-id bit the filter has seen to; the set-group-id bit
-/// is for directories, where it says whose group new files have.
+/// Changes the mode of a file. The filter has made sure that the mode has no set-user-id bit; the set-group-id bit is
+/// permitted for directories, where it determines the group of new files.
 pub(crate) fn change_mode(worker: &Worker, pending: &PendingCall, target: Target, mode: u32) -> Attempt {
     let file = find(worker, pending, target)?;
     let is_directory = FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::Directory;
@@ -33,12 +33,13 @@ pub(crate) fn change_mode(worker: &Worker, pending: &PendingCall, target: Target
     }
     worker.check_still_waiting(pending)?;
     let (own, name) = (worker.broker.processes.own_descriptors(), file.as_raw_fd().to_string());
-    // Through the link of procfs it is this file and no other.
+    // The link in procfs leads to this very file.
     chmodat(own, name, Mode::from_raw_mode(mode & 0o3777), AtFlags::empty())?;
     Ok(Outcome::SUCCESS)
 }
 
-/// Leaves a file to whom it belongs, which archivers and copies ask for; nobody gives one away.
+/// Accepts a call that leaves the owner of a file unchanged, which archivers and copying programs make; refuses all
+/// others.
 pub(crate) fn change_owner(
     worker: &Worker,
     pending: &PendingCall,
@@ -54,7 +55,7 @@ pub(crate) fn change_owner(
     Err(Errno::PERM.into())
 }
 
-/// Gives a file other times.
+/// Changes the times of a file.
 pub(crate) fn change_times(worker: &Worker, pending: &PendingCall, target: Target, times: Times) -> Attempt {
     let times = read_times(pending, times)?;
     let file = find(worker, pending, target)?;
@@ -94,7 +95,7 @@ fn find(worker: &Worker, pending: &PendingCall, target: Target) -> Result<OwnedF
 }
 
 fn permitted(worker: &Worker, file: OwnedFd) -> Result<OwnedFd, Errno> {
-    // What has no name is no name's file: it is in memory, a pipe, or has been made without one.
+    // A file without a name is subject to no rule over names: it is in memory, a pipe, or was created without a name.
     if fstat(&file)?.st_nlink == 0 {
         return Ok(file);
     }

@@ -1,9 +1,9 @@
-//! Executing programs, where rules over names say what is not read.
+//! Executing programs, if rules over names hide files from reading.
 //!
-//! Nobody can execute for somebody else, so the kernel carries the call out and looks the path up again, which may mean
-//! another file by then. So the caller is stopped at the end of the call, before the new program runs, and what has
-//! really been executed is looked at: the files that are mapped, the loader's among them. The interpreter of a script
-//! opens the script by itself, which is judged like any other reading.
+//! A process cannot execute a program for another one, so the kernel executes the call and looks the path up again,
+//! which may mean another file by then. So the caller is stopped at the end of the call, before the new program runs,
+//! and the files that it has mapped are judged, including the dynamic loader. The interpreter of a script opens the
+//! script itself, which is judged like any other reading.
 
 use portcullis_sys::notify::Answer;
 use portcullis_sys::trace::{Seized, Stopped};
@@ -17,13 +17,13 @@ use super::super::resolve_for_read::Node;
 use super::super::worker::{Attempt, Outcome, PendingCall, Stop, Worker};
 use super::read::{names_of, permit_reading, permit_reading_of};
 
-/// Lets a command execute a program if all that is read of it may be.
+/// Lets a command execute a program if every file that this reads may be read.
 pub(crate) fn execute(worker: &Worker, pending: &PendingCall, at: At, flags: u32) -> Attempt {
     let broker = worker.broker;
     let path = match pending.path(at) {
         Ok(path) => path,
-        // The init of a command, on its way to the command's first program: it is in the keeper's memory, where
-        // nobody looks, and where nobody but the keeper has put the path.
+        // The init process of a command, about to execute the command's first program: the path is in the keeper's
+        // memory, which the broker may not read, and which only the keeper could have written.
         Err(Errno::ACCESS) if broker.processes.is_starting(&pending.caller) => {
             return Ok(Outcome::LEFT_TO_THE_KERNEL);
         }
@@ -32,18 +32,19 @@ pub(crate) fn execute(worker: &Worker, pending: &PendingCall, at: At, flags: u32
     broker.processes.note_start(&pending.caller);
     let flags = AtFlags::from_bits_retain(flags);
     let last = if flags.contains(AtFlags::SYMLINK_NOFOLLOW) { LastLink::Keep } else { LastLink::Follow };
-    // So that a refusal has the usual form; what counts comes below. What is not found the kernel does not find, or
-    // it is looked at afterwards.
+    // This check gives a refusal its usual form; the check below is the one that protects. A file that is not found
+    // here is not found by the kernel either, or it is judged afterwards.
     match broker.find(&pending.caller, at.directory, &path, last) {
         Ok(Node::Found(node)) if FileType::from_raw_mode(fstat(&node)?.st_mode) == FileType::RegularFile => {
             permit_reading(worker, pending, &node)?;
         }
-        // What is hidden, where no mount says so by itself.
+        // A hidden file, in a sandbox without mounts that would hide it.
         Err(Errno::ACCESS) if broker.places.is_some() => return Err(Errno::ACCESS.into()),
         Ok(_) | Err(_) => {}
     }
     let seized = Seized::seize(pending.call.thread).map_err(|_not_to_be_looked_at| Errno::ACCESS)?;
-    // Whoever is seized here and waits no longer is somebody else: it stops and goes on, whatever is answered.
+    // If the seized thread no longer waits in this call, its number has been reused: it then stops and continues,
+    // whatever the answer is.
     drop(broker.listener.answer(pending.call.id, Answer::Continue));
     if let Ok(Some(stopped)) = seized.wait()
         && stopped.has_executed
@@ -54,7 +55,7 @@ pub(crate) fn execute(worker: &Worker, pending: &PendingCall, at: At, flags: u32
     Ok(Outcome::Done)
 }
 
-/// Judges the reading of all files that a new program consists of: by what is hidden, and by the rules.
+/// Judges reading each file of a new program, by the hidden paths and by the rules.
 fn judge(worker: &Worker, pending: &PendingCall, stopped: &Stopped) -> Result<(), Stop> {
     let (broker, processes) = (worker.broker, &worker.broker.processes);
     if broker.is_kept_back(&processes.program(stopped.thread())?)? {
@@ -75,7 +76,7 @@ fn judge(worker: &Worker, pending: &PendingCall, stopped: &Stopped) -> Result<()
     Ok(())
 }
 
-/// The name of the file in a line of `/proc/PID/maps`, behind five fields and blanks.
+/// Returns the path of the file in a line of `/proc/PID/maps`, after five fields and spaces.
 fn mapped(line: &[u8]) -> Option<&[u8]> {
     let start = line.iter().position(|byte| *byte == b'/')?;
     let fields = line.get(..start)?.split(|byte| *byte == b' ').filter(|field| !field.is_empty()).count();
@@ -84,7 +85,7 @@ fn mapped(line: &[u8]) -> Option<&[u8]> {
 
 fn kill(stopped: &Stopped) {
     if let Some(process) = Pid::from_raw(stopped.thread()) {
-        // It cannot have gone: it is stopped.
+        // The process still exists, because it is stopped.
         let _ = kill_process(process, Signal::KILL);
     }
 }

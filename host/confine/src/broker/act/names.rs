@@ -1,4 +1,4 @@
-//! Making and removing names, one at a time.
+//! Creating and removing single names.
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd};
@@ -21,7 +21,7 @@ use super::transfer::kind_of;
 use super::{Where, find, outside};
 use crate::Deed;
 
-/// `struct sockaddr_un`: two bytes of the family, the rest a path.
+/// The size of the path in `struct sockaddr_un`, after two bytes with the address family.
 const SOCKET_PATH_BYTES: usize = 108;
 const FAMILY_BYTES: usize = 2;
 
@@ -41,8 +41,8 @@ pub(crate) fn make_directory(worker: &Worker, pending: &PendingCall, at: At, mod
     Ok(Outcome::SUCCESS)
 }
 
-/// Notes a directory that was just made. In a user's place it counts as the user's from the beginning; the place is
-/// looked at when the directory is there, and so after whatever stood there before was noted and taken away.
+/// Records a directory that was just made. In a user's place it counts as the user's from the beginning. This is
+/// checked after the directory exists, and so after a previous file at this name was recorded and removed.
 fn note_made(worker: &Worker, pending: &PendingCall, place: &Place) {
     let broker = worker.broker;
     let Ok(made) = identify(&place.directory, &place.name) else { return };
@@ -63,7 +63,7 @@ pub(crate) fn make_node(worker: &Worker, pending: &PendingCall, at: At, mode: u3
         0 | libc::S_IFREG => FileType::RegularFile,
         libc::S_IFIFO => FileType::Fifo,
         libc::S_IFSOCK => FileType::Socket,
-        // Devices are root's.
+        // Only root may create device files.
         _ => return Err(Errno::PERM.into()),
     };
     let change = if kind == FileType::RegularFile { Change::Write } else { Change::Special };
@@ -81,7 +81,7 @@ pub(crate) fn make_link(worker: &Worker, pending: &PendingCall, target: u64, at:
         Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
     let target = pending.text(target)?;
-    // Once the name is free, whatever stood there before has been noted.
+    // The name is free, so the file that was there before has been recorded.
     if kind_of(place.directory.as_fd(), &place.name).is_ok() {
         return Err(Errno::EXIST.into());
     }
@@ -136,13 +136,13 @@ pub(crate) fn truncate(worker: &Worker, pending: &PendingCall, at: At, length: u
     worker.check_still_waiting(pending)?;
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = openat(&place.directory, &place.name, flags, Mode::empty())?;
-    // The kernel reads the number as a signed one.
+    // The kernel treats the number as a signed one.
     let length = u64::try_from(i64::from_ne_bytes(length.to_ne_bytes())).map_err(|_negative| Errno::INVAL)?;
     ftruncate(&file, length)?;
     Ok(Outcome::SUCCESS)
 }
 
-/// Gives a unix socket its name; other sockets have none that is a file's.
+/// Binds a unix socket to its path; other sockets have no path.
 pub(crate) fn bind(
     worker: &Worker,
     pending: &PendingCall,
@@ -160,7 +160,7 @@ pub(crate) fn bind(
     let own = broker.processes.descriptor(&pending.caller, socket)?;
     worker.take_mask_of(pending);
     worker.check_still_waiting(pending)?;
-    // The name is looked up in the directory that has been judged; a socket's path has no room for more.
+    // The path leads through the descriptor of the judged directory; the address has no room for a longer path.
     let directory = format!("/proc/self/fd/{}/", place.directory.as_raw_fd());
     let path = [directory.as_bytes(), place.name.as_bytes()].concat();
     let address = SocketAddrUnix::new(OsStr::from_bytes(&path)).map_err(|_too_long| Errno::NAMETOOLONG)?;
@@ -168,7 +168,7 @@ pub(crate) fn bind(
     Ok(Outcome::SUCCESS)
 }
 
-/// Returns the path that a unix socket is to have; none where it has none in the file system.
+/// Returns the path in the address of a unix socket, or `None` if the socket gets no name in the file system.
 fn socket_path(pending: &PendingCall, address: u64, length: u64) -> Result<Option<CString>, Errno> {
     let length = usize::try_from(length & u64::from(u32::MAX)).map_err(|_too_large| Errno::INVAL)?;
     if length <= FAMILY_BYTES || length > FAMILY_BYTES + SOCKET_PATH_BYTES {

@@ -23,17 +23,17 @@ use super::outside;
 use super::read::{only_reads, open_to_read, permit_reading, permit_reading_of};
 use super::terminals::{self, Terminal};
 
-/// How often a link that appears where there was none is followed again.
+/// The number of attempts to open a name at which symbolic links keep appearing.
 const ATTEMPTS: usize = 8;
-/// How often a pipe without a reader is looked at again.
+/// The pause between two attempts to open a pipe without a reader.
 const PIPE_PAUSE: Duration = Duration::from_millis(2);
-/// How many pipes are waited for at once.
+/// The largest number of pipes that the broker waits for at the same time.
 const PIPES: usize = 64;
 
-/// What of `O_TMPFILE` is not `O_DIRECTORY`.
+/// The bits of `O_TMPFILE` without `O_DIRECTORY`.
 const UNNAMED: OFlags = OFlags::TMPFILE.difference(OFlags::DIRECTORY);
 
-/// Opens a file for a command, and makes it if that is wanted.
+/// Opens a file for a command; creates it if the flags say so.
 pub(crate) fn open(worker: &Worker, pending: &PendingCall, at: At, flags: u32, mode: u32) -> Ending {
     let flags = OFlags::from_bits_retain(flags);
     if flags.contains(OFlags::PATH) {
@@ -65,7 +65,7 @@ pub(crate) fn open(worker: &Worker, pending: &PendingCall, at: At, flags: u32, m
             Found::Descriptor(number) => return open_anew(worker, pending, number, flags),
             Found::Name(place) if worker.broker.is_judged(&place.path) && !place.as_directory => {
                 match open_name(worker, pending, place, (flags, mode)) {
-                    // A link has come where there was none.
+                    // A link has appeared where there was none.
                     Err(Stop::Error(Errno::LOOP)) if last == LastLink::Follow => {}
                     attempt => return attempt,
                 }
@@ -96,7 +96,7 @@ fn open_name(worker: &Worker, pending: &PendingCall, place: Place, (flags, mode)
     }
     match worker.permit(pending, Change::Write, &place) {
         Ok(Allowed::Plain) => {}
-        // What is there already can be read; if it is not, Landlock keeps it from being made.
+        // The kernel lets the command read a file that exists; Landlock prevents it from creating one.
         Ok(_) | Err(Stop::Error(_) | Stop::Refused(_)) if !writes(flags) => {
             return Ok(Outcome::LEFT_TO_THE_KERNEL);
         }
@@ -104,12 +104,12 @@ fn open_name(worker: &Worker, pending: &PendingCall, place: Place, (flags, mode)
         Ok(Allowed::ByContent(_, content)) if is_pointer(content) => {
             return open_staged(worker, pending, place, content, (flags, mode));
         }
-        // Others of git's files are renamed into place; who writes one by hand is asked about.
+        // Git renames its other files into place; writing one in place leads to a question.
         Ok(Allowed::ByContent(rule, _)) => ask(pending, &Change::Write.into(), &place, rule.id)?,
         Ok(Allowed::Below) => return Err(Errno::ACCESS.into()),
         Err(stop) => return Err(stop),
     }
-    // What is only made if it is not there has no other names.
+    // A file that this call itself creates has no other names.
     if writes(flags) && !flags.contains(OFlags::CREATE | OFlags::EXCL) {
         worker.permit_shared(pending, &place)?;
     }
@@ -117,7 +117,7 @@ fn open_name(worker: &Worker, pending: &PendingCall, place: Place, (flags, mode)
         worker.take_mask_of(pending);
     }
     worker.check_still_waiting(pending)?;
-    // Nothing may keep this thread waiting, and no link may lead it away.
+    // The flags keep this thread from blocking, and from following a link.
     let sure = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     match openat(&place.directory, &place.name, sure, mode) {
         Ok(file) => give(worker.broker, pending, file, flags),
@@ -128,14 +128,14 @@ fn open_name(worker: &Worker, pending: &PendingCall, place: Place, (flags, mode)
     }
 }
 
-/// Whether git writes such a file in place.
+/// Whether git writes a file of this kind in place.
 fn is_pointer(content: Content) -> bool {
     matches!(content, Content::GitFile | Content::CommonDirectory | Content::WayBack)
 }
 
-/// Hands a file to the caller, opened as it wanted it.
+/// Passes a file to the caller, with the flags that it asked for.
 pub(crate) fn give(broker: &Broker, pending: &PendingCall, file: OwnedFd, flags: OFlags) -> Ending {
-    // The last thing before it is the caller's: whatever way has led to it, it is this file.
+    // The last check before the caller gets the file: it applies to the file itself, whatever path led to it.
     if reads(flags) && broker.is_kept_back(&file)? {
         return Err(Errno::ACCESS.into());
     }
@@ -157,8 +157,8 @@ pub(crate) fn give(broker: &Broker, pending: &PendingCall, file: OwnedFd, flags:
     }
 }
 
-/// Whether others can tell as long as a file is open for writing somewhere: nobody executes a program then, and who reads
-/// from a pipe does not come to its end.
+/// Whether other processes notice that a file is open for writing anywhere: a program cannot be executed meanwhile, and
+/// readers of a pipe see no end of file.
 fn is_waited_for(file: &OwnedFd) -> Result<bool, Errno> {
     let mode = fstat(file)?.st_mode;
     let is_executable = Mode::from_raw_mode(mode).intersects(Mode::XUSR | Mode::XGRP | Mode::XOTH);
@@ -174,8 +174,8 @@ fn is_waited_for(file: &OwnedFd) -> Result<bool, Errno> {
     })
 }
 
-/// A pipe is opened for writing once somebody reads from it, as the kernel would do; a thread of its own looks, so
-/// that no other call waits.
+/// Opens a pipe for writing once a process reads from it, as the kernel does. A separate thread polls, so that no other
+/// call waits.
 fn wait_elsewhere(worker: &Worker, pending: &PendingCall, place: &Place, flags: OFlags) -> Ending {
     let status = statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW)?;
     if FileType::from_raw_mode(status.st_mode) != FileType::Fifo {
@@ -188,7 +188,7 @@ fn wait_elsewhere(worker: &Worker, pending: &PendingCall, place: &Place, flags: 
     let waiting = Waiting::begin().ok_or(Errno::AGAIN)?;
     let look = move || {
         let _waiting = waiting;
-        // The name may mean another file by then, which is not what was judged: it must come to no harm.
+        // The name may mean another file by then, which was not judged: opening it must do no harm.
         let harmful = OFlags::CREATE | OFlags::TRUNC;
         let sure = (flags - harmful) | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let opened = loop {
@@ -203,7 +203,7 @@ fn wait_elsewhere(worker: &Worker, pending: &PendingCall, place: &Place, flags: 
         };
         let given = opened.map_err(Stop::from).and_then(|file| give(broker, &pending, file, flags));
         if let Err(Stop::Error(error)) = given {
-            // Whoever is not there any more needs no answer.
+            // A caller that is gone needs no answer.
             drop(broker.listener.answer(pending.call.id, Answer::Error(error.raw_os_error())));
         }
     };
@@ -211,8 +211,8 @@ fn wait_elsewhere(worker: &Worker, pending: &PendingCall, place: &Place, flags: 
     Ok(Outcome::Done)
 }
 
-/// A pipe is opened for reading once somebody writes to it, as the kernel would do. The kernel can only be waited for
-/// by a thread, so there is one for each; a second look ends the wait when the caller has gone.
+/// Opens a pipe for reading once a process writes to it, as the kernel does. Only a blocking open can wait for that, so
+/// each pipe has a thread of its own; a second thread ends the wait when the caller is gone.
 pub(super) fn wait_for_writer(
     worker: &Worker,
     pending: &PendingCall,
@@ -230,7 +230,7 @@ pub(super) fn wait_for_writer(
             while !is_open.load(Ordering::Acquire) {
                 std::thread::sleep(PIPE_PAUSE);
                 if !pending.is_waiting(broker) {
-                    // Somebody who writes, for a moment, and nothing.
+                    // Opens the pipe for writing for a moment without writing, which ends the blocking open.
                     let both = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
                     drop(broker.processes.open_anew(&*node, both, Mode::empty()));
                 }
@@ -255,7 +255,7 @@ fn a_pipe(file: OwnedFd) -> Result<OwnedFd, Errno> {
     if is_pipe { Ok(file) } else { Err(Errno::NXIO) }
 }
 
-/// One of the pipes that are waited for.
+/// A pipe that the broker waits for; the value counts it until it is dropped.
 struct Waiting;
 
 static WAITING: AtomicUsize = AtomicUsize::new(0);
@@ -274,7 +274,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Makes a file without a name; what name it gets is judged then.
+/// Creates a file without a name; the name that it gets later is judged then.
 fn open_unnamed(
     worker: &Worker,
     pending: &PendingCall,
@@ -295,7 +295,7 @@ fn open_unnamed(
     give(worker.broker, pending, file, flags | OFlags::NONBLOCK)
 }
 
-/// Opens a file that is judged by what will be in it.
+/// Opens a file that is judged by its content, as a staged file.
 fn open_staged(
     worker: &Worker,
     pending: &PendingCall,
@@ -317,8 +317,8 @@ fn open_staged(
     give(worker.broker, pending, file, flags | OFlags::NONBLOCK)
 }
 
-/// Judges a change of a file that is open, by the name that it has now. One that is not found by it has names elsewhere
-/// that nobody here knows.
+/// Judges a change of an open file by the current name of the file. If the name leads to another file, the names of the
+/// open file are unknown, and the change is refused.
 pub(super) fn permit_open(
     worker: &Worker,
     pending: &PendingCall,
@@ -341,14 +341,14 @@ pub(super) fn permit_open(
     worker.permit_shared(pending, &place)
 }
 
-/// Opens anew what the caller has open, by whatever name that is now.
+/// Reopens a file that the caller has open, under its current name.
 fn open_anew(worker: &Worker, pending: &PendingCall, number: i32, flags: OFlags) -> Ending {
     let Ok(open) = worker.broker.processes.open_link(&pending.caller, &format!("fd/{number}")) else {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     };
     let status = fstat(&open)?;
     let path = PathBuf::from(std::ffi::OsStr::from_bytes(&worker.broker.processes.path_of(&open)?));
-    // Pipes, terminals and files elsewhere: the kernel knows what may be done.
+    // Pipes, terminals and files elsewhere: the kernel decides.
     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile || !worker.broker.is_judged(&path) {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
@@ -358,7 +358,7 @@ fn open_anew(worker: &Worker, pending: &PendingCall, number: i32, flags: OFlags)
     if reads(flags) {
         permit_reading(worker, pending, &open)?;
     }
-    // What has no name is no name's file.
+    // A file without a name is subject to no rule over names.
     if status.st_nlink > 0 && writes(flags) {
         permit_open(worker, pending, &open, &path)?;
     }

@@ -1,8 +1,8 @@
-//! What a link, or a directory that moves, makes reachable by a name at which the user may enter.
+//! Names that become reachable for the user through a link or a moved directory.
 //!
-//! Names that the user's tools execute are free in a directory of a command's own because the user has no reason to go
-//! there. When such a directory takes a user's place, or a link there leads to it, what lies in it is looked through
-//! first, and from then on it is no command's own.
+//! In a directory that a command itself has made, it may freely create names that the user's tools execute, because the
+//! user has no reason to go there. Before such a directory takes a user's place, or a link in a user's place leads to
+//! it, its content is searched; from then on it no longer counts as the command's own.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::ffi::{CStr, OsStr};
@@ -26,30 +26,30 @@ use super::transfer::{change_for, kind_of};
 use crate::Deed;
 use crate::repository::LEVELS;
 
-/// How many names are looked at; where there are more, the user is asked.
+/// The number of names that the search examines; if there are more, the user is asked.
 const LOOKED_AT: usize = 50_000;
-/// As many symbolic links as the kernel follows.
+/// The number of symbolic links that the search follows, the same as in the kernel.
 const LINKS: usize = 40;
-/// How many directories may wait to be looked at; each is an open descriptor.
+/// The number of directories that may wait for the search; each is an open file descriptor.
 pub(super) const PENDING: usize = 256;
 
-/// Whether a link at `new`, or what moves there, stands where the user may enter.
+/// Whether `new`, where a link or a moved directory is to be, is a user's place.
 pub(super) fn is_users_place(broker: &Broker, new: &Place) -> bool {
     !has_packages(&new.path) && (broker.known.cover(new, None) || stands_users(broker, new))
 }
 
-/// Whether a directory or link stands there that was not made in this session.
+/// Whether a directory or link exists there that was not made in this session.
 pub(super) fn stands_users(broker: &Broker, place: &Place) -> bool {
     match look(&place.directory, &place.name) {
         Ok((found, FileType::Directory | FileType::Symlink)) => !broker.known.is_ours(&found),
         Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => false,
-        // What cannot be looked at may be the user's.
+        // A name that cannot be examined may be the user's.
         Err(_) => true,
     }
 }
 
-/// Has the user asked about a link at `new`, where that is a user's place and the link leads to names that the user's
-/// tools execute. Returns what is a user's place with it; nothing for what is no link.
+/// Leads to a question about a link at `new` if that is a user's place and the link leads to names that the user's
+/// tools execute. Returns the user's places that the link adds; an empty value if `doing` makes no link.
 pub(super) fn permit_link(
     worker: &Worker,
     pending: &PendingCall,
@@ -66,8 +66,8 @@ pub(super) fn permit_link(
     search.permit(pending, doing, new)
 }
 
-/// The same for a directory that moves to `new`, a user's place. The names in it have been judged as they will be
-/// there; its links are looked at here.
+/// The same for a directory that moves to `new`, a user's place. The caller has judged the names in it under their new
+/// paths; this function examines its links.
 pub(super) fn permit_directory(
     worker: &Worker,
     pending: &PendingCall,
@@ -82,8 +82,8 @@ pub(super) fn permit_directory(
     search.permit(pending, doing, new)
 }
 
-/// The same for a directory of the user's that moves elsewhere. Tools that look upwards find what lies around it then,
-/// and its links that lead out of it come to lead elsewhere.
+/// The same for a directory of the user that moves elsewhere. Tools that search parent directories then find the
+/// surroundings of the new place, and links that lead out of the directory lead elsewhere.
 pub(super) fn permit_surroundings(
     worker: &Worker,
     pending: &PendingCall,
@@ -100,20 +100,20 @@ pub(super) fn permit_surroundings(
     search.permit(pending, doing, new)
 }
 
-/// Where a link ends.
+/// The end of a link.
 enum End {
     Directory(OwnedFd),
-    /// At a file, or where nothing is.
+    /// A file, or no file at all.
     NoDirectory,
-    /// Where commands make names that nobody judges, or at what means something else to the user.
+    /// A directory in which commands create names without a judgement, or a path that means something else to the user.
     Unclear,
 }
 
-/// A directory whose names are to be looked at, as if it were called `path`.
+/// A directory whose names will be examined, as if its path were `path`.
 struct Pending {
     open: OwnedFd,
     path: PathBuf,
-    /// Whether its own names have been judged; what its links lead to has not.
+    /// Whether its own names have been judged already; the targets of its links have not.
     is_judged: bool,
 }
 
@@ -122,7 +122,7 @@ struct Search<'a> {
     root: BorrowedFd<'a>,
     moving: Option<&'a Moving<'a>>,
     pending: Vec<Pending>,
-    /// The names that a rule speaks of, under the rule.
+    /// The names that a rule matches, each with the rule.
     found: BTreeSet<(&'static str, PathBuf)>,
     is_unclear: bool,
     reached: Reached,
@@ -149,10 +149,10 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Looks at all that is pending, and has the user asked about what was found, once for each rule.
+    /// Examines all pending directories; leads to one question for each rule about the names that were found.
     ///
-    /// A yes holds for the names that were found before the question. Commands go on while the user is asked, and a
-    /// name that they add behind the link is asked about again.
+    /// An answer holds for the names that were found before the question. Commands continue while the user decides, and
+    /// a name that they add behind the link meanwhile leads to another question.
     fn permit(mut self, pending: &PendingCall, doing: &Doing, place: &Place) -> Result<Reached, Stop> {
         while let Some(Pending { open, path, is_judged }) = self.pending.pop() {
             self.directory(open.as_fd(), (&path, is_judged), LEVELS)?;
@@ -170,7 +170,7 @@ impl<'a> Search<'a> {
         Ok(self.reached)
     }
 
-    /// Has a directory looked at later, once.
+    /// Adds a directory to the pending ones, unless it was examined before.
     fn remember(&mut self, pending: Pending) -> Result<(), Errno> {
         if !self.seen.contains(&identify(&pending.open, c"")?) {
             self.pending.push(pending);
@@ -178,7 +178,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Looks at what a link at `path`, in `holder`, leads to.
+    /// Examines the target of a link at `path`, in `holder`.
     fn link(&mut self, holder: BorrowedFd<'_>, target: &[u8], path: &Path) -> Result<(), Errno> {
         match self.follow(holder, target) {
             Ok(End::NoDirectory) => {}
@@ -188,7 +188,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Looks at the directory that a link at `path` leads to.
+    /// Examines the directory that a link at `path` leads to.
     fn end(&mut self, end: OwnedFd, path: &Path) -> Result<(), Errno> {
         match self.territory(&self.path_of(end.as_fd())?) {
             Territory::Outside => {}
@@ -202,8 +202,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Looks at the outermost directory around `inner` that commands have made: tools look upwards from where they are
-    /// started.
+    /// Examines the outermost directory made by commands that contains `inner`: tools search parent directories of the
+    /// one in which they start.
     fn surroundings(&mut self, inner: BorrowedFd<'_>) -> Result<(), Errno> {
         let mut outermost = None;
         for found in Upwards::from(inner, self.moving) {
@@ -230,7 +230,7 @@ impl<'a> Search<'a> {
         }
         let levels = levels.checked_sub(1);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        // What cannot be looked into cannot be judged.
+        // A directory that cannot be read cannot be judged.
         let (Some(levels), Ok(open)) = (levels, openat(directory, c".", flags, Mode::empty())) else {
             self.is_unclear = true;
             return Ok(());
@@ -249,7 +249,7 @@ impl<'a> Search<'a> {
             let told = entry.file_type();
             let kind = if told == FileType::Unknown { kind_of(open.as_fd(), name)? } else { told };
             let path = path.join(OsStr::from_bytes(name.to_bytes()));
-            // The user works in no packages.
+            // The user does not work inside package directories.
             if kind == FileType::Directory && name.to_bytes() != PACKAGES.as_bytes() {
                 let below = open_directory(open.as_fd(), name)?;
                 self.directory(below.as_fd(), (&path, is_judged), levels)?;
@@ -281,7 +281,7 @@ impl<'a> Search<'a> {
         self.link(holder.as_fd(), target.to_bytes(), path)
     }
 
-    /// Follows a link in `holder` to its end, and notes every name on the way at which commands can put something else.
+    /// Follows a link in `holder` to its end, and records every name on the way at which commands can put another file.
     fn follow(&mut self, holder: BorrowedFd<'_>, target: &[u8]) -> Result<End, Errno> {
         let mut here = dup(if target.starts_with(b"/") { self.root } else { holder })?;
         let mut left: VecDeque<Vec<u8>> = components(target).collect();
@@ -304,7 +304,8 @@ impl<'a> Search<'a> {
             };
             let is_users = found.is_some_and(|found| !self.broker.known.is_made(&found));
             let is_way = matches!(kind, FileType::Directory | FileType::Symlink);
-            // What is the user's becomes a user's place when it is taken away.
+            // A directory or link of the user becomes a user's place when a command removes it, so it is not recorded
+            // here.
             if territory == Territory::Judged && !(is_users && is_way) {
                 self.reached.names.push((identify(&here, c"")?, name.to_bytes().to_vec()));
             }
@@ -350,16 +351,16 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What commands can do at a path.
+/// The permissions of commands at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Territory {
     /// Names are judged there.
     Judged,
-    /// They change nothing there.
+    /// Commands may not change anything there.
     Outside,
-    /// They change nothing there, but further below.
+    /// Commands may not change anything there, but further below.
     Around,
-    /// Names in it are free to everybody, or the path means something else to the user.
+    /// Commands may create any name there, or the path means something else to the user.
     Unclear,
 }
 
@@ -368,7 +369,7 @@ fn open_directory(holder: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno>
     openat(holder, name, flags, Mode::empty())
 }
 
-/// The names of a path without `.`.
+/// Returns the components of a path without `.`.
 fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = Vec<u8>> + '_ {
     path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".").map(<[u8]>::to_vec)
 }

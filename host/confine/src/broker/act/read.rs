@@ -1,6 +1,6 @@
-//! Opening files for reading, where rules over names say what is not read.
+//! Opening files for reading, if rules over names hide files from reading.
 //!
-//! Every such call is carried out here and none is given back to the kernel, which would look the path up again.
+//! The broker executes every such call and leaves none to the kernel, which would look the path up again.
 
 use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,17 +21,17 @@ use super::open::{give, wait_for_writer};
 use crate::names::Judgement;
 use crate::{Attempt, Deed};
 
-/// What the kernel shows behind the name of a file that has none any more.
+/// The suffix that the kernel shows after the path of a removed file.
 const GONE: &[u8] = b" (deleted)";
-/// Major and minor number of `/dev/tty`, which is another device for everybody.
+/// Major and minor number of `/dev/tty`, which means a different device for each process.
 const OWN_TERMINAL: (u32, u32) = (5, 0);
 /// The first of the eight major numbers of terminals in `/dev/pts`.
 const TERMINALS: u32 = 136;
-/// What of a call's flags counts for a file that is there already and is only read.
+/// The flags of a call that matter for an existing file that is only read.
 const COUNTING: OFlags =
     OFlags::DIRECTORY.union(OFlags::DIRECT).union(OFlags::NOATIME).union(OFlags::NONBLOCK);
 
-/// Whether a call opens a file to read it and for nothing else. Only its number and its flags are looked at.
+/// Whether a call opens a file only for reading. The check uses nothing but the flags.
 pub(super) fn only_reads(flags: OFlags) -> bool {
     flags & OFlags::RWMODE == OFlags::RDONLY && !flags.contains(OFlags::TRUNC)
 }
@@ -59,16 +59,16 @@ pub(super) fn open_to_read(
     }
 }
 
-/// Opens what was found by its name.
+/// Opens a file that was found by its name.
 fn open_node(worker: &Worker, pending: &PendingCall, node: &OwnedFd, flags: OFlags) -> Ending {
     let status = fstat(node)?;
-    // What was opened for its place only may be hidden, too.
+    // A file that was opened with `O_PATH` may be hidden, too.
     worker.broker.check_in_sight(&pending.caller, node)?;
     match FileType::from_raw_mode(status.st_mode) {
         FileType::Symlink if flags.contains(OFlags::DIRECTORY) => return Err(Errno::NOTDIR.into()),
         FileType::Symlink => return Err(Errno::LOOP.into()),
         FileType::Socket => return Err(Errno::NXIO.into()),
-        // Never the one that the broker could have.
+        // The caller's terminal, never one of the broker.
         FileType::CharacterDevice if (major(status.st_rdev), minor(status.st_rdev)) == OWN_TERMINAL => {
             let terminal = own_terminal(worker, pending)?;
             return open_found(worker, pending, &terminal, flags);
@@ -92,7 +92,8 @@ fn open_found(worker: &Worker, pending: &PendingCall, node: &OwnedFd, flags: OFl
     give(broker, pending, file, flags)
 }
 
-/// Opens anew what the caller has open. Its number is looked up once: it could mean another file the next moment.
+/// Reopens a file that the caller has open. Its number is looked up only once: it could mean another file a moment
+/// later.
 fn open_own(worker: &Worker, pending: &PendingCall, number: i32, flags: OFlags) -> Ending {
     let processes = &worker.broker.processes;
     let own = processes.descriptor(&pending.caller, number).map_err(|error| match error {
@@ -102,17 +103,18 @@ fn open_own(worker: &Worker, pending: &PendingCall, number: i32, flags: OFlags) 
     let has = fcntl_getfl(&own)?;
     let is_open_to_read = has & OFlags::RWMODE != OFlags::WRONLY && !has.contains(OFlags::PATH);
     let node = processes.open_anew(&own, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-    // While it is open here, whoever reads from the other end of a pipe sees no end.
+    // While this descriptor of a pipe is open here, the reader at the other end sees no end of file.
     drop(own);
     match FileType::from_raw_mode(fstat(&node)?.st_mode) {
-        // Both ends are there as long as the caller has it: nobody is waited for.
+        // The caller holds one end of an anonymous pipe, so opening it does not block.
         FileType::Fifo if !processes.path_of(&node)?.starts_with(b"/") => {
             open_found(worker, pending, &node, flags)
         }
         FileType::RegularFile | FileType::Fifo
             if worker.broker.check_seen(&pending.caller, &node).is_err() =>
         {
-            // One that the command was given, or that exists in memory only: what it is open for it can have again.
+            // A file that the command got as a descriptor, or that exists in memory only: it can be reopened for what
+            // it is open for.
             if is_open_to_read {
                 open_found(worker, pending, &node, flags)
             } else {
@@ -130,7 +132,7 @@ fn open_own(worker: &Worker, pending: &PendingCall, number: i32, flags: OFlags) 
     }
 }
 
-/// Makes a file that is opened to be read, as locks are.
+/// Creates a file that is opened for reading, such as a lock file.
 fn make(
     worker: &Worker,
     pending: &PendingCall,
@@ -157,7 +159,7 @@ fn make(
     give(broker, pending, file, flags)
 }
 
-/// Judges the reading of a file by the name that it has now, or had at last.
+/// Judges reading a file, by its current name or by the last one that it had.
 pub(super) fn permit_reading(worker: &Worker, pending: &PendingCall, file: &OwnedFd) -> Result<(), Stop> {
     let text = worker.broker.processes.path_of(file.as_fd())?;
     if worker.broker.is_kept_back(file)? {
@@ -167,7 +169,7 @@ pub(super) fn permit_reading(worker: &Worker, pending: &PendingCall, file: &Owne
     names_of(&text).try_for_each(|path| permit_reading_of(worker, pending, path))
 }
 
-/// Judges the reading of a name.
+/// Judges reading a file with this name.
 pub(super) fn permit_reading_of(worker: &Worker, pending: &PendingCall, path: &Path) -> Result<(), Stop> {
     match worker.broker.judge_reading(path) {
         Judgement::Free => Ok(()),
@@ -187,15 +189,15 @@ pub(super) fn permit_reading_of(worker: &Worker, pending: &PendingCall, path: &P
     }
 }
 
-/// Tells a yes to reading from one to writing.
+/// The pseudo rule that distinguishes an answer about reading from one about writing.
 const READING: &str = "reading";
 
-/// What a path that the kernel shows can mean: a name can end like one that is gone.
+/// Returns the possible meanings of a path that the kernel shows: a name may itself end like that of a removed file.
 pub(crate) fn names_of(text: &[u8]) -> impl Iterator<Item = &Path> {
     [Some(text), text.strip_suffix(GONE)].into_iter().flatten().map(|name| Path::new(OsStr::from_bytes(name)))
 }
 
-/// Opens the place of the caller's own terminal.
+/// Opens the caller's own terminal with `O_PATH`.
 fn own_terminal(worker: &Worker, pending: &PendingCall) -> Result<OwnedFd, Errno> {
     let processes = &worker.broker.processes;
     let (major, minor) = processes.terminal(&pending.caller).ok_or(Errno::NXIO)?;

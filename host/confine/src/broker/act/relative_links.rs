@@ -1,8 +1,9 @@
-//! What lies in a directory that moves, and leads elsewhere from where it comes to lie.
+//! Paths in a moved directory that lead elsewhere after the move.
 //!
-//! Rules over names may say the same of both places, and git may read a file as the same: a path in it that leads up
-//! from there still comes to mean another. So what git takes such paths from is looked for in every directory that gets
-//! another holder, in its names alone; only of those few files is more read.
+//! Rules over names may treat the old and the new place alike, and git may read a file in both as the same kind: a
+//! relative path in it that leads up and out of the directory still changes its meaning. So every directory that gets
+//! another parent is searched for the files that git reads such paths from. The search reads only names, and the
+//! content of those few files.
 
 use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,25 +24,26 @@ use super::transfer::kind_of;
 use crate::Deed;
 use crate::repository::{LEVELS, read};
 
-/// How many names are looked at; a directory that holds more keeps its holder.
+/// The number of names that the search examines; a directory with more of them cannot be moved to another parent.
 const LOOKED_AT: usize = 1_000_000;
 
-/// A link in a directory that moves, which leads out of it and so elsewhere afterwards.
+/// A symbolic link in a moved directory that leads out of it, and so elsewhere after the move.
 pub(super) struct LeadsOut {
     pub(super) holder: OwnedFd,
     pub(super) target: Vec<u8>,
-    /// Its path afterwards.
+    /// Its path after the move.
     pub(super) path: PathBuf,
 }
 
-/// Judges what leads elsewhere once the directory `old` is called `new`, and returns the links that do.
+/// Judges the paths that lead elsewhere once the directory `old` has the name `new`, and returns the links among them.
 pub(super) fn permit_leading(
     worker: &Worker,
     pending: &PendingCall,
     old: &Place,
     new: &Place,
 ) -> Result<Vec<LeadsOut>, Stop> {
-    // Git starts from above a directory of this name, and from within any other.
+    // Git resolves paths relative to the parent of a directory named `.git`, and relative to any other directory
+    // itself.
     let is_git = |place: &Place| place.name.to_bytes().eq_ignore_ascii_case(b".git");
     if old.path.parent() == new.path.parent() && !is_git(old) && !is_git(new) {
         return Ok(Vec::new());
@@ -56,9 +58,9 @@ pub(super) fn permit_leading(
 struct Leading<'a> {
     worker: &'a Worker,
     pending: &'a PendingCall,
-    /// What moves.
+    /// The directory that moves.
     top: &'a Path,
-    /// Where what is looked at lies, and where it comes to lie.
+    /// The path of the examined name, before and after the move.
     old: PathBuf,
     new: PathBuf,
     left: usize,
@@ -69,7 +71,7 @@ impl Leading<'_> {
     fn below(&mut self, holder: BorrowedFd<'_>, name: &CStr, levels: usize) -> Result<(), Stop> {
         let levels = levels.checked_sub(1).ok_or(Errno::NAMETOOLONG)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // What cannot be looked into cannot be judged.
+        // A directory that cannot be read cannot be judged, so this error refuses the move.
         let open = openat(holder, name, flags, Mode::empty())?;
         for entry in Dir::read_from(&open)? {
             let entry = entry?;
@@ -113,7 +115,8 @@ impl Leading<'_> {
         permit_judged(self.pending, &judgement, (rule, &text), &self.place(holder, name)?)
     }
 
-    /// Within a repository, links are the user's own; they too lead elsewhere, if not along with what moves.
+    /// Records a link if it leads out of the moved directory. Links within a repository belong to the user; they lead
+    /// elsewhere as well, unless their target moves along.
     fn link(&mut self, holder: BorrowedFd<'_>, name: &CStr) -> Result<(), Stop> {
         let target = readlinkat(holder, name, Vec::new())?;
         let target = OsStr::from_bytes(target.to_bytes());
@@ -121,7 +124,8 @@ impl Leading<'_> {
         if !climbs(target.as_bytes()) || normalize(&aim).starts_with(self.top) {
             return Ok(());
         }
-        // Each holds a descriptor; one more than are looked at is enough to tell that there are too many.
+        // Each entry holds a file descriptor; one more than can be examined is enough to detect that there are too
+        // many.
         if self.links.len() <= PENDING {
             let (holder, path) = (dup(holder)?, self.new.clone());
             self.links.push(LeadsOut { holder, target: target.as_bytes().to_vec(), path });
@@ -136,14 +140,14 @@ impl Leading<'_> {
         }
     }
 
-    /// What git takes a name for, where it lies.
+    /// Returns how git treats the examined name at its old place.
     fn class(&self, change: Change) -> Class {
         let broker = self.worker.broker;
         let holds = |rule: &'static Rule| rule.anywhere == Anywhere::Judged && broker.holds(rule);
         broker.site(|site| class_under(&self.old, change, site, &holds))
     }
 
-    /// Where what is looked at comes to lie.
+    /// Returns the place of the examined name after the move.
     fn place(&self, holder: BorrowedFd<'_>, name: &CStr) -> Result<Place, Errno> {
         let directory = dup(holder)?;
         Ok(Place { directory, name: name.to_owned(), path: self.new.clone(), as_directory: false })

@@ -1,9 +1,10 @@
-//! Pseudo-terminals where there are no mounts, and so none of the session's own: a command gets new ones from the
-//! machine's, and the other ends of those only.
+//! Pseudo-terminals for sandboxes without mounts, which have no `/dev/pts` of their own: a command gets new terminals
+//! of the machine's, and the other ends of those only.
 //!
-//! Numbers in `/dev/pts` are given out anew as soon as they are free, so a name there means nothing by itself. Whoever
-//! opens one is given the other end of a terminal of that number that a process of the same command has open, taken
-//! from that very descriptor: what the user or another command has open has no such process.
+//! The kernel reuses numbers in `/dev/pts` as soon as they are free, so a name there identifies no terminal. A process
+//! that opens such a name gets the other end of a terminal with that number that a process of the same command has
+//! open, obtained through that very descriptor. No process of the command has a terminal of the user or of another
+//! command open.
 
 use std::ffi::CStr;
 use std::fs;
@@ -16,23 +17,23 @@ use rustix::io::Errno;
 use super::super::worker::{Attempt, PendingCall, Worker};
 use super::open::give;
 
-/// What programs open to get a new terminal.
+/// The paths that programs open to get a new terminal.
 const NEW: [&[u8]; 2] = [b"/dev/ptmx", b"/dev/pts/ptmx"];
-/// Where the other ends lie.
+/// The directory of the other ends.
 const OTHERS: &[u8] = b"/dev/pts/";
-/// How many there can be on the machine.
+/// The file with the largest number of terminals on the machine.
 const MOST: &str = "/proc/sys/kernel/pty/max";
 
-/// A terminal as a command names it.
+/// A terminal, as the path in a call names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Terminal {
     New,
-    /// The other end of the one with this number.
+    /// The other end of the terminal with this number.
     Other(u32),
 }
 
 impl Terminal {
-    /// Returns what a path names; none for every other path, which is nobody's terminal.
+    /// Returns the terminal that a path names, or `None` for every other path.
     pub(super) fn named(path: &CStr) -> Option<Self> {
         let path = path.to_bytes();
         if NEW.contains(&path) {
@@ -43,7 +44,8 @@ impl Terminal {
     }
 }
 
-/// Opens a terminal for a command. It does not come to control the caller by that, which programs ask for themselves.
+/// Opens a terminal for a command. It does not become the controlling terminal of the caller; programs request that
+/// separately.
 pub(super) fn open(worker: &Worker, pending: &PendingCall, terminal: Terminal, flags: OFlags) -> Attempt {
     let sure = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | flags & OFlags::NONBLOCK;
     let opened = match terminal {
@@ -54,7 +56,8 @@ pub(super) fn open(worker: &Worker, pending: &PendingCall, terminal: Terminal, f
     give(worker.broker, pending, opened, flags)
 }
 
-/// Half of all terminals are left to the user: the lowest free number is given out first.
+/// Opens a new terminal, unless half of all numbers are in use: the kernel assigns the lowest free number, and the rest
+/// remains for the user.
 fn new(flags: OFlags) -> Result<OwnedFd, Errno> {
     let most = fs::read_to_string(MOST).ok().and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(0);
     let opened = openat(CWD, "/dev/ptmx", flags, Mode::empty())?;

@@ -1,4 +1,4 @@
-//! Giving a file another name, or a further one.
+//! Renaming files and creating hard links.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -25,10 +25,10 @@ use crate::Deed;
 use crate::names::Judgement;
 use crate::repository::{LEVELS, for_each_name, read};
 
-/// How many names are looked at in a directory that moves; one that holds more, where it matters, stays.
+/// The number of names that are examined in a moved directory, if its new path matters; one with more cannot be moved.
 const LOOKED_AT: usize = 50_000;
 
-/// Renames a file or directory; nobody else does anything with names meanwhile.
+/// Renames a file or directory; no other call changes names meanwhile.
 pub(crate) fn rename(worker: &Worker, pending: &PendingCall, from: At, to: At, flags: u32) -> Attempt {
     let broker = worker.broker;
     let (old, new) = (pending.path(from)?, pending.path(to)?);
@@ -36,7 +36,8 @@ pub(crate) fn rename(worker: &Worker, pending: &PendingCall, from: At, to: At, f
     let new = broker.resolve(&pending.caller, to.directory, &new, LastLink::Keep)?;
     let (Found::Name(old), Found::Name(new)) = (old, new) else { return Ok(Outcome::LEFT_TO_THE_KERNEL) };
     let flags = RenameFlags::from_bits_retain(flags);
-    // Places have mounts of their own: from one to the other nothing moves, as the kernel will say.
+    // Each place that commands may write has a mount of its own, so a rename from one to another fails in the kernel as
+    // well.
     match (broker.is_judged(&old.path), broker.is_judged(&new.path)) {
         (true, true) => {}
         (false, false) => return outside::rename(worker, pending, (&old, &new), flags),
@@ -45,11 +46,11 @@ pub(crate) fn rename(worker: &Worker, pending: &PendingCall, from: At, to: At, f
     if broker.is_pinned(&old.path) || broker.is_pinned(&new.path) {
         return Err(Errno::BUSY.into());
     }
-    // It would leave a device behind.
+    // The flag would create a device file.
     if flags.contains(RenameFlags::WHITEOUT) {
         return Err(Errno::INVAL.into());
     }
-    // What mv(1) tries first: nobody is asked about what the kernel would not do.
+    // mv(1) tries this first: there must be no question about a rename that the kernel would refuse.
     if flags.contains(RenameFlags::NOREPLACE) {
         kind_of(old.directory.as_fd(), &old.name)?;
         if kind_of(new.directory.as_fd(), &new.name).is_ok() {
@@ -64,7 +65,7 @@ pub(crate) fn rename(worker: &Worker, pending: &PendingCall, from: At, to: At, f
     worker.check_still_waiting(pending)?;
     let is_directory = kind_of(old.directory.as_fd(), &old.name) == Ok(FileType::Directory);
     let (from, to) = (Taken::from(worker, &old)?, Taken::from(worker, &new)?);
-    // Before it is done: what nobody could be told of must not be there.
+    // Recorded before the rename: if a user's place cannot be recorded, the rename must not happen.
     let told = reached.iter().try_for_each(|reached| broker.known.add(reached));
     let renamed =
         told.and_then(|()| renameat_with(&old.directory, old.given(), &new.directory, new.given(), flags));
@@ -81,14 +82,14 @@ pub(crate) fn rename(worker: &Worker, pending: &PendingCall, from: At, to: At, f
     Ok(Outcome::SUCCESS)
 }
 
-/// What lies in different places is on different mounts, which the kernel knows; without mounts the answer is the same,
-/// and programs copy.
+/// Different places are on different mounts, so the kernel returns `EXDEV`; without mounts the broker returns the same
+/// error, and programs copy the file instead.
 fn apart(worker: &Worker) -> Attempt {
     if worker.broker.places.is_some() { Err(Errno::XDEV.into()) } else { Ok(Outcome::LEFT_TO_THE_KERNEL) }
 }
 
-/// Whether what has the name `old` may have the name `new`, and makes it so that it may. Returns what becomes a user's
-/// place.
+/// Judges giving the file at `old` the name `new`, and prepares the file for it if necessary. Returns the user's places
+/// that the rename adds.
 fn permit_move(
     worker: &Worker,
     pending: &PendingCall,
@@ -97,18 +98,19 @@ fn permit_move(
     kind: Move,
 ) -> Result<Reached, Stop> {
     let what = kind_of(old.directory.as_fd(), &old.name)?;
-    // What came elsewhere may hold links, or have other names: programs copy it.
+    // The new name accepts neither links nor files with several names. A file from a place without that rule may be
+    // either, so programs have to copy it.
     if worker.broker.names.is_plain(&new.path) && !worker.broker.names.is_plain(&old.path) {
         return Err(Errno::XDEV.into());
     }
-    // By its new name it could be read.
+    // Under its new name the file could be read.
     permit_reading_of(worker, pending, &old.path)?;
     let away = if what == FileType::Directory { Deed::MoveTo(new.path.clone()) } else { Deed::Plain };
     worker.permit_plain(pending, Doing::new(Change::MoveAway, away), old)?;
     let doing = doing_for(what, old)?;
     let allowed = worker.permit(pending, doing.clone(), new)?;
     if let Allowed::ByContent(rule, content) = allowed {
-        // Of two files that change their places, one would lose its own before it has the other's.
+        // If two files were exchanged, one would lose its name before it has that of the other.
         return match kind {
             Move::Exchange => Err(Errno::ACCESS.into()),
             Move::One => {
@@ -123,7 +125,7 @@ fn permit_move(
     }
 }
 
-/// Judges what lies in a directory that moves.
+/// Judges the content of a directory that moves.
 fn move_directory(
     worker: &Worker,
     pending: &PendingCall,
@@ -151,7 +153,7 @@ fn move_directory(
     } else {
         Reached::default()
     };
-    // What was in a user's place once is no command's own anywhere.
+    // A directory from a user's place no longer counts as a command's own, wherever it is.
     if worker.broker.known.cover(old, None) {
         reached.directories.push(moving.identity().clone());
     }
@@ -169,7 +171,7 @@ pub(super) fn kind_of(holder: BorrowedFd<'_>, name: &CStr) -> Result<FileType, E
     Ok(FileType::from_raw_mode(status.st_mode))
 }
 
-/// What it means for a name that such a thing gets it.
+/// Returns the change that creating a name for a file of this kind means.
 pub(super) fn change_for(kind: FileType) -> Change {
     match kind {
         FileType::Directory => Change::MoveTree,
@@ -183,7 +185,7 @@ pub(super) fn change_for(kind: FileType) -> Change {
     }
 }
 
-/// What it means for a name that what stands at `old` gets it.
+/// Returns the change that giving the file at `old` another name means.
 fn doing_for(kind: FileType, old: &Place) -> Result<Doing, Errno> {
     let deed = match kind {
         FileType::Symlink => {
@@ -201,7 +203,7 @@ fn doing_for(kind: FileType, old: &Place) -> Result<Doing, Errno> {
     Ok(Doing::new(change_for(kind), deed))
 }
 
-/// The names below a directory that moves: each of them gets another path with it.
+/// A walk over the names below a moved directory, each of which gets another path.
 struct Walk<'a> {
     worker: &'a Worker,
     pending: &'a PendingCall,
@@ -250,8 +252,8 @@ impl Walk<'_> {
         }
     }
 
-    /// A text of the same kind in both places has been judged when it came, and if it leads elsewhere now by
-    /// [`permit_leading`].
+    /// Judges a file by its content. If it is of the same kind in both places, it was judged when it was written, and
+    /// [`permit_leading`] judges whether it leads elsewhere after the move.
     fn judge(&self, content: Content, old: &Place, new: &Place) -> Result<(), Stop> {
         let before = self.worker.permit(self.pending, Change::Install, old);
         if matches!(before, Ok(Allowed::ByContent(_, known)) if known == content) {
@@ -266,7 +268,7 @@ impl Walk<'_> {
     }
 }
 
-/// Gives a file a further name. Who may write one of a file's names writes the file, so both are judged.
+/// Creates a hard link. A process that may write one name of a file can write the file, so both names are judged.
 pub(crate) fn link(worker: &Worker, pending: &PendingCall, from: At, to: At, flags: u32) -> Attempt {
     let broker = worker.broker;
     let (old, new) = (pending.path(from)?, pending.path(to)?);
@@ -292,8 +294,8 @@ pub(crate) fn link(worker: &Worker, pending: &PendingCall, from: At, to: At, fla
         Found::Name(old) => {
             let status = statat(&old.directory, &old.name, AtFlags::SYMLINK_NOFOLLOW)?;
             let kind = FileType::from_raw_mode(status.st_mode);
-            // Nobody may be about to write by the new name, having seen another file there; and what stood there must
-            // not be taken away between the look at a link's place and the link.
+            // No other call may be about to write through the new name after finding another file there; and between
+            // the check of a link's place and its creation, the file there must not be removed.
             if status.st_nlink > 1 || kind == FileType::Symlink {
                 worker.must_be_alone()?;
             }
@@ -319,7 +321,7 @@ fn last_of(flags: AtFlags) -> LastLink {
     if flags.contains(AtFlags::SYMLINK_FOLLOW) { LastLink::Follow } else { LastLink::Keep }
 }
 
-/// Gives a name to what the caller has open.
+/// Gives a name to a file that the caller has open.
 fn link_open(worker: &Worker, pending: &PendingCall, number: i32, new: &Place) -> Attempt {
     let broker = worker.broker;
     let own = broker.processes.descriptor(&pending.caller, number)?;
