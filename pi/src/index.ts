@@ -12,9 +12,9 @@ import {
   createLsToolDefinition, createReadToolDefinition, createWriteToolDefinition, type ExtensionAPI, type ExtensionContext, getAgentDir, VERSION,
 } from "@earendil-works/pi-coding-agent";
 import { Markdown, Text, TruncatedText } from "@earendil-works/pi-tui";
-import { calm } from "./calm.ts";
+import { sanitize } from "./sanitize.ts";
 import { guardChildren } from "./children.ts";
-import { announce, inquire } from "./copies.ts";
+import { announce, inquire } from "./duplicate-load.ts";
 import { FLAG, isOnCommandLine, readSwitch } from "./flag.ts";
 import { block, gateToolCall, gateUserCommand, refusedCommand } from "./gate.ts";
 import { inspectToolResult, UserOutputs } from "./inspect.ts";
@@ -22,13 +22,13 @@ import { findHost } from "./lookup.ts";
 import { openMenu } from "./menu-ui.ts";
 import { BROKEN_OFF, FLAG_ATE_PROMPT, takenOver, TWICE } from "./messages.ts";
 import { TerminalDialogs } from "./prompt-ui.ts";
-import { OutsideTool } from "./outside.ts";
+import { OutsideTool } from "./escalate-tool.ts";
 import { Relay } from "./relay.ts";
 import { ReserveTool } from "./reserve.ts";
 import { askAboutRpcCommands } from "./rpc-bash.ts";
 import { Session } from "./session.ts";
 import { OwnTools } from "./tools.ts";
-import { WholeCalls } from "./whole-calls.ts";
+import { WholeCalls } from "./truncated-calls.ts";
 
 const EXTENSION_VERSION = "0.1.0";
 
@@ -65,7 +65,7 @@ export default function portcullis(pi: ExtensionAPI): void {
   const arm = () => {
     if (armed) return;
     armed = true;
-    calm([Text, TruncatedText, Markdown].map((kind) => kind.prototype));
+    sanitize([Text, TruncatedText, Markdown].map((kind) => kind.prototype));
     const others = own.register(pi, session, MAKERS, process.cwd());
     if (others.size > 0) session.tell(takenOver(others), "warning");
   };

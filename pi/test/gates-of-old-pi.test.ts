@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { guardChildren, withoutGuard } from "../src/children.ts";
 import { askAboutRpcCommands } from "../src/rpc-bash.ts";
-import { WholeCalls } from "../src/whole-calls.ts";
+import { WholeCalls } from "../src/truncated-calls.ts";
 
 type Any = any;
 

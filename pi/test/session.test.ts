@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, beforeEach, test } from "node:test";
-import { announce, inquire } from "../src/copies.ts";
+import { announce, inquire } from "../src/duplicate-load.ts";
 import { gateToolCall, gateUserCommand } from "../src/gate.ts";
 import { inspectToolResult, UserOutputs } from "../src/inspect.ts";
 import { takenOver } from "../src/messages.ts";

@@ -15,7 +15,7 @@ mod commands;
 #[cfg(target_os = "linux")]
 mod contain;
 #[cfg(not(target_os = "linux"))]
-#[path = "contain/elsewhere.rs"]
+#[path = "contain/unsupported.rs"]
 mod contain;
 mod serve;
 
@@ -92,7 +92,7 @@ fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
         Verb::Doctor(doctor) => commands::doctor::run(&doctor),
         Verb::Policy(verb) => commands::policy::run(verb),
         Verb::Serve => serve::run(),
-        Verb::Attend(attend) => return exit::of_run(commands::attend::run(&attend)),
+        Verb::Attend(attend) => return exit::of_run(commands::exec_client::run(&attend)),
         Verb::Sweep => commands::sweep::run(),
         Verb::Pi(pi) => commands::pi::run(&pi),
         Verb::PiExtension(action) => commands::pi_extension::run(&action),

@@ -4,7 +4,7 @@
 mod handshake;
 #[cfg(target_os = "linux")]
 mod layers;
-#[cfg_attr(not(target_os = "linux"), path = "confinement/elsewhere.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "confinement/unsupported.rs")]
 mod linux;
 
 #[cfg(target_os = "linux")]

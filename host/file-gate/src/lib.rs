@@ -42,7 +42,7 @@ mod view;
 pub mod spelling;
 
 #[cfg_attr(target_os = "linux", path = "linux/mod.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "unsupported.rs")]
 mod system;
 
 pub use error::FileError;

@@ -39,14 +39,12 @@ mod names;
 mod special;
 mod upstream;
 
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
 
 pub use calls::{Call, Calls};
-#[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Attached, Gate, WayIn, special};
 pub use inside::{Server, Sockets};
 pub use judge::{AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal, Stages, Want};
 #[cfg(target_os = "linux")]
@@ -54,4 +52,6 @@ pub use linux::{Attached, Gate, WayIn, special};
 pub use listeners::Listeners;
 pub use names::Names;
 pub use special::Special;
+#[cfg(not(target_os = "linux"))]
+pub use unsupported::{Attached, Gate, WayIn, special};
 pub use upstream::{Protocol, Unresolved, Upstream};

@@ -1,9 +1,8 @@
 //! The gate on Linux.
 
+mod active_connections;
 mod ask;
 mod budget;
-mod carried;
-mod clients;
 mod decider;
 mod dial;
 mod gate;
@@ -17,6 +16,7 @@ mod range;
 mod refuse;
 mod relay;
 mod scope;
+mod sock_diag;
 mod tunnel;
 
 pub use gate::{Attached, Gate, WayIn};

@@ -1,18 +1,18 @@
 //! One module per subcommand.
 
 pub(crate) mod asks;
-pub(crate) mod attend;
 pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod doctor;
+pub(crate) mod exec_client;
 pub(crate) mod explain;
 pub(crate) mod grants;
-pub(crate) mod overhear;
 pub(crate) mod pi;
 pub(crate) mod pi_extension;
 pub(crate) mod policy;
 pub(crate) mod ports;
 pub(crate) mod run;
+pub(crate) mod stderr_tee;
 pub(crate) mod sweep;

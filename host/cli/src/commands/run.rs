@@ -20,7 +20,7 @@ use signal_hook::iterator::Signals;
 
 use crate::args::{Ask, Run};
 use crate::bootstrap::{self, Purpose, Wanted};
-use crate::commands::overhear::Overheard;
+use crate::commands::stderr_tee::Overheard;
 use crate::exit::{Exit, RUN_FAILED, RUN_REFUSED, say};
 use crate::grace::wait_out;
 use crate::process_env::ProcessEnv;

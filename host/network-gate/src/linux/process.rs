@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use portcullis_decision::request::ProcessInfo;
 
-use crate::linux::clients::Client;
+use crate::linux::sock_diag::Client;
 
 /// A process and the command it belongs to.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

@@ -11,13 +11,13 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::judge::{Attempt, Ended, Judge, Judgement, Refusal, Want};
+use crate::linux::active_connections::Carried;
 use crate::linux::ask::Asking;
 use crate::linux::budget::{Budgets, Spent};
-use crate::linux::carried::Carried;
-use crate::linux::clients::{Client, Clients};
 use crate::linux::decider::Decider;
 use crate::linux::hold::{Found, Held, State};
 use crate::linux::process::Owner;
+use crate::linux::sock_diag::{Client, Clients};
 use crate::names::Names;
 
 /// The interval of checks whether a client that has stopped sending is gone.

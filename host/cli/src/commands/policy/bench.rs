@@ -6,8 +6,8 @@ use portcullis_text::escape;
 use portcullis_workbench::{Figures, Item, measure, of_cases};
 use serde_json::json;
 
+use super::progress::Telling;
 use super::project::Component;
-use super::telling::Telling;
 use crate::args::policy::Bench;
 use crate::exit::Exit;
 use crate::output::{Page, cell};

@@ -14,8 +14,8 @@ use serde_json::json;
 
 use super::bench::corpus;
 use super::logged::{self, Lacks};
+use super::progress::Telling;
 use super::project::Component;
-use super::telling::Telling;
 use crate::args::policy::{Diff, Replay};
 use crate::bootstrap::{self, Purpose, Wanted, Wired};
 use crate::exit::{Exit, say};

@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use portcullis_workbench::{Fuzzed, fuzz};
 use serde_json::json;
 
+use super::progress::Telling;
 use super::project::Component;
-use super::telling::Telling;
 use crate::args::policy::Fuzz;
 use crate::exit::Exit;
 use crate::output::{Page, Tint, counted, tinted};

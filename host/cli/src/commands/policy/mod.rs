@@ -1,9 +1,9 @@
 //! `portcullis policy`: commands for authors of policies, and for sharing policies.
 
 mod bench;
-mod bounds;
 mod build;
 mod compare;
+mod confined_dir;
 mod fuzz;
 mod inspect;
 mod lint;
@@ -11,10 +11,10 @@ mod logged;
 mod new;
 mod observe;
 mod once;
+mod progress;
 mod project;
 mod share;
 mod source;
-mod telling;
 mod templates;
 mod test;
 mod toolchain;

@@ -9,7 +9,7 @@ use portcullis_packs::{Manifest, Pack};
 use portcullis_policy_runtime::read_component;
 use portcullis_text::escape;
 
-use super::bounds::{Bounds, TEXT_MAX};
+use super::confined_dir::{Bounds, TEXT_MAX};
 use super::source::check_fresh;
 use crate::exit::say;
 use crate::manifest::MANIFEST;

@@ -7,13 +7,13 @@ use tokio::net::{TcpListener, TcpStream};
 use super::*;
 use crate::Upstream;
 use crate::judge::{AddressRuling, Checks, Judge, Refusal, Stages};
+use crate::linux::active_connections::Carried;
 use crate::linux::ask::Asking;
 use crate::linux::budget::Budgets;
-use crate::linux::carried::Carried;
-use crate::linux::clients::{Client, Clients};
 use crate::linux::decider::Decider;
 use crate::linux::pump::WIDE_MAX;
 use crate::linux::scope::{Cleared, Shared};
+use crate::linux::sock_diag::{Client, Clients};
 use crate::names::Names;
 
 /// A judge that asks about everything, and denies when the test tells it to.

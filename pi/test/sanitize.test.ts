@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { calm, calmed } from "../src/calm.ts";
+import { sanitize, sanitized } from "../src/sanitize.ts";
 
 test("what acts on a terminal goes, colours and links stay", () => {
   for (const [line, expected] of [
@@ -20,19 +20,19 @@ test("what acts on a terminal goes, colours and links stay", () => {
     ["rm \u202egpj.exe\u202c \u2066x\u2069\u200f\u200e\u061c", "rm gpj.exe x"],
     ["a\u200bb\ufeffc\u2060d\u00ade\u{e0041}\u{e007f}f\u2028g", "abcdefg"],
     ["👩\u200d💻 ⚠\ufe0f می\u200cخواهم", "👩\u200d💻 ⚠\ufe0f می\u200cخواهم"],
-  ] as const) assert.equal(calmed(line), expected);
+  ] as const) assert.equal(sanitized(line), expected);
 });
 
-test("a component draws calm lines, and the same ones as long as nothing changes", () => {
+test("a component draws sanitized lines, and the same ones as long as nothing changes", () => {
   class Words {
     lines = ["\x1b[2Ja", "b"];
     render(_width: number): string[] {
       return this.lines;
     }
   }
-  calm([Words.prototype, undefined]);
+  sanitize([Words.prototype, undefined]);
   const patched = Words.prototype.render;
-  calm([Words.prototype]);
+  sanitize([Words.prototype]);
   assert.equal(Words.prototype.render, patched);
   const words = new Words();
   assert.deepEqual(words.render(9), ["a", "b"]);

@@ -10,7 +10,7 @@ export interface Drawn {
 }
 
 /** Marks the function that replaces pi's; extensions are loaded more than once in a process. */
-const CALM = Symbol.for("portcullis.calm");
+const SANITIZED = Symbol.for("portcullis.sanitized");
 
 /** Every terminal sequence and control character; the harmless ones among them are filtered out later. */
 const ACTS = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[P_^X][^\x07\x1b]*(?:\x07|\x1b\\))|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
@@ -29,26 +29,26 @@ const HARMLESS = /^\x1b(?:\[[0-9;:]*m|\]8;)/;
  * Returns the line without sequences that control the terminal and without characters that reorder or hide text;
  * colours and links stay. The result is never wider.
  */
-export function calmed(line: string): string {
+export function sanitized(line: string): string {
   return line.replaceAll(ACTS, (found) => (HARMLESS.test(found) ? found : "")).replaceAll(REORDERS_OR_HIDES, "");
 }
 
-/** Replaces the `render` of these kinds of components by one that returns calmed lines. */
-export function calm(prototypes: readonly (Drawn | undefined)[]): void {
+/** Replaces the `render` of these kinds of components by one that returns sanitized lines. */
+export function sanitize(prototypes: readonly (Drawn | undefined)[]): void {
   for (const prototype of prototypes) {
-    if (prototype === undefined || CALM in prototype.render) continue;
+    if (prototype === undefined || SANITIZED in prototype.render) continue;
     const draw = prototype.render;
     // pi renders all components for each frame, and returns the same array of lines if nothing has changed.
     const known = new WeakMap<string[], string[]>();
     const render = function (this: Drawn, width: number): string[] {
       const lines = draw.call(this, width);
-      let calmLines = known.get(lines);
-      if (calmLines === undefined) {
-        calmLines = lines.map(calmed);
-        known.set(lines, calmLines);
+      let sanitizedLines = known.get(lines);
+      if (sanitizedLines === undefined) {
+        sanitizedLines = lines.map(sanitized);
+        known.set(lines, sanitizedLines);
       }
-      return calmLines;
+      return sanitizedLines;
     };
-    prototype.render = Object.assign(render, { [CALM]: true });
+    prototype.render = Object.assign(render, { [SANITIZED]: true });
   }
 }
