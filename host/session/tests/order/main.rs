@@ -13,6 +13,7 @@ mod kinds;
 mod races;
 mod scene;
 mod sessions;
+mod visible;
 
 use std::process::ExitCode;
 
@@ -24,5 +25,9 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|first| first == KEEPER_ARGUMENT) {
         return keeper_main(make_names);
     }
-    portcullis_each_user::run(races::TESTS, &arguments)
+    if arguments.first().is_some_and(|first| first == visible::WITHOUT_NAMESPACES) {
+        visible::without_namespaces();
+        return ExitCode::SUCCESS;
+    }
+    portcullis_each_user::run(&[races::TESTS, visible::TESTS].concat(), &arguments)
 }

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use portcullis_config::RequiredTier;
 use portcullis_names::{Change, Class, Site, class, git};
 
 /// A project in a home directory.
@@ -15,6 +16,8 @@ pub(crate) struct Scene {
     pub(crate) near: PathBuf,
     pub(crate) home: PathBuf,
     pub(crate) attack: PathBuf,
+    /// The least tier that will do for its sessions.
+    pub(crate) least: RequiredTier,
 }
 
 impl Scene {
@@ -30,15 +33,21 @@ impl Scene {
         for made in [project.join("sub"), project.join("q"), home.join(".pi/agent"), near.clone()] {
             fs::create_dir_all(made).expect("a directory");
         }
-        let attack = project.join("attack");
-        let source = top.join("attack.c");
-        fs::write(&source, include_str!("attack.c")).expect("written");
-        let compiled = Command::new("cc").args(["-O1", "-o"]).args([&attack, &source]).status();
-        let scene = Self { directory, project, near, home, attack };
+        let mut scene =
+            Self { directory, project, near, home, attack: PathBuf::new(), least: RequiredTier::Full };
+        scene.attack = scene.compile("attack", include_str!("attack.c"))?;
         scene.git(&["init", "-q"]);
         scene.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{},sub", "1".repeat(40))]);
         fs::write(scene.project.join("sub/.git"), "gitdir: ../.git/modules/x\n").expect("a link to a module");
-        compiled.is_ok_and(|status| status.success()).then_some(scene)
+        Some(scene)
+    }
+
+    /// Compiles a program of a command's; none without a compiler.
+    pub(crate) fn compile(&self, name: &str, text: &str) -> Option<PathBuf> {
+        let (program, source) = (self.project.join(name), self.place().join(name).with_extension("c"));
+        fs::write(&source, text).expect("written");
+        let compiled = Command::new("cc").args(["-O1", "-o"]).args([&program, &source]).status();
+        compiled.is_ok_and(|status| status.success()).then_some(program)
     }
 
     /// Runs the user's own git in the project.

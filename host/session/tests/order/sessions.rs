@@ -111,6 +111,7 @@ impl Scene {
         let places = Places::usual(project, &self.home);
         let resolved = resolve(&discover(&places, &RealDisk).expect("settings"), &places, &RealDisk);
         let mut resolved = resolved.expect("resolved");
+        resolved.required_tier = self.least;
         // This rule would refuse the attack before the lock on name changes has to.
         resolved.lifted.push("host.new-dot-files".to_owned());
         let order = NameOrder::open(&places.state_directory.join("names")).expect("an order of names");
