@@ -16,13 +16,13 @@ as_each_user!(
     what_links_of_the_user_lead_to_is_protected,
 );
 
-/// Names of a home that start programs, as the product has them.
+/// The names in a home directory that start programs, from the product's own table.
 const HOME: &str = include_str!("../../../host/names/data/home.txt");
 
-/// The number of the option that allows for this command.
+/// The index of the option that allows for this command.
 const ONCE: u64 = 0;
 
-/// Ways in which a command gives `.foorc` in the directory `$1` content of its own.
+/// Ways in which a command changes the content of `.foorc` in the directory `$1`.
 const WAYS: &[&str] = &[
     "echo evil > $1/.foorc",
     "echo evil > t && mv t $1/.foorc",
@@ -35,7 +35,8 @@ const WAYS: &[&str] = &[
     "perl -e 'open F, \"+>\", \"$ARGV[0]/.FooRC\" or exit 1; print F \"evil\"' $1",
 ];
 
-/// Gives every name in the file `names` content, in place and by renaming: in one program, because there are hundreds.
+/// Changes the content of every name in the file `names`, in place and by renaming; one program does it all, because
+/// there are hundreds of names.
 const TRY_ALL: &str = "import os
 names = open('names').read().splitlines()
 for name in names:
@@ -49,7 +50,7 @@ for name in names:
 print('tried', len(names))
 ";
 
-/// Settings with these writable places and these policies.
+/// Writes settings with these writable places and these policies.
 fn settings(scene: &Scene, allow_write: &Value, policies: &[&str]) -> Result<()> {
     let mut settings = json!({
         "network": { "allowedDomains": [], "deniedDomains": [] },
@@ -62,7 +63,7 @@ fn settings(scene: &Scene, allow_write: &Value, policies: &[&str]) -> Result<()>
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())
 }
 
-/// A session in `directory`.
+/// Starts a session in `directory`.
 fn session(scene: &Scene, directory: &Path, interface: Interface) -> Result<Serve> {
     let mut host = Serve::start(scene, &[], &[])?;
     let mut hello = host.hello(interface);
@@ -71,7 +72,7 @@ fn session(scene: &Scene, directory: &Path, interface: Interface) -> Result<Serv
     Ok(host)
 }
 
-/// Runs a script in `directory` and returns what it says.
+/// Runs a script in `directory` and returns its output.
 fn run(host: &mut Serve, directory: &Path, stream: u32, script: &str) -> Result<String> {
     let params = json!({ "callId": format!("c{stream}"), "stream": stream, "script": script, "cwd": directory,
         "env": { "PATH": "/usr/bin:/bin" }, "origin": "agent" });
@@ -79,14 +80,14 @@ fn run(host: &mut Serve, directory: &Path, stream: u32, script: &str) -> Result<
     host.output_of(stream)
 }
 
-/// Whether the tool `write` may write there; what it wrote is removed.
+/// Whether the `write` tool may write there; a written file is removed.
 fn tool_writes(host: &mut Serve, path: &Path) -> Result<bool> {
     Ok(which_the_tool_writes(host, &[path.to_owned()])?.contains(&true))
 }
 
-/// The same for many paths, which the host is asked about without waiting in between.
+/// The same for many paths, which are requested without waiting in between.
 fn which_the_tool_writes(host: &mut Serve, paths: &[PathBuf]) -> Result<Vec<bool>> {
-    /// The host takes no more at once.
+    /// The number of requests that the host accepts at once.
     const AT_ONCE: usize = 64;
     let mut written = Vec::new();
     for paths in paths.chunks(AT_ONCE) {
@@ -124,13 +125,13 @@ fn new_dot_files_are_not_written_unasked(user: User) -> Result<()> {
                 ensure!(!tool_writes(&mut host, &path)?, "the tool write in {place}");
             }
         }
-        // A directory on the way that the command makes itself frees nothing.
+        // Creating the directory on the way does not make the name free.
         host.run("mkdir -p .github/workflows .bundle/plugin; echo evil > .github/workflows/ci.yml; echo evil > .bundle/plugin/x")?;
         for name in [".github/workflows/ci.yml", ".bundle/plugin/x"] {
             ensure!(!scene.project().join(name).exists(), "{name}");
         }
         host.close()?;
-        // The control: the same script, free.
+        // The control: the same script, without Portcullis.
         let free = make()?;
         let mut control = user.command("/bin/bash".as_ref());
         control.args(["-c", &format!("set -- sub; {way}")]);
@@ -142,7 +143,7 @@ fn new_dot_files_are_not_written_unasked(user: User) -> Result<()> {
     ordinary_work_needs_no_question(&make()?)
 }
 
-/// What was there, what a scaffold makes, what is harmless, and what lies deeper than a project's root.
+/// Files that existed before, files that a scaffold creates, harmless ones, and ones deeper than a project's root.
 fn ordinary_work_needs_no_question(scene: &Scene) -> Result<()> {
     const WORK: &[&str] = &[
         "echo new > .there",
@@ -198,7 +199,7 @@ fn one_question_covers_a_place(user: User) -> Result<()> {
             for file in *files {
                 ensure!(scene.project().join(file).exists() == yes, "{script}: {file}, answered {yes}");
             }
-            // It was for that command, and what was refused stays a question.
+            // The answer was for that command, and a refused name leads to a question again.
             let id = host.begin("echo x > .other", &json!({ "PATH": "/usr/bin:/bin" }))?;
             let question = host.question()?;
             host.answer(&question, &json!("refuse"))?;
@@ -215,14 +216,14 @@ fn home_names() -> Vec<&'static str> {
     entries.filter_map(|line| Some(line.split_once(" | ")?.0)).collect()
 }
 
-/// A home with half of the names there: every other one is a file, or a directory with a file in it.
+/// A home in which half of the names exist: every other one is a file, or a directory with a file in it.
 fn start_up_names_of_a_home_are_not_written_unasked(user: User) -> Result<()> {
     let names = home_names();
     ensure!(names.len() >= 158, "{}", names.len());
     let scene = Scene::new(user)?;
     settings(&scene, &json!(["."]), &[])?;
     let home = scene.home();
-    // What is a directory for its tool may be a file to an attacker.
+    // A name that is a directory for its tool may be tried as a file by an attacker.
     let targets: Vec<PathBuf> = names
         .iter()
         .enumerate()
@@ -262,12 +263,12 @@ fn start_up_names_of_a_home_are_not_written_unasked(user: User) -> Result<()> {
     let mut control = user.command("/usr/bin/python3".as_ref());
     Finished::run(control.arg("try.py").current_dir(free.home()))?.ended_with(0)?;
     let written = list.iter().filter(|path| is_evil(path)).count();
-    // Some names of the table lie below others.
+    // Some names of the table are below others, so they cannot all be written.
     ensure!(written * 10 >= list.len() * 8, "control: {written} of {} are written", list.len());
     executed_without_us(user)
 }
 
-/// The control: the tools do execute what stands there.
+/// The control: the tools do execute these files.
 fn executed_without_us(user: User) -> Result<()> {
     const CONTROLS: &[(&str, &str, &str)] = &[
         (".bash_profile", "touch ~/RAN", "bash -lc true"),
@@ -467,7 +468,7 @@ fn what_links_of_the_user_lead_to_is_protected(user: User) -> Result<()> {
     for (link, way) in BEHIND_LINKS {
         host.run(way)?;
         ensure!(!is_evil(&scene, link), "{way}");
-        // As it was, for the next one.
+        // Restores the files for the next way.
         let put_back = "rm -rf old env tools build none n; mkdir -p env tools/editor; echo old > env/rc; echo old > tools/editor/x";
         let mut outside = user.command("/bin/bash".as_ref());
         outside.args(["-c", put_back]);

@@ -21,7 +21,7 @@ use crate::names::Judgement;
 use crate::wire::asks::Outside;
 use crate::{Access as Reach, Attempt, Deed};
 
-/// Has the user asked about a file that is to be opened to write.
+/// Passes opening a file for writing to the host, which decides and asks the user.
 pub(super) fn open(
     worker: &Worker,
     pending: &PendingCall,
@@ -66,8 +66,8 @@ pub(super) fn remove(worker: &Worker, place: &Place, flags: AtFlags) -> Ending {
     ask_if(is_blocked, worker, (Attempt::Remove, Deed::Plain, place), || Outside::Remove { is_directory })
 }
 
-/// A file gets another name: the old one is removed and the new one is written, each with a question of its own, which
-/// is one where both are in the same directory.
+/// Renames a file: the old name is removed and the new one is written, with a question for each; there is only one
+/// question if both are in the same directory.
 pub(super) fn rename(
     worker: &Worker,
     pending: &PendingCall,
@@ -96,7 +96,7 @@ pub(super) fn rename(
     ask_if(true, worker, (Attempt::Write, Deed::MoveOf(old.path.clone()), new), outside)
 }
 
-/// A file gets a further name.
+/// Gives a file another name (hard link).
 pub(super) fn link(worker: &Worker, pending: &PendingCall, (old, new): (&Place, &Place)) -> Ending {
     let is_blocked = kind_of(old) == Ok(FileType::RegularFile)
         && kind_of(new) == Err(Errno::NOENT)
@@ -105,7 +105,7 @@ pub(super) fn link(worker: &Worker, pending: &PendingCall, (old, new): (&Place, 
     if !is_blocked || [old, new].iter().any(|place| !is_asked(worker, place)) {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
-    // Who may write one of a file's names writes the file.
+    // A process that may write one name of a file can write the file.
     let source = Doing::new(portcullis_names::Change::Link, Deed::LinkTo(new.path.clone()));
     ask(pending, &source, old, "")?;
     let deed = Deed::LinkOf(old.path.clone());
@@ -142,28 +142,30 @@ fn kind_of(place: &Place) -> Result<FileType, Errno> {
     Ok(FileType::from_raw_mode(status.st_mode))
 }
 
-/// Whether nothing but the mount keeps names in the directory from being made and removed.
+/// Whether only the mount prevents creating and removing names in the directory.
 fn holder_is_blocked(worker: &Worker, place: &Place) -> bool {
     let access = Access::WRITE_OK | Access::EXEC_OK;
     is_blocked(worker, place, accessat(&place.directory, c".", access, AtFlags::EACCESS))
 }
 
-/// Whether nothing but the mount keeps the file from being written.
+/// Whether only the mount prevents writing the file.
 fn file_is_blocked(worker: &Worker, place: &Place) -> bool {
     let access = accessat(&place.directory, &place.name, Access::WRITE_OK, AtFlags::EACCESS);
     is_blocked(worker, place, access)
 }
 
-/// Without mounts the kernel lets the broker do what owners and modes permit, whatever the place.
+/// Whether only the mount is the obstacle, given the result of the access check. Without mounts the kernel lets the
+/// broker do everything that owners and modes permit, so the place decides.
 fn is_blocked(worker: &Worker, place: &Place, access: Result<(), Errno>) -> bool {
     match &worker.broker.places {
         None => access == Err(Errno::ROFS),
-        // What is hidden is not there to be asked about.
+        // A hidden file must not become visible through a question.
         Some(places) => access.is_ok() && places.access(&place.path) == Reach::ReadOnly,
     }
 }
 
-/// In a directory for all, only who owns a file or the directory takes its name away.
+/// Whether the name may be removed: in a directory with the sticky bit, only the owners of the file and of the
+/// directory may.
 fn may_be_taken(place: &Place) -> bool {
     let (Ok(holder), Ok(file)) =
         (fstat(&place.directory), statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW))
