@@ -315,7 +315,9 @@ impl Session {
         let force = self.force();
         held.allow_if(&|| {
             // The "yes" does not cover names of the file that were created since.
-            (knows_other_names || !is_shared()) && self.is_still_allowed(&force, &request, &[&decision])
+            (knows_other_names || !is_shared())
+                && self.is_still_allowed(&force, &request, &[&decision])
+                && (attempt == Attempt::Remove || self.may_complete(&force, &path))
         });
     }
 

@@ -7,13 +7,16 @@
 //! Commands can notice the file through inotify as soon as it is created, but they cannot change another name until the
 //! lock is released.
 
+use std::path::Path;
+
 use portcullis_confine::{Exclusive, examine_repository};
 use portcullis_decision::request::Attribute;
 use portcullis_decision::{Decision, Effect, Request};
-use portcullis_file_gate::{FileError, Located};
+use portcullis_file_gate::{FileError, Located, Purpose};
 
 use crate::effective_policy::Force;
 use crate::exec_surface_rules::CONTENT;
+use crate::files::locate;
 use crate::session::Session;
 
 impl Session {
@@ -50,6 +53,14 @@ impl Session {
             let path = located.canonical_text().to_owned();
             FileError::Denied { doing: "make a repository of what lies around", path, source }
         })
+    }
+
+    /// Returns true unless a new name at `path` makes a repository of a directory in which something does harm.
+    ///
+    /// As for [`Session::examine`], for what the host does for a command.
+    pub(crate) fn may_complete(&self, force: &Force, path: &Path) -> bool {
+        locate(&force.gate, path, Purpose::ForWriting)
+            .is_ok_and(|located| self.examine(force, &located).is_ok())
     }
 }
 

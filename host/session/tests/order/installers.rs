@@ -69,10 +69,9 @@ fn ended<T>(result: Result<T, FileFailure>) -> Ending {
 /// A command that copies a file to a path outside its project.
 pub(crate) struct Command<'a>(pub(crate) &'a Scene, pub(crate) &'a Session);
 
-impl Installer for Command<'_> {
-    fn finish(&mut self, name: &str, content: &str, _: &dyn Fn()) -> Ending {
-        fs::write(self.0.near.join("content"), content).expect("written");
-        let script = format!("cat content > {}", self.0.project.join(name).display());
+impl Command<'_> {
+    /// Runs a script in the near project.
+    pub(crate) fn run(&self, script: String) -> Exit {
         let call = CommandCall {
             program: Program::Script(script),
             cwd: &self.0.near,
@@ -85,8 +84,15 @@ impl Installer for Command<'_> {
             || OpenOptions::new().read(true).write(true).open("/dev/null").expect("/dev/null").into();
         let cancel = Cancel::default();
         let started = self.1.start_command(call, [nothing(), nothing(), nothing()], &cancel);
-        let ended = self.1.finish_command(&started.expect("it starts"));
-        if ended.exit == Exit::Code(0) { Ending::Done } else { Ending::Failed }
+        self.1.finish_command(&started.expect("it starts")).exit
+    }
+}
+
+impl Installer for Command<'_> {
+    fn finish(&mut self, name: &str, content: &str, _: &dyn Fn()) -> Ending {
+        fs::write(self.0.near.join("content"), content).expect("written");
+        let script = format!("cat content > {}", self.0.project.join(name).display());
+        if self.run(script) == Exit::Code(0) { Ending::Done } else { Ending::Failed }
     }
 }
 

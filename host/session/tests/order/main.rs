@@ -8,6 +8,7 @@
     reason = "a test that cannot set itself up must fail, and says what it has counted"
 )]
 
+mod completing;
 mod installers;
 mod kinds;
 mod races;
@@ -29,5 +30,5 @@ fn main() -> ExitCode {
         visible::without_namespaces();
         return ExitCode::SUCCESS;
     }
-    portcullis_each_user::run(&[races::TESTS, visible::TESTS].concat(), &arguments)
+    portcullis_each_user::run(&[races::TESTS, visible::TESTS, completing::TESTS].concat(), &arguments)
 }
