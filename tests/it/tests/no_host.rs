@@ -58,11 +58,31 @@ fn broken_settings(version: PiVersion, user: User) -> Result<()> {
     );
     ensure!(!scene.project().join("made").exists(), "{finished:#?}");
 
-    // The control: without that file the same run ends well.
+    // The same in JSON mode.
+    let json = ["--mode", "json"];
+    let finished = Launch::guarded(&scene, version, &steps)?.with(json).print("go")?.ended_with(CLOSED)?;
+    ensure!(finished.stderr.contains("denyRaed"), "{finished:#?}");
+    ensure!(!scene.project().join("made").exists(), "{finished:#?}");
+    // A client in RPC mode gets a notice, and pi goes on.
+    let mut pi = Launch::guarded(&scene, version, &steps)?.rpc()?;
+    pi.wait("a notice", |message| {
+        message.get("method") == Some(&json!("notify"))
+            && message.get("notifyType") == Some(&json!("error"))
+            && message.to_string().contains("denyRaed")
+    })?;
+    pi.prompt("go")?;
+    pi.wait_for("agent_end")?;
+    ensure!(!scene.project().join("made").exists());
+    drop(pi);
+
+    // The control: without that file the same runs end well.
     std::fs::remove_file(&settings)?;
     let steps = script([bash("touch made; echo sum-$((40+2))"), expecting("sum-42", say("done"))]);
-    let finished = Launch::guarded(&scene, version, &steps)?.print("go")?.ended_with(0)?;
-    ensure!(scene.project().join("made").exists(), "{finished:#?}");
+    for mode in [&[] as &[&str], &json] {
+        let finished = Launch::guarded(&scene, version, &steps)?.with(mode).print("go")?.ended_with(0)?;
+        ensure!(scene.project().join("made").exists(), "{finished:#?}");
+        std::fs::remove_file(scene.project().join("made"))?;
+    }
     Ok(())
 }
 

@@ -2,13 +2,78 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use portcullis_it::script::{bash, call, calls, expecting, expecting_no, read, say, turns, write};
 use portcullis_it::{Deadline, Launch, PiVersion, Scene, Screen, User, portcullis, processes, script};
 use serde_json::json;
 
-on_each_pi!(one_session, typed_while_the_host_starts, nothing_of_a_tool_acts_on_the_terminal);
+use crate::pi_rpc::{kill_host, next_host};
+
+on_each_pi!(
+    one_session,
+    typed_at_once,
+    typed_while_the_host_starts,
+    a_dead_host_names_reload,
+    nothing_of_a_tool_acts_on_the_terminal
+);
+
+/// Words that are typed while pi starts, each some time after the one before.
+const EARLY: [&str; 4] = ["wordone ", "wordtwo ", "wordthree ", "wordfour "];
+
+/// Keys of the first second are not lost while the session starts. The control is pi alone.
+fn typed_at_once(version: PiVersion, user: User) -> Result<()> {
+    /// So that the last word falls behind the start of pi.
+    const BETWEEN: Duration = Duration::from_millis(400);
+    let typed = |launch: Launch<'_>, started: &str| -> Result<String> {
+        let screen = launch.screen()?;
+        for word in EARLY {
+            screen.ask_tmux(&["send-keys", "-l", "--", word])?;
+            std::thread::sleep(BETWEEN);
+        }
+        // The footer, which names the model.
+        screen.wait(started, |text| text.contains("scripted") && text.contains(started))?;
+        screen.enter("last")?;
+        screen.wait_for("heard it")?;
+        Ok(serde_json::to_string(&screen.requests()?)?)
+    };
+    let script = turns([("last", vec![say("heard it")])]);
+    let kept = |requests: &str| EARLY.map(|word| requests.contains(word.trim()));
+    let scene = Scene::new(user)?;
+    let alone = typed(Launch::plain(&scene, version, &script)?, "")?;
+    let scene = Scene::new(user)?;
+    let ours = typed(Launch::guarded(&scene, version, &script)?, "Sandbox:")?;
+    ensure!(kept(&alone) == [true; 4], "the control: {alone}");
+    ensure!(kept(&ours) == [true; 4], "{ours}");
+    Ok(())
+}
+
+/// The notices about a host that dies name `/reload`, and that starts a host again.
+fn a_dead_host_names_reload(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let screen = Launch::guarded(&scene, version, &script([say("hello")]))?.screen()?;
+    // A host that never answered is not started again.
+    screen.wait("a host", |text| text.contains("Sandbox:") && !text.contains("Sandbox: starting"))?;
+    let shown = || screen.text().unwrap_or_default();
+    let first = kill_host(&scene).with_context(|| format!("first {}", shown()))?;
+    let second = next_host(&scene, &first).with_context(|| format!("second {}", shown()))?;
+    screen.wait_for("stay blocked until you type /reload")?;
+    kill_host(&scene).with_context(|| format!("third {}", shown()))?;
+    screen.wait_for("/reload starts")?;
+    screen.wait_for("Sandbox: closed")?;
+    screen.enter("!touch made; echo sum-$((40+2))")?;
+    screen.wait_for("(exit 126)")?;
+    ensure!(!screen.text()?.contains("sum-42") && !scene.project().join("made").exists());
+    screen.enter("/reload")?;
+    next_host(&scene, &second).with_context(|| screen.text().unwrap_or_default())?;
+    screen.wait_gone("Sandbox: closed")?;
+    screen.enter("!touch made; echo user-$((50+2))")?;
+    screen.wait_for("user-52")?;
+    ensure!(scene.project().join("made").exists(), "{}", screen.text()?);
+    ensure!(screen.quit()? == 0, "{}", screen.text()?);
+    Ok(())
+}
 
 /// A line that is typed before the host has answered reaches the agent; its tool calls wait for the host.
 fn typed_while_the_host_starts(version: PiVersion, user: User) -> Result<()> {

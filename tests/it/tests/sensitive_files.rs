@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Interface, Scene, Serve, User};
 use serde_json::{Value, json};
 
@@ -13,6 +13,7 @@ as_each_user!(
     commands_do_not_see_them_in_a_visible_home,
     the_home_directory_as_project_changes_nothing,
     settings_lift_an_entry_and_answers_do_not,
+    no_offered_answer_opens_keys,
     links_that_lead_nowhere_refuse_no_command,
     other_names_are_refused_with_the_reason,
     rules_on_files_of_the_kernel_hold_for_reading,
@@ -166,6 +167,60 @@ fn settings_lift_an_entry_and_answers_do_not(user: User) -> Result<()> {
     ensure!(output.contains(SECRET), "{output}");
     let reply = host.call("file/open", &read(&scene.home().join(".netrc")))?.to_string();
     ensure!(reply.contains("host.netrc"), "one entry is one entry: {reply}");
+    Ok(())
+}
+
+/// Takes each answer that is offered to a question about a plain file beside the keys, the widest for all projects among
+/// them. The control is that file, which tools and commands read afterwards.
+fn no_offered_answer_opens_keys(user: User) -> Result<()> {
+    let mut widest = 0;
+    for at in 0.. {
+        let scene = scene(user)?;
+        let home = scene.home();
+        let known = home.join(".ssh/known_hosts");
+        let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+        let id = host.request("file/open", &read(&known))?;
+        let question = host.question()?;
+        let options = question.pointer("/params/options").and_then(Value::as_array).context("options")?;
+        let Some(option) = options.get(at) else { break };
+        let covers = option.get("covers").and_then(Value::as_str).unwrap_or_default();
+        let is_for_all = option.get("key") == Some(&json!("A"));
+        let is_widest = is_for_all && covers.ends_with(&format!("below {}", home.join(".ssh").display()));
+        host.answer(&question, &json!(at))?;
+        let is_open = host.reply(id)?.get("result").is_some();
+        let keys = format!("cat {0}/.ssh/id_*; cat {0}/.ssh/id_ed25519 {0}/.aws/credentials", home.display());
+        let told = |text: &str| format!("{option}: {text}");
+        // In this session and in another project, by a tool and by a command.
+        let key = host.call("file/open", &read(&home.join(".ssh/id_ed25519")))?.to_string();
+        ensure!(key.contains("host.ssh-keys") && !key.contains(SECRET), "{}", told(&key));
+        let (ended, output) = host.run(&keys)?;
+        ensure!(!output.contains(SECRET), "{}", told(&format!("{output} {ended}")));
+        host.close()?;
+        let other = scene.outside().join("other");
+        scene.write(&other.join("x"), "")?;
+        let mut host = Serve::start(&scene, &[], &[])?;
+        let mut hello = host.hello(Interface::Absent);
+        hello.as_object_mut().context("an object")?.insert("cwd".to_owned(), json!(other));
+        host.succeed("hello", &hello)?;
+        let key = host.call("file/open", &read(&home.join(".ssh/id_ed25519")))?.to_string();
+        ensure!(key.contains("host.ssh-keys") && !key.contains(SECRET), "{}", told(&key));
+        let mut command = scene.portcullis_command(&["run", "--ask", "deny", "--", "sh", "-c", &keys])?;
+        let ran = portcullis_it::Finished::run(command.current_dir(&other))?;
+        ensure!(!ran.stdout.contains(SECRET), "{}", told(&format!("{ran:#?}")));
+        if is_for_all {
+            let reply = host.call("file/open", &read(&known))?;
+            ensure!(is_open && reply.get("result").is_some(), "the control: {}", told(&reply.to_string()));
+        }
+        if is_widest {
+            widest += 1;
+            let cat = format!("cat {}", known.display());
+            let mut command = scene.portcullis_command(&["run", "--ask", "deny", "--", "sh", "-c", &cat])?;
+            let ran = portcullis_it::Finished::run(command.current_dir(&other))?;
+            ensure!(ran.stdout.contains("a known host"), "the control: {}", told(&format!("{ran:#?}")));
+        }
+        host.close()?;
+    }
+    ensure!(widest == 1, "no answer is for the whole directory in all projects");
     Ok(())
 }
 

@@ -36,7 +36,7 @@ const LONG_FORMS: [(&str, &str); 4] = [
     ("PORTCULLIS_RACE_TRIES", "10000"),
     ("PORTCULLIS_RACE_FACTOR", "20"),
     ("PORTCULLIS_RULE_SETS", "100000"),
-    ("PROPTEST_CASES", "20000"),
+    ("PROPTEST_CASES", "10000"),
 ];
 
 /// Modules of tests that only `--full` runs: without them, each user and each version of pi is tested, but not each
