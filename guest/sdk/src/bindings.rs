@@ -1,4 +1,4 @@
-//! What `wit-bindgen` makes of the contract in `wit/`.
+//! The bindings that `wit-bindgen` generates from the contract in `wit/`.
 #![allow(missing_docs, reason = "the contract's own documentation is copied where it has any")]
 wit_bindgen::generate!({
     path: "../../wit",

@@ -1,29 +1,29 @@
-//! Asking the host's reading of a command.
+//! Queries on the host's analysis of a command.
 
 use crate::{CommandExecution, ParsedScript, ScriptFeatures, SimpleCommand};
 
 impl ParsedScript {
-    /// Whether some command of the script begins with these words, for certain. The
-    /// first one is the name of a program, with or without its directory.
+    /// Returns true if some command of the script certainly begins with these words. The first one is the name of a
+    /// program, with or without its directory.
     pub fn runs(&self, words: &[&str]) -> bool {
         self.commands.iter().any(|command| command.begins_with(words))
     }
 
-    /// Whether there may be more to the script than its commands: something that
-    /// could not be read runs, or names of programs mean something else.
+    /// Returns true if the script may do more than its listed commands: it runs something unreadable, or redefines
+    /// names of programs.
     pub fn hides(&self) -> bool {
         self.features.intersects(ScriptFeatures::DYNAMIC | ScriptFeatures::REDEFINITION)
     }
 }
 
 impl SimpleCommand {
-    /// Returns the program's name without its directory; none where it is not certain.
+    /// Returns the program's name without its directory; `None` if it is uncertain.
     pub fn name(&self) -> Option<&str> {
         let program = self.argv.first().filter(|word| word.literal)?;
         program.value.rsplit('/').next()
     }
 
-    /// Whether the command begins with these words, for certain.
+    /// Returns true if the command certainly begins with these words.
     pub fn begins_with(&self, words: &[&str]) -> bool {
         let Some((program, rest)) = words.split_first() else { return false };
         let mut own = self.argv.iter().skip(1);
@@ -31,15 +31,15 @@ impl SimpleCommand {
             && rest.iter().all(|word| own.next().is_some_and(|own| own.literal && own.value == *word))
     }
 
-    /// Returns the words behind the program; none for those that are not certain.
+    /// Returns the words after the program; `None` for uncertain ones.
     pub fn arguments(&self) -> impl Iterator<Item = Option<&str>> {
         self.argv.iter().skip(1).map(|word| word.literal.then_some(word.value.as_str()))
     }
 }
 
 impl CommandExecution {
-    /// Whether a word of the script could name a program, in whatever way the script
-    /// is written: for scripts that have no reading.
+    /// Returns true if a word of the script could name a program, however the script is written: for scripts that could
+    /// not be analysed.
     pub fn mentions(&self, name: &str) -> bool {
         let plain: String = self.script.chars().filter(|character| !"'\"\\\n".contains(*character)).collect();
         plain.contains(name)

@@ -1,4 +1,4 @@
-//! Reading a policy's configuration, with pointers to what is wrong.
+//! Reads a policy's configuration, with pointers to its errors.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -6,7 +6,7 @@ use serde_path_to_error::Segment;
 
 use crate::ConfigError;
 
-/// The configuration of a policy that takes none: `{}` and nothing else.
+/// The configuration of a policy without one: only `{}`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Never {}
@@ -31,7 +31,7 @@ impl ConfigError {
     }
 }
 
-/// Writes a path through a document as a JSON pointer (RFC 6901).
+/// Converts a path in a document to a JSON pointer (RFC 6901).
 fn pointer(path: &serde_path_to_error::Path) -> String {
     path.iter().fold(String::new(), |pointer, segment| match segment {
         Segment::Seq { index } => format!("{pointer}/{index}"),

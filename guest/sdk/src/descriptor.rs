@@ -1,4 +1,4 @@
-//! Builders for what a policy says of itself.
+//! Builders for the description of a policy.
 
 use crate::{ActionKinds, Context, Descriptor, RuleInfo};
 
@@ -38,8 +38,8 @@ impl Descriptor {
 }
 
 impl Context {
-    /// Returns the directory the agent was started in; empty when the host named
-    /// none, which no rule about paths matches.
+    /// Returns the directory where the agent was started; empty if the host gave none, which no rule about paths
+    /// matches.
     pub fn cwd(&self) -> &str {
         self.workspace.roots.first().map_or("", String::as_str)
     }

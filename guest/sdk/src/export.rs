@@ -13,8 +13,8 @@ use crate::{
 
 /// Exports a policy: everything in its component that the host can call.
 ///
-/// The component exports the full set of the contract; what the policy does not
-/// implement has no opinion. Natively the macro expands to nothing that links.
+/// The component exports the full set of the contract; functions that the policy does not implement have no opinion.
+/// Natively the macro expands to nothing that links.
 #[macro_export]
 macro_rules! export_policy {
     ($policy:ty) => {
@@ -33,24 +33,24 @@ macro_rules! export_policy {
             type Component = $crate::export::Exported<$policy>;
     $crate::bindings::export_bindings!(Component with_types_in $crate::bindings);
         };
-        // Natively only the promise is checked that the type is a policy.
+        // Natively this only checks that the type is a policy.
         #[cfg(not(target_arch = "wasm32"))]
         const _: fn() -> $crate::Descriptor = <$policy as $crate::Policy>::describe;
     };
 }
 
-/// Where a component keeps its configured policy.
+/// The storage of a component's configured policy.
 pub trait Stored: Policy {
-    /// Hands the one place of this component to `action`.
+    /// Calls `action` with the only storage cell of this component.
     fn with<R>(action: impl FnOnce(&OnceCell<Self>) -> R) -> R;
 }
 
-/// The exports of a component made from a policy.
+/// The exports of a component, implemented by a policy.
 #[derive(Debug)]
 pub struct Exported<P>(PhantomData<P>);
 
-/// Calls the configured policy. Being asked before `configure` is the host's
-/// mistake; the trap makes the answer a denial.
+/// Calls the configured policy. A call before `configure` is the host's mistake; the trap turns the answer into a
+/// denial.
 fn configured<P: Stored, R>(action: impl FnOnce(&P) -> R) -> R {
     P::with(|place| place.get().map(action)).unwrap_or_else(|| std::process::abort())
 }

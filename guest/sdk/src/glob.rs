@@ -4,14 +4,13 @@ use std::str::Chars;
 
 use thiserror::Error;
 
-/// Longest glob that is accepted, in bytes; the host has the same bound.
+/// The longest accepted glob, in bytes; the host has the same limit.
 const GLOB_MAX: usize = 1024;
 
-/// Most alternatives that `{a,b}` groups may multiply to.
+/// The maximum number of alternatives to which `{a,b}` groups may multiply.
 const ALTERNATIVES_MAX: usize = 256;
 
-/// A glob made ready for matching: `*`, `**`, `?`, `[...]`, `{a,b}` and `\` before
-/// a character that is meant literally.
+/// A compiled glob: `*`, `**`, `?`, `[...]`, `{a,b}` and `\` before a literal character.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
     alternatives: Vec<Vec<Segment>>,
@@ -25,7 +24,7 @@ pub struct GlobError {
     detail: &'static str,
 }
 
-/// What stands between two slashes.
+/// The part between two slashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Segment {
     /// `**`: any number of components.
@@ -42,11 +41,11 @@ enum Token {
 }
 
 impl Glob {
-    /// Reads a glob over whole paths; without a leading `/` it matches at any depth.
+    /// Parses a glob over whole paths; without a leading `/` it matches at any depth.
     ///
     /// # Errors
     ///
-    /// When it is empty, negated, too long or malformed.
+    /// If it is empty, negated, too long or malformed.
     pub fn path(text: &str) -> Result<Self, GlobError> {
         let floating = !text.starts_with('/');
         Self::read(text, |alternative| {
@@ -62,11 +61,11 @@ impl Glob {
         })
     }
 
-    /// Reads a glob over one component.
+    /// Parses a glob over one component.
     ///
     /// # Errors
     ///
-    /// As [`Glob::path`], and when it holds a `/`.
+    /// As [`Glob::path`], and if it contains a `/`.
     pub fn name(text: &str) -> Result<Self, GlobError> {
         Self::read(text, |alternative| {
             if alternative.contains('/') {
@@ -88,12 +87,12 @@ impl Glob {
         alternatives.map(|alternatives| Self { alternatives }).map_err(refused)
     }
 
-    /// Whether the glob matches an absolute path or a directory above it.
+    /// Returns true if the glob matches an absolute path or a directory above it.
     pub fn matches_path(&self, path: &str) -> bool {
         self.alternatives.iter().any(|segments| matches_components(segments, path))
     }
 
-    /// Whether the glob matches one component.
+    /// Returns true if the glob matches one component.
     pub fn matches_name(&self, name: &str) -> bool {
         self.alternatives.iter().any(|segments| match segments.as_slice() {
             [Segment::One(tokens)] => matches_tokens(tokens, name.chars()),
@@ -102,7 +101,7 @@ impl Glob {
     }
 }
 
-/// Walks the components with the set of segments that could come next.
+/// Matches the components against the set of segments that could come next.
 fn matches_components(segments: &[Segment], path: &str) -> bool {
     let mut next = vec![false; segments.len() + 1];
     reach(segments, &mut next, 0);
@@ -122,7 +121,7 @@ fn matches_components(segments: &[Segment], path: &str) -> bool {
                 Segment::One(_) => {}
             }
         }
-        // What lies below a match matches too.
+        // Paths below a match match too.
         if after.last() == Some(&true) {
             return true;
         }
@@ -131,8 +130,8 @@ fn matches_components(segments: &[Segment], path: &str) -> bool {
     false
 }
 
-/// Marks a segment as possible, and those that a `**` before them may skip to. A
-/// `**` at the end stands for one component at least: `a/**` does not match `a`.
+/// Marks a segment as possible, and those that a preceding `**` may skip to. A `**` at the end stands for at least one
+/// component: `a/**` does not match `a`.
 fn reach(segments: &[Segment], states: &mut [bool], index: usize) {
     for (position, state) in states.iter_mut().enumerate().skip(index) {
         *state = true;
@@ -143,7 +142,7 @@ fn reach(segments: &[Segment], states: &mut [bool], index: usize) {
     }
 }
 
-/// Matches one component; on a mismatch the last `*` takes one more character.
+/// Matches one component; after a mismatch the last `*` takes one more character.
 fn matches_tokens(tokens: &[Token], text: Chars<'_>) -> bool {
     let (mut rest, mut pattern) = (text, tokens);
     let mut retry: Option<(Chars<'_>, &[Token])> = None;
@@ -193,7 +192,7 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
     text.split('/')
 }
 
-/// Reads what stands between two slashes.
+/// Parses the text between two slashes.
 fn tokens(text: &str) -> Result<Vec<Token>, &'static str> {
     let mut characters = text.chars();
     let mut tokens = Vec::new();
@@ -209,7 +208,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, &'static str> {
     Ok(tokens)
 }
 
-/// Reads a class up to its `]`; a `]` right at the start stands for itself.
+/// Parses a class up to its `]`; a `]` at the very start is literal.
 fn class(characters: &mut Chars<'_>) -> Result<Token, &'static str> {
     const OPEN: &str = "a `[` has no `]`";
     let mut character = characters.next().ok_or(OPEN)?;
@@ -238,7 +237,7 @@ fn class(characters: &mut Chars<'_>) -> Result<Token, &'static str> {
     }
 }
 
-/// Writes `{a,b}` out, innermost groups included.
+/// Expands `{a,b}`, including nested groups.
 fn expand(text: &str) -> Result<Vec<String>, &'static str> {
     let Some((before, choices, after)) = first_group(text)? else { return Ok(vec![text.to_owned()]) };
     let mut expanded = Vec::new();
@@ -251,7 +250,7 @@ fn expand(text: &str) -> Result<Vec<String>, &'static str> {
     Ok(expanded)
 }
 
-/// What stands before a group, its choices, and what stands after it.
+/// The text before a group, its choices, and the text after it.
 type Group<'a> = (&'a str, Vec<&'a str>, &'a str);
 
 /// Finds the first `{…}` and splits it at its own commas.

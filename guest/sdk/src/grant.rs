@@ -5,7 +5,7 @@ use crate::{
 };
 
 impl GrantOption {
-    /// Returns a "yes" to this very request.
+    /// Returns a "yes" to exactly this request.
     pub fn exact(label: impl Into<String>, scope: GrantScope) -> Self {
         Self::new(label, scope, GrantPattern::Exact)
     }
@@ -41,7 +41,7 @@ impl GrantOption {
         Self { label: label.into(), scope, pattern, lifetime: 0 }
     }
 
-    /// Ends the "yes" after so many seconds.
+    /// Limits the "yes" to this many seconds.
     #[must_use]
     pub fn lifetime(mut self, seconds: u32) -> Self {
         self.lifetime = seconds;

@@ -20,12 +20,12 @@ impl NetworkPattern {
         Self { host: "*".into(), ports: PortSet::Every }
     }
 
-    /// Reads an entry as settings write it: `example.com`, `*.example.com:443`, an
-    /// address, a CIDR block; IPv6 with a port in brackets.
+    /// Parses an entry in the form of the settings: `example.com`, `*.example.com:443`, an address, a CIDR block; IPv6
+    /// with a port in brackets.
     ///
     /// # Errors
     ///
-    /// When host or port are malformed.
+    /// If host or port are malformed.
     pub fn parse(entry: &str) -> Result<Self, NetworkPatternError> {
         let refused = |detail| NetworkPatternError { entry: entry.to_owned(), detail };
         let (host, port) = match entry.rsplit_once(':') {
@@ -48,7 +48,7 @@ impl NetworkPattern {
         Ok(Self { host: host.to_ascii_lowercase(), ports })
     }
 
-    /// Whether a connection is covered.
+    /// Returns true if a connection is covered.
     pub fn matches(&self, target: &Endpoint, port: u16) -> bool {
         let port = match &self.ports {
             PortSet::Every => true,
@@ -82,7 +82,7 @@ impl std::fmt::Display for NetworkPattern {
     }
 }
 
-/// Reads an address or a CIDR block.
+/// Parses an address or a CIDR block.
 fn block(text: &str) -> Option<(IpAddr, u32)> {
     let (base, bits) = match text.split_once('/') {
         Some((base, bits)) => (base.parse::<IpAddr>().ok()?, Some(bits.parse::<u32>().ok()?)),
@@ -108,8 +108,7 @@ fn in_block(base: IpAddr, bits: u32, address: IpAddr) -> bool {
             == value(address).checked_shr(host_bits).unwrap_or(0)
 }
 
-/// Whether the text is a host name in A-labels. All-numeric names are spellings of
-/// addresses and are refused.
+/// Returns true for a host name in A-labels. All-numeric names are spellings of addresses and are refused.
 fn is_name(text: &str) -> bool {
     let inside = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let label = |label: &str| (1..=63).contains(&label.len()) && label.bytes().all(inside);

@@ -8,7 +8,7 @@ impl FilePattern {
         Self::Exact(path.into())
     }
 
-    /// Returns the pattern of a directory and all below it, taken literally.
+    /// Returns the pattern of a directory and everything below it, taken literally.
     pub fn tree(directory: impl Into<String>) -> Self {
         Self::Tree(directory.into())
     }
@@ -23,11 +23,11 @@ impl FilePattern {
         Self::Name(NamePattern { below: below.into(), glob: glob.into() })
     }
 
-    /// Whether an absolute canonical path is covered.
+    /// Returns true if an absolute canonical path is covered.
     ///
     /// # Errors
     ///
-    /// When the pattern holds a malformed glob; the host refuses such a rule.
+    /// If the pattern contains a malformed glob; the host refuses such a rule.
     pub fn matches(&self, path: &str) -> Result<bool, GlobError> {
         Ok(match self {
             Self::Exact(exact) => components(exact).eq(components(path)),
@@ -43,12 +43,11 @@ impl FilePattern {
 }
 
 impl FileRights {
-    /// Reading and writing: what most rules on places to work in name.
+    /// Reading and writing, the rights of most rules on working directories.
     pub const READ_WRITE: Self = Self::READ.union(Self::WRITE);
 }
 
-/// Whether a path is a directory or lies below it. By components: `/a/bc` does not
-/// lie below `/a/b`.
+/// Returns true if a path is a directory or lies below it. Compares components: `/a/bc` does not lie below `/a/b`.
 pub(crate) fn is_within(path: &str, directory: &str) -> bool {
     let mut path = components(path);
     !directory.is_empty() && components(directory).all(|component| path.next() == Some(component))

@@ -3,8 +3,8 @@
 use crate::Context;
 
 impl Context {
-    /// Returns the absolute form of a place: `~` is the home directory, `.` and what is relative the directory the
-    /// agent was started in; `.` and `..` are taken out. None where the context lacks what the place stands on.
+    /// Returns the absolute form of a place: `~` is the home directory, `.` and relative paths start from the directory
+    /// where the agent was started; `.` and `..` are resolved. `None` if the context lacks the directory.
     pub fn absolute(&self, place: &str) -> Option<String> {
         let (top, rest) = match place.split_once('/').unwrap_or((place, "")) {
             ("", _) => ("", place),

@@ -1,51 +1,48 @@
-//! What a policy author writes.
+//! The trait that a policy author implements.
 
 use serde::de::DeserializeOwned;
 
 use crate::{ConfigError, Context, Descriptor, Evaluation, OutputEvaluation, Profile, Request, ToolOutput};
 
-/// A policy: configured once, then asked by reference.
+/// A policy: configured once, then called by reference.
 ///
-/// Every decision is taken by a fresh copy of the configured value, so what a
-/// method leaves in interior mutability is never seen by the next one. Every
-/// method but the first two has a default that has no opinion.
+/// Every decision uses a fresh copy of the configured value, so changes in interior mutability do not carry over to the
+/// next one. Every method except the first two has a default without an opinion.
 pub trait Policy: Sized + 'static {
-    /// The configuration as the policy wants it: a `serde` type with
-    /// `deny_unknown_fields`, or [`Never`](crate::Never) when there is none.
+    /// The configuration of the policy: a `serde` type with `deny_unknown_fields`, or [`Never`](crate::Never) for none.
     type Config: DeserializeOwned;
 
-    /// Returns what the policy says of itself, whatever its configuration.
+    /// Returns the description of the policy, independent of its configuration.
     fn describe() -> Descriptor;
 
-    /// Makes the policy of its configuration. Work that takes time belongs here.
+    /// Makes the policy from its configuration. Expensive work belongs here.
     ///
     /// # Errors
     ///
-    /// Every value that cannot be used, each with its JSON pointer. The host then
-    /// does not start.
+    /// Every invalid value, each with its JSON pointer. The host then does not start.
     fn configure(config: Self::Config) -> Result<Self, Vec<ConfigError>>;
 
-    /// Returns the verdict on one request of a kind that the descriptor names.
+    /// Returns the verdict on one request of a kind that the descriptor lists.
     fn evaluate(&self, _request: &Request, _context: &Context) -> Evaluation {
         Evaluation::abstain()
     }
 
-    /// Returns the rules that hold for every tool and command of the session.
+    /// Returns the rules for every tool and command of the session.
     fn standing(&self, _context: &Context) -> Profile {
         Profile::new()
     }
 
-    /// Returns a stricter profile for one command; none keeps the standing one.
+    /// Returns a stricter profile for one command; `None` keeps the standing one.
     fn for_command(&self, _request: &Request, _context: &Context) -> Option<Profile> {
         None
     }
 
-    /// Looks at what a tool gave back, before the model sees it.
+    /// Inspects a tool's output before the model sees it.
     fn inspect(&self, _output: &ToolOutput, _context: &Context) -> OutputEvaluation {
         OutputEvaluation::abstain()
     }
 
-    /// Returns a few lines for the model on what the policy means for its work.
+    /// Returns a few lines for the model about the effect of the policy on its work.
     fn brief(&self, _context: &Context) -> String {
         String::new()
     }

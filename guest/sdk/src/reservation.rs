@@ -1,25 +1,25 @@
-//! Reservations: exclusive claims of paths by agents, which the host keeps for all of the user's sessions.
+//! Reservations: exclusive claims on paths by agents, which the host manages for all of the user's sessions.
 //!
-//! A policy asks to be told of them with [`Profile::with_reservations`], reads [`claims`] of a request, and has the
-//! host claim or give back by obligations of its permission. A claim that cannot be had refuses the action, so a
-//! policy need not fear that somebody is faster.
+//! A policy requests them with [`Profile::with_reservations`], reads the [`claims`] of a request, and makes the host
+//! claim or release paths by obligations of its permission. If a claim is not available the action is refused, so the
+//! policy need not handle races.
 
 use serde::{Deserialize, Serialize};
 
 use crate::pattern::is_within;
 use crate::{Attribute, Obligation, Profile, Request};
 
-/// The attribute that lists the claims, and by which a profile asks for it.
+/// The attribute that lists the claims, and by which a profile requests it.
 const RESERVATIONS: &str = "host:reservations";
 
-/// One claim. It covers the path and everything below it.
+/// A claim. It covers the path and everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Claim {
     /// Absolute and canonical.
     pub path: String,
-    /// Name of the agent that has it.
+    /// Name of the agent that holds it.
     pub agent: String,
-    /// Whether it is this session's own.
+    /// Whether this session holds it.
     pub own: bool,
 }
 
@@ -27,37 +27,37 @@ pub struct Claim {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Until {
-    /// Until the action is over.
+    /// Until the action ends.
     Call,
-    /// Until it is given back, or the session ends.
+    /// Until it is released, or the session ends.
     Session,
 }
 
 impl Claim {
-    /// Whether a path is what is claimed, or lies below it.
+    /// Returns true if a path is claimed, or lies below a claimed one.
     pub fn covers(&self, path: &str) -> bool {
         is_within(path, &self.path)
     }
 
-    /// Whether a change of this path, with what lies below it, touches what is claimed.
+    /// Returns true if a change of this path, with everything below it, affects the claim.
     pub fn overlaps(&self, path: &str) -> bool {
         self.covers(path) || is_within(&self.path, path)
     }
 }
 
-/// Returns the claims that concern a request; none where the host cannot say what is reserved, or does not know of
-/// reservations. Then nothing should be allowed that could touch them.
+/// Returns the claims that concern a request; `None` if the host cannot list reservations, or does not support them.
+/// Then the policy should allow nothing that could conflict with them.
 pub fn claims(request: &Request) -> Option<Vec<Claim>> {
     let told = request.attributes.iter().find(|attribute| attribute.name == RESERVATIONS)?;
     serde_json::from_str(&told.value).ok()
 }
 
-/// Returns the obligation to claim all of these paths for the session's agent. At most 64 absolute paths.
+/// Returns the obligation to claim all of these paths for the session's agent: at most 64 absolute paths.
 pub fn reserve(paths: &[&str], until: Until) -> Obligation {
     obligation("host:reserve", serde_json::json!({ "paths": paths, "until": until }))
 }
 
-/// Returns the obligation to give back what the session has claimed at and below these paths.
+/// Returns the obligation to release the session's claims at and below these paths.
 pub fn release(paths: &[&str]) -> Obligation {
     obligation("host:release", serde_json::json!({ "paths": paths }))
 }
@@ -67,7 +67,7 @@ fn obligation(name: &str, value: serde_json::Value) -> Obligation {
 }
 
 impl Profile {
-    /// Asks the host to tell of reservations with every request about files, commands and tools.
+    /// Requests that the host lists reservations with every request about files, commands and tools.
     #[must_use]
     pub fn with_reservations(mut self) -> Self {
         self.attributes.push(Attribute { name: RESERVATIONS.into(), value: "{}".into() });

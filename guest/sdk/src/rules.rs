@@ -21,14 +21,14 @@ impl Profile {
         }
     }
 
-    /// Adds a rule on paths. It answers before all that were added earlier.
+    /// Adds a rule on paths. It takes precedence over all earlier ones.
     #[must_use]
     pub fn file(mut self, rule: FileRule) -> Self {
         self.files.push(rule);
         self
     }
 
-    /// Adds a rule on connections. It answers before all that were added earlier.
+    /// Adds a rule on connections. It takes precedence over all earlier ones.
     #[must_use]
     pub fn network(mut self, rule: NetworkRule) -> Self {
         self.network.push(rule);
@@ -63,7 +63,7 @@ impl FileRule {
         Self::new(id, pattern, rights, Effect::Allow)
     }
 
-    /// Returns a rule that has the user asked.
+    /// Returns a rule that asks the user.
     pub fn ask(id: impl Into<String>, pattern: FilePattern, rights: FileRights) -> Self {
         Self::new(id, pattern, rights, Effect::Ask)
     }
@@ -87,28 +87,28 @@ impl FileRule {
         }
     }
 
-    /// Hides from commands what the rule keeps them from reading.
+    /// Hides the path from commands that may not read it.
     #[must_use]
     pub fn conceal(mut self) -> Self {
         self.conceal = true;
         self
     }
 
-    /// Adds a condition that only the host can see.
+    /// Adds a condition that only the host can check.
     #[must_use]
     pub fn condition(mut self, condition: impl Into<String>) -> Self {
         self.condition = condition.into();
         self
     }
 
-    /// Says why, in one sentence for the user.
+    /// Sets the reason, one sentence for the user.
     #[must_use]
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = reason.into();
         self
     }
 
-    /// Names the value of the configuration that made the rule, as JSON pointer.
+    /// Sets the value of the configuration that made the rule, as a JSON pointer.
     #[must_use]
     pub fn setting(mut self, pointer: impl Into<String>) -> Self {
         self.setting = pointer.into();
@@ -117,12 +117,12 @@ impl FileRule {
 }
 
 impl NetworkRule {
-    /// Returns a rule that allows every program to connect there.
+    /// Returns a rule that allows every program to connect.
     pub fn allow(id: impl Into<String>, target: NetworkPattern) -> Self {
         Self::new(id, target, Effect::Allow)
     }
 
-    /// Returns a rule that has the user asked, whatever the program.
+    /// Returns a rule that asks the user, whatever the program.
     pub fn ask(id: impl Into<String>, target: NetworkPattern) -> Self {
         Self::new(id, target, Effect::Ask)
     }
@@ -144,21 +144,21 @@ impl NetworkRule {
         }
     }
 
-    /// Narrows the rule to one program, by path or last component.
+    /// Restricts the rule to one program, by path or last component.
     #[must_use]
     pub fn program(mut self, program: impl Into<String>) -> Self {
         self.program = program.into();
         self
     }
 
-    /// Says why, in one sentence for the user.
+    /// Sets the reason, one sentence for the user.
     #[must_use]
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = reason.into();
         self
     }
 
-    /// Names the value of the configuration that made the rule, as JSON pointer.
+    /// Sets the value of the configuration that made the rule, as a JSON pointer.
     #[must_use]
     pub fn setting(mut self, pointer: impl Into<String>) -> Self {
         self.setting = pointer.into();

@@ -1,27 +1,27 @@
-//! Asking a profile: in every list the last rule that matches answers.
+//! Queries on a profile: in every list the last matching rule answers.
 
 use crate::{Endpoint, FileRights, FileRule, GlobError, NetworkRule, Profile};
 
-/// One right on a path.
+/// A right on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Right {
     /// See it, list it, read it.
     Read,
     /// Create, change, rename, remove, link, change metadata.
     Write,
-    /// Run it as a program.
+    /// Execute it.
     Execute,
 }
 
 impl Profile {
-    /// Returns the rule that answers for a path and a right; none: no opinion.
+    /// Returns the rule that answers for a path and a right; `None` for no opinion.
     ///
-    /// Rules with a condition that only the host can see are passed over when they
-    /// allow and taken when they do not, as by a host that cannot tell.
+    /// A rule with a condition that only the host can check is skipped if it allows and applied otherwise, as by a host
+    /// that cannot check it.
     ///
     /// # Errors
     ///
-    /// When a rule that comes into question holds a malformed glob.
+    /// If a candidate rule contains a malformed glob.
     pub fn file_rule(&self, path: &str, right: Right) -> Result<Option<&FileRule>, GlobError> {
         for rule in self.files.iter().rev().filter(|rule| rule.rights.contains(right.into())) {
             let counts = rule.condition.is_empty() || rule.effect != crate::Effect::Allow;
@@ -32,8 +32,7 @@ impl Profile {
         Ok(None)
     }
 
-    /// Returns the rule that answers for a connection of a program, which is given
-    /// by its path; none: no opinion.
+    /// Returns the rule that answers for a connection of a program, given by its path; `None` for no opinion.
     pub fn network_rule(&self, target: &Endpoint, port: u16, program: &str) -> Option<&NetworkRule> {
         let name = program.rsplit('/').next().unwrap_or(program);
         self.network.iter().rev().find(|rule| {

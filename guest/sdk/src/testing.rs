@@ -16,8 +16,8 @@ use crate::{
     ScriptFeatures, SimpleCommand, Stage, Text, ToolCall, Transport, Word, Workspace, Zone,
 };
 
-/// Returns a context: pi in the given directory, on Linux, for the user `u` with
-/// the home directory `/home/u`, with somebody there to answer.
+/// Returns a context: pi in the given directory, on Linux, for the user `u` with the home directory `/home/u`, with a
+/// user present to answer.
 pub fn context(cwd: &str) -> Context {
     Context {
         session_id: "test".into(),
@@ -69,14 +69,13 @@ pub fn file(context: &Context, path: &str, operation: FileOperation) -> Request 
     request(Action::File(FileAccess { path: path_ref(context, path), operation, facts }))
 }
 
-/// Returns a request to run a script. A script of plain words has the reading that
-/// the host would give it; the host's own reading of all others is seen by
-/// `portcullis policy test`.
+/// Returns a request to run a script. A script of plain words gets the host's analysis; to test the host's analysis of
+/// other scripts, use `portcullis policy test`.
 pub fn command(context: &Context, script: &str) -> Request {
     request(Action::Command(execution(context, script)))
 }
 
-/// Returns a request to run a script outside the box.
+/// Returns a request to run a script outside the sandbox.
 pub fn escalation(context: &Context, script: &str) -> Request {
     request(Action::Escalation(execution(context, script)))
 }
@@ -100,7 +99,7 @@ pub fn tool(name: &str, provider: &str) -> Request {
     request(Action::Tool(ToolCall { name: name.into(), provider: provider.into(), input: "{}".into() }))
 }
 
-/// Returns a path as the host would describe an existing file that no link leads to.
+/// Returns a path as the host would describe an existing file that is not reached through a link.
 pub fn path_ref(context: &Context, path: &str) -> PathRef {
     let (zone, relative) = zone(context, path);
     PathRef {
@@ -113,7 +112,7 @@ pub fn path_ref(context: &Context, path: &str) -> PathRef {
     }
 }
 
-/// Returns a host as the contract writes it.
+/// Returns a host in the form of the contract.
 pub fn endpoint(host: &str) -> Endpoint {
     match host.parse::<std::net::IpAddr>() {
         Ok(address) => Endpoint::Address(address.to_canonical().to_string()),
@@ -121,7 +120,7 @@ pub fn endpoint(host: &str) -> Endpoint {
     }
 }
 
-/// Returns the innermost zone that holds a path, and the path below its top.
+/// Returns the innermost zone that contains a path, and the path below its top.
 fn zone(context: &Context, path: &str) -> (Zone, String) {
     let agent = std::iter::once((Zone::Agent, context.agent.directory.as_str()));
     let roots = context.workspace.roots.iter().map(|root| (Zone::Workspace, root.as_str()));
@@ -151,12 +150,12 @@ fn execution(context: &Context, script: &str) -> CommandExecution {
     }
 }
 
-/// Returns text that was not cut.
+/// Returns text that was not truncated.
 pub fn text(value: &str) -> Text {
     Text { value: value.into(), length: u32::try_from(value.len()).unwrap_or(u32::MAX), truncated: false }
 }
 
-/// Returns the reading of one command without quotes, expansions and operators.
+/// Returns the analysis of one command without quotes, expansions and operators.
 fn plain_words(script: &str) -> Option<ParsedScript> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b" -_./:,@%+".contains(&byte);
     if script.trim().is_empty() || !script.bytes().all(plain) {

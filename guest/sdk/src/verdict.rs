@@ -11,7 +11,7 @@ impl Evaluation {
         Self::new(Verdict::Abstain, "", "")
     }
 
-    /// Returns a permission.
+    /// Returns an `allow`.
     pub fn allow(rule: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::new(Verdict::Allow(Allowance { obligations: Vec::new() }), rule, reason)
     }
@@ -22,7 +22,7 @@ impl Evaluation {
         Self::new(Verdict::Ask(question), rule, reason).severity(Severity::Medium)
     }
 
-    /// Returns a refusal that the user cannot override.
+    /// Returns a `deny` that the user cannot override.
     pub fn deny(rule: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::new(Verdict::Deny(Denial { hint: None, overridable: false }), rule, reason)
             .severity(Severity::High)
@@ -33,21 +33,21 @@ impl Evaluation {
         Self { verdict, cause: Cause::new(rule, reason), trace: Vec::new() }
     }
 
-    /// Names the value of the configuration that made the rule, as JSON pointer.
+    /// Sets the value of the configuration that made the rule, as a JSON pointer.
     #[must_use]
     pub fn setting(mut self, pointer: impl Into<String>) -> Self {
         self.cause.setting = pointer.into();
         self
     }
 
-    /// Sets how much the user should worry.
+    /// Sets the severity that is shown to the user.
     #[must_use]
     pub fn severity(mut self, severity: Severity) -> Self {
         self.cause.severity = severity;
         self
     }
 
-    /// Tells the model what it may do instead. Only a refusal carries a hint.
+    /// Adds a hint to the model about alternatives. Only a `deny` has a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         if let Verdict::Deny(denial) = &mut self.verdict {
@@ -56,7 +56,7 @@ impl Evaluation {
         self
     }
 
-    /// Lets the user override a refusal once. Only a refusal can be overridden.
+    /// Lets the user override a `deny` once. Only a `deny` can be overridden.
     #[must_use]
     pub fn overridable(mut self) -> Self {
         if let Verdict::Deny(denial) = &mut self.verdict {
@@ -65,7 +65,7 @@ impl Evaluation {
         self
     }
 
-    /// Adds a choice to a question, after those it has. Only a question has any.
+    /// Adds a choice to a question, after the existing ones. Only a question has choices.
     #[must_use]
     pub fn offer(mut self, option: GrantOption) -> Self {
         if let Verdict::Ask(question) = &mut self.verdict {
@@ -83,8 +83,7 @@ impl Evaluation {
         self
     }
 
-    /// Adds something that the host must do if it lets the action through. Only a
-    /// permission carries any.
+    /// Adds an obligation for the host if it lets the action through. Only an `allow` has obligations.
     #[must_use]
     pub fn oblige(mut self, obligation: Obligation) -> Self {
         if let Verdict::Allow(allowance) = &mut self.verdict {
@@ -102,7 +101,7 @@ impl Evaluation {
 }
 
 impl Cause {
-    /// Returns a cause of no particular severity that the policy has by itself.
+    /// Returns a cause with neutral severity and no setting.
     pub fn new(rule: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { rule: rule.into(), reason: reason.into(), setting: String::new(), severity: Severity::Info }
     }
@@ -119,12 +118,12 @@ impl OutputEvaluation {
         Self { verdict: OutputVerdict::Pass, cause: Cause::new(rule, reason) }
     }
 
-    /// Puts other blocks in the place of an output: the same number, of the same kinds.
+    /// Replaces the blocks of an output: by the same number, of the same kinds.
     pub fn replace(rule: impl Into<String>, reason: impl Into<String>, blocks: Vec<ContentBlock>) -> Self {
         Self { verdict: OutputVerdict::Replace(blocks), cause: Cause::new(rule, reason) }
     }
 
-    /// Keeps an output from the model.
+    /// Withholds an output from the model.
     pub fn withhold(rule: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { verdict: OutputVerdict::Withhold, cause: Cause::new(rule, reason) }
     }

@@ -1,4 +1,4 @@
-//! Policies that were written for released versions of this crate go on compiling, and answer as they did.
+//! Policies written for released versions of this crate still compile, and give the same answers.
 
 #[path = "../../../tests/golden/0.1.0/sdk.rs"]
 mod v0_1_0;

@@ -1,30 +1,29 @@
-//! The configuration as the host hands it over, and what is made of it.
+//! The configuration from the host, and the settings derived from it.
 
 use portcullis_sdk::{ConfigError, FilePattern, NetworkPattern};
 use serde::Deserialize;
 
-/// The settings this policy is made of; `config.schema.json` says the same for
-/// people and editors.
+/// The configuration of this policy; `config.schema.json` describes it for people and editors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Config {
-    /// What may be read without being asked.
+    /// Paths that may be read without a question.
     pub allow_read: Vec<Pattern>,
-    /// What may be changed, and so also read, without being asked.
+    /// Paths that may be written, and so also read, without a question.
     pub allow_write: Vec<Pattern>,
-    /// Where commands may connect without being asked.
+    /// Hosts to which commands may connect without a question.
     pub allowed_domains: Vec<String>,
-    /// Whether all other connections are refused without asking.
+    /// Whether all other connections are refused without a question.
     pub strict_allowlist: bool,
-    /// Toolchains to show in place of those that the host found.
+    /// Toolchains to show instead of those that the host found.
     pub toolchains: Option<Vec<String>>,
 }
 
-/// Which paths an entry covers.
+/// The paths that an entry covers.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Pattern {
-    /// A directory and all below it.
+    /// A directory and everything below it.
     Tree(String),
     /// One path.
     Exact(String),
@@ -39,18 +38,18 @@ pub enum Pattern {
     },
 }
 
-/// A configuration in which every value can be used.
+/// A configuration with only valid values.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Settings {
     pub(crate) allow_read: Vec<Entry<FilePattern>>,
     pub(crate) allow_write: Vec<Entry<FilePattern>>,
     pub(crate) allowed_domains: Vec<Entry<NetworkPattern>>,
     pub(crate) strict_allowlist: bool,
-    /// None: as the host found them.
+    /// `None` for those that the host found.
     pub(crate) toolchains: Option<Vec<Entry<String>>>,
 }
 
-/// A value and the JSON pointer to where it stands.
+/// A value with the JSON pointer to its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry<T> {
     pub(crate) value: T,
@@ -58,7 +57,7 @@ pub(crate) struct Entry<T> {
 }
 
 impl Settings {
-    /// Reads every entry, and names all that cannot be used.
+    /// Reads every entry, and reports all invalid ones.
     pub(crate) fn read(config: Config) -> Result<Self, Vec<ConfigError>> {
         let mut errors = Vec::new();
         let allow_read = entries("/allowRead", config.allow_read, pattern, &mut errors);
@@ -95,13 +94,13 @@ fn pattern(pattern: Pattern) -> Result<FilePattern, String> {
         Pattern::Glob(glob) => FilePattern::Glob(glob),
         Pattern::Name { below, glob } => FilePattern::name(directory(below)?, glob),
     };
-    // A malformed glob shows on the first path that is tried.
+    // A malformed glob fails on the first path.
     pattern.matches("/").map_err(|error| error.to_string())?;
     Ok(pattern)
 }
 
-/// Reads an absolute path without `.`, `..` and doubled slashes: with any of these
-/// the host and this policy could read it differently.
+/// Reads an absolute path without `.`, `..` and doubled slashes: with any of these the host and this policy could
+/// interpret it differently.
 fn directory(path: String) -> Result<String, String> {
     let inner = path.strip_prefix('/').unwrap_or_default();
     let normal = path == "/" || inner.split('/').all(|part| !matches!(part, "" | "." | ".."));
@@ -113,7 +112,7 @@ fn directory(path: String) -> Result<String, String> {
 
 fn domain(entry: String) -> Result<NetworkPattern, String> {
     let pattern = NetworkPattern::parse(&entry).map_err(|error| error.to_string())?;
-    // As in the settings: everything may be denied, and not allowed, in one word.
+    // As in the settings: one word may deny everything, but not allow everything.
     if pattern.host == "*" {
         return Err(format!("`{entry}` would allow every host; name the hosts"));
     }

@@ -5,10 +5,10 @@ use portcullis_sdk::{Context, FilePattern, FileRights, FileRule};
 use crate::config::{Entry, Settings};
 use crate::rule;
 
-/// Where systems keep programs and libraries.
+/// Directories in which systems keep programs and libraries.
 const PROGRAMS: [&str; 9] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix"];
 
-/// What runs at the next login or with the next shell, below a home directory.
+/// Files below a home directory that run at the next login or with the next shell.
 const STARTUP_FILES: [&str; 22] = [
     ".bashrc",
     ".bash_profile",
@@ -34,7 +34,7 @@ const STARTUP_FILES: [&str; 22] = [
     ".npmrc",
 ];
 
-/// The same, as directories; those of PATH come on top.
+/// The same for directories; those in PATH are added.
 const STARTUP_DIRECTORIES: [&str; 11] = [
     ".bashrc.d",
     ".config/autostart",
@@ -49,21 +49,21 @@ const STARTUP_DIRECTORIES: [&str; 11] = [
     "bin",
 ];
 
-/// Makes the rules, the one that answers first last.
+/// Returns the rules; a later one takes precedence.
 pub(crate) fn rules(settings: &Settings, context: &Context) -> Vec<FileRule> {
     let home = context.machine.home.as_str();
     let (broad, narrow): (Vec<_>, Vec<_>) =
         entry_rules(settings, context).partition(|rule| covers(&rule.pattern, home));
     let mut rules = places(settings, context);
     rules.extend(broad);
-    // Entries that name less than the home directory were meant for just that place,
-    // so they answer before the question about start-up files.
+    // Entries narrower than the home directory name exactly that path, so they take precedence over the question about
+    // startup files.
     rules.extend(startup(context));
     rules.extend(narrow);
     rules
 }
 
-/// What holds whatever the lists say.
+/// Returns the rules that are independent of the lists.
 fn places(settings: &Settings, context: &Context) -> Vec<FileRule> {
     let run = FileRights::READ | FileRights::EXECUTE;
     let unlisted = context.workspace.roots.iter().map(|root| {
@@ -97,7 +97,7 @@ fn toolchains(settings: &Settings, context: &Context) -> Vec<Entry<String>> {
     })
 }
 
-/// What the two lists say. What may be written may be read.
+/// Returns the rules of the two lists. Writable paths are readable.
 fn entry_rules<'a>(settings: &'a Settings, context: &'a Context) -> impl Iterator<Item = FileRule> + 'a {
     let read = settings.allow_read.iter().map(|entry| {
         let (id, reason) = read_rule(&entry.value, context);
@@ -134,13 +134,13 @@ fn is_root(pattern: &FilePattern, context: &Context) -> bool {
     matches!(pattern, FilePattern::Tree(top) if context.workspace.roots.iter().any(|root| root == top))
 }
 
-/// Whether a directory as a whole lies in the pattern.
+/// Returns true if the pattern covers a directory as a whole.
 fn covers(pattern: &FilePattern, directory: &str) -> bool {
     matches!(pattern, FilePattern::Tree(_)) && !directory.is_empty() && pattern.matches(directory) == Ok(true)
 }
 
-/// In a project that is the home directory, dotfiles can be edited, and those that
-/// other programs run are asked for.
+/// Returns the rules for a project that is the home directory: dotfiles can be edited, and those that other programs
+/// run require a question.
 fn startup(context: &Context) -> Vec<FileRule> {
     let home = context.machine.home.trim_end_matches('/');
     let whole_home = FilePattern::tree(home);

@@ -1,12 +1,11 @@
-//! The default policy: where the agent was started is its world.
+//! The default policy: the agent works in the directory where it was started.
 //!
-//! It turns the allow lists of the settings into standing rules, which hold alike
-//! for tools and commands, and answers single requests by the same rules. What it
-//! has no rule for it leaves to the host, whose base asks. Explicit denies and
-//! closed regions are the host's and come on top.
+//! It turns the allow lists of the settings into standing rules, which apply alike to tools and commands, and answers
+//! single requests by the same rules. Requests without a rule are left to the host, whose base asks. Explicit denies
+//! and closed regions are the host's and take precedence.
 //!
-//! It must never know the host's crates or where settings lie: its configuration
-//! comes with absolute canonical paths.
+//! It must never know the host's crates or the location of settings: its configuration contains absolute canonical
+//! paths.
 
 mod config;
 mod files;

@@ -5,7 +5,7 @@ use portcullis_sdk::{NetworkPattern, NetworkRule};
 use crate::config::Settings;
 use crate::rule;
 
-/// Makes the rules, the one that answers first last.
+/// Returns the rules; a later one takes precedence.
 pub(crate) fn rules(settings: &Settings) -> Vec<NetworkRule> {
     let everything = NetworkPattern::everything();
     let rest = if settings.strict_allowlist {

@@ -1,4 +1,4 @@
-//! The answers.
+//! The answers of the policy.
 
 use portcullis_sdk::{
     Action, ActionKinds, ConfigError, Context, Descriptor, Direction, Effect, Endpoint, Evaluation,
@@ -14,7 +14,7 @@ use crate::{files, network, rule};
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkspacePolicy {
     settings: Settings,
-    /// The rules on connections, which no context changes.
+    /// The rules on connections, which are independent of the context.
     network: Profile,
 }
 
@@ -74,8 +74,8 @@ impl Policy for WorkspacePolicy {
 }
 
 impl WorkspacePolicy {
-    /// Follows the standing rules; of the paths and rights of one operation the
-    /// strictest answer counts, and no opinion on one of them is none on the whole.
+    /// Follows the standing rules. Of the paths and rights of one operation the strictest answer counts; without an
+    /// opinion on one of them there is none on the operation.
     fn file(&self, access: &FileAccess, context: &Context) -> Evaluation {
         let profile = Profile { files: files::rules(&self.settings, context), ..Profile::new() };
         let mut answer: Option<&FileRule> = None;
@@ -95,7 +95,7 @@ impl WorkspacePolicy {
         match answer {
             Some(rule) if rule.effect == Effect::Deny => Evaluation::deny(&rule.id, &rule.reason),
             Some(rule) if rule.effect == Effect::Ask => ask_for_file(access, rule),
-            // What one path of the operation allows says nothing on the others.
+            // Allowing one path of the operation says nothing about the others.
             Some(rule) if !silent => Evaluation::allow(&rule.id, &rule.reason).setting(&rule.setting),
             Some(_) | None => Evaluation::abstain(),
         }
@@ -119,7 +119,7 @@ impl WorkspacePolicy {
     }
 }
 
-/// The paths and rights that an operation needs.
+/// Returns the paths and rights that an operation needs.
 fn needs(access: &FileAccess) -> Vec<(&str, Right)> {
     let path = access.path.canonical.as_str();
     match &access.operation {
@@ -134,7 +134,7 @@ fn needs(access: &FileAccess) -> Vec<(&str, Right)> {
         | FileOperation::Delete
         | FileOperation::Symlink(_)
         | FileOperation::ChangeMetadata => vec![(path, Right::Write)],
-        // What it needs is not known, so everything.
+        // Its needs are unknown, so it needs everything.
         FileOperation::Other(_) => vec![(path, Right::Read), (path, Right::Write)],
     }
 }
@@ -158,7 +158,7 @@ fn ask_for_file(access: &FileAccess, rule: &FileRule) -> Evaluation {
     let ask = Evaluation::ask(&rule.id, &rule.reason, format!("Let the agent {verb} `{path}`?"))
         .setting(&rule.setting)
         .offer(GrantOption::exact("This once", GrantScope::Once));
-    // A grant covers one path; an operation on two is asked for each time.
+    // A grant covers one path; an operation on two asks each time.
     if matches!(access.operation, FileOperation::Move(_) | FileOperation::Link(_)) {
         return ask;
     }
@@ -213,7 +213,7 @@ fn tool(call: &ToolCall) -> Evaluation {
     .offer(offer(GrantScope::Project, "in this project"))
 }
 
-/// Offers nothing wider than this one run: outside the box no other rule holds.
+/// Offers nothing wider than this one run: outside the sandbox no other rule applies.
 fn escalation() -> Evaluation {
     Evaluation::ask(
         rule::ESCALATION,

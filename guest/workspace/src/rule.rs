@@ -1,8 +1,8 @@
-//! The ids of all rules, in one place: they are part of what users rely on.
+//! The ids of all rules, in one place: users rely on them.
 
 use portcullis_sdk::Descriptor;
 
-/// Below the workspace, and the settings do not name it.
+/// A path below the workspace that the settings do not name.
 pub(crate) const WORKSPACE_UNLISTED: &str = "workspace.unlisted";
 /// The workspace, readable.
 pub(crate) const WORKSPACE_READ: &str = "workspace.read";
@@ -20,23 +20,23 @@ pub(crate) const PROGRAMS_READ: &str = "programs.read";
 pub(crate) const TOOLCHAINS_READ: &str = "toolchains.read";
 /// The session's temporary directory.
 pub(crate) const TEMP_WRITE: &str = "temp.write";
-/// What runs at the next login, when the project is the home directory.
+/// Files that run at the next login, if the project is the home directory.
 pub(crate) const HOME_STARTUP: &str = "home.startup";
-/// A malformed pattern; no configuration that was accepted has one.
+/// A malformed pattern; an accepted configuration has none.
 pub(crate) const PATTERN_BROKEN: &str = "pattern.broken";
-/// A command in the box.
+/// A command in the sandbox.
 pub(crate) const COMMAND_BOXED: &str = "command.boxed";
-/// A command the user typed.
+/// A command that the user typed.
 pub(crate) const COMMAND_USER: &str = "command.user";
-/// A command outside the box.
+/// A command outside the sandbox.
 pub(crate) const ESCALATION: &str = "command.escalation";
-/// A tool that the host has no closer reading of.
+/// A tool that the host cannot analyse further.
 pub(crate) const TOOL_UNKNOWN: &str = "tool.unknown";
-/// A host that the settings name.
+/// A host that the settings list.
 pub(crate) const NETWORK_ALLOWED: &str = "network.allowed";
-/// A host that they do not name.
+/// A host that the settings do not list.
 pub(crate) const NETWORK_UNLISTED: &str = "network.unlisted";
-/// The same with `strictAllowlist`.
+/// A host that the settings do not list, with `strictAllowlist`.
 pub(crate) const NETWORK_STRICT: &str = "network.strict";
 /// A tool's output.
 pub(crate) const OUTPUT_PASS: &str = "output.pass";

@@ -1,4 +1,4 @@
-//! Reservations: what another agent has is left alone, and what is written is claimed.
+//! Reservations: paths of other agents are not written, and written paths are claimed.
 
 use portcullis_sdk::reservation::{Claim, Until, claims, release, reserve};
 use portcullis_sdk::{
@@ -9,10 +9,10 @@ use serde::Deserialize;
 use crate::config::{Config, Reservations};
 use crate::{CLAIM, FREE, OWN, RESERVED, UNCLAIMED, UNKNOWN};
 
-/// Name and supplier of the tool with which agents reserve.
+/// Name and provider of the tool by which agents reserve paths.
 const TOOL: (&str, &str) = ("reserve", "portcullis");
 
-/// What the tool is called with.
+/// The arguments of the tool.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wish {
@@ -22,10 +22,10 @@ struct Wish {
     release: bool,
 }
 
-/// The verdict on a change of `paths`.
+/// Returns the verdict on a change of `paths`.
 pub(crate) fn write(config: &Config, request: &Request, paths: &[&PathRef]) -> Evaluation {
     let Some(claims) = claims(request) else { return unknown() };
-    // Nobody else sees the session's own temporary directory.
+    // The session's own temporary directory is not shared with other agents.
     let paths: Vec<&str> =
         paths.iter().filter(|path| path.zone != Zone::Temp).map(|path| path.canonical.as_str()).collect();
     if paths.is_empty() {
@@ -49,7 +49,7 @@ pub(crate) fn write(config: &Config, request: &Request, paths: &[&PathRef]) -> E
     Evaluation::allow(rule, reason).oblige(reserve(&paths, until))
 }
 
-/// The verdict on a call of a tool: those that reserve are answered, others are nothing of ours.
+/// Returns the verdict on a tool call: reservations are decided, other calls are left to others.
 pub(crate) fn tool(config: &Config, request: &Request, context: &Context, call: &ToolCall) -> Evaluation {
     if (call.name.as_str(), call.provider.as_str()) != TOOL {
         return Evaluation::abstain();
@@ -83,7 +83,7 @@ pub(crate) fn tool(config: &Config, request: &Request, context: &Context, call: 
     }
 }
 
-/// What a command leaves alone; none where the host tells nothing that can be relied on.
+/// Returns the rules that keep a command from claimed paths; `None` if the host gives no reliable list.
 pub(crate) fn command(request: &Request) -> Option<Vec<FileRule>> {
     let others = claims(request)?.into_iter().filter(|claim| !claim.own);
     let rule = |claim: Claim| {
@@ -93,7 +93,7 @@ pub(crate) fn command(request: &Request) -> Option<Vec<FileRule>> {
     Some(others.map(rule).collect())
 }
 
-/// The paths that an operation changes; none where it changes nothing.
+/// Returns the paths that an operation changes; empty if it changes none.
 pub(crate) fn changed<'a>(path: &'a PathRef, operation: &'a FileOperation) -> Vec<&'a PathRef> {
     match operation {
         FileOperation::Read | FileOperation::List | FileOperation::Search(_) => Vec::new(),

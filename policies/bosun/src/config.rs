@@ -1,9 +1,9 @@
-//! The lists, with their defaults: what is not given is as if nothing were changed.
+//! The lists, with their defaults: a missing list equals its default.
 
 use portcullis_sdk::{ConfigError, FilePattern};
 use serde::Deserialize;
 
-/// The configuration, with the names that it has in the TOML file it comes from; each list replaces the default.
+/// The configuration, with the names of its TOML file; each list replaces the default.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -15,17 +15,17 @@ pub struct Config {
     pub(crate) reservations: Reservations,
 }
 
-/// How agents keep out of each other's way.
+/// How agents avoid conflicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Reservations {
-    /// What another one has reserved is not written.
+    /// Paths that another agent has reserved are not written.
     Claimed,
-    /// Only what the agent itself has reserved is written.
+    /// Only paths that the agent itself has reserved are written.
     Required,
-    /// Who writes a file first has it.
+    /// The first agent that writes a file reserves it.
     Automatic,
-    /// Not at all.
+    /// Reservations are ignored.
     Off,
 }
 
@@ -44,7 +44,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Names every entry that cannot be used.
+    /// Reports every invalid entry.
     pub(crate) fn check(self) -> Result<Self, Vec<ConfigError>> {
         let mut errors = Vec::new();
         let mut list = |key: &str, entries: &[String], fault: fn(&str) -> Option<String>| {
@@ -62,7 +62,7 @@ impl Config {
     }
 }
 
-/// Whether an entry is a place; otherwise it is a name or a pattern over names.
+/// Returns true if an entry is a place; otherwise it is a name or a pattern over names.
 pub(crate) fn is_place(entry: &str) -> bool {
     entry.contains('/') || matches!(entry, "." | ".." | "~")
 }

@@ -1,11 +1,11 @@
-//! The rules on files, and the names that are not read.
+//! The rules on files, and the names that must not be read.
 
 use portcullis_sdk::{Context, FilePattern, FileRights, FileRule};
 
 use crate::config::{Config, is_place};
 use crate::{ALLOW_READ, ALLOW_WRITE, DENY_READ, DENY_WRITE, ELSEWHERE, READ_ONLY};
 
-/// The rules that hold for every tool and command, the one that answers first last.
+/// Returns the rules for every tool and command; a later one takes precedence.
 pub(crate) fn standing(config: &Config, context: &Context) -> Vec<FileRule> {
     let run = FileRights::READ | FileRights::EXECUTE;
     let mut rules = vec![
@@ -42,8 +42,8 @@ pub(crate) fn standing(config: &Config, context: &Context) -> Vec<FileRule> {
     rules
 }
 
-/// Where names are looked for on behalf of commands: what people keep. The system's own files go by such names too, and
-/// no program works without them.
+/// Returns the directories in which names are hidden from commands: those with the user's own files. System files have
+/// such names too, and no program works without them.
 fn tops(context: &Context) -> Vec<String> {
     let mut tops = context.workspace.roots.clone();
     tops.push(context.machine.home.clone());
@@ -51,7 +51,7 @@ fn tops(context: &Context) -> Vec<String> {
     tops
 }
 
-/// The rules for a command that writes nothing but its temporary files.
+/// Returns the rules for a command that writes only its temporary files.
 pub(crate) fn read_only(context: &Context) -> Vec<FileRule> {
     let everywhere = FileRule::deny(READ_ONLY, FilePattern::tree("/"), FileRights::WRITE)
         .reason("commands of this agent write nothing; it changes files with its tools");
@@ -62,14 +62,14 @@ pub(crate) fn read_only(context: &Context) -> Vec<FileRule> {
     std::iter::once(everywhere).chain(temp).collect()
 }
 
-/// Where the list of what is not read names this file by its name, the entry.
+/// Returns the index of the entry in the list of unreadable files that matches this file by name.
 pub(crate) fn unread_name(config: &Config, path: &str) -> Option<usize> {
     let mut named = names(&config.deny_read);
-    // A pattern that cannot be read is refused when the policy is configured.
+    // A malformed pattern is refused when the policy is configured.
     named.find(|(pattern, _)| pattern.matches(path).unwrap_or(true)).map(|(_, index)| index)
 }
 
-/// The entries of a list that are places, with their index.
+/// Returns the entries of a list that are places, with their index.
 fn places<'a>(
     entries: &'a [String],
     context: &'a Context,
@@ -80,12 +80,12 @@ fn places<'a>(
     entries.iter().enumerate().filter_map(place)
 }
 
-/// The entries of a list that are names, wherever they are, with their index.
+/// Returns the entries of a list that are names, at any place, with their index.
 fn names(entries: &[String]) -> impl Iterator<Item = (FilePattern, usize)> {
     names_below(entries, &["/".to_owned()]).into_iter()
 }
 
-/// The entries of a list that are names, below each of these directories, with their index.
+/// Returns the entries of a list that are names, below each of these directories, with their index.
 fn names_below(entries: &[String], tops: &[String]) -> Vec<(FilePattern, usize)> {
     let named = entries.iter().enumerate().filter(|(_, entry)| !is_place(entry));
     let below = |(index, entry): (usize, &String)| {
@@ -95,7 +95,7 @@ fn names_below(entries: &[String], tops: &[String]) -> Vec<(FilePattern, usize)>
     named.flat_map(below).collect()
 }
 
-/// The session's temporary directory, which may lie elsewhere than its name says.
+/// Returns the session's temporary directory, which may differ from its usual name.
 fn temp(context: &Context) -> Option<FilePattern> {
     let temp = &context.machine.temp;
     (!temp.is_empty()).then(|| FilePattern::tree(temp.as_str()))

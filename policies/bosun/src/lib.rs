@@ -1,8 +1,7 @@
 //! Lists of places, reservations among agents, and read-only commands for some of them.
 //!
-//! Agents read the project and the tools, write in the few places of `allow_write`,
-//! and nowhere else. What is denied is denied to pi's tools and to commands alike.
-//! Several agents in one project keep out of each other's way by reserving paths.
+//! Agents read the project and the tools, write in the few places of `allow_write`, and nowhere else. Denials apply to
+//! pi's tools and to commands alike. Several agents in one project avoid conflicts by reserving paths.
 
 mod claims;
 mod config;
@@ -87,7 +86,7 @@ impl Policy for Bosun {
     fn for_command(&self, request: &Request, context: &Context) -> Option<Profile> {
         let mut files = if self.is_read_only(context) { files::read_only(context) } else { Vec::new() };
         if self.reserves() {
-            // What is not known is not written.
+            // Without a list of claims nothing is written.
             files.extend(claims::command(request).unwrap_or_else(|| files::read_only(context)));
         }
         (!files.is_empty()).then(|| Profile { files, ..Profile::new() })

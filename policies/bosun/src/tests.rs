@@ -15,7 +15,7 @@ fn context() -> Context {
     testing::context("/srv/app")
 }
 
-/// A request with the claims that the host would tell of: path, agent, own.
+/// Adds the claims that the host would list to a request: path, agent, own.
 fn told(mut request: Request, claims: &[(&str, &str, bool)]) -> Request {
     let claims: Vec<_> =
         claims.iter().map(|(path, agent, own)| json!({ "path": path, "agent": agent, "own": own })).collect();
@@ -79,7 +79,7 @@ fn commands_leave_alone_what_others_have() {
     assert_eq!(rule("/srv/app/workspace/b"), None);
     let nothing = told(testing::command(&context(), "make"), &[]);
     assert_eq!(bosun("claimed").for_command(&nothing, &context()), None);
-    // A host that tells nothing.
+    // A host that lists no claims.
     let blind = bosun("claimed").for_command(&testing::command(&context(), "make"), &context()).unwrap();
     let rule = blind.file_rule("/srv/app/workspace/b", Right::Write).unwrap();
     assert_eq!(rule.map(|rule| rule.id.as_str()), Some(READ_ONLY));

@@ -1,4 +1,4 @@
-//! The command line of git: its own options, the verb, the verb's options and words.
+//! The command line of git: its own options, the verb, and the verb's options and words.
 
 use portcullis_sdk::{SimpleCommand, Word};
 
@@ -13,7 +13,7 @@ const WITH_VALUE: [&str; 8] = [
     "--super-prefix",
     "--config-env",
 ];
-/// Options of git itself that stand alone. What is in neither list may take the verb for its value.
+/// Options of git itself without a value. An option in neither list may take the verb as its value.
 const ALONE: [&str; 23] = [
     "-v",
     "--version",
@@ -40,27 +40,27 @@ const ALONE: [&str; 23] = [
     "--no-attr-source",
 ];
 
-/// A call of git, taken apart.
+/// A parsed call of git.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Call {
     /// Values of `-c` and `--config-env`.
     pub(crate) settings: Vec<String>,
-    /// The verb; empty: none.
+    /// The verb; empty for none.
     pub(crate) verb: String,
-    /// What follows the verb.
+    /// The words after the verb.
     pub(crate) words: Vec<String>,
-    /// Whether a word is not known.
+    /// Whether a word is uncertain.
     pub(crate) unclear: bool,
-    /// Whether an option of git itself is not known, so that the verb may be another one.
+    /// Whether an option of git itself is unknown, so that the verb may be another one.
     pub(crate) odd: bool,
 }
 
 impl Call {
-    /// Takes a command apart; none when it is not git.
+    /// Parses a command; `None` if it is not git.
     pub(crate) fn of(command: &SimpleCommand) -> Option<Self> {
         let name = command.name()?;
         if name != "git" {
-            // `git-push` and the like lie in git's own directory.
+            // `git-push` and the like are in git's own directory.
             let verb = name.strip_prefix("git-")?;
             let mut call = Self { verb: verb.to_owned(), ..Self::default() };
             call.take_words(command.arguments());
@@ -94,7 +94,7 @@ impl Call {
         Some(call)
     }
 
-    /// A call that other words of a command line come to; none when they are not git.
+    /// Parses a call given as words of another command line; `None` if they are not git.
     pub(crate) fn of_words(words: &[String]) -> Option<Self> {
         let argv = words.iter().map(|value| Word { value: value.clone(), literal: true }).collect();
         Self::of(&SimpleCommand {
@@ -116,18 +116,18 @@ impl Call {
         }
     }
 
-    /// Whether an option is given: `--force`, also shortened, or the letter of `-fu`.
+    /// Returns true if an option is given: `--force`, also abbreviated, or the letter of `-fu`.
     pub(crate) fn has(&self, long: &str, short: Option<char>) -> bool {
         self.options().any(|word| {
             let name = word.split('=').next().unwrap_or_default();
-            // Git takes any beginning of a long option that no other one has.
+            // Git accepts any unambiguous abbreviation of a long option.
             let is_long = name.len() > 3 && long.starts_with(name) && name.starts_with("--");
             let is_short = !word.starts_with("--") && short.is_some_and(|short| word.contains(short));
             is_long || is_short
         })
     }
 
-    /// Words that begin with `-`, up to `--`.
+    /// Returns the words that begin with `-`, up to `--`.
     fn options(&self) -> impl Iterator<Item = &str> {
         self.words
             .iter()
@@ -136,7 +136,7 @@ impl Call {
             .filter(|word| word.starts_with('-'))
     }
 
-    /// Words that are no options.
+    /// Returns the words that are not options.
     pub(crate) fn operands(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(String::as_str).filter(|word| !word.starts_with('-'))
     }

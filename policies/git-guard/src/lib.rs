@@ -1,8 +1,8 @@
-//! Keeps history, hooks and remotes from being rewritten.
+//! Protects history, hooks and remotes from being rewritten.
 //!
-//! Commands are judged as the host reads them, so quoting, wrappers and scripts in
-//! scripts make no difference. What cannot be read and mentions git is asked for.
-//! Hooks are a rule on files, which holds however they are written.
+//! Commands are judged by the host's analysis, so quoting, wrappers and nested scripts make no difference. An
+//! unreadable script that mentions git requires a question. Hooks are protected by a rule on files, which applies
+//! however they are written.
 
 mod arguments;
 mod variables;
@@ -26,7 +26,7 @@ const RUNS: &str = "git.runs-programs";
 const UNREAD: &str = "git.unread";
 const HOOKS: &str = "git.hooks";
 
-/// `config.schema.json` says the same for people and editors.
+/// The configuration; `config.schema.json` describes it for people and editors.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Config {
@@ -109,7 +109,7 @@ impl Policy for GitGuard {
 }
 
 impl GitGuard {
-    /// The strictest of what its commands come to.
+    /// Returns the strictest verdict on the command's simple commands.
     fn command(&self, command: &CommandExecution) -> Evaluation {
         let Ok(script) = &command.parsed else { return unread(command) };
         let mut strictest = if script.hides() { unread(command) } else { Evaluation::abstain() };
@@ -175,14 +175,14 @@ impl GitGuard {
 
 fn answer(answer: Answer, rule: &str, reason: String, setting: &str) -> Evaluation {
     match answer {
-        // Others may still have something against the command.
+        // Other policies may still object to the command.
         Answer::Allow => Evaluation::abstain(),
         Answer::Ask => Evaluation::ask(rule, reason, "Run this git command?").setting(setting),
         Answer::Deny => Evaluation::deny(rule, reason).setting(setting).hint("ask the user to do it"),
     }
 }
 
-/// What cannot be read is asked for when it could be about git.
+/// Asks about an unreadable script if it could be about git.
 fn unread(command: &CommandExecution) -> Evaluation {
     if !command.mentions("git") {
         return Evaluation::abstain();

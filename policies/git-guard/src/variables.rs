@@ -1,8 +1,8 @@
-//! Variables that make git run programs, or take its settings from elsewhere; and where a command has them from.
+//! Environment variables that make git run programs or change its settings, and how commands set them.
 
 use portcullis_sdk::{ParsedScript, SimpleCommand};
 
-/// Whatever their value is.
+/// Variables that count with any value.
 const ALWAYS: [&str; 14] = [
     "GIT_SSH",
     "GIT_SSH_COMMAND",
@@ -19,16 +19,16 @@ const ALWAYS: [&str; 14] = [
     "GIT_CONFIG_SYSTEM",
     "GIT_ALLOW_PROTOCOL",
 ];
-/// Unless their value is a program that does nothing, which is how an editor is kept from opening.
+/// Variables that count unless their value is a program without effect, which is a common way to suppress an editor.
 const EDITORS: [&str; 5] = ["GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_PAGER", "EDITOR", "VISUAL"];
 const HARMLESS: [&str; 6] = ["", ":", "true", "/bin/true", "/usr/bin/true", "cat"];
-/// Commands that give variables to those after them.
+/// Commands that set variables for those after them.
 const GIVING: [&str; 5] = ["export", "declare", "typeset", "readonly", "local"];
 
-/// The variable that makes this command of git run something, if there is one.
+/// Returns the variable that makes this git command run something, if there is one.
 pub(crate) fn running(script: &ParsedScript, command: &SimpleCommand) -> Option<String> {
     let mut commands = vec![command];
-    // What `env`, `sudo` and the like are told stands in their own words.
+    // `env`, `sudo` and the like get variables in their own words.
     while let Some(parent) = commands.last().and_then(|last| last.parent) {
         let above = script.commands.get(usize::try_from(parent).ok()?)?;
         if commands.len() > script.commands.len() {
@@ -44,7 +44,7 @@ pub(crate) fn running(script: &ParsedScript, command: &SimpleCommand) -> Option<
             .iter()
             .map(|(name, word)| (name.as_str(), word.literal.then_some(word.value.as_str())))
     });
-    // What git itself is told is text, such as a message.
+    // Words of git itself are text, such as a message.
     let told = commands.iter().skip(1).flat_map(|one| {
         one.arguments()
             .flatten()

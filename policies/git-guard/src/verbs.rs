@@ -1,34 +1,34 @@
-//! What a call of git does to history.
+//! The effect of a git call on history.
 
 use crate::arguments::Call;
 
-/// What was found.
+/// The effect of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     ForcePush,
     DeleteRemote,
     /// An ordinary push.
     Push(Targets),
-    /// History or work is rewritten or thrown away, by this.
+    /// It rewrites or discards history or work, by this.
     Rewrite(String),
-    /// Git is made to run other programs, by this.
+    /// It makes git run other programs, by this.
     Runs(String),
-    /// A word that matters is not known.
+    /// A relevant word is uncertain.
     Unclear,
 }
 
-/// Where a push goes.
+/// The targets of a push.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Targets {
     /// The branches that it names.
     pub(crate) branches: Vec<String>,
-    /// Whether it goes to every branch, or all that fit a pattern.
+    /// Whether it pushes every branch, or all that match a pattern.
     pub(crate) many: bool,
-    /// Whether it goes to the branch that is checked out, whatever that is.
+    /// Whether it pushes the current branch, whatever that is.
     pub(crate) current: bool,
 }
 
-/// Settings that name a program which git runs.
+/// Settings that name a program for git to run.
 const PROGRAMS: [&str; 22] = [
     "alias.",
     "core.sshcommand",
@@ -54,14 +54,14 @@ const PROGRAMS: [&str; 22] = [
     "remote.pushdefault.",
 ];
 
-/// Says what a call does; none when it is harmless.
+/// Returns the effect of a call; `None` if it is harmless.
 pub(crate) fn finding(call: &Call) -> Option<Finding> {
     if let Some(setting) = call.settings.iter().find(|setting| names_program(setting)) {
         return Some(Finding::Runs(format!("`-c {setting}`")));
     }
     let found = of_verb(call);
     match (&found, call.odd) {
-        // A verb behind an option that is not known may be no verb.
+        // A verb after an unknown option may not be the verb.
         (None | Some(Finding::Push(_) | Finding::Rewrite(_)), true) => Some(Finding::Unclear),
         _ => found,
     }
@@ -135,14 +135,14 @@ fn push(call: &Call) -> Finding {
     Finding::Push(Targets { branches, many, current })
 }
 
-/// The branch at the remote that a word means: `x`, `HEAD:x`, `x:refs/heads/x`, `HEAD:heads/x`.
+/// Returns the remote branch of a refspec: `x`, `HEAD:x`, `x:refs/heads/x`, `HEAD:heads/x`.
 fn branch(word: &str) -> String {
     let target = word.rsplit(':').next().unwrap_or_default();
     let target = target.strip_prefix("refs/").unwrap_or(target);
     target.strip_prefix("heads/").unwrap_or(target).to_owned()
 }
 
-/// What a command does that git runs for somebody: in each submodule, or at each step of a search.
+/// Returns the effect of a command that git runs: in each submodule, or at each step of a bisection.
 fn inner(call: &Call) -> Option<Finding> {
     let runs = if call.verb == "bisect" { "run" } else { "foreach" };
     let place = call.words.iter().position(|word| word == runs)?;
@@ -151,11 +151,11 @@ fn inner(call: &Call) -> Option<Finding> {
     if let Some(inner) = Call::of_words(&words) {
         return finding(&inner);
     }
-    // One word is a script of its own, which nobody has read.
+    // A single word is a script of its own, which has not been analysed.
     (call.unclear || words.iter().any(|word| word.contains("git"))).then_some(Finding::Unclear)
 }
 
-/// Settings that are written and name a program.
+/// Returns the effect of writing a setting that names a program.
 fn config(call: &Call) -> Option<Finding> {
     if call.has("--edit", Some('e')) {
         return Some(Finding::Runs("`git config --edit`".to_owned()));

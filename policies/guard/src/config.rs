@@ -1,4 +1,4 @@
-//! The lists, with their defaults: what is not given is as if nothing were changed.
+//! The lists, with their defaults: a missing list equals its default.
 
 use portcullis_sdk::{ConfigError, FilePattern, NetworkPattern};
 use serde::Deserialize;
@@ -19,7 +19,7 @@ const DENY_READ: [&str; 3] = ["~/.ssh", "~/.aws", "~/.gnupg"];
 const ALLOW_WRITE: [&str; 2] = [".", "/tmp"];
 const DENY_WRITE: [&str; 4] = [".env", ".env.*", "*.pem", "*.key"];
 
-/// The configuration; each list replaces the default of that list.
+/// The configuration; each list replaces its default.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -43,7 +43,7 @@ struct Filesystem {
     deny_write: Option<Vec<String>>,
 }
 
-/// A configuration in which every value can be used.
+/// A configuration with only valid values.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) allowed_domains: Vec<NetworkPattern>,
@@ -55,7 +55,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads every entry, and names all that cannot be used.
+    /// Reads every entry, and reports all invalid ones.
     pub(crate) fn read(config: Config) -> Result<Self, Vec<ConfigError>> {
         let Config { network, filesystem } = config;
         let mut errors = Vec::new();
@@ -91,7 +91,7 @@ impl Settings {
     }
 }
 
-/// What is wrong with an entry.
+/// Returns what is wrong with an entry.
 type Fault = fn(&str) -> Option<String>;
 
 fn domain(entry: &str) -> Option<String> {
@@ -113,7 +113,7 @@ fn place(entry: &str) -> Option<String> {
     empty.then(|| "write a directory, for example `~/.ssh`, `.` or `/srv`".to_owned())
 }
 
-/// As in the settings it comes from, names only: `.env` in a directory is meant wherever that is.
+/// Checks a name; as in the original settings a name may be in any directory, `.env` for example.
 fn name(entry: &str) -> Option<String> {
     if entry.is_empty() || entry.contains('/') {
         return Some(format!("`{entry}` is not a file name; write for example `*.pem`, without a `/`"));

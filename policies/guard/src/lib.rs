@@ -1,9 +1,8 @@
-//! Hard denials for secrets by place and by name, questions for the rest.
+//! Denials for secrets by place and by name, questions for the rest.
 //!
-//! Reading is free but for the directories of `denyRead`. Writing is denied for
-//! the names of `denyWrite`, free in the directories of `allowWrite`, and asked for
-//! elsewhere. Hosts that no list names are asked for. All of it are rules, so it
-//! holds for tools and commands alike.
+//! Reading is allowed except in the directories of `denyRead`. Writing is denied for the names of `denyWrite`, allowed
+//! in the directories of `allowWrite`, and asked about elsewhere. Hosts in no list are asked about. All of these are
+//! rules, so they apply to tools and commands alike.
 
 mod config;
 
@@ -88,7 +87,7 @@ impl Policy for Guard {
 }
 
 impl Guard {
-    /// The rules on files, the one that answers first last.
+    /// Returns the rules on files; a later one takes precedence.
     fn files(&self, context: &Context) -> Vec<FileRule> {
         let mut rules = self.outside_denials("/", context);
         for (denied, denial) in self.denials(context) {
@@ -116,7 +115,7 @@ impl Guard {
             FileRule::ask(ASK_WRITE, FilePattern::tree(top), FileRights::WRITE)
                 .reason("`allowWrite` does not name this place"),
         ];
-        // The host may keep its temporary files in another place than the name says.
+        // The session's temporary directory may differ from its usual name.
         if self.settings.allow_write.iter().any(|entry| entry == "/tmp") && !context.machine.temp.is_empty() {
             let temp = below(context.machine.temp.clone()).map(FilePattern::tree);
             rules.extend(temp.map(|temp| {

@@ -1,24 +1,24 @@
-//! Finding credentials in text.
+//! Finds credentials in text.
 
 use crate::random::looks_random;
 
-/// A credential, by its place in the text.
+/// A credential, by its position in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// What it is, for people.
+    /// Its kind, for people.
     pub(crate) kind: &'static str,
 }
 
-/// The form of a credential: how it begins, and which characters follow.
+/// The form of a credential: its prefix, and the characters that follow.
 struct Form {
     prefix: &'static str,
-    /// Characters behind the prefix.
+    /// The characters after the prefix.
     body: fn(char) -> bool,
-    /// Least of them.
+    /// Their minimum number.
     shortest: usize,
-    /// Most of them; what is longer is something else.
+    /// Their maximum number; longer texts are something else.
     longest: usize,
     kind: &'static str,
 }
@@ -66,7 +66,7 @@ const FORMS: [Form; 24] = [
     Form { prefix: "eyJ", body: dotted, shortest: 40, longest: 4_000, kind: "a signed token" },
 ];
 
-/// Names behind which a password stands.
+/// Names before a password.
 const NAMES: [&str; 9] =
     ["password", "passwd", "secret", "token", "api_key", "apikey", "api-key", "access_key", "private_key"];
 
@@ -74,7 +74,7 @@ const KEY_BEGIN: &str = "-----BEGIN ";
 const KEY_KIND: &str = "PRIVATE KEY-----";
 const KEY_END: &str = "-----END ";
 
-/// Finds credentials, in their order, none within another.
+/// Returns the credentials in order, without nested ones.
 pub(crate) fn find(text: &str) -> Vec<Found> {
     let mut found: Vec<Found> = keys(text);
     for form in &FORMS {
@@ -93,7 +93,7 @@ pub(crate) fn find(text: &str) -> Vec<Found> {
     found
 }
 
-/// Private keys as text: `-----BEGIN ... PRIVATE KEY-----` up to the end line, or to the end of the text.
+/// Finds private keys as text: `-----BEGIN ... PRIVATE KEY-----` up to the end line, or to the end of the text.
 fn keys(text: &str) -> Vec<Found> {
     let mut found = Vec::new();
     let mut from = 0;
@@ -122,7 +122,7 @@ fn of_form(text: &str, form: &Form) -> Vec<Found> {
         let body: usize =
             rest.chars().take_while(|character| (form.body)(*character)).map(char::len_utf8).sum();
         let fits = (form.shortest..=form.longest).contains(&body);
-        // `eyJ` begins every piece of JSON in base64; a signed token has three of them.
+        // `eyJ` begins every JSON object in base64; a signed token has three of them.
         let token = rest.get(..body).unwrap_or_default();
         let signed = form.prefix != "eyJ" || token.split('.').filter(|part| !part.is_empty()).count() >= 3;
         if fits && signed && !before.is_some_and(word) {
@@ -132,7 +132,7 @@ fn of_form(text: &str, form: &Form) -> Vec<Found> {
     found
 }
 
-/// `password = "q8Zr..."`: the value, where it looks random.
+/// Finds `password = "q8Zr..."`: the value, if it looks random.
 fn assigned(text: &str) -> Vec<Found> {
     let lower = text.to_ascii_lowercase();
     let mut found = Vec::new();
@@ -150,7 +150,7 @@ fn assigned(text: &str) -> Vec<Found> {
                 .take_while(|character| !character.is_whitespace() && !"\"'`,;&<>()[]{}".contains(*character))
                 .map(char::len_utf8)
                 .sum();
-            // On one line, and close behind the name.
+            // On the same line, and close to the name.
             let between = text.get(behind..start).unwrap_or_default();
             if between.len() > 40 || between.contains('\n') {
                 continue;

@@ -1,8 +1,7 @@
-//! Asks before credentials are written, and takes them out of what tools give back.
+//! Asks before credentials are written, and removes them from the output of tools.
 //!
-//! Credentials are told by their form: keys of well-known services, private keys,
-//! tokens, and values that are assigned to names like `password` and look random.
-//! What is in no known form is not found.
+//! Credentials are recognised by their form: keys of well-known services, private keys, tokens, and random-looking
+//! values that are assigned to names like `password`. Credentials without a known form are not found.
 
 mod detect;
 mod random;
@@ -19,7 +18,7 @@ const WRITE: &str = "secrets.write";
 const COMMAND: &str = "secrets.command";
 const OUTPUT: &str = "secrets.output";
 
-/// `config.schema.json` says the same for people and editors.
+/// The configuration; `config.schema.json` describes it for people and editors.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -148,7 +147,7 @@ impl Secrets {
 
     fn judge(&self, texts: &[&str], rule: &str, what: &str) -> Evaluation {
         let Some(found) = self.first(texts) else { return Evaluation::abstain() };
-        // The credential itself is in no reason and no title: both are written down.
+        // Reason and title do not contain the credential itself, because both are logged.
         let reason = format!("{what} {}", found.kind);
         match self.config.writes {
             Writes::Ask => Evaluation::ask(rule, reason, "Let the agent use what looks like a credential?")

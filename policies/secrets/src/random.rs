@@ -1,10 +1,9 @@
-//! Whether a value looks as if it were made by chance.
+//! Recognises values that look random.
 
-/// Least characters of a value that is told by how random it looks.
+/// The minimum length of a value that is recognised by its randomness.
 const SHORTEST: usize = 16;
 
-/// Whether a value looks random: long, of several kinds of characters, and without
-/// many repetitions.
+/// Returns true if a value looks random: long, with several kinds of characters, and few repetitions.
 pub(crate) fn looks_random(value: &str) -> bool {
     let length = value.chars().count();
     let has = |test: fn(&char) -> bool| value.chars().any(|character| test(&character));
@@ -13,14 +12,14 @@ pub(crate) fn looks_random(value: &str) -> bool {
     length >= SHORTEST && digits && letters && entropy(value) > 3.2 && !is_a_place(value)
 }
 
-/// Paths, addresses and variables stand where passwords could, and are none.
+/// Returns true for paths, addresses and variables, which occur in the position of passwords.
 fn is_a_place(value: &str) -> bool {
     ["/", "./", "~", "$", "<", "{", "http://", "https://", "file:"]
         .iter()
         .any(|start| value.starts_with(start))
 }
 
-/// Bits for each character.
+/// Returns the entropy in bits per character.
 fn entropy(value: &str) -> f64 {
     let mut counts = std::collections::BTreeMap::new();
     for character in value.chars() {

@@ -1,4 +1,4 @@
-//! The TOML form of cases.
+//! The TOML format of cases.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use thiserror::Error;
 use super::{Case, Connection, Expected, Given, Operation, Question};
 use crate::{Attribute, Origin, Right};
 
-/// Why a file is not a file of cases.
+/// Why a file is not a valid file of cases.
 #[derive(Debug, Error)]
 pub enum CasesError {
-    /// Not TOML of the right shape.
+    /// It is not TOML of the right shape.
     #[error("the cases cannot be read")]
     Toml(#[source] Box<toml::de::Error>),
-    /// A case that cannot be asked.
+    /// An invalid case.
     #[error("the case `{name}` {detail}")]
     Case {
         /// Its name.
         name: String,
-        /// What is wrong and what would be right.
+        /// What is wrong, and how to write it.
         detail: String,
     },
 }
@@ -28,8 +28,7 @@ pub enum CasesError {
 ///
 /// # Errors
 ///
-/// When the file is malformed, holds an unknown key, or a case asks nothing or
-/// several things.
+/// If the file is malformed or contains an unknown key, or a case asks nothing or several things.
 pub fn read(file: &str) -> Result<Vec<Case>, CasesError> {
     let document: Document = toml::from_str(file).map_err(|error| CasesError::Toml(Box::new(error)))?;
     let given = &document.given;
@@ -54,7 +53,7 @@ pub fn read(file: &str) -> Result<Vec<Case>, CasesError> {
     Ok(cases)
 }
 
-/// Returns the surroundings of a case in a file that says nothing of them.
+/// Returns the default surroundings of a case.
 pub(super) fn plain() -> Given {
     RawGiven::default().over(&RawGiven::default())
 }
@@ -91,7 +90,7 @@ struct RawGiven {
 }
 
 impl RawGiven {
-    /// Fills what is missing from another one, and the rest from a plain machine.
+    /// Fills missing values from `base`, and the rest with defaults.
     fn over(self, base: &Self) -> Given {
         let base = base.clone();
         let config = self.config.or(base.config);
@@ -241,7 +240,7 @@ impl OutputEffect {
     }
 }
 
-/// What a case asks, before its input is filled in.
+/// The question of a case, before its input is filled in.
 type Asked<'a> = Box<dyn Fn(String) -> Result<Question, String> + 'a>;
 
 impl RawCase {
@@ -352,7 +351,7 @@ fn spread(
     Ok(())
 }
 
-/// Reads `host:port`; IPv6 addresses in brackets.
+/// Parses `host:port`; IPv6 addresses need brackets.
 fn connection(entry: &str, program: Option<&str>) -> Result<Connection, String> {
     let parsed = entry.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
     let (host, port) = parsed.ok_or_else(|| format!("connects to `{entry}`; write `host:port`"))?;

@@ -61,16 +61,16 @@ use crate::{
     SearchQuery, TextEdit,
 };
 
-/// One question with the answer it must have.
+/// A question with the expected answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// What it shows; for lists, with the input added.
+    /// What the case shows; for lists, with the input added.
     pub name: String,
-    /// What holds while it is asked.
+    /// The surroundings of the question.
     pub given: Given,
-    /// What is asked.
+    /// The question.
     pub question: Question,
-    /// What must be answered.
+    /// The expected answer.
     pub expected: Expected,
 }
 
@@ -79,52 +79,52 @@ pub struct Case {
 pub struct Given {
     /// Configuration of the policy, as JSON.
     pub config: String,
-    /// Where the agent was started.
+    /// The directory where the agent was started.
     pub cwd: String,
     /// The user's home directory.
     pub home: String,
     /// The session's temporary directory.
     pub temp: String,
-    /// Where the agent keeps its settings.
+    /// The agent's settings directory.
     pub agent_directory: String,
     /// Directories of PATH.
     pub path: Vec<String>,
     /// Roots of toolchains.
     pub toolchains: Vec<String>,
-    /// Whether somebody is there to answer.
+    /// Whether a user is present to answer.
     pub interactive: bool,
-    /// Name of the sub-agent; empty: the main one.
+    /// Name of the sub-agent; empty for the main one.
     pub sub_agent: String,
     /// Facts that come with the request.
     pub attributes: Vec<Attribute>,
-    /// The command for which standing rules are asked; none: those of the session.
+    /// The command whose rules are asked for; `None` for the standing rules of the session.
     pub during: Option<String>,
 }
 
-/// What is asked.
+/// A question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
     /// `evaluate`: a file operation by a tool.
     File {
-        /// What is done.
+        /// The operation.
         operation: Operation,
-        /// The path as given; absolute.
+        /// The given path; absolute.
         path: String,
-        /// Where it leads; the same where no link is involved.
+        /// The canonical path; the same if no link is involved.
         canonical: String,
         /// Whether it is a directory.
         directory: bool,
-        /// What is written, or put in place of something by an edit.
+        /// The content that is written or inserted by an edit.
         content: String,
     },
     /// `evaluate`: a command, of the model or of the user.
     Command {
         /// The script.
         script: String,
-        /// Who typed it.
+        /// The source of the command.
         origin: Origin,
     },
-    /// `evaluate`: a command outside the box.
+    /// `evaluate`: a command outside the sandbox.
     Escalation {
         /// The script.
         script: String,
@@ -135,7 +135,7 @@ pub enum Question {
     Tool {
         /// Its name.
         name: String,
-        /// Who supplies it.
+        /// Its provider.
         provider: String,
         /// Its arguments, as JSON.
         input: String,
@@ -184,21 +184,21 @@ pub struct Connection {
     pub program: String,
 }
 
-/// What must be answered.
+/// The expected answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
     /// A verdict or the effect of a standing rule.
     Effect {
         /// `allow`, `ask`, `deny`, `abstain` or `none`; for outputs `pass`, `replace`, `withhold` or `abstain`.
         effect: String,
-        /// The rule that answers; none: any.
+        /// The rule that must answer; `None` for any.
         rule: Option<String>,
     },
-    /// The pointers of all refused values; empty: the configuration is accepted.
+    /// The pointers of all refused values; empty if the configuration must be accepted.
     Refused(Vec<String>),
 }
 
-/// What was answered.
+/// The actual answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// A verdict or the effect of a standing rule.
@@ -208,16 +208,16 @@ pub enum Answer {
         /// The rule; empty for `abstain` and `none`.
         rule: String,
     },
-    /// The configuration was refused at these pointers, or accepted where there are none.
+    /// The configuration was refused at these pointers, or accepted if there are none.
     Configured(Vec<String>),
 }
 
 impl Case {
-    /// Compares an answer with what is expected.
+    /// Compares an answer with the expected one.
     ///
     /// # Errors
     ///
-    /// One line that says what was expected and what came.
+    /// One line with the expected and the actual answer.
     pub fn check(&self, answer: &Answer) -> Result<(), String> {
         let same = match (&self.expected, answer) {
             (Expected::Effect { effect, rule }, Answer::Effect { effect: answered, rule: by }) => {
@@ -234,8 +234,8 @@ impl Case {
         }
     }
 
-    /// Returns the request of a question to `evaluate`, or that of the command for which rules are asked; none for
-    /// the others.
+    /// Returns the request of a question to `evaluate`, or that of the command whose rules are asked for; `None` for
+    /// other questions.
     pub fn request(&self) -> Option<Request> {
         let context = &self.given.context();
         let mut request = match &self.question {
@@ -275,14 +275,14 @@ impl Case {
         Some(request)
     }
 
-    /// Whether the question is one to the rules.
+    /// Returns true if the question is about standing rules.
     pub fn is_standing(&self) -> bool {
         matches!(self.question, Question::StandingFile { .. } | Question::StandingConnect(_))
     }
 }
 
 impl Given {
-    /// Returns the context that a policy is given.
+    /// Returns the context for the policy.
     pub fn context(&self) -> Context {
         let mut context = testing::context(&self.cwd);
         context.agent.directory.clone_from(&self.agent_directory);
@@ -295,14 +295,14 @@ impl Given {
         context
     }
 
-    /// Returns the surroundings of a case that says nothing of them.
+    /// Returns the default surroundings of a case.
     pub fn plain() -> Self {
         format::plain()
     }
 }
 
 impl Connection {
-    /// Returns the host as the contract writes it.
+    /// Returns the host in the form of the contract.
     pub fn target(&self) -> Endpoint {
         testing::endpoint(&self.host)
     }

@@ -1,4 +1,4 @@
-//! Running cases natively.
+//! Runs cases natively.
 
 use std::collections::BTreeSet;
 
@@ -8,25 +8,24 @@ use crate::{
     testing,
 };
 
-/// What came of a file of cases.
+/// The result of a file of cases.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// How many cases were run.
+    /// The number of cases that were run.
     pub run: usize,
-    /// One line for each case with another answer than expected.
+    /// One line for each case with an unexpected answer.
     pub failures: Vec<String>,
-    /// The rules that answered; against those in the descriptor, the coverage.
+    /// The rules that answered; compared with those in the descriptor they give the coverage.
     pub rules: BTreeSet<String>,
 }
 
 /// Runs every case of a file against a policy, without wasm.
 ///
-/// Beside wrong answers, an answer by a rule that the descriptor does not name is a
-/// failure.
+/// Besides unexpected answers, an answer by a rule that the descriptor does not name is a failure.
 ///
 /// # Errors
 ///
-/// When the file is not a file of cases.
+/// If the file is not a valid file of cases.
 pub fn run<P: Policy>(file: &str) -> Result<Report, CasesError> {
     let declared: BTreeSet<String> = P::describe().rules.into_iter().map(|rule| rule.id).collect();
     let mut report = Report::default();
