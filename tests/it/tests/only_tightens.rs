@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, ensure};
-use portcullis_it::{Finished, Scene, User};
+use portcullis_it::{Finished, Interface, Scene, Serve, User};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -196,6 +196,20 @@ fn sockets_of_others_do_not_keep_commands_from_running(user: User) -> Result<()>
         list(tier, "")?.ended_with(0)?;
         fs::remove_file(scene.project().join(".pi/portcullis.json"))?;
     }
+    // A session, and a contained pi: both run as the user of the scene.
+    settle(&scene, Tier::Full, &[&scene.home().join("shown")], &[])?;
+    let whose = if scene.user().is_stranger() { "1000\n" } else { "0\n" };
+    let looks: String =
+        directories.iter().map(|at| format!("ls -A '{}' 2>/dev/null\n", at.display())).collect();
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    let (ended, output) = host.run(&format!("{looks}id -u"))?;
+    ensure!(ended.get("exitCode") == Some(&json!(0)) && output == whose, "{output} {ended}");
+    host.close()?;
+    let pi = scene.bin().join("pi");
+    scene.write(&pi, &format!("#!/bin/sh\n{looks}id -u\n"))?;
+    fs::set_permissions(&pi, Permissions::from_mode(0o755))?;
+    let contained = scene.portcullis(&["pi", "--contain", "-p", "go"])?.ended_with(0)?;
+    ensure!(contained.stdout == whose, "{contained:#?}");
     // The control: the other user, and root outside the sandbox, see the directories.
     for directory in &directories {
         let seen = fs::read_dir(directory)?.count();
