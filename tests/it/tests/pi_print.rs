@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::script::{bash, call, calls, expecting, expecting_no, read, say, write};
-use portcullis_it::{Launch, PiVersion, Scene, User, script};
+use portcullis_it::{Launch, PiVersion, Scene, Tools, User, script};
 use serde_json::json;
 
 on_each_pi!(
@@ -18,6 +18,34 @@ on_each_pi!(
     events_as_json,
     arguments_that_broke_off,
 );
+as_each_user!(on_the_oldest_node);
+
+/// The older pi runs under the oldest Node that is supported; tools and denials are the same.
+fn on_the_oldest_node(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let outside = scene.outside().join("made");
+    let steps = script([
+        bash(&format!("echo x > '{}'; echo sum-$((40+2))", outside.display())),
+        expecting("sum-42", write("inside", "alpha")),
+        expecting("[Ww]rote", read("inside")),
+        expecting("alpha", say("done")),
+    ]);
+    let launch = Launch::guarded(&scene, PiVersion::V0_74, &steps)?;
+    let (node, pi) = (Tools::find()?.oldest_node()?, scene.install_pi(PiVersion::V0_74)?);
+    let version = scene.at("node-version");
+    let wrapper = format!(
+        "#!/bin/sh\n'{0}' --version > '{1}'\nexec '{0}' '{2}' \"$@\"\n",
+        node.display(),
+        version.display(),
+        pi.cli.display()
+    );
+    scene.write(&scene.bin().join("pi"), &wrapper)?;
+    let finished = launch.print("go")?.ended_with(0)?;
+    ensure!(std::fs::read_to_string(&version)?.starts_with("v20.19."), "{finished:#?}");
+    ensure!(finished.stdout.contains("done") && !outside.exists(), "{finished:#?}");
+    ensure!(scene.project().join("inside").exists(), "{finished:#?}");
+    Ok(())
+}
 
 /// The model reads its working directory and the rules in the system prompt, before it acts.
 fn told_up_front(version: PiVersion, user: User) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Instant;
@@ -17,11 +18,19 @@ const LOOSER: i32 = 1;
 /// The folder of a policy author, with the environment of the user who runs the tests, which has the toolchains.
 struct Desk {
     folder: tempfile::TempDir,
+    /// The directory that comes first in PATH.
+    first: Option<PathBuf>,
 }
 
 impl Desk {
     fn new() -> Result<Self> {
-        Ok(Self { folder: tempfile::tempdir()? })
+        Ok(Self { folder: tempfile::tempdir()?, first: None })
+    }
+
+    /// Returns an author with another Node.
+    fn with_node(node: &Path) -> Result<Self> {
+        let first = node.parent().map(Path::to_owned);
+        Ok(Self { first, ..Self::new()? })
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -34,6 +43,11 @@ impl Desk {
         // Where rustup has no wasm target, `cargo xtask setup` has built one for another compiler.
         if let Some((rustc, flags)) = Tools::find()?.wasm() {
             command.env("RUSTC", rustc).env("RUSTFLAGS", flags);
+        }
+        if let Some(first) = &self.first {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let path = std::iter::once(first.clone()).chain(std::env::split_paths(&path));
+            command.env("PATH", std::env::join_paths(path)?);
         }
         command.env_remove("CARGO_TARGET_DIR").env_remove("RUSTUP_TOOLCHAIN");
         command.output().context("starting `portcullis`")
@@ -52,8 +66,7 @@ fn home() -> Result<PathBuf> {
 }
 
 /// The author runs `new`, `build`, `test`, `lint` and `inspect`, and the policy is used.
-fn path_of_a_newcomer(language: &str) -> Result<()> {
-    let desk = Desk::new()?;
+fn path_of_a_newcomer(language: &str, desk: &Desk) -> Result<()> {
     let started = Instant::now();
     desk.done(&["policy", "new", "example", "--lang", language])?;
     let again = desk.output(&["policy", "new", "example", "--lang", language])?;
@@ -156,22 +169,39 @@ fn two_are_measured_in_turns() -> Result<()> {
 
 #[test]
 fn rust() -> Result<()> {
-    path_of_a_newcomer("rust")
+    path_of_a_newcomer("rust", &Desk::new()?)
 }
 
 #[test]
 fn javascript() -> Result<()> {
-    path_of_a_newcomer("js")
+    // The oldest Node that is supported; the shipped policy is built with the usual one.
+    path_of_a_newcomer("js", &Desk::with_node(&Tools::find()?.oldest_node()?)?)
+}
+
+#[test]
+fn a_node_that_is_too_old_is_refused() -> Result<()> {
+    let programs = tempfile::tempdir()?;
+    let node = programs.path().join("node");
+    fs::write(&node, "#!/bin/sh\necho v20.18.3\n")?;
+    fs::set_permissions(&node, fs::Permissions::from_mode(0o755))?;
+    let desk = Desk::with_node(&node)?;
+    desk.done(&["policy", "new", "example", "--lang", "js"])?;
+    let refused = desk.output(&["policy", "build", "example"])?;
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    ensure!(refused.status.code() == Some(1), "{refused:?}");
+    ensure!(told.contains("Node 20.19 or later") && told.contains("`v20.18.3`"), "{told}");
+    ensure!(!told.contains("componentize") && !desk.at("example/node_modules").exists(), "{told}");
+    Ok(())
 }
 
 #[test]
 fn python() -> Result<()> {
-    path_of_a_newcomer("python")
+    path_of_a_newcomer("python", &Desk::new()?)
 }
 
 #[test]
 fn c() -> Result<()> {
-    path_of_a_newcomer("c")
+    path_of_a_newcomer("c", &Desk::new()?)
 }
 
 #[test]
