@@ -81,7 +81,10 @@ impl std::fmt::Debug for Setup {
 /// A running session.
 pub struct Session {
     pub(crate) setup: Setup,
+    /// Locked for moments only. A thread that holds the order of names reads it, and a new sandbox waits for that order.
     pub(crate) force: RwLock<Arc<Force>>,
+    /// Held while the next value of `force` is built.
+    making: Mutex<()>,
     pub(crate) memory: Memory,
     pub(crate) calls: Calls,
     pub(crate) claiming: reservations::Calls,
@@ -122,6 +125,7 @@ impl Session {
         let session = Arc::new(Self {
             setup,
             force: RwLock::new(Arc::new(force)),
+            making: Mutex::default(),
             memory: Memory::default(),
             calls: Calls::default(),
             claiming: reservations::Calls::default(),
@@ -395,15 +399,15 @@ impl Session {
     /// When a policy fails to return its rules; the earlier ones stay in force. If only their sandbox fails, commands
     /// are refused: rights that the new rules remove must not stay.
     pub fn reload(&self, basis: Basis) -> Result<(), OpenError> {
-        let mut force = self.force.write().unwrap_or_else(PoisonError::into_inner);
+        let making = self.making();
+        let force = self.force_unchecked();
         let grants = self.memory.live(&basis.resolved, self.seconds(), Kept::InFiles);
         let built =
             Force::build(&self.setup, &Arc::new(basis), self.network.as_ref(), &grants, Some(&force))?;
         let refused = built.confinement.as_ref().err().filter(|_| force.confinement.is_ok()).cloned();
-        self.accept_outputs(&built);
-        *force = Arc::new(built);
+        self.put_in_force(built);
         self.memory.forget_kept();
-        drop(force);
+        drop(making);
         if let Some(network) = self.network.as_ref().filter(|_| !self.settings().connecting.opens_ports) {
             network.close_ports();
         }
@@ -439,7 +443,16 @@ impl Session {
     /// Running commands keep their sandbox. If no new sandbox can be built, the old one stays: file tools get the new
     /// grant, and commands do not. A sandbox with an expired or revoked grant does not stay: commands are refused.
     fn rebuild(&self) {
-        let mut force = self.force.write().unwrap_or_else(PoisonError::into_inner);
+        self.rebuild_unless(|_| false);
+    }
+
+    /// As `rebuild`, unless the policy in force `is_current` when it is this thread's turn.
+    fn rebuild_unless(&self, is_current: impl Fn(&Force) -> bool) {
+        let _making = self.making();
+        let force = self.force_unchecked();
+        if is_current(&force) {
+            return;
+        }
         let grants = self.memory.live(&force.basis.resolved, self.seconds(), Kept::InMemory);
         let built = Force::build(&self.setup, &force.basis, self.network.as_ref(), &grants, Some(&force));
         let failed = match &built {
@@ -447,10 +460,7 @@ impl Session {
             Ok(built) => built.confinement.as_ref().err().filter(|_| force.confinement.is_ok()).cloned(),
         };
         match (built, failed) {
-            (Ok(built), None) => {
-                self.accept_outputs(&built);
-                *force = Arc::new(built);
-            }
+            (Ok(built), None) => self.put_in_force(built),
             (built, reason) if force.reaches_beyond(&grants) => {
                 let reason = escape(&reason.unwrap_or_default());
                 let text = format!(
@@ -460,8 +470,7 @@ impl Session {
                     Ok(built) => built.refusing(text.clone()),
                     Err(_) => force.closed(&grants, text.clone()),
                 };
-                self.accept_outputs(&closed);
-                *force = Arc::new(closed);
+                self.put_in_force(closed);
                 self.setup.prompter.notice(&text);
             }
             (_, reason) => {
@@ -472,6 +481,18 @@ impl Session {
         }
     }
 
+    /// Waits for the turn to build rules and a sandbox.
+    fn making(&self) -> std::sync::MutexGuard<'_, ()> {
+        self.making.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a built policy in force, with pi's own files: one that is registered meanwhile is not missed.
+    fn put_in_force(&self, made: Force) {
+        let mut force = self.force.write().unwrap_or_else(PoisonError::into_inner);
+        self.accept_outputs(&made);
+        *force = Arc::new(made);
+    }
+
     /// Returns the policy in force.
     #[must_use]
     pub fn force(&self) -> Arc<Force> {
@@ -479,7 +500,7 @@ impl Session {
         if known.outlives(self.seconds()) {
             return known;
         }
-        self.rebuild();
+        self.rebuild_unless(|force| force.outlives(self.seconds()));
         self.force_unchecked()
     }
 

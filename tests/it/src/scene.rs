@@ -18,6 +18,8 @@ const SCENES: &str = "/var/tmp";
 pub struct Scene {
     root: TempDir,
     user: User,
+    /// The name of the directory pi is started in.
+    project: &'static str,
 }
 
 impl Scene {
@@ -30,12 +32,18 @@ impl Scene {
         let root = tempfile::Builder::new().prefix("portcullis-it-").tempdir_in(SCENES)?;
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755))?;
         user.own(root.path())?;
-        let scene = Self { root, user };
+        let scene = Self { root, user, project: "project" };
         for folder in [scene.home(), scene.project(), scene.outside(), scene.bin()] {
             fs::create_dir(&folder)?;
             user.own(&folder)?;
         }
         Ok(scene)
+    }
+
+    /// Returns the same scene with the home directory as the project.
+    #[must_use]
+    pub fn at_home(self) -> Self {
+        Self { project: "home", ..self }
     }
 
     /// Returns the user as whom everything in the scene runs.
@@ -53,7 +61,7 @@ impl Scene {
     /// Returns the directory where pi is started.
     #[must_use]
     pub fn project(&self) -> PathBuf {
-        self.at("project")
+        self.at(self.project)
     }
 
     /// Returns a directory of the same user that is neither home nor project.

@@ -1,10 +1,10 @@
-//! Names that the user's own tools execute: new dot files of a project, start-up files of a home, and the same answer for
-//! commands and tools whatever is writable and whichever policy decides.
+//! Names that the user's own tools execute: new dot files of a project, start-up files of a home, and what links of the
+//! user's lead to.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Finished, Interface, Scene, Serve, User};
 use serde_json::{Value, json};
 
@@ -12,7 +12,6 @@ as_each_user!(
     new_dot_files_are_not_written_unasked,
     one_question_covers_a_place,
     start_up_names_of_a_home_are_not_written_unasked,
-    commands_and_tools_give_the_same_answer,
     what_links_of_the_user_lead_to_is_protected,
 );
 
@@ -297,126 +296,6 @@ fn executed_without_us(user: User) -> Result<()> {
         fs::remove_file(file)?;
     }
     Ok(())
-}
-
-/// Names that are protected at their place in the project, and names that are not.
-const NAMES: &[(&str, bool)] = &[
-    (".pi/skills/SKILL.md", true),
-    (".pi/prompts/x.md", true),
-    (".pi/settings.json", true),
-    (".pi/extensions/x.ts", true),
-    (".pi/portcullis.json", true),
-    (".github/workflows/ci.yml", true),
-    (".github/hooks/x.json", true),
-    (".github/ISSUE_TEMPLATE/bug.md", false),
-    (".cargo/config.toml", true),
-    (".claude/settings.json", true),
-    (".husky/pre-commit", true),
-    (".vscode/tasks.json", true),
-    ("src/.vscode/tasks.json", true),
-    ("src/pnpm-workspace.yaml", true),
-    ("src/x.code-workspace", true),
-    ("src/AGENTS.md", true),
-    (".bashrc", true),
-    (".envrc", true),
-    (".foorc", true),
-    (".config/foo.toml", true),
-    ("notes.txt", false),
-    ("src/notes.txt", false),
-    ("src/Makefile", false),
-    ("node_modules/x/.npmrc", false),
-    (".gitignore", false),
-];
-
-/// The policies of the program, alone where commands are allowed by them, and together.
-const POLICIES: &[&[&str]] = &[
-    &[],
-    &["guard"],
-    &["bosun"],
-    &["workspace", "git-guard"],
-    &["workspace", "secrets"],
-    &["workspace", "guard"],
-    &["guard", "git-guard", "secrets"],
-    &["bosun", "git-guard", "secrets"],
-];
-
-/// How many sessions there are at once.
-const AT_ONCE: usize = 3;
-
-/// Values of `allowWrite`.
-const WRITABLE: &[&[&str]] = &[
-    &[],
-    &["."],
-    &["./.pi"],
-    &["./.github"],
-    &["./.cargo"],
-    &[".", "./.pi"],
-    &["./src", "./.vscode"],
-    &["./.config", "./node_modules"],
-    &["./src/x.code-workspace", "./.envrc", "./notes.txt"],
-];
-
-fn commands_and_tools_give_the_same_answer(user: User) -> Result<()> {
-    /// A value of `allowWrite`, and policies.
-    type Row = (&'static [&'static str], &'static [&'static str]);
-    let rows: Vec<Row> =
-        WRITABLE.iter().flat_map(|writable| POLICIES.iter().map(|policies| (*writable, *policies))).collect();
-    let answer = |&(writable, policies): &Row| -> Result<Vec<_>> {
-        let told = format!("allowWrite {writable:?}, policies {policies:?}");
-        let answers = answers(user, writable, policies).with_context(|| told.clone())?;
-        Ok(answers.into_iter().map(|answer| (told.clone(), answer)).collect::<Vec<_>>())
-    };
-    let part = |rows: &[Row]| rows.iter().map(answer).collect::<Result<Vec<_>>>();
-    // Each row is a session of its own; they mostly wait for programs.
-    let answered = std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            rows.chunks(rows.len().div_ceil(AT_ONCE)).map(|rows| scope.spawn(move || part(rows))).collect();
-        let joined =
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(anyhow!("a panic"))));
-        joined.collect::<Result<Vec<_>>>()
-    })?;
-    let answered: Vec<_> = answered.into_iter().flatten().flatten().collect();
-    let wrong: Vec<_> = answered
-        .iter()
-        .filter(|(_, (_, is_protected, [by_command, by_tool]))| {
-            by_command != by_tool || *is_protected && *by_command
-        })
-        .collect();
-    ensure!(wrong.is_empty(), "written by a command, by the tool: {wrong:#?}");
-    // Some are written, and some are not, or nothing is shown by it.
-    let written = answered.iter().filter(|(_, (_, _, [by_command, _]))| *by_command).count();
-    ensure!(written > 100 && answered.len() - written > 100, "{written} of {}", answered.len());
-    Ok(())
-}
-
-/// One session for all names: whether a command, and the tool, writes each of them.
-fn answers(
-    user: User,
-    allow_write: &[&str],
-    policies: &[&str],
-) -> Result<Vec<(&'static str, bool, [bool; 2])>> {
-    let scene = Scene::new(user)?;
-    settings(&scene, &json!(allow_write), policies)?;
-    for (name, _) in NAMES {
-        scene.write(&scene.project().join(name).with_file_name("there.txt"), "")?;
-    }
-    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
-    let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-    let script = format!("for n in {}; do echo evil > $n; done 2>/dev/null; echo tried", names.join(" "));
-    let (_, said) = host.run(&script)?;
-    ensure!(said.ends_with("tried\n"), "{said}");
-    let paths: Vec<PathBuf> = names.iter().map(|name| scene.project().join(name)).collect();
-    let by_command: Vec<bool> =
-        paths.iter().map(|path| fs::read_to_string(path).is_ok_and(|text| text.trim() == "evil")).collect();
-    for (path, _) in paths.iter().zip(&by_command).filter(|(_, is_written)| **is_written) {
-        fs::remove_file(path)?;
-    }
-    let by_tool = which_the_tool_writes(&mut host, &paths)?;
-    host.close()?;
-    let answers = NAMES.iter().zip(by_command.into_iter().zip(by_tool));
-    Ok(answers
-        .map(|((name, is_protected), (command, tool))| (*name, *is_protected, [command, tool]))
-        .collect())
 }
 
 /// Ways to give content to what a link of the user's leads to; the link first.

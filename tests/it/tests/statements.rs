@@ -24,6 +24,7 @@ as_each_user!(
     of_the_layered_layout,
     of_a_project_that_tightens,
     of_what_is_imported,
+    of_every_policy_in_both_older_layouts,
     of_the_home_directory_as_project,
     a_false_statement_is_found,
     files_of_other_sandboxes_are_told,
@@ -95,13 +96,42 @@ fn surfaces(scene: &Scene) -> Result<Vec<Surface>> {
     let lines = screen.get("lines").and_then(Value::as_array).context("lines")?;
     let lines: Vec<&str> = lines.iter().filter_map(|line| line.get("text")?.as_str()).collect();
     let after = lines.iter().position(|line| line.starts_with("Policies: ")).context("the policies")?;
+    is_said_of_the_session(scene, lines.get(..after).context("lines")?)?;
     add("/sandbox", lines.iter().skip(after + 1).map(|line| (*line).to_owned()).collect())?;
     Ok(surfaces)
+}
+
+/// Compares what `/sandbox` says of the session itself, above the policies, with what other commands find.
+fn is_said_of_the_session(scene: &Scene, lines: &[&str]) -> Result<()> {
+    let doctor: Value = serde_json::from_str(&scene.portcullis(&["doctor", "--json"])?.stdout)?;
+    let is_full = doctor.get("tier") == Some(&json!("full"));
+    let agent = scene.home().join(".pi/agent");
+    let default = std::fs::read_to_string(agent.join("sandbox/default.json")).ok();
+    let scope = match default {
+        Some(text) if text.contains("\"layered\"") => "extensions/sandbox.json",
+        _ if agent.join("sandbox/projects.json").exists() => "projects.json[",
+        Some(_) => "default.json",
+        None => "built-in defaults",
+    };
+    match lines {
+        [state, of] if of.strip_prefix("Scope: ").is_some_and(|of| of.starts_with(scope)) => {
+            ensure!((*state == "The sandbox is on, every layer in force.") == is_full, "{state}: {doctor}");
+            Ok(())
+        }
+        _ => bail!("above the policies stands {lines:#?}, and not {scope}"),
+    }
 }
 
 /// Returns the sentences of the orientation, without those about the machine and about refusals.
 fn orientation(brief: &str) -> Result<Vec<String>> {
     let own: Vec<&str> = brief.lines().take_while(|line| !line.starts_with("What is refused")).collect();
+    // Beyond that stands what to do, and what policies say of themselves, as a quotation.
+    let mut beyond = brief.lines().skip(own.len() + 1);
+    ensure!(
+        beyond
+            .all(|line| line.starts_with("> ") || line.starts_with("Policy `") && line.ends_with("` says:")),
+        "unknown after the rules: {brief}"
+    );
     match own.as_slice() {
         ["# Sandbox", machine, rest @ ..]
             if machine.starts_with("Tools and commands run in a sandbox on") =>
@@ -237,6 +267,38 @@ fn of_the_home_directory_as_project(user: User) -> Result<()> {
     let shown = scene.portcullis(&["config", "show", "--project", &home])?.ended_with(0)?.stdout;
     let said = below(&shown, "in force")?.join("\n");
     ensure!(said.contains("Commands can read and write your home directory (~)"), "{said}");
+    let scene = self::scene(user)?.at_home();
+    let claims = holds(&scene)?;
+    ensure!(is_claimed(&claims, &scene, said::WRITE_PROBE, Right::Write, Standing::Free), "{claims:#?}");
+    Ok(())
+}
+
+/// Every shipped policy that needs no build, in the first seed's layout and in the second seed's.
+fn of_every_policy_in_both_older_layouts(user: User) -> Result<()> {
+    for policies in [
+        r#"[{ "use": "guard" }]"#,
+        r#"[{ "use": "bosun" }]"#,
+        r#"[{ "use": "workspace" }, { "use": "git-guard" }]"#,
+        r#"[{ "use": "workspace" }, { "use": "secrets" }]"#,
+    ] {
+        let scene = scene(user)?;
+        let text = format!(r#"{{ "{}": {{ {LISTS}, "policies": {policies} }} }}"#, scene.project().display());
+        let text = text.replace("OUTSIDE", &scene.outside().display().to_string());
+        scene.write(&scene.home().join(".pi/agent/sandbox/projects.json"), &text)?;
+        holds(&scene).with_context(|| format!("projects.json, {policies}"))?;
+
+        let scene = self::scene(user)?;
+        default(&scene, r#"{ "layout": "layered" }"#)?;
+        let users = format!(
+            r#"{{ "filesystem": {{ "denyRead": ["~/.secret"], "denyWrite": ["*.lock"] }}, "policies": {policies} }}"#
+        );
+        scene.write(&scene.home().join(".pi/agent/extensions/sandbox.json"), &users)?;
+        scene.write(
+            &scene.project().join(".pi/sandbox.json"),
+            r#"{ "filesystem": { "denyWrite": ["*.pem"] } }"#,
+        )?;
+        holds(&scene).with_context(|| format!("layered, {policies}"))?;
+    }
     Ok(())
 }
 
