@@ -112,7 +112,7 @@ impl Items {
         for name in &facts.names {
             if is_of_host(&name.by) && name.standing != Availability::Free {
                 items.is_protected = true;
-            } else {
+            } else if !is_closed_to_commands(&name.pattern, name.standing, facts) {
                 items.add(name.standing, names.pattern(&name.pattern));
             }
         }
@@ -216,6 +216,30 @@ pub(super) fn is_worth_saying(place: &PlaceFact, base: &Base) -> bool {
 fn is_spelled_like_a_pattern(place: &PlaceFact, facts: &FileFacts) -> bool {
     let mut globs = facts.names.iter().map(|name| &name.pattern);
     globs.any(|glob| matches!(glob, FilePattern::Glob(text) if Path::new(text.as_str()) == place.path))
+}
+
+/// Returns true for a pattern of files that rules open in a place that is not open as a whole: only tools can use it,
+/// because a command's view of the file system is made of whole places.
+fn is_closed_to_commands(pattern: &FilePattern, standing: Availability, facts: &FileFacts) -> bool {
+    facts.caller == Caller::Command
+        && standing == Availability::Free
+        && facts.at(&top(pattern)) != Availability::Free
+}
+
+/// Returns the directory below which a pattern matches.
+fn top(pattern: &FilePattern) -> PathBuf {
+    match pattern {
+        FilePattern::Exact(path) | FilePattern::Tree(path) => path.clone(),
+        FilePattern::Name { below, .. } => below.clone(),
+        FilePattern::Glob(glob) => {
+            let parts = Path::new(glob.as_str()).components();
+            parts
+                .take_while(|part| {
+                    !part.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[{\\".contains(byte))
+                })
+                .collect()
+        }
+    }
 }
 
 fn is_program(path: &Path) -> bool {

@@ -100,6 +100,19 @@ fn what_a_policy_opens_is_said_of_the_home_directory() {
 }
 
 #[test]
+fn a_pattern_in_a_place_that_is_not_open_is_said_of_tools_only() {
+    let glob = |text: &str| FilePattern::glob(text).unwrap();
+    let files = vec![
+        rule(glob("/etc/p/**/*.md"), FileRights::WRITE, Effect::Allow),
+        rule(glob("/srv/**/*.md"), FileRights::WRITE, Effect::Allow),
+    ];
+    let said = said(Profile { files, ..Profile::default() }, Tier::Full);
+    let of = |start: &str| said.iter().find(|text| text.starts_with(start)).unwrap();
+    assert!(!of("Commands can write").contains("/srv"), "{said:#?}");
+    assert!(of("Tools can write").contains("`/srv/**/*.md`"), "{said:#?}");
+}
+
+#[test]
 fn there_is_no_network_without_namespaces() {
     let said = said(Profile::default(), Tier::Landlock);
     assert_eq!(said.last().unwrap(), "Commands reach no host: their sandbox has no network.");
