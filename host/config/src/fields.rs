@@ -671,7 +671,7 @@ pub const FIELDS: &[Field] = &[
         Shape::OneOf(&["landlock", "namespaces", "full"]),
         Optional,
         Honoured,
-        "The least that the sandbox of commands must be; where the machine gives less, commands are refused. `namespaces` does without Landlock and rules over names that appear later; `landlock` does without namespaces: no connections, no private `/tmp`, no listings of directories that hold something hidden. Default `full`.",
+        "The least that the sandbox of commands must be; where the machine gives less, commands are refused. `namespaces` does without Landlock and without rules over names: commands write what your other programs execute in the project; `landlock` does without namespaces: no connections, no private `/tmp`, no listings of directories that hold something hidden. Default `full`.",
     ),
     row(
         "limits",

@@ -60,7 +60,7 @@ impl Tier {
                  under all rules, but is not ended",
             ],
             Self::Namespaces => &[
-                "making what your other programs execute where there is nothing yet: hooks and settings of git, \
+                "writing what your other programs execute in the project, there already or not: settings of git, \
                  start-up files, settings of agents and editors",
                 "writing through a descriptor that leads around the mounts",
                 "signals and abstract sockets between commands of one session",

@@ -35,7 +35,8 @@ pub struct AgentPlaces {
     pub hidden: Vec<PathBuf>,
     /// Writable paths in its directory, also below hidden ones.
     ///
-    /// Only files and directories can be created there: an uncontained pi would follow a link.
+    /// Only files and directories can be created there, since an uncontained pi would follow a link, and none with a
+    /// name that makes git take the directory for a repository.
     pub written: Vec<PathBuf>,
     /// Lock directories in its directory. Each must be an empty directory, or an uncontained pi could not remove it.
     pub locks: Vec<PathBuf>,
@@ -55,6 +56,7 @@ const CREDENTIALS: &str =
     "pi keeps its credentials there, and what stands there is executed by a pi that is not contained";
 const FIXED: &str = "it decides what pi is and may do; change it in a pi that is not contained";
 const HIDDEN: &str = "it holds what was said and done in other projects";
+const NO_REPOSITORY: &str = "programs of the user may take settings from it";
 const OWN: &str = "pi itself needs it";
 
 impl Inmate {
@@ -119,6 +121,7 @@ impl AgentPlaces {
             all(&self.fixed, "pi.directory", FileRights::WRITE, Effect::Deny, FIXED),
             all(&self.hidden, "pi.other-sessions", FileRights::ALL, Effect::Deny, HIDDEN),
             all(&self.written, PLAIN, FileRights::READ_WRITE, Effect::Allow, OWN),
+            self.written.iter().flat_map(|path| no_repository(path)).collect(),
             self.locks
                 .iter()
                 .map(|path| rule(LOCK, exactly(path), FileRights::READ_WRITE, Effect::Allow, OWN))
@@ -139,6 +142,18 @@ pub(crate) fn plain_places(rules: &RuleSet) -> Vec<PathBuf> {
         FilePattern::Glob(_) | FilePattern::Name { .. } => None,
     });
     paths.collect()
+}
+
+/// Returns the rules against dot names and repositories below a directory: git and shells of the user may be started
+/// there.
+fn no_repository(path: &Path) -> Vec<FileRule> {
+    let glob = |name| FilePattern::Name { below: path.to_owned(), glob: name };
+    let names = [".*", "HEAD", "objects", "refs", "commondir"]
+        .into_iter()
+        .filter_map(|name| GlobText::parse(name).ok());
+    names
+        .map(|name| rule("pi.no-repository", glob(name), FileRights::WRITE, Effect::Deny, NO_REPOSITORY))
+        .collect()
 }
 
 fn exactly(path: &Path) -> FilePattern {
@@ -213,6 +228,11 @@ mod tests {
             ("/home/u/.pi/agent/sandbox/default.json", Allow, Deny),
             ("/home/u/.pi/agent/sessions/--other--/s.jsonl", Deny, Deny),
             ("/home/u/.pi/agent/sessions/--p--/s.jsonl", Allow, Allow),
+            ("/home/u/.pi/agent/sessions/--p--/s.jsonl.lock", Allow, Allow),
+            ("/home/u/.pi/agent/sessions/--p--/.git", Allow, Deny),
+            ("/home/u/.pi/agent/sessions/--p--/d/.envrc", Allow, Deny),
+            ("/home/u/.pi/agent/sessions/--p--/HEAD", Allow, Deny),
+            ("/home/u/.pi/agent/sessions/--p--/d/objects", Allow, Deny),
             ("/home/u/.ssh/id", Deny, Deny),
             ("/home/u/.bashrc", Ask, Ask),
             ("/home/u/p/file", Allow, Allow),

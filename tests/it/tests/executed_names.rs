@@ -18,6 +18,20 @@ as_each_user!(
 /// The names in a home directory that start programs, from the product's own table.
 const HOME: &str = include_str!("../../../host/names/data/home.txt");
 
+/// Names of the same kind, listed apart from the product's table, and names that no program has.
+const MORE_OF_HOME: &str = ".bash_completion .oh-my-zsh/custom/x.zsh .nvm/nvm.sh .gradle/init.gradle \
+    .docker/cli-plugins/docker-x .zlogin .zshenv .kshrc .cshrc .tcshrc .inputrc .xinitrc .xsession .xprofile \
+    .Xresources .vimrc .vim/plugin/x.vim .config/nvim/init.lua .emacs .emacs.d/init.el .config/fish/config.fish \
+    .config/autostart/x.desktop .config/systemd/user/x.service .local/share/applications/x.desktop .local/bin/x \
+    .cargo/config.toml .cargo/bin/x .npmrc .yarnrc .pip/pip.conf .config/pip/pip.conf .pythonrc.py .pdbrc .gdbinit \
+    .lldbinit .irbrc .pryrc .Rprofile .julia/config/startup.jl .ghci .sbt/1.0/global.sbt .m2/settings.xml \
+    .tmux.conf .screenrc .mailcap .muttrc .config/kitty/kitty.conf .wezterm.lua .config/i3/config \
+    .config/sway/config .config/hypr/hyprland.conf .pyenv/shims/x .rbenv/shims/ruby .asdf/asdf.sh \
+    .sdkman/bin/sdkman-init.sh .direnvrc .config/direnv/direnvrc .psqlrc .sqliterc .mongorc.js \
+    .claude/settings.json .codex/config.toml .cursor/mcp.json .config/Code/User/settings.json .whatever \
+    .zz-invented .frobrc .config/frob/startup .frob.d/init .frob/x/y .a .frobrc.d/00-first .local/frob/x \
+    .local/share/frob/x.lua .cache-frob/x";
+
 /// The index of the option that allows for this command.
 const ONCE: u64 = 0;
 
@@ -228,6 +242,7 @@ fn start_up_names_of_a_home_are_not_written_unasked(user: User) -> Result<()> {
         .enumerate()
         .map(|(number, name)| home.join(name).join(if number % 2 == 0 { "evil" } else { "" }))
         .map(|path| path.components().collect())
+        .chain(MORE_OF_HOME.split_whitespace().map(|name| home.join(name)))
         .collect();
     for (path, name) in targets.iter().zip(&names).step_by(3) {
         let is_there = [".pi", ".ssh", ".gnupg"].iter().any(|own| name.starts_with(own));

@@ -1,4 +1,4 @@
-//! The layered settings of the second seed, end to end: tools, commands, answers, verbs, and a project that acts
+//! The layered settings of `@sysid/pi-sandbox`, end to end: tools, commands, answers, verbs, and a project that acts
 //! against its user.
 
 use std::path::PathBuf;

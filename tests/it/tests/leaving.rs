@@ -18,7 +18,8 @@ on_each_pi!(
     print_mode_ends_with_the_answer,
 );
 
-/// The five effects that turning off must undo according to the first seed, each checked separately, in one session.
+/// The five effects that turning off must undo according to `@oddsjam/pi-sandbox`, each checked separately in one
+/// session.
 fn turning_off_undoes_everything(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let notes = scene.home().join("notes");

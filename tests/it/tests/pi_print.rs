@@ -149,14 +149,26 @@ fn spellings_of_a_path(version: PiVersion, user: User) -> Result<()> {
 }
 
 fn the_environment(version: PiVersion, user: User) -> Result<()> {
+    const SECRETS: [(&str, &str); 9] = [
+        ("OPENAI_API_KEY", "hunter2"),
+        ("GITHUB_TOKEN", "hunter2"),
+        ("SSH_AUTH_SOCK", "/hunter2"),
+        ("SSHPASS", "hunter2"),
+        ("LDAP_BINDPW", "hunter2"),
+        ("FOO_PW", "hunter2"),
+        ("DB_CRED", "hunter2"),
+        ("JDBC_URL", "jdbc:postgresql://db/x?user=me&password=hunter2"),
+        ("SETTINGS_OF_APP", "{\"password\": \"hunter2\"}"),
+    ];
+    let with_secrets =
+        |launch: Launch| SECRETS.iter().fold(launch, |launch, (name, value)| launch.variable(name, value));
     let scene = Scene::new(user)?;
-    let script = script([bash("env"), expecting("MY_SETTING=kept", expecting_no("hunter2", say("done")))]);
-    let launch = Launch::guarded(&scene, version, &script)?
-        .variable("OPENAI_API_KEY", "hunter2")
-        .variable("GITHUB_TOKEN", "hunter2")
-        .variable("SSH_AUTH_SOCK", "/hunter2")
-        .variable("MY_SETTING", "kept");
-    launch.print("go")?.ended_with(0)?;
+    let kept = script([bash("env"), expecting("MY_SETTING=kept", expecting_no("hunter2", say("done")))]);
+    let launch = Launch::guarded(&scene, version, &kept)?.variable("MY_SETTING", "kept");
+    with_secrets(launch).print("go")?.ended_with(0)?;
+    let all = format!("found {}", SECRETS.len());
+    let control = script([bash("echo found $(env | grep -c hunter2)"), expecting(&all, say("done"))]);
+    with_secrets(Launch::plain(&scene, version, &control)?).print("go")?.ended_with(0)?;
     Ok(())
 }
 

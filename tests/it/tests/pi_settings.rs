@@ -32,7 +32,7 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
         ("again", vec![read(&at("three")), expecting_no("third-text", say("again over"))]),
     ]);
     let screen = Launch::guarded(&scene, version, &script)?.screen()?;
-    // The two states of the first seed, word for word.
+    // The two states of `@oddsjam/pi-sandbox`, word for word.
     screen.wait_for("🔒 Sandbox: 0 domains, 1 write path")?;
     screen.enter("hidden")?;
     screen.wait_for("hidden over")?;

@@ -15,6 +15,7 @@ use tried::tried;
 
 as_each_user!(
     of_the_built_in_settings,
+    of_the_readme,
     of_the_policy_guard,
     of_the_policy_git_guard,
     of_the_policy_secrets,
@@ -184,7 +185,45 @@ fn of_the_built_in_settings(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The rules of the second seed: every file that no rule names can be read, also in the home directory.
+/// The README's sentences on the defaults, and what they claim in the words of the other surfaces.
+const README: [(&str, &[&str]); 3] = [
+    (
+        "Where you start pi is the agent's world: its tools and commands read and write below that directory.",
+        &["Commands and tools can read PROJECT.", "Commands and tools can write PROJECT."],
+    ),
+    (
+        "pi's file tools read programs and libraries besides, and ask before they read or write anything else.",
+        &[
+            "Tools can read the system's programs; after a question everything else.",
+            "Tools can write PROJECT; after a question everything else.",
+        ],
+    ),
+    (
+        "Commands read the rest of the system without a question, but not your home directory; they ask before they \
+         write elsewhere or reach a host.",
+        &[
+            "Commands can read everything else; not ~.",
+            "Commands can write PROJECT; after a question everything else.",
+            "Commands reach no host without a question; after a question every other host on the internet.",
+        ],
+    ),
+];
+
+fn of_the_readme(user: User) -> Result<()> {
+    let scene = scene(user)?;
+    let readme = include_str!("../../../README.md");
+    let project = scene.project().display().to_string();
+    let mut all = BTreeSet::new();
+    for (sentence, meaning) in README {
+        ensure!(readme.contains(sentence), "the README does not say: {sentence}");
+        for statement in meaning {
+            all.extend(claims(&scene, &statement.replace("PROJECT", &project))?);
+        }
+    }
+    compare(&scene, &all.into_iter().collect::<Vec<_>>())
+}
+
+/// The rules of `@sysid/pi-sandbox`: every file that no rule names can be read, also in the home directory.
 fn of_the_policy_guard(user: User) -> Result<()> {
     let scene = scene(user)?;
     default(&scene, r#"{ "policies": [{ "use": "guard" }] }"#)?;
@@ -223,7 +262,7 @@ fn of_agents_whose_commands_write_nothing(user: User) -> Result<()> {
     holds(&scene).map(drop)
 }
 
-/// The first seed's layout.
+/// The layout of `@oddsjam/pi-sandbox`.
 fn of_an_entry_for_the_project(user: User) -> Result<()> {
     let scene = scene(user)?;
     let text = format!("{{ \"{}\": {{ {LISTS} }} }}", scene.project().display());
@@ -237,7 +276,7 @@ fn of_an_entry_for_the_project(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The second seed's layout.
+/// The layout of `@sysid/pi-sandbox`.
 fn of_the_layered_layout(user: User) -> Result<()> {
     let scene = scene(user)?;
     default(&scene, r#"{ "layout": "layered" }"#)?;
@@ -273,7 +312,7 @@ fn of_the_home_directory_as_project(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Every shipped policy that needs no build, in the first seed's layout and in the second seed's.
+/// Every shipped policy that needs no build, in the layout of `@oddsjam/pi-sandbox` and in that of `@sysid/pi-sandbox`.
 fn of_every_policy_in_both_older_layouts(user: User) -> Result<()> {
     for policies in [
         r#"[{ "use": "guard" }]"#,
@@ -359,7 +398,7 @@ fn a_false_statement_is_found(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Settings files of the second seed, and of the sandbox before it, are reported until they are imported: in pi when
+/// Settings files of `@sysid/pi-sandbox`, and of the sandbox before it, are reported until they are imported: in pi when
 /// the session begins, and wherever settings are shown.
 fn files_of_other_sandboxes_are_told(user: User) -> Result<()> {
     let given = r#"{ "filesystem": { "denyWrite": ["*.lock"] } }"#;

@@ -97,6 +97,8 @@ fn patterns_and_grants_hold(user: User) -> Result<()> {
     ensure!(inside.code() != 0 && !inside.stdout.contains("secret"), "{inside:#?}");
     let own = "cat /proc/self/status > s && grep -q Name s && echo x > new && cat new";
     ensure!(through(&scene, &["run", "--", "sh", "-c", own])?.ended_with(0)?.stdout == "x\n");
+    let temporary = "f=$(mktemp) && echo y > $f && cat $f && ! cat sub/key.pem 2>/dev/null";
+    ensure!(through(&scene, &["run", "--", "sh", "-c", temporary])?.ended_with(0)?.stdout == "y\n");
     // A grant to write outside applies here as well.
     let target = scene.outside().join("asked");
     let script = format!("echo x > '{}'", target.display());

@@ -90,7 +90,16 @@ impl Broker {
 
     /// Returns the judgement of the session's rules on reading a name.
     pub(super) fn judge_reading(&self, path: &Path) -> Judgement {
-        if self.reads.are_judged() { self.names.judge_reading(path) } else { Judgement::Free }
+        if !self.reads.are_judged() {
+            return Judgement::Free;
+        }
+        // Without mounts, commands use the session's temporary directory by its real path, which lies in a directory
+        // that the rules hide. The rules know it as `/tmp`.
+        let below = self.places.as_ref().and_then(|places| path.strip_prefix(places.temp()).ok());
+        match below {
+            Some(rest) => self.names.judge_reading(&Path::new("/tmp").join(rest)),
+            None => self.names.judge_reading(path),
+        }
     }
 
     /// Returns true for a file that must not be read by any of its names.

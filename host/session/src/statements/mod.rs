@@ -33,6 +33,7 @@ pub struct Statements {
     base: Base,
     homes: Vec<PathBuf>,
     commands: Commands,
+    tier: Tier,
     /// Policies that decide on each file operation of tools in addition to the rules.
     stricter: Vec<String>,
     /// Whether the user has lifted protections of the host.
@@ -50,6 +51,14 @@ enum Commands {
     WithoutNetwork,
     /// Commands are refused.
     Refused,
+}
+
+/// Whether the sandbox of this tier watches the names that commands change.
+fn watches_names(tier: Tier) -> bool {
+    match tier {
+        Tier::Full | Tier::Landlock | Tier::None => true,
+        Tier::Namespaces => false,
+    }
 }
 
 /// One statement.
@@ -183,6 +192,7 @@ impl Statements {
             base: rules.base().clone(),
             homes: basis.resolved.homes.clone(),
             commands: run,
+            tier,
             stricter: stricter(basis),
             has_lifted: !basis.resolved.lifted.is_empty(),
             asks_for_names: false,
@@ -223,7 +233,8 @@ impl Statements {
         }
         all.extend(never.iter().filter_map(|(verb, items)| text::never(verb, items, most)));
         all.extend(text::protected(&sets, self.has_lifted));
-        all.extend(self.asks_for_names.then(text::names_that_ask));
+        all.extend(self.asks_for_names.then(|| text::names_that_ask(watches_names(self.tier))));
+        all.extend((self.tier == Tier::Landlock).then(text::without_mounts));
         all.extend(text::stricter(&self.stricter));
         all.push(self.hosts(most));
         all.extend((self.commands == Commands::Refused).then(text::no_commands));

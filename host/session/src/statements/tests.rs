@@ -35,6 +35,7 @@ fn said(profile: Profile, tier: Tier) -> Vec<String> {
         granted: Vec::new(),
         base,
         homes: vec!["/etc".into()],
+        tier,
         commands: if tier == Tier::Landlock { Commands::WithoutNetwork } else { Commands::Run },
         stricter: Vec::new(),
         has_lifted: false,
@@ -116,4 +117,5 @@ fn a_pattern_in_a_place_that_is_not_open_is_said_of_tools_only() {
 fn there_is_no_network_without_namespaces() {
     let said = said(Profile::default(), Tier::Landlock);
     assert_eq!(said.last().unwrap(), "Commands reach no host: their sandbox has no network.");
+    assert!(said.iter().any(|text| text.contains("own directory is $TMPDIR")), "{said:#?}");
 }

@@ -92,11 +92,23 @@ pub(super) fn protected(sets: &[(&FileFacts, Items)], has_lifted: bool) -> Optio
     Some(statement("protected", text))
 }
 
-/// Returns the sentence on names that ask in a writable project.
-pub(super) fn names_that_ask() -> Statement {
-    let text = "In the project, new dot files and files from which other programs take settings or code are written \
-                after a question.";
-    statement("names", text.to_owned())
+/// Returns the sentence on names that ask in a writable project. Commands ask only where names are `watched`.
+pub(super) fn names_that_ask(watched: bool) -> Statement {
+    let names = "new dot files and files from which other programs take settings or code";
+    let text = match watched {
+        true => format!("In the project, {names} are written after a question."),
+        false => {
+            format!("In the project, tools write {names} after a question; commands write them without one.")
+        }
+    };
+    statement("names", text)
+}
+
+/// Returns the sentence for a sandbox without mounts.
+pub(super) fn without_mounts() -> Statement {
+    let text = "This sandbox has no namespaces: the session's own directory is $TMPDIR, and commands cannot use /tmp, \
+                /dev/shm, the files of processes in /proc and listings of directories that hold something hidden.";
+    statement("tier", text.to_owned())
 }
 
 /// Returns the sentence on policies that can be stricter than the rules.

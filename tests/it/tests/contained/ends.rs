@@ -5,14 +5,15 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
-use portcullis_it::{Deadline, Scene, Terminal, User};
+use portcullis_it::{Deadline, Finished, Scene, Terminal, User};
 use rustix::process::{Pid, Signal, kill_process};
 
 as_each_user!(
     the_users_terminal_stays_outside,
     who_does_not_read_keys_keeps_no_question_open,
     who_leaves_the_door_leaves_nothing_behind,
-    who_ignores_signals_is_ended
+    who_ignores_signals_is_ended,
+    no_repository_is_left_among_the_sessions
 );
 
 /// Reports which of its descriptors are terminals, and writes to both outputs.
@@ -21,6 +22,12 @@ const LOOKS: &str =
 /// Makes the terminal send more input than the program reads, and tries to write outside.
 const DEAF: &str = "stty raw -echo; : > begun; until [ -e go ]; do sleep 0.05; done; \
     if echo x > OUTSIDE/made; then echo written > end; else echo refused > end; fi";
+/// Makes repositories and start-up files in the directory of its sessions.
+const LEAVES: &str = "[ \"$1\" = --version ] && { echo 1.5.2; exit; }
+    cd \"$(find ~/.pi/agent/sessions -mindepth 1 -type d | head -1)\" && echo session > s.jsonl && mkdir s.jsonl.lock
+    repository() { mkdir -p $1 $1/objects $1/refs; echo ref: refs/heads/m > $1/HEAD
+      printf '[core]\nrepositoryformatversion = 0\nfsmonitor = \"touch ~/RAN; false\"\n' > $1/config; }
+    repository .git; repository .; repository d; repository d/.git; echo x > .envrc; mv d e; true";
 const STUBBORN: &str = "trap '' HUP INT TERM; : > begun; while :; do sleep 0.05; done";
 
 /// A scene in which `pi` is a shell script.
@@ -132,4 +139,28 @@ fn who_ignores_signals_is_ended(user: User) -> Result<()> {
     let status = ended?;
     ensure!(!status.success(), "{status}");
     portcullis_it::processes::wait_scene_gone(&scene, |_| false)
+}
+
+/// The user's git or shell may be started in the directory of a session. The control is a pi that is not contained.
+fn no_repository_is_left_among_the_sessions(user: User) -> Result<()> {
+    for is_contained in [true, false] {
+        let scene = with_pi(user, LEAVES)?;
+        scene.write(&scene.home().join(".pi/agent/settings.json"), "{}")?;
+        let sessions = scene.home().join(".pi/agent/sessions");
+        if !is_contained {
+            scene.write(&sessions.join("--p--/older.jsonl"), "")?;
+        }
+        let words = if is_contained { &["pi", "--contain", "-p", "go"][..] } else { &["pi", "-p", "go"] };
+        let told = Finished::run(&mut scene.portcullis_command(words)?)?;
+        let of_the_project = fs::read_dir(&sessions)?.next().context("a directory")??.path();
+        ensure!(of_the_project.join("s.jsonl").is_file(), "{told:#?}");
+        let status = "git status; cd d 2>/dev/null && git status; cd ../e 2>/dev/null && git status; true";
+        let mut shell = user.command("sh".as_ref());
+        scene.enter(&mut shell);
+        Finished::run(shell.args(["-c", status]).current_dir(&of_the_project))?;
+        let has_run = scene.home().join("RAN").exists();
+        ensure!(has_run != is_contained, "contained: {is_contained}: {told:#?}");
+        ensure!(is_contained != of_the_project.join(".envrc").exists(), "{told:#?}");
+    }
+    Ok(())
 }
