@@ -49,15 +49,6 @@ pub struct MissingLog {
     pub head: PathBuf,
 }
 
-/// A line that cannot be read.
-#[derive(Debug)]
-pub struct Trouble {
-    /// The file.
-    pub file: PathBuf,
-    /// The problem.
-    pub error: ReadError,
-}
-
 /// A decision with its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decided {

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 
-use crate::directory::{Directory, FindError, LogFile, Placed, Trouble, milliseconds};
-use crate::read::{Mark, ReadError, read_on};
+use crate::directory::{Directory, FindError, LogFile, Placed, milliseconds};
+use crate::read::{Mark, ReadError, Trouble, read_on};
 
 /// Reads the records that are added to the logs of a directory, including those of new sessions.
 #[derive(Debug)]

@@ -41,13 +41,13 @@ mod read;
 mod record;
 mod stats;
 
-pub use directory::{Decided, Directory, FindError, LogFile, MissingLog, Placed, Trouble};
+pub use directory::{Decided, Directory, FindError, LogFile, MissingLog, Placed};
 pub use explain::{Why, Winner, winner};
 pub use facts::{Recall, is_whole};
 pub use follow::Follower;
 #[cfg(unix)]
 pub use log::{Log, LogError};
 pub use mask::{LONGEST_TEXT, MASK, mask, mask_text};
-pub use read::{End, Intact, Lines, ReadError, read, read_all, verify};
+pub use read::{End, Intact, Lines, ReadError, Trouble, read, read_all, verify};
 pub use record::{LARGEST_LINE, Line, OutcomeLine, PolicyLine, Record, VERSION, VerdictLine};
 pub use stats::{PolicyStats, RuleCount, Stats};

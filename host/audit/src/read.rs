@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::directory::Trouble;
 use crate::head::{self, Head};
 use crate::parts;
 use crate::record::{LARGEST_LINE, Line, VERSION, sha256};
@@ -87,6 +86,15 @@ pub enum ReadError {
         #[source]
         source: io::Error,
     },
+}
+
+/// A line that cannot be read.
+#[derive(Debug)]
+pub struct Trouble {
+    /// The file.
+    pub file: PathBuf,
+    /// The problem.
+    pub error: ReadError,
 }
 
 /// The lines of one file. A bad line gives an error, and reading continues with the next one.

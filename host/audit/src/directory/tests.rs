@@ -5,6 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::follow::Follower;
 use crate::log::Log;
+use crate::read::Trouble;
 
 fn verdict(at_ms: u64, script: &str) -> VerdictLine {
     let request = json!({ "script": script });

@@ -5,8 +5,8 @@
 use std::fs;
 
 use super::*;
-use crate::directory::{Directory, Trouble};
-use crate::read::{End, Intact, ReadError, verify};
+use crate::directory::Directory;
+use crate::read::{End, Intact, ReadError, Trouble, verify};
 
 /// Returns a log of six lines, with two lines per file if `full_at` is small.
 fn written(full_at: u64) -> (tempfile::TempDir, Log) {

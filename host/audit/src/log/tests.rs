@@ -1,9 +1,8 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use super::*;
-use crate::directory::Trouble;
 use crate::facts::Recall;
-use crate::read::{ReadError, read, read_all, verify};
+use crate::read::{ReadError, Trouble, read, read_all, verify};
 use crate::record::PolicyLine;
 
 fn verdict(script: &str) -> VerdictLine {

@@ -14,14 +14,9 @@ use portcullis_text::secrets::is_secret_name;
 use serde_json::{Map, Value, json};
 
 use crate::record::sha256;
-pub use text::mask_text;
 use text::masked;
-
-/// Maximum length of a text. A longer one is probably a file's content, and is replaced by its length and hash.
-pub const LONGEST_TEXT: usize = 4096;
-
-/// The replacement for a secret.
-pub const MASK: &str = "[masked]";
+pub use text::{LONGEST_TEXT, MASK, mask_text};
+use words::{Judged, NAMES, TEXT};
 
 /// Key of a command's text. The beginning of a long one is kept, so that padding cannot hide the command.
 const SCRIPT: &str = "script";
@@ -31,9 +26,6 @@ const INPUT: &str = "input";
 
 /// Length of that beginning.
 const BEGINNING: usize = 2048;
-
-/// Keys for a name whose value is under the key `value`.
-const NAMES: [&str; 2] = ["name", "key"];
 
 /// Masks a value recursively: secrets in texts and in lists of words, values under names of secrets, long texts.
 #[must_use]
@@ -47,9 +39,33 @@ fn mask_in_place(value: &mut Value) {
     match value {
         Value::String(text) if text.len() > LONGEST_TEXT => *value = digest(text),
         Value::String(text) => mask_text_in_place(text),
-        Value::Array(items) => words::mask_items(items),
+        Value::Array(items) => mask_items(items),
         Value::Object(members) => mask_members(members, None),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Masks the items of a list. For words, the neighbours count too.
+fn mask_items(items: &mut [Value]) {
+    let judged = words::judge(items);
+    for (item, judged) in items.iter_mut().zip(judged) {
+        let masked = match judged {
+            Judged::NoWord => {
+                mask_in_place(item);
+                continue;
+            }
+            Judged::Kept => None,
+            Judged::Masked(text) => Some(text),
+        };
+        let place = if let Value::Object(members) = item {
+            mask_members(members, Some(TEXT));
+            members.get_mut(TEXT)
+        } else {
+            Some(item)
+        };
+        if let (Some(place), Some(masked)) = (place, masked) {
+            *place = Value::String(masked);
+        }
     }
 }
 

@@ -2,12 +2,17 @@
 
 use portcullis_text::secrets::{is_secret_name, is_token};
 
-use super::MASK;
 use super::end::{of_line, of_plain, of_quoted, of_shell_word};
 use super::names::{
     has_joined_secret, is_before_secret, is_common_scheme, is_header, is_leading, is_login_option, is_scheme,
     is_secret_option,
 };
+
+/// Maximum length of a text. A longer one is probably a file's content, and is replaced by its length and hash.
+pub const LONGEST_TEXT: usize = 4096;
+
+/// The replacement for a secret.
+pub const MASK: &str = "[masked]";
 
 /// URL prefixes whose following path is a secret.
 const SECRET_PATHS: [&str; 3] =

@@ -1,4 +1,4 @@
-//! Masks secrets in lists of words, identified by the words before them: `["--token", "x"]`.
+//! Finds secrets in lists of words, identified by the words before them: `["--token", "x"]`.
 
 use portcullis_text::secrets::is_secret_name;
 use serde_json::Value;
@@ -6,14 +6,16 @@ use serde_json::Value;
 use super::names::{
     has_joined_secret, is_before_secret, is_header, is_leading, is_login_option, is_scheme, is_secret_option,
 };
-use super::text::masked;
-use super::{LONGEST_TEXT, MASK, NAMES, mask_in_place, mask_members};
+use super::text::{LONGEST_TEXT, MASK, masked};
+
+/// Keys for a name whose value is under the key `value`.
+pub(super) const NAMES: [&str; 2] = ["name", "key"];
 
 /// Key of the text of a word in a parsed command.
-const TEXT: &str = "value";
+pub(super) const TEXT: &str = "value";
 
 /// The result for an item.
-enum Judged {
+pub(super) enum Judged {
     /// It is not a word.
     NoWord,
     /// It is kept.
@@ -22,32 +24,8 @@ enum Judged {
     Masked(String),
 }
 
-/// Masks the items of a list. For words, the neighbours count too.
-pub(super) fn mask_items(items: &mut [Value]) {
-    let judged = judge(items);
-    for (item, judged) in items.iter_mut().zip(judged) {
-        let masked = match judged {
-            Judged::NoWord => {
-                mask_in_place(item);
-                continue;
-            }
-            Judged::Kept => None,
-            Judged::Masked(text) => Some(text),
-        };
-        let place = if let Value::Object(members) = item {
-            mask_members(members, Some(TEXT));
-            members.get_mut(TEXT)
-        } else {
-            Some(item)
-        };
-        if let (Some(place), Some(masked)) = (place, masked) {
-            *place = Value::String(masked);
-        }
-    }
-}
-
 /// Judges all items before masking any, since masking would hide leading words.
-fn judge(items: &[Value]) -> Vec<Judged> {
+pub(super) fn judge(items: &[Value]) -> Vec<Judged> {
     let word = |index: Option<usize>| index.and_then(|index| text_of(items.get(index)?)).unwrap_or_default();
     let mut leading = "";
     let is_pair = items.len() == 2 && items.get(1).is_some_and(Value::is_object);
