@@ -1,6 +1,6 @@
 //! `$'...'`: quoted text with C escapes.
 
-use crate::ReadError;
+use crate::found::ReadError;
 use crate::scan::Reader;
 use crate::word::Text;
 

@@ -1,6 +1,6 @@
 //! Lists and pipelines.
 
-use crate::ReadError;
+use crate::found::ReadError;
 use crate::scan::Reader;
 
 /// Reserved words that end a list where a command could start.

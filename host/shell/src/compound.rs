@@ -1,7 +1,7 @@
 //! Compound commands and functions. The commands inside are listed like any others.
 
-use crate::ReadError;
 use crate::evaluating::is_evaluating;
+use crate::found::ReadError;
 use crate::scan::{METACHARACTERS, Reader};
 
 impl Reader<'_> {

@@ -4,11 +4,9 @@
 //! some builtins take the name of a variable with a subscript. So text can become a command without any visible
 //! substitution: `b='x[$(evil)]'; ((b))`. A script in which this may happen is `dynamic`.
 
-use std::collections::BTreeSet;
-
 use portcullis_decision::request::Word;
 
-use crate::Found;
+use crate::found::Found;
 
 /// Variables that change the meaning of program names.
 const REDEFINING: [&str; 4] = ["PATH", "FPATH", "BASH_CMDS", "BASH_ALIASES"];
@@ -26,22 +24,6 @@ const INJECTING: [&str; 9] = [
 ];
 /// Operators of `[[` that evaluate their operands.
 const EVALUATING: [&str; 8] = ["-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
-
-/// The variables of a script.
-#[derive(Debug, Default)]
-pub(crate) struct Variables {
-    /// Variables that may hold any text.
-    given: BTreeSet<String>,
-    /// Variables whose values are evaluated as expressions.
-    calculated: BTreeSet<String>,
-}
-
-impl Variables {
-    /// Returns true if a variable that may hold any text is evaluated as an expression.
-    pub(crate) fn meet(&self) -> bool {
-        !self.given.is_disjoint(&self.calculated)
-    }
-}
 
 /// Returns true if an operator of `[[` evaluates its operands.
 pub(crate) fn is_evaluating(operator: &str) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! The commands inside are read; the resulting value is unknown.
 
-use crate::ReadError;
+use crate::found::ReadError;
 use crate::scan::Reader;
 use crate::word::Text;
 

@@ -2,21 +2,9 @@
 
 use portcullis_decision::request::Word;
 
-use crate::ReadError;
-use crate::scan::Reader;
+use crate::found::ReadError;
+use crate::scan::{Heredoc, Reader};
 use crate::word::Text;
-
-/// A here-document whose body has not been reached yet.
-#[derive(Debug)]
-pub(crate) struct Heredoc {
-    pub(crate) delimiter: String,
-    /// True if the body is not expanded.
-    pub(crate) quoted: bool,
-    /// True for `<<-`, which removes tabs at the start of lines.
-    pub(crate) strip_tabs: bool,
-    /// The index of the command, and of its redirection, that the body belongs to.
-    pub(crate) owner: (u32, usize),
-}
 
 impl Reader<'_> {
     /// Reads the body, which comes next, and stores it as the target of its redirection.

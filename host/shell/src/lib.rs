@@ -32,6 +32,7 @@ mod command;
 mod compound;
 mod evaluating;
 mod expansion;
+mod found;
 mod heredoc;
 mod redirect;
 mod scan;
@@ -42,42 +43,13 @@ mod wrapper;
 #[cfg(test)]
 mod tests;
 
-use portcullis_decision::request::{ParsedScript, ScriptFeatures, SimpleCommand, Word};
+use portcullis_decision::request::{ParsedScript, SimpleCommand, Word};
 
-use evaluating::Variables;
+use found::{Found, nothing};
 use scan::Reader;
 
+pub use found::{COMMANDS_MAX, DEPTH_MAX, ReadError, SCRIPT_MAX, WORDS_MAX};
 pub use wrapper::is_wrapper;
-
-/// The longest accepted script in bytes; the limit includes all scripts nested in it.
-pub const SCRIPT_MAX: usize = 128 << 10;
-/// The most commands in one script.
-pub const COMMANDS_MAX: usize = 1_000;
-/// The most words, assignments and redirections in one script.
-pub const WORDS_MAX: usize = 10_000;
-/// The deepest nesting of substitutions, compound commands and scripts in scripts.
-///
-/// Each level takes a few hundred bytes of stack.
-pub const DEPTH_MAX: usize = 50;
-
-/// The reason why a script is refused. Bash may still run it, or the part before the fault.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReadError {
-    /// The script is malformed, or different shells read it differently.
-    #[error("at byte {at} of the script: {what}")]
-    Syntax {
-        /// The byte offset, counted from 0.
-        at: usize,
-        /// The fault.
-        what: &'static str,
-    },
-    /// The script is too large.
-    #[error("the script is too large to be read: more than {what}")]
-    Size {
-        /// The limit that it exceeds.
-        what: &'static str,
-    },
-}
 
 /// Parses a bash script.
 ///
@@ -100,59 +72,4 @@ pub fn read_argv(argv: &[String]) -> Result<ParsedScript, ReadError> {
     found.fill(index, SimpleCommand { argv: words, ..nothing() });
     wrapper::resolve(&mut found, index, 0)?;
     Ok(found.into_script())
-}
-
-/// The result so far, over all nested scripts.
-#[derive(Debug, Default)]
-struct Found {
-    commands: Vec<SimpleCommand>,
-    features: ScriptFeatures,
-    /// True if there is anything but lists of simple commands.
-    has_compounds: bool,
-    variables: Variables,
-    /// Total bytes of the scripts read.
-    bytes: usize,
-    words: usize,
-}
-
-impl Found {
-    /// Reserves the entry of a command that is about to be read, so that commands inside it come after it.
-    fn reserve(&mut self, parent: Option<u32>, joined_by: String) -> Result<u32, ReadError> {
-        if self.commands.len() >= COMMANDS_MAX {
-            return Err(ReadError::Size { what: "1,000 commands" });
-        }
-        let index = u32::try_from(self.commands.len()).unwrap_or(u32::MAX);
-        self.commands.push(SimpleCommand { parent, joined_by, ..nothing() });
-        Ok(index)
-    }
-
-    /// Fills the reserved entry of a command.
-    fn fill(&mut self, index: u32, read: SimpleCommand) {
-        if let Some(place) = self.commands.get_mut(index as usize) {
-            place.argv = read.argv;
-            place.assignments = read.assignments;
-            place.redirects = read.redirects;
-        }
-    }
-
-    fn count_word(&mut self) -> Result<(), ReadError> {
-        self.words += 1;
-        if self.words > WORDS_MAX { Err(ReadError::Size { what: "10,000 words" }) } else { Ok(()) }
-    }
-
-    fn into_script(mut self) -> ParsedScript {
-        self.features.dynamic |= self.variables.meet();
-        ParsedScript { commands: self.commands, features: self.features, plain: !self.has_compounds }
-    }
-}
-
-fn nothing() -> SimpleCommand {
-    SimpleCommand {
-        argv: Vec::new(),
-        assignments: Vec::new(),
-        redirects: Vec::new(),
-        joined_by: String::new(),
-        parent: None,
-        program: None,
-    }
 }

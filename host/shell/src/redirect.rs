@@ -2,9 +2,8 @@
 
 use portcullis_decision::request::Redirect;
 
-use crate::ReadError;
-use crate::heredoc::Heredoc;
-use crate::scan::Reader;
+use crate::found::ReadError;
+use crate::scan::{Heredoc, Reader};
 
 /// The redirection operators; longer ones come first.
 const OPERATORS: [&str; 12] = ["&>>", "&>", "<<<", "<<-", "<<", "<&", "<>", "<", ">>", ">&", ">|", ">"];

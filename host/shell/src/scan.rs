@@ -1,7 +1,6 @@
 //! The cursor in a script, with the functions that all parts of the parser share.
 
-use crate::heredoc::Heredoc;
-use crate::{DEPTH_MAX, Found, ReadError, SCRIPT_MAX};
+use crate::found::{DEPTH_MAX, Found, ReadError, SCRIPT_MAX};
 
 /// A parser for one script; nested scripts get readers of their own.
 #[derive(Debug)]
@@ -16,6 +15,18 @@ pub(crate) struct Reader<'a> {
     /// Here-documents whose bodies start after the next newline.
     pub(crate) heredocs: Vec<Heredoc>,
     pub(crate) found: &'a mut Found,
+}
+
+/// A here-document whose body has not been reached yet.
+#[derive(Debug)]
+pub(crate) struct Heredoc {
+    pub(crate) delimiter: String,
+    /// True if the body is not expanded.
+    pub(crate) quoted: bool,
+    /// True for `<<-`, which removes tabs at the start of lines.
+    pub(crate) strip_tabs: bool,
+    /// The index of the command, and of its redirection, that the body belongs to.
+    pub(crate) owner: (u32, usize),
 }
 
 /// Characters that end an unquoted word.

@@ -2,9 +2,10 @@
 
 use portcullis_decision::request::{SimpleCommand, Word};
 
+use crate::found::{ReadError, nothing};
 use crate::scan::Reader;
 use crate::word::Text;
-use crate::{ReadError, nothing, wrapper};
+use crate::wrapper;
 
 impl Reader<'_> {
     /// Reads a simple command.

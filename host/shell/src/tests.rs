@@ -3,6 +3,8 @@
 //! Each command is shown on one line: words that are not literal in angle brackets, and `#n` for the index of the
 //! parent.
 
+use portcullis_decision::request::ScriptFeatures;
+
 use super::*;
 
 fn shown(script: &ParsedScript) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use portcullis_decision::request::Word;
 
-use crate::ReadError;
+use crate::found::ReadError;
 use crate::scan::{METACHARACTERS, Reader};
 
 /// A word that is being read.

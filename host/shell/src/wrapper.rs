@@ -7,8 +7,8 @@ mod table;
 
 use portcullis_decision::request::{SimpleCommand, Word};
 
+use crate::found::{DEPTH_MAX, Found, ReadError, nothing};
 use crate::scan::Reader;
-use crate::{Found, ReadError, nothing};
 use options::{After, after_options};
 use table::{Kind, kind};
 
@@ -132,7 +132,7 @@ impl Inner<'_> {
         if argv.is_empty() {
             return Ok(());
         }
-        if self.depth > crate::DEPTH_MAX {
+        if self.depth > DEPTH_MAX {
             return Err(ReadError::Size { what: "50 levels of nesting" });
         }
         argv.iter().try_for_each(|_| found.count_word())?;
