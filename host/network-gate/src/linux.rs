@@ -6,6 +6,7 @@ mod budget;
 mod decider;
 mod dial;
 mod gate;
+mod held;
 mod hold;
 mod inside;
 mod lookup;

@@ -1,17 +1,17 @@
-//! Holds connections inside connect(2), and keeps the verdicts until the connections are accepted.
+//! Holds connections inside connect(2) until they are decided.
 
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis_decision::request::Endpoint;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::judge::{Attempt, Ended, Ending, Judgement};
+use crate::linux::held::{Expected, Found, State};
 use crate::linux::process::Owner;
 use crate::linux::scope::{Scope, Wanted, closing};
 use crate::{Call, Calls};
@@ -23,70 +23,6 @@ use crate::{Call, Calls};
 pub(crate) const HOLD: Duration = Duration::from_secs(100);
 /// How long a connection may take to be accepted after its call is released.
 const ARRIVAL: Duration = Duration::from_secs(5);
-
-/// The verdicts on calls whose connections have not been accepted yet, by the inode number of the socket.
-#[derive(Debug, Default)]
-pub(crate) struct Held(Mutex<Table>);
-
-#[derive(Debug, Default)]
-struct Table {
-    last: u64,
-    kept: HashMap<u64, Kept>,
-}
-
-#[derive(Debug)]
-struct Kept {
-    number: u64,
-    found: Found,
-    /// Dropped when the connection has been accepted.
-    #[expect(dead_code, reason = "its end is what is waited for")]
-    waited_for: oneshot::Sender<()>,
-}
-
-/// The state of a connection before it is accepted.
-#[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) attempt: Attempt,
-    pub(crate) state: State,
-}
-
-/// The state of a verdict.
-#[derive(Debug)]
-pub(crate) enum State {
-    Settled(Box<Judgement>),
-    /// The question to the user is still open.
-    Asked(oneshot::Receiver<Judgement>),
-}
-
-impl Held {
-    fn keep(&self, socket: u64, found: Found) -> Expected {
-        let (waited_for, arrival) = oneshot::channel();
-        let mut table = self.table();
-        table.last += 1;
-        let number = table.last;
-        table.kept.insert(socket, Kept { number, found, waited_for });
-        Expected { socket, number, arrival }
-    }
-
-    /// Takes the verdict for the connection of this socket, if it goes to the destination that was decided about.
-    pub(crate) fn take(&self, socket: u64, target: &Endpoint, port: u16) -> Option<Found> {
-        let mut table = self.table();
-        let access = &table.kept.get(&socket)?.found.attempt.access;
-        (access.target == *target && access.port == port).then_some(())?;
-        table.kept.remove(&socket).map(|kept| kept.found)
-    }
-
-    /// Takes a verdict whose connection was never accepted.
-    fn give_up(&self, socket: u64, number: u64) -> Option<Found> {
-        let mut table = self.table();
-        table.kept.get(&socket).filter(|kept| kept.number == number)?;
-        table.kept.remove(&socket).map(|kept| kept.found)
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// An event that the thread receiving calls passes to the task in [`serve`].
 pub(crate) enum Heard {
@@ -104,13 +40,6 @@ pub(crate) enum Heard {
         /// The id of the call.
         id: u64,
     },
-}
-
-/// A connection that should be accepted soon.
-pub(crate) struct Expected {
-    socket: u64,
-    number: u64,
-    arrival: oneshot::Receiver<()>,
 }
 
 /// Releases the call when it is dropped, so that no failure here blocks a process forever.

@@ -6,8 +6,6 @@ use std::net::{IpAddr, SocketAddr};
 
 use portcullis_decision::request::ProcessInfo;
 
-use crate::linux::sock_diag::Client;
-
 /// A process and the command it belongs to.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Owner {
@@ -38,6 +36,15 @@ impl Owner {
     pub(crate) fn unless_shared(self) -> Self {
         if self.is_shared { Self { command: self.command, ..Self::default() } } else { self }
     }
+}
+
+/// The state of the client's end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Client {
+    /// A process has the socket open; this is its inode number.
+    Open(u64),
+    /// No process has it open.
+    Gone,
 }
 
 /// The most processes that one scan visits.

@@ -15,9 +15,9 @@ use crate::linux::active_connections::Carried;
 use crate::linux::ask::Asking;
 use crate::linux::budget::{Budgets, Spent};
 use crate::linux::decider::Decider;
-use crate::linux::hold::{Found, Held, State};
-use crate::linux::process::Owner;
-use crate::linux::sock_diag::{Client, Clients};
+use crate::linux::held::{Found, Held, State};
+use crate::linux::process::{Client, Owner};
+use crate::linux::sock_diag::Clients;
 use crate::names::Names;
 
 /// The interval of checks whether a client that has stopped sending is gone.

@@ -14,16 +14,7 @@ use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{RecvFlags, SendFlags, recv, sendto};
 
-use crate::linux::process::{self, Owner};
-
-/// The state of the client's end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Client {
-    /// A process has the socket open; this is its inode number.
-    Open(u64),
-    /// No process has it open.
-    Gone,
-}
+use crate::linux::process::{self, Client, Owner};
 
 /// How long a scan of socket owners is valid.
 ///

@@ -1,7 +1,9 @@
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use portcullis_decision::request::Endpoint;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
@@ -11,9 +13,11 @@ use crate::linux::active_connections::Carried;
 use crate::linux::ask::Asking;
 use crate::linux::budget::Budgets;
 use crate::linux::decider::Decider;
+use crate::linux::held::Held;
+use crate::linux::process::Client;
 use crate::linux::pump::WIDE_MAX;
 use crate::linux::scope::{Cleared, Shared};
-use crate::linux::sock_diag::{Client, Clients};
+use crate::linux::sock_diag::Clients;
 use crate::names::Names;
 
 /// A judge that asks about everything, and denies when the test tells it to.

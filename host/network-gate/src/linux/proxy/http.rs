@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 
-use super::{Fault, Manner, Order, USER, is_token};
+use super::order::{Fault, Manner, Order, USER, is_token};
 use crate::inspect::head::{self, Ordered};
 use crate::linux::refuse::{self, News};
 

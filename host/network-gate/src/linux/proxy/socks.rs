@@ -7,10 +7,9 @@ use portcullis_decision::request::Endpoint;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::{Fault, Manner, Order, USER, is_token};
-use crate::linux::refuse::News;
+use super::order::{Fault, Manner, Order, USER, is_token};
+use super::socks_reply::{NO_SUCH_ADDRESS, NO_SUCH_COMMAND, V4, VERSION, reply};
 
-pub(super) const VERSION: u8 = 5;
 const PASSWORD: u8 = 2;
 const NO_METHOD: u8 = 0xff;
 /// The version of the password negotiation, and its answers.
@@ -19,30 +18,8 @@ const WELCOME: u8 = 0;
 const UNWELCOME: u8 = 1;
 const CONNECT: u8 = 1;
 /// Address types.
-const V4: u8 = 1;
 const NAME: u8 = 3;
 const V6: u8 = 4;
-/// Reply codes.
-const DONE: u8 = 0;
-const NOT_ALLOWED: u8 = 2;
-const UNREACHABLE: u8 = 4;
-const NO_SUCH_COMMAND: u8 = 7;
-const NO_SUCH_ADDRESS: u8 = 8;
-
-/// The reply to a successful request.
-pub(super) const CONFIRMED: [u8; 10] = reply(DONE);
-
-/// Returns a reply. Clients do not use the address in it.
-const fn reply(code: u8) -> [u8; 10] {
-    [VERSION, code, 0, V4, 0, 0, 0, 0, 0, 0]
-}
-
-pub(super) fn refused(news: News) -> [u8; 10] {
-    reply(match news {
-        News::Denied | News::Malformed => NOT_ALLOWED,
-        News::Unreachable => UNREACHABLE,
-    })
-}
 
 /// Reads the request of a program; its first byte has been read.
 pub(super) async fn greet(token: &str, client: &mut TcpStream) -> Result<Order, Fault> {
