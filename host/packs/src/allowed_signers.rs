@@ -1,9 +1,9 @@
 //! Parser for `allowed_signers` files, see `ssh-keygen(1)`.
 
 use crate::date;
-use crate::key::Key;
+use crate::key::{Key, Validity};
 use crate::signature::PURPOSE;
-use crate::trust::{TrustError, Validity};
+use crate::trust::TrustError;
 
 /// Returns the keys that may sign policies.
 ///

@@ -3,6 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::date::Seconds;
+
 /// A public key.
 #[derive(Debug, Clone)]
 pub struct Key {
@@ -14,6 +16,23 @@ pub struct Key {
 pub(crate) enum Kind {
     Ssh(Box<ssh_key::PublicKey>),
     Minisign { id: [u8; 8], key: minisign_verify::PublicKey },
+}
+
+/// The validity period of a key, unlimited by default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Validity {
+    /// The first valid moment.
+    pub after: Option<Seconds>,
+    /// The first moment that is no longer valid.
+    pub before: Option<Seconds>,
+}
+
+impl Validity {
+    /// Returns true if the key is valid at `now`.
+    #[must_use]
+    pub fn holds(self, now: Seconds) -> bool {
+        self.after.is_none_or(|after| after <= now) && self.before.is_none_or(|before| now < before)
+    }
 }
 
 /// The reason why a key is refused.

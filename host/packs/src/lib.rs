@@ -41,7 +41,7 @@ pub use accept::{
 pub use archive::{ArchiveError, load, save};
 pub use date::Seconds;
 pub use error::PackError;
-pub use key::{Key, KeyError};
+pub use key::{Key, KeyError, Validity};
 pub use lock::{Lock, LockError, Locked, Removed, is_digest};
 pub use manifest::{
     About, Build, Capabilities, Config, Contract, Language, MANIFEST_MAX, Manifest, StateScope, Tests,
@@ -55,7 +55,7 @@ pub use store::{
     COMPONENT_MAX, LOCK, Signed, Store, StoreError, Writing, beside, open, read, read_text,
     signatures_beside, write, write_signed,
 };
-pub use trust::{Publisher, TRUST_MAX, Trust, TrustError, Validity};
+pub use trust::{Publisher, TRUST_MAX, Trust, TrustError};
 
 /// The source of a pack that came from a file.
 pub const FROM_FILE: &str = "file";

@@ -1,12 +1,15 @@
 //! `trust.toml`: the trusted publishers, of the user and of the machine. The machine's file takes precedence.
 
+mod error;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 use crate::allowed_signers;
-use crate::date::{self, Seconds};
-use crate::key::{Key, KeyError};
+use crate::date;
+use crate::key::{Key, Validity};
+pub use error::TrustError;
 
 /// Largest trust file or `allowed_signers` file, in bytes.
 pub const TRUST_MAX: usize = 1 << 20;
@@ -35,63 +38,6 @@ pub struct Publisher {
     pub threshold: usize,
     /// The keys.
     pub keys: Vec<(Key, Validity)>,
-}
-
-/// The validity period of a key, unlimited by default.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Validity {
-    /// The first valid moment.
-    pub after: Option<Seconds>,
-    /// The first moment that is no longer valid.
-    pub before: Option<Seconds>,
-}
-
-impl Validity {
-    /// Returns true if the key is valid at `now`.
-    #[must_use]
-    pub fn holds(self, now: Seconds) -> bool {
-        self.after.is_none_or(|after| after <= now) && self.before.is_none_or(|before| now < before)
-    }
-}
-
-/// The reason why a trust file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum TrustError {
-    /// The file is not valid TOML or has the wrong structure.
-    #[error("it cannot be read")]
-    Shape(#[source] Box<toml::de::Error>),
-    /// The file is too long.
-    #[error("it is longer than 1 MiB")]
-    TooLong,
-    /// A key is invalid.
-    #[error("the key `{text}`")]
-    Key {
-        /// The text of the key.
-        text: String,
-        /// The problem.
-        #[source]
-        source: KeyError,
-    },
-    /// A line of an `allowed_signers` file is invalid.
-    #[error("line {line} of the file of signers: {reason}")]
-    Signers {
-        /// The line number, from 1.
-        line: usize,
-        /// The problem.
-        reason: String,
-    },
-    /// An `allowed_signers` file cannot be read.
-    #[error("reading the file of signers `{name}`")]
-    Read {
-        /// The name, as in the trust file.
-        name: String,
-        /// The I/O error.
-        #[source]
-        source: std::io::Error,
-    },
-    /// A value is invalid.
-    #[error("{0}")]
-    Value(String),
 }
 
 #[derive(Deserialize)]
