@@ -5,7 +5,7 @@ use portcullis_decision::request::{
 };
 
 use super::bindings::portcullis::policy::types as guest;
-use super::to_guest::path_ref;
+use super::file::path_ref;
 
 pub(super) fn execution(execution: &CommandExecution) -> guest::CommandExecution {
     guest::CommandExecution {

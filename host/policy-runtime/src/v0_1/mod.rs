@@ -4,6 +4,7 @@
 mod bindings;
 mod check;
 mod command;
+mod file;
 mod from_guest;
 mod host;
 mod profile;

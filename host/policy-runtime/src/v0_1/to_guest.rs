@@ -5,14 +5,14 @@ use portcullis_decision::path_text;
 use portcullis_decision::pattern::{FilePattern, NetworkPattern, PortSet};
 use portcullis_decision::profile::FileRights;
 use portcullis_decision::request::{
-    Action, Attribute, Content, Direction, Endpoint, FileAccess, FileOperation, NetworkAccess, Origin,
-    PathKind, PathRef, ProcessInfo, Request, Stage, Text, Transport, Zone,
+    Action, Attribute, Direction, Endpoint, NetworkAccess, Origin, ProcessInfo, Request, Stage, Transport,
 };
 use portcullis_decision::verdict::{ContentBlock, ToolOutput};
 use portcullis_decision::{Context, context};
 
 use super::bindings::portcullis::policy::types as guest;
 use super::command;
+use super::file::file_access;
 
 pub(super) fn context(context: &Context) -> guest::Context {
     guest::Context {
@@ -108,72 +108,6 @@ fn action(action: &Action) -> guest::Action {
             guest::Action::Other(guest::OtherAction { kind: other.kind.clone(), input: other.input.clone() })
         }
     }
-}
-
-fn file_access(access: &FileAccess) -> guest::FileAccess {
-    guest::FileAccess {
-        path: path_ref(&access.path),
-        operation: file_operation(&access.operation),
-        facts: guest::FileFacts {
-            size: access.facts.size,
-            links: access.facts.links,
-            owner: access.facts.owner,
-            mode: access.facts.mode,
-        },
-    }
-}
-
-pub(super) fn path_ref(path: &PathRef) -> guest::PathRef {
-    guest::PathRef {
-        given: path.given.clone(),
-        absolute: path.absolute.clone(),
-        canonical: path.canonical.clone(),
-        zone: match path.zone {
-            Zone::Workspace => guest::Zone::Workspace,
-            Zone::Agent => guest::Zone::Agent,
-            Zone::Temp => guest::Zone::Temp,
-            Zone::Home => guest::Zone::Home,
-            Zone::System => guest::Zone::System,
-        },
-        relative: path.relative.clone(),
-        kind: match path.kind {
-            PathKind::Missing => guest::PathKind::Missing,
-            PathKind::File => guest::PathKind::File,
-            PathKind::Directory => guest::PathKind::Directory,
-            PathKind::Symlink => guest::PathKind::Symlink,
-            PathKind::Other => guest::PathKind::Other,
-        },
-    }
-}
-
-fn file_operation(operation: &FileOperation) -> guest::FileOperation {
-    match operation {
-        FileOperation::Read => guest::FileOperation::Read,
-        FileOperation::Write(content) => guest::FileOperation::Write(match content {
-            Content::Text(value) => guest::Content::Text(text(value)),
-            Content::Binary(length) => guest::Content::Binary(*length),
-            Content::Unknown => guest::Content::Unknown,
-        }),
-        FileOperation::Edit(edits) => guest::FileOperation::Edit(
-            edits.iter().map(|edit| guest::TextEdit { old: text(&edit.old), new: text(&edit.new) }).collect(),
-        ),
-        FileOperation::List => guest::FileOperation::List,
-        FileOperation::Search(query) => guest::FileOperation::Search(guest::SearchQuery {
-            pattern: query.pattern.clone(),
-            glob: query.glob.clone(),
-        }),
-        FileOperation::CreateDirectory => guest::FileOperation::CreateDirectory,
-        FileOperation::Delete => guest::FileOperation::Delete,
-        FileOperation::Move(path) => guest::FileOperation::Move(path_ref(path)),
-        FileOperation::Link(path) => guest::FileOperation::Link(path_ref(path)),
-        FileOperation::Symlink(target) => guest::FileOperation::Symlink(target.clone()),
-        FileOperation::ChangeMetadata => guest::FileOperation::ChangeMetadata,
-        FileOperation::Other(name) => guest::FileOperation::Other(name.clone()),
-    }
-}
-
-fn text(text: &Text) -> guest::Text {
-    guest::Text { value: text.value.clone(), length: text.length, truncated: text.truncated }
 }
 
 fn network_access(access: &NetworkAccess) -> guest::NetworkAccess {

@@ -157,7 +157,7 @@ impl Answer {
             }
             Self::Handle(kind, which) => {
                 store.data_mut().handles += 1;
-                let resource = ResourceDynamic::new_own(which, super::resource_kind(kind));
+                let resource = ResourceDynamic::new_own(which, resource_kind(kind));
                 Val::Resource(resource.try_into_resource_any(store)?)
             }
             Self::Closed => Val::Result(Err(Some(Box::new(Val::Variant("closed".to_owned(), None))))),
@@ -246,4 +246,22 @@ fn all_ready(arguments: &[Argument<'_>]) -> wasmtime::Result<Val> {
         // By the contract of `poll`, an empty list is a trap.
         _ => wasmtime::bail!("it polled nothing"),
     }
+}
+
+/// Returns a number for each resource name.
+///
+/// The same resource imported by another interface gets the same number (`input-stream` in `wasi:cli/stdin`).
+pub(super) fn resource_kind(name: &str) -> u32 {
+    const KNOWN: [&str; 8] = [
+        "input-stream",
+        "output-stream",
+        "pollable",
+        "error",
+        "terminal-input",
+        "terminal-output",
+        "descriptor",
+        "directory-entry-stream",
+    ];
+    let place = KNOWN.iter().position(|known| *known == name).unwrap_or(KNOWN.len());
+    u32::try_from(place).unwrap_or(u32::MAX)
 }

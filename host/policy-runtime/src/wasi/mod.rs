@@ -34,7 +34,7 @@ pub(crate) fn define(
         match export.ty {
             ComponentItem::ComponentFunc(_) => functions::define(interface, name, linker)?,
             ComponentItem::Resource(_) => {
-                let kind = ResourceType::host_dynamic(resource_kind(name));
+                let kind = ResourceType::host_dynamic(functions::resource_kind(name));
                 linker.resource(name, kind, |mut store, _| {
                     store.data_mut().handles -= 1;
                     Ok(())
@@ -50,22 +50,4 @@ pub(crate) fn define(
         }
     }
     Ok(())
-}
-
-/// Returns a number for each resource name.
-///
-/// The same resource imported by another interface gets the same number (`input-stream` in `wasi:cli/stdin`).
-fn resource_kind(name: &str) -> u32 {
-    const KNOWN: [&str; 8] = [
-        "input-stream",
-        "output-stream",
-        "pollable",
-        "error",
-        "terminal-input",
-        "terminal-output",
-        "descriptor",
-        "directory-entry-stream",
-    ];
-    let place = KNOWN.iter().position(|known| *known == name).unwrap_or(KNOWN.len());
-    u32::try_from(place).unwrap_or(u32::MAX)
 }
