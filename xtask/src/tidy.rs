@@ -3,16 +3,16 @@
 mod installs;
 mod licences;
 mod manifests;
+mod workspace;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::project;
 use crate::run::say;
+use workspace::{Member, array, members, read, text};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -80,33 +80,6 @@ fn problems() -> Result<Vec<String>> {
     Ok(problems)
 }
 
-/// A crate of this workspace.
-#[derive(Debug)]
-struct Member {
-    /// Its folder below the top of the clone.
-    folder: String,
-    /// Names of the crates of ours that it is built from, tests left out.
-    uses: BTreeSet<String>,
-}
-
-fn members(packages: &[Value]) -> Result<Vec<Member>> {
-    let local = packages.iter().filter(|package| package.get("source").is_some_and(Value::is_null));
-    local.map(member).collect()
-}
-
-fn member(package: &Value) -> Result<Member> {
-    let manifest = Path::new(text(package, "manifest_path")?);
-    let folder = manifest.parent().and_then(|folder| folder.strip_prefix(project::root()).ok());
-    let folder = folder.with_context(|| format!("`{}` is outside the clone", manifest.display()))?;
-    let uses = array(package, "dependencies")?
-        .iter()
-        .filter(|dependency| dependency.get("path").is_some())
-        .filter(|dependency| dependency.get("kind").and_then(Value::as_str) != Some("dev"))
-        .filter_map(|dependency| Some(dependency.get("name")?.as_str()?.to_owned()))
-        .collect();
-    Ok(Member { folder: folder.display().to_string(), uses })
-}
-
 fn layer_problems(member: &Member) -> Vec<String> {
     let folder = member.folder.as_str();
     if let Some((_, allowed)) = OUTSIDE.iter().find(|(outside, _)| *outside == folder) {
@@ -149,19 +122,6 @@ fn duplicates(packages: &[Value], deny: &toml::Table) -> Result<Vec<String>> {
     let new = new.map(|(name, versions)| format!("{name} is there in several versions: {versions:?}"));
     let gone = gone.map(|name| format!("deny.toml excuses {name}, which is there once at most"));
     Ok(new.chain(gone).collect())
-}
-
-fn read(name: &str) -> Result<String> {
-    fs::read_to_string(project::root().join(name)).with_context(|| format!("reading `{name}`"))
-}
-
-fn array<'value>(value: &'value Value, key: &str) -> Result<&'value [Value]> {
-    let array = value.get(key).and_then(Value::as_array);
-    Ok(array.with_context(|| format!("cargo's metadata has no `{key}`"))?)
-}
-
-fn text<'value>(value: &'value Value, key: &str) -> Result<&'value str> {
-    value.get(key).and_then(Value::as_str).with_context(|| format!("cargo's metadata has no `{key}`"))
 }
 
 #[cfg(test)]

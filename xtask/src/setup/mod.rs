@@ -1,13 +1,10 @@
 //! `setup`: makes a fresh machine ready, once, without touching anything outside the cache.
 
 mod debian;
+mod link;
 mod node;
 mod programs;
 mod wasm;
-
-use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::Path;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -63,15 +60,4 @@ pub(crate) fn wasm() -> Result<Wasm> {
     let cache = Cache::open()?;
     let _lock = cache.lock()?;
     wasm::compiler(&cache)
-}
-
-/// Makes `name` a link to `target`, replacing one that leads elsewhere.
-fn link(target: &Path, name: &Path) -> Result<()> {
-    if fs::read_link(name).is_ok_and(|current| current == target) {
-        return Ok(());
-    }
-    if name.symlink_metadata().is_ok() {
-        fs::remove_file(name).with_context(|| format!("removing `{}`", name.display()))?;
-    }
-    symlink(target, name).with_context(|| format!("linking `{}`", name.display()))
 }

@@ -7,7 +7,8 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::debian::{Program, Start};
-use super::{link, node};
+use super::link::link;
+use super::node;
 use crate::cache::Cache;
 use crate::run::{find_program, quiet, step};
 

@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::debian;
+use super::link::link;
 use crate::cache::{Cache, Wasm};
 use crate::project;
 use crate::run::{find_program, quiet, say, step};
@@ -87,7 +88,7 @@ fn link_linkers(root: &Path) -> Result<()> {
             linkers.display()
         );
     }
-    super::link(&linkers, &root.join("usr/lib/rustlib").join(host).join("bin"))
+    link(&linkers, &root.join("usr/lib/rustlib").join(host).join("bin"))
 }
 
 /// Builds std with cargo and copies the libraries to the directory where this rustc finds them.

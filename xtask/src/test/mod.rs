@@ -8,7 +8,7 @@ mod tally;
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -118,11 +118,4 @@ fn environment(tools: &Tools, target: &Path, is_full: bool) -> Result<Environmen
         return Ok(Environment { variables, skipped: Vec::new() });
     }
     Ok(Environment { variables, skipped: COMBINATIONS.to_vec() })
-}
-
-/// Returns a command for `program` without input.
-fn silent_input(program: &Path) -> Command {
-    let mut command = Command::new(program);
-    command.stdin(Stdio::null());
-    command
 }

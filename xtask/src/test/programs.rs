@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::ledger::Ledger;
-use super::runner::{self, Environment};
+use super::runner::{self, Environment, Harness, Program};
 use crate::project;
 use crate::run::say;
 
@@ -20,26 +20,6 @@ pub(super) enum Choice {
     All,
     /// Programs that need no sandbox, no pi and no built policies.
     Quick,
-}
-
-/// The test harness of a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Harness {
-    /// Rust's own harness, which runs tests in parallel.
-    Rust,
-    /// `portcullis-each-user`, which runs tests one after another, as root and as an ordinary user.
-    EachUser,
-}
-
-/// A test program.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Program {
-    /// `crate` for unit tests, `crate/target` for others.
-    pub(super) name: String,
-    pub(super) path: PathBuf,
-    /// The crate's directory, where cargo runs its tests.
-    pub(super) directory: PathBuf,
-    pub(super) harness: Harness,
 }
 
 /// Slow programs, the slowest first. The others fill the remaining time.

@@ -1,7 +1,8 @@
 //! Runs test programs in parallel, and shows the output of each when it has ended.
 
 use std::ffi::OsString;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -10,9 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::ledger::Ledger;
-use super::programs::{Harness, Program};
 use super::report;
-use super::silent_input;
 use super::tally::Tally;
 use crate::run::{answer, say};
 
@@ -20,6 +19,26 @@ use crate::run::{answer, say};
 ///
 /// Most slow programs wait for processes or run one test at a time, so two of them keep two processors busy.
 const LANES: usize = 2;
+
+/// The test harness of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Harness {
+    /// Rust's own harness, which runs tests in parallel.
+    Rust,
+    /// `portcullis-each-user`, which runs tests one after another, as root and as an ordinary user.
+    EachUser,
+}
+
+/// A test program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Program {
+    /// `crate` for unit tests, `crate/target` for others.
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    /// The crate's directory, where cargo runs its tests.
+    pub(super) directory: PathBuf,
+    pub(super) harness: Harness,
+}
 
 /// How the tests run.
 #[derive(Debug, Default)]
@@ -112,5 +131,12 @@ fn command(program: &Program, environment: &Environment) -> Command {
         command.args(["-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "1");
         command.args(environment.skipped.iter().flat_map(|part| ["--skip", part]));
     }
+    command
+}
+
+/// Returns a command for `program` without input.
+fn silent_input(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null());
     command
 }

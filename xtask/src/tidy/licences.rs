@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::text;
+use super::workspace::text;
 
 pub(super) fn problems(packages: &[Value], deny: &toml::Table) -> Result<Vec<String>> {
     let allowed = deny.get("licenses").and_then(|table| table.get("allow")).and_then(toml::Value::as_array);

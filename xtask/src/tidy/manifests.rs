@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::Member;
+use super::workspace::{Member, read};
 use crate::project;
 
 /// The crate that may contain unsafe code: system calls that no safe library offers.
@@ -17,7 +17,7 @@ const UNSAFE_FILE: (&str, &str) = ("host/policy-runtime", "host/policy-runtime/s
 
 pub(super) fn problems(member: &Member) -> Result<Vec<String>> {
     let folder = &member.folder;
-    let manifest: toml::Table = super::read(&format!("{folder}/Cargo.toml"))?
+    let manifest: toml::Table = read(&format!("{folder}/Cargo.toml"))?
         .parse()
         .with_context(|| format!("reading `{folder}/Cargo.toml`"))?;
     let mut problems = own_versions(folder, &manifest);
