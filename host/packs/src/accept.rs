@@ -1,5 +1,6 @@
 //! Decides whether to accept a pack: one pure function, with a refusal for each reason against it.
 
+mod candidate;
 mod refusal;
 mod signed;
 mod similar;
@@ -13,74 +14,17 @@ use crate::error::PackError;
 use crate::lock::{Lock, Locked};
 use crate::manifest::{Manifest, StateScope};
 use crate::pack::Pack;
-use crate::signature::Signatures;
 use crate::trust::Trust;
 
+pub use candidate::{Approval, Candidate, Described, FROM_FILE};
 pub use refusal::Refusal;
 use signed::signers;
 pub use signed::{Voucher, vouched};
 use similar::look_alike;
 
-/// The namespace of the policies that are part of the program.
-const OWN: &str = "portcullis";
-
 /// Capabilities of a policy beyond answering requests, as `--allow` names them.
 pub const CAPABILITIES: [&str; 5] =
     ["output", "rewrites", "state-project", "state-session", "workspace-view"];
-
-/// A pack to be judged.
-#[derive(Clone, Copy)]
-pub struct Candidate<'a> {
-    /// The component.
-    pub bytes: &'a [u8],
-    /// Its signatures.
-    pub signatures: &'a Signatures,
-    /// Runs the component and returns its description of itself.
-    ///
-    /// Called only for bytes that a trusted key has signed or that the user trusts.
-    pub describe: &'a dyn Fn() -> Result<Described, Box<dyn std::error::Error + Send + Sync>>,
-    /// The requested id. `None` accepts any.
-    pub wanted: Option<&'a str>,
-    /// The requested version. `None` accepts any.
-    pub version: Option<&'a Version>,
-    /// The requested exact digest, `sha256:...`.
-    pub pinned: Option<&'a str>,
-    /// The source of the pack.
-    pub source: &'a str,
-}
-
-/// A component's description of itself, from running it.
-#[derive(Debug, Clone)]
-pub struct Described {
-    /// The policy's id.
-    pub id: String,
-    /// The policy's version.
-    pub version: String,
-}
-
-impl std::fmt::Debug for Candidate<'_> {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Candidate")
-            .field("bytes", &self.bytes.len())
-            .field("wanted", &self.wanted)
-            .field("source", &self.source)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Exceptions that the user agrees to, in addition to the files.
-#[derive(Debug, Clone, Default)]
-pub struct Approval {
-    /// The capabilities that the user agrees to.
-    pub capabilities: BTreeSet<String>,
-    /// Allow unsigned bytes, for this one pack.
-    pub unsigned: bool,
-    /// Allow a version older than the one in use, or other bytes of the same version.
-    pub older: bool,
-    /// Allow a name that looks like a known one.
-    pub similar: bool,
-}
 
 /// Decides whether to accept a pack.
 ///
@@ -93,7 +37,7 @@ pub fn accept(
     approval: &Approval,
     now: Seconds,
 ) -> Result<Locked, Refusal> {
-    let digest = format!("sha256:{}", crate::digest(candidate.bytes));
+    let digest = format!("sha256:{}", crate::digest::digest(candidate.bytes));
     check_digest(candidate, trust, &digest)?;
     let pack = Pack::read(candidate.bytes).map_err(Refusal::Pack)?.ok_or(Refusal::NoManifest)?;
     let manifest = &pack.manifest;
@@ -197,7 +141,7 @@ fn check_version(
         return Ok(());
     };
     // Authors try one build after another, but the content of a published version never changes.
-    let is_local = |source: &str| source == crate::FROM_FILE;
+    let is_local = |source: &str| source == FROM_FILE;
     let is_trial = signed_by.is_empty() && is_local(&used.source) && is_local(candidate.source);
     if is_trial { Ok(()) } else { Err(Refusal::Replaced { version: version.clone() }) }
 }

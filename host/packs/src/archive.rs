@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::lock::is_digest;
 use crate::registry::RegistryError;
 use crate::registry::artifact::{self, Artifact, Descriptor, MANIFEST, Manifest};
-use crate::shown;
+use crate::shown::shown;
 use crate::signature::{Signatures, TEXT_MAX};
 use crate::store::{COMPONENT_MAX, Signed};
 
@@ -78,7 +78,7 @@ pub fn save(packs: &[(String, Signed)], to: impl Write) -> Result<(), ArchiveErr
         descriptor.annotations = Some(BTreeMap::from([(NAME.to_owned(), name)]));
         manifests.push(descriptor);
         for bytes in artifact.blobs.into_iter().chain([artifact.manifest]) {
-            blobs.insert(crate::digest(&bytes), bytes);
+            blobs.insert(crate::digest::digest(&bytes), bytes);
         }
     };
     for (name, signed) in packs {
@@ -156,7 +156,7 @@ fn blob<'a>(files: &'a Files, descriptor: &Descriptor, max: u64) -> Result<&'a [
     }
     let name = blob_name(&descriptor.digest);
     let bytes = files.get(&name).ok_or_else(|| ArchiveError::Missing(name.clone()))?;
-    let reason = match format!("sha256:{}", crate::digest(bytes)) == descriptor.digest {
+    let reason = match format!("sha256:{}", crate::digest::digest(bytes)) == descriptor.digest {
         true if bytes.len() as u64 <= max => return Ok(bytes),
         true => "is too large",
         false => "has other bytes than its name says",
@@ -317,7 +317,7 @@ mod tests {
         let mut archive = tar::Builder::new(Vec::new());
         append(&mut archive, INDEX, &serde_json::to_vec(&index).unwrap()).unwrap();
         for bytes in artifact.blobs.iter().chain([&artifact.manifest]) {
-            append(&mut archive, &format!("blobs/sha256/{}", crate::digest(bytes)), bytes).unwrap();
+            append(&mut archive, &format!("blobs/sha256/{}", crate::digest::digest(bytes)), bytes).unwrap();
         }
         archive.into_inner().unwrap()
     }

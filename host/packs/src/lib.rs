@@ -18,10 +18,12 @@
 //! # Ok::<(), portcullis_packs::PackError>(())
 //! ```
 
+mod digest;
 mod error;
 mod manifest;
 mod pack;
 mod section;
+mod shown;
 
 mod accept;
 mod allowed_signers;
@@ -36,10 +38,11 @@ mod registry;
 mod store;
 
 pub use accept::{
-    Approval, CAPABILITIES, Candidate, Described, Refusal, Voucher, accept, capabilities, vouched,
+    Approval, CAPABILITIES, Candidate, Described, FROM_FILE, Refusal, Voucher, accept, capabilities, vouched,
 };
 pub use archive::{ArchiveError, load, save};
 pub use date::Seconds;
+pub use digest::digest;
 pub use error::PackError;
 pub use key::{Key, KeyError, Validity};
 pub use lock::{Lock, LockError, Locked, Removed, is_digest};
@@ -56,26 +59,3 @@ pub use store::{
     signatures_beside, write, write_signed,
 };
 pub use trust::{Publisher, TRUST_MAX, Trust, TrustError};
-
-/// The source of a pack that came from a file.
-pub const FROM_FILE: &str = "file";
-
-/// Largest length of foreign text in an error, in characters.
-const SHOWN_MAX: usize = 120;
-
-/// Prepares foreign text for an error message: short, and on one line.
-fn shown(text: &str) -> String {
-    let one = |character: char| match portcullis_text::is_unsafe(character) {
-        true => character.escape_default().to_string(),
-        false => character.to_string(),
-    };
-    let cut = if text.chars().nth(SHOWN_MAX).is_some() { "…" } else { "" };
-    text.chars().take(SHOWN_MAX).map(one).chain([cut.to_owned()]).collect()
-}
-
-/// Returns the SHA-256 digest of bytes as lower-case hex.
-#[must_use]
-pub fn digest(bytes: &[u8]) -> String {
-    use sha2::Digest as _;
-    sha2::Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}

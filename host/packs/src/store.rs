@@ -154,7 +154,7 @@ impl Store {
     pub fn component(&self, policy: &Locked) -> Result<Vec<u8>, StoreError> {
         let path = self.file(policy);
         let bytes = read(&path, COMPONENT_MAX)?;
-        let found = format!("sha256:{}", crate::digest(&bytes));
+        let found = format!("sha256:{}", crate::digest::digest(&bytes));
         if found != policy.digest {
             return Err(StoreError::Changed { path, id: policy.id.clone(), found });
         }
@@ -412,7 +412,7 @@ mod tests {
 
     fn signed(bytes: &[u8]) -> (Locked, Signed) {
         let signed = Signed { bytes: bytes.to_owned(), signatures: Signatures::default() };
-        (locked(format!("sha256:{}", crate::digest(bytes))), signed)
+        (locked(format!("sha256:{}", crate::digest::digest(bytes))), signed)
     }
 
     #[test]
@@ -480,7 +480,7 @@ mod tests {
     #[test]
     fn nothing_is_written_or_removed_through_a_link_of_somebody_elses() {
         let lead_away = |root: &Path| {
-            let (one, other) = (crate::digest(b"one"), crate::digest(b"other"));
+            let (one, other) = (crate::digest::digest(b"one"), crate::digest::digest(b"other"));
             let away = root.with_file_name("away");
             fs::create_dir(&away).unwrap();
             for name in [format!("{one}.wasm"), one, format!("{other}.wasm")] {
@@ -497,7 +497,7 @@ mod tests {
         // removed.
         let (directory, done) = replaced(Store::new, lead_away);
         done.unwrap();
-        let two = directory.path().join("away").join(crate::digest(b"two")).with_extension("wasm");
+        let two = directory.path().join("away").join(crate::digest::digest(b"two")).with_extension("wasm");
         assert!(two.exists());
         assert_eq!(left(&directory), 4, "one has gone, the guard and the new one have come");
     }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Approval, Candidate, OWN, Refusal};
+use super::Refusal;
+use super::candidate::{Approval, Candidate, OWN};
 use crate::date::Seconds;
 use crate::lock::Lock;
 use crate::pack::Pack;
@@ -23,7 +24,7 @@ pub enum Voucher {
 /// Returns `None` if it is not trusted, or revoked.
 #[must_use]
 pub fn vouched(bytes: &[u8], signatures: &Signatures, trust: &Trust, now: Seconds) -> Option<Voucher> {
-    let digest = format!("sha256:{}", crate::digest(bytes));
+    let digest = format!("sha256:{}", crate::digest::digest(bytes));
     if trust.revoked(&digest).is_some() {
         return None;
     }

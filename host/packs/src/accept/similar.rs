@@ -1,6 +1,6 @@
 //! Detects names that people could mistake for known ones.
 
-use super::OWN;
+use super::candidate::OWN;
 use crate::lock::Lock;
 use crate::trust::Trust;
 

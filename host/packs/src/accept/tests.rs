@@ -3,7 +3,7 @@
 use ssh_key::private::{Ed25519Keypair, PrivateKey};
 
 use super::*;
-use crate::signature::PURPOSE;
+use crate::signature::{PURPOSE, Signatures};
 
 const NOW: Seconds = 1_798_761_600;
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
@@ -221,7 +221,7 @@ fn what_nobody_has_signed() {
     let unsigned = |version: &str| {
         let mut case = good("mine:guard", version);
         case.signatures = Signatures::default();
-        case.source = crate::FROM_FILE;
+        case.source = FROM_FILE;
         case
     };
     let mut case = unsigned("1.0.0");
@@ -287,7 +287,7 @@ fn what_it_may_do() {
         case.signatures = Signatures::default();
         case.described.id = "mine:guard".to_owned();
         case.approval.unsigned = true;
-        case.source = crate::FROM_FILE;
+        case.source = FROM_FILE;
         case
     };
     let mut own = unsigned(pack("mine:guard", "1.0.0", rewrites));
@@ -309,7 +309,7 @@ fn what_it_may_do() {
 
 #[test]
 fn bytes() {
-    let digest = format!("sha256:{}", crate::digest(&good("acme:guard", "1.2.0").bytes));
+    let digest = format!("sha256:{}", crate::digest::digest(&good("acme:guard", "1.2.0").bytes));
     let mut pinned = good("acme:guard", "1.2.0");
     pinned.pinned = Some(digest.clone());
     assert!(pinned.judge().is_ok());
@@ -362,7 +362,7 @@ fn files_are_vouched_for_by_their_digest_or_by_the_owner_of_their_name() {
     let mine = pack("mine:guard", "1.0.0", "");
     let theirs = pack("acme:guard", "1.0.0", "");
     let none = Signatures::default();
-    let digest = |bytes: &[u8]| format!("sha256:{}", crate::digest(bytes));
+    let digest = |bytes: &[u8]| format!("sha256:{}", crate::digest::digest(bytes));
     let by_digest = |bytes: &[u8]| trust(&format!("[[trusted]]\ndigest = '{}'", digest(bytes)));
     let revoked = |bytes: &[u8]| trust(&format!("[[revoked]]\ndigest = '{}'", digest(bytes)));
     let keyless = |found: Option<Voucher>| found.map(|found| matches!(found, Voucher::Digest));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RegistryError;
 use crate::pack::Pack;
-use crate::shown;
+use crate::shown::shown;
 use crate::signature::Signatures;
 
 /// Media type of a manifest.
@@ -59,7 +59,7 @@ impl Descriptor {
     pub(crate) fn of(media_type: &str, bytes: &[u8]) -> Self {
         Self {
             media_type: media_type.to_owned(),
-            digest: format!("sha256:{}", crate::digest(bytes)),
+            digest: format!("sha256:{}", crate::digest::digest(bytes)),
             size: bytes.len() as u64,
             annotations: None,
         }
@@ -117,7 +117,7 @@ fn unreadable(bytes: &[u8], error: serde_json::Error) -> RegistryError {
 ///
 /// A tag also works in registries without the referrers API.
 pub(crate) fn signature_tag(component: &[u8]) -> String {
-    format!("sha256-{}.sig", crate::digest(component))
+    format!("sha256-{}.sig", crate::digest::digest(component))
 }
 
 /// Returns the artifact of a component. The same component always gives the same artifact.

@@ -143,7 +143,7 @@ pub(super) fn body_watched(
 }
 
 pub(super) fn same(wanted: &str, bytes: Vec<u8>) -> Result<Vec<u8>, RegistryError> {
-    let found = format!("sha256:{}", crate::digest(&bytes));
+    let found = format!("sha256:{}", crate::digest::digest(&bytes));
     if found == wanted { Ok(bytes) } else { Err(RegistryError::Digest { wanted: wanted.to_owned(), found }) }
 }
 

@@ -53,7 +53,8 @@ fn honest(path: &str) -> Option<Answer> {
         return plain(json!({ "name": "acme/guard", "tags": ["1.0.0"] }).to_string());
     }
     let (_, digest) = path.split_once("/blobs/sha256:")?;
-    let blob = component.blobs.into_iter().chain(signing.blobs).find(|blob| crate::digest(blob) == digest);
+    let blob =
+        component.blobs.into_iter().chain(signing.blobs).find(|blob| crate::digest::digest(blob) == digest);
     blob.and_then(plain)
 }
 
@@ -131,7 +132,8 @@ fn lies_about_an_artifact() {
     let lies: [(&str, Lie); 10] = [
         ("a list of artifacts", || {
             let (_, _, body) = honest("/manifests/1.0.0")?;
-            let one = json!({ "mediaType": MANIFEST, "digest": crate::digest(&body), "size": body.len() });
+            let one =
+                json!({ "mediaType": MANIFEST, "digest": crate::digest::digest(&body), "size": body.len() });
             plain(json!({ "schemaVersion": 2, "manifests": [one] }).to_string())
         }),
         ("is `application/wasm\\u{1b}]0;x\\u{7}\\nportcullis: signed`", || {
@@ -182,7 +184,7 @@ fn lies_about_signatures() {
     check("answered 500", &pull(&broken).unwrap_err());
     let junk = registry(move |path| {
         let text = b"-----BEGIN SSH SIGNATURE-----\nAAAA\n";
-        let digest = format!("sha256:{}", crate::digest(text));
+        let digest = format!("sha256:{}", crate::digest::digest(text));
         if path.ends_with(&digest) {
             return plain(*text);
         }
