@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::combine::{Answer, Combine, Outcome};
 use crate::context::Context;
-use crate::decision::{AnsweredBy, Decision, Mode, Vote, cause};
+use crate::decision::{AnsweredBy, Decision, Mode, Vote, vote};
 use crate::grant::{Grant, GrantPattern};
 use crate::path_text;
 use crate::policy::{Policy, PolicyError};
@@ -305,18 +305,6 @@ fn answer(evaluation: &Evaluation, failed: bool) -> Answer {
 
 fn strength(evaluation: &Evaluation) -> Effect {
     evaluation.verdict.effect().unwrap_or(Effect::Ask)
-}
-
-pub(crate) fn vote(ruling: &Ruling) -> Vote {
-    Vote {
-        policy: format!("rules:{}", ruling.policy),
-        digest: String::new(),
-        mode: Mode::Enforce,
-        effect: Some(ruling.effect),
-        cause: cause(ruling),
-        failed: false,
-        cost_us: 0,
-    }
 }
 
 /// Returns the ruling of the rule set on `request`; `None` for actions without rules.

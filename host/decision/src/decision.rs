@@ -144,7 +144,7 @@ impl Decision {
     /// Adds the ruling of a rule of the host's own: it counts unless it is milder.
     #[must_use]
     pub fn tightened(mut self, ruling: Ruling) -> Self {
-        self.votes.push(crate::chain::vote(&ruling));
+        self.votes.push(vote(&ruling));
         if ruling.effect < self.effect {
             return self;
         }
@@ -230,7 +230,7 @@ impl Decision {
     /// Returns true if `ruling` is among the votes of this decision.
     #[must_use]
     pub fn knows(&self, ruling: &Ruling) -> bool {
-        let vote = crate::chain::vote(ruling);
+        let vote = vote(ruling);
         self.votes.contains(&vote)
     }
 
@@ -241,8 +241,21 @@ impl Decision {
     }
 }
 
+/// Returns the vote of the rules for a ruling.
+pub(crate) fn vote(ruling: &Ruling) -> Vote {
+    Vote {
+        policy: format!("rules:{}", ruling.policy),
+        digest: String::new(),
+        mode: Mode::Enforce,
+        effect: Some(ruling.effect),
+        cause: cause(ruling),
+        failed: false,
+        cost_us: 0,
+    }
+}
+
 /// Returns the cause of a ruling.
-pub(crate) fn cause(ruling: &Ruling) -> Cause {
+fn cause(ruling: &Ruling) -> Cause {
     Cause {
         rule: ruling.rule.clone(),
         reason: ruling.reason.clone(),

@@ -19,6 +19,7 @@ pub mod chain;
 pub mod combine;
 pub mod context;
 pub mod decision;
+mod file_right;
 pub mod grant;
 pub mod inspect;
 pub mod location;

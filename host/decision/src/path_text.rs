@@ -101,7 +101,7 @@ pub mod as_text {
     /// # Errors
     /// Those of the serializer.
     pub fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&super::encode(path))
+        serializer.serialize_str(&crate::path_text::encode(path))
     }
 
     /// Reads a path from text.
@@ -110,7 +110,7 @@ pub mod as_text {
     /// If the text is not the output of [`serialize`].
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
         let text = String::deserialize(deserializer)?;
-        super::decode(&text).ok_or_else(|| D::Error::custom(format!("`{text}` is not path text")))
+        crate::path_text::decode(&text).ok_or_else(|| D::Error::custom(format!("`{text}` is not path text")))
     }
 }
 

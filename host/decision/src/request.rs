@@ -228,9 +228,9 @@ pub enum FileOperation {
 impl FileOperation {
     /// Returns the right that the rules must give for this operation.
     #[must_use]
-    pub fn right(&self) -> crate::profile::FileRight {
+    pub fn right(&self) -> crate::file_right::FileRight {
         match self {
-            Self::Read | Self::List | Self::Search(_) => crate::profile::FileRight::Read,
+            Self::Read | Self::List | Self::Search(_) => crate::file_right::FileRight::Read,
             Self::Write(_)
             | Self::Edit(_)
             | Self::CreateDirectory
@@ -239,7 +239,7 @@ impl FileOperation {
             | Self::Link(_)
             | Self::Symlink(_)
             | Self::ChangeMetadata
-            | Self::Other(_) => crate::profile::FileRight::Write,
+            | Self::Other(_) => crate::file_right::FileRight::Write,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{BaseRuling, Caller};
+use super::ruling::{BaseRuling, Caller};
 use crate::profile::FileRight;
 use crate::verdict::Effect;
 

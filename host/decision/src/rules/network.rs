@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{BaseRuling, RuleSet, Ruling};
+use super::rule_set::RuleSet;
+use super::ruling::{BaseRuling, Ruling};
 use crate::pattern::{HostPattern, PortSet};
 use crate::profile::{BudgetRule, NetworkRule};
 use crate::request::{Endpoint, ProcessInfo};

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{Caller, RuleLayer, RuleSet};
+use super::rule_set::{RuleSet, opening_rules};
+use super::ruling::{Caller, RuleLayer};
 use crate::location::Location;
 use crate::profile::{FileRight, FileRule};
 use crate::verdict::Effect;
@@ -115,13 +116,4 @@ impl RuleSet {
                 .map(move |rule| (layer, rule))
         })
     }
-}
-
-/// Returns the rules that can show paths to commands: those that allow reading or writing, in layers that count in
-/// full.
-pub(super) fn opening_rules(layers: &[RuleLayer]) -> impl Iterator<Item = &FileRule> {
-    let rules = layers.iter().filter(|layer| !layer.tightens).flat_map(|layer| &layer.profile.files);
-    rules.filter(|rule| {
-        rule.effect == Effect::Allow && (rule.rights.read || rule.rights.write) && rule.condition.is_empty()
-    })
 }

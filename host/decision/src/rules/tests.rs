@@ -1,11 +1,12 @@
 use std::path::Path;
 
 use super::*;
-use crate::grant::{GrantScope, PathPattern};
+use crate::grant::{Grant, GrantPattern, GrantScope, PathPattern};
 use crate::location::Location;
-use crate::pattern::NetworkPattern;
-use crate::profile::{FileRule, NetworkRule};
+use crate::pattern::{FilePattern, NetworkPattern};
+use crate::profile::{FileRight, FileRights, FileRule, NetworkRule, Profile};
 use crate::request::{Endpoint, ProcessInfo};
+use crate::verdict::Effect;
 
 fn rule(id: &str, pattern: FilePattern, rights: FileRights, effect: Effect) -> FileRule {
     let (condition, setting, reason) = (String::new(), String::new(), format!("{id} says so"));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::RuleRef;
+use super::ruling::RuleRef;
 use crate::path_text::names;
 use crate::pattern::steps::{Cover, NameForm, Step, Steps};
 
