@@ -22,6 +22,7 @@ use crate::effective_policy::{Confining, Force};
 use crate::files::FileCall;
 use crate::session::{Basis, Session};
 use lists::{Items, Names};
+pub use text::Statement;
 
 /// Facts about the policy in force, to be turned into sentences.
 #[derive(Debug, Clone)]
@@ -59,15 +60,6 @@ fn watches_names(tier: Tier) -> bool {
         Tier::Full | Tier::Landlock | Tier::None => true,
         Tier::Namespaces => false,
     }
-}
-
-/// One statement.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Statement {
-    /// The topic, in a word or two: `commands read`, `hosts`.
-    pub about: String,
-    /// The full sentence.
-    pub text: String,
 }
 
 /// All callers and rights with statements.

@@ -7,8 +7,16 @@ use portcullis_decision::rules::{Availability, FileFacts, HostFact, HostFacts};
 use portcullis_decision::{Caller, Effect};
 use portcullis_text::escape;
 
-use super::Statement;
 use super::lists::{Items, Names, is_of_host, is_worth_saying};
+
+/// One statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// The topic, in a word or two: `commands read`, `hosts`.
+    pub about: String,
+    /// The full sentence.
+    pub text: String,
+}
 
 fn statement(about: impl Into<String>, text: String) -> Statement {
     Statement { about: about.into(), text }
