@@ -1,4 +1,4 @@
-//! Connects the parts: process_env → settings → policies → session.
+//! Connects the parts: environment → settings → policies → session.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

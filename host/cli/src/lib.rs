@@ -3,7 +3,7 @@
 //! This crate parses, builds, calls and prints. It must never contain rules: policies and settings state what is
 //! allowed, and `portcullis-session` decides.
 //!
-//! Reading order: `args` (the command line), `process_env` (the only reader of the environment), `wire` (connects the
+//! Reading order: `args` (the command line), `process_env` (the only reader of the environment), `bootstrap` (connects the
 //! parts), `commands`, `serve` (the host's end of the protocol).
 
 mod args;

@@ -322,7 +322,7 @@ pub const FIELDS: &[Field] = &[
         Shape::List(&Shape::Path),
         Optional,
         Honoured,
-        "Paths that are not read. One that holds the working directory, a home directory or an allowed path closes a path_rules; every other one is an explicit deny.",
+        "Paths that are not read. One that holds the working directory, a home directory or an allowed path closes a region; every other one is an explicit deny.",
     ),
     row(
         "filesystem.allowRead",

@@ -160,8 +160,9 @@ fn the_environment(version: PiVersion, user: User) -> Result<()> {
         ("JDBC_URL", "jdbc:postgresql://db/x?user=me&password=hunter2"),
         ("SETTINGS_OF_APP", "{\"password\": \"hunter2\"}"),
     ];
-    let with_secrets =
-        |launch: Launch| SECRETS.iter().fold(launch, |launch, (name, value)| launch.variable(name, value));
+    fn with_secrets(launch: Launch<'_>) -> Launch<'_> {
+        SECRETS.iter().fold(launch, |launch, (name, value)| launch.variable(name, *value))
+    }
     let scene = Scene::new(user)?;
     let kept = script([bash("env"), expecting("MY_SETTING=kept", expecting_no("hunter2", say("done")))]);
     let launch = Launch::guarded(&scene, version, &kept)?.variable("MY_SETTING", "kept");

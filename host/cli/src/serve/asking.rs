@@ -13,12 +13,12 @@ use portcullis_session::{Answer, Answerer, Choice, ChoiceKind, Prompter, Questio
 use crate::serve::Sender;
 
 /// A prompter that shows questions through the client.
-pub(crate) struct RpcDesk {
+pub(crate) struct RpcPrompter {
     sender: Sender,
     open: Mutex<HashMap<RequestId, (u64, Answerer)>>,
 }
 
-impl RpcDesk {
+impl RpcPrompter {
     pub(super) fn new(sender: Sender) -> Self {
         Self { sender, open: Mutex::default() }
     }
@@ -46,7 +46,7 @@ impl RpcDesk {
     }
 }
 
-impl Prompter for RpcDesk {
+impl Prompter for RpcPrompter {
     fn show(&self, question: &Question, answer: Answerer) {
         // Hold the lock while sending, so that the reply cannot arrive before the question is registered.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

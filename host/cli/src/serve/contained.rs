@@ -18,7 +18,7 @@ use rustix::fs::OFlags;
 use crate::bootstrap::{Wanted, Wired};
 use crate::menu::{Event, Line, Need, Screen, World};
 use crate::serve::Host;
-use crate::serve::asking::RpcDesk;
+use crate::serve::asking::RpcPrompter;
 
 /// Maximum size of a file with a tool's full output that is copied.
 const LONGEST_OUTPUT: u64 = 256 * 1024 * 1024;
@@ -113,7 +113,7 @@ impl Host {
 /// Asks outside and tells the client.
 struct Outside {
     questions: Arc<dyn Prompter>,
-    told: Arc<RpcDesk>,
+    told: Arc<RpcPrompter>,
 }
 
 impl Prompter for Outside {

@@ -38,7 +38,7 @@ use crate::bootstrap::Wired;
 use crate::contain;
 use crate::menu::Menu;
 use crate::process_env::ProcessEnv;
-use crate::serve::asking::RpcDesk;
+use crate::serve::asking::RpcPrompter;
 pub(crate) use crate::serve::contained::Contained;
 use crate::serve::files::Handles;
 use crate::serve::reading::Reading;
@@ -71,7 +71,7 @@ pub(crate) struct Host {
     around: ProcessEnv,
     sender: Sender,
     output: StreamWriter<File>,
-    prompter: Arc<RpcDesk>,
+    prompter: Arc<RpcPrompter>,
     /// Facts about a client in a sandbox.
     contained: Option<Contained>,
     stage: OnceLock<RwLock<Arc<Stage>>>,
@@ -145,7 +145,7 @@ impl Host {
     fn new(around: ProcessEnv, sender: Sender, frames: File, contained: Option<Contained>) -> Self {
         Self {
             around,
-            prompter: Arc::new(RpcDesk::new(sender.clone())),
+            prompter: Arc::new(RpcPrompter::new(sender.clone())),
             contained,
             sender,
             output: StreamWriter::new(frames),

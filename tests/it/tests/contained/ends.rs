@@ -23,7 +23,7 @@ const LOOKS: &str =
 const DEAF: &str = "stty raw -echo; : > begun; until [ -e go ]; do sleep 0.05; done; \
     if echo x > OUTSIDE/made; then echo written > end; else echo refused > end; fi";
 /// Makes repositories and start-up files in the directory of its sessions.
-const LEAVES: &str = "[ \"$1\" = --version ] && { echo 1.5.2; exit; }
+const PLANTS: &str = "[ \"$1\" = --version ] && { echo 1.5.2; exit; }
     cd \"$(find ~/.pi/agent/sessions -mindepth 1 -type d | head -1)\" && echo session > s.jsonl && mkdir s.jsonl.lock
     repository() { mkdir -p $1 $1/objects $1/refs; echo ref: refs/heads/m > $1/HEAD
       printf '[core]\nrepositoryformatversion = 0\nfsmonitor = \"touch ~/RAN; false\"\n' > $1/config; }
@@ -144,7 +144,7 @@ fn who_ignores_signals_is_ended(user: User) -> Result<()> {
 /// The user's git or shell may be started in the directory of a session. The control is a pi that is not contained.
 fn no_repository_is_left_among_the_sessions(user: User) -> Result<()> {
     for is_contained in [true, false] {
-        let scene = with_pi(user, LEAVES)?;
+        let scene = with_pi(user, PLANTS)?;
         scene.write(&scene.home().join(".pi/agent/settings.json"), "{}")?;
         let sessions = scene.home().join(".pi/agent/sessions");
         if !is_contained {

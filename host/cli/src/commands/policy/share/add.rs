@@ -6,25 +6,25 @@ use anyhow::{Context as _, bail};
 use portcullis_packs::{Approval, FROM_FILE, Lock, Locked, Reference, Signed, Store};
 use serde_json::json;
 
-use super::{Offer, Prompter, here};
+use super::{LockEditor, Offer, here};
 use crate::args::share::{Add, Remove, Update};
 use crate::exit::{Exit, say};
 use crate::output::{Page, Tint, cell, tinted};
 
 pub(super) fn add(add: &Add) -> crate::Outcome {
-    let mut prompter = Prompter::open(&add.place)?;
+    let mut editor = LockEditor::open(&add.place)?;
     let offers = match (&add.what, &add.lock) {
-        (Some(what), _) => vec![prompter.find(what)?],
-        (None, Some(file)) => of_lock(&mut prompter, file)?,
+        (Some(what), _) => vec![editor.find(what)?],
+        (None, Some(file)) => of_lock(&mut editor, file)?,
         (None, None) => bail!("nothing is named"),
     };
-    let taken = prompter.take(offers, &add.agreement.approval())?;
-    prompter.tell(&taken, add.json)
+    let taken = editor.take(offers, &add.agreement.approval())?;
+    editor.tell(&taken, add.json)
 }
 
 pub(super) fn update(update: &Update) -> crate::Outcome {
-    let mut prompter = Prompter::open(&update.place)?;
-    let lock = prompter.store.lock()?;
+    let mut editor = LockEditor::open(&update.place)?;
+    let lock = editor.store.lock()?;
     if let Some(unknown) = update.ids.iter().find(|id| lock.find(id).is_none()) {
         bail!("`{unknown}` is not in the lock; `portcullis policy list` shows what is");
     }
@@ -32,26 +32,26 @@ pub(super) fn update(update: &Update) -> crate::Outcome {
         lock.policies.iter().filter(|locked| update.ids.is_empty() || update.ids.contains(&locked.id));
     let mut offers = Vec::new();
     for locked in chosen {
-        offers.extend(prompter.newer(locked)?);
+        offers.extend(editor.newer(locked)?);
     }
-    let taken = prompter.take(offers, &update.agreement.approval())?;
+    let taken = editor.take(offers, &update.agreement.approval())?;
     if taken.is_empty() && !update.json {
         say("portcullis: there is nothing newer");
     }
-    prompter.tell(&taken, update.json)
+    editor.tell(&taken, update.json)
 }
 
 pub(super) fn remove(remove: &Remove) -> crate::Outcome {
-    let prompter = Prompter::open(&remove.place)?;
-    let writing = prompter.store.begin()?;
-    let mut lock = prompter.store.lock()?;
+    let editor = LockEditor::open(&remove.place)?;
+    let writing = editor.store.begin()?;
+    let mut lock = editor.store.lock()?;
     for id in &remove.ids {
         lock.remove(id).with_context(|| format!("`{id}` is not in the lock; nothing was removed"))?;
     }
     writing.commit(&lock, &[])?;
     if remove.json {
-        let mut page = Page::new(&prompter.around);
-        page.json(&json!({ "lock": prompter.store.lock_file(), "removed": remove.ids }));
+        let mut page = Page::new(&editor.around);
+        page.json(&json!({ "lock": editor.store.lock_file(), "removed": remove.ids }));
         page.print()?;
         return Ok(Exit::Done);
     }
@@ -62,8 +62,8 @@ pub(super) fn remove(remove: &Remove) -> crate::Outcome {
 }
 
 /// Returns all packs in a team's lock file.
-fn of_lock(prompter: &mut Prompter, file: &Path) -> anyhow::Result<Vec<Offer>> {
-    let file = here(&prompter.around, file);
+fn of_lock(editor: &mut LockEditor, file: &Path) -> anyhow::Result<Vec<Offer>> {
+    let file = here(&editor.around, file);
     let directory =
         if file.is_dir() { file.as_path() } else { file.parent().unwrap_or_else(|| Path::new("/")) };
     let store = Store::new(directory);
@@ -74,10 +74,10 @@ fn of_lock(prompter: &mut Prompter, file: &Path) -> anyhow::Result<Vec<Offer>> {
     if lock.policies.is_empty() {
         bail!("`{}` names nothing", store.lock_file().display());
     }
-    lock.policies.iter().map(|locked| prompter.of_lock(&store, locked)).collect()
+    lock.policies.iter().map(|locked| editor.of_lock(&store, locked)).collect()
 }
 
-impl Prompter {
+impl LockEditor {
     /// Returns a newer version of a locked pack, or `None` if there is none or its registry is unknown.
     fn newer(&mut self, locked: &Locked) -> anyhow::Result<Option<Offer>> {
         let place = if locked.source == FROM_FILE {

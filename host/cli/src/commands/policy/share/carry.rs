@@ -8,29 +8,29 @@ use portcullis_text::escape;
 use serde_json::{Value, json};
 
 use super::list::NOTHING;
-use super::{Offer, Prompter, here};
+use super::{LockEditor, Offer, here};
 use crate::args::share::{Load, Save, Vendor};
 use crate::exit::{Exit, say};
 use crate::output::{Page, counted};
 
 pub(super) fn vendor(vendor: &Vendor) -> crate::Outcome {
-    let prompter = Prompter::open(&vendor.place)?;
-    let lock = prompter.store.lock()?;
+    let editor = LockEditor::open(&vendor.place)?;
+    let lock = editor.store.lock()?;
     if lock.policies.is_empty() {
         bail!("{NOTHING}");
     }
-    let signed = prompter.all(&lock.policies)?;
-    let to = here(&prompter.around, &vendor.to);
+    let signed = editor.all(&lock.policies)?;
+    let to = here(&editor.around, &vendor.to);
     let new: Vec<(&Locked, &Signed)> = lock.policies.iter().zip(&signed).collect();
     Store::elsewhere(&to).begin()?.commit(&lock, &new)?;
     let shown = json!({ "directory": to, "policies": lock.policies });
     let told = format!("{} and the lock: in `{}`", counted(new.len(), "pack"), to.display());
-    prompter.told(&told, &shown, vendor.json)
+    editor.told(&told, &shown, vendor.json)
 }
 
 pub(super) fn save_packs(wanted: &Save) -> crate::Outcome {
-    let prompter = Prompter::open(&wanted.place)?;
-    let lock = prompter.store.lock()?;
+    let editor = LockEditor::open(&wanted.place)?;
+    let lock = editor.store.lock()?;
     if let Some(unknown) = wanted.ids.iter().find(|id| lock.find(id).is_none()) {
         bail!("`{unknown}` is not in the lock; `portcullis policy list` shows what is");
     }
@@ -43,19 +43,19 @@ pub(super) fn save_packs(wanted: &Save) -> crate::Outcome {
         bail!("{NOTHING}");
     }
     let names = chosen.iter().map(|locked| format!("{}@{}", locked.id, locked.version));
-    let packs: Vec<(String, Signed)> = names.zip(prompter.all(&chosen)?).collect();
-    let file = here(&prompter.around, &wanted.file);
+    let packs: Vec<(String, Signed)> = names.zip(editor.all(&chosen)?).collect();
+    let file = here(&editor.around, &wanted.file);
     let mut archive = Vec::new();
     save(&packs, &mut archive)?;
     write(&file, &archive)?;
     let shown = json!({ "archive": file, "policies": chosen });
     let told = format!("{}: in `{}`", counted(packs.len(), "pack"), file.display());
-    prompter.told(&told, &shown, wanted.json)
+    editor.told(&told, &shown, wanted.json)
 }
 
 pub(super) fn load_packs(wanted: &Load) -> crate::Outcome {
-    let prompter = Prompter::open(&wanted.place)?;
-    let file = here(&prompter.around, &wanted.file);
+    let editor = LockEditor::open(&wanted.place)?;
+    let file = here(&editor.around, &wanted.file);
     let refused = || format!("the archive `{}` is refused, and nothing was changed", file.display());
     let packs = load(BufReader::new(open(&file)?)).with_context(refused)?;
     if packs.is_empty() {
@@ -69,11 +69,11 @@ pub(super) fn load_packs(wanted: &Load) -> crate::Outcome {
         pinned: None,
         requirement: None,
     };
-    let taken = prompter.take(packs.into_iter().map(offer).collect(), &wanted.agreement.approval())?;
-    prompter.tell(&taken, wanted.json)
+    let taken = editor.take(packs.into_iter().map(offer).collect(), &wanted.agreement.approval())?;
+    editor.tell(&taken, wanted.json)
 }
 
-impl Prompter {
+impl LockEditor {
     /// Prints the result of a command: as a sentence, or as JSON.
     fn told(&self, sentence: &str, object: &Value, as_json: bool) -> crate::Outcome {
         if as_json {

@@ -8,7 +8,7 @@ use portcullis_packs::{
 };
 use semver::{Version, VersionReq};
 
-use super::{Offer, Prompter, confirmed, here};
+use super::{LockEditor, Offer, confirmed, here};
 use crate::exit::say;
 
 /// The kinds of names for packs.
@@ -36,7 +36,7 @@ impl<'a> Named<'a> {
     }
 }
 
-impl Prompter {
+impl LockEditor {
     /// Fetches the pack that the user names.
     pub(super) fn find(&mut self, what: &str) -> anyhow::Result<Offer> {
         match Named::parse(what) {
@@ -149,7 +149,7 @@ impl Prompter {
     }
 }
 
-impl Prompter {
+impl LockEditor {
     /// Shows the source of updates in another lock file.
     ///
     /// Asks if the user's own settings do not have the same source, since `update` would use it from then on.

@@ -3,7 +3,7 @@
 use portcullis_packs::{Approval, Lock, Locked};
 use serde_json::{Value, json};
 
-use super::{Offer, Prompter};
+use super::{LockEditor, Offer};
 use crate::args::share::Shown;
 use crate::exit::Exit;
 use crate::output::{Cell, Page, Tint, cell, tinted};
@@ -12,15 +12,15 @@ use crate::output::{Cell, Page, Tint, cell, tinted};
 pub(super) const NOTHING: &str = "nothing is in the lock; `portcullis policy add` takes a pack into it";
 
 pub(super) fn list(shown: &Shown) -> crate::Outcome {
-    let prompter = Prompter::open(&shown.place)?;
-    let lock = prompter.store.lock()?;
-    let mut page = Page::new(&prompter.around);
+    let editor = LockEditor::open(&shown.place)?;
+    let lock = editor.store.lock()?;
+    let mut page = Page::new(&editor.around);
     if shown.json {
-        page.json(&json!({ "lock": prompter.store.lock_file(), "policies": lock.policies }));
+        page.json(&json!({ "lock": editor.store.lock_file(), "policies": lock.policies }));
     } else if lock.policies.is_empty() {
         page.line(NOTHING);
     } else {
-        page.table("", &lock.policies.iter().map(|locked| prompter.row(locked)).collect::<Vec<_>>());
+        page.table("", &lock.policies.iter().map(|locked| editor.row(locked)).collect::<Vec<_>>());
     }
     page.print()?;
     Ok(Exit::Done)
@@ -28,17 +28,17 @@ pub(super) fn list(shown: &Shown) -> crate::Outcome {
 
 /// Checks all packs as if they were offered now; changes nothing.
 pub(super) fn check(shown: &Shown) -> crate::Outcome {
-    let prompter = Prompter::open(&shown.place)?;
-    let lock = prompter.store.lock()?;
+    let editor = LockEditor::open(&shown.place)?;
+    let lock = editor.store.lock()?;
     let judged: Vec<(&Locked, Option<String>)> =
-        lock.policies.iter().map(|locked| (locked, prompter.fault(locked, &lock))).collect();
-    let mut page = Page::new(&prompter.around);
+        lock.policies.iter().map(|locked| (locked, editor.fault(locked, &lock))).collect();
+    let mut page = Page::new(&editor.around);
     if shown.json {
         let one = |(locked, fault): &(&Locked, Option<String>)| -> Value {
             json!({ "id": locked.id, "version": locked.version, "digest": locked.digest, "fault": fault })
         };
         let all: Vec<Value> = judged.iter().map(one).collect();
-        page.json(&json!({ "lock": prompter.store.lock_file(), "policies": all }));
+        page.json(&json!({ "lock": editor.store.lock_file(), "policies": all }));
     } else if judged.is_empty() {
         page.line(NOTHING);
     } else {
@@ -55,7 +55,7 @@ pub(super) fn check(shown: &Shown) -> crate::Outcome {
     Ok(if judged.iter().all(|(_, fault)| fault.is_none()) { Exit::Done } else { Exit::Bad })
 }
 
-impl Prompter {
+impl LockEditor {
     fn fault(&self, locked: &Locked, lock: &Lock) -> Option<String> {
         let signed = match self.store.signed(locked) {
             Ok(signed) => signed,

@@ -44,7 +44,7 @@ pub(super) fn run(verb: Share) -> crate::Outcome {
 }
 
 /// A directory of packs, with everything needed to check packs.
-struct Prompter {
+struct LockEditor {
     around: ProcessEnv,
     store: Store,
     trust: Trust,
@@ -83,7 +83,7 @@ impl Offer {
     }
 }
 
-impl Prompter {
+impl LockEditor {
     fn open(place: &Place) -> anyhow::Result<Self> {
         let around = ProcessEnv::read()?;
         let store = match &place.dir {

@@ -7,14 +7,14 @@ use portcullis_packs::{Pack, Reference, Signed, digest, tag_of, version_of, writ
 use semver::Version;
 use serde_json::json;
 
-use super::{Offer, Prompter, here};
+use super::{LockEditor, Offer, here};
 use crate::args::share::{Place, Pull, Push};
 use crate::exit::Exit;
 use crate::output::{Page, cell};
 
 pub(super) fn push(push: &Push) -> crate::Outcome {
-    let mut prompter = Prompter::open(&Place { dir: None })?;
-    let offer = prompter.offer_of(&push.file)?;
+    let mut editor = LockEditor::open(&Place { dir: None })?;
+    let offer = editor.offer_of(&push.file)?;
     let pack = Pack::read(&offer.signed.bytes)?;
     let about =
         pack.context("it carries no manifest; `portcullis policy build` makes a pack")?.manifest.policy;
@@ -27,7 +27,7 @@ pub(super) fn push(push: &Push) -> crate::Outcome {
     }
     let to = match &push.to {
         Some(text) => Reference::parse(text)?,
-        None => prompter.place_of(&about.id)?,
+        None => editor.place_of(&about.id)?,
     };
     let to = match &to.tag {
         None => to.tagged(&tag_of(&version)),
@@ -36,12 +36,12 @@ pub(super) fn push(push: &Push) -> crate::Outcome {
         }
         Some(_) => to,
     };
-    let surface = prompter.runtime.surface(&offer.signed.bytes).context("reading the component")?;
-    let manifest = prompter
+    let surface = editor.runtime.surface(&offer.signed.bytes).context("reading the component")?;
+    let manifest = editor
         .registry()?
         .push(&to, &offer.signed, &surface.imports, &surface.exports)
         .with_context(|| format!("pushing to `{to}`"))?;
-    let mut page = Page::new(&prompter.around);
+    let mut page = Page::new(&editor.around);
     let digest = format!("sha256:{}", digest(&offer.signed.bytes));
     if push.json {
         page.json(&json!({ "artifact": to.to_string(), "manifest": manifest, "digest": digest }));
@@ -53,11 +53,11 @@ pub(super) fn push(push: &Push) -> crate::Outcome {
 }
 
 pub(super) fn pull(pull: &Pull) -> crate::Outcome {
-    let mut prompter = Prompter::open(&Place { dir: None })?;
-    let Offer { signed, source, .. } = prompter.find(&pull.what)?;
-    let file = here(&prompter.around, &pull.output.clone().unwrap_or_else(|| usual_name(&signed)));
+    let mut editor = LockEditor::open(&Place { dir: None })?;
+    let Offer { signed, source, .. } = editor.find(&pull.what)?;
+    let file = here(&editor.around, &pull.output.clone().unwrap_or_else(|| usual_name(&signed)));
     write_signed(&file, &signed)?;
-    let mut page = Page::new(&prompter.around);
+    let mut page = Page::new(&editor.around);
     let digest = format!("sha256:{}", digest(&signed.bytes));
     let signers = signed.signatures.fingerprints();
     if pull.json {

@@ -11,7 +11,7 @@ use portcullis_packs::{
 };
 use serde_json::json;
 
-use super::{Prompter, here};
+use super::{LockEditor, here};
 use crate::args::share::{Sign, Verify};
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
@@ -108,15 +108,15 @@ fn program(around: &ProcessEnv, name: &str, package: &str) -> anyhow::Result<std
 }
 
 pub(super) fn verify(verify: &Verify) -> crate::Outcome {
-    let prompter = Prompter::open(&verify.place)?;
-    let offer = prompter.offer_of(&verify.file)?;
-    let lock = prompter.store.lock()?;
+    let editor = LockEditor::open(&verify.place)?;
+    let offer = editor.offer_of(&verify.file)?;
+    let lock = editor.store.lock()?;
     // `add` asks about capabilities; here only the author matters.
     let approval = Approval { capabilities: all_capabilities(), ..Approval::default() };
-    let judged = prompter.accept(&offer, &lock, &approval);
+    let judged = editor.accept(&offer, &lock, &approval);
     let found = offer.signed.signatures.fingerprints();
     let digest = format!("sha256:{}", digest(&offer.signed.bytes));
-    let mut page = Page::new(&prompter.around);
+    let mut page = Page::new(&editor.around);
     let exit = if judged.is_ok() { Exit::Done } else { Exit::Bad };
     let refusal = judged.as_ref().err().map(|refusal| with_causes(refusal));
     if verify.json {
