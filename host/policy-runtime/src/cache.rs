@@ -3,11 +3,13 @@
 use std::hash::{Hash, Hasher};
 use std::path::Path;
 
+use sha2::digest::Output;
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::compile::Artifact;
+use crate::digest::ComponentDigest;
 use crate::error::LoadError;
 use crate::own_files::{OwnDirectory, OwnDirectoryError};
 use crate::precompiled;
@@ -23,21 +25,21 @@ const STEPS: &str = concat!("snapshot-3 portcullis-", env!("CARGO_PKG_VERSION"))
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CacheKey {
     form: &'static str,
-    digest: [u8; 32],
+    digest: Output<Sha256>,
 }
 
 impl CacheKey {
     /// The key of the unconfigured component. Only its digest matters.
-    pub(crate) fn component(engine: &Engine, component: &[u8; 32]) -> Self {
+    pub(crate) fn component(engine: &Engine, component: ComponentDigest) -> Self {
         Self::new(engine, "component", component, "")
     }
 
     /// The key of the snapshot of a component after it was configured with `configuration`.
-    pub(crate) fn snapshot(engine: &Engine, component: &[u8; 32], configuration: &str) -> Self {
+    pub(crate) fn snapshot(engine: &Engine, component: ComponentDigest, configuration: &str) -> Self {
         Self::new(engine, "snapshot", component, configuration)
     }
 
-    fn new(engine: &Engine, form: &'static str, component: &[u8; 32], configuration: &str) -> Self {
+    fn new(engine: &Engine, form: &'static str, component: ComponentDigest, configuration: &str) -> Self {
         let mut environment = Sha256Hasher(Sha256::new());
         engine.precompile_compatibility_hash().hash(&mut environment);
         let mut all = Sha256::new();
@@ -45,17 +47,12 @@ impl CacheKey {
         all.update(Sha256::digest(STEPS));
         all.update(component);
         all.update(Sha256::digest(configuration));
-        Self { form, digest: all.finalize().into() }
+        Self { form, digest: all.finalize() }
     }
 
     fn file_name(self) -> String {
-        format!("{}-{}", self.form, hex(&self.digest))
+        format!("{}-{:x}", self.form, self.digest)
     }
-}
-
-/// Returns `bytes` as lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The cache directory. Any failure here costs only a compilation.

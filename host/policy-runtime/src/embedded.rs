@@ -2,10 +2,9 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use sha2::{Digest as _, Sha256};
 use wasmtime::Engine;
 
-use crate::cache::hex;
+use crate::digest::ComponentDigest;
 use crate::engine::config;
 use crate::error::LoadError;
 
@@ -25,8 +24,8 @@ impl Embedded {
         Self { name, code }
     }
 
-    pub(crate) fn is_of(&self, digest: &[u8; 32]) -> bool {
-        self.name.strip_prefix(&hex(digest)).is_some_and(|rest| rest.starts_with('-'))
+    pub(crate) fn is_of(&self, digest: ComponentDigest) -> bool {
+        self.name.strip_prefix(&digest.to_string()).is_some_and(|rest| rest.starts_with('-'))
     }
 
     pub(crate) fn code(&self) -> &'static [u8] {
@@ -43,7 +42,7 @@ impl Embedded {
 pub fn embedded_name(component: &[u8]) -> Result<String, LoadError> {
     let mut hasher = DefaultHasher::new();
     engine()?.precompile_compatibility_hash().hash(&mut hasher);
-    Ok(format!("{}-{:016x}", hex(&<[u8; 32]>::from(Sha256::digest(component))), hasher.finish()))
+    Ok(format!("{}-{:016x}", ComponentDigest::of(component), hasher.finish()))
 }
 
 /// Compiles a component for every processor of this architecture, to be embedded in the program.

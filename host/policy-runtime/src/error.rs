@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::compile::CompileLimit;
+use crate::limits::CompileLimit;
 
 /// The reason why a component could not be loaded.
 ///

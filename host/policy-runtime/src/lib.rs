@@ -30,6 +30,8 @@
 
 mod cache;
 mod compile;
+mod description;
+mod digest;
 mod embedded;
 mod engine;
 mod error;
@@ -45,17 +47,19 @@ mod ready;
 mod snapshot;
 mod snapshot_job;
 mod state;
+mod toolchain;
 mod track;
 mod v0_1;
 mod wasi;
 
-pub use compile::{COMPILER_ARGUMENT, CompileLimit, Compiler, compiler_main};
+pub use compile::{COMPILER_ARGUMENT, Compiler, compiler_main};
+pub use description::{Description, RuleInfo};
 pub use embedded::{Embedded, embedded_name, precompile};
 pub use error::{ConfigurationFault, LoadError};
 pub use input::read_component;
-pub use limits::{CompileLimits, Limits};
+pub use limits::{CompileLimit, CompileLimits, Limits};
 pub use load::{CachePlace, Runtime, Unloaded};
-pub use policy::{ComponentPolicy, Description, PolicyCopy, RuleInfo};
+pub use policy::{ComponentPolicy, PolicyCopy};
 pub use ready::Start;
 pub use snapshot_job::SnapshotJob;
 pub use state::{LogLevel, LogLine};

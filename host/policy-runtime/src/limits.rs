@@ -1,5 +1,6 @@
 //! Resource limits of policies, and the budgets that enforce them.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -65,6 +66,27 @@ pub struct CompileLimits {
 impl Default for CompileLimits {
     fn default() -> Self {
         Self { memory: COMPILE_MEMORY, cpu: COMPILE_CPU, time: COMPILE_TIME }
+    }
+}
+
+/// The limit that a compiler process exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompileLimit {
+    /// Bytes of memory.
+    Memory(u64),
+    /// Processor time.
+    ProcessorTime(Duration),
+    /// Wall-clock time.
+    Time(Duration),
+}
+
+impl fmt::Display for CompileLimit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(bytes) => write!(formatter, "{} MiB of memory", bytes >> 20),
+            Self::ProcessorTime(time) => write!(formatter, "{} s of processor time", time.as_secs()),
+            Self::Time(time) => write!(formatter, "{} s", time.as_secs()),
+        }
     }
 }
 

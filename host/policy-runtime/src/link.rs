@@ -6,11 +6,11 @@ use portcullis_decision::PolicyError;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker};
 
+use crate::description::Description;
 use crate::engine::SharedEngine;
 use crate::error::LoadError;
 use crate::instance::Runner;
 use crate::limits::Limits;
-use crate::policy::Description;
 use crate::state::HostState;
 use crate::track::Surface;
 use crate::v0_1::{self, Exports};

@@ -3,34 +3,33 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use sha2::{Digest, Sha256};
 use wasmtime::component::Component;
 
-use crate::cache::{Cache, CacheKey, hex};
-use crate::compile::{Artifact, Compiler, Job};
+use crate::cache::{Cache, CacheKey};
+use crate::compile::{Compiler, Job};
+use crate::description::Description;
+use crate::digest::ComponentDigest;
 use crate::embedded::Embedded;
 use crate::engine::SharedEngine;
 use crate::error::LoadError;
 use crate::input::{check_bytes, check_configuration};
 use crate::limits::Limits;
-use crate::link::{describe_copy, link};
-use crate::policy::{ComponentPolicy, Description, Parts};
+use crate::link::describe_copy;
+use crate::policy::{ComponentPolicy, Parts};
 use crate::precompiled;
 use crate::ready::{Ready, Start};
 use crate::snapshot_job::SnapshotJob;
+use crate::toolchain::Toolchain;
 use crate::track::Surface;
 
 /// Loads policies. One runtime serves the whole process.
 pub struct Runtime {
-    pub(crate) shared: Arc<SharedEngine>,
-    pub(crate) cache: Option<Arc<Cache>>,
-    pub(crate) limits: Limits,
-    pub(crate) compiler: Compiler,
+    toolchain: Toolchain,
     embedded: &'static [Embedded],
     /// The component used last.
     ///
     /// It is usually described first and then loaded, or loaded again with another configuration.
-    last: Mutex<Option<([u8; 32], Component)>>,
+    last: Mutex<Option<(ComponentDigest, Component)>>,
 }
 
 /// A component that is not loaded yet, with its digest.
@@ -38,7 +37,7 @@ pub struct Runtime {
 pub struct Unloaded<'a> {
     runtime: &'a Runtime,
     component: &'a [u8],
-    digest: [u8; 32],
+    digest: ComponentDigest,
 }
 
 /// Where compiled policies are cached.
@@ -64,7 +63,8 @@ impl Runtime {
             CachePlace::Directory(path) => Some(Arc::new(Cache::open(path)?)),
         };
         let shared = Arc::new(SharedEngine::start()?);
-        Ok(Self { shared, cache, limits, compiler, embedded: &[], last: Mutex::new(None) })
+        let toolchain = Toolchain { shared, cache, limits, compiler };
+        Ok(Self { toolchain, embedded: &[], last: Mutex::new(None) })
     }
 
     /// Adds embedded machine code of components.
@@ -80,7 +80,7 @@ impl Runtime {
     /// Fails when the component is too large or its first bytes are not those of a component.
     pub fn take<'a>(&'a self, component: &'a [u8]) -> Result<Unloaded<'a>, LoadError> {
         check_bytes(component)?;
-        Ok(Unloaded { runtime: self, component, digest: Sha256::digest(component).into() })
+        Ok(Unloaded { runtime: self, component, digest: ComponentDigest::of(component) })
     }
 
     /// Loads a policy: [`Runtime::take`] and [`Unloaded::load`].
@@ -110,13 +110,7 @@ impl Runtime {
     /// Fails when the bytes are not a component or do not compile.
     pub fn surface(&self, component: &[u8]) -> Result<Surface, LoadError> {
         let compiled = self.take(component)?.compiled()?;
-        Ok(Surface::of(&compiled.component_type(), self.shared.engine()))
-    }
-
-    /// Turns machine code into a component that can run.
-    fn component_of(&self, code: &Artifact) -> Result<Component, LoadError> {
-        precompiled::deserialize_made(self.shared.engine(), code)
-            .map_err(|source| LoadError::Compile { source })
+        Ok(Surface::of(&compiled.component_type(), self.toolchain.engine()))
     }
 }
 
@@ -129,25 +123,24 @@ impl Unloaded<'_> {
     /// # Errors
     /// Fails when this host does not support the policy, or the policy rejects the configuration.
     pub fn load(&self, name: &str, configuration: &str) -> Result<ComponentPolicy, LoadError> {
-        let Self { runtime, component, digest } = *self;
+        let Self { runtime: Runtime { toolchain, .. }, component, digest } = *self;
         check_configuration(configuration)?;
-        let key = CacheKey::snapshot(runtime.shared.engine(), &digest, configuration);
-        let snapshot = runtime.cache.as_ref().and_then(|cache| cache.find(runtime.shared.engine(), key));
-        let (compiled, start) = match snapshot {
+        let key = CacheKey::snapshot(toolchain.engine(), digest, configuration);
+        let (compiled, start) = match toolchain.cached(key) {
             Some(snapshot) => (snapshot, Start::Snapshot),
             None => (self.compiled()?, Start::Configure),
         };
-        let (runner, exports) = link(&runtime.shared, runtime.limits, &compiled)?;
-        let description = describe_copy(&runner, &exports, runtime.limits)?;
+        let (runner, exports) = toolchain.link(&compiled)?;
+        let description = describe_copy(&runner, &exports, toolchain.limits)?;
         let ready = Arc::new(RwLock::new(Arc::new(Ready { runner, exports, start })));
         let job = (start == Start::Configure)
-            .then(|| SnapshotJob::new(runtime, component, configuration, key, &ready));
+            .then(|| SnapshotJob::new(toolchain, component, configuration, key, &ready));
         ComponentPolicy::new(Parts {
             name: name.to_owned(),
-            digest: hex(&digest),
+            digest: digest.to_string(),
             description,
             configuration: configuration.to_owned(),
-            limits: runtime.limits,
+            limits: toolchain.limits,
             ready,
             snapshot: job,
         })
@@ -158,8 +151,9 @@ impl Unloaded<'_> {
     /// # Errors
     /// Those of [`Unloaded::load`].
     pub fn describe(&self) -> Result<Description, LoadError> {
-        let (runner, exports) = link(&self.runtime.shared, self.runtime.limits, &self.compiled()?)?;
-        describe_copy(&runner, &exports, self.runtime.limits)
+        let toolchain = &self.runtime.toolchain;
+        let (runner, exports) = toolchain.link(&self.compiled()?)?;
+        describe_copy(&runner, &exports, toolchain.limits)
     }
 
     /// Returns the compiled component: embedded, cached, or compiled by this call.
@@ -178,41 +172,38 @@ impl Unloaded<'_> {
     }
 
     fn embedded(&self) -> Option<Component> {
-        let embedded = self.runtime.embedded.iter().find(|embedded| embedded.is_of(&self.digest))?;
+        let embedded = self.runtime.embedded.iter().find(|embedded| embedded.is_of(self.digest))?;
         // Wasmtime rejects code for another processor or from another version. The component is then
         // compiled.
-        precompiled::deserialize_embedded(self.runtime.shared.engine(), embedded).ok()
+        precompiled::deserialize_embedded(self.runtime.toolchain.engine(), embedded).ok()
     }
 
     fn cached(&self) -> Option<Component> {
-        let engine = self.runtime.shared.engine();
-        self.runtime.cache.as_ref()?.find(engine, CacheKey::component(engine, &self.digest))
+        let toolchain = &self.runtime.toolchain;
+        toolchain.cached(CacheKey::component(toolchain.engine(), self.digest))
     }
 
     fn compile(&self) -> Result<Component, LoadError> {
-        let Self { runtime, component, .. } = *self;
-        let code = runtime.compiler.compile(&runtime.shared, runtime.limits, component, &Job::Component)?;
-        let compiled = runtime.component_of(&code)?;
+        let toolchain = &self.runtime.toolchain;
+        let code = toolchain.compile(self.component, &Job::Component)?;
+        let compiled = toolchain.component_of(&code)?;
         // Only policies are cached: other components are not loaded again.
-        if let Some(cache) = &runtime.cache
-            && Surface::of(&compiled.component_type(), runtime.shared.engine()).check().is_ok()
-        {
-            cache.keep(CacheKey::component(runtime.shared.engine(), &self.digest), &code);
-            // A cached file is mapped, so its pages are shared and not private to this process.
-            return Ok(self.cached().unwrap_or(compiled));
+        if Surface::of(&compiled.component_type(), toolchain.engine()).check().is_err() {
+            return Ok(compiled);
         }
-        Ok(compiled)
+        let key = CacheKey::component(toolchain.engine(), self.digest);
+        Ok(toolchain.keep(key, &code).unwrap_or(compiled))
     }
 }
 
 impl std::fmt::Debug for Runtime {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Runtime").field("limits", &self.limits).finish_non_exhaustive()
+        formatter.debug_struct("Runtime").field("limits", &self.toolchain.limits).finish_non_exhaustive()
     }
 }
 
 impl std::fmt::Debug for Unloaded<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Unloaded").field("digest", &hex(&self.digest)).finish_non_exhaustive()
+        formatter.debug_struct("Unloaded").field("digest", &self.digest).finish_non_exhaustive()
     }
 }

@@ -2,15 +2,11 @@
 
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use crate::cache::{Cache, CacheKey};
-use crate::compile::{Compiler, Job};
-use crate::engine::SharedEngine;
+use crate::cache::CacheKey;
+use crate::compile::Job;
 use crate::error::LoadError;
-use crate::limits::Limits;
-use crate::link::link;
-use crate::load::Runtime;
-use crate::precompiled;
 use crate::ready::{Ready, Start};
+use crate::toolchain::Toolchain;
 
 /// The linked component that decisions run. A snapshot replaces it.
 pub(crate) type Slot = RwLock<Arc<Ready>>;
@@ -19,10 +15,7 @@ pub(crate) type Slot = RwLock<Arc<Ready>>;
 ///
 /// Compiling takes a second or more, so a long session does it in parallel to its first decisions.
 pub struct SnapshotJob {
-    shared: Arc<SharedEngine>,
-    cache: Option<Arc<Cache>>,
-    limits: Limits,
-    compiler: Compiler,
+    toolchain: Toolchain,
     component: Box<[u8]>,
     configuration: String,
     key: CacheKey,
@@ -31,17 +24,14 @@ pub struct SnapshotJob {
 
 impl SnapshotJob {
     pub(crate) fn new(
-        runtime: &Runtime,
+        toolchain: &Toolchain,
         component: &[u8],
         configuration: &str,
         key: CacheKey,
         slot: &Arc<Slot>,
     ) -> Self {
         Self {
-            shared: Arc::clone(&runtime.shared),
-            cache: runtime.cache.clone(),
-            limits: runtime.limits,
-            compiler: runtime.compiler.clone(),
+            toolchain: toolchain.clone(),
             component: component.into(),
             configuration: configuration.to_owned(),
             key,
@@ -58,18 +48,12 @@ impl SnapshotJob {
             return Ok(());
         }
         let job = Job::Snapshot { configuration: self.configuration.clone() };
-        let code = self.compiler.compile(&self.shared, self.limits, &self.component, &job)?;
-        let engine = self.shared.engine();
-        let kept = self.cache.as_ref().and_then(|cache| {
-            cache.keep(self.key, &code);
-            cache.find(engine, self.key)
-        });
-        let snapshot = match kept {
+        let code = self.toolchain.compile(&self.component, &job)?;
+        let snapshot = match self.toolchain.keep(self.key, &code) {
             Some(snapshot) => snapshot,
-            None => precompiled::deserialize_made(engine, &code)
-                .map_err(|source| LoadError::Compile { source })?,
+            None => self.toolchain.component_of(&code)?,
         };
-        let (runner, exports) = link(&self.shared, self.limits, &snapshot)?;
+        let (runner, exports) = self.toolchain.link(&snapshot)?;
         if let Some(slot) = self.slot.upgrade() {
             let ready = Arc::new(Ready { runner, exports, start: Start::Snapshot });
             *slot.write().unwrap_or_else(PoisonError::into_inner) = ready;

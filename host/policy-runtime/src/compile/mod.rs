@@ -5,6 +5,7 @@
 //! machine code. The process has memory and CPU limits, cannot open anything, and is killed when it takes too
 //! long.
 
+mod job;
 mod process;
 #[cfg(target_os = "linux")]
 mod restrict;
@@ -19,15 +20,11 @@ use crate::engine::SharedEngine;
 use crate::error::LoadError;
 use crate::limits::Limits;
 
-pub use process::CompileLimit;
+pub(crate) use job::{Artifact, Job};
+pub use process::COMPILER_ARGUMENT;
 use process::CompilerProcess;
 pub use server::compiler_main;
-pub(crate) use wire::Job;
-pub(crate) use worker::Artifact;
 use worker::Worker;
-
-/// First argument of a compiler process. The program then calls [`compiler_main`] and does nothing else.
-pub const COMPILER_ARGUMENT: &str = "__compiler";
 
 /// Where components are compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,48 +1,29 @@
 //! The host's side of the compiler process.
 
-use std::fmt;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::Signal;
 
-use crate::compile::COMPILER_ARGUMENT;
-use crate::compile::wire::{Job, Order, receive_answer, send, send_bytes};
-use crate::compile::worker::Artifact;
+use crate::compile::job::{Artifact, Job};
+use crate::compile::wire::{Order, receive_answer, send, send_bytes};
 use crate::error::LoadError;
-use crate::limits::{CompileLimits, Limits};
+use crate::limits::{CompileLimit, CompileLimits, Limits};
 
 /// Number of bytes read from the process's stderr when it fails.
 const LAST_WORDS: usize = 4 << 10;
 /// The text that Rust's runtime prints before it aborts on a failed allocation.
 const NO_MEMORY: &str = "memory allocation of";
 
-/// The limit that a compiler process exceeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CompileLimit {
-    /// Bytes of memory.
-    Memory(u64),
-    /// Processor time.
-    ProcessorTime(Duration),
-    /// Wall-clock time.
-    Time(Duration),
-}
-
-impl fmt::Display for CompileLimit {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Memory(bytes) => write!(formatter, "{} MiB of memory", bytes >> 20),
-            Self::ProcessorTime(time) => write!(formatter, "{} s of processor time", time.as_secs()),
-            Self::Time(time) => write!(formatter, "{} s", time.as_secs()),
-        }
-    }
-}
+/// First argument of a compiler process. The program then calls [`compiler_main`](crate::compiler_main) and does
+/// nothing else.
+pub const COMPILER_ARGUMENT: &str = "__compiler";
 
 /// A running compiler process for one component. Dropping it kills the process.
 pub(crate) struct CompilerProcess {

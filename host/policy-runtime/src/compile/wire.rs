@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::compile::worker::Artifact;
+use crate::compile::job::{Artifact, Job};
 use crate::error::LoadError;
 use crate::limits::{self, CompileLimits, Limits};
 
@@ -34,15 +34,6 @@ impl Order {
         let Self { decision_time, setup_time, configure_time, memory, compile, .. } = *self;
         Limits { decision_time, setup_time, configure_time, memory, compile }
     }
-}
-
-/// The output that the compiler produces.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum Job {
-    /// Machine code of the unconfigured component.
-    Component,
-    /// Machine code of a snapshot: the component in its state after this configuration.
-    Snapshot { configuration: String },
 }
 
 /// The answer of the process. After [`Answer::Code`] the machine code follows as raw bytes.

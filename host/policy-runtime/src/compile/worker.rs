@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wasmtime::component::Component;
 
-use crate::compile::wire::Job;
+use crate::compile::job::{Artifact, Job};
 use crate::engine::SharedEngine;
 use crate::error::LoadError;
 use crate::instance::{Runner, Running};
@@ -12,21 +12,6 @@ use crate::limits::Limits;
 use crate::link::{describe_copy, in_call, link};
 use crate::snapshot::Readable;
 use crate::v0_1::{self, Exports};
-
-/// Machine code made by this host's own compiler, either here or at the other end of a private pipe.
-pub(crate) struct Artifact(Vec<u8>);
-
-impl Artifact {
-    /// Wraps machine code that the compiler process returned.
-    pub(super) fn from_compiler(code: Vec<u8>) -> Self {
-        Self(code)
-    }
-
-    /// Returns the machine code.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
 
 /// Compiles one component.
 pub(super) struct Worker<'a> {
@@ -41,7 +26,7 @@ impl Worker<'_> {
             Job::Component => self.compile(self.component)?,
             Job::Snapshot { configuration } => self.snapshot(configuration)?,
         };
-        Ok(Artifact(compiled.serialize().map_err(|source| LoadError::Compile { source })?))
+        compiled.serialize().map(Artifact::from_compiler).map_err(|source| LoadError::Compile { source })
     }
 
     /// Configures a copy of the component and turns its state into a component.

@@ -2,7 +2,7 @@
 
 use portcullis_decision::PolicyError;
 use portcullis_decision::grant::{CommandPattern, GrantPattern, GrantScope, PathPattern, ToolPattern};
-use portcullis_decision::request::{ActionKinds, Attribute, Request};
+use portcullis_decision::request::{ActionKinds, Request};
 use portcullis_decision::verdict::{
     Cause, ContentBlock, Denial, Evaluation, GrantOption, Obligation, OutputEvaluation, OutputVerdict,
     Question, Severity, ToolOutput, TraceStep, Verdict,
@@ -11,9 +11,9 @@ use portcullis_decision::verdict::{
 use super::bindings::exports::portcullis::policy::lifecycle;
 use super::bindings::portcullis::policy::types as guest;
 use super::check::{self, bad};
-use super::profile::{file_pattern, file_rights, network_pattern};
+use super::patterns::{attribute, file_pattern, file_rights, network_pattern};
+use crate::description::{Description, RuleInfo};
 use crate::error::ConfigurationFault;
-use crate::policy::{Description, RuleInfo};
 
 pub(super) fn description(described: lifecycle::Descriptor) -> Result<Description, PolicyError> {
     let is_id = |id: &str| {
@@ -125,14 +125,7 @@ fn obligation(obligation: guest::Obligation) -> Result<Obligation, PolicyError> 
         }
         guest::Obligation::Notify(text) => Obligation::Notify(check::line(text)),
         guest::Obligation::Advise(text) => Obligation::Advise(check::long_text(text)),
-        guest::Obligation::Other(attribute) => Obligation::Other(self::attribute(attribute)?),
-    })
-}
-
-pub(super) fn attribute(attribute: guest::Attribute) -> Result<Attribute, PolicyError> {
-    Ok(Attribute {
-        name: check::name(attribute.name, "attribute.name")?,
-        value: check::data(attribute.value, "attribute.value")?,
+        guest::Obligation::Other(extension) => Obligation::Other(attribute(extension)?),
     })
 }
 

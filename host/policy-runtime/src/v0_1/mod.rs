@@ -7,6 +7,7 @@ mod command;
 mod file;
 mod from_guest;
 mod host;
+mod patterns;
 mod profile;
 mod to_guest;
 
@@ -19,9 +20,9 @@ use portcullis_decision::{Context, PolicyError};
 use wasmtime::component::InstancePre;
 
 use self::bindings::exports::portcullis::policy as exported;
+use crate::description::Description;
 use crate::error::ConfigurationFault;
 use crate::instance::Running;
-use crate::policy::Description;
 use crate::state::HostState;
 
 pub(crate) use host::link;

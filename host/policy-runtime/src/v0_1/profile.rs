@@ -1,16 +1,15 @@
 //! Converts a guest's profile to the host's types and checks each field.
 
 use portcullis_decision::PolicyError;
-use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern, PortSet};
 use portcullis_decision::profile::{
-    BudgetRule, EnvironmentRule, FileRights, FileRule, Limits, NetworkRule, Profile,
+    BudgetRule, EnvironmentRule, FileRule, Limits, NetworkRule, Profile,
 };
 use portcullis_decision::verdict::Effect;
 
 use super::bindings::exports::portcullis::policy::confinement as guest;
 use super::bindings::portcullis::policy::types;
-use super::check::{self, bad, bad_pattern};
-use super::from_guest::attribute;
+use super::check::{self, bad};
+use super::patterns::{attribute, file_pattern, file_rights, network_pattern};
 
 pub(super) fn profile(profile: guest::Profile) -> Result<Profile, PolicyError> {
     let all = check::PROFILE_ENTRIES;
@@ -142,36 +141,6 @@ fn limits(limits: guest::Limits) -> Limits {
         file_mib: limits.file_mib,
         output_kib: limits.output_kib,
     }
-}
-
-pub(super) fn file_pattern(pattern: types::FilePattern) -> Result<FilePattern, PolicyError> {
-    match pattern {
-        types::FilePattern::Exact(path) => FilePattern::exact(&path),
-        types::FilePattern::Tree(path) => FilePattern::tree(&path),
-        types::FilePattern::Glob(glob) => FilePattern::glob(&glob),
-        types::FilePattern::Name(name) => FilePattern::name(&name.below, &name.glob),
-    }
-    .map_err(|error| bad_pattern(&error))
-}
-
-pub(super) fn file_rights(rights: types::FileRights) -> FileRights {
-    FileRights {
-        read: rights.contains(types::FileRights::READ),
-        write: rights.contains(types::FileRights::WRITE),
-        execute: rights.contains(types::FileRights::EXECUTE),
-    }
-}
-
-pub(super) fn network_pattern(pattern: types::NetworkPattern) -> Result<NetworkPattern, PolicyError> {
-    Ok(NetworkPattern {
-        host: HostPattern::parse(&pattern.host).map_err(|error| bad_pattern(&error))?,
-        ports: match pattern.ports {
-            types::PortSet::Every => PortSet::Every,
-            types::PortSet::These(ports) => {
-                PortSet::These(check::list(ports, "port-set", check::ENTRIES, Ok)?)
-            }
-        },
-    })
 }
 
 #[cfg(test)]
