@@ -23,7 +23,7 @@ Allowed licences and known duplicates are listed in deny.toml, layers in xtask/s
 /// Crates of a layer use those of lower layers only; crates of layer 1 do not know one another.
 const LAYERS: [(&str, u8); 16] = [
     ("decision", 0),
-    ("names", 0),
+    ("exec-surface", 0),
     ("sys", 0),
     ("text", 0),
     ("audit", 1),

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use portcullis_decision::path_text::normalize;
-use portcullis_names::GIT_CONFIG;
-use portcullis_names::git::config_text::parse;
+use portcullis_exec_surface::GIT_CONFIG;
+use portcullis_exec_surface::git::config_text::parse;
 
 use crate::disk::Disk;
 use crate::hook_links::HOOK_FILES;

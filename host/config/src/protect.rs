@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRights;
 use portcullis_decision::verdict::Effect;
-use portcullis_names::{PROJECT_AGENT_NAMES, PROJECT_AGENT_SETTINGS};
+use portcullis_exec_surface::{PROJECT_AGENT_NAMES, PROJECT_AGENT_SETTINGS};
 
 use crate::disk::{Disk, follow};
 use crate::error::ConfigError;
@@ -511,7 +511,7 @@ mod tests {
     #[test]
     fn all_but_what_decides_about_the_agent_can_be_lifted() {
         let mut ids: Vec<&str> = PROTECTIONS.iter().map(|protection| protection.id).collect();
-        ids.extend(portcullis_names::RULES.iter().map(|rule| rule.id));
+        ids.extend(portcullis_exec_surface::RULES.iter().map(|rule| rule.id));
         ids.extend(SENSITIVE.iter().map(|entry| entry.id));
         ids.extend(["host.path-directories", HOOK_FILES]);
         ids.sort_unstable();

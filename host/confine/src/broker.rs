@@ -40,7 +40,7 @@ use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use portcullis_names::UserLink;
+use portcullis_exec_surface::UserLink;
 use portcullis_sys::descriptor;
 use portcullis_sys::memory::SharedNumbers;
 use portcullis_sys::notify::Listener;

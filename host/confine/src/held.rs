@@ -87,7 +87,7 @@ impl Held {
         &self.path
     }
 
-    /// Returns the id of the rule of `portcullis-names` that requires the question; empty if the session's own rules
+    /// Returns the id of the rule of `portcullis-exec-surface` that requires the question; empty if the session's own rules
     /// require it.
     pub fn rule(&self) -> &str {
         &self.rule

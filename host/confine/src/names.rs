@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_names::UserLink;
+use portcullis_exec_surface::UserLink;
 
 /// Rules over names that commands are held to, beside the places of a profile. A name need not exist.
 ///
-/// Names that the user's other programs execute are protected as well, see the crate `portcullis-names`.
+/// Names that the user's other programs execute are protected as well, see the crate `portcullis-exec-surface`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameRules {
     /// The rules, in the format of the program's [`MakeNames`].
@@ -18,7 +18,7 @@ pub struct NameRules {
     pub workspace: PathBuf,
     /// The user's home directories, in which programs are started at each login.
     pub homes: Vec<PathBuf>,
-    /// Ids of rules of `portcullis-names` that are disabled.
+    /// Ids of rules of `portcullis-exec-surface` that are disabled.
     pub lifted: Vec<String>,
     /// Links of the user that lead to sensitive names.
     pub links: Vec<UserLink>,

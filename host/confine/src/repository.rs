@@ -10,8 +10,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use portcullis_names::git::{self, Content, Judgement};
-use portcullis_names::{Change, Class, EXAMINED, Rule, Site, class_under};
+use portcullis_exec_surface::git::{self, Content, Judgement};
+use portcullis_exec_surface::{Change, Class, EXAMINED, Rule, Site, class_under};
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, Uid, fchmod,
     fchown, fstat, futimens, linkat, openat, statat, unlinkat,

@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use portcullis_names::UserLink;
+use portcullis_exec_surface::UserLink;
 
 use crate::plan::{Opening, PathKind, Plan, Step, Writable};
 use crate::{Breach, Command, FileId, Hold, Limits, NameRules, Owner, Reads, Stage, Terminal, WayOut};

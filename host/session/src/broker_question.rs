@@ -11,7 +11,7 @@ use portcullis_decision::request::{
     Action, Attribute, Content, FileAccess, FileFacts, FileOperation, PathKind, PathRef,
 };
 use portcullis_decision::{Effect, Grant, Request, Ruling, path_text};
-use portcullis_names::Anywhere;
+use portcullis_exec_surface::Anywhere;
 
 use crate::effective_policy::Force;
 use crate::exec_surface_rules::{bare_site, may_be_granted};
@@ -36,7 +36,7 @@ const SYMBOLIC_LINKS: &str = "host.symbolic-links";
 pub(crate) fn attribute(rule: &str, deed: &Deed) -> Option<Attribute> {
     let is_link = matches!(deed, Deed::Symlink(_) | Deed::LinkOf(_) | Deed::MoveOf(_));
     let rule = if rule.is_empty() && is_link { SYMBOLIC_LINKS } else { rule };
-    let is_known = rule == SYMBOLIC_LINKS || portcullis_names::rule(rule).is_some();
+    let is_known = rule == SYMBOLIC_LINKS || portcullis_exec_surface::rule(rule).is_some();
     let value = serde_json::Value::String(rule.to_owned()).to_string();
     is_known.then(|| Attribute { name: RULE.to_owned(), value })
 }
@@ -146,7 +146,7 @@ impl Session {
         {
             return None;
         }
-        let reason = match portcullis_names::rule(&id) {
+        let reason = match portcullis_exec_surface::rule(&id) {
             Some(rule) => {
                 let settings = self.settings();
                 let site = bare_site(&settings, &roots, &force.links);

@@ -10,12 +10,12 @@ use portcullis_config::Resolved;
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::request::{Action, Attribute, FileOperation, PathKind};
 use portcullis_decision::{Decision, Effect, Grant, GrantPattern, Request, Ruling, path_text};
-use portcullis_file_gate::{FileError, Gate, Identity, Limits, Located, Purpose};
-use portcullis_names::git::{Content, Judgement, judge};
-use portcullis_names::{
+use portcullis_exec_surface::git::{Content, Judgement, judge};
+use portcullis_exec_surface::{
     Anywhere, Change, Class, GIT_CONFIG, GIT_POINTERS, NEW_DOT_FILES, Rule, Site, class, class_under,
     completed, protected_name,
 };
+use portcullis_file_gate::{FileError, Gate, Identity, Limits, Located, Purpose};
 
 use crate::effective_policy::Force;
 use crate::files::locate;
@@ -280,7 +280,7 @@ pub(crate) fn is_offered(decision: &Decision, pattern: &GrantPattern) -> bool {
     if decision.policy() == HOST && decision.cause().rule == HARD_LINKS {
         return is_for_one_file(pattern);
     }
-    let rule = portcullis_names::rule(&decision.cause().rule).filter(|_| decision.policy() == HOST);
+    let rule = portcullis_exec_surface::rule(&decision.cause().rule).filter(|_| decision.policy() == HOST);
     rule.is_none_or(|rule| may_be_granted(rule, pattern, &Site::of(Path::new("/"), &[])))
 }
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use portcullis_confine::{Attempt, Held};
 use portcullis_decision::request::{Action, FileAccess, FileOperation, Origin};
 use portcullis_decision::{AnsweredBy, Decision, Effect, GrantScope, Request, path_text};
-use portcullis_names::NEW_DOT_FILES;
+use portcullis_exec_surface::NEW_DOT_FILES;
 use portcullis_text::escape_confusables;
 
 use crate::ask::Refusal;
@@ -192,7 +192,7 @@ const START_UP_FILES: &str = "host.start-up-files";
 
 /// Returns true if names under a rule need separate questions, since other programs execute them.
 fn has_own_question(rule: &str) -> bool {
-    rule == START_UP_FILES || portcullis_names::rule(rule).is_some()
+    rule == START_UP_FILES || portcullis_exec_surface::rule(rule).is_some()
 }
 
 /// Label of a "yes" that lasts as long as the command runs.

@@ -17,15 +17,16 @@ const TOLD: usize = 8;
 
 /// Returns the notes on refusals by rules, without a question.
 pub(crate) fn by_rules(refusals: &[Refusal], rules: &RuleSet) -> Vec<String> {
-    let told = refusals.iter().map(|Refusal { attempt, path, rule }| match portcullis_names::rule(rule) {
-        Some(rule) => line(*attempt, path, rule.reason, (rule.id, "host")),
-        None if rule == HARD_LINKS => line(*attempt, path, OTHER_NAME, (HARD_LINKS, "host")),
-        None => {
-            let right = if *attempt == Attempt::Read { FileRight::Read } else { FileRight::Write };
-            let ruling = rules.file(path, right, Caller::Command);
-            line(*attempt, path, &ruling.reason, (&ruling.rule, &ruling.policy))
-        }
-    });
+    let told =
+        refusals.iter().map(|Refusal { attempt, path, rule }| match portcullis_exec_surface::rule(rule) {
+            Some(rule) => line(*attempt, path, rule.reason, (rule.id, "host")),
+            None if rule == HARD_LINKS => line(*attempt, path, OTHER_NAME, (HARD_LINKS, "host")),
+            None => {
+                let right = if *attempt == Attempt::Read { FileRight::Read } else { FileRight::Write };
+                let ruling = rules.file(path, right, Caller::Command);
+                line(*attempt, path, &ruling.reason, (&ruling.rule, &ruling.policy))
+            }
+        });
     shortened(told.collect())
 }
 

@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use portcullis_config::{RealDisk, names_on_the_way};
+use portcullis_exec_surface::{PACKAGES, Site, UserLink};
 use portcullis_file_gate::symbolic_links;
-use portcullis_names::{PACKAGES, Site, UserLink};
 
 /// Maximum number of names to examine; most projects have fewer.
 const LOOKED_AT: usize = 200_000;

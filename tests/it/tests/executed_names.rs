@@ -16,7 +16,7 @@ as_each_user!(
 );
 
 /// The names in a home directory that start programs, from the product's own table.
-const HOME: &str = include_str!("../../../host/names/data/home.txt");
+const HOME: &str = include_str!("../../../host/exec-surface/data/home.txt");
 
 /// Names of the same kind, listed apart from the product's table, and names that no program has.
 const MORE_OF_HOME: &str = ".bash_completion .oh-my-zsh/custom/x.zsh .nvm/nvm.sh .gradle/init.gradle \

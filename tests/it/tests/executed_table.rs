@@ -10,8 +10,8 @@ use serde_json::json;
 
 as_each_user!(executed_names_are_asked_about, harmless_names_are_free);
 
-const EXECUTED: &str = include_str!("../../../host/names/data/executed.txt");
-const HARMLESS: &str = include_str!("../../../host/names/data/harmless.txt");
+const EXECUTED: &str = include_str!("../../../host/exec-surface/data/executed.txt");
+const HARMLESS: &str = include_str!("../../../host/exec-surface/data/harmless.txt");
 
 /// Names that were broken through once, or suspected: a copy, so that none is lost from the table unseen.
 const BROKEN_ONCE: &[&str] = &[

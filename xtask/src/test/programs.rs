@@ -97,7 +97,7 @@ fn program(message: &Value) -> Option<Program> {
     Some(Program { name, path: path.into(), directory, harness })
 }
 
-/// Parses the package name from an id: `path+file:///clone/host/names#portcullis-names@0.1.0`.
+/// Parses the package name from an id: `path+file:///clone/host/exec-surface#portcullis-exec-surface@0.1.0`.
 ///
 /// The id omits the name if it equals that of the directory.
 fn package_name(id: &str) -> Option<String> {
@@ -114,8 +114,8 @@ mod tests {
 
     fn message(kind: &str, name: &str, is_test: bool) -> Value {
         json!({
-            "package_id": "path+file:///c/host/names#portcullis-names@0.1.0",
-            "manifest_path": "/c/host/names/Cargo.toml",
+            "package_id": "path+file:///c/host/exec-surface#portcullis-exec-surface@0.1.0",
+            "manifest_path": "/c/host/exec-surface/Cargo.toml",
             "target": { "kind": [kind], "name": name },
             "profile": { "test": is_test },
             "executable": "/t/names-1",
@@ -125,8 +125,8 @@ mod tests {
     #[test]
     fn programs_are_named_after_crate_and_target() {
         let name = |kind, target| program(&message(kind, target, true)).map(|program| program.name);
-        assert_eq!(name("lib", "portcullis_names"), Some("portcullis-names".to_owned()));
-        assert_eq!(name("test", "all"), Some("portcullis-names/all".to_owned()));
+        assert_eq!(name("lib", "portcullis_exec_surface"), Some("portcullis-exec-surface".to_owned()));
+        assert_eq!(name("test", "all"), Some("portcullis-exec-surface/all".to_owned()));
         assert_eq!(program(&message("bin", "portcullis", false)), None);
         assert_eq!(package_name("path+file:///c/xtask#0.1.0"), Some("xtask".to_owned()));
     }
@@ -139,11 +139,11 @@ mod tests {
             directory: PathBuf::new(),
             harness: Harness::Rust,
         };
-        let programs = || ["portcullis-names/all", "portcullis-it/it"].map(named).to_vec();
+        let programs = || ["portcullis-exec-surface/all", "portcullis-it/it"].map(named).to_vec();
         let names = |choice| -> Vec<String> {
             ordered(programs(), choice).into_iter().map(|program| program.name).collect()
         };
-        assert_eq!(names(Choice::All), ["portcullis-it/it", "portcullis-names/all"]);
-        assert_eq!(names(Choice::Quick), ["portcullis-names/all"]);
+        assert_eq!(names(Choice::All), ["portcullis-it/it", "portcullis-exec-surface/all"]);
+        assert_eq!(names(Choice::Quick), ["portcullis-exec-surface/all"]);
     }
 }

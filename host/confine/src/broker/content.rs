@@ -7,8 +7,8 @@ use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use portcullis_names::git::{self, Content, Judgement};
-use portcullis_names::{Change, Rule, completed};
+use portcullis_exec_surface::git::{self, Content, Judgement};
+use portcullis_exec_surface::{Change, Rule, completed};
 use rustix::io::Errno;
 
 use super::Broker;

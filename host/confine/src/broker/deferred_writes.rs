@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use portcullis_names::git::Content;
-use portcullis_names::{Change, completed};
+use portcullis_exec_surface::git::Content;
+use portcullis_exec_surface::{Change, completed};
 use portcullis_sys::descriptor::has_writers;
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, unlinkat};
 use rustix::io::Errno;

@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use portcullis_names::git::Content;
-use portcullis_names::{
+use portcullis_exec_surface::git::Content;
+use portcullis_exec_surface::{
     Anywhere, Change, Class, EXAMINED, GIT_POINTERS, PACKAGES, Rule, Site, class_under, completed,
     is_link_of_git, is_linked, protected_name,
 };

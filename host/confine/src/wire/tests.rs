@@ -1,7 +1,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-use portcullis_names::UserLink;
+use portcullis_exec_surface::UserLink;
 
 use super::*;
 

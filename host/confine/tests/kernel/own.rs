@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::process::Command;
 
 use portcullis_confine::{Attempt, Confinement, Exit, NameOrder, NameRules, Profile, Running};
-use portcullis_names::UserLink;
+use portcullis_exec_surface::UserLink;
 
 use crate::Test;
 use crate::held::{asked, asked_in};

@@ -35,7 +35,7 @@ const ACCESS_LIST: &str = "system.posix_acl_access";
 pub(crate) struct Temporary<'a> {
     directory: &'a OwnedFd,
     descriptors: &'a Descriptors,
-    /// The temporary name. Commands cannot use such a name (see `portcullis-names`).
+    /// The temporary name. Commands cannot use such a name (see `portcullis-exec-surface`).
     name: Option<String>,
     file: File,
     inode: Inode,

@@ -1,9 +1,7 @@
 //! Converts a guest's profile to the host's types and checks each field.
 
 use portcullis_decision::PolicyError;
-use portcullis_decision::profile::{
-    BudgetRule, EnvironmentRule, FileRule, Limits, NetworkRule, Profile,
-};
+use portcullis_decision::profile::{BudgetRule, EnvironmentRule, FileRule, Limits, NetworkRule, Profile};
 use portcullis_decision::verdict::Effect;
 
 use super::bindings::exports::portcullis::policy::confinement as guest;

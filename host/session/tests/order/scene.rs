@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use portcullis_config::RequiredTier;
-use portcullis_names::{Change, Class, Site, class, git};
+use portcullis_exec_surface::{Change, Class, Site, class, git};
 
 /// A project in a home directory.
 pub(crate) struct Scene {

@@ -15,7 +15,7 @@ use portcullis_decision::verdict::{Cause, OutputEvaluation, ToolOutput};
 use portcullis_decision::{
     Chain, Context, Effect, Evaluation, Member, Mode, Policy, PolicyError, Request, Verdict,
 };
-use portcullis_names::RULES;
+use portcullis_exec_surface::RULES;
 use portcullis_session::{
     Answer, Answerer, Basis, ChoiceKind, Confining, Entry, Inmate, Journal, JournalError, NoKeeper,
     NoReservations, Prompter, Question, Refusal, Session, Setup,

@@ -177,10 +177,10 @@ pub(super) const TRIED_ELSEWHERE: &[(u16, &str)] = &[
     (24, "tests/it/tests/odd_paths.rs::names_that_look_alike"),
     (24, "host/text/src/escape.rs::unsafe_characters_are_escaped"),
     // No kernel that the tests run on has a file system that ignores case.
-    (25, "host/names/tests/all/classes.rs::names_in_git_directories"),
+    (25, "host/exec-surface/tests/all/classes.rs::names_in_git_directories"),
     (26, "host/config/tests/all/resolving.rs::a_directory_named_like_a_glob_is_no_glob"),
     (27, "host/decision/src/pattern/path.rs::a_glob_bomb_is_linear"),
-    (39, "host/names/tests/all/hostile.rs::the_modules_file_is_read_for_submodules_only"),
+    (39, "host/exec-surface/tests/all/hostile.rs::the_modules_file_is_read_for_submodules_only"),
     (46, "tests/it/tests/policies.rs::what_builds_run_later_is_written_down"),
     (50, "tests/it/tests/deciding_files.rs::no_tool_and_no_command_changes_them"),
     (50, "tests/it/tests/share/refusals.rs::the_agent_changes_nothing"),

@@ -4,7 +4,7 @@ use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 
-use portcullis_names::Change;
+use portcullis_exec_surface::Change;
 use portcullis_sys::memory::read_exactly;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ftruncate, mkdirat, mknodat, openat, symlinkat, unlinkat};
 use rustix::io::Errno;

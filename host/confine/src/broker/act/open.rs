@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use portcullis_names::Change;
-use portcullis_names::git::Content;
+use portcullis_exec_surface::Change;
+use portcullis_exec_surface::git::Content;
 use portcullis_sys::notify::Answer;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fcntl_setfl, fstat, openat, statat};
 use rustix::io::Errno;

@@ -90,7 +90,7 @@ pub(super) fn rename(
     if !is_blocked || [old, new].iter().any(|place| !is_asked(worker, place)) {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
-    let away = Doing::new(portcullis_names::Change::MoveAway, Deed::MoveTo(new.path.clone()));
+    let away = Doing::new(portcullis_exec_surface::Change::MoveAway, Deed::MoveTo(new.path.clone()));
     ask(pending, &away, old, "")?;
     let outside = || Outside::Move { from: old.path.clone(), replaces: replaces.is_ok() };
     ask_if(true, worker, (Attempt::Write, Deed::MoveOf(old.path.clone()), new), outside)
@@ -106,7 +106,7 @@ pub(super) fn link(worker: &Worker, pending: &PendingCall, (old, new): (&Place, 
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
     // A process that may write one name of a file can write the file.
-    let source = Doing::new(portcullis_names::Change::Link, Deed::LinkTo(new.path.clone()));
+    let source = Doing::new(portcullis_exec_surface::Change::Link, Deed::LinkTo(new.path.clone()));
     ask(pending, &source, old, "")?;
     let deed = Deed::LinkOf(old.path.clone());
     ask_if(true, worker, (Attempt::Write, deed, new), || Outside::Link { from: old.path.clone() })

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use portcullis_names::{Anywhere, Class, PACKAGES, Rule, class_under};
+use portcullis_exec_surface::{Anywhere, Class, PACKAGES, Rule, class_under};
 use rustix::fs::{Dir, FileType, Mode, OFlags, openat, readlinkat};
 use rustix::io::{Errno, dup};
 

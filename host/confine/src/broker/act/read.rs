@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use portcullis_names::Change;
+use portcullis_exec_surface::Change;
 use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fstat, major, minor, openat};
 use rustix::io::Errno;
 

@@ -10,8 +10,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use portcullis_names::git::{self, climbs, may_lead};
-use portcullis_names::{Anywhere, Change, Class, Rule, class_under};
+use portcullis_exec_surface::git::{self, climbs, may_lead};
+use portcullis_exec_surface::{Anywhere, Change, Class, Rule, class_under};
 use rustix::fs::{Dir, FileType, Mode, OFlags, openat, readlinkat};
 use rustix::io::{Errno, dup};
 

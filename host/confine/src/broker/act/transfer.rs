@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use portcullis_names::Change;
-use portcullis_names::git::Content;
+use portcullis_exec_surface::Change;
+use portcullis_exec_surface::git::Content;
 use rustix::fs::{AtFlags, FileType, RenameFlags, fstat, linkat, readlinkat, renameat_with, statat};
 use rustix::io::Errno;
 

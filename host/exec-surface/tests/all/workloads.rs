@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use portcullis_names::git::{Judgement, judge};
-use portcullis_names::{Change, Class, Site, class};
+use portcullis_exec_surface::git::{Judgement, judge};
+use portcullis_exec_surface::{Change, Class, Site, class};
 
 use crate::kit::{git, output};
 

@@ -51,7 +51,7 @@ impl std::fmt::Display for Fault {
 /// Parses a configuration file.
 ///
 /// ```
-/// use portcullis_names::git::config_text::parse;
+/// use portcullis_exec_surface::git::config_text::parse;
 /// let entries = parse(b"[remote \"Origin\"]\n\tURL = https://a.test/b.git ; where\n").unwrap();
 /// assert_eq!(entries[0].name, b"remote.Origin.url");
 /// assert_eq!(entries[0].value.as_deref(), Some(b"https://a.test/b.git".as_slice()));

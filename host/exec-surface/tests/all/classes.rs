@@ -1,7 +1,7 @@
 //! Tables of names: the class of each change.
 
-use portcullis_names::git::Content;
-use portcullis_names::{Change, Class};
+use portcullis_exec_surface::git::Content;
+use portcullis_exec_surface::{Change, Class};
 
 use crate::kit::Place;
 
@@ -357,8 +357,8 @@ fn names_that_other_tools_execute() {
 fn a_workspace_may_lie_below_such_a_name() {
     use std::path::{Path, PathBuf};
     let roots = [PathBuf::from("/home/u/.cursor/worktrees/p"), PathBuf::from("/home/u")];
-    let site = portcullis_names::Site::of(&roots[0], &roots);
-    let class = |path: &str| portcullis_names::class(Path::new(path), Change::Write, &site);
+    let site = portcullis_exec_surface::Site::of(&roots[0], &roots);
+    let class = |path: &str| portcullis_exec_surface::class(Path::new(path), Change::Write, &site);
     assert_eq!(class("/home/u/.cursor/worktrees/p/src/a.rs"), Class::Free);
     assert_eq!(word(&class("/home/u/.cursor/worktrees/p/.vscode/x")), "ask host.editor-files");
     assert_eq!(word(&class("/home/u/.cursor/mcp.json")), "ask host.agent-files");
@@ -369,9 +369,11 @@ fn a_workspace_may_lie_below_such_a_name() {
 fn a_rule_that_does_not_hold_hides_no_other() {
     use std::path::{Path, PathBuf};
     let roots = [PathBuf::from("/w")];
-    let site = portcullis_names::Site::of(&roots[0], &roots);
+    let site = portcullis_exec_surface::Site::of(&roots[0], &roots);
     let without = |ids: &[&str], path: &str, change| {
-        word(&portcullis_names::class_under(Path::new(path), change, &site, &|rule| !ids.contains(&rule.id)))
+        word(&portcullis_exec_surface::class_under(Path::new(path), change, &site, &|rule| {
+            !ids.contains(&rule.id)
+        }))
     };
     let inside = "/w/.vscode/.git/config";
     assert_eq!(without(&[], inside, Change::Install), "ask host.editor-files");
@@ -403,7 +405,7 @@ fn only_what_git_takes_no_commands_from_may_be_written_unseen() {
 #[test]
 fn git_makes_links_of_its_own() {
     let check = |path: &str, target: &str, expected: bool| {
-        let is_own = portcullis_names::is_link_of_git(std::path::Path::new(path), target.as_bytes());
+        let is_own = portcullis_exec_surface::is_link_of_git(std::path::Path::new(path), target.as_bytes());
         assert_eq!(is_own, expected, "{path} -> {target}");
     };
     check("/w/.git/tA1b2C3", "testing", true);

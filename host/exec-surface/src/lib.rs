@@ -16,7 +16,7 @@
 //!
 //! ```
 //! use std::path::{Path, PathBuf};
-//! use portcullis_names::{Change, Class, Site, class, git};
+//! use portcullis_exec_surface::{Change, Class, Site, class, git};
 //!
 //! let roots = [PathBuf::from("/project")];
 //! let site = Site::of(&roots[0], &roots);

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use portcullis_names::Site;
-use portcullis_names::git::{Content, Judgement, judge};
+use portcullis_exec_surface::Site;
+use portcullis_exec_surface::git::{Content, Judgement, judge};
 use proptest::prelude::*;
 
 use crate::kit::{git, output};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use portcullis_names::git::config_text::parse;
+use portcullis_exec_surface::git::config_text::parse;
 use proptest::prelude::*;
 
 use crate::kit::{git, output};

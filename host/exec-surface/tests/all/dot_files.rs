@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_names::table;
-use portcullis_names::{Change, Class, Site, class, protected_name};
+use portcullis_exec_surface::table;
+use portcullis_exec_surface::{Change, Class, Site, class, protected_name};
 
 /// Returns the id of the rule that asks about or refuses a change; empty if it is free.
 fn ruled(path: &str, change: Change, site: &Site<'_>) -> &'static str {

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_names::{Change, Class, ProtectedName, Site, UserLink, class, is_linked, protected_name};
+use portcullis_exec_surface::{
+    Change, Class, ProtectedName, Site, UserLink, class, is_linked, protected_name,
+};
 
 fn link(name: &str, target: &str) -> UserLink {
     UserLink { name: name.into(), target: target.into() }

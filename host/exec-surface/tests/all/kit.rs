@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use portcullis_names::git::{Content, Judgement, judge};
-use portcullis_names::{Change, Class, Site, class};
+use portcullis_exec_surface::git::{Content, Judgement, judge};
+use portcullis_exec_surface::{Change, Class, Site, class};
 
 /// A site with a root `/w` and the names that exist.
 pub(crate) struct Place {

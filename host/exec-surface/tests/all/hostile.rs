@@ -1,6 +1,6 @@
 //! Contents that make git run a program, or use other directories: rows 31 to 39 of the attacks, and similar ones.
 
-use portcullis_names::git::{Content, Judgement};
+use portcullis_exec_surface::git::{Content, Judgement};
 
 use crate::kit::judged;
 
