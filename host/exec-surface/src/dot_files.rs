@@ -6,10 +6,11 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use crate::class::{Change, Class, PACKAGES, ProtectedName, normal, on_whole};
-use crate::rules::{HOME_FILES, NEW_DOT_FILES, Rule};
+use crate::change::{Change, Class, ProtectedName, normal, on_whole};
+use crate::name_index::is_harmless_name;
+use crate::rules::{HOME_FILES, NEW_DOT_FILES, PACKAGES, Rule};
+use crate::site::Site;
 use crate::table::{self, is_below};
-use crate::{Site, known};
 
 /// Classifies `change` at `path` by the position of dot names in it.
 pub(crate) fn class(path: &Path, change: Change, site: &Site<'_>) -> Class {
@@ -75,7 +76,7 @@ pub(crate) fn protected(path: &Path, site: &Site<'_>) -> Option<(&'static Rule, 
 
 /// Returns true if a rule of this module could apply to `path`, by its names alone.
 pub(crate) fn may_matter(path: &Path, site: &Site<'_>) -> bool {
-    let is_unknown_dot = |name: &OsStr| is_dot(name) && !known::is_harmless_name(name);
+    let is_unknown_dot = |name: &OsStr| is_dot(name) && !is_harmless_name(name);
     path.iter().any(is_unknown_dot) || site.homes.iter().any(|home| path.starts_with(home))
 }
 

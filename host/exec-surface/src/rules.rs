@@ -27,6 +27,10 @@ pub enum Anywhere {
     Judged,
 }
 
+/// The directory in which names under [`Anywhere::Asked`] are free: packages contain such files by the hundred, and the
+/// user does not work in there.
+pub const PACKAGES: &str = "node_modules";
+
 /// All rules over names.
 pub static RULES: &[&Rule] = &[
     &PROJECT_AGENT_SETTINGS,

@@ -1,6 +1,6 @@
 //! `info/attributes`: the filters, merge drivers and converters of files.
 
-use super::judge::{Finding, new_lines};
+use super::finding::{Finding, new_lines};
 
 /// Returns the lines that select a program by name and were not there before.
 pub(crate) fn findings(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {

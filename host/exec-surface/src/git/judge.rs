@@ -4,143 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::config_text::{self, Entry};
-use super::shape::{Shape, is_remote_name};
-use super::{attributes, danger, index, keys, place, stopped, todo};
-use crate::Site;
-
-/// The kind of a git file, which determines how its content is judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Content {
-    /// `config` and `config.worktree` of a repository.
-    Config,
-    /// `.gitmodules`. Since 2.20 git takes no commands from it, so it may also be written unjudged.
-    Modules,
-    /// A `.git` file, which names the repository of its directory.
-    GitFile,
-    /// `commondir`, which names the directory of configuration and hooks.
-    CommonDirectory,
-    /// `gitdir` of a worktree, which names its `.git` file.
-    WayBack,
-    /// `git-rebase-todo`, which lists the steps of `git rebase --continue`, including commands.
-    RebaseTodo,
-    /// `strategy` of an interrupted rebase: a program with which the next `git rebase --continue` merges.
-    Strategy,
-    /// `strategy_opts` of an interrupted rebase: options of its strategy.
-    StrategyOptions,
-    /// `apply-opt` of interrupted patches: options of `git apply`.
-    ApplyOptions,
-    /// `sequencer/opts`: the options of `git cherry-pick --continue`, including a strategy.
-    SequencerOptions,
-    /// `index`, which names the files that git writes.
-    Index,
-    /// `MERGE_RR`, which names files whose resolved conflicts the next git command copies into the repository.
-    Conflicts,
-    /// `objects/info/alternates`, which names object directories that git treats as its own.
-    Alternates,
-    /// `info/attributes`, which selects filters, drivers and converters.
-    Attributes,
-}
-
-impl Content {
-    /// Returns true if the file may be written unjudged: even the worst content is harmless to current git versions.
-    #[must_use]
-    pub fn may_be_unseen(self) -> bool {
-        self == Self::Modules
-    }
-
-    /// Returns the longest file of this kind that is judged, in bytes. Git's own texts are far shorter; an index has a
-    /// few hundred bytes per file of the working tree.
-    #[must_use]
-    pub fn longest(self) -> usize {
-        match self {
-            Self::Index => 256 << 20,
-            Self::Config
-            | Self::Modules
-            | Self::GitFile
-            | Self::CommonDirectory
-            | Self::WayBack
-            | Self::RebaseTodo
-            | Self::Strategy
-            | Self::StrategyOptions
-            | Self::ApplyOptions
-            | Self::SequencerOptions
-            | Self::Conflicts
-            | Self::Alternates
-            | Self::Attributes => config_text::LONGEST,
-        }
-    }
-}
-
-/// The judgement of a file's content.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judgement {
-    /// It makes git run nothing that it would not have run before.
-    Harmless,
-    /// The user is asked about these findings, in the order of the file.
-    Asks(Vec<Finding>),
-    /// It cannot be parsed, so its effect is unknown.
-    Unreadable(String),
-}
-
-impl Judgement {
-    /// Returns the reason for a question or a refusal, in one sentence; `None` if harmless.
-    #[must_use]
-    pub fn reason(&self) -> Option<String> {
-        match self {
-            Self::Harmless => None,
-            Self::Unreadable(why) => Some(format!("it cannot be judged: {why}")),
-            Self::Asks(findings) => {
-                let mut texts: Vec<String> = findings.iter().take(SHOWN).map(ToString::to_string).collect();
-                if findings.len() > SHOWN {
-                    texts.push(format!("and {} more", findings.len() - SHOWN));
-                }
-                Some(texts.join("; "))
-            }
-        }
-    }
-}
-
-/// The maximum number of findings that a question lists.
-const SHOWN: usize = 3;
-
-/// Something that requires the user's approval.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Finding {
-    /// The line, counted from 1.
-    pub line: usize,
-    /// The key, if the file has keys.
-    pub key: Option<String>,
-    /// Its effect.
-    pub why: String,
-}
-
-impl std::fmt::Display for Finding {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.key {
-            Some(key) => write!(formatter, "`{key}` on line {} {}", self.line, self.why),
-            None => write!(formatter, "line {}: {}", self.line, self.why),
-        }
-    }
-}
-
-/// Returns the lines of `new` that `telling` selects and that are not in `previous`, each with the same reason.
-/// `telling` returns numbered lines.
-pub(crate) fn new_lines<'a, I>(
-    previous: Option<&'a [u8]>,
-    new: &'a [u8],
-    telling: impl Fn(&'a [u8]) -> I,
-    why: &str,
-) -> Vec<Finding>
-where
-    I: Iterator<Item = (usize, &'a [u8])>,
-{
-    let before: BTreeSet<&[u8]> =
-        previous.map(|text| telling(text).map(|(_, line)| line).collect()).unwrap_or_default();
-    telling(new)
-        .filter(|(_, line)| !before.contains(line))
-        .map(|(line, _)| Finding { line, key: None, why: why.to_owned() })
-        .collect()
-}
+use super::content::Content;
+use super::finding::{Finding, Judgement, asks, shown};
+use super::value_shape::{Shape, is_remote_name};
+use super::{attributes, index, interrupted, keys, pointers, reasons, rebase_todo};
+use crate::site::Site;
 
 /// Judges the text `new` that is to replace `previous` at `path` (absolute, links followed).
 ///
@@ -164,26 +32,22 @@ pub fn judge(
             Ok(entries) => asks(config(content, path, previous, &entries, site)),
             Err(fault) => Judgement::Unreadable(fault.to_string()),
         },
-        Content::GitFile => pointer(place::git_file(path, new, site)),
-        Content::CommonDirectory => pointer(place::common_directory(path, new)),
-        Content::WayBack => pointer(place::way_back(new, site)),
-        Content::RebaseTodo => asks(todo::findings(previous, new)),
-        Content::Strategy => asks(stopped::strategy(previous, new)),
-        Content::StrategyOptions => asks(stopped::strategy_options(previous, new)),
-        Content::ApplyOptions => asks(stopped::apply_options(previous, new)),
+        Content::GitFile => pointer(pointers::git_file(path, new, site)),
+        Content::CommonDirectory => pointer(pointers::common_directory(path, new)),
+        Content::WayBack => pointer(pointers::way_back(new, site)),
+        Content::RebaseTodo => asks(rebase_todo::findings(previous, new)),
+        Content::Strategy => asks(interrupted::strategy(previous, new)),
+        Content::StrategyOptions => asks(interrupted::strategy_options(previous, new)),
+        Content::ApplyOptions => asks(interrupted::apply_options(previous, new)),
         Content::SequencerOptions => match config_text::parse(new) {
-            Ok(entries) => asks(stopped::options(&entries)),
+            Ok(entries) => asks(interrupted::options(&entries)),
             Err(fault) => Judgement::Unreadable(fault.to_string()),
         },
         Content::Index => index::fault(new).map_or(Judgement::Harmless, Judgement::Unreadable),
-        Content::Conflicts => asks(stopped::conflicts(previous, new)),
-        Content::Alternates => asks(place::lends(path, previous, new, site)),
+        Content::Conflicts => asks(interrupted::conflicts(previous, new)),
+        Content::Alternates => asks(pointers::lends(path, previous, new, site)),
         Content::Attributes => asks(attributes::findings(previous, new)),
     }
-}
-
-pub(super) fn asks(findings: Vec<Finding>) -> Judgement {
-    if findings.is_empty() { Judgement::Harmless } else { Judgement::Asks(findings) }
 }
 
 fn pointer(why: Option<String>) -> Judgement {
@@ -227,8 +91,8 @@ fn config(
             line: told.line,
             key: Some(shown(name)),
             why: match lends {
-                true => danger::FETCHES_BY_ITSELF.to_owned(),
-                false => danger::reason(&String::from_utf8_lossy(name), told.value.as_deref()).to_owned(),
+                true => reasons::FETCHES_BY_ITSELF.to_owned(),
+                false => reasons::reason(&String::from_utf8_lossy(name), told.value.as_deref()).to_owned(),
             },
         });
     }
@@ -283,25 +147,16 @@ fn is_harmless(content: Content, (path, is_bare): (&Path, bool), entry: &Entry, 
     match keys::shape(name) {
         _ if !is_read => true,
         Some(Shape::Worktree) => {
-            entry.value.as_ref().is_some_and(|value| place::is_own_worktree(path, value, site))
+            entry.value.as_ref().is_some_and(|value| pointers::is_own_worktree(path, value, site))
         }
         Some(Shape::InBare) => is_bare && Shape::Bool.admits(entry.value.as_deref()),
         Some(shape @ (Shape::Url | Shape::Remote)) if content == Content::Config => {
             let value = entry.value.as_deref().and_then(|value| std::str::from_utf8(value).ok());
             let is_name = |value: &str| shape == Shape::Remote && is_remote_name(value);
             shape.admits(entry.value.as_deref())
-                && value.is_some_and(|value| is_name(value) || place::is_near(path, value, site))
+                && value.is_some_and(|value| is_name(value) || pointers::is_near(path, value, site))
         }
         Some(shape) => shape.admits(entry.value.as_deref()),
         None => false,
     }
-}
-
-/// Returns a key in displayable form: short, and without control characters.
-pub(super) fn shown(name: &[u8]) -> String {
-    const LONGEST: usize = 80;
-    let text = String::from_utf8_lossy(name);
-    let cut: String = text.chars().take(LONGEST).collect();
-    let dots = if cut.len() < text.len() { "…" } else { "" };
-    format!("{}{dots}", cut.escape_debug())
 }

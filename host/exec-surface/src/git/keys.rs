@@ -10,7 +10,7 @@
 //! (a push writes files and runs a hook), `pull.twohead` (names a strategy, which is a program), `help.autoCorrect`
 //! (runs what was not typed), `protocol.*` except the version, and all of `http`, `credential` and `url`.
 
-use super::shape::Shape::{
+use super::value_shape::Shape::{
     self, Bool, InBare, Number, Off, On, OneOf, PathBelow, Paths, Reference, Refspec, Remote, Remotes, Text,
     Url, Words, Worktree,
 };
@@ -35,9 +35,9 @@ fn find(pattern: &str) -> Option<Shape> {
 /// Returns true if a subsection is a name that git itself would give.
 fn is_subsection(section: &str, subsection: &str) -> bool {
     match section {
-        "branch" => super::shape::is_reference(subsection),
-        "remote" => super::shape::is_remote_name(subsection),
-        "submodule" => super::shape::is_submodule_name(subsection),
+        "branch" => super::value_shape::is_reference(subsection),
+        "remote" => super::value_shape::is_remote_name(subsection),
+        "submodule" => super::value_shape::is_submodule_name(subsection),
         "gc" => !subsection.chars().any(char::is_control),
         _ => {
             !subsection.is_empty()

@@ -1,19 +1,24 @@
 //! Git's own files, judged by their effect on the user's git.
 
 mod attributes;
-mod danger;
+mod content;
+mod finding;
 mod index;
+mod interrupted;
 mod judge;
 mod keys;
 mod moved;
-mod place;
-mod shape;
-mod stopped;
-mod todo;
+mod pointers;
+mod reasons;
+mod rebase_todo;
 mod url;
+mod value_shape;
 
 pub mod config_text;
 
-pub use judge::{Content, Finding, Judgement, judge};
-pub use moved::{climbs, judge_moved, may_lead};
-pub(crate) use shape::is_reference;
+pub use content::Content;
+pub use finding::{Finding, Judgement};
+pub use judge::judge;
+pub use moved::{judge_moved, may_lead};
+pub use pointers::climbs;
+pub(crate) use value_shape::is_reference;

@@ -7,41 +7,19 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use super::config_text;
-use super::judge::{Content, Finding, Judgement, asks, judge, shown};
-use crate::Site;
+use super::content::Content;
+use super::finding::{Finding, Judgement, asks, shown};
+use super::judge::judge;
+use super::pointers::climbs;
+use crate::site::Site;
 
 /// Names of the files with such paths.
 const LEADING: [&str; 6] = [".git", "alternates", "commondir", "config", "config.worktree", "gitdir"];
-
-impl Content {
-    /// Returns true if the position of such a file affects its meaning.
-    #[must_use]
-    pub fn leads(self) -> bool {
-        match self {
-            Self::Config | Self::GitFile | Self::CommonDirectory | Self::WayBack | Self::Alternates => true,
-            Self::Modules
-            | Self::RebaseTodo
-            | Self::Strategy
-            | Self::StrategyOptions
-            | Self::ApplyOptions
-            | Self::SequencerOptions
-            | Self::Index
-            | Self::Attributes
-            | Self::Conflicts => false,
-        }
-    }
-}
 
 /// Returns true if a file with this name may be one for which [`Content::leads`].
 #[must_use]
 pub fn may_lead(name: &OsStr) -> bool {
     LEADING.iter().any(|known| name.eq_ignore_ascii_case(known))
-}
-
-/// Returns true if a path, or a text that contains one, leads upwards.
-#[must_use]
-pub fn climbs(text: &[u8]) -> bool {
-    text.windows(3).any(|part| part == b"../") || text.ends_with(b"..")
 }
 
 /// Judges a text that moves from `from` to `to` with a directory around it.

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use crate::class::{Change, Class};
+use crate::change::{Change, Class};
 use crate::rules::{Anywhere, Rule};
 
 /// The rule on those names. It is not among [`crate::RULES`], because it cannot be disabled.

@@ -1,6 +1,6 @@
 //! `git-rebase-todo`: the next steps of `git rebase --continue`.
 
-use super::judge::{Finding, new_lines};
+use super::finding::{Finding, new_lines};
 
 /// Returns the lines that run a command and were not there before.
 pub(crate) fn findings(previous: Option<&[u8]>, new: &[u8]) -> Vec<Finding> {

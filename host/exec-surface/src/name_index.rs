@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use crate::class::normal;
-use crate::repository::{EXAMINED, LAST_NAMES, is_shared_index};
+use crate::change::normal;
+use crate::git_directory::{EXAMINED, LAST_NAMES, is_shared_index};
 use crate::rules::RULES;
 use crate::table::{self, is_like};
 

@@ -7,10 +7,9 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use super::judge::Finding;
-use super::moved::climbs;
+use super::finding::Finding;
 use super::url::{self, Local};
-use crate::Site;
+use crate::site::Site;
 
 /// Git's prefix of the path in a `.git` file.
 const GIT_FILE: &[u8] = b"gitdir: ";
@@ -106,6 +105,12 @@ pub(crate) fn lends(path: &Path, previous: Option<&[u8]>, new: &[u8], site: &Sit
     let why = "git takes objects from a repository outside of the project";
     let added = telling(new).into_iter().filter(|(_, line)| !before.contains(line));
     added.map(|(line, _)| Finding { line, key: None, why: why.to_owned() }).collect()
+}
+
+/// Returns true if a path, or a text that contains one, leads upwards.
+#[must_use]
+pub fn climbs(text: &[u8]) -> bool {
+    text.windows(3).any(|part| part == b"../") || text.ends_with(b"..")
 }
 
 /// Returns the only line of `text`, if it contains no control characters.

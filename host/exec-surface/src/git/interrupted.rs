@@ -5,8 +5,8 @@
 //! (`--build-fake-ancestor`, `--index-output`), so only options without file names pass.
 
 use super::config_text::Entry;
-use super::judge::{Finding, new_lines};
-use super::shape::Shape;
+use super::finding::{Finding, new_lines};
+use super::value_shape::Shape;
 
 /// The strategies that are built into git.
 const STRATEGIES: [&[u8]; 6] = [b"octopus", b"ort", b"ours", b"recursive", b"resolve", b"subtree"];

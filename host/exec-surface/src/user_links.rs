@@ -2,18 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::Site;
-use crate::class::{Change, Class, ProtectedName, class_by_path, protected_by_path};
+use crate::by_name::{class_by_path, protected_by_path};
+use crate::change::{Change, Class, ProtectedName};
 use crate::rules::{NEW_DOT_FILES, Rule};
-
-/// A link of the user, with its target.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct UserLink {
-    /// The name that the user's programs use.
-    pub name: PathBuf,
-    /// The path that it leads to, with links followed; it need not exist.
-    pub target: PathBuf,
-}
+use crate::site::{Site, UserLink};
 
 impl UserLink {
     /// Returns true if the link makes names below its target sensitive: a rule lists its name, and it leads elsewhere

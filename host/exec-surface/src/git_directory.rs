@@ -3,10 +3,10 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use crate::Site;
-use crate::class::{Change, Class, normal};
+use crate::change::{Change, Class, normal};
 use crate::git::{Content, is_reference};
 use crate::rules::{GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_INDEX, GIT_POINTERS, GIT_REBASE, Rule};
+use crate::site::Site;
 
 /// Names in a git directory that matter by their content, or for what is below them. For all others only links and
 /// special files matter.
