@@ -7,7 +7,7 @@ use portcullis_sdk::{
 use serde::Deserialize;
 
 use crate::config::{Config, Reservations};
-use crate::{CLAIM, FREE, OWN, RESERVED, UNCLAIMED, UNKNOWN};
+use crate::rule_ids::{CLAIM, FREE, OWN, RESERVED, UNCLAIMED, UNKNOWN};
 
 /// Name and provider of the tool by which agents reserve paths.
 const TOOL: (&str, &str) = ("reserve", "portcullis");

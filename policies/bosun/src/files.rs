@@ -3,7 +3,7 @@
 use portcullis_sdk::{Context, FilePattern, FileRights, FileRule};
 
 use crate::config::{Config, is_place};
-use crate::{ALLOW_READ, ALLOW_WRITE, DENY_READ, DENY_WRITE, ELSEWHERE, READ_ONLY};
+use crate::rule_ids::{ALLOW_READ, ALLOW_WRITE, DENY_READ, DENY_WRITE, ELSEWHERE, READ_ONLY};
 
 /// Returns the rules for every tool and command; a later one takes precedence.
 pub(crate) fn standing(config: &Config, context: &Context) -> Vec<FileRule> {

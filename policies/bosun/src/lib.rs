@@ -6,26 +6,17 @@
 mod claims;
 mod config;
 mod files;
+mod rule_ids;
 
 use portcullis_sdk::{
     Action, ActionKinds, ConfigError, Context, Descriptor, Evaluation, FileAccess, Policy, Profile, Request,
 };
 
 use config::{Config, Reservations};
-
-const ALLOW_READ: &str = "bosun.allow-read";
-const DENY_READ: &str = "bosun.deny-read";
-const ALLOW_WRITE: &str = "bosun.allow-write";
-const DENY_WRITE: &str = "bosun.deny-write";
-const ELSEWHERE: &str = "bosun.elsewhere";
-const READ_ONLY: &str = "bosun.read-only-bash";
-const COMMAND: &str = "bosun.command";
-const CLAIM: &str = "bosun.reserve";
-const RESERVED: &str = "bosun.reserved";
-const UNCLAIMED: &str = "bosun.unreserved";
-const FREE: &str = "bosun.free";
-const OWN: &str = "bosun.first-writer";
-const UNKNOWN: &str = "bosun.reservations-unknown";
+use rule_ids::{
+    ALLOW_READ, ALLOW_WRITE, CLAIM, COMMAND, DENY_READ, DENY_WRITE, ELSEWHERE, FREE, OWN, READ_ONLY,
+    RESERVED, UNCLAIMED, UNKNOWN,
+};
 
 /// The policy, configured.
 #[derive(Debug)]

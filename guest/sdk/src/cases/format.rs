@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::{Case, Connection, Expected, Given, Operation, Question};
+use super::case::{Case, Connection, Expected, Given, Operation, Question};
 use crate::{Attribute, Origin, Right};
 
 /// Why a file is not a valid file of cases.
@@ -53,9 +53,11 @@ pub fn read(file: &str) -> Result<Vec<Case>, CasesError> {
     Ok(cases)
 }
 
-/// Returns the default surroundings of a case.
-pub(super) fn plain() -> Given {
-    RawGiven::default().over(&RawGiven::default())
+impl Given {
+    /// Returns the default surroundings of a case.
+    pub fn plain() -> Self {
+        RawGiven::default().over(&RawGiven::default())
+    }
 }
 
 #[derive(Deserialize)]

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Answer, Case, CasesError, Question, read};
+use super::case::{Answer, Case, Question};
+use super::format::{CasesError, read};
 use crate::{
     ConfigError, ContentBlock, Effect, OutputVerdict, Policy, Profile, ToolOutput, Verdict, read_config,
     testing,
