@@ -43,7 +43,7 @@ enum Task {
     /// Regenerates generated files
     #[command(after_help = build::GEN_EXAMPLES)]
     Gen(build::GenOptions),
-    /// Checks what the manifests must hold to: layers, licences, versions, lints, unsafe code
+    /// Checks layers, import circles, dependencies, licences, versions, lints, unsafe code
     #[command(after_help = tidy::EXAMPLES)]
     Tidy,
     /// Checks that the product's crates compile where there is no Linux

@@ -1,5 +1,7 @@
 //! `tidy`: what the manifests of the workspace must hold to, read from `cargo metadata`.
 
+mod circles;
+mod dependencies;
 mod installs;
 mod licences;
 mod manifests;
@@ -72,8 +74,11 @@ fn problems() -> Result<Vec<String>> {
     let deny: toml::Table = read("deny.toml")?.parse().context("reading `deny.toml`")?;
     let mut problems = licences::problems(packages, &deny)?;
     problems.extend(duplicates(packages, &deny)?);
+    problems.extend(circles::problems(packages)?);
     problems.extend(installs::problems()?);
-    for package in members(packages)? {
+    let members = members(packages)?;
+    problems.extend(dependencies::problems(&members)?);
+    for package in members {
         problems.extend(layer_problems(&package));
         problems.extend(manifests::problems(&package)?);
     }

@@ -34,18 +34,22 @@ fn inherits_lints(manifest: &toml::Table) -> bool {
 
 /// Checks that versions appear only in the workspace's table.
 fn own_versions(folder: &str, manifest: &toml::Table) -> Vec<String> {
-    let kinds = ["dependencies", "dev-dependencies", "build-dependencies"];
-    let targets = manifest.get("target").and_then(toml::Value::as_table);
-    let targets = targets.into_iter().flat_map(toml::Table::values).filter_map(toml::Value::as_table);
-    std::iter::once(manifest)
-        .chain(targets)
-        .flat_map(|table| kinds.iter().filter_map(|kind| table.get(*kind)?.as_table()))
+    dependency_tables(manifest)
         .flatten()
         .filter(|(_, wanted)| wanted.get("workspace").and_then(toml::Value::as_bool) != Some(true))
         // A crate that depends on itself enables a feature for its tests.
         .filter(|(_, wanted)| wanted.get("path").and_then(toml::Value::as_str) != Some("."))
         .map(|(name, _)| format!("{folder} gives {name} a version: it belongs in [workspace.dependencies]"))
         .collect()
+}
+
+/// Returns the tables of dependencies in a crate's manifest.
+pub(super) fn dependency_tables(manifest: &toml::Table) -> impl Iterator<Item = &toml::Table> {
+    const KINDS: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
+    let targets = manifest.get("target").and_then(toml::Value::as_table);
+    let targets = targets.into_iter().flat_map(toml::Table::values).filter_map(toml::Value::as_table);
+    let tables = std::iter::once(manifest).chain(targets);
+    tables.flat_map(|table| KINDS.iter().filter_map(|kind| table.get(*kind)?.as_table()))
 }
 
 /// A crate with its own lints escapes the workspace's `forbid`, so its source files are searched.
