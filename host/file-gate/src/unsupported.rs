@@ -1,4 +1,5 @@
 //! Systems without openat2: nothing can be located, so nothing can be done.
+#![expect(missing_docs, reason = "`linux` has the same items with their documentation")]
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -13,99 +14,56 @@ use crate::{
     FileContent, FileError, Inode, Limits, Links, Listing, Names, Purpose, View, Views, WriteOptions, Written,
 };
 
-/// Carries out file operations; on this system it refuses all of them.
 #[derive(Debug)]
 pub struct Gate(());
 
-/// Something that was located; on this system nothing ever is.
 #[derive(Debug)]
 pub struct Located(Infallible);
 
-/// A file that is being edited; on this system none ever is.
 #[derive(Debug)]
 pub struct Editing(Infallible);
 
-/// Finds none.
-#[must_use]
 pub fn linked_files(_tops: &[PathBuf]) -> HashMap<Inode, PathBuf> {
     HashMap::new()
 }
 
-/// Finds none.
-#[must_use]
 pub fn symbolic_links(_tops: &[PathBuf], _spared: &str, _most: usize) -> Vec<PathBuf> {
     Vec::new()
 }
 
 impl Gate {
-    /// Makes a gate that refuses everything.
-    ///
-    /// # Errors
-    /// None on this system.
     pub fn new(_views: Views) -> Result<Self, FileError> {
         Ok(Self(()))
     }
 
-    /// Refuses.
-    ///
-    /// # Errors
-    /// Always [`FileError::Unsupported`].
     pub fn register_output(&self, _path: &Path) -> Result<(), FileError> {
         Err(FileError::Unsupported)
     }
 
-    /// Refuses.
-    ///
-    /// # Errors
-    /// Always [`FileError::Unsupported`].
     pub fn locate(&self, _path: &Path, _purpose: Purpose) -> Result<Located, FileError> {
         Err(FileError::Unsupported)
     }
 
-    /// Refuses.
-    ///
-    /// # Errors
-    /// Always [`FileError::Unsupported`].
     pub fn locate_in_host_view(&self, _path: &Path, _purpose: Purpose) -> Result<Located, FileError> {
         Err(FileError::Unsupported)
     }
 
-    /// Cannot be called, as nothing is ever located.
-    ///
-    /// # Errors
-    /// None.
     pub fn read(&self, located: Located, _permit: Permit, _limits: Limits) -> Result<FileContent, FileError> {
         match located.0 {}
     }
 
-    /// Cannot be called, as nothing is ever located.
-    ///
-    /// # Errors
-    /// None.
     pub fn inspect(&self, located: &Located, _limits: Limits) -> Result<Option<FileContent>, FileError> {
         match located.0 {}
     }
 
-    /// Cannot be called, as nothing is ever located.
-    ///
-    /// # Errors
-    /// None.
     pub fn edit(&self, located: Located, _permit: Permit, _limits: Limits) -> Result<Editing, FileError> {
         match located.0 {}
     }
 
-    /// Cannot be called, as nothing is ever edited.
-    ///
-    /// # Errors
-    /// None.
     pub fn replace(&self, editing: Editing, _bytes: &[u8], _links: Links) -> Result<Written, FileError> {
         match editing.0 {}
     }
 
-    /// Cannot be called, as nothing is ever located.
-    ///
-    /// # Errors
-    /// None.
     pub fn write(
         &self,
         located: Located,
@@ -116,10 +74,6 @@ impl Gate {
         match located.0 {}
     }
 
-    /// Cannot be called, as nothing is ever located.
-    ///
-    /// # Errors
-    /// None.
     pub fn list(
         &self,
         located: Located,
@@ -130,26 +84,14 @@ impl Gate {
         match located.0 {}
     }
 
-    /// Cannot be called, as nothing is ever located.
-    ///
-    /// # Errors
-    /// None.
     pub fn names_of(&self, located: &Located, _tops: &[PathBuf]) -> Result<Names, FileError> {
         match located.0 {}
     }
 
-    /// Cannot be called, as nothing is ever located.
-    ///
-    /// # Errors
-    /// None.
     pub fn leave_to_others(&self, located: Located, _permit: Permit) -> Result<(), FileError> {
         match located.0 {}
     }
 
-    /// Cannot be called, as nothing is ever located.
-    ///
-    /// # Errors
-    /// None.
     pub fn find(
         &self,
         located: Located,
@@ -161,10 +103,6 @@ impl Gate {
         match located.0 {}
     }
 
-    /// Cannot be called, as nothing is ever located.
-    ///
-    /// # Errors
-    /// None.
     pub fn grep(
         &self,
         located: Located,
@@ -178,70 +116,48 @@ impl Gate {
 }
 
 impl Located {
-    /// Cannot be called.
-    #[must_use]
     pub fn canonical(&self) -> &Path {
         match self.0 {}
     }
 
-    /// Cannot be called.
-    #[must_use]
     pub fn canonical_text(&self) -> &str {
         match self.0 {}
     }
 
-    /// Cannot be called.
-    #[must_use]
     pub fn kind(&self) -> PathKind {
         match self.0 {}
     }
 
-    /// Cannot be called.
-    #[must_use]
     pub fn facts(&self) -> FileFacts {
         match self.0 {}
     }
 
-    /// Cannot be called.
-    #[must_use]
     pub fn inode(&self) -> Option<Inode> {
         match self.0 {}
     }
 
-    /// Cannot be called.
-    #[must_use]
     pub fn view(&self) -> View {
         match self.0 {}
     }
 
-    /// Cannot be called.
-    #[must_use]
     pub fn missing_parents(&self) -> Vec<PathBuf> {
         match self.0 {}
     }
 
-    /// Cannot be called.
-    #[must_use]
     pub fn directory(&self) -> Option<BorrowedFd<'_>> {
         match self.0 {}
     }
 
-    /// Cannot be called.
-    #[must_use]
     pub fn is_on_read_only_mount(&self) -> bool {
         match self.0 {}
     }
 }
 
 impl Editing {
-    /// Cannot be called.
-    #[must_use]
     pub fn content(&self) -> &FileContent {
         match self.0 {}
     }
 
-    /// Cannot be called.
-    #[must_use]
     pub fn canonical_text(&self) -> &str {
         match self.0 {}
     }
