@@ -67,14 +67,8 @@ fn race(title: &str, configuration: &Value) {
 }
 
 fn request() -> Request {
-    let path = PathRef {
-        given: PATH.into(),
-        absolute: PATH.into(),
-        canonical: PATH.into(),
-        zone: Zone::Workspace,
-        relative: "src/main.rs".into(),
-        kind: PathKind::File,
-    };
+    let path =
+        PathRef { relative: "src/main.rs".into(), ..PathRef::plain(PATH, Zone::Workspace, PathKind::File) };
     let facts = FileFacts { size: 1, links: 1, owner: 1000, mode: 0o644 };
     Request {
         id: "1".into(),

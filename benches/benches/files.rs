@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::path::Path;
 
 use portcullis_benches::{Contestant, Race};
-use portcullis_decision::context::{AgentInfo, Machine, Workspace};
+use portcullis_decision::context::Workspace;
 use portcullis_decision::request::{
     Action, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Zone,
 };
@@ -57,29 +57,14 @@ impl Rules {
     fn new(project: &Path) -> Self {
         let base = Base { workspace: vec![project.to_owned()], temp: "/tmp".into(), closed: Vec::new() };
         let roots = vec![project.display().to_string()];
-        let context = Context {
-            session_id: String::new(),
-            agent: AgentInfo::default(),
-            workspace: Workspace { roots, ..Workspace::default() },
-            machine: Machine::default(),
-            interactive: false,
-            now: 0,
-            grants: Vec::new(),
-            explain: false,
-            attributes: Vec::new(),
-        };
+        let context =
+            Context { workspace: Workspace { roots, ..Workspace::default() }, ..Context::default() };
         Self { chain: Chain::default(), rules: RuleSet::compile(Vec::new(), base, &[]), context }
     }
 
     fn permit(&self, canonical: &str) -> Permit {
-        let path = PathRef {
-            given: canonical.to_owned(),
-            absolute: canonical.to_owned(),
-            canonical: canonical.to_owned(),
-            zone: Zone::Workspace,
-            relative: String::new(),
-            kind: PathKind::File,
-        };
+        let path =
+            PathRef { relative: String::new(), ..PathRef::plain(canonical, Zone::Workspace, PathKind::File) };
         let access = FileAccess { path, operation: FileOperation::Read, facts: FileFacts::default() };
         let request = Request {
             id: "r1".to_owned(),

@@ -6,7 +6,7 @@ use crate::grant::Grant;
 use crate::request::Attribute;
 
 /// Facts that come with every request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Context {
     /// Unique for the lifetime of one agent session.

@@ -250,12 +250,8 @@ mod tests {
                 script: "git clean".into(),
                 shell: None,
                 cwd: PathRef {
-                    given: "/p".into(),
-                    absolute: "/p".into(),
-                    canonical: "/p".into(),
-                    zone: Zone::Workspace,
                     relative: String::new(),
-                    kind: PathKind::Directory,
+                    ..PathRef::plain("/p", Zone::Workspace, PathKind::Directory)
                 },
                 parsed: Ok(parsed),
                 timeout_ms: None,

@@ -104,7 +104,6 @@ mod tests {
 
     use super::*;
     use crate::chain::Member;
-    use crate::context::{AgentInfo, Machine, Workspace};
     use crate::policy::Policy;
     use crate::profile::Profile;
     use crate::request::{Action, ActionKinds, Origin, Request, ToolCall};
@@ -161,17 +160,7 @@ mod tests {
             truncated: false,
             content: vec![ContentBlock::Text("hunter2".into())],
         };
-        let context = Context {
-            session_id: "s".into(),
-            agent: AgentInfo::default(),
-            workspace: Workspace::default(),
-            machine: Machine::default(),
-            interactive: false,
-            now: 0,
-            grants: vec![],
-            explain: false,
-            attributes: vec![],
-        };
+        let context = Context { session_id: "s".into(), ..Context::default() };
         chain.inspect(&output, &context)
     }
 

@@ -163,6 +163,15 @@ pub struct PathRef {
     pub kind: PathKind,
 }
 
+impl PathRef {
+    /// Returns the reference to an absolute path without links.
+    #[must_use]
+    pub fn plain(path: &str, zone: Zone, kind: PathKind) -> Self {
+        let text = || path.to_owned();
+        Self { given: text(), absolute: text(), canonical: text(), zone, relative: text(), kind }
+    }
+}
+
 /// The innermost zone that contains a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -1,5 +1,4 @@
 use super::*;
-use crate::context::{AgentInfo, Machine, Workspace};
 use crate::grant::{GrantScope, PathPattern};
 use crate::pattern::{FilePattern, NetworkPattern};
 use crate::profile::{FileRights, Profile};
@@ -43,17 +42,7 @@ impl Policy for Fixed {
 }
 
 fn context() -> Context {
-    Context {
-        session_id: "s".into(),
-        agent: AgentInfo::default(),
-        workspace: Workspace::default(),
-        machine: Machine::default(),
-        interactive: true,
-        now: 0,
-        grants: vec![],
-        explain: false,
-        attributes: vec![],
-    }
+    Context { session_id: "s".into(), interactive: true, ..Context::default() }
 }
 
 fn rules(layers: Vec<RuleLayer>) -> RuleSet {
@@ -69,14 +58,7 @@ fn tool() -> Request {
 }
 
 fn read(path: &str) -> Request {
-    let path = PathRef {
-        given: path.into(),
-        absolute: path.into(),
-        canonical: path.into(),
-        zone: Zone::System,
-        relative: path.into(),
-        kind: PathKind::File,
-    };
+    let path = PathRef::plain(path, Zone::System, PathKind::File);
     let facts = FileFacts::default();
     request(Action::File(FileAccess { path, operation: FileOperation::Read, facts }))
 }

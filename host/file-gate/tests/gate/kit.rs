@@ -4,7 +4,6 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::request::{
     Action, Content, FileAccess, FileOperation, Origin, PathKind, PathRef, Text, Zone,
 };
@@ -131,15 +130,7 @@ pub(crate) fn writing(content: &str) -> FileOperation {
 
 /// Returns a permit from the real chain, with rules that allow everything below `top` and ask for the rest.
 pub(crate) fn permit_below(top: &Path, located: &Located, operation: FileOperation) -> Option<Permit> {
-    let text = located.canonical_text().to_owned();
-    let path = PathRef {
-        given: text.clone(),
-        absolute: text.clone(),
-        canonical: text.clone(),
-        zone: Zone::Workspace,
-        relative: text,
-        kind: located.kind(),
-    };
+    let path = PathRef::plain(located.canonical_text(), Zone::Workspace, located.kind());
     let action = Action::File(FileAccess { path, operation, facts: located.facts() });
     let request = Request { id: "1".into(), parent: None, origin: Origin::Agent, action, attributes: vec![] };
     let base = Base { workspace: vec![top.to_owned()], ..Base::default() };
@@ -148,17 +139,7 @@ pub(crate) fn permit_below(top: &Path, located: &Located, operation: FileOperati
 }
 
 fn context() -> Context {
-    Context {
-        session_id: "s".into(),
-        agent: AgentInfo::default(),
-        workspace: Workspace::default(),
-        machine: Machine::default(),
-        interactive: true,
-        now: 0,
-        grants: vec![],
-        explain: false,
-        attributes: vec![],
-    }
+    Context { session_id: "s".into(), interactive: true, ..Context::default() }
 }
 
 pub(crate) fn is_root() -> bool {

@@ -30,13 +30,8 @@ pub(crate) fn read(path: &str) -> Request {
 pub(crate) fn context() -> Context {
     Context {
         session_id: "session".into(),
-        agent: context::AgentInfo::default(),
         workspace: context::Workspace { roots: vec!["/srv/app".into()], trusted: true, vcs: None },
-        machine: context::Machine::default(),
         interactive: true,
-        now: 0,
-        grants: Vec::new(),
-        explain: false,
-        attributes: Vec::new(),
+        ..Context::default()
     }
 }
