@@ -254,7 +254,7 @@ fn given_path(attribute: &Attribute) -> Option<String> {
             let metas = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).ok()?;
             metas.iter().find_map(path_in)
         }
-        meta => path_in(meta),
+        meta @ (Meta::Path(_) | Meta::List(_) | Meta::NameValue(_)) => path_in(meta),
     }
 }
 
