@@ -68,13 +68,12 @@ pub struct Decided {
 
 /// Why a decision was not found.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum FindError {
     /// The directory cannot be listed.
     #[error("listing the audit directory `{}`", directory.display())]
     List {
-        /// The directory.
         directory: PathBuf,
-        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -83,38 +82,19 @@ pub enum FindError {
     Read(#[from] ReadError),
     /// The logs contain no decision.
     #[error("no decision is in `{}` yet, they are written by `portcullis run` and by pi", directory.display())]
-    Nothing {
-        /// The directory.
-        directory: PathBuf,
-    },
+    Nothing { directory: PathBuf },
     /// The text is not a position in a log.
     #[error("`{}` is no decision, write LAST, or an id as `audit tail` shows it", given.escape_debug())]
-    NoPlace {
-        /// The text.
-        given: String,
-    },
+    NoPlace { given: String },
     /// No log has this name.
     #[error("no log begins with `{}`, see `audit tail` for ids", name.escape_debug())]
-    NoLog {
-        /// The given prefix of the name.
-        name: String,
-    },
+    NoLog { name: String },
     /// Several logs match.
     #[error("{count} logs begin with `{}`, write more of the name", name.escape_debug())]
-    ManyLogs {
-        /// The given prefix of the name.
-        name: String,
-        /// The number of matches.
-        count: usize,
-    },
+    ManyLogs { name: String, count: usize },
     /// The log has no such line.
     #[error("the log `{}` has no decision at {sequence}", log.escape_debug())]
-    NoDecision {
-        /// The log's name.
-        log: String,
-        /// The line number.
-        sequence: u64,
-    },
+    NoDecision { log: String, sequence: u64 },
 }
 
 impl Directory {

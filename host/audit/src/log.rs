@@ -52,19 +52,15 @@ struct State {
 
 /// Why the log cannot be written. The caller denies.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum LogError {
     /// The session id cannot be part of a file name.
     #[error("the session id `{}` has characters that a file name should not have", id.escape_debug())]
-    SessionId {
-        /// The id.
-        id: String,
-    },
+    SessionId { id: String },
     /// The directory cannot be created or opened.
     #[error("opening the audit directory `{}`", directory.display())]
     Directory {
-        /// The directory.
         directory: PathBuf,
-        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -73,33 +69,21 @@ pub enum LogError {
         "the audit directory `{}` belongs to user {owner}, make one that is yours or name another",
         directory.display()
     )]
-    Owner {
-        /// The directory.
-        directory: PathBuf,
-        /// Its owner.
-        owner: u32,
-    },
+    Owner { directory: PathBuf, owner: u32 },
     /// Other users can write to the directory.
     #[error("the audit directory `{}` can be written by others, run `chmod 700` on it", directory.display())]
-    Writable {
-        /// The directory.
-        directory: PathBuf,
-    },
+    Writable { directory: PathBuf },
     /// The file cannot be created.
     #[error("making the audit file `{}`", file.display())]
     Create {
-        /// The file.
         file: PathBuf,
-        /// The system's error.
         #[source]
         source: io::Error,
     },
     /// A line could not be written completely.
     #[error("writing the audit file `{}`", file.display())]
     Write {
-        /// The file.
         file: PathBuf,
-        /// The system's error.
         #[source]
         source: io::Error,
     },

@@ -10,79 +10,49 @@ use crate::record::{LARGEST_LINE, Line, VERSION, sha256};
 
 /// Why a line or the log cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum ReadError {
     /// The file cannot be read.
     #[error("reading the audit file `{}`", file.display())]
     Io {
-        /// The file.
         file: PathBuf,
-        /// The system's error.
         #[source]
         source: io::Error,
     },
     /// The last line is incomplete: the host was stopped while it wrote the line.
     #[error("line {number} has no end, the host was stopped while it wrote it")]
-    Partial {
-        /// Line number, counted from one.
-        number: u64,
-    },
+    Partial { number: u64 },
     /// A line is longer than the limit for writing.
     #[error("line {number} is longer than {LARGEST_LINE} bytes")]
-    TooLong {
-        /// Line number, counted from one.
-        number: u64,
-    },
+    TooLong { number: u64 },
     /// A line is not a record.
     #[error("line {number} is no record")]
     Malformed {
-        /// Line number, counted from one.
         number: u64,
-        /// The parse error.
         #[source]
         source: serde_json::Error,
     },
     /// A line has a later version of the format.
     #[error("line {number} has version {version}, this program reads up to {VERSION}")]
-    Version {
-        /// Line number, counted from one.
-        number: u64,
-        /// The version.
-        version: u32,
-    },
+    Version { number: u64, version: u32 },
     /// A line does not follow from the previous one.
     #[error("line {number} does not follow from the one before: something was taken out or changed")]
-    Chain {
-        /// Line number, counted from one.
-        number: u64,
-    },
+    Chain { number: u64 },
     /// Lines at the end are missing.
     #[error(
         "it has {found} of the {written} lines that were written: its end was cut off, or lost when the machine stopped"
     )]
-    Cut {
-        /// Number of existing lines.
-        found: u64,
-        /// Number of lines that were written.
-        written: u64,
-    },
+    Cut { found: u64, written: u64 },
     /// The last line differs from the one that was written.
     #[error("line {number} is not the one that was written there: the end was cut off and replaced")]
-    Replaced {
-        /// Line number, counted from one over all files.
-        number: u64,
-    },
+    Replaced { number: u64 },
     /// The record of the log's end is missing.
     #[error("`{}` is missing, which says where the log ends: its end may have been cut off", head.display())]
-    NoHead {
-        /// Its expected path.
-        head: PathBuf,
-    },
+    NoHead { head: PathBuf },
     /// The record of the log's end cannot be used.
     #[error("reading `{}`, which says where the log ends", head.display())]
     Head {
-        /// Its path.
         head: PathBuf,
-        /// The error.
         #[source]
         source: io::Error,
     },

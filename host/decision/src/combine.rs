@@ -237,21 +237,14 @@ impl Parser<'_> {
 
 /// Why an expression was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum CombineError {
     /// It is malformed.
     #[error("at character {at}: expected {wanted}")]
-    Syntax {
-        /// The position, counted from 1.
-        at: usize,
-        /// What was expected.
-        wanted: &'static str,
-    },
+    Syntax { at: usize, wanted: &'static str },
     /// It names a policy that is not configured.
     #[error("`{name}` is not the name of a policy in `policies`")]
-    UnknownName {
-        /// The name.
-        name: String,
-    },
+    UnknownName { name: String },
 }
 
 #[cfg(test)]

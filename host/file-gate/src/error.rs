@@ -4,114 +4,61 @@ use std::io;
 
 /// The reason why a file operation failed. Paths are in [`portcullis_decision::path_text`] form.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum FileError {
     /// The path does not exist.
     #[error("`{path}` does not exist")]
-    NotFound {
-        /// The path.
-        path: String,
-    },
+    NotFound { path: String },
     /// It is a directory, but a file is required.
     #[error("`{path}` is a directory; list it instead")]
-    IsDirectory {
-        /// The path.
-        path: String,
-    },
+    IsDirectory { path: String },
     /// A component of the path is not a directory, or the path to be listed is not.
     #[error("`{path}` is not a directory, or something above it is not")]
-    NotADirectory {
-        /// The path.
-        path: String,
-    },
+    NotADirectory { path: String },
     /// It is a device, a pipe or a socket.
     #[error("`{path}` is neither a file nor a directory; devices, pipes and sockets are left alone")]
-    NotAFile {
-        /// The path.
-        path: String,
-    },
+    NotAFile { path: String },
     /// It belongs to a file system that is an interface of the kernel.
     #[error("`{path}` is an interface of the kernel, not a file; use a command to look at it")]
-    Special {
-        /// The path.
-        path: String,
-    },
+    Special { path: String },
     /// It exceeds the size limit.
     #[error("`{path}` is larger than {limit} bytes; read a part of it with a command")]
-    TooLarge {
-        /// The path.
-        path: String,
-        /// The limit in bytes.
-        limit: u64,
-    },
+    TooLarge { path: String, limit: u64 },
     /// It contains more names than the limit of a listing.
     #[error("`{path}` holds more than {limit} names; search in it for those you need")]
-    TooManyNames {
-        /// The path.
-        path: String,
-        /// The limit.
-        limit: usize,
-    },
+    TooManyNames { path: String, limit: usize },
     /// It was changed, created or removed since it was read or located.
     #[error("`{path}` was changed by someone else; read it again")]
-    Conflict {
-        /// The path.
-        path: String,
-    },
+    Conflict { path: String },
     /// It has other names, which were not part of the decision.
     #[error("`{path}` has {links} names (hard links); write to a copy of it")]
-    Linked {
-        /// The path.
-        path: String,
-        /// The number of its names.
-        links: u32,
-    },
+    Linked { path: String, links: u32 },
     /// It was moved or removed during the operation.
     #[error("`{path}` was moved or removed while it was being used; try again")]
-    Moved {
-        /// The path.
-        path: String,
-    },
+    Moved { path: String },
     /// It leads through a loop of links, or through a magic link of `/proc`.
     #[error("`{path}` leads through too many links, or through one of /proc")]
-    Loop {
-        /// The path.
-        path: String,
-    },
+    Loop { path: String },
     /// The kernel denies it.
     #[error("cannot {doing} `{path}`: the system does not permit it")]
     Denied {
-        /// The operation.
         doing: &'static str,
-        /// The path.
         path: String,
-        /// The error of the kernel: `EACCES`, `EPERM` or `EROFS`.
         #[source]
         source: io::Error,
     },
     /// The name belongs to the session's private temporary directory and does not exist there.
     #[error("`{path}` lies in the host's temporary directory, which the session does not share")]
-    HostTemp {
-        /// The path.
-        path: String,
-    },
+    HostTemp { path: String },
     /// It is in the session's private temporary directory, which other programs cannot open.
     #[error("`{path}` lies in the sandbox's own temporary directory, which other programs do not share")]
-    SessionTemp {
-        /// The path.
-        path: String,
-    },
+    SessionTemp { path: String },
     /// The permit is for another path, operation or content.
     #[error("the permit is not for this: {detail}")]
-    WrongPermit {
-        /// The mismatch.
-        detail: String,
-    },
+    WrongPermit { detail: String },
     /// The path was located for another purpose.
     #[error("`{path}` was not located for writing")]
-    NotForWriting {
-        /// The path.
-        path: String,
-    },
+    NotForWriting { path: String },
     /// The sandbox has ended, and with it its view of the files.
     #[error("the sandbox has ended, so its files cannot be reached; start it again")]
     ViewEnded(#[source] io::Error),
@@ -121,11 +68,8 @@ pub enum FileError {
     /// Any other error.
     #[error("cannot {doing} `{path}`")]
     Io {
-        /// The operation.
         doing: &'static str,
-        /// The path.
         path: String,
-        /// The error of the kernel.
         #[source]
         source: io::Error,
     },

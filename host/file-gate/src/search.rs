@@ -144,6 +144,7 @@ pub struct SearchEnd {
 
 /// The reason why a search failed.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum SearchError {
     /// The path cannot be searched.
     #[error(transparent)]
@@ -159,10 +160,5 @@ pub enum SearchError {
     Cancelled,
     /// There are more names than a search may visit.
     #[error("below `{path}` are more than {limit} names; search in a directory below it")]
-    TooMany {
-        /// The start of the search.
-        path: String,
-        /// The limit.
-        limit: u64,
-    },
+    TooMany { path: String, limit: u64 },
 }

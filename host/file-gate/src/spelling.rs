@@ -13,30 +13,20 @@ const PATH_MAX: usize = 4096;
 
 /// The reason why a text is not a valid path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum SpellingError {
     /// It contains a NUL character.
     #[error("the path holds a NUL character; leave it out")]
     Nul,
     /// It exceeds the length limit.
     #[error("the path has {length} bytes, more than the {PATH_MAX} of the longest path")]
-    TooLong {
-        /// The length in bytes.
-        length: usize,
-    },
+    TooLong { length: usize },
     /// It does not start at the root.
     #[error("`{path}` is not an absolute path")]
-    NotAbsolute {
-        /// The path.
-        path: String,
-    },
+    NotAbsolute { path: String },
     /// It is a `file://` URL that does not name a file of this machine.
     #[error("`{address}` names no local file: {problem}; write the path instead")]
-    Address {
-        /// The URL.
-        address: String,
-        /// The reason.
-        problem: &'static str,
-    },
+    Address { address: String, problem: &'static str },
 }
 
 /// A release line of pi, whose rules apply.

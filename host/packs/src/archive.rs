@@ -29,18 +29,14 @@ type Files = BTreeMap<String, Vec<u8>>;
 
 /// The reason why an archive cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum ArchiveError {
     /// Reading or writing failed.
     #[error("reading or writing it")]
     Io(#[from] std::io::Error),
     /// An entry does not belong into the archive.
     #[error("the entry `{name}` {reason}")]
-    Entry {
-        /// The name of the entry.
-        name: String,
-        /// The problem with the entry.
-        reason: &'static str,
-    },
+    Entry { name: String, reason: &'static str },
     /// The file is not a tar archive.
     #[error("it is no tar archive; one that is compressed has to be unpacked first")]
     NotATar,

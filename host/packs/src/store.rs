@@ -53,60 +53,39 @@ pub struct Signed {
 
 /// The reason why a directory of packs cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum StoreError {
     /// A system call failed.
     #[error("{act} `{}`", path.display())]
     Io {
-        /// The operation.
         act: &'static str,
-        /// The file.
         path: PathBuf,
-        /// The error of the system.
         #[source]
         source: io::Error,
     },
     /// A file is too large.
     #[error("`{}` is larger than {max} bytes", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// The limit.
-        max: u64,
-    },
+    TooLarge { path: PathBuf, max: u64 },
     /// A text is not UTF-8.
     #[error("`{}` is not UTF-8", path.display())]
-    NotText {
-        /// The file.
-        path: PathBuf,
-    },
+    NotText { path: PathBuf },
     /// The lock is invalid.
     #[error("the lock `{}`", path.display())]
     Lock {
-        /// The file.
         path: PathBuf,
-        /// The problem.
         #[source]
         source: LockError,
     },
     /// The signatures of a component cannot be read.
     #[error("the signatures beside `{}`", path.display())]
     Signatures {
-        /// The component.
         path: PathBuf,
-        /// The problem.
         #[source]
         source: SignatureError,
     },
     /// A component differs from the locked one.
     #[error("`{}` is not what the lock names for `{id}`: its digest is `{found}`; `portcullis policy add` fetches it anew", path.display())]
-    Changed {
-        /// The file.
-        path: PathBuf,
-        /// The id in the lock.
-        id: String,
-        /// The digest of the file.
-        found: String,
-    },
+    Changed { path: PathBuf, id: String, found: String },
 }
 
 impl Store {

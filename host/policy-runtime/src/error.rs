@@ -10,22 +10,18 @@ use crate::limits::CompileLimit;
 ///
 /// Failures of a later call are [`PolicyError`](portcullis_decision::PolicyError)s.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum LoadError {
     /// The file could not be read.
     #[error("reading the policy `{}`", path.display())]
     Read {
-        /// The path of the file.
         path: PathBuf,
-        /// The I/O error.
         #[source]
         source: std::io::Error,
     },
     /// The file is larger than a component may be.
     #[error("the policy is larger than {limit} bytes; strip its debug information")]
-    Size {
-        /// The limit in bytes.
-        limit: u64,
-    },
+    Size { limit: u64 },
     /// The file is a core module, which compilers emit before it is turned into a component.
     #[error(
         "this is a core WebAssembly module, not a component; build it for `wasm32-wasip2` or put it \
@@ -38,7 +34,6 @@ pub enum LoadError {
     /// The component does not compile.
     #[error("compiling the policy")]
     Compile {
-        /// The error of the compiler.
         #[source]
         source: wasmtime::Error,
     },
@@ -47,83 +42,48 @@ pub enum LoadError {
         "compiling the policy took more than {limit}, so it was stopped; build it optimised, or leave out what it does \
          not need"
     )]
-    CompileLimit {
-        /// The limit that was exceeded.
-        limit: CompileLimit,
-    },
+    CompileLimit { limit: CompileLimit },
     /// The compiler process gave no answer.
     #[error("the process that compiles policies {detail}")]
-    Compiler {
-        /// How the process ended.
-        detail: String,
-    },
+    Compiler { detail: String },
     /// The component does not export the functions of a policy.
     #[error("this component is no policy: it does not export {missing}; {hint}")]
-    MissingExports {
-        /// The missing names, as text.
-        missing: String,
-        /// The exports it has instead, and the fix.
-        hint: String,
-    },
+    MissingExports { missing: String, hint: String },
     /// The component was written for a contract version that this host does not support.
     #[error(
         "the policy needs a host that speaks contract {wanted}; this host speaks {oldest} to {newest}; {hint}"
     )]
-    UnknownTrack {
-        /// The contract version of the component.
-        wanted: String,
-        /// The oldest contract version that this host supports.
-        oldest: &'static str,
-        /// The newest contract version that this host supports.
-        newest: &'static str,
-        /// The fix.
-        hint: &'static str,
-    },
+    UnknownTrack { wanted: String, oldest: &'static str, newest: &'static str, hint: &'static str },
     /// The component imports functions that this host does not provide.
     #[error("the policy imports what this host does not give: {names}; {hint}")]
-    Imports {
-        /// The imported names, as text.
-        names: String,
-        /// The fix.
-        hint: &'static str,
-    },
+    Imports { names: String, hint: &'static str },
     /// The type of an export differs from the contract.
     #[error("the policy's exports do not fit contract {track}; build it against that version's `wit` folder")]
     Contract {
-        /// The contract version that the component was checked against.
         track: &'static str,
-        /// The mismatch.
         #[source]
         source: wasmtime::Error,
     },
     /// A call failed during loading.
     #[error("the policy failed in `{call}`")]
     Call {
-        /// The name of the call.
         call: &'static str,
-        /// The failure.
         #[source]
         source: portcullis_decision::PolicyError,
     },
     /// The policy rejected its configuration.
     #[error("the policy refuses its configuration: {}", list(errors))]
-    Configuration {
-        /// The faults that the policy reported.
-        errors: Vec<ConfigurationFault>,
-    },
+    Configuration { errors: Vec<ConfigurationFault> },
     /// The cache directory is not safe to use.
     #[error("the cache of compiled policies `{}`", path.display())]
     Cache {
-        /// The path of the directory.
         path: PathBuf,
-        /// The problem with it.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The engine could not be started.
     #[error("starting the WebAssembly engine")]
     Engine {
-        /// The error of wasmtime.
         #[source]
         source: wasmtime::Error,
     },

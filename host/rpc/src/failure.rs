@@ -7,6 +7,7 @@ use crate::{wire_structs, wire_words};
 
 /// An error that ends the connection. It cannot receive or send any more.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum RpcError {
     /// Reading from the client failed.
     #[error("cannot read from the client")]
@@ -22,12 +23,7 @@ pub enum RpcError {
     Truncated,
     /// A frame announces more bytes than a frame may have.
     #[error("a frame of {length} bytes is longer than the permitted {limit}")]
-    FrameTooLong {
-        /// The announced length.
-        length: u32,
-        /// The limit.
-        limit: u32,
-    },
+    FrameTooLong { length: u32, limit: u32 },
     /// A thread panicked while it held the connection's lock.
     #[error("the connection was left in an unknown state by another thread")]
     Poisoned,

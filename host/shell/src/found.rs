@@ -17,21 +17,14 @@ pub const DEPTH_MAX: usize = 50;
 
 /// The reason why a script is refused. Bash may still run it, or the part before the fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum ReadError {
     /// The script is malformed, or different shells read it differently.
     #[error("at byte {at} of the script: {what}")]
-    Syntax {
-        /// The byte offset, counted from 0.
-        at: usize,
-        /// The fault.
-        what: &'static str,
-    },
+    Syntax { at: usize, what: &'static str },
     /// The script is too large.
     #[error("the script is too large to be read: more than {what}")]
-    Size {
-        /// The limit that it exceeds.
-        what: &'static str,
-    },
+    Size { what: &'static str },
 }
 
 /// The result so far, over all nested scripts.

@@ -214,35 +214,20 @@ impl PathMatcher {
 
 /// Why a pattern was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum PatternError {
     /// Not an absolute path without `.`, `..` and doubled slashes.
     #[error("`{path}` is not an absolute, normal path; write it from `/` and without `.` and `..`")]
-    Path {
-        /// The given text.
-        path: String,
-    },
+    Path { path: String },
     /// A malformed glob.
     #[error("`{glob}` is not a valid glob: {detail}")]
-    Glob {
-        /// The given text.
-        glob: String,
-        /// The problem.
-        detail: String,
-    },
+    Glob { glob: String, detail: String },
     /// A glob that is too long.
     #[error("a glob of {length} bytes is too long; at most {GLOB_MAX} are allowed")]
-    GlobLength {
-        /// Its length.
-        length: usize,
-    },
+    GlobLength { length: usize },
     /// A malformed host pattern.
     #[error("`{host}` is not a host pattern: {detail}")]
-    Host {
-        /// The given text.
-        host: String,
-        /// The problem.
-        detail: &'static str,
-    },
+    Host { host: String, detail: &'static str },
 }
 
 fn absolute(text: &str) -> Result<PathBuf, PatternError> {

@@ -6,6 +6,7 @@ use crate::error::PackError;
 
 /// The reason why a pack is refused.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum Refusal {
     /// The pack is damaged, or is not a pack.
     #[error("it cannot be read as a pack")]
@@ -15,117 +16,52 @@ pub enum Refusal {
     NoManifest,
     /// The digest differs from the requested one.
     #[error("its digest is `{found}`, not `{wanted}`: these are other bytes")]
-    Digest {
-        /// The requested digest.
-        wanted: String,
-        /// The digest of the pack.
-        found: String,
-    },
+    Digest { wanted: String, found: String },
     /// The pack's bytes were revoked.
     #[error("`{digest}` was revoked: {reason}")]
-    RevokedDigest {
-        /// The digest.
-        digest: String,
-        /// The reason of the revocation.
-        reason: String,
-    },
+    RevokedDigest { digest: String, reason: String },
     /// The id differs from the requested one.
     #[error("`{wanted}` was asked for, and this is `{found}`")]
-    Name {
-        /// The requested id.
-        wanted: String,
-        /// The id of the pack.
-        found: String,
-    },
+    Name { wanted: String, found: String },
     /// The version differs from the requested one.
     #[error("version {wanted} was asked for, and this is {found}")]
-    Version {
-        /// The requested version.
-        wanted: Version,
-        /// The version of the pack.
-        found: Version,
-    },
+    Version { wanted: Version, found: Version },
     /// The component cannot be run.
     #[error("it is no policy that this host can run")]
     Code(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The manifest and the code disagree.
     #[error("its manifest says {what} `{manifest}`, its code says `{code}`")]
-    Disagrees {
-        /// The field on which they disagree.
-        what: &'static str,
-        /// The value in the manifest.
-        manifest: String,
-        /// The value from the code.
-        code: String,
-    },
+    Disagrees { what: &'static str, manifest: String, code: String },
     /// The name looks like a known name.
     #[error("`{id}` looks like `{like}`; if you mean it, say so with `--similar-name`")]
-    Similar {
-        /// The pack's id.
-        id: String,
-        /// The known name.
-        like: String,
-    },
+    Similar { id: String, like: String },
     /// The pack is unsigned.
     #[error("nobody has signed it; {hint}")]
-    Unsigned {
-        /// The fix.
-        hint: String,
-    },
+    Unsigned { hint: String },
     /// The namespace's owner has not signed with enough keys.
     #[error("`{id}` must be signed by `{publisher}` with {threshold} of their keys: {found}")]
-    NotSigned {
-        /// The pack's id.
-        id: String,
-        /// The owner of the namespace.
-        publisher: String,
-        /// The required number of keys.
-        threshold: usize,
-        /// The signatures that were found.
-        found: String,
-    },
+    NotSigned { id: String, publisher: String, threshold: usize, found: String },
     /// The signing publisher does not own the namespace.
     #[error("`{id}` is signed by `{publisher}`, who may sign in {namespaces} only")]
-    Namespace {
-        /// The pack's id.
-        id: String,
-        /// The publisher who signed.
-        publisher: String,
-        /// The namespaces of that publisher.
-        namespaces: String,
-    },
+    Namespace { id: String, publisher: String, namespaces: String },
     /// The pack is signed by unknown keys only.
     #[error(
         "it is signed by `{keys}`, which nobody here trusts; `portcullis policy trust publisher` names one"
     )]
-    Foreign {
-        /// Fingerprints of the keys.
-        keys: String,
-    },
+    Foreign { keys: String },
     /// The version is older than the one in use.
     #[error(
         "version {offered} is older than {used}, which is or was in use; `--allow-older` takes it all the same"
     )]
-    Rollback {
-        /// The offered version.
-        offered: Version,
-        /// The newest version that is or was in use.
-        used: Version,
-    },
+    Rollback { offered: Version, used: Version },
     /// The bytes of a known version have changed.
     #[error(
         "version {version} has other bytes than when it was taken; `--allow-older` takes it all the same"
     )]
-    Replaced {
-        /// The version.
-        version: Version,
-    },
+    Replaced { version: Version },
     /// The pack asks for capabilities that the user has not agreed to.
     #[error("it wants {wanted}; agree with `--allow {wanted}`")]
-    Capabilities {
-        /// The missing capabilities, separated by commas.
-        wanted: String,
-    },
+    Capabilities { wanted: String },
 }
 
 impl Refusal {

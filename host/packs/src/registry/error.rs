@@ -2,28 +2,18 @@
 
 /// The reason why an operation on a registry failed.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum RegistryError {
     /// The registry could not be reached, or the connection broke.
     #[error("asking `{host}`")]
     Transport {
-        /// The registry.
         host: String,
-        /// The cause.
         #[source]
         source: Box<ureq::Error>,
     },
     /// The registry answered with an error status.
     #[error("`{host}` answered {status} to {what}{said}")]
-    Status {
-        /// The registry.
-        host: String,
-        /// The HTTP status.
-        status: u16,
-        /// The requested item.
-        what: String,
-        /// The registry's own text after a colon, or empty.
-        said: String,
-    },
+    Status { host: String, status: u16, what: String, said: String },
     /// The version is already published with other bytes.
     #[error(
         "`{0}` is there already, with other bytes; what is published stays as it is, so take a new version"
@@ -34,43 +24,21 @@ pub enum RegistryError {
     Missing(String),
     /// The answer is too large.
     #[error("`{host}` sent more than {max} bytes for {what}")]
-    TooLarge {
-        /// The registry.
-        host: String,
-        /// The requested item.
-        what: String,
-        /// The limit.
-        max: u64,
-    },
+    TooLarge { host: String, what: String, max: u64 },
     /// The digest of the content differs from the requested one.
     #[error("what came for `{wanted}` has the digest `{found}`")]
-    Digest {
-        /// The requested digest.
-        wanted: String,
-        /// The digest of the content.
-        found: String,
-    },
+    Digest { wanted: String, found: String },
     /// An answer cannot be parsed.
     #[error("what `{host}` sent for {what} cannot be read")]
     Answer {
-        /// The registry.
         host: String,
-        /// The requested item.
         what: String,
-        /// The parse error.
         #[source]
         source: serde_json::Error,
     },
     /// A paged list is invalid.
     #[error("`{host}` gives {what} in pages, and the next one {reason}")]
-    Pages {
-        /// The registry.
-        host: String,
-        /// The requested item.
-        what: String,
-        /// The problem with the next page.
-        reason: &'static str,
-    },
+    Pages { host: String, what: String, reason: &'static str },
     /// A manifest cannot be read.
     #[error("its manifest cannot be read")]
     Manifest(#[source] serde_json::Error),
@@ -82,18 +50,8 @@ pub enum RegistryError {
     Signatures(#[source] crate::signature::SignatureError),
     /// The registry asks for credentials at an unsafe address.
     #[error("`{host}` sends its clients to `{realm}` for a token, which is not safe; nothing was sent there")]
-    Realm {
-        /// The registry.
-        host: String,
-        /// The address.
-        realm: String,
-    },
+    Realm { host: String, realm: String },
     /// The credentials for the registry are not available.
     #[error("finding the credentials for `{host}`: {reason}")]
-    Credentials {
-        /// The registry.
-        host: String,
-        /// The cause.
-        reason: String,
-    },
+    Credentials { host: String, reason: String },
 }

@@ -4,6 +4,7 @@ use crate::key::KeyError;
 
 /// The reason why a trust file cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum TrustError {
     /// The file is not valid TOML or has the wrong structure.
     #[error("it cannot be read")]
@@ -14,26 +15,17 @@ pub enum TrustError {
     /// A key is invalid.
     #[error("the key `{text}`")]
     Key {
-        /// The text of the key.
         text: String,
-        /// The problem.
         #[source]
         source: KeyError,
     },
     /// A line of an `allowed_signers` file is invalid.
     #[error("line {line} of the file of signers: {reason}")]
-    Signers {
-        /// The line number, from 1.
-        line: usize,
-        /// The problem.
-        reason: String,
-    },
+    Signers { line: usize, reason: String },
     /// An `allowed_signers` file cannot be read.
     #[error("reading the file of signers `{name}`")]
     Read {
-        /// The name, as in the trust file.
         name: String,
-        /// The I/O error.
         #[source]
         source: std::io::Error,
     },
