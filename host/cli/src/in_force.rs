@@ -34,7 +34,9 @@ pub(crate) fn judging(
     settings: Option<&Path>,
     disk: &dyn Disk,
 ) -> anyhow::Result<Option<Wired>> {
-    let wanted = Wanted::judging(project.to_owned(), settings.map(PathBuf::from));
+    // As in pi's terminal: policies can be stricter where the user cannot be asked.
+    let wanted =
+        Wanted { interactive: true, ..Wanted::judging(project.to_owned(), settings.map(PathBuf::from)) };
     let loaded = bootstrap::load_settings_on(around, &wanted, disk)?;
     if !loaded.resolved.enabled {
         return Ok(None);

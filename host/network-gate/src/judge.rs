@@ -13,7 +13,7 @@ pub struct Attempt {
     /// The destination, and the process that connects.
     pub access: NetworkAccess,
     /// The root process of the command that the process belongs to. If the process is unknown, it is that of the only
-    /// command that runs, and 0 if there are several; see [`Judge::only_command`].
+    /// command that runs, and 0 if there are none or several; see [`Running`].
     pub command: u32,
     /// The kind of the attempt.
     pub want: Want,
@@ -58,6 +58,22 @@ impl Refusal {
     pub(crate) fn of_gate(rule: &str, reason: impl Into<String>) -> Self {
         Self { policy: "host".to_owned(), rule: rule.to_owned(), reason: reason.into() }
     }
+
+    /// Returns the refusal of a connection that a command has left behind.
+    pub(crate) fn of_ended_command() -> Self {
+        Self::of_gate("host.command-ended", "the command that opened the connection has ended")
+    }
+}
+
+/// The commands that run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Running {
+    /// No command.
+    None,
+    /// One command; its root process.
+    One(u32),
+    /// More than one command.
+    Several,
 }
 
 /// The verdict of the rules on an address: one that a name resolved to, or that was requested directly.
@@ -150,8 +166,11 @@ pub trait Judge: Send + Sync + 'static {
     /// Returns the user's own proxy for this connection; `None` means a direct connection.
     fn upstream(&self, attempt: &Attempt) -> Option<Upstream>;
 
-    /// Returns the root process of the command that runs, and 0 if there are none or several.
-    fn only_command(&self) -> u32;
+    /// Returns which commands run.
+    fn running(&self) -> Running;
+
+    /// Returns true if the command with this root process has ended.
+    fn has_ended(&self, command: u32) -> bool;
 
     /// Reports a connection that is refused because too many are open.
     fn overloaded(&self, why: &str);

@@ -46,7 +46,9 @@ mod unsupported;
 
 pub use calls::{Call, Calls};
 pub use inside::{Server, Sockets};
-pub use judge::{AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal, Stages, Want};
+pub use judge::{
+    AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal, Running, Stages, Want,
+};
 #[cfg(target_os = "linux")]
 pub use linux::{Attached, Gate, WayIn, special};
 pub use listeners::Listeners;

@@ -422,7 +422,10 @@ pub(crate) fn described(pattern: &GrantPattern) -> Option<String> {
                     format!("{verb} {}", escape_confusables(&path_text::encode(exact)))
                 }
                 FilePattern::Tree(top) => {
-                    format!("{verb} everything below {}", escape_confusables(&path_text::encode(top)))
+                    format!(
+                        "{verb} everything below {}, unless denied",
+                        escape_confusables(&path_text::encode(top))
+                    )
                 }
                 FilePattern::Glob(_) | FilePattern::Name { .. } => {
                     format!("{verb} {}", escape_confusables(&path.pattern.to_string()))

@@ -20,6 +20,8 @@ pub struct Scene {
     user: User,
     /// The name of the directory pi is started in.
     project: &'static str,
+    /// A program, with its first arguments, that takes a facility away and executes its last arguments.
+    through: Option<(&'static str, &'static [&'static str])>,
 }
 
 impl Scene {
@@ -32,7 +34,7 @@ impl Scene {
         let root = tempfile::Builder::new().prefix("portcullis-it-").tempdir_in(SCENES)?;
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755))?;
         user.own(root.path())?;
-        let scene = Self { root, user, project: "project" };
+        let scene = Self { root, user, project: "project", through: None };
         for folder in [scene.home(), scene.project(), scene.outside(), scene.bin()] {
             fs::create_dir(&folder)?;
             user.own(&folder)?;
@@ -137,10 +139,26 @@ impl Scene {
     ///
     /// When the binary is missing.
     pub fn portcullis_command(&self, arguments: &[&str]) -> anyhow::Result<Command> {
-        let mut command = self.user.command(&tools::portcullis(self.user)?);
+        let mut command = self.program(&tools::portcullis(self.user)?);
         self.enter(&mut command);
         command.args(arguments);
         Ok(command)
+    }
+
+    /// Has every host of this scene started through a program that executes its last arguments.
+    #[must_use]
+    pub fn through(mut self, program: &'static str, words: &'static [&'static str]) -> Self {
+        self.through = Some((program, words));
+        self
+    }
+
+    /// Returns the command that starts a program as the scene's user.
+    #[must_use]
+    pub fn program(&self, program: &Path) -> Command {
+        let Some((through, words)) = self.through else { return self.user.command(program) };
+        let mut command = self.user.command(through.as_ref());
+        command.args(words).arg(program);
+        command
     }
 
     /// Makes the user trust the component at this path, so that its answers count in full.

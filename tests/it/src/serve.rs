@@ -51,7 +51,7 @@ impl Serve {
     ///
     /// If it is missing or cannot be started.
     pub fn start(scene: &Scene, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Self> {
-        Self::start_in(scene, scene.user().command("/bin/sh".as_ref()), arguments, variables)
+        Self::start_in(scene, scene.program("/bin/sh".as_ref()), arguments, variables)
     }
 
     /// Starts the host through a program that executes its last arguments.

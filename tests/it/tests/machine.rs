@@ -20,6 +20,7 @@ as_each_user!(
     a_control_group_is_used_where_one_can_be_made,
     the_doctor_finds_nothing_missing,
     without_namespaces_files_go_on,
+    without_landlock_the_doctor_says_what_a_command_gets,
     in_a_container_that_refuses_namespaces_files_go_on,
     root_works_in_somebody_elses_project,
 );
@@ -329,6 +330,23 @@ fn without_namespaces_files_go_on(user: User) -> Result<()> {
     let told: Value = serde_json::from_str(&told.stdout)?;
     ensure!(told.get("tier") == Some(&json!("landlock")), "{told:#}");
     commands_are_refused_and_files_go_on(&scene, "unshare", NO_NAMESPACES, "user namespaces")
+}
+
+/// As on a kernel without Landlock.
+fn without_landlock_the_doctor_says_what_a_command_gets(user: User) -> Result<()> {
+    let touches = |scene: &Scene| through(scene, "python3", NO_LANDLOCK, &["run", "--", "touch", "ran"]);
+    let scene = with_settings(user, r#""limits": {}"#)?;
+    let told = through(&scene, "python3", NO_LANDLOCK, &["doctor"])?.ended_with(4)?;
+    ensure!(told.stdout.contains("namespaces") && !told.stdout.contains("CAME THROUGH"), "{told:#?}");
+    touches(&scene)?.ended_with(125)?;
+
+    let scene = with_settings(user, r#""requiredTier": "namespaces""#)?;
+    let told = through(&scene, "python3", NO_LANDLOCK, &["doctor", "--json"])?.ended_with(3)?;
+    let told: Value = serde_json::from_str(&told.stdout)?;
+    ensure!(told.get("tier") == Some(&json!("namespaces")), "{told:#}");
+    touches(&scene)?.ended_with(0)?;
+    ensure!(scene.project().join("ran").exists(), "{told:#}");
+    Ok(())
 }
 
 /// As in a container with Docker's system call filter.

@@ -11,6 +11,8 @@ use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Interface, Scene, Serve, Tools, User, portcullis};
 use serde_json::{Value, json};
 
+use crate::{same_answers, statements};
+
 as_each_user!(shipped_policies_are_used_by_name, a_log_is_taken_again, what_builds_run_later_is_written_down);
 
 const LOOSER: i32 = 1;
@@ -223,7 +225,7 @@ fn hosts_in_tiers_in_javascript() -> Result<()> {
     ] {
         scene.portcullis(&["check", "connect", target])?.ended_with(code)?;
     }
-    Ok(())
+    is_told_and_holds(&scene, &[json!({ "use": "workspace" }), json!({ "use": "policies/script.wasm" })])
 }
 
 /// Runs a command as well, to test that the policy takes effect, not only its answer.
@@ -243,7 +245,15 @@ fn runs_without_a_user_in_python() -> Result<()> {
     ensure!(!refused.status.success() && !scene.project().join("made-too").exists(), "{refused:?}");
     let said = String::from_utf8_lossy(&refused.stderr);
     ensure!(said.contains("unattended.publish"), "{refused:?}");
-    Ok(())
+    scene.trust(&component)?;
+    is_told_and_holds(&scene, &[json!({ "use": "workspace" }), json!({ "use": "policies/script.wasm" })])
+}
+
+/// What is said under these policies is true, and commands and tools get the same answers.
+fn is_told_and_holds(scene: &Scene, policies: &[Value]) -> Result<()> {
+    let texts: Vec<String> = policies.iter().map(Value::to_string).collect();
+    statements::hold_with(scene, &texts.join(", "))?;
+    same_answers::are_the_same_with(scene, policies.to_vec())
 }
 
 /// The agent may write files that the user's own builds and tests run later; the log records these writes.

@@ -3,7 +3,7 @@
 
 mod table;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -131,6 +131,11 @@ fn names() -> impl Iterator<Item = (bool, Name)> {
 /// A project in which the directories of all names are there, and the files that stand there.
 fn prepared(user: User) -> Result<Scene> {
     let scene = Scene::new(user)?;
+    prepare(&scene)?;
+    Ok(scene)
+}
+
+fn prepare(scene: &Scene) -> Result<()> {
     let project = scene.project();
     scene.write(&scene.at("write.pl"), SCRIPT)?;
     for (link, target) in LINKS {
@@ -140,8 +145,17 @@ fn prepared(user: User) -> Result<Scene> {
     for (_, (name, _)) in names() {
         scene.write(&project.join(name).with_file_name("there.txt"), "")?;
     }
-    put_back(&scene)?;
-    Ok(scene)
+    put_back(scene)
+}
+
+/// Compares the answers under these policies, in a scene that has their components.
+pub(crate) fn are_the_same_with(scene: &Scene, policies: Vec<Value>) -> Result<()> {
+    prepare(scene)?;
+    let row = Row { writable: &["."], policies, is_layered: false, interface: Interface::Present };
+    let answers = compare(scene, &[row])?;
+    let kinds: BTreeSet<Answer> = answers.into_iter().collect();
+    ensure!(kinds.len() == 3, "not every answer is given: {kinds:?}");
+    Ok(())
 }
 
 /// Everything as it was before the first attempt.

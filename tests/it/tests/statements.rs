@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use portcullis_it::{Interface, Scene, Serve, User};
 use serde_json::{Value, json};
 
+use crate::machine::{NO_LANDLOCK, NO_NAMESPACES};
 use said::{Claim, Right, Standing, Who, claims};
 use tried::tried;
 
@@ -24,6 +25,8 @@ as_each_user!(
     of_an_entry_for_the_project,
     of_the_layered_layout,
     of_a_project_that_tightens,
+    of_a_machine_without_landlock,
+    of_a_machine_without_namespaces,
     of_what_is_imported,
     of_every_policy_in_both_older_layouts,
     of_the_home_directory_as_project,
@@ -46,14 +49,26 @@ struct Surface {
 
 fn scene(user: User) -> Result<Scene> {
     let scene = Scene::new(user)?;
+    furnish(&scene)?;
+    Ok(scene)
+}
+
+/// Makes the files that statements are about.
+fn furnish(scene: &Scene) -> Result<()> {
     for name in [".ssh/id_ed25519", ".config/gh/hosts.yml", ".bash_history", ".aws/credentials"] {
         scene.write(&scene.home().join(name), "hunter2")?;
     }
     for name in [".secret/x", "notes/fixed/x", ".gnupg/x", ".pi/agent/settings.json"] {
         scene.write(&scene.home().join(name), "{}")?;
     }
-    scene.write(&scene.outside().join("free/x"), "")?;
-    Ok(scene)
+    scene.write(&scene.outside().join("free/x"), "")
+}
+
+/// Compares all statements with what can be done under these policies, in a scene that has their components.
+pub(crate) fn hold_with(scene: &Scene, policies: &str) -> Result<()> {
+    furnish(scene)?;
+    default(scene, &format!(r#"{{ {LISTS}, "policies": [{policies}] }}"#))?;
+    holds(scene).map(drop)
 }
 
 fn default(scene: &Scene, text: &str) -> Result<()> {
@@ -309,6 +324,30 @@ fn of_the_home_directory_as_project(user: User) -> Result<()> {
     let scene = self::scene(user)?.at_home();
     let claims = holds(&scene)?;
     ensure!(is_claimed(&claims, &scene, said::WRITE_PROBE, Right::Write, Standing::Free), "{claims:#?}");
+    Ok(())
+}
+
+fn of_a_machine_without_landlock(user: User) -> Result<()> {
+    of_a_weaker_machine(user, "namespaces", ("python3", NO_LANDLOCK), &[LISTS])
+}
+
+fn of_a_machine_without_namespaces(user: User) -> Result<()> {
+    let guard = r#""policies": [{ "use": "guard" }]"#;
+    of_a_weaker_machine(user, "landlock", ("unshare", NO_NAMESPACES), &[LISTS, guard])
+}
+
+/// Settings where the sandbox has fewer layers.
+fn of_a_weaker_machine(
+    user: User,
+    tier: &str,
+    (program, words): (&'static str, &'static [&'static str]),
+    settings: &[&'static str],
+) -> Result<()> {
+    for more in settings {
+        let scene = scene(user)?.through(program, words);
+        default(&scene, &format!(r#"{{ {more}, "requiredTier": "{tier}" }}"#))?;
+        holds(&scene).with_context(|| *more)?;
+    }
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! `test`: every check that a change must pass, in one command.
 
 mod ledger;
+mod leftovers;
 mod programs;
 mod report;
 mod runner;
@@ -19,6 +20,7 @@ use crate::cache::Tools;
 use crate::run::show;
 use crate::{contract, extension, guests, project, setup, tidy};
 use ledger::Ledger;
+use leftovers::Traces;
 use runner::Environment;
 use tally::counted;
 
@@ -88,7 +90,9 @@ fn everything(ledger: &mut Ledger, is_full: bool) -> Result<()> {
     for (what, pi) in [("tsc with pi 0.74", &tools.pi_0_74), ("tsc with pi 1.5", &tools.pi_1_5)] {
         ledger.check(what, || extension::check_types(&tools, pi.as_ref().context("set-up left no pi")?));
     }
-    let environment = environment(&tools, &project::target_directory()?, is_full)?;
+    let target = project::target_directory()?;
+    let environment = environment(&tools, &target, is_full)?;
+    let traces = Traces::before(&target.join("debug"));
     programs::test(ledger, programs::Choice::All, &environment);
     ledger.tests("doc tests", || {
         let mut cargo = project::cargo();
@@ -99,6 +103,7 @@ fn everything(ledger: &mut Ledger, is_full: bool) -> Result<()> {
         let pi = tools.pi_1_5.as_ref().context("set-up left no pi")?;
         counted(&mut extension::tests(&pi.node)?)
     });
+    ledger.check("leftovers", || traces.check());
     Ok(())
 }
 

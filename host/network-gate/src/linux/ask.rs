@@ -204,12 +204,18 @@ impl Asking {
 }
 
 impl Waiting {
-    /// Decides again and returns the attempt if it is still open: an answer given in the meantime may cover it.
+    /// Decides again and returns the attempt if it is still open: an answer given in the meantime may cover it, and its
+    /// command may have ended.
     fn unless_settled(self) -> Option<Self> {
         if self.reply.is_closed() {
             return None;
         }
-        match self.judge.decide(&self.attempt) {
+        let judgement = if self.judge.has_ended(self.attempt.command) {
+            Judgement::Deny(Refusal::of_ended_command())
+        } else {
+            self.judge.decide(&self.attempt)
+        };
+        match judgement {
             Judgement::Ask => Some(self),
             settled @ (Judgement::Allow(_) | Judgement::Deny(_)) => {
                 let _unheard = self.reply.send(settled);

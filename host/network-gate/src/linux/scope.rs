@@ -10,7 +10,7 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::judge::{Attempt, Ended, Judge, Judgement, Refusal, Want};
+use crate::judge::{Attempt, Ended, Judge, Judgement, Refusal, Running, Want};
 use crate::linux::active_connections::Carried;
 use crate::linux::ask::Asking;
 use crate::linux::budget::{Budgets, Spent};
@@ -118,14 +118,21 @@ impl Scope {
             Client::Gone => Owner::default(),
         };
         let attempt = self.attempt(wanted, owner);
-        let judgement = self.judge.decide(&attempt);
+        let judgement = match (client, self.judge.running()) {
+            // It was queued by a command that has ended: a question about it would come from no command.
+            (Client::Gone, Running::None) => Judgement::Deny(Refusal::of_ended_command()),
+            (Client::Gone | Client::Open(_), _) => self.judge.decide(&attempt),
+        };
         Found { attempt, state: State::Settled(Box::new(judgement)) }
     }
 
     /// Returns the attempt of a process to make this connection. It counts for the only command that runs where the
     /// process is not known any more, so that a process cannot escape what was answered by closing its socket.
     pub(crate) fn attempt(&self, wanted: &Wanted, owner: Owner) -> Attempt {
-        let command = if owner.command == 0 { self.judge.only_command() } else { owner.command };
+        let command = match (owner.command, self.judge.running()) {
+            (0, Running::One(command)) => command,
+            (known, _) => known,
+        };
         wanted.attempt_of(Owner { command, ..owner })
     }
 

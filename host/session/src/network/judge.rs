@@ -7,8 +7,8 @@ use portcullis_decision::request::{Action, ActionKinds, Attribute, Endpoint, Net
 use portcullis_decision::verdict::Cause;
 use portcullis_decision::{AnsweredBy, Decision, Effect, GrantPattern, GrantScope, Request, RuleSet};
 use portcullis_network_gate::{
-    AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal as Refused, Stages, Upstream,
-    Want,
+    AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal as Refused, Running, Stages,
+    Upstream, Want,
 };
 use portcullis_text::escape;
 
@@ -241,8 +241,12 @@ impl Judge for CommandJudge {
         super::upstream::of(&force.basis.resolved, &attempt.access.target, attempt.access.port)
     }
 
-    fn only_command(&self) -> u32 {
-        self.line.session().map(|session| session.connections.only_command()).unwrap_or_default()
+    fn running(&self) -> Running {
+        self.line.session().map_or(Running::None, |session| session.connections.running())
+    }
+
+    fn has_ended(&self, command: u32) -> bool {
+        self.line.session().is_none_or(|session| session.connections.has_ended(command))
     }
 
     fn overloaded(&self, why: &str) {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use portcullis_decision::GrantScope;
 use portcullis_decision::request::{Endpoint, NetworkAccess};
+use portcullis_network_gate::Running;
 
 use crate::cancel::Cancel;
 
@@ -27,6 +28,8 @@ pub(crate) struct Memory {
 #[derive(Debug, Default)]
 struct Table {
     commands: HashMap<u32, Command>,
+    /// Commands that have ended, until their numbers are used again.
+    ended: HashSet<u32>,
     /// Notices that the user has seen.
     told: HashSet<String>,
     /// The open questions.
@@ -67,13 +70,23 @@ impl Memory {
             return;
         }
         let identity = Identity { request: request.to_owned(), call: call.map(str::to_owned) };
-        self.table().commands.entry(command).or_default().identity = Some(identity);
+        let mut table = self.table();
+        table.ended.remove(&command);
+        table.commands.entry(command).or_default().identity = Some(identity);
+        drop(table);
         self.introduced.notify_all();
     }
 
     /// Removes a command that has ended, and returns the notes for the model.
     pub(crate) fn dismiss(&self, command: u32) -> Vec<String> {
-        self.table().commands.remove(&command).map(|command| command.notes).unwrap_or_default()
+        let mut table = self.table();
+        table.ended.insert(command);
+        table.commands.remove(&command).map(|command| command.notes).unwrap_or_default()
+    }
+
+    /// Returns true if the command has been dismissed, and no other has its number.
+    pub(super) fn has_ended(&self, command: u32) -> bool {
+        self.table().ended.contains(&command)
     }
 
     /// Returns the identity of a command; waits briefly for one that has just started.
@@ -88,13 +101,14 @@ impl Memory {
         table.commands.get(&command).and_then(|command| command.identity.clone())
     }
 
-    /// Returns the running command, or 0 if there are none or several.
-    pub(super) fn only_command(&self) -> u32 {
+    /// Returns which commands run.
+    pub(super) fn running(&self) -> Running {
         let table = self.table();
         let mut running = table.commands.iter().filter(|(_, command)| command.identity.is_some());
         match (running.next(), running.next()) {
-            (Some((&command, _)), None) => command,
-            _ => 0,
+            (None, _) => Running::None,
+            (Some((&command, _)), None) => Running::One(command),
+            (Some(_), Some(_)) => Running::Several,
         }
     }
 
@@ -221,7 +235,9 @@ mod tests {
         assert!(memory.is_allowed(7, &a_place()) && !memory.is_allowed(8, &a_place()));
         memory.note(7, "one".to_owned());
         memory.note(7, "one".to_owned());
+        assert!(!memory.has_ended(7));
         assert_eq!(memory.dismiss(7), ["one"]);
+        assert!(memory.has_ended(7) && !memory.has_ended(8));
         assert!(!memory.is_allowed(7, &a_place()), "the number may belong to another process next");
         memory.allow(0, a_place(), GrantScope::Once);
         assert!(!memory.is_allowed(0, &a_place()), "nobody is known by this number");
@@ -235,15 +251,18 @@ mod tests {
         assert!(!memory.is_refused(7, &(a_place().0, 80)), "another port is another question");
         memory.dismiss(7);
         assert!(!memory.is_refused(7, &a_place()), "the number may belong to another process next");
+        memory.introduce(7, "r2", None);
+        assert!(!memory.has_ended(7), "now it does");
     }
 
     #[test]
     fn a_no_holds_for_unknown_commands_as_long_as_a_command_runs_that_ran_then() {
         let memory = Memory::default();
+        assert_eq!(memory.running(), Running::None);
         memory.introduce(7, "r1", None);
-        assert_eq!(memory.only_command(), 7);
+        assert_eq!(memory.running(), Running::One(7));
         memory.introduce(8, "r2", None);
-        assert_eq!(memory.only_command(), 0);
+        assert_eq!(memory.running(), Running::Several);
         memory.refuse(7, a_place());
         assert!(memory.is_refused(0, &a_place()), "it may be this command");
         memory.dismiss(7);

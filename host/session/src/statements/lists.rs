@@ -21,16 +21,21 @@ pub(super) struct Names<'a> {
     pub(super) homes: &'a [PathBuf],
     /// The base rules, which decide if no other rule matches.
     pub(super) base: &'a Base,
+    /// Whether the sandbox has its own directory in place of the usual temporary one. Else it is only in `$TMPDIR`.
+    pub(super) has_mounts: bool,
 }
 
 impl<'a> Names<'a> {
     /// Names each place by its full path.
     pub(super) fn plain(base: &'a Base) -> Self {
-        Self { homes: &[], base }
+        Self { homes: &[], base, has_mounts: true }
     }
 
     /// Returns the name of a place in a sentence.
     pub(super) fn place(&self, path: &Path) -> String {
+        if !self.has_mounts && path == self.base.temp {
+            return "$TMPDIR".to_owned();
+        }
         let home = self.homes.first().filter(|home| home.as_path() != Path::new("/"));
         let below = home.and_then(|home| path.strip_prefix(home).ok());
         escape(&match below {
@@ -85,7 +90,11 @@ impl Items {
     /// Sorts `facts` by availability.
     pub(super) fn of(facts: &FileFacts, names: &Names<'_>) -> Self {
         let mut items = Self::default();
-        let mut places: Vec<&PlaceFact> = facts.places.iter().collect();
+        // The session's own directory is given to tools by mounts only.
+        let is_given = |place: &PlaceFact| {
+            names.has_mounts || facts.caller != Caller::Tool || place.path != names.base.temp
+        };
+        let mut places: Vec<&PlaceFact> = facts.places.iter().filter(|place| is_given(place)).collect();
         places.sort_by_key(|place| rank(&place.path, names.base));
         let is_free = |path: &str| facts.at(Path::new(path)) == Availability::Free;
         let joins_programs = facts.elsewhere != Availability::Free && is_free("/usr/bin");

@@ -237,7 +237,19 @@ impl Statements {
     fn home(&self, most: usize) -> Option<Statement> {
         let home = self.homes.first().filter(|home| home.as_path() != Path::new("/"))?;
         let [reading, _, writing, _] = self.files.as_slice() else { return None };
-        Some(text::home(home, reading, writing, &self.names(), most))
+        let rights = [reading, writing].map(|facts| self.of_commands_at(home, facts));
+        Some(text::home((home, rights), reading, &self.names(), most))
+    }
+
+    /// Returns the availability of a path to commands. The session's own directory covers what lies below it on the
+    /// disk, except the places that rules name there.
+    fn of_commands_at(&self, path: &Path, facts: &FileFacts) -> Availability {
+        let is_below = |path: &Path| path != self.base.temp && path.starts_with(&self.base.temp);
+        let mut named = facts.places.iter().map(|place| &place.path);
+        if is_below(path) && !named.any(|place| is_below(place) && path.starts_with(place)) {
+            return Availability::Hidden;
+        }
+        facts.at(path)
     }
 
     /// Returns the statement on hosts.
@@ -286,7 +298,7 @@ impl Statements {
     }
 
     fn names(&self) -> Names<'_> {
-        Names { homes: &self.homes, base: &self.base }
+        Names { homes: &self.homes, base: &self.base, has_mounts: self.tier != Tier::Landlock }
     }
 }
 

@@ -52,15 +52,13 @@ pub(super) fn never(verb: &str, items: &[String], most: usize) -> Option<Stateme
     (!items.is_empty()).then(|| statement("denied", format!("Never {verb}: {}.", list(items, most))))
 }
 
-/// Returns the sentence on the rights of commands in the user's home directory.
+/// Returns the sentence on the rights of commands to read and to write in the user's home directory.
 pub(super) fn home(
-    home: &Path,
+    (home, [read, write]): (&Path, [Availability; 2]),
     reading: &FileFacts,
-    writing: &FileFacts,
     names: &Names<'_>,
     most: usize,
 ) -> Statement {
-    let (read, write) = (reading.at(home), writing.at(home));
     let except = {
         let inside = reading.places.iter().filter(|place| place.path.starts_with(home) && place.path != home);
         let is_meant = |standing| (standing == Availability::Free) != (read == Availability::Free);
@@ -173,10 +171,11 @@ fn list(items: &[String], most: usize) -> String {
     let (shown, left) = items.split_at(items.len().min(most));
     // The item for everything else is never left out.
     let rest = left.last().filter(|last| *last == super::lists::EVERYTHING_ELSE);
-    let more = left.len() - usize::from(rest.is_some());
     let mut shown = shown.to_vec();
-    if more > 0 {
-        shown.push(format!("{more} more"));
+    match left.split_at(left.len() - usize::from(rest.is_some())).0 {
+        [] => {}
+        [one] => shown.push(one.clone()),
+        more => shown.push(format!("{} more", more.len())),
     }
     shown.extend(rest.cloned());
     match shown.as_slice() {

@@ -50,6 +50,9 @@ const SYSTEM_PROGRAM: &str = "/usr/bin/env";
 const OTHER_HOST: &str = "unnamed.example";
 const BELOW: &str = "some";
 
+/// The session's own directory where nothing can be mounted.
+pub(super) const TEMP_VARIABLE: &str = "$TMPDIR";
+
 /// Files that the host protects.
 const SECRETS: [&str; 3] = [".ssh/id_ed25519", ".config/gh/hosts.yml", ".bash_history"];
 /// Files in the project from which other programs take settings or code, and a new dot file.
@@ -90,8 +93,17 @@ pub(super) fn claims(scene: &Scene, sentence: &str) -> Result<Vec<Claim>> {
     if bare.starts_with("Settings of pi and Portcullis are never written") {
         return Ok(read.settings());
     }
-    if bare.starts_with("In the project, new dot files and files from which other programs take settings or code are written after a question") {
-        return Ok(read.names());
+    let names = "new dot files and files from which other programs take settings or code";
+    if bare == format!("In the project, {names} are written after a question") {
+        return Ok(read.names(Standing::Asked));
+    }
+    if bare
+        == format!("In the project, tools write {names} after a question; commands write them without one")
+    {
+        return Ok(read.names(Standing::Free));
+    }
+    if bare.starts_with("This sandbox has no namespaces: the session's own directory is $TMPDIR") {
+        return Ok(read.without_mounts());
     }
     for (start, rights) in
         [("Never read or written: ", &[Right::Read, Right::Write][..]), ("Never written: ", &[Right::Write])]
@@ -174,11 +186,26 @@ impl Reader<'_> {
     /// `{no host|every host on the internet|LIST} without a question; after a question LIST; never LIST`
     fn hosts(&self, rest: &str) -> Result<Vec<Claim>> {
         let mut claims = Vec::new();
+        if rest == "no host: their sandbox has no network" {
+            let target = OTHER_HOST.into();
+            claims.push(Claim {
+                who: Who::Commands,
+                right: Right::Connect,
+                target,
+                standing: Standing::Closed,
+            });
+            return Ok(claims);
+        }
         for clause in rest.split("; ") {
             let (standing, items) = standing_of(clause);
             for item in items_of(items.trim_end_matches(" without a question")) {
                 let host = match item.as_str() {
                     "no host" => continue,
+                    item if item.ends_with(" more") => continue,
+                    // Not every machine has IPv6 to try; the gate's own tests do.
+                    item if item.matches(':').count() > 1 => continue,
+                    // A block of addresses: its first.
+                    item if item.contains('/') => item.split('/').next().unwrap_or(item).to_owned(),
                     "every host on the internet" | "every other host on the internet" => {
                         OTHER_HOST.to_owned()
                     }
@@ -204,13 +231,22 @@ impl Reader<'_> {
         claims
     }
 
-    fn names(&self) -> Vec<Claim> {
-        let callers = [Who::Commands, Who::Tools].into_iter();
-        let of = |who| {
+    /// The names that ask when a tool writes them, and are this to a command.
+    fn names(&self, of_commands: Standing) -> Vec<Claim> {
+        let callers = [(Who::Commands, of_commands), (Who::Tools, Standing::Asked)].into_iter();
+        let of = |(who, standing)| {
             let targets = NAMES.map(|name| self.scene.project().join(name));
-            targets.map(|target| Claim { who, right: Right::Write, target, standing: Standing::Asked })
+            targets.map(|target| Claim { who, right: Right::Write, target, standing })
         };
         callers.flat_map(of).collect()
+    }
+
+    /// The directories that only namespaces can make private.
+    fn without_mounts(&self) -> Vec<Claim> {
+        let targets = ["/tmp", "/dev/shm"].map(|top| self.probe(top.as_ref(), Right::Write));
+        let claim =
+            |target| Claim { who: Who::Commands, right: Right::Write, target, standing: Standing::Closed };
+        targets.map(claim).into()
     }
 
     fn settings(&self) -> Vec<Claim> {
@@ -236,7 +272,8 @@ impl Reader<'_> {
             (item, _) if item.starts_with('`') => vec![self.named(item)?],
             (item, _) => {
                 let path = self.path(item.trim_end_matches(" (this session's own)"))?;
-                if !path.exists() && !path.starts_with(self.scene.at("")) {
+                let is_known = path.starts_with(self.scene.at("")) || path == Path::new(TEMP_VARIABLE);
+                if !path.exists() && !is_known {
                     // This machine has no file for this item that could be tried.
                     return Ok(Vec::new());
                 }
@@ -260,7 +297,7 @@ impl Reader<'_> {
     fn path(&self, text: &str) -> Result<PathBuf> {
         match text.strip_prefix('~') {
             Some(rest) => Ok(self.scene.home().join(rest.trim_start_matches('/'))),
-            None if text.starts_with('/') => Ok(text.into()),
+            None if text.starts_with('/') || text == TEMP_VARIABLE => Ok(text.into()),
             None => bail!("what is `{text}`?"),
         }
     }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use portcullis_it::{Interface, Scene, Serve};
 use serde_json::{Value, json};
 
-use super::said::{Claim, Right, Standing, Who};
+use super::said::{Claim, Right, Standing, TEMP_VARIABLE, Who};
 
 /// Every session has a private directory here.
 const TEMP: &str = "/tmp";
@@ -25,6 +25,14 @@ pub(super) fn tried(scene: &Scene, claims: &[Claim]) -> Result<Tried> {
     prepare(scene, claims)?;
     let mut host = Serve::greeted(scene, &[], Interface::Present)?;
     let mut tried = Tried::default();
+    // Tools first, because a file that a command makes is not new to a tool. Files that were written in the session's
+    // private directory are read there afterwards.
+    for right in [Right::Write, Right::Read] {
+        for file in of(Who::Tools, right) {
+            let standing = by_tool(&mut host, right, file)?;
+            tried.0.insert((Who::Tools, right, file.to_owned()), standing);
+        }
+    }
     let unasked = by_run(scene, &of(Who::Commands, Right::Read), &of(Who::Commands, Right::Write))?;
     for (right, files) in [Right::Write, Right::Read].map(|right| (right, of(Who::Commands, right))) {
         for file in files {
@@ -38,13 +46,6 @@ pub(super) fn tried(scene: &Scene, claims: &[Claim]) -> Result<Tried> {
     for target in of(Who::Commands, Right::Connect) {
         let standing = by_connecting(&mut host, &target.to_string_lossy())?;
         tried.0.insert((Who::Commands, Right::Connect, target.to_owned()), standing);
-    }
-    // Files that were written in the session's private directory are read there afterwards.
-    for right in [Right::Write, Right::Read] {
-        for file in of(Who::Tools, right) {
-            let standing = by_tool(&mut host, right, file)?;
-            tried.0.insert((Who::Tools, right, file.to_owned()), standing);
-        }
     }
     Ok(tried)
 }
@@ -100,17 +101,19 @@ fn by_run(
 
 /// Returns a script that reads or writes a file; it fails where it cannot.
 fn script(right: Right, file: &Path) -> String {
-    let quoted = format!("'{}'", file.display());
+    let is_private = file.starts_with(TEMP) || file.starts_with(TEMP_VARIABLE);
+    let quoted = format!("\"{}\"", file.display());
     match right {
         Right::Write => format!("echo statement > {quoted}"),
-        _ if file.starts_with(TEMP) => format!("echo statement > {quoted} && grep -q . {quoted}"),
+        _ if is_private => format!("echo statement > {quoted} && grep -q . {quoted}"),
         Right::Read | Right::Connect => format!("grep -aq . {quoted}"),
     }
 }
 
 /// Runs a command; returns the result, and the host's report of it.
 fn by_command(host: &mut Serve, script: &str) -> Result<(Standing, Value)> {
-    let script = format!("({script}) >/dev/null 2>&1 && echo did");
+    // Without the rules over names, questions follow from what a command prints on standard error.
+    let script = format!("({script}) >/dev/null && echo did");
     let id = host.begin(&script, &json!({ "PATH": "/usr/bin:/bin" }))?;
     let was_asked = refuse_what_is_asked(host, id, &format!("call-{id}"))?;
     let (ended, output) = host.finish(id)?;
@@ -123,8 +126,14 @@ fn by_command(host: &mut Serve, script: &str) -> Result<(Standing, Value)> {
 
 /// Tries a connection; a server that does not answer does not count as a refusal.
 fn by_connecting(host: &mut Serve, target: &str) -> Result<Standing> {
+    let (has_network, _) =
+        by_command(host, "perl -MSocket -e 'socket(S, AF_INET, SOCK_STREAM, 0) or exit 1'")?;
+    if has_network == Standing::Closed {
+        return Ok(Standing::Closed);
+    }
     let (name, port) = target.rsplit_once(':').unwrap_or((target, "443"));
-    let connect = format!("bash -c 'exec 3<>/dev/tcp/{name}/{port}'");
+    // It waits for an answer, as programs do: a connection that is closed at once is not asked about everywhere.
+    let connect = format!("bash -c 'exec 3<>/dev/tcp/{name}/{port} && {{ read -t 5 -u 3 || true; }}'");
     let (standing, ended) = by_command(host, &connect)?;
     // The connection to the gate itself always succeeds; the report at the end tells the verdict.
     let told = ended.to_string();

@@ -9,7 +9,9 @@ use std::process::{Command as Bare, Stdio};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use portcullis_confine::{Access, Command, Confinement, Exit, Limits, Place, Profile, Terminal, Tier};
+use portcullis_confine::{
+    Access, Command, Confinement, Exit, Limits, Place, Profile, Stage, StartError, Terminal, Tier,
+};
 
 use portcullis_decision::Base;
 use portcullis_session::{plain_name_rules, with_causes};
@@ -48,8 +50,6 @@ const ATTACKS: &[(&str, &str)] = &[
     ("writing outside", "echo x > ../outside/new"),
     ("writing outside through a link", "ln -s ../outside l3; echo x > l3/newer"),
     ("writing through a link to a file", "ln -s ../outside/file l4; echo x >> l4"),
-    ("making a hook of git", "git init -q r && echo x > r/.git/hooks/pre-commit"),
-    ("making git run a program", "git init -q c && git -C c config core.fsmonitor ./x"),
     ("renaming what is outside", "mv ../outside/file moved"),
     ("seeing other processes", "grep -qa sleep /proc/$VICTIM/cmdline"),
     ("signalling other processes", "kill -0 $VICTIM"),
@@ -62,6 +62,12 @@ const ATTACKS: &[(&str, &str)] = &[
     ),
 ];
 
+/// Attacks that only the rules over names stop. [`Tier::Namespaces`] has none: its report says so.
+const NAME_ATTACKS: &[(&str, &str)] = &[
+    ("making a hook of git", "git init -q r && echo x > r/.git/hooks/pre-commit"),
+    ("making git run a program", "git init -q c && git -C c config core.fsmonitor ./x"),
+];
+
 /// Timeout after which an attack has failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -70,12 +76,7 @@ pub(super) fn run(around: &ProcessEnv) -> anyhow::Result<Result<(Tier, Vec<Attac
     let place = Scratch::make(&around.state.join("doctor"), &random_name()?)
         .with_context(|| format!("making a directory in `{}`", around.state.display()))?;
     let (free, confined) = (Scene::make(&place, "free")?, Scene::make(&place, "confined")?);
-    let (own, profile) = (Path::new(bootstrap::OWN_PROGRAM), confined.profile()?);
-    let started = Confinement::start(own, &profile);
-    // Report the first error, which explains why the tier is not higher.
-    let started =
-        started.or_else(|error| Confinement::start_without_namespaces(own, &profile).map_err(|_| error));
-    let confinement = match started {
+    let confinement = match strongest(&confined.profile()?) {
         Ok(confinement) => confinement,
         Err(error) => return Ok(Err(with_causes(&error))),
     };
@@ -89,8 +90,29 @@ pub(super) fn run(around: &ProcessEnv) -> anyhow::Result<Result<(Tier, Vec<Attac
         };
         Ok(Attacked { attack, came })
     };
-    let attacked = ATTACKS.iter().map(attack).collect::<anyhow::Result<_>>()?;
-    Ok(Ok((confinement.report().tier(), attacked)))
+    let tier = confinement.report().tier();
+    let of_names = if tier == Tier::Namespaces { &[] } else { NAME_ATTACKS };
+    let attacked = ATTACKS.iter().chain(of_names).map(attack).collect::<anyhow::Result<_>>()?;
+    Ok(Ok((tier, attacked)))
+}
+
+/// Starts the strongest sandbox that this machine supports.
+///
+/// # Errors
+///
+/// Returns the first error, which explains why the tier is not higher, if no sandbox starts.
+fn strongest(profile: &Profile) -> Result<Confinement, StartError> {
+    let own = Path::new(bootstrap::OWN_PROGRAM);
+    let error = match Confinement::start(own, profile) {
+        Err(error) => error,
+        started => return started,
+    };
+    let started = if matches!(error, StartError::Refused { stage: Stage::Landlock | Stage::Seccomp, .. }) {
+        Confinement::start(own, &Profile { names: None, ..profile.clone() })
+    } else {
+        Confinement::start_without_namespaces(own, profile)
+    };
+    started.map_err(|_| error)
 }
 
 /// A project with files around it, and a process that works there.

@@ -6,7 +6,7 @@ use portcullis_decision::request::{Direction, Endpoint, NetworkAccess, ProcessIn
 
 use super::*;
 use crate::Upstream;
-use crate::judge::{AddressRuling, Checks, Ended, Refusal, Stages};
+use crate::judge::{AddressRuling, Checks, Ended, Refusal, Running, Stages};
 
 /// A judge that sends its questions to the test and receives the answers from it.
 struct Shown {
@@ -17,6 +17,8 @@ struct Shown {
     apart: Mutex<Vec<String>>,
     /// Hosts that are decided.
     settled: Mutex<Vec<String>>,
+    /// Commands that have ended.
+    ended: Mutex<Vec<u32>>,
 }
 
 impl Judge for Shown {
@@ -59,8 +61,12 @@ impl Judge for Shown {
         None
     }
 
-    fn only_command(&self) -> u32 {
-        0
+    fn running(&self) -> Running {
+        Running::Several
+    }
+
+    fn has_ended(&self, command: u32) -> bool {
+        self.ended.lock().unwrap().contains(&command)
     }
 
     fn overloaded(&self, _why: &str) {}
@@ -90,6 +96,7 @@ impl Stand {
             withdrawn: Mutex::default(),
             apart: Mutex::default(),
             settled: Mutex::default(),
+            ended: Mutex::default(),
         });
         let asking = Arc::new(Asking::default());
         let running = Arc::clone(&asking);
@@ -179,6 +186,21 @@ fn what_an_answer_covers_is_not_asked_again() {
     assert_eq!(stand.question().1, ["b"]);
     stand.answer.send(true).unwrap();
     assert_eq!(reason(third), "answered");
+}
+
+#[test]
+fn what_a_command_has_left_behind_is_not_asked_about() {
+    let stand = Stand::new();
+    let first = stand.put("a", 1);
+    stand.question();
+    let (left, other) = (stand.put("b", 2), stand.put("c", 1));
+    stand.shown.ended.lock().unwrap().push(2);
+    stand.answer.send(true).unwrap();
+    assert_eq!(reason(first), "answered");
+    assert_eq!(reason(left), "the command that opened the connection has ended");
+    assert_eq!(stand.question().1, ["c"]);
+    stand.answer.send(true).unwrap();
+    assert_eq!(reason(other), "answered");
 }
 
 #[test]

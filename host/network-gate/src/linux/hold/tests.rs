@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::Upstream;
-use crate::judge::{AddressRuling, Checks, Judge, Refusal, Stages};
+use crate::judge::{AddressRuling, Checks, Judge, Refusal, Running, Stages};
 use crate::linux::active_connections::Carried;
 use crate::linux::ask::Asking;
 use crate::linux::budget::Budgets;
@@ -64,8 +64,12 @@ impl Judge for Asks {
         None
     }
 
-    fn only_command(&self) -> u32 {
-        0
+    fn running(&self) -> Running {
+        Running::Several
+    }
+
+    fn has_ended(&self, _command: u32) -> bool {
+        false
     }
 
     fn overloaded(&self, _why: &str) {}

@@ -1,0 +1,136 @@
+//! Finds what a test run leaves behind on the machine.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+/// Directories in which tests make temporary ones.
+const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+/// How the names of the tests' temporary directories begin; the second is the default of the crate `tempfile`.
+const NAMES: [&str; 2] = ["portcullis", ".tmp"];
+const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
+/// How deep control groups are searched.
+const DEPTH: usize = 8;
+/// How long processes that are ending may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The processes, mounts, control groups and temporary directories that a test run can make, each as a line of text.
+#[derive(Debug)]
+pub(super) struct Traces {
+    target: PathBuf,
+    found: BTreeSet<String>,
+}
+
+impl Traces {
+    /// Returns the traces that are on the machine already. Processes are those of programs in `target`.
+    pub(super) fn before(target: &Path) -> Self {
+        Self { target: target.to_owned(), found: traces(target) }
+    }
+
+    /// Checks that there are no others, after waiting for processes that are ending.
+    ///
+    /// # Errors
+    ///
+    /// Returns the new ones.
+    pub(super) fn check(&self) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            let left: Vec<String> = traces(&self.target).difference(&self.found).cloned().collect();
+            if left.is_empty() {
+                return Ok(());
+            }
+            if start.elapsed() > PATIENCE {
+                bail!("the tests left behind:\n  {}", left.join("\n  "));
+            }
+            sleep(Duration::from_millis(200));
+        }
+    }
+}
+
+fn traces(target: &Path) -> BTreeSet<String> {
+    let mut found: BTreeSet<String> = processes(target).into_iter().collect();
+    found.extend(mounts());
+    groups(Path::new(CONTROL_GROUPS), DEPTH, &mut found);
+    for directory in TEMPORARY.map(Path::new) {
+        let names =
+            entries(directory).into_iter().filter(|name| NAMES.iter().any(|start| name.starts_with(start)));
+        found.extend(names.map(|name| format!("{}", directory.join(name).display())));
+    }
+    found
+}
+
+/// Returns the names in a directory; none if it cannot be listed.
+fn entries(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+/// Returns the processes other than this one that run a program below `target`.
+fn processes(target: &Path) -> Vec<String> {
+    let own = std::process::id().to_string();
+    let pids = entries(Path::new("/proc")).into_iter().filter(|name| *name != own);
+    let running = pids.filter_map(|pid| {
+        let program = fs::read_link(Path::new("/proc").join(&pid).join("exe")).ok()?;
+        program.starts_with(target).then(|| format!("process {pid}: {}", program.display()))
+    });
+    running.collect()
+}
+
+fn mounts() -> Vec<String> {
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let points = table.lines().filter_map(|line| line.split(' ').nth(4));
+    let temporary = points.filter(|point| TEMPORARY.iter().any(|top| Path::new(point).starts_with(top)));
+    temporary.map(|point| format!("mount {point}")).collect()
+}
+
+/// Adds the control groups of the product below `group`.
+fn groups(group: &Path, depth: usize, found: &mut BTreeSet<String>) {
+    for name in entries(group) {
+        let inner = group.join(&name);
+        if !inner.is_dir() || inner.is_symlink() {
+            continue;
+        }
+        if name.starts_with("portcullis-") {
+            found.insert(format!("control group {}", inner.display()));
+        }
+        if depth > 0 {
+            groups(&inner, depth - 1, found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_left_is_named() -> Result<()> {
+        let before = traces(Path::new("/nothing/there"));
+        let made = format!("/tmp/portcullis-xtask-{}", std::process::id());
+        fs::create_dir(&made)?;
+        let after = traces(Path::new("/nothing/there"));
+        fs::remove_dir(&made)?;
+        assert!(after.difference(&before).any(|line| *line == made));
+        Ok(())
+    }
+
+    #[test]
+    fn a_process_that_is_left_is_named() -> Result<()> {
+        let program = std::env::current_exe()?;
+        let target = program.parent().unwrap_or(&program);
+        let mut child = std::process::Command::new(&program)
+            .arg("--list")
+            .stdout(std::process::Stdio::piped())
+            .spawn()?;
+        let name = format!("process {}: ", child.id());
+        let seen = processes(target).iter().any(|line| line.starts_with(&name));
+        child.wait()?;
+        assert!(seen);
+        assert!(!processes(target).iter().any(|line| line.starts_with(&name)));
+        Ok(())
+    }
+}
