@@ -9,11 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Bare, ExitCode, Stdio};
 
 use portcullis_benches::{Contestant, Race};
-use portcullis_confine::{
-    Access, Command, Confinement, Exit, KEEPER_ARGUMENT, Limits, NameOrder, Place, Profile, Reads, Terminal,
-    keeper_main,
-};
 use portcullis_decision::Base;
+use portcullis_sandbox::{Access, Command, Limits, NameOrder, Place, Profile, Reads, Terminal};
+use portcullis_sandbox_runtime::{Confinement, Exit, KEEPER_ARGUMENT, keeper_main};
 use portcullis_session::{make_names, plain_name_rules};
 
 /// The argument that makes this program repeat one of [`KINDS`].

@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Bare, ExitCode, Stdio};
 
 use portcullis_benches::{Contestant, Race, Told, is_wanted};
-use portcullis_confine::{
-    Access, Command, Confinement, Exit, Judgement, KEEPER_ARGUMENT, Limits, NameOrder, NameRules, Names,
-    Place, Profile, Reads, Terminal, keeper_main,
+use portcullis_sandbox::{
+    Access, Command, Judgement, Limits, NameOrder, NameRules, Names, Place, Profile, Reads, Terminal,
 };
+use portcullis_sandbox_runtime::{Confinement, Exit, KEEPER_ARGUMENT, keeper_main};
 
 const PROGRAM: &str = "/bin/true";
 

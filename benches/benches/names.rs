@@ -11,11 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Bare, ExitCode, Stdio};
 
 use portcullis_benches::{Contestant, Race, is_wanted};
-use portcullis_confine::{
-    Access, Command, Confinement, Exit, KEEPER_ARGUMENT, Limits, NameOrder, Place, Profile, Terminal,
-    keeper_main,
-};
 use portcullis_decision::Base;
+use portcullis_sandbox::{Access, Command, Limits, NameOrder, Place, Profile, Terminal};
+use portcullis_sandbox_runtime::{Confinement, Exit, KEEPER_ARGUMENT, keeper_main};
 use portcullis_session::{make_names, plain_name_rules};
 
 /// Number of rounds. Each takes some tenths of a second.

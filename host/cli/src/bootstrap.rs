@@ -6,10 +6,10 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use portcullis_audit::Log;
 use portcullis_config::{AllowLists, Disk, Found, Places, RealDisk, Resolved, discover, resolve};
-use portcullis_confine::NameOrder;
 use portcullis_decision::Context;
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::path_text;
+use portcullis_sandbox::NameOrder;
 use portcullis_session::{
     Basis, Confining, Entry, Inmate, Journal, JournalError, Keeper, Prompter, Session, Setup,
 };

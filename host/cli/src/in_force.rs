@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portcullis_config::Disk;
-use portcullis_confine::{Tier, probe};
+use portcullis_sandbox::Tier;
+use portcullis_sandbox_runtime::probe;
 use portcullis_session::{Nobody, Session, Statements};
 use serde_json::{Value, json};
 

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let first = std::env::args_os().nth(1).unwrap_or_default();
     // This must come before any other code starts a thread or opens a file descriptor.
-    if first == portcullis_confine::KEEPER_ARGUMENT {
-        return portcullis_confine::keeper_main(portcullis_session::make_names);
+    if first == portcullis_sandbox_runtime::KEEPER_ARGUMENT {
+        return portcullis_sandbox_runtime::keeper_main(portcullis_session::make_names);
     }
-    if first == portcullis_confine::PROBE_ARGUMENT {
-        return portcullis_confine::probe_main();
+    if first == portcullis_sandbox_runtime::PROBE_ARGUMENT {
+        return portcullis_sandbox_runtime::probe_main();
     }
     if first == portcullis_policy_runtime::COMPILER_ARGUMENT {
         return portcullis_policy_runtime::compiler_main();

@@ -1,7 +1,7 @@
 //! Holds every connection of a session until it has a verdict, then relays it.
 //!
 //! The sandbox redirects every connection and every DNS query of a session's network to [`Listeners`]; see the crate
-//! `portcullis-confine`. This crate serves these listeners:
+//! `portcullis-sandbox-runtime`. This crate serves these listeners:
 //!
 //! - Every name resolves at once, to an address that stands for this name only. The DNS server inside never sends a
 //!   query out of the machine, so a query cannot leak data.

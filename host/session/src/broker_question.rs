@@ -6,12 +6,13 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use portcullis_confine::{Attempt, Deed, Held};
 use portcullis_decision::request::{
     Action, Attribute, Content, FileAccess, FileFacts, FileOperation, PathKind, PathRef,
 };
 use portcullis_decision::{Effect, Grant, Request, Ruling, path_text};
 use portcullis_exec_surface::Anywhere;
+use portcullis_sandbox::{Attempt, Deed};
+use portcullis_sandbox_runtime::Held;
 
 use crate::effective_policy::Force;
 use crate::exec_surface_rules::{bare_site, may_be_granted};

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use portcullis_confine::{Command, Exit, Held, LaunchError, Next, Running, Terminal};
 use portcullis_decision::request::{Action, Attribute, CommandExecution, Origin, PathKind, PathRef};
 use portcullis_decision::{Decision, Grant, Request, RuleSet};
 use portcullis_file_gate::{FileError, Purpose};
+use portcullis_sandbox::{Command, Terminal};
+use portcullis_sandbox_runtime::{Exit, Held, LaunchError, Next, Running};
 
 use crate::authorized::Granted;
 use crate::cancel::Cancel;

@@ -4,7 +4,6 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portcullis_confine::{IsolationMode, NameOrder, Report, Tier};
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::reservation::RESERVATIONS;
@@ -13,6 +12,7 @@ use portcullis_decision::{
     Base, Caller, Context, Effect, Grant, GrantPattern, Profile, Request, RuleLayer, RuleSet, path_text,
 };
 use portcullis_file_gate::{Gate, RootView, Views};
+use portcullis_sandbox::{IsolationMode, NameOrder, Report, Tier};
 
 use crate::chain_rules;
 use crate::error::{OpenError, with_causes};
@@ -404,7 +404,7 @@ fn views(confinement: &Result<Arc<Sandbox>, String>, temp: &Path) -> Views {
 }
 
 /// The sandbox's root, in the form that the file gate needs.
-struct SessionRoot(portcullis_confine::View);
+struct SessionRoot(portcullis_sandbox_runtime::View);
 
 impl RootView for SessionRoot {
     fn root(&self) -> std::io::Result<BorrowedFd<'_>> {

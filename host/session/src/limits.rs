@@ -3,9 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use portcullis_confine::{Breach, Exit, Limits, machine_memory};
 use portcullis_decision::profile::Limits as RuleLimits;
 use portcullis_decision::request::Origin;
+use portcullis_sandbox::{Limits, machine_memory};
+use portcullis_sandbox_runtime::{Breach, Exit};
 
 const MIB: u64 = 1 << 20;
 

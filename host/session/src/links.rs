@@ -9,12 +9,12 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use portcullis_confine::FileId;
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{Action, Attribute, Content, FileAccess, FileOperation, Origin, PathKind};
 use portcullis_decision::{Caller, Effect, Grant, GrantPattern, Request, RuleSet, Ruling, path_text};
 use portcullis_file_gate::{Identity, Inode, Located, Purpose, linked_files};
+use portcullis_sandbox::FileId;
 use serde_json::{Value, json};
 
 use crate::effective_policy::Force;

@@ -8,9 +8,9 @@ mod upstream;
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use portcullis_confine::{Confinement, Ends, Listeners, Running};
 use portcullis_decision::RuleSet;
 use portcullis_network_gate::{Attached, Call, Calls, Gate, Judge, Server};
+use portcullis_sandbox_runtime::{Confinement, Ends, Listeners, Running};
 
 use crate::session::Session;
 use judge::CommandJudge;
@@ -38,7 +38,7 @@ impl Line {
 impl Network {
     /// Starts the gate. It allows no connection before [`Self::connect`].
     pub(crate) fn start() -> std::io::Result<Self> {
-        let descriptors = portcullis_confine::raise_file_limit();
+        let descriptors = portcullis_sandbox_runtime::raise_file_limit();
         Ok(Self { gate: Gate::start(descriptors)?, line: Arc::default(), open: ports::Open::default() })
     }
 
@@ -86,15 +86,15 @@ impl Network {
 
 /// The sandbox's pending connection calls, in the form that the gate needs.
 #[derive(Debug)]
-struct HeldCalls(portcullis_confine::Calls);
+struct HeldCalls(portcullis_sandbox_runtime::Calls);
 
 impl Calls for HeldCalls {
     fn next(&self) -> Option<Call> {
         Some(match self.0.next()? {
-            portcullis_confine::Call::Waits { id, process, command, socket, address } => {
+            portcullis_sandbox_runtime::Call::Waits { id, process, command, socket, address } => {
                 Call::Waits { id, process, command, socket, address }
             }
-            portcullis_confine::Call::Gone { id } => Call::Gone { id },
+            portcullis_sandbox_runtime::Call::Gone { id } => Call::Gone { id },
         })
     }
 

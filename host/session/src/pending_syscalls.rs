@@ -14,10 +14,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use portcullis_confine::{Attempt, Held};
 use portcullis_decision::request::{Action, FileAccess, FileOperation, Origin};
 use portcullis_decision::{AnsweredBy, Decision, Effect, GrantScope, Request, path_text};
 use portcullis_exec_surface::NEW_DOT_FILES;
+use portcullis_sandbox::Attempt;
+use portcullis_sandbox_runtime::Held;
 use portcullis_text::escape_confusables;
 
 use crate::ask::Refusal;

@@ -6,10 +6,10 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use portcullis_config::Layer;
-use portcullis_confine::{Access, HIDDEN_UNLESS_SHOWN, Owner, Place, Profile, Reads};
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::rules::{Place as RulePlace, Reach};
 use portcullis_decision::{Caller, Effect, RuleSet};
+use portcullis_sandbox::{Access, HIDDEN_UNLESS_SHOWN, Owner, Place, Profile, Reads};
 
 use crate::error::with_causes;
 use crate::limits;

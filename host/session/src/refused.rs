@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use portcullis_confine::{Attempt, Refusal};
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::{Caller, Decision, RuleSet};
+use portcullis_sandbox::Attempt;
+use portcullis_sandbox_runtime::Refusal;
 use portcullis_text::escape;
 
 use crate::links::HARD_LINKS;

@@ -2,17 +2,18 @@
 //!
 //! Some rules on names depend on the surroundings of a name: `config` is one of git's files once `objects` and `refs`
 //! exist beside it. Commands can change these while the user is asked and while a tool prepares its file. So a tool
-//! takes the lock on name changes ([`NameOrder`](portcullis_confine::NameOrder)), repeats the decision, and releases
+//! takes the lock on name changes ([`NameOrder`](portcullis_sandbox::NameOrder)), repeats the decision, and releases
 //! the lock once the file has its name; the gate checks that the directory still has the path that was decided on.
 //! Commands can notice the file through inotify as soon as it is created, but they cannot change another name until the
 //! lock is released.
 
 use std::path::Path;
 
-use portcullis_confine::{Exclusive, examine_repository};
 use portcullis_decision::request::Attribute;
 use portcullis_decision::{Decision, Effect, Request};
 use portcullis_file_gate::{FileError, Located, Purpose};
+use portcullis_sandbox::Exclusive;
+use portcullis_syscall_broker::examine_repository;
 
 use crate::effective_policy::Force;
 use crate::exec_surface_rules::CONTENT;

@@ -11,13 +11,14 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use portcullis_confine::{Attempt, Exit, Terminal, Tier};
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{
     Action, Attribute, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind,
 };
 use portcullis_decision::{Caller, Effect, Grant, GrantScope, Request, Ruling, path_text};
 use portcullis_file_gate::{Located, Purpose};
+use portcullis_sandbox::{Attempt, Terminal, Tier};
+use portcullis_sandbox_runtime::Exit;
 use portcullis_text::escape_confusables;
 
 use crate::authorized::Granted;

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use portcullis_config::{RequiredTier, Resolved};
-use portcullis_confine::{
-    Confinement, Hold, IsolationMode, Profile, Report, Stage, StartError, Tier, WayOut, bound_sockets,
-};
 use portcullis_decision::RuleSet;
+use portcullis_sandbox::{Hold, IsolationMode, Profile, Report, Stage, Tier, WayOut, bound_sockets};
+use portcullis_sandbox_runtime::{Confinement, StartError};
 
 use crate::effective_policy::Confining;
 use crate::error::with_causes;
@@ -147,7 +146,7 @@ fn require(report: &Report, tier: Tier) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use portcullis_confine::{Force as LayerForce, Layer};
+    use portcullis_sandbox::{Force as LayerForce, Layer};
 
     use super::*;
 

@@ -7,10 +7,10 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_confine::{Attempt, Deed};
 use portcullis_decision::pattern::{FilePattern, GlobText};
 use portcullis_decision::profile::{FileRights, FileRule};
 use portcullis_decision::{Effect, Profile, RuleLayer, RuleSet};
+use portcullis_sandbox::{Attempt, Deed};
 
 /// The process in the sandbox.
 #[derive(Debug, Clone, Default)]

@@ -25,7 +25,7 @@ pub(super) enum Choice {
 /// Slow programs, the slowest first. The others fill the remaining time.
 const SLOW: [&str; 6] = [
     "portcullis-it/it",
-    "portcullis-confine/kernel",
+    "portcullis-sandbox-runtime/kernel",
     "portcullis-policy-runtime/it",
     "portcullis-session/session",
     "portcullis-shell/differential",
@@ -36,7 +36,7 @@ const SLOW: [&str; 6] = [
 const NEED_GUESTS: [&str; 2] = ["portcullis-workbench", "portcullis-workbench/shipped"];
 
 /// Programs that use `portcullis-each-user`.
-const EACH_USER: [&str; 2] = ["portcullis-confine/kernel", "portcullis-file-gate/gate"];
+const EACH_USER: [&str; 2] = ["portcullis-sandbox-runtime/kernel", "portcullis-file-gate/gate"];
 
 /// Builds the test programs and runs those of `choice`.
 pub(super) fn test(ledger: &mut Ledger, choice: Choice, environment: &Environment) {

@@ -8,9 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use portcullis_confine::{Exit as CommandExit, Tier};
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::Origin;
+use portcullis_sandbox::Tier;
+use portcullis_sandbox_runtime::Exit as CommandExit;
 use portcullis_session::{
     Afterwards, Cancel, CommandCall, CommandFailure, Ended, Heard, Nobody, Program, Prompter, Session,
     Started, with_causes,

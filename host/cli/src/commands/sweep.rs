@@ -30,7 +30,7 @@ pub(crate) fn run() -> crate::Outcome {
         }
         thread::sleep(MOMENT);
     }
-    portcullis_confine::sweep_groups();
+    portcullis_sandbox_runtime::sweep_groups();
     Ok(Exit::Done)
 }
 

@@ -20,9 +20,10 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use portcullis_confine::{Exit as CommandExit, Terminal as Controlled, Tier};
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::Origin;
+use portcullis_sandbox::{Terminal as Controlled, Tier};
+use portcullis_sandbox_runtime::Exit as CommandExit;
 use portcullis_session::{Cancel, CommandCall, Inmate, Program, Session, Started, with_causes};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;

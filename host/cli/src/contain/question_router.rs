@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use portcullis_confine::Terminal as Controlled;
+use portcullis_sandbox::Terminal as Controlled;
 use portcullis_session::{Answer, Answerer, Nobody, Prompter, Question, Refusal, Started};
 
 use crate::contain::streams::{self, Copies};

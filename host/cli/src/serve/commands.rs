@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use portcullis_confine::Exit as CommandExit;
 use portcullis_decision::request::Origin;
 use portcullis_rpc::{
     Denial, ErrorCode, ErrorObject, ExecOrigin, ExecParams, ExecResponse, StreamId, StreamWriter,
 };
+use portcullis_sandbox_runtime::Exit as CommandExit;
 use portcullis_session::{
     Afterwards, Cancel, CommandCall, CommandFailure, Ended, Heard, Program, Session, Started, with_causes,
 };

@@ -1,8 +1,8 @@
 //! The status for the footer and the model.
 
 use portcullis_config::Escalation;
-use portcullis_confine::{Force as LayerForce, Layer, Tier};
 use portcullis_rpc::{SandboxState, StatusResponse};
+use portcullis_sandbox::{Force as LayerForce, Layer, Tier};
 use portcullis_session::Session;
 use portcullis_text::escape;
 

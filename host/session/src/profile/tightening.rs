@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use portcullis_confine::{Limits, PathKind, Plan, Profile, Step, Writable};
 use portcullis_decision::grant::PathPattern;
 use portcullis_decision::pattern::{FilePattern, GlobText};
 use portcullis_decision::profile::{FileRights, FileRule};
 use portcullis_decision::{
     Base, Effect, Grant, GrantPattern, GrantScope, Profile as Rules, RuleLayer, RuleSet,
 };
+use portcullis_sandbox::{Limits, PathKind, Plan, Profile, Step, Writable};
 use tempfile::TempDir;
 
 use super::mounted;
@@ -237,7 +237,7 @@ fn through_mounts(steps: &[Step], path: &Path) -> Option<Writable> {
             Step::Devices => ("/dev".into(), None),
             Step::Processes => ("/proc".into(), None),
             Step::Temp { .. } => ("/tmp".into(), None),
-            Step::Prepare { .. } | Step::Pin { .. } | _ => continue,
+            Step::Prepare { .. } | Step::Pin { .. } => continue,
         };
         mounts.retain(|(known, _)| !known.starts_with(&point));
         mounts.push((point, machine));
@@ -256,7 +256,7 @@ fn through_landlock(steps: &[Step], path: &Path) -> Option<Writable> {
             Step::Temp { directory } => rights.extend([("/tmp".into(), None), (directory.clone(), None)]),
             Step::Devices => rights.push(("/dev".into(), None)),
             Step::Processes => rights.push(("/proc".into(), None)),
-            Step::Prepare { .. } | Step::Pin { .. } | Step::Resolver { .. } | _ => {}
+            Step::Prepare { .. } | Step::Pin { .. } | Step::Resolver { .. } => {}
         }
     }
     let holding = rights.into_iter().filter(|(top, _)| path.starts_with(top));

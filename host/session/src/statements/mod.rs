@@ -9,11 +9,11 @@ mod text;
 use std::path::{Component, Path, PathBuf};
 
 use portcullis_config::PolicySource;
-use portcullis_confine::Tier;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{Content, FileOperation, Origin};
 use portcullis_decision::rules::{Availability, FileFacts, HostFacts};
 use portcullis_decision::{Base, Caller, Effect, Grant, GrantPattern, Mode, RuleSet};
+use portcullis_sandbox::Tier;
 use serde_json::{Value, json};
 
 use crate::cancel::Cancel;

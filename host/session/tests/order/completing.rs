@@ -3,8 +3,8 @@
 use std::fs;
 use std::sync::Arc;
 
-use portcullis_confine::Exit;
 use portcullis_each_user::{Test, cannot_run};
+use portcullis_sandbox_runtime::Exit;
 
 use crate::installers::Command;
 use crate::scene::Scene;

@@ -4,12 +4,12 @@ use std::fs::{self, File, OpenOptions};
 use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
 
-use portcullis_confine::Exit;
 use portcullis_decision::request::{
     Action, Content, FileAccess, FileOperation, Origin, PathKind, PathRef, Text, Zone,
 };
 use portcullis_decision::{Base, Chain, Permit, Request, RuleSet};
 use portcullis_file_gate::{Gate, Located, Purpose, Views, WriteOptions};
+use portcullis_sandbox_runtime::Exit;
 use portcullis_session::{Cancel, CommandCall, EditFile, FileCall, FileFailure, Program, Session};
 
 use crate::scene::Scene;

@@ -18,7 +18,7 @@ mod visible;
 
 use std::process::ExitCode;
 
-use portcullis_confine::{KEEPER_ARGUMENT, keeper_main};
+use portcullis_sandbox_runtime::{KEEPER_ARGUMENT, keeper_main};
 use portcullis_session::make_names;
 
 fn main() -> ExitCode {

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use portcullis_config::{Places, RealDisk, discover, resolve};
-use portcullis_confine::NameOrder;
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::{FileRights, FileRule, Profile};
@@ -16,6 +15,7 @@ use portcullis_decision::{
     Chain, Context, Effect, Evaluation, Member, Mode, Policy, PolicyError, Request, Verdict,
 };
 use portcullis_exec_surface::RULES;
+use portcullis_sandbox::NameOrder;
 use portcullis_session::{
     Answer, Answerer, Basis, ChoiceKind, Confining, Entry, Inmate, Journal, JournalError, NoKeeper,
     NoReservations, Prompter, Question, Refusal, Session, Setup,

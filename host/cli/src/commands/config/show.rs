@@ -4,8 +4,8 @@ use anyhow::Context as _;
 use portcullis_config::{
     Field, Origin, RealDisk, Report, Setting, Standing, discover, field, report, resolve,
 };
-use portcullis_confine::Tier;
 use portcullis_decision::Mode;
+use portcullis_sandbox::Tier;
 use portcullis_text::escape;
 use serde_json::Value;
 

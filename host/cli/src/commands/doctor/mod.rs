@@ -8,7 +8,8 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use portcullis_config::{RealDisk, Warning};
-use portcullis_confine::{Advice, Facts, Finding, Tier, advice, apparmor_profile, probe};
+use portcullis_sandbox::{Advice, Facts, Finding, Tier, advice, apparmor_profile};
+use portcullis_sandbox_runtime::{probe, read_facts};
 use serde::Serialize;
 
 use crate::args::doctor::Doctor;
@@ -80,7 +81,7 @@ pub(crate) fn run(doctor: &Doctor) -> crate::Outcome {
 }
 
 fn examine(around: &ProcessEnv, required: Tier) -> anyhow::Result<(Tier, Findings)> {
-    let facts = Facts::read();
+    let facts = read_facts();
     let mechanisms =
         probe(Path::new(bootstrap::OWN_PROGRAM)).iter().map(|one| mechanism(one, &facts)).collect();
     let (tier, sandbox_error, self_test) = match self_test::run(around)? {

@@ -9,11 +9,9 @@ use std::process::{Command as Bare, Stdio};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use portcullis_confine::{
-    Access, Command, Confinement, Exit, Limits, Place, Profile, Stage, StartError, Terminal, Tier,
-};
-
 use portcullis_decision::Base;
+use portcullis_sandbox::{Access, Command, Limits, Place, Profile, Stage, Terminal, Tier};
+use portcullis_sandbox_runtime::{Confinement, Exit, StartError};
 use portcullis_session::{plain_name_rules, with_causes};
 use serde::Serialize;
 

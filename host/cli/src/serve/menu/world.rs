@@ -8,10 +8,10 @@ use portcullis_config::{
     Draft, GrantFile, KeptGrant, Places, RealDisk, Resolved, Store, discover, grant_files, kept_grants,
     resolve, revoke,
 };
-use portcullis_confine::Tier;
 use portcullis_decision::request::Action;
 use portcullis_decision::{Grant, GrantPattern, GrantScope, Mode};
 use portcullis_rpc::{ErrorCode, ErrorObject};
+use portcullis_sandbox::Tier;
 use portcullis_session::{Keeper as _, keepable};
 use portcullis_text::escape;
 

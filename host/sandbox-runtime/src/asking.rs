@@ -1,0 +1,93 @@
+//! The host's end of the socket on which its broker reports waiting calls.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use portcullis_sandbox::{NameOrder, Owner};
+use portcullis_syscall_broker::transport::{self, Heard};
+use portcullis_syscall_broker::wire::asks::{Answered, Asked, BrokerEvent, Ending, Outside, Refused};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::Refusal;
+use crate::held::{Answer, Held};
+use crate::host_ops::perform;
+use crate::link::Link;
+
+/// The context in which the host performs operations for commands.
+#[derive(Debug)]
+pub(crate) struct HostOps {
+    /// The owner of new files, if commands act as another user.
+    pub(crate) acting: Option<Owner>,
+    /// The order of changes of names that it joins.
+    pub(crate) order: Option<NameOrder>,
+}
+
+/// Passes waiting calls on to their commands until the broker has ended.
+pub(crate) fn hear(link: &Link, socket: &Arc<OwnedFd>, host_ops: HostOps) {
+    let host_ops = Arc::new(host_ops);
+    loop {
+        if retry_on_intr(|| poll(&mut [PollFd::new(&**socket, PollFlags::IN)], None)).is_err() {
+            return;
+        }
+        // A thread in [`Link::settle`] waits until this message is passed on.
+        let _passing_on = link.passing_on();
+        let message = match transport::hear(&**socket) {
+            Heard::Message(message) => message,
+            Heard::Lost => continue,
+            Heard::Ended => return,
+        };
+        let asked = match BrokerEvent::decode(&message.bytes) {
+            Ok(BrokerEvent::Asked(asked)) => asked,
+            Ok(BrokerEvent::Refused(Refused { command, attempt, path, rule })) => {
+                link.note_refusal(command, Refusal { attempt, path, rule });
+                continue;
+            }
+            Err(_garbled) => return,
+        };
+        let (command, attempt, deed) = (asked.command, asked.attempt, asked.deed.clone());
+        let (path, rule, reason) = (asked.path.clone(), asked.rule.clone(), asked.reason.clone());
+        let (line, host_ops) = (Arc::clone(socket), Arc::clone(&host_ops));
+        // If the broker has ended, the answer has no receiver.
+        let answer = Box::new(move |answer, still_allowed: &dyn Fn() -> bool| {
+            drop(tell(&line, &asked, answer, (&host_ops, still_allowed)));
+        });
+        link.hold(command, Held { attempt, deed, path, rule, reason, answer: Some(answer) });
+    }
+}
+
+fn tell(
+    socket: &OwnedFd,
+    asked: &Asked,
+    answer: Answer,
+    (host_ops, still_allowed): (&HostOps, &dyn Fn() -> bool),
+) -> io::Result<()> {
+    let answered = |ending| Answered { id: asked.id, ending }.encode();
+    let outside = match (answer, &asked.outside) {
+        (Answer::Refuse, _) => return transport::send(socket, &answered(Ending::Refused), &[]),
+        (Answer::GoOn, None) => return transport::send(socket, &answered(Ending::GoesOn), &[]),
+        (Answer::GoOn, Some(outside)) => outside,
+    };
+    // The lock is released before the answer is sent: the broker may be waiting for the lock.
+    match host_ops.perform(&asked.path, outside, still_allowed) {
+        Ok(Some(file)) => transport::send(socket, &answered(Ending::File), &[file.as_fd()]),
+        Ok(None) => transport::send(socket, &answered(Ending::Done), &[]),
+        Err(error) => transport::send(socket, &answered(Ending::Failed(error.raw_os_error())), &[]),
+    }
+}
+
+impl HostOps {
+    /// Performs the operation if it is still allowed once no other process changes names.
+    fn perform(
+        &self,
+        path: &Path,
+        outside: &Outside,
+        still_allowed: &dyn Fn() -> bool,
+    ) -> Result<Option<OwnedFd>, Errno> {
+        let order = self.order.as_ref().map(NameOrder::exclusive).transpose();
+        let _order = order.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NOLCK))?;
+        if still_allowed() { perform(path, outside, self.acting) } else { Err(Errno::ACCESS) }
+    }
+}

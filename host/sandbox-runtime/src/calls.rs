@@ -1,0 +1,121 @@
+//! The host's end of the socket on which its broker reports connections that wait inside connect(2).
+
+mod event;
+
+use std::collections::{HashSet, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use portcullis_sys::notify::{Answer, Listener};
+use portcullis_syscall_broker::transport::{self, Heard};
+use portcullis_syscall_broker::wire::calls::BrokerEvent;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::link::Link;
+use crate::pidfd::process_of;
+pub use event::Call;
+
+/// The interval at which waiting calls are checked; the kernel sends no event when a waiting call is abandoned.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Connections that wait inside connect(2).
+#[derive(Debug)]
+pub struct Calls {
+    line: OwnedFd,
+    link: Arc<Link>,
+    /// The seccomp listener on which calls are answered; it arrives before the first call.
+    listener: OnceLock<Listener>,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    /// Calls that have not been released yet.
+    calls: HashSet<u64>,
+    looked_at: Instant,
+    /// Calls found to wait no longer, and not reported yet.
+    gone: VecDeque<u64>,
+}
+
+impl Calls {
+    pub(crate) fn new(line: OwnedFd, link: Arc<Link>) -> Self {
+        let (calls, gone) = (HashSet::new(), VecDeque::new());
+        let waiting = Mutex::new(Waiting { calls, looked_at: Instant::now(), gone });
+        Self { line, link, listener: OnceLock::new(), waiting }
+    }
+
+    /// Returns the next event, waiting for it; `None` when the sandbox has ended.
+    pub fn next(&self) -> Option<Call> {
+        loop {
+            if let Some(id) = self.next_gone() {
+                return Some(Call::Gone { id });
+            }
+            if !self.is_something_told()? {
+                continue;
+            }
+            let message = match transport::hear(&self.line) {
+                Heard::Message(message) => message,
+                Heard::Lost => continue,
+                Heard::Ended => return None,
+            };
+            let descriptor = message.descriptors.into_iter().next();
+            match BrokerEvent::decode(&message.bytes).ok()? {
+                BrokerEvent::Begins => drop(self.listener.set(Listener::new(descriptor?))),
+                BrokerEvent::Waits { id, command, socket, address } => {
+                    self.waiting().calls.insert(id);
+                    match descriptor.as_ref().and_then(process_of) {
+                        Some(process) => {
+                            let command = self.link.init_of(command);
+                            return Some(Call::Waits { id, process, command, socket, address });
+                        }
+                        // The process has ended, or there was no free file descriptor to identify it: the listener
+                        // that accepts the connection finds out.
+                        None => self.release(id),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets a call continue: the kernel makes the connection as if it had never waited.
+    pub fn release(&self, id: u64) {
+        if self.waiting().calls.remove(&id)
+            && let Some(listener) = self.listener.get()
+        {
+            // A call that has been abandoned needs no answer.
+            drop(listener.answer(id, Answer::Continue));
+        }
+    }
+
+    /// Waits for a message of the broker; while calls wait, only until the next check of them. Returns whether
+    /// there is a message; `None` if polling fails.
+    fn is_something_told(&self) -> Option<bool> {
+        if self.waiting().calls.is_empty() {
+            return Some(true);
+        }
+        let until = Timespec::try_from(LOOK).ok();
+        let mut told = [PollFd::new(&self.line, PollFlags::IN)];
+        let count = rustix::io::retry_on_intr(|| poll(&mut told, until.as_ref())).ok()?;
+        Some(count > 0)
+    }
+
+    /// Returns a call that waits no longer.
+    fn next_gone(&self) -> Option<u64> {
+        let mut waiting = self.waiting();
+        let Waiting { calls, looked_at, gone } = &mut *waiting;
+        if calls.is_empty() {
+            *looked_at = Instant::now();
+        } else if looked_at.elapsed() >= LOOK
+            && let Some(listener) = self.listener.get()
+        {
+            gone.extend(calls.extract_if(|id| !listener.is_waiting(*id)));
+            *looked_at = Instant::now();
+        }
+        gone.pop_front()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

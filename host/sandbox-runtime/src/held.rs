@@ -1,0 +1,195 @@
+//! Calls of commands that wait, inside the system call, for the user's answer.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use portcullis_sandbox::{Attempt, Deed};
+
+/// A call of a command that a rule refused without asking the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The operation that was refused.
+    pub attempt: Attempt,
+    /// The path that it was refused for, as commands see it.
+    pub path: PathBuf,
+    /// The rule over names, or `host.hard-links` for a hard link to a hidden file; empty for the session's own rules.
+    pub rule: String,
+}
+
+/// A waiting call of a command. Dropping it without an answer refuses it.
+#[must_use = "a call that is not answered is refused"]
+pub struct Held {
+    /// The operation that the call is about to perform.
+    pub(crate) attempt: Attempt,
+    pub(crate) deed: Deed,
+    pub(crate) path: PathBuf,
+    pub(crate) rule: String,
+    pub(crate) reason: String,
+    pub(crate) answer: Option<Box<GiveAnswer>>,
+}
+
+/// Takes the answer to a call. If the host itself performs the operation, it first calls the function, while no other
+/// process changes names, and does nothing if that returns false.
+pub(crate) type GiveAnswer = dyn FnOnce(Answer, &dyn Fn() -> bool) + Send;
+
+/// The answer to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    GoOn,
+    Refuse,
+}
+
+impl Held {
+    /// Returns the operation that the call is about to perform.
+    pub fn attempt(&self) -> Attempt {
+        self.attempt
+    }
+
+    /// Returns what the call does beyond that.
+    pub fn deed(&self) -> &Deed {
+        &self.deed
+    }
+
+    /// Returns the path that the call is about, as commands see it: canonical except for the last component.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the id of the rule of `portcullis-exec-surface` that requires the question; empty if the session's own rules
+    /// require it.
+    pub fn rule(&self) -> &str {
+        &self.rule
+    }
+
+    /// Returns what the new content of the file does, if the content is the reason for the question; otherwise empty.
+    /// An approval then covers this content only.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// Lets the call continue. The host performs operations outside the writable places, in its own view.
+    pub fn allow(self) {
+        self.allow_if(&|| true);
+    }
+
+    /// Lets the call continue if `still_allowed` holds. Before the host performs an operation in its own view, it calls
+    /// `still_allowed` in the [`NameOrder`](portcullis_sandbox::NameOrder) of the sandbox, and refuses the call if that
+    /// returns false. (The broker judges its own operations again itself.)
+    pub fn allow_if(mut self, still_allowed: &dyn Fn() -> bool) {
+        self.give(Answer::GoOn, still_allowed);
+    }
+
+    /// Makes the call fail.
+    pub fn refuse(mut self) {
+        self.give(Answer::Refuse, &|| false);
+    }
+
+    fn give(&mut self, answer: Answer, still_allowed: &dyn Fn() -> bool) {
+        if let Some(give) = self.answer.take() {
+            give(answer, still_allowed);
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.give(Answer::Refuse, &|| false);
+    }
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Held")
+            .field("attempt", &self.attempt)
+            .field("path", &self.path)
+            .field("rule", &self.rule)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The waiting calls of one command that have not been taken yet.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    calls: VecDeque<Held>,
+    /// The command has ended: no more calls will come.
+    closed: bool,
+}
+
+impl Waiting {
+    /// Adds a call; a call of a command that has ended is refused.
+    pub(crate) fn add(&self, call: Held) {
+        let mut state = self.lock();
+        if !state.closed {
+            state.calls.push_back(call);
+        }
+    }
+
+    /// Closes the queue: no more calls will come.
+    pub(crate) fn close(&self) {
+        let calls = {
+            let mut state = self.lock();
+            state.closed = true;
+            std::mem::take(&mut state.calls)
+        };
+        drop(calls);
+    }
+
+    /// Takes the call that has waited longest.
+    pub(crate) fn take(&self) -> Option<Held> {
+        self.lock().calls.pop_front()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that can panic runs while the lock is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn held(told: &Arc<Mutex<Vec<Answer>>>) -> Held {
+        let told = Arc::clone(told);
+        let answer =
+            Box::new(move |answer, _: &dyn Fn() -> bool| told.lock().expect("no panic").push(answer));
+        Held {
+            attempt: Attempt::Write,
+            deed: Deed::Plain,
+            path: "/x".into(),
+            rule: String::new(),
+            reason: String::new(),
+            answer: Some(answer),
+        }
+    }
+
+    #[test]
+    fn a_call_is_answered_once_and_refused_if_nobody_does() {
+        let told = Arc::default();
+        held(&told).allow();
+        held(&told).refuse();
+        drop(held(&told));
+        assert_eq!(*told.lock().expect("no panic"), [Answer::GoOn, Answer::Refuse, Answer::Refuse]);
+    }
+
+    #[test]
+    fn calls_that_nobody_takes_are_refused_when_the_command_has_ended() {
+        let (told, waiting) = (Arc::default(), Waiting::default());
+        waiting.add(held(&told));
+        waiting.take().expect("a call").allow();
+        waiting.add(held(&told));
+        waiting.close();
+        waiting.add(held(&told));
+        assert!(waiting.take().is_none());
+        assert_eq!(*told.lock().expect("no panic"), [Answer::GoOn, Answer::Refuse, Answer::Refuse]);
+    }
+}

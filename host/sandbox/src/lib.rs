@@ -1,0 +1,72 @@
+//! What the sandbox of a session is to be, and what of it is in force: plain data, and pure functions over it.
+//!
+//! A [`Profile`] describes the wanted sandbox. A [`Plan`] lists the mounts that implement it; computing one is pure and
+//! needs no machine. A [`Report`] says which layers are in force, and a [`Tier`] how much of the sandbox a machine
+//! supports; [`advice()`] names the cause of a failed probe and its remedy.
+//!
+//! [`NameOrder`] is the one thing here that acts: the lock under which names are changed, which the host and the
+//! brokers of all sandboxes share.
+//!
+//! # Never
+//! This crate starts no process and restricts none: `portcullis-sandbox-runtime` does. It knows no policies, settings,
+//! users or grants; rules over names are opaque data to it.
+//!
+//! ```
+//! use portcullis_sandbox::{Access, Limits, PathKind, Place, Plan, Profile};
+//!
+//! let profile = Profile {
+//!     places: vec![
+//!         Place { path: "/home".into(), access: Access::Hidden },
+//!         Place { path: "/home/u/project".into(), access: Access::ReadWrite },
+//!     ],
+//!     temp: "/var/tmp/session".into(),
+//!     hostname: "sandbox".into(),
+//!     limits: Limits::default(),
+//!     names: None,
+//!     order: None,
+//!     acting: None,
+//! };
+//! let plan = Plan::new(&profile, &|_| PathKind::Directory)?;
+//! assert!(plan.to_string().contains("hide /home with u/project"));
+//! # Ok::<(), portcullis_sandbox::PlanError>(())
+//! ```
+
+mod advice;
+mod controllers;
+mod error;
+mod facts;
+pub mod kernel_files;
+mod names;
+pub mod network;
+mod operation;
+mod order;
+mod places;
+mod plan;
+mod primitive;
+mod profile;
+mod report;
+mod sockets;
+mod stage;
+mod tier;
+
+pub use advice::{Advice, advice, apparmor_profile};
+pub use controllers::{Controller, ControllerNames, NoGroup};
+pub use error::PlanError;
+pub use facts::Facts;
+pub use names::{FileId, Judgement, MakeNames, NameRules, Names, Reads};
+pub use network::{Hold, Network, WayOut};
+pub use operation::{Attempt, Deed};
+pub use order::{Exclusive, NameOrder, RECORD_BEGINS};
+#[cfg(target_os = "linux")]
+pub use order::{Lock, OrderFiles};
+pub use places::Places;
+pub use plan::{Opening, PathKind, Plan, Step, Writable};
+pub use primitive::{Finding, Primitive, Refused};
+pub use profile::{
+    Access, Command, HIDDEN_UNLESS_SHOWN, IsolationMode, Limits, Owner, Place, Profile, Terminal,
+    machine_memory,
+};
+pub use report::{Force, Layer, Report};
+pub use sockets::bound_sockets;
+pub use stage::Stage;
+pub use tier::Tier;

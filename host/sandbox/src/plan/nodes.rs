@@ -1,0 +1,246 @@
+//! From places to mounts: one node for each place whose state differs from the tree around it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::step::{Opening, PathKind, Step, Writable};
+use crate::{Access, HIDDEN_UNLESS_SHOWN, PlanError, Profile};
+
+/// Paths at which the sandbox mounts its own file systems.
+const OWN: [&str; 2] = ["/dev", "/proc"];
+const TEMP: &str = "/tmp";
+/// Files in which programs look up the name server; under Windows (WSL) the first is a link to the second. On other
+/// systems it is a plain file, or a link to a hidden target; programs' defaults for a missing file suit the sandbox.
+const RESOLVERS: [&str; 2] = ["/etc/resolv.conf", "/mnt/wsl/resolv.conf"];
+
+/// A path whose state differs from that of the tree around it.
+pub(super) struct Node {
+    path: PathBuf,
+    state: State,
+    /// The node whose tree contains this one; `None` for the system itself.
+    parent: Option<usize>,
+    kind: PathKind,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum State {
+    Hidden,
+    ReadOnly,
+    ReadWrite,
+    /// A writable directory from elsewhere: the host's files below this path are not visible.
+    Temp(PathBuf),
+    /// A file of the sandbox's own.
+    Resolver,
+}
+
+impl State {
+    /// True if a place below needs a mount point to be created.
+    fn covers(&self) -> bool {
+        match self {
+            Self::Hidden | Self::Temp(_) => true,
+            Self::ReadOnly | Self::ReadWrite | Self::Resolver => false,
+        }
+    }
+
+    /// True if a place inside with this access needs no mount of its own.
+    fn gives(&self, access: Access) -> bool {
+        match (self, access) {
+            // Accesses that only restrict have no effect where all is hidden, or where another directory is shown.
+            (Self::Hidden | Self::Temp(_), Access::Hidden | Access::Unwritable)
+            | (Self::ReadOnly, Access::Unwritable | Access::ReadOnly)
+            | (Self::ReadWrite, Access::ReadWrite) => true,
+            (Self::Resolver, _)
+            | (Self::Hidden | Self::Temp(_), Access::ReadOnly | Access::ReadWrite)
+            | (Self::ReadOnly, Access::Hidden | Access::ReadWrite)
+            | (Self::ReadWrite, Access::Hidden | Access::Unwritable | Access::ReadOnly) => false,
+        }
+    }
+}
+
+/// Returns the nodes, each after the node that contains it.
+pub(super) fn collect(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Result<Vec<Node>, PlanError> {
+    // Paths compare by components, so a parent sorts before its children.
+    let wanted = wanted(profile)?;
+    let mut nodes = Nodes::default();
+    nodes.push(Path::new(TEMP), temp(profile, kind)?, PathKind::Directory);
+    for (path, access) in wanted {
+        nodes.add(&path, access, kind)?;
+    }
+    for path in RESOLVERS.map(Path::new).into_iter().filter(|path| kind(path) == PathKind::File) {
+        nodes.add_resolver(path);
+    }
+    Ok(nodes.all)
+}
+
+/// The nodes collected so far.
+#[derive(Default)]
+struct Nodes {
+    all: Vec<Node>,
+    /// The index of the node of a path. Plain paths are equal only if they are equal as bytes.
+    places: HashMap<OsString, usize>,
+}
+
+impl Nodes {
+    fn add(
+        &mut self,
+        path: &Path,
+        access: Access,
+        kind: &dyn Fn(&Path) -> PathKind,
+    ) -> Result<(), PlanError> {
+        let kind = kind(path);
+        if kind == PathKind::Link {
+            return Err(PlanError::Link { path: path.to_owned() });
+        }
+        if self.state_around(path).gives(access) {
+            return Ok(());
+        }
+        if kind == PathKind::Missing {
+            return match access {
+                Access::ReadWrite => Err(PlanError::Missing { path: path.to_owned() }),
+                Access::Hidden | Access::Unwritable | Access::ReadOnly => Ok(()),
+            };
+        }
+        let state = match access {
+            Access::Hidden => State::Hidden,
+            Access::Unwritable | Access::ReadOnly => State::ReadOnly,
+            Access::ReadWrite => State::ReadWrite,
+        };
+        self.push(path, state, kind);
+        Ok(())
+    }
+
+    /// Adds the sandbox's own resolver configuration where the file is visible: a search list of the host's would
+    /// extend the names that programs ask for, and in the sandbox every name has an address.
+    fn add_resolver(&mut self, path: &Path) {
+        if !self.state_around(path).covers() {
+            self.push(path, State::Resolver, PathKind::File);
+        }
+    }
+
+    fn push(&mut self, path: &Path, state: State, kind: PathKind) {
+        let parent = self.around(path);
+        self.places.insert(path.into(), self.all.len());
+        self.all.push(Node { path: path.to_owned(), state, parent, kind });
+    }
+
+    /// Returns the deepest node that contains this path.
+    fn around(&self, path: &Path) -> Option<usize> {
+        path.ancestors().find_map(|above| self.places.get(above.as_os_str())).copied()
+    }
+
+    fn state_around(&self, path: &Path) -> &State {
+        self.around(path).and_then(|index| self.all.get(index)).map_or(&State::ReadOnly, |node| &node.state)
+    }
+}
+
+fn wanted(profile: &Profile) -> Result<BTreeMap<PathBuf, Access>, PlanError> {
+    let mut wanted: BTreeMap<PathBuf, Access> = BTreeMap::new();
+    for place in &profile.places {
+        check_plain(&place.path)?;
+        let path = place.path.clone();
+        if path == Path::new("/") && place.access == Access::ReadOnly {
+            continue;
+        }
+        if is_reserved(&path, place.access) {
+            return Err(PlanError::Reserved { path });
+        }
+        wanted.entry(path).and_modify(|access| *access = place.access.min(*access)).or_insert(place.access);
+    }
+    for path in HIDDEN_UNLESS_SHOWN {
+        let access = wanted.entry(path.into()).or_insert(Access::Hidden);
+        if *access == Access::Unwritable {
+            *access = Access::Hidden;
+        }
+    }
+    Ok(wanted)
+}
+
+fn is_reserved(path: &Path, access: Access) -> bool {
+    path == Path::new("/")
+        || path == Path::new(TEMP)
+        || OWN.iter().any(|own| path.starts_with(own))
+        || (access == Access::ReadWrite && path.starts_with("/sys"))
+}
+
+fn check_plain(path: &Path) -> Result<(), PlanError> {
+    let rebuilt: PathBuf = path
+        .components()
+        .filter(|component| matches!(component, Component::RootDir | Component::Normal(_)))
+        .collect();
+    // Compared as bytes, because `Path` comparison ignores `//`, `/.` and a trailing slash.
+    let plain = rebuilt.as_os_str() == path.as_os_str();
+    if plain && path.is_absolute() && !path.as_os_str().as_bytes().contains(&0) {
+        return Ok(());
+    }
+    Err(PlanError::NotPlain { path: path.to_owned() })
+}
+
+fn temp(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Result<State, PlanError> {
+    check_plain(&profile.temp)?;
+    for path in [&profile.temp, Path::new(TEMP)] {
+        if kind(path) != PathKind::Directory {
+            return Err(PlanError::Temp { path: path.to_owned() });
+        }
+    }
+    let is_the_hosts = profile.temp == Path::new(TEMP);
+    Ok(if is_the_hosts { State::ReadWrite } else { State::Temp(profile.temp.clone()) })
+}
+
+/// Returns the steps for these nodes.
+pub(super) fn steps(nodes: &[Node]) -> Vec<Step> {
+    let mut first = Vec::new();
+    let mut mounts = vec![Step::Devices, Step::Processes];
+    for (index, node) in nodes.iter().enumerate() {
+        let openings = if node.state.covers() { openings(nodes, index) } else { Vec::new() };
+        mounts.push(match &node.state {
+            State::Hidden if node.kind == PathKind::Directory => {
+                Step::HideDirectory { path: node.path.clone(), openings }
+            }
+            State::Hidden => Step::HideFile { path: node.path.clone() },
+            State::ReadOnly => Step::Show { path: node.path.clone(), writable: Writable::No },
+            State::ReadWrite => Step::Show { path: node.path.clone(), writable: Writable::Yes },
+            State::Resolver => Step::Resolver { path: node.path.clone() },
+            State::Temp(directory) => {
+                if !openings.is_empty() {
+                    first.push(Step::Prepare { directory: directory.clone(), openings });
+                }
+                Step::Temp { directory: directory.clone() }
+            }
+        });
+    }
+    first.extend(pins(nodes));
+    first.extend(mounts);
+    first
+}
+
+fn openings(nodes: &[Node], around: usize) -> Vec<Opening> {
+    let Some(parent) = nodes.get(around) else { return Vec::new() };
+    let inside = nodes.iter().filter(|node| node.parent == Some(around));
+    inside
+        .filter_map(|node| {
+            let path = node.path.strip_prefix(&parent.path).ok()?.to_owned();
+            Some(Opening { path, kind: node.kind })
+        })
+        .collect()
+}
+
+/// Returns the directories between a writable tree and its protected places, shallow first.
+fn pins(nodes: &[Node]) -> Vec<Step> {
+    let mut paths = BTreeSet::new();
+    for node in nodes {
+        let Some(parent) = node.parent.and_then(|index| nodes.get(index)) else { continue };
+        let root = match &parent.state {
+            State::ReadWrite => &parent.path,
+            // Directories created in it can be renamed through `/tmp`, but the mounts are elsewhere.
+            State::Temp(directory) => directory,
+            State::Hidden | State::ReadOnly | State::Resolver => continue,
+        };
+        let Ok(below) = node.path.strip_prefix(&parent.path) else { continue };
+        paths.extend(
+            below.ancestors().skip(1).filter(|way| !way.as_os_str().is_empty()).map(|way| root.join(way)),
+        );
+    }
+    paths.into_iter().map(|path| Step::Pin { path }).collect()
+}

@@ -1,0 +1,23 @@
+//! Executes the system calls on behalf of the processes that made them.
+
+mod attributes;
+mod execute;
+mod give;
+mod locate;
+mod names;
+mod open;
+mod outside;
+mod pipes;
+mod reachable;
+mod read;
+mod reading;
+mod relative_links;
+mod terminals;
+mod transfer;
+
+pub(crate) use attributes::{change_mode, change_owner, change_times};
+pub(crate) use execute::execute;
+pub(crate) use give::give;
+pub(crate) use names::{bind, make_directory, make_link, make_node, remove, truncate};
+pub(crate) use open::open;
+pub(crate) use transfer::{link, rename};

@@ -1,0 +1,195 @@
+//! Changes outside the places that commands write in, where nothing but a read-only mount is in the way.
+//!
+//! (Where there are no mounts, nothing but Landlock, which does not bind the broker.)
+//! The user is asked first, and the host carries them out then, in its own view: the broker sees the same read-only
+//! mounts as commands do. The kernel looks at owners and modes first, so nobody is asked about what would fail anyway.
+
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt;
+
+use portcullis_sandbox::{Access as Reach, Attempt, Deed, Judgement};
+use rustix::fs::{
+    Access, AtFlags, FileType, Mode, OFlags, RenameFlags, StatxFlags, accessat, fstat, statat, statx,
+};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use crate::approval::Question;
+use crate::judge::{Doing, ask};
+use crate::outcome::{CallResult, Outcome, Stop};
+use crate::pending::PendingCall;
+use crate::place::Place;
+use crate::wire::asks::Outside;
+use crate::worker::Worker;
+
+/// Passes opening a file for writing to the host, which decides and asks the user.
+pub(super) fn open(
+    worker: &Worker,
+    pending: &PendingCall,
+    place: &Place,
+    (flags, mode): (OFlags, Mode),
+) -> CallResult {
+    let is_blocked = match kind_of(place) {
+        Ok(FileType::RegularFile) if !place.as_directory => file_is_blocked(worker, place),
+        Err(Errno::NOENT) if flags.contains(OFlags::CREATE) && !place.as_directory => {
+            holder_is_blocked(worker, place)
+        }
+        Ok(_) | Err(_) => false,
+    };
+    let outside = || Outside::Open { flags: flags.bits(), mode: masked(worker, pending, mode) };
+    ask_if(is_blocked, worker, (Attempt::Write, Deed::Plain, place), outside)
+}
+
+pub(super) fn truncate(worker: &Worker, place: &Place, length: u64) -> CallResult {
+    let is_file = kind_of(place) == Ok(FileType::RegularFile) && !place.as_directory;
+    let is_blocked = is_file && file_is_blocked(worker, place);
+    ask_if(is_blocked, worker, (Attempt::Write, Deed::Plain, place), || Outside::Truncate { length })
+}
+
+pub(super) fn make_directory(
+    worker: &Worker,
+    pending: &PendingCall,
+    place: &Place,
+    mode: Mode,
+) -> CallResult {
+    let is_blocked = kind_of(place) == Err(Errno::NOENT) && holder_is_blocked(worker, place);
+    let outside = || Outside::MakeDirectory { mode: masked(worker, pending, mode) };
+    ask_if(is_blocked, worker, (Attempt::MakeDirectory, Deed::Plain, place), outside)
+}
+
+pub(super) fn make_link(worker: &Worker, place: &Place, target: &CStr) -> CallResult {
+    let is_blocked =
+        kind_of(place) == Err(Errno::NOENT) && !place.as_directory && holder_is_blocked(worker, place);
+    let target = OsStr::from_bytes(target.to_bytes()).to_owned();
+    let deed = Deed::Symlink(target.clone());
+    ask_if(is_blocked, worker, (Attempt::Write, deed, place), || Outside::MakeLink { target })
+}
+
+pub(super) fn remove(worker: &Worker, place: &Place, flags: AtFlags) -> CallResult {
+    let is_directory = flags.contains(AtFlags::REMOVEDIR);
+    let fits = kind_of(place).is_ok_and(|kind| (kind == FileType::Directory) == is_directory);
+    let is_blocked = fits && may_be_taken(place) && holder_is_blocked(worker, place);
+    ask_if(is_blocked, worker, (Attempt::Remove, Deed::Plain, place), || Outside::Remove { is_directory })
+}
+
+/// Renames a file: the old name is removed and the new one is written, with a question for each; there is only one
+/// question if both are in the same directory.
+pub(super) fn rename(
+    worker: &Worker,
+    pending: &PendingCall,
+    (old, new): (&Place, &Place),
+    flags: RenameFlags,
+) -> CallResult {
+    let is_plain = flags.difference(RenameFlags::NOREPLACE).is_empty();
+    let replaces = kind_of(new);
+    let fits = match &replaces {
+        Ok(_) => !flags.contains(RenameFlags::NOREPLACE) && may_be_taken(new),
+        Err(error) => *error == Errno::NOENT,
+    };
+    let is_there = kind_of(old).is_ok() && may_be_taken(old);
+    let is_blocked = is_there
+        && is_plain
+        && fits
+        && is_on_one_mount(old, new)
+        && holder_is_blocked(worker, old)
+        && holder_is_blocked(worker, new);
+    if !is_blocked || [old, new].iter().any(|place| !is_asked(worker, place)) {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    }
+    let away = Doing::new(portcullis_exec_surface::Change::MoveAway, Deed::MoveTo(new.path.clone()));
+    ask(pending, &away, old, "")?;
+    let outside = || Outside::Move { from: old.path.clone(), replaces: replaces.is_ok() };
+    ask_if(true, worker, (Attempt::Write, Deed::MoveOf(old.path.clone()), new), outside)
+}
+
+/// Gives a file another name (hard link).
+pub(super) fn link(worker: &Worker, pending: &PendingCall, (old, new): (&Place, &Place)) -> CallResult {
+    let is_blocked = kind_of(old) == Ok(FileType::RegularFile)
+        && kind_of(new) == Err(Errno::NOENT)
+        && is_on_one_mount(old, new)
+        && holder_is_blocked(worker, new);
+    if !is_blocked || [old, new].iter().any(|place| !is_asked(worker, place)) {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    }
+    // A process that may write one name of a file can write the file.
+    let source = Doing::new(portcullis_exec_surface::Change::Link, Deed::LinkTo(new.path.clone()));
+    ask(pending, &source, old, "")?;
+    let deed = Deed::LinkOf(old.path.clone());
+    ask_if(true, worker, (Attempt::Write, deed, new), || Outside::Link { from: old.path.clone() })
+}
+
+fn ask_if(
+    is_blocked: bool,
+    worker: &Worker,
+    (attempt, deed, place): (Attempt, Deed, &Place),
+    outside: impl FnOnce() -> Outside,
+) -> CallResult {
+    if !is_blocked || !is_asked(worker, place) {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    }
+    let (path, outside) = (place.path.clone(), Some(outside()));
+    Err(Stop::Ask(Box::new(Question {
+        attempt,
+        deed,
+        path,
+        rule: "",
+        content: None,
+        reachable: None,
+        outside,
+    })))
+}
+
+fn is_asked(worker: &Worker, place: &Place) -> bool {
+    worker.broker.names.judge(&place.path) == Judgement::Asked
+}
+
+fn kind_of(place: &Place) -> Result<FileType, Errno> {
+    let status = statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(status.st_mode))
+}
+
+/// Whether only the mount prevents creating and removing names in the directory.
+fn holder_is_blocked(worker: &Worker, place: &Place) -> bool {
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    is_blocked(worker, place, accessat(&place.directory, c".", access, AtFlags::EACCESS))
+}
+
+/// Whether only the mount prevents writing the file.
+fn file_is_blocked(worker: &Worker, place: &Place) -> bool {
+    let access = accessat(&place.directory, &place.name, Access::WRITE_OK, AtFlags::EACCESS);
+    is_blocked(worker, place, access)
+}
+
+/// Whether only the mount is the obstacle, given the result of the access check. Without mounts the kernel lets the
+/// broker do everything that owners and modes permit, so the place decides.
+fn is_blocked(worker: &Worker, place: &Place, access: Result<(), Errno>) -> bool {
+    match &worker.broker.places {
+        None => access == Err(Errno::ROFS),
+        // A hidden file must not become visible through a question.
+        Some(places) => access.is_ok() && places.access(&place.path) == Reach::ReadOnly,
+    }
+}
+
+/// Whether the name may be removed: in a directory with the sticky bit, only the owners of the file and of the
+/// directory may.
+fn may_be_taken(place: &Place) -> bool {
+    let (Ok(holder), Ok(file)) =
+        (fstat(&place.directory), statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW))
+    else {
+        return false;
+    };
+    let own = geteuid().as_raw();
+    holder.st_mode & libc::S_ISVTX == 0 || holder.st_uid == own || file.st_uid == own
+}
+
+fn is_on_one_mount(old: &Place, new: &Place) -> bool {
+    let mount = |place: &Place| {
+        let status = statx(&place.directory, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID);
+        status.ok().map(|status| status.stx_mnt_id)
+    };
+    mount(old).is_some_and(|one| mount(new) == Some(one))
+}
+
+fn masked(worker: &Worker, pending: &PendingCall, mode: Mode) -> u32 {
+    mode.as_raw_mode() & !worker.broker.processes.mask(&pending.caller)
+}

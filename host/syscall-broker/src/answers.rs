@@ -1,0 +1,52 @@
+//! Continues calls when the host answers their questions.
+
+use std::os::fd::OwnedFd;
+
+use portcullis_sys::notify::Answer;
+use rustix::fs::OFlags;
+
+use crate::act::give;
+use crate::broker::Broker;
+use crate::calls::Syscall;
+use crate::outcome::Stop;
+use crate::pending::PendingCall;
+use crate::wire::asks::{Answered, Ending};
+use crate::worker::Worker;
+
+/// Continues calls as answers arrive, until the host has closed the socket.
+pub(crate) fn hear(worker: &Worker) {
+    let asking = &worker.broker.asking;
+    while let Ok(Some(message)) = asking.receive() {
+        let Ok(Answered { id, ending }) = Answered::decode(&message.bytes) else { return };
+        let Some((mut pending, allowed)) = asking.take(id) else { continue };
+        let file = message.descriptors.into_iter().next();
+        match (ending, file) {
+            (Ending::GoesOn, _) => {
+                pending.allowed.push(allowed);
+                worker.take(&pending);
+            }
+            (Ending::File, Some(file)) => hand_over(worker.broker, &pending, file),
+            (Ending::Done, _) => succeed(worker.broker, &pending),
+            (Ending::Failed(errno), _) => refuse(worker.broker, &pending, errno),
+            (Ending::Refused | Ending::File, _) => refuse(worker.broker, &pending, libc::EACCES),
+        }
+    }
+}
+
+fn hand_over(broker: &Broker, pending: &PendingCall, file: OwnedFd) {
+    let Some(Syscall::Open { flags, .. }) = Syscall::of(&pending.call) else {
+        return refuse(broker, pending, libc::EACCES);
+    };
+    if let Err(Stop::Error(error)) = give(broker, pending, file, OFlags::from_bits_retain(flags)) {
+        refuse(broker, pending, error.raw_os_error());
+    }
+}
+
+fn succeed(broker: &Broker, pending: &PendingCall) {
+    drop(broker.listener.answer(pending.call.id, Answer::Value(0)));
+}
+
+fn refuse(broker: &Broker, pending: &PendingCall, errno: i32) {
+    // The caller may have ended and need no answer.
+    drop(broker.listener.answer(pending.call.id, Answer::Error(errno)));
+}

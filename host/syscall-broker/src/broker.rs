@@ -1,0 +1,52 @@
+//! The state of a broker, shared by its threads.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use portcullis_exec_surface::UserLink;
+use portcullis_sandbox::{FileId, Lock, Names, Places, Reads};
+use portcullis_sys::notify::Listener;
+
+use crate::asking::Asking;
+use crate::connect::Connecting;
+use crate::directories::Linked;
+use crate::known::Known;
+use crate::process::Processes;
+use crate::removed::Removed;
+use crate::staging::Staging;
+
+/// The state of a broker.
+pub(crate) struct Broker {
+    pub(crate) listener: Listener,
+    pub(crate) names: Box<dyn Names>,
+    /// Whether reading is judged as well.
+    pub(crate) reads: Reads,
+    /// Files that must not be read by any name.
+    pub(crate) kept_back: HashSet<FileId>,
+    /// Writable places in which names are judged, as commands see them.
+    pub(crate) judged: Vec<PathBuf>,
+    /// The access of each place, if no mounts enforce it.
+    pub(crate) places: Option<Places>,
+    /// The places among them in which names matter to the user's other programs.
+    pub(crate) roots: Vec<PathBuf>,
+    /// The user's home directories.
+    pub(crate) homes: Vec<PathBuf>,
+    /// Ids of disabled rules on such names.
+    pub(crate) lifted: Vec<String>,
+    /// Links of the user that lead to sensitive names.
+    pub(crate) links: Vec<UserLink>,
+    pub(crate) staging: Staging,
+    pub(crate) asking: Asking,
+    /// `None` if connections do not wait here.
+    pub(crate) connecting: Option<Connecting>,
+    pub(crate) processes: Processes,
+    pub(crate) known: Known,
+    pub(crate) removed: Removed,
+    pub(crate) linked: Linked,
+    /// Locked during every call, if threads cannot have umasks of their own (CLONE_FS): some container filters refuse
+    /// unshare(2) for that together with namespaces. It is never poisoned: a panic ends the process.
+    pub(crate) one_at_a_time: Option<Mutex<()>>,
+    /// Held exclusively while something is renamed, and shared during any other operation on a name.
+    pub(crate) order: Lock,
+}

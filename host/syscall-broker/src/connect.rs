@@ -1,0 +1,150 @@
+//! Connections that wait inside connect(2) until the host has a verdict, or lets them continue without one.
+//!
+//! This is a pause, not a check: the kernel makes the connection, from the caller's memory, and the host judges what
+//! leaves the network by the address that the kernel used. So calls that are not understood here simply continue.
+//!
+//! The host answers such a call itself, and checks itself whether the caller still waits: relaying the answer through
+//! the broker would only delay the caller.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+
+use portcullis_sandbox::network::{OWN, OWN_6};
+use portcullis_sys::memory::read_exactly;
+use portcullis_sys::notify::Listener;
+use rustix::fs::fstat;
+use rustix::io::Errno;
+use rustix::net::SocketType;
+use rustix::net::sockopt::socket_type;
+
+use crate::outcome::Outcome;
+use crate::pending::PendingCall;
+use crate::process::Processes;
+use crate::transport;
+use crate::wire::calls::BrokerEvent;
+
+/// The size of `struct sockaddr_in6`, the longer of the two.
+const ADDRESS_BYTES: usize = 28;
+const DNS_PORT: u16 = 53;
+
+/// The socket to the host.
+pub(crate) struct Connecting {
+    line: OwnedFd,
+    /// Loopback ports that stand for the host's own.
+    host_ports: Vec<u16>,
+}
+
+impl Connecting {
+    /// Sends the host the listener, with which it answers calls.
+    pub(crate) fn begin(line: OwnedFd, host_ports: Vec<u16>, listener: &Listener) -> std::io::Result<Self> {
+        transport::send(&line, &BrokerEvent::Begins.encode(), &[listener.as_fd()])?;
+        Ok(Self { line, host_ports })
+    }
+
+    /// Returns true if a connection to this address ends at the host.
+    fn leads_out(&self, address: SocketAddr) -> bool {
+        let (ip, port) = (address.ip(), address.port());
+        let is_inside = ip == OWN || ip == OWN_6;
+        let is_here = ip.is_loopback() || ip.is_unspecified();
+        !is_inside && port != DNS_PORT && (!is_here || self.host_ports.contains(&port))
+    }
+}
+
+/// Makes a call wait if it makes a connection that leaves the sandbox.
+pub(crate) fn hold(
+    connecting: Option<&Connecting>,
+    processes: &Processes,
+    pending: &PendingCall,
+    (socket, address, length): (i32, u64, u64),
+) -> Outcome {
+    let held = connecting.and_then(|connecting| {
+        let address =
+            read_address(pending, address, length).filter(|address| connecting.leads_out(*address))?;
+        begin(processes, connecting, pending, socket, address).ok()
+    });
+    match held {
+        Some(()) => Outcome::Done,
+        None => Outcome::LEFT_TO_THE_KERNEL,
+    }
+}
+
+fn begin(
+    processes: &Processes,
+    connecting: &Connecting,
+    pending: &PendingCall,
+    socket: i32,
+    address: SocketAddr,
+) -> std::io::Result<()> {
+    let own = processes.descriptor(&pending.caller, socket)?;
+    if socket_type(&own)? != SocketType::STREAM {
+        return Err(Errno::PROTOTYPE.into());
+    }
+    let socket = fstat(&own)?.st_ino;
+    let command = processes.command(&pending.caller).ok_or(Errno::SRCH)?;
+    let told = BrokerEvent::Waits { id: pending.call.id, command, socket, address }.encode();
+    Ok(pending.caller.with_pidfd(|pidfd| {
+        transport::send(&connecting.line, &told, &[pidfd.as_fd()])
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PIPE))
+    })?)
+}
+
+fn read_address(pending: &PendingCall, address: u64, length: u64) -> Option<SocketAddr> {
+    let length = usize::try_from(length & u64::from(u32::MAX)).ok()?.min(ADDRESS_BYTES);
+    let mut bytes = vec![0; length];
+    read_exactly(pending.call.thread, address, &mut bytes).ok()?;
+    parse_address(&bytes)
+}
+
+/// Parses `struct sockaddr_in` or `struct sockaddr_in6`.
+fn parse_address(bytes: &[u8]) -> Option<SocketAddr> {
+    let (family, rest) = bytes.split_first_chunk::<2>()?;
+    let (port, rest) = rest.split_first_chunk::<2>()?;
+    let ip: IpAddr = match i32::from(u16::from_ne_bytes(*family)) {
+        libc::AF_INET => Ipv4Addr::from(*rest.first_chunk::<4>()?).into(),
+        // After the flow label.
+        libc::AF_INET6 => Ipv6Addr::from(*rest.get(4..)?.first_chunk::<16>()?).to_canonical(),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, u16::from_be_bytes(*port)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_the_kernel_does() {
+        let check = |family: i32, rest: &[u8], expected: Option<&str>| {
+            let family = u16::try_from(family).expect("small").to_ne_bytes();
+            let found = parse_address(&[family.as_slice(), rest].concat());
+            assert_eq!(found.map(|address| address.to_string()).as_deref(), expected);
+        };
+        check(libc::AF_INET, &[0, 80, 192, 0, 2, 1, 9, 9, 9, 9, 9, 9, 9, 9], Some("192.0.2.1:80"));
+        let v6 = |ip: &str| {
+            let ip: Ipv6Addr = ip.parse().expect("an address");
+            [&[1, 187, 7, 7, 7, 7], ip.octets().as_slice(), &[0; 4]].concat()
+        };
+        check(libc::AF_INET6, &v6("2001:db8::1"), Some("[2001:db8::1]:443"));
+        check(libc::AF_INET6, &v6("::ffff:192.0.2.1"), Some("192.0.2.1:443"));
+        check(libc::AF_INET6, &v6("2001:db8::1")[..12], None);
+        check(libc::AF_UNIX, b"/run/socket....", None);
+        check(libc::AF_UNSPEC, &[0; 14], None);
+        check(libc::AF_INET, &[], None);
+    }
+
+    #[test]
+    fn what_stays_inside_does_not_wait() {
+        let (line, _other) = transport::pair().expect("a pair of sockets");
+        let connecting = Connecting { line, host_ports: vec![5432] };
+        let leads_out = |address: &str| connecting.leads_out(address.parse().expect("an address"));
+        for address in ["192.0.2.1:80", "198.18.0.2:443", "[2001:db8::1]:80", "127.0.0.1:5432", "[::1]:5432"]
+        {
+            assert!(leads_out(address), "{address}");
+        }
+        for address in
+            ["127.0.0.1:80", "0.0.0.0:80", "[::1]:80", "198.18.0.1:80", "[fd00:5a4d::1]:80", "8.8.8.8:53"]
+        {
+            assert!(!leads_out(address), "{address}");
+        }
+    }
+}

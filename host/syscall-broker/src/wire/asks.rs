@@ -1,0 +1,367 @@
+//! The messages between the broker and the host about waiting calls.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use portcullis_sandbox::{Attempt, Deed};
+
+use super::codec::{DecodeError, Reader, Writer};
+
+/// A message of the broker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BrokerEvent {
+    /// A call waits.
+    Asked(Asked),
+    /// A call was refused.
+    Refused(Refused),
+}
+
+/// A rule refused a call without asking the user.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Refused {
+    /// The number of its command.
+    pub command: u64,
+    /// The kind of operation.
+    pub attempt: Attempt,
+    /// The path as commands see it.
+    pub path: PathBuf,
+    /// The rule over names; empty for the session's own rules.
+    pub rule: String,
+}
+
+/// A call waits for an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Identifies the call.
+    pub id: u64,
+    /// The number of its command.
+    pub command: u64,
+    /// The kind of operation.
+    pub attempt: Attempt,
+    /// Details of the operation.
+    pub deed: Deed,
+    /// The path as commands see it.
+    pub path: PathBuf,
+    /// The rule over names; empty for the session's own rules.
+    pub rule: String,
+    /// The effect of the new content, if the content is the reason for the question; otherwise empty.
+    pub reason: String,
+    /// The operation that only the host can perform, if there is one.
+    pub outside: Option<Outside>,
+}
+
+/// An operation that the host performs in its own view after an approval, at the path of the question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outside {
+    /// With the flags and mode of open(2).
+    Open {
+        /// The flags.
+        flags: u32,
+        /// The mode of a new file, without the bits of the caller's umask.
+        mode: u32,
+    },
+    /// Cuts or extends a file.
+    Truncate {
+        /// The new length in bytes.
+        length: u64,
+    },
+    /// Creates a directory.
+    MakeDirectory {
+        /// Its mode, without the bits of the caller's umask.
+        mode: u32,
+    },
+    /// Creates a symbolic link.
+    MakeLink {
+        /// The text of the link.
+        target: OsString,
+    },
+    /// Removes a name.
+    Remove {
+        /// Whether it is the name of a directory.
+        is_directory: bool,
+    },
+    /// Renames `from` to the path.
+    Move {
+        /// The old path.
+        from: PathBuf,
+        /// Whether the path existed when the question was asked.
+        replaces: bool,
+    },
+    /// Makes the path a hard link to the file `from`.
+    Link {
+        /// The path of the file.
+        from: PathBuf,
+    },
+}
+
+/// The host's answer to a waiting call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answered {
+    /// The id of the call.
+    pub id: u64,
+    /// What becomes of the call.
+    pub ending: Ending,
+}
+
+/// The continuation of a waiting call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It fails.
+    Refused,
+    /// The broker performs the operation.
+    GoesOn,
+    /// Carries the opened file.
+    File,
+    /// The host has performed the operation.
+    Done,
+    /// The host's operation failed with this errno.
+    Failed(i32),
+}
+
+impl BrokerEvent {
+    /// Decodes a message.
+    ///
+    /// # Errors
+    /// If it is malformed.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let told = match reader.number()? {
+            0 => Self::Asked(Asked::read(&mut reader)?),
+            1 => Self::Refused(Refused {
+                command: reader.long()?,
+                attempt: reader.attempt()?,
+                path: PathBuf::from(reader.string()?),
+                rule: reader.text()?,
+            }),
+            _ => return Err(DecodeError),
+        };
+        reader.end(told)
+    }
+}
+
+impl Refused {
+    /// Returns the message in its encoded form.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.number(1);
+        writer.long(self.command);
+        writer.attempt(self.attempt);
+        writer.string(self.path.as_os_str());
+        writer.string(self.rule.as_ref());
+        writer.finish()
+    }
+}
+
+impl Asked {
+    /// Returns the message in its encoded form.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.number(0);
+        writer.long(self.id);
+        writer.long(self.command);
+        writer.attempt(self.attempt);
+        writer.deed(&self.deed);
+        writer.string(self.path.as_os_str());
+        writer.string(self.rule.as_ref());
+        writer.string(self.reason.as_ref());
+        writer.outside(self.outside.as_ref());
+        writer.finish()
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            id: reader.long()?,
+            command: reader.long()?,
+            attempt: reader.attempt()?,
+            deed: reader.deed()?,
+            path: PathBuf::from(reader.string()?),
+            rule: reader.text()?,
+            reason: reader.text()?,
+            outside: reader.outside()?,
+        })
+    }
+}
+
+impl Writer {
+    fn attempt(&mut self, attempt: Attempt) {
+        self.number(match attempt {
+            Attempt::Write => 0,
+            Attempt::MakeDirectory => 1,
+            Attempt::Remove => 2,
+            Attempt::Read => 3,
+        });
+    }
+
+    fn deed(&mut self, deed: &Deed) {
+        let (kind, other) = match deed {
+            Deed::Plain => (0, None),
+            Deed::Symlink(target) => (1, Some(target.as_os_str())),
+            Deed::LinkOf(name) => (2, Some(name.as_os_str())),
+            Deed::LinkTo(name) => (3, Some(name.as_os_str())),
+            Deed::MoveOf(name) => (4, Some(name.as_os_str())),
+            Deed::MoveTo(name) => (5, Some(name.as_os_str())),
+            Deed::Special => (6, None),
+        };
+        self.number(kind);
+        if let Some(other) = other {
+            self.string(other);
+        }
+    }
+
+    fn outside(&mut self, outside: Option<&Outside>) {
+        match outside {
+            None => self.number(0),
+            Some(Outside::Open { flags, mode }) => {
+                self.number(1);
+                self.number(*flags);
+                self.number(*mode);
+            }
+            Some(Outside::Truncate { length }) => {
+                self.number(2);
+                self.long(*length);
+            }
+            Some(Outside::MakeDirectory { mode }) => {
+                self.number(3);
+                self.number(*mode);
+            }
+            Some(Outside::MakeLink { target }) => {
+                self.number(4);
+                self.string(target);
+            }
+            Some(Outside::Remove { is_directory }) => {
+                self.number(5);
+                self.number(u32::from(*is_directory));
+            }
+            Some(Outside::Move { from, replaces }) => {
+                self.number(6);
+                self.string(from.as_os_str());
+                self.number(u32::from(*replaces));
+            }
+            Some(Outside::Link { from }) => {
+                self.number(7);
+                self.string(from.as_os_str());
+            }
+        }
+    }
+}
+
+impl Reader<'_> {
+    fn attempt(&mut self) -> Result<Attempt, DecodeError> {
+        Ok(match self.number()? {
+            0 => Attempt::Write,
+            1 => Attempt::MakeDirectory,
+            2 => Attempt::Remove,
+            3 => Attempt::Read,
+            _ => return Err(DecodeError),
+        })
+    }
+
+    fn deed(&mut self) -> Result<Deed, DecodeError> {
+        Ok(match self.number()? {
+            0 => Deed::Plain,
+            1 => Deed::Symlink(self.string()?),
+            2 => Deed::LinkOf(self.string()?.into()),
+            3 => Deed::LinkTo(self.string()?.into()),
+            4 => Deed::MoveOf(self.string()?.into()),
+            5 => Deed::MoveTo(self.string()?.into()),
+            6 => Deed::Special,
+            _ => return Err(DecodeError),
+        })
+    }
+
+    fn text(&mut self) -> Result<String, DecodeError> {
+        self.string()?.into_string().map_err(|_not_text| DecodeError)
+    }
+
+    fn outside(&mut self) -> Result<Option<Outside>, DecodeError> {
+        Ok(Some(match self.number()? {
+            0 => return Ok(None),
+            1 => Outside::Open { flags: self.number()?, mode: self.number()? },
+            2 => Outside::Truncate { length: self.long()? },
+            3 => Outside::MakeDirectory { mode: self.number()? },
+            4 => Outside::MakeLink { target: self.string()? },
+            5 => Outside::Remove { is_directory: self.number()? == 1 },
+            6 => Outside::Move { from: self.string()?.into(), replaces: self.number()? == 1 },
+            7 => Outside::Link { from: self.string()?.into() },
+            _ => return Err(DecodeError),
+        }))
+    }
+}
+
+impl Answered {
+    /// Returns the message in its encoded form.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.long(self.id);
+        let (kind, errno) = match self.ending {
+            Ending::Refused => (0, 0),
+            Ending::GoesOn => (1, 0),
+            Ending::File => (2, 0),
+            Ending::Failed(errno) => (3, errno),
+            Ending::Done => (4, 0),
+        };
+        writer.number(kind);
+        writer.signed(errno);
+        writer.finish()
+    }
+
+    /// Decodes a message.
+    ///
+    /// # Errors
+    /// If it is malformed.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let (id, kind, errno) = (reader.long()?, reader.number()?, reader.signed()?);
+        let ending = match kind {
+            0 => Ending::Refused,
+            1 => Ending::GoesOn,
+            2 => Ending::File,
+            3 => Ending::Failed(errno),
+            4 => Ending::Done,
+            _ => return Err(DecodeError),
+        };
+        reader.end(Self { id, ending })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_and_answers_survive_the_journey() {
+        for (attempt, deed, outside) in [
+            (Attempt::Write, Deed::Plain, Some(Outside::Open { flags: 0o101, mode: 0o644 })),
+            (Attempt::Write, Deed::Plain, Some(Outside::Truncate { length: 1 << 40 })),
+            (Attempt::MakeDirectory, Deed::Plain, None),
+            (Attempt::MakeDirectory, Deed::Plain, Some(Outside::MakeDirectory { mode: 0o755 })),
+            (Attempt::Write, Deed::Symlink("../x".into()), Some(Outside::MakeLink { target: "../x".into() })),
+            (Attempt::Remove, Deed::Plain, Some(Outside::Remove { is_directory: true })),
+            (
+                Attempt::Write,
+                Deed::MoveOf("/a".into()),
+                Some(Outside::Move { from: "/a".into(), replaces: true }),
+            ),
+            (Attempt::Write, Deed::LinkOf("/a".into()), Some(Outside::Link { from: "/a".into() })),
+            (Attempt::Read, Deed::Plain, None),
+            (Attempt::Remove, Deed::MoveTo("/b".into()), None),
+            (Attempt::Write, Deed::LinkTo("/b".into()), None),
+            (Attempt::Write, Deed::Special, None),
+        ] {
+            let (path, rule) = ("/a".into(), "host.tool-files".to_owned());
+            let reason = "line 1".to_owned();
+            let asked = Asked { id: u64::MAX, command: 7, attempt, deed, path, rule, reason, outside };
+            assert!(BrokerEvent::decode(&asked.encode()[1..]).is_err());
+            let refused = Refused { command: 7, attempt, path: asked.path.clone(), rule: asked.rule.clone() };
+            assert_eq!(
+                BrokerEvent::decode(&refused.encode()).expect("decodes"),
+                BrokerEvent::Refused(refused)
+            );
+            assert_eq!(BrokerEvent::decode(&asked.encode()).expect("decodes"), BrokerEvent::Asked(asked));
+        }
+        for ending in [Ending::Refused, Ending::GoesOn, Ending::File, Ending::Done, Ending::Failed(13)] {
+            let answered = Answered { id: 1, ending };
+            assert_eq!(Answered::decode(&answered.encode()).expect("decodes"), answered);
+        }
+    }
+}
