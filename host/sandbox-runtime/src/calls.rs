@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use portcullis_sys::notify::{Answer, Listener};
-use portcullis_syscall_broker::transport::{self, Heard};
+use portcullis_syscall_broker::transport::{self, Received};
 use portcullis_syscall_broker::wire::calls::BrokerEvent;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::link::Link;
+use crate::keeper_link::KeeperLink;
 use crate::pidfd::process_of;
 pub use event::Call;
 
@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub struct Calls {
     line: OwnedFd,
-    link: Arc<Link>,
+    link: Arc<KeeperLink>,
     /// The seccomp listener on which calls are answered; it arrives before the first call.
     listener: OnceLock<Listener>,
     waiting: Mutex<Waiting>,
@@ -39,7 +39,7 @@ struct Waiting {
 }
 
 impl Calls {
-    pub(crate) fn new(line: OwnedFd, link: Arc<Link>) -> Self {
+    pub(crate) fn new(line: OwnedFd, link: Arc<KeeperLink>) -> Self {
         let (calls, gone) = (HashSet::new(), VecDeque::new());
         let waiting = Mutex::new(Waiting { calls, looked_at: Instant::now(), gone });
         Self { line, link, listener: OnceLock::new(), waiting }
@@ -55,9 +55,9 @@ impl Calls {
                 continue;
             }
             let message = match transport::hear(&self.line) {
-                Heard::Message(message) => message,
-                Heard::Lost => continue,
-                Heard::Ended => return None,
+                Received::Message(message) => message,
+                Received::Lost => continue,
+                Received::Ended => return None,
             };
             let descriptor = message.descriptors.into_iter().next();
             match BrokerEvent::decode(&message.bytes).ok()? {

@@ -20,19 +20,19 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
 use crate::arguments::{IN_GROUP, KEEPER_ARGUMENT, WITHOUT_NAMESPACES};
-use crate::asking::{self, HostOps};
-use crate::group::made::Group;
+use crate::broker_link::{self, HostOps};
+use crate::group::directory::Group;
 use crate::held::Waiting;
-use crate::link::Link;
+use crate::keeper_link::KeeperLink;
 use crate::wire::Setup;
-use crate::{Calls, LaunchError, Listeners, NoGate, Running, StartError, View, files, keeper};
+use crate::{Calls, LaunchError, Listeners, NoGate, Running, StartError, View, file_limit, keeper};
 use handshake::{Ready, listeners, set_up};
 use layers::Found;
 
 /// The running sandbox of one session; dropping it ends every command in it.
 #[derive(Debug)]
 pub struct Confinement {
-    link: Arc<Link>,
+    link: Arc<KeeperLink>,
     view: View,
     report: Report,
     walls: IsolationMode,
@@ -107,7 +107,7 @@ impl Confinement {
             plan,
             hostname: profile.hostname.clone(),
             limits: profile.limits,
-            open_files: files::usual(),
+            open_files: file_limit::usual(),
             acting: profile.acting,
             network,
             names: profile.names.clone(),
@@ -210,11 +210,11 @@ impl Confinement {
         let group = group.ok();
         let asked = Arc::new(asked);
         let deaths = group.as_ref().and_then(Group::deaths);
-        let link = Arc::new(Link::new(socket, Arc::clone(&asked), deaths));
+        let link = Arc::new(KeeperLink::new(socket, Arc::clone(&asked), deaths));
         let listening = Arc::clone(&link);
         let listener = std::thread::spawn(move || listening.listen());
         let hearing = Arc::clone(&link);
-        let asked = std::thread::spawn(move || asking::hear(&hearing, &asked, host_ops));
+        let asked = std::thread::spawn(move || broker_link::hear(&hearing, &asked, host_ops));
         Self { link, view, report, walls, listener: Some(listener), asked: Some(asked), group }
     }
 

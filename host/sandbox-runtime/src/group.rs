@@ -7,11 +7,11 @@
 //! group, and [`NoGroup`] gives the reason.
 
 #[cfg(target_os = "linux")]
-mod bounds;
+pub(crate) mod directory;
 #[cfg(target_os = "linux")]
-pub(crate) mod made;
+mod limits;
 #[cfg(target_os = "linux")]
-pub(crate) mod place;
+pub(crate) mod parent;
 
 /// Removes groups that killed hosts left behind; there are no control groups on this system.
 #[cfg(not(target_os = "linux"))]

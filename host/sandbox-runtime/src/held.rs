@@ -31,11 +31,11 @@ pub struct Held {
 
 /// Takes the answer to a call. If the host itself performs the operation, it first calls the function, while no other
 /// process changes names, and does nothing if that returns false.
-pub(crate) type GiveAnswer = dyn FnOnce(Answer, &dyn Fn() -> bool) + Send;
+pub(crate) type GiveAnswer = dyn FnOnce(HostAnswer, &dyn Fn() -> bool) + Send;
 
 /// The answer to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum HostAnswer {
     GoOn,
     Refuse,
 }
@@ -77,15 +77,15 @@ impl Held {
     /// `still_allowed` in the [`NameOrder`](portcullis_sandbox::NameOrder) of the sandbox, and refuses the call if that
     /// returns false. (The broker judges its own operations again itself.)
     pub fn allow_if(mut self, still_allowed: &dyn Fn() -> bool) {
-        self.give(Answer::GoOn, still_allowed);
+        self.give(HostAnswer::GoOn, still_allowed);
     }
 
     /// Makes the call fail.
     pub fn refuse(mut self) {
-        self.give(Answer::Refuse, &|| false);
+        self.give(HostAnswer::Refuse, &|| false);
     }
 
-    fn give(&mut self, answer: Answer, still_allowed: &dyn Fn() -> bool) {
+    fn give(&mut self, answer: HostAnswer, still_allowed: &dyn Fn() -> bool) {
         if let Some(give) = self.answer.take() {
             give(answer, still_allowed);
         }
@@ -94,7 +94,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.give(Answer::Refuse, &|| false);
+        self.give(HostAnswer::Refuse, &|| false);
     }
 }
 
@@ -112,11 +112,11 @@ impl std::fmt::Debug for Held {
 /// The waiting calls of one command that have not been taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     calls: VecDeque<Held>,
     /// The command has ended: no more calls will come.
     closed: bool,
@@ -146,7 +146,7 @@ impl Waiting {
         self.lock().calls.pop_front()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         // No code that can panic runs while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    fn held(told: &Arc<Mutex<Vec<Answer>>>) -> Held {
+    fn held(told: &Arc<Mutex<Vec<HostAnswer>>>) -> Held {
         let told = Arc::clone(told);
         let answer =
             Box::new(move |answer, _: &dyn Fn() -> bool| told.lock().expect("no panic").push(answer));
@@ -178,7 +178,10 @@ mod tests {
         held(&told).allow();
         held(&told).refuse();
         drop(held(&told));
-        assert_eq!(*told.lock().expect("no panic"), [Answer::GoOn, Answer::Refuse, Answer::Refuse]);
+        assert_eq!(
+            *told.lock().expect("no panic"),
+            [HostAnswer::GoOn, HostAnswer::Refuse, HostAnswer::Refuse]
+        );
     }
 
     #[test]
@@ -190,6 +193,9 @@ mod tests {
         waiting.close();
         waiting.add(held(&told));
         assert!(waiting.take().is_none());
-        assert_eq!(*told.lock().expect("no panic"), [Answer::GoOn, Answer::Refuse, Answer::Refuse]);
+        assert_eq!(
+            *told.lock().expect("no panic"),
+            [HostAnswer::GoOn, HostAnswer::Refuse, HostAnswer::Refuse]
+        );
     }
 }

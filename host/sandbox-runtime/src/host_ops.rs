@@ -23,7 +23,7 @@ pub(crate) fn perform(
     if let Outside::Open { flags, mode } = outside {
         return open(path, *flags, *mode, acting).map(Some);
     }
-    let place = Place::open(path)?;
+    let place = NameOnHost::open(path)?;
     match outside {
         Outside::Open { .. } => {}
         Outside::Truncate { length } => {
@@ -44,13 +44,13 @@ pub(crate) fn perform(
             unlinkat(&place.holder, place.name, flags)?;
         }
         Outside::Move { from, replaces } => {
-            let old = Place::open(from)?;
+            let old = NameOnHost::open(from)?;
             // A file that has appeared at the target since is not covered by the answer.
             let flags = if *replaces { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
             renameat_with(&old.holder, old.name, &place.holder, place.name, flags)?;
         }
         Outside::Link { from } => {
-            let old = Place::open(from)?;
+            let old = NameOnHost::open(from)?;
             linkat(&old.holder, old.name, &place.holder, place.name, AtFlags::empty())?;
         }
     }
@@ -58,12 +58,12 @@ pub(crate) fn perform(
 }
 
 /// A name in an opened directory.
-struct Place<'a> {
+struct NameOnHost<'a> {
     holder: OwnedFd,
     name: &'a OsStr,
 }
 
-impl<'a> Place<'a> {
+impl<'a> NameOnHost<'a> {
     fn open(path: &'a Path) -> Result<Self, Errno> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::INVAL) };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -14,7 +14,7 @@ use crate::{Breach, Refusal};
 #[derive(Debug)]
 pub(crate) struct Job {
     id: u64,
-    state: Mutex<State>,
+    state: Mutex<JobState>,
     changed: Condvar,
     /// The command's waiting calls, if there is someone to answer them.
     waiting: Option<Waiting>,
@@ -24,14 +24,14 @@ pub(crate) struct Job {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum State {
+enum JobState {
     Pending,
     Running,
     Refused(Stage, i32),
     Ended(Exit, Option<Breach>),
 }
 
-impl State {
+impl JobState {
     fn exit(&self) -> Option<Exit> {
         match *self {
             Self::Ended(exit, _) => Some(exit),
@@ -44,7 +44,7 @@ impl State {
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "commands run on Linux only"))]
 impl Job {
     pub(crate) fn new(id: u64, waiting: Option<Waiting>) -> Self {
-        let (state, changed) = (Mutex::new(State::Pending), Condvar::new());
+        let (state, changed) = (Mutex::new(JobState::Pending), Condvar::new());
         Self { id, state, changed, waiting, init: AtomicU32::new(0), refusals: Mutex::default() }
     }
 
@@ -64,26 +64,26 @@ impl Job {
 
     /// Waits until the program runs or has failed to start; the error is the failed stage with its errno.
     pub(crate) fn wait_for_start(&self) -> Result<(), (Stage, i32)> {
-        let state = self.changed.wait_while(self.state(), |state| matches!(state, State::Pending));
+        let state = self.changed.wait_while(self.state(), |state| matches!(state, JobState::Pending));
         match *state.unwrap_or_else(PoisonError::into_inner) {
-            State::Refused(stage, errno) => Err((stage, errno)),
-            State::Pending | State::Running | State::Ended(..) => Ok(()),
+            JobState::Refused(stage, errno) => Err((stage, errno)),
+            JobState::Pending | JobState::Running | JobState::Ended(..) => Ok(()),
         }
     }
 
     pub(crate) fn started(&self, init: Option<u32>) {
         self.init.store(init.unwrap_or_default(), Ordering::Relaxed);
-        self.change(State::Running);
+        self.change(JobState::Running);
     }
 
     pub(crate) fn refused(&self, stage: Stage, errno: i32) {
         self.close();
-        self.change(State::Refused(stage, errno));
+        self.change(JobState::Refused(stage, errno));
     }
 
     pub(crate) fn ended(&self, exit: Exit, breach: Option<Breach>) {
         self.close();
-        self.change(State::Ended(exit, breach));
+        self.change(JobState::Ended(exit, breach));
     }
 
     fn close(&self) {
@@ -92,7 +92,7 @@ impl Job {
         }
     }
 
-    fn change(&self, to: State) {
+    fn change(&self, to: JobState) {
         *self.state() = to;
         self.changed.notify_all();
     }
@@ -133,8 +133,8 @@ impl Job {
 
     pub(crate) fn breach(&self) -> Option<Breach> {
         match *self.state() {
-            State::Ended(_, breach) => breach,
-            State::Refused(..) | State::Pending | State::Running => None,
+            JobState::Ended(_, breach) => breach,
+            JobState::Refused(..) | JobState::Pending | JobState::Running => None,
         }
     }
 
@@ -159,7 +159,7 @@ impl Job {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, JobState> {
         // A waiter that panicked has not left the state half changed: every change is a single assignment.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -27,7 +27,7 @@ use rustix::fs::{FileType, lstat};
 use rustix::io::Errno;
 
 use crate::arguments::WITHOUT_NAMESPACES;
-use crate::files;
+use crate::file_limit;
 use crate::layer::failure::{During, Failure};
 use crate::layer::landlock::{self, Landlock};
 use crate::layer::namespaces::{self, Identity};
@@ -81,7 +81,7 @@ fn set_up(
     let (setup, Lines { asks, connects, order }) =
         read_setup(control).ok_or(Errno::BADMSG).during(Stage::Request)?;
     if let Some(usual) = setup.open_files {
-        files::take_back(usual);
+        file_limit::take_back(usual);
     }
     // To act as another user, the host has mapped the users from outside.
     if setup.acting.is_none() {

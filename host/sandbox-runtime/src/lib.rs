@@ -61,21 +61,21 @@ mod calls;
 mod confinement;
 mod error;
 mod exit;
-mod gate;
 mod group;
 mod held;
 mod job;
-mod limit_exceeded;
 #[cfg_attr(not(target_os = "linux"), path = "link/unsupported.rs")]
-mod link;
+mod keeper_link;
+mod limit_exceeded;
+mod listeners;
 mod probe;
 mod running;
 mod view;
 
 #[cfg(target_os = "linux")]
-mod asking;
+mod broker_link;
 #[cfg(target_os = "linux")]
-mod files;
+mod file_limit;
 #[cfg(target_os = "linux")]
 mod host_ops;
 #[cfg(target_os = "linux")]
@@ -95,14 +95,14 @@ pub use confinement::{Confinement, keeper_main};
 pub use error::{LaunchError, StartError, ViewError};
 pub use exit::{Exit, Next};
 #[cfg(target_os = "linux")]
-pub use files::raise_file_limit;
-pub use gate::{Ends, Listeners, NoGate};
+pub use file_limit::raise_file_limit;
 #[cfg(target_os = "linux")]
-pub use group::made::sweep_groups;
+pub use group::directory::sweep_groups;
 #[cfg(not(target_os = "linux"))]
 pub use group::sweep_groups;
 pub use held::{Held, Refusal};
 pub use limit_exceeded::Breach;
+pub use listeners::{Ends, Listeners, NoGate};
 pub use probe::{probe, probe_main, read_facts};
 pub use running::Running;
 pub use view::View;

@@ -26,7 +26,7 @@ pub fn probe_main() -> std::process::ExitCode {
 #[must_use]
 pub fn read_facts() -> Facts {
     #[cfg(target_os = "linux")]
-    let no_group = crate::group::place::outlook();
+    let no_group = crate::group::parent::outlook();
     #[cfg(not(target_os = "linux"))]
     let no_group = None;
     Facts::read(no_group)

@@ -7,15 +7,15 @@ use std::time::Duration;
 use crate::exit::{Exit, Next};
 use crate::held::Refusal;
 use crate::job::Job;
+use crate::keeper_link::KeeperLink;
 use crate::limit_exceeded::Breach;
-use crate::link::Link;
 
 /// A command that has started, usable from several threads.
 ///
 /// Dropping it kills the command, so that no command runs without an owner.
 #[must_use = "dropping a running command kills it"]
 pub struct Running {
-    pub(crate) link: Arc<Link>,
+    pub(crate) link: Arc<KeeperLink>,
     pub(crate) job: Arc<Job>,
 }
 

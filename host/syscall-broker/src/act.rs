@@ -3,21 +3,21 @@
 mod attributes;
 mod execute;
 mod give;
+mod host_changes;
 mod locate;
 mod names;
 mod open;
-mod outside;
+mod open_for_read;
 mod pipes;
 mod reachable;
-mod read;
-mod reading;
+mod read_permission;
 mod relative_links;
+mod rename;
 mod terminals;
-mod transfer;
 
 pub(crate) use attributes::{change_mode, change_owner, change_times};
 pub(crate) use execute::execute;
 pub(crate) use give::give;
 pub(crate) use names::{bind, make_directory, make_link, make_node, remove, truncate};
 pub(crate) use open::open;
-pub(crate) use transfer::{link, rename};
+pub(crate) use rename::{link, rename};

@@ -7,9 +7,9 @@ use rustix::fs::OFlags;
 
 use crate::act::give;
 use crate::broker::Broker;
-use crate::calls::Syscall;
 use crate::outcome::Stop;
 use crate::pending::PendingCall;
+use crate::syscalls::Syscall;
 use crate::wire::asks::{Answered, Ending};
 use crate::worker::Worker;
 

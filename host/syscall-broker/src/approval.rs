@@ -25,7 +25,7 @@ pub(crate) struct Question {
 
 /// An operation that the user has approved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Yes {
+pub(crate) struct Approval {
     pub(crate) attempt: Attempt,
     pub(crate) deed: Deed,
     pub(crate) path: PathBuf,
@@ -36,7 +36,7 @@ pub(crate) struct Yes {
     pub(crate) text: Option<Vec<u8>>,
 }
 
-impl Yes {
+impl Approval {
     /// Returns true if this approval is for this operation. The call is read again after the answer, and may differ by
     /// then.
     pub(crate) fn covers(
@@ -62,8 +62,13 @@ mod tests {
     fn a_yes_is_for_what_was_asked_about() {
         let (path, other) = (Path::new("/w/.envrc"), Path::new("/w/.npmrc"));
         let deed = Deed::Symlink("target".into());
-        let yes =
-            Yes { attempt: Attempt::Write, deed: deed.clone(), path: path.to_owned(), rule: "a", text: None };
+        let yes = Approval {
+            attempt: Attempt::Write,
+            deed: deed.clone(),
+            path: path.to_owned(),
+            rule: "a",
+            text: None,
+        };
         let write = (Attempt::Write, &deed);
         assert!(yes.covers(write, path, "a", None));
         assert!(!yes.covers((Attempt::Remove, &deed), path, "a", None));

@@ -8,12 +8,12 @@ use portcullis_exec_surface::UserLink;
 use portcullis_sandbox::{FileId, Lock, Names, Places, Reads};
 use portcullis_sys::notify::Listener;
 
-use crate::asking::Asking;
-use crate::connect::Connecting;
-use crate::directories::Linked;
-use crate::known::Known;
+use crate::made_files::LinkedFiles;
+use crate::open_questions::OpenQuestions;
+use crate::pending_connects::PendingConnects;
 use crate::process::Processes;
-use crate::removed::Removed;
+use crate::removed_dot_files::RemovedDotFiles;
+use crate::shared_knowledge::SharedKnowledge;
 use crate::staging::Staging;
 
 /// The state of a broker.
@@ -37,13 +37,13 @@ pub(crate) struct Broker {
     /// Links of the user that lead to sensitive names.
     pub(crate) links: Vec<UserLink>,
     pub(crate) staging: Staging,
-    pub(crate) asking: Asking,
+    pub(crate) asking: OpenQuestions,
     /// `None` if connections do not wait here.
-    pub(crate) connecting: Option<Connecting>,
+    pub(crate) connecting: Option<PendingConnects>,
     pub(crate) processes: Processes,
-    pub(crate) known: Known,
-    pub(crate) removed: Removed,
-    pub(crate) linked: Linked,
+    pub(crate) known: SharedKnowledge,
+    pub(crate) removed: RemovedDotFiles,
+    pub(crate) linked: LinkedFiles,
     /// Locked during every call, if threads cannot have umasks of their own (CLONE_FS): some container filters refuse
     /// unshare(2) for that together with namespaces. It is never poisoned: a panic ends the process.
     pub(crate) one_at_a_time: Option<Mutex<()>>,

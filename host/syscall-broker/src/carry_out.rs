@@ -4,11 +4,11 @@ use portcullis_sys::notify::Answer;
 use rustix::io::Errno;
 
 use crate::approval::Question;
-use crate::calls::Syscall;
 use crate::outcome::{CallResult, Outcome, Stop};
 use crate::pending::PendingCall;
+use crate::syscalls::Syscall;
 use crate::worker::Worker;
-use crate::{act, connect};
+use crate::{act, pending_connects};
 
 impl Worker {
     /// Carries out a call and answers it, unless it waits for the user.
@@ -39,7 +39,7 @@ impl Worker {
             return Ok(Outcome::LEFT_TO_THE_KERNEL);
         }
         if let Syscall::Connect { socket, address, length } = kind {
-            return Ok(connect::hold(
+            return Ok(pending_connects::hold(
                 self.broker.connecting.as_ref(),
                 &self.broker.processes,
                 pending,

@@ -15,8 +15,8 @@ use crate::broker::Broker;
 use crate::judge::ask_about;
 use crate::outcome::Stop;
 use crate::pending::PendingCall;
-use crate::place::Place;
 use crate::repository::{self, Examiner, read};
+use crate::resolved_name::ResolvedName;
 use crate::worker::Worker;
 
 /// The longest text in a question, which is kept until the answer.
@@ -38,8 +38,8 @@ impl Broker {
         &self,
         pending: &PendingCall,
         (rule, content): (&'static Rule, Content),
-        old: &Place,
-        new: &Place,
+        old: &ResolvedName,
+        new: &ResolvedName,
     ) -> Result<(), Stop> {
         let text = read(old.directory.as_fd(), &old.name, content)?.ok_or(Errno::NOENT)?;
         let previous = read(new.directory.as_fd(), &new.name, content)?;
@@ -79,13 +79,13 @@ impl Broker {
 
 impl Worker {
     /// Examines a directory that a change makes a repository, as if it were one already.
-    pub(crate) fn examine(&self, directory: &Path, part: &Place) -> Result<(), Stop> {
+    pub(crate) fn examine(&self, directory: &Path, part: &ResolvedName) -> Result<(), Stop> {
         self.must_be_alone()?;
         Ok(self.broker.look_into(directory, part.directory.as_fd())?)
     }
 
     /// As [`Self::examine`], for the content of the directory `old` when it becomes the part `new` of a repository.
-    pub(crate) fn examine_part(&self, old: &Place, new: &Place) -> Result<(), Stop> {
+    pub(crate) fn examine_part(&self, old: &ResolvedName, new: &ResolvedName) -> Result<(), Stop> {
         let completed = self.broker.site(|site| completed(&new.path, Change::MoveTree, site));
         let Some(repository) = completed else { return Ok(()) };
         self.must_be_alone()?;
@@ -107,7 +107,7 @@ pub(crate) fn permit_judged(
     pending: &PendingCall,
     judgement: &Judgement,
     (rule, text): (&'static Rule, &[u8]),
-    new: &Place,
+    new: &ResolvedName,
 ) -> Result<(), Stop> {
     match judgement {
         Judgement::Harmless => Ok(()),

@@ -18,8 +18,8 @@ use rustix::fs::{AtFlags, Mode, OFlags, fstat, unlinkat};
 use rustix::io::Errno;
 
 use crate::broker::Broker;
-use crate::place::Place;
 use crate::repository::{read, read_whole, unnamed};
+use crate::resolved_name::ResolvedName;
 use crate::staging::Staged;
 use crate::threads::start;
 
@@ -30,7 +30,7 @@ impl Broker {
     /// Returns a file to be written in place of a name.
     pub(crate) fn stage(
         &'static self,
-        place: Place,
+        place: ResolvedName,
         content: Content,
         (flags, mode): (OFlags, Mode),
     ) -> Result<OwnedFd, Errno> {
@@ -38,7 +38,7 @@ impl Broker {
         let wanted = flags & (OFlags::RWMODE | OFlags::APPEND | OFlags::NONBLOCK) | OFlags::CLOEXEC;
         let given = self.processes.open_anew(&file, wanted, Mode::empty())?;
         let kept = self.processes.open_anew(&file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        let Place { directory, name, path, .. } = place;
+        let ResolvedName { directory, name, path, .. } = place;
         if self.staging.add(Staged { file: kept, directory, name, path, content })? {
             start(move || self.watch()).map_err(|_no_thread| Errno::AGAIN)?;
         }

@@ -19,8 +19,8 @@ use crate::broker::Broker;
 use crate::identity::{Moving, identify};
 use crate::outcome::{Refusal, Stop};
 use crate::pending::PendingCall;
-use crate::place::{Place, has_packages, normalize};
 use crate::repository;
+use crate::resolved_name::{ResolvedName, has_packages, normalize};
 use crate::worker::Worker;
 
 /// A change that may be made, possibly under a condition.
@@ -36,12 +36,12 @@ pub(crate) enum Allowed {
 
 /// A change of a name, and its description for a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Doing {
+pub(crate) struct NameChange {
     pub(crate) change: Change,
     pub(crate) deed: Deed,
 }
 
-impl Doing {
+impl NameChange {
     pub(crate) fn new(change: Change, deed: Deed) -> Self {
         Self { change, deed }
     }
@@ -61,7 +61,7 @@ impl Doing {
     }
 }
 
-impl From<Change> for Doing {
+impl From<Change> for NameChange {
     fn from(change: Change) -> Self {
         let deed = if change == Change::Special { Deed::Special } else { Deed::Plain };
         Self { change, deed }
@@ -126,7 +126,7 @@ impl Broker {
     }
 
     /// Notes that the file at `place` was removed, if creating its name again would be asked about.
-    pub(crate) fn note_removed(&self, place: &Place) {
+    pub(crate) fn note_removed(&self, place: &ResolvedName) {
         if self.site(|site| protected_name(&place.path, site)).is_some() {
             self.removed.note(&place.directory, &place.name);
         }
@@ -142,8 +142,8 @@ impl Worker {
     pub(crate) fn permit(
         &self,
         pending: &PendingCall,
-        doing: impl Into<Doing>,
-        place: &Place,
+        doing: impl Into<NameChange>,
+        place: &ResolvedName,
     ) -> Result<Allowed, Stop> {
         self.permit_moving(pending, &doing.into(), place, None)
     }
@@ -152,8 +152,8 @@ impl Worker {
     pub(crate) fn permit_moving(
         &self,
         pending: &PendingCall,
-        doing: &Doing,
-        place: &Place,
+        doing: &NameChange,
+        place: &ResolvedName,
         moving: Option<&Moving<'_>>,
     ) -> Result<Allowed, Stop> {
         match self.broker.names.judge(&place.path) {
@@ -196,8 +196,8 @@ impl Worker {
     pub(crate) fn permit_plain(
         &self,
         pending: &PendingCall,
-        doing: impl Into<Doing>,
-        place: &Place,
+        doing: impl Into<NameChange>,
+        place: &ResolvedName,
     ) -> Result<(), Stop> {
         self.plain(pending, &doing.into(), place, None)
     }
@@ -206,8 +206,8 @@ impl Worker {
     pub(crate) fn plain(
         &self,
         pending: &PendingCall,
-        doing: &Doing,
-        place: &Place,
+        doing: &NameChange,
+        place: &ResolvedName,
         moving: Option<&Moving<'_>>,
     ) -> Result<(), Stop> {
         match self.permit_moving(pending, doing, place, moving)? {
@@ -219,7 +219,7 @@ impl Worker {
 
     /// Asks the user before a file with hard links is written: the write changes the file under all its names, wherever
     /// they are.
-    pub(crate) fn permit_shared(&self, pending: &PendingCall, place: &Place) -> Result<(), Stop> {
+    pub(crate) fn permit_shared(&self, pending: &PendingCall, place: &ResolvedName) -> Result<(), Stop> {
         let status = match statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW) {
             // The call is about to create it.
             Err(Errno::NOENT) => return Ok(()),
@@ -236,7 +236,12 @@ impl Worker {
 
     /// Asks the user about a symbolic link at a name below which rules restrict: the restrictions would not apply to
     /// its target.
-    fn permit_names_below(&self, pending: &PendingCall, doing: &Doing, place: &Place) -> Result<(), Stop> {
+    fn permit_names_below(
+        &self,
+        pending: &PendingCall,
+        doing: &NameChange,
+        place: &ResolvedName,
+    ) -> Result<(), Stop> {
         let Deed::Symlink(target) = &doing.deed else { return Ok(()) };
         if self.broker.loosens(&place.path, Path::new(target)) {
             ask(pending, doing, place, SYMBOLIC_LINKS)?;
@@ -245,7 +250,7 @@ impl Worker {
     }
 
     /// Returns true if the name is a file or directory of its own after the change.
-    fn stays_plain(&self, doing: &Doing) -> bool {
+    fn stays_plain(&self, doing: &NameChange) -> bool {
         match &doing.deed {
             Deed::Symlink(_) | Deed::Special => false,
             Deed::LinkOf(old) => self.broker.names.is_plain(old),
@@ -256,7 +261,7 @@ impl Worker {
 
     /// Returns true if the directory that holds the protected name was made by the calling command: not `.vscode`
     /// itself, but the project that contains it.
-    fn is_own(&self, pending: &PendingCall, place: &Place, moving: Option<&Moving<'_>>) -> bool {
+    fn is_own(&self, pending: &PendingCall, place: &ResolvedName, moving: Option<&Moving<'_>>) -> bool {
         let Some(command) = self.broker.processes.command(&pending.caller) else { return false };
         // It does not matter who made the directory: the user's link leads there.
         if self.broker.site(|site| is_linked(&place.path, site)) {
@@ -272,7 +277,12 @@ impl Worker {
 
     /// Returns true if a directory that the command did not make leaves a place where names under [`Anywhere::Asked`]
     /// are free to the command: no question was asked about what was put into it there.
-    pub(crate) fn leaves_free_place(&self, pending: &PendingCall, old: &Place, new: &Place) -> bool {
+    pub(crate) fn leaves_free_place(
+        &self,
+        pending: &PendingCall,
+        old: &ResolvedName,
+        new: &ResolvedName,
+    ) -> bool {
         if has_packages(&new.path) {
             return false;
         }
@@ -291,8 +301,8 @@ impl Worker {
 /// Lets a change pass that the user has approved; otherwise returns the question.
 pub(crate) fn ask(
     pending: &PendingCall,
-    doing: &Doing,
-    place: &Place,
+    doing: &NameChange,
+    place: &ResolvedName,
     rule: &'static str,
 ) -> Result<(), Stop> {
     ask_about(pending, doing, place, rule, None)
@@ -301,8 +311,8 @@ pub(crate) fn ask(
 /// As [`ask`], about a text, with the reason.
 pub(crate) fn ask_about(
     pending: &PendingCall,
-    doing: &Doing,
-    place: &Place,
+    doing: &NameChange,
+    place: &ResolvedName,
     rule: &'static str,
     content: Option<(Vec<u8>, String)>,
 ) -> Result<(), Stop> {
@@ -329,8 +339,8 @@ pub(crate) fn ask_about(
 /// Like [`ask`], for a change that makes the names in `reachable` reachable: an answer holds for these names only.
 pub(crate) fn ask_about_reachable(
     pending: &PendingCall,
-    doing: &Doing,
-    place: &Place,
+    doing: &NameChange,
+    place: &ResolvedName,
     rule: &'static str,
     reachable: Vec<u8>,
 ) -> Result<(), Stop> {
@@ -343,7 +353,7 @@ pub(crate) fn ask_about_reachable(
 }
 
 /// Returns the refusal of a call by a rule.
-fn refused(doing: &Doing, place: &Place, rule: &'static str) -> Stop {
+fn refused(doing: &NameChange, place: &ResolvedName, rule: &'static str) -> Stop {
     Stop::Refused(Box::new(Refusal { attempt: doing.attempt(), path: place.path.clone(), rule }))
 }
 

@@ -27,37 +27,33 @@ mod answers;
 #[cfg(target_os = "linux")]
 mod approval;
 #[cfg(target_os = "linux")]
-mod asking;
-#[cfg(target_os = "linux")]
 mod broker;
-#[cfg(target_os = "linux")]
-mod calls;
 #[cfg(target_os = "linux")]
 pub mod capabilities;
 #[cfg(target_os = "linux")]
 mod carry_out;
 #[cfg(target_os = "linux")]
-mod connect;
-#[cfg(target_os = "linux")]
 mod content;
 #[cfg(target_os = "linux")]
 mod deferred_writes;
 #[cfg(target_os = "linux")]
-mod directories;
+mod displaced;
 #[cfg(target_os = "linux")]
 mod identity;
 #[cfg(target_os = "linux")]
 mod judge;
 #[cfg(target_os = "linux")]
-mod known;
-#[cfg(target_os = "linux")]
 mod listener_pool;
+#[cfg(target_os = "linux")]
+mod made_files;
+#[cfg(target_os = "linux")]
+mod open_questions;
 #[cfg(target_os = "linux")]
 mod outcome;
 #[cfg(target_os = "linux")]
 mod pending;
 #[cfg(target_os = "linux")]
-mod place;
+mod pending_connects;
 #[cfg(target_os = "linux")]
 mod proc_paths;
 #[cfg(target_os = "linux")]
@@ -65,7 +61,7 @@ mod process;
 #[cfg(target_os = "linux")]
 mod record;
 #[cfg(target_os = "linux")]
-mod removed;
+mod removed_dot_files;
 #[cfg_attr(not(target_os = "linux"), path = "repository/unsupported.rs")]
 mod repository;
 #[cfg(target_os = "linux")]
@@ -73,13 +69,17 @@ mod resolve;
 #[cfg(target_os = "linux")]
 mod resolve_for_read;
 #[cfg(target_os = "linux")]
+mod resolved_name;
+#[cfg(target_os = "linux")]
 mod serve;
+#[cfg(target_os = "linux")]
+mod shared_knowledge;
 #[cfg(target_os = "linux")]
 mod staging;
 #[cfg(target_os = "linux")]
 mod start;
 #[cfg(target_os = "linux")]
-mod taken;
+mod syscalls;
 #[cfg(target_os = "linux")]
 mod threads;
 #[cfg(target_os = "linux")]
@@ -91,10 +91,10 @@ pub mod wire;
 #[cfg(target_os = "linux")]
 mod worker;
 
-#[cfg(target_os = "linux")]
-pub use calls::is_carried_out;
 pub use repository::examine_repository;
 #[cfg(target_os = "linux")]
 pub use start::{Config, Handle, run_as_parent, start};
+#[cfg(target_os = "linux")]
+pub use syscalls::is_carried_out;
 #[cfg(target_os = "linux")]
 pub use threads::threads;

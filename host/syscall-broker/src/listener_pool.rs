@@ -12,14 +12,14 @@ const WAITING: usize = 2;
 
 /// The state that the threads share.
 #[derive(Debug, Default)]
-pub(crate) struct Hearing {
+pub(crate) struct ListenerPool {
     waiting: AtomicUsize,
     /// Set when no thread waits any more, to wake one that rests.
     is_wanted: Mutex<bool>,
     wanted: Condvar,
 }
 
-impl Hearing {
+impl ListenerPool {
     /// Waits for a call with `receive`, after a rest if enough others wait.
     pub(crate) fn hear<T>(&self, receive: impl FnOnce() -> T) -> T {
         self.rest();
@@ -54,7 +54,7 @@ mod tests {
 
     /// Threads that receive calls from one channel, and hold each call until they are told to go on.
     struct Threads {
-        hearing: Arc<Hearing>,
+        hearing: Arc<ListenerPool>,
         calls: Sender<()>,
         begun: Receiver<()>,
         go_on: Sender<()>,
@@ -62,7 +62,7 @@ mod tests {
 
     impl Threads {
         fn start(count: usize) -> Self {
-            let hearing = Arc::new(Hearing::default());
+            let hearing = Arc::new(ListenerPool::default());
             let ((calls, called), (begins, begun), (go_on, ends)) = (channel(), channel(), channel());
             let (called, ends) = (Arc::new(Mutex::new(called)), Arc::new(Mutex::new(ends)));
             for _ in 0..count {

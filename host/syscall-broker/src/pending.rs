@@ -9,9 +9,9 @@ use portcullis_sys::memory::read_string;
 use portcullis_sys::notify::{Call, Listener};
 use rustix::io::Errno;
 
-use crate::approval::Yes;
-use crate::calls::At;
+use crate::approval::Approval;
 use crate::process::Caller;
+use crate::syscalls::At;
 
 /// The kernel's limit for paths, including the NUL.
 const PATH_BYTES: usize = 4096;
@@ -22,7 +22,7 @@ pub(crate) struct PendingCall {
     pub(crate) call: Call,
     pub(crate) caller: Arc<Caller>,
     /// The operations that the user has approved.
-    pub(crate) allowed: Vec<Yes>,
+    pub(crate) allowed: Vec<Approval>,
 }
 
 impl PendingCall {

@@ -15,9 +15,9 @@ use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags, openat2, readl
 use rustix::io;
 
 use crate::broker::Broker;
-use crate::place::{LastLink, Place};
 use crate::proc_paths::{Own, is_proc, own};
 use crate::process::Caller;
+use crate::resolved_name::{LastLink, ResolvedName};
 
 const PROC: &[u8] = b"/proc/";
 /// As many symbolic links as the kernel follows.
@@ -28,7 +28,7 @@ const NAME_BYTES: usize = 255;
 /// The target of a path.
 pub(crate) enum Found {
     /// A name in a directory.
-    Name(Place),
+    Name(ResolvedName),
     /// An open file descriptor of the caller.
     Descriptor(i32),
     /// A place where the kernel decides.
@@ -147,7 +147,7 @@ impl Broker {
         }
         path.extend_from_slice(name.as_bytes());
         let path = PathBuf::from(OsStr::from_bytes(&path));
-        Ok(Found::Name(Place { directory, name, path, as_directory }))
+        Ok(Found::Name(ResolvedName { directory, name, path, as_directory }))
     }
 
     fn start(&self, caller: &Caller, directory: i32) -> io::Result<Base<'static>> {

@@ -12,9 +12,9 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, fstat, openat, o
 use rustix::io::{self, Errno};
 
 use crate::broker::Broker;
-use crate::place::LastLink;
 use crate::proc_paths::{Own, is_proc, names_of, own};
 use crate::process::Caller;
+use crate::resolved_name::LastLink;
 
 /// As many symbolic links as the kernel follows.
 const LINKS: usize = 40;

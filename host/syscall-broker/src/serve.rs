@@ -7,7 +7,7 @@ use rustix::io::retry_on_intr;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::broker::Broker;
-use crate::listener_pool::Hearing;
+use crate::listener_pool::ListenerPool;
 use crate::pending::PendingCall;
 use crate::worker::Worker;
 use crate::{answers, threads};
@@ -22,7 +22,7 @@ pub(crate) fn run(
     // Calls that arrive while the other threads start wait for them; the keeper need not.
     ready()?;
     // Lives as long as the process, like the broker.
-    let hearing: &'static Hearing = Box::leak(Box::default());
+    let hearing: &'static ListenerPool = Box::leak(Box::default());
     for _ in 1..threads::serving() {
         // With fewer threads it is slower, and no less safe.
         drop(threads::start(move || serve(broker, hearing)));
@@ -45,7 +45,7 @@ impl Drop for EndsAll {
     }
 }
 
-fn serve(broker: &'static Broker, hearing: &Hearing) -> ! {
+fn serve(broker: &'static Broker, hearing: &ListenerPool) -> ! {
     let _ends_all = EndsAll;
     let worker = Worker::begin(broker);
     loop {

@@ -16,14 +16,14 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::asking::Asking;
 use crate::broker::Broker;
-use crate::connect::Connecting;
-use crate::directories::Linked;
-use crate::known::Known;
+use crate::made_files::LinkedFiles;
+use crate::open_questions::OpenQuestions;
+use crate::pending_connects::PendingConnects;
 use crate::process::Processes;
 use crate::record::Record;
-use crate::removed::Removed;
+use crate::removed_dot_files::RemovedDotFiles;
+use crate::shared_knowledge::SharedKnowledge;
 use crate::staging::Staging;
 use crate::transport;
 
@@ -164,7 +164,8 @@ fn run(
     let listener = Listener::new(listener);
     // Only a performance option: without it (before Linux 6.6) notifications cost more.
     drop(listener.wake_synchronously());
-    let connecting = host_ports.map(|ports| Connecting::begin(connects, ports, &listener)).transpose()?;
+    let connecting =
+        host_ports.map(|ports| PendingConnects::begin(connects, ports, &listener)).transpose()?;
     // Lives as long as the process, so that all threads can use it.
     let broker: &'static Broker = Box::leak(Box::new(Broker {
         listener,
@@ -178,12 +179,12 @@ fn run(
         lifted,
         links,
         staging: Staging::default(),
-        asking: Asking::new(asks),
+        asking: OpenQuestions::new(asks),
         connecting,
         processes,
-        known: Known::new(record),
-        removed: Removed::default(),
-        linked: Linked::default(),
+        known: SharedKnowledge::new(record),
+        removed: RemovedDotFiles::default(),
+        linked: LinkedFiles::default(),
         one_at_a_time,
         order,
     }));

@@ -82,7 +82,7 @@ pub fn receive(socket: impl AsFd) -> io::Result<Option<Message>> {
 
 /// The result of [`hear`], for receivers that must see every message until the peer closes.
 #[derive(Debug)]
-pub enum Heard {
+pub enum Received {
     /// A message. If this process has no free descriptor left, the kernel drops those of the message, and the list is
     /// empty.
     Message(Message),
@@ -93,18 +93,18 @@ pub enum Heard {
 }
 
 /// Waits for a message like [`receive`], and tolerates lost descriptors and messages.
-pub fn hear(socket: impl AsFd) -> Heard {
+pub fn hear(socket: impl AsFd) -> Received {
     /// The pause after running out of memory or descriptors, which may be available later.
     const PAUSE: Duration = Duration::from_millis(10);
     match take(&socket) {
-        Ok(Some((message, false))) => Heard::Message(message),
-        Ok(Some((message, true))) => Heard::Message(Message { descriptors: Vec::new(), ..message }),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Heard::Lost,
+        Ok(Some((message, false))) => Received::Message(message),
+        Ok(Some((message, true))) => Received::Message(Message { descriptors: Vec::new(), ..message }),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Received::Lost,
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOMEM | libc::ENOBUFS | libc::EMFILE)) => {
             std::thread::sleep(PAUSE);
-            Heard::Lost
+            Received::Lost
         }
-        Ok(None) | Err(_) => Heard::Ended,
+        Ok(None) | Err(_) => Received::Ended,
     }
 }
 
@@ -206,11 +206,11 @@ mod tests {
         }
         send(&one, b"whole", &[one.as_fd()]).expect("sent");
         assert_eq!(receive(&other).expect_err("strict").kind(), io::ErrorKind::InvalidData);
-        let Heard::Message(robbed) = hear(&other) else { panic!("not heard") };
+        let Received::Message(robbed) = hear(&other) else { panic!("not heard") };
         assert_eq!((robbed.bytes.as_slice(), robbed.descriptors.len()), (b"robbed".as_slice(), 0));
-        let Heard::Message(whole) = hear(&other) else { panic!("not heard") };
+        let Received::Message(whole) = hear(&other) else { panic!("not heard") };
         assert_eq!((whole.bytes.as_slice(), whole.descriptors.len()), (b"whole".as_slice(), 1));
         drop((one, whole));
-        assert!(matches!(hear(&other), Heard::Ended));
+        assert!(matches!(hear(&other), Received::Ended));
     }
 }

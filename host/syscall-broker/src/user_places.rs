@@ -9,9 +9,9 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::directories::REMEMBERED;
 use crate::identity::Identity;
-use crate::place::Place;
+use crate::made_files::REMEMBERED;
+use crate::resolved_name::ResolvedName;
 
 /// The user's places.
 #[derive(Default)]
@@ -87,7 +87,7 @@ impl UserPlaces {
     }
 
     /// Returns whether a place is the user's, if the names of its path alone decide that.
-    pub(crate) fn known_by_name(&self, place: &Place) -> Option<bool> {
+    pub(crate) fn known_by_name(&self, place: &ResolvedName) -> Option<bool> {
         if self.is_full {
             return Some(true);
         }

@@ -3,7 +3,7 @@
 use portcullis_sandbox::{Controller, ControllerNames, Force, Layer, NoGroup, Report};
 
 use crate::NoGate;
-use crate::group::made::Group;
+use crate::group::directory::Group;
 
 /// The results of setting up a sandbox.
 pub(super) struct Found<'a> {

@@ -21,7 +21,7 @@ use super::group::clone_keeper;
 use super::host::{Lines, Ready, failed, open_view, read_setup, tell};
 use super::serve;
 use super::session::{Fence, Session};
-use crate::files;
+use crate::file_limit;
 use crate::layer::failure::{During, Failure};
 use crate::layer::landlock::Landlock;
 use crate::layer::landlock::landlock_only::{fence, scopes};
@@ -64,7 +64,7 @@ fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Res
     let (setup, Lines { asks, connects, order }) =
         read_setup(control).ok_or(Errno::BADMSG).during(Stage::Request)?;
     if let Some(usual) = setup.open_files {
-        files::take_back(usual);
+        file_limit::take_back(usual);
     }
     let settled = Settled::settle(single).during(Stage::Process)?;
     rustix::process::setsid().during(Stage::Process)?;

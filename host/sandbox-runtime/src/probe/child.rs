@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MountPropagationFlags, mount_change};
 use rustix::process::{Pid, WaitOptions};
 
-use crate::group::made::Group;
+use crate::group::directory::Group;
 use crate::layer::failure::{During, Failure};
 use crate::layer::landlock::{self, landlock_only};
 use crate::layer::mount_calls::{attach, copy_opened, new_filesystem, open};

@@ -18,14 +18,14 @@ const RESOLVERS: [&str; 2] = ["/etc/resolv.conf", "/mnt/wsl/resolv.conf"];
 /// A path whose state differs from that of the tree around it.
 pub(super) struct Node {
     path: PathBuf,
-    state: State,
+    state: NodeState,
     /// The node whose tree contains this one; `None` for the system itself.
     parent: Option<usize>,
     kind: PathKind,
 }
 
 #[derive(Clone, PartialEq, Eq)]
-enum State {
+enum NodeState {
     Hidden,
     ReadOnly,
     ReadWrite,
@@ -35,7 +35,7 @@ enum State {
     Resolver,
 }
 
-impl State {
+impl NodeState {
     /// True if a place below needs a mount point to be created.
     fn covers(&self) -> bool {
         match self {
@@ -103,9 +103,9 @@ impl Nodes {
             };
         }
         let state = match access {
-            Access::Hidden => State::Hidden,
-            Access::Unwritable | Access::ReadOnly => State::ReadOnly,
-            Access::ReadWrite => State::ReadWrite,
+            Access::Hidden => NodeState::Hidden,
+            Access::Unwritable | Access::ReadOnly => NodeState::ReadOnly,
+            Access::ReadWrite => NodeState::ReadWrite,
         };
         self.push(path, state, kind);
         Ok(())
@@ -115,11 +115,11 @@ impl Nodes {
     /// extend the names that programs ask for, and in the sandbox every name has an address.
     fn add_resolver(&mut self, path: &Path) {
         if !self.state_around(path).covers() {
-            self.push(path, State::Resolver, PathKind::File);
+            self.push(path, NodeState::Resolver, PathKind::File);
         }
     }
 
-    fn push(&mut self, path: &Path, state: State, kind: PathKind) {
+    fn push(&mut self, path: &Path, state: NodeState, kind: PathKind) {
         let parent = self.around(path);
         self.places.insert(path.into(), self.all.len());
         self.all.push(Node { path: path.to_owned(), state, parent, kind });
@@ -130,8 +130,10 @@ impl Nodes {
         path.ancestors().find_map(|above| self.places.get(above.as_os_str())).copied()
     }
 
-    fn state_around(&self, path: &Path) -> &State {
-        self.around(path).and_then(|index| self.all.get(index)).map_or(&State::ReadOnly, |node| &node.state)
+    fn state_around(&self, path: &Path) -> &NodeState {
+        self.around(path)
+            .and_then(|index| self.all.get(index))
+            .map_or(&NodeState::ReadOnly, |node| &node.state)
     }
 }
 
@@ -177,7 +179,7 @@ fn check_plain(path: &Path) -> Result<(), PlanError> {
     Err(PlanError::NotPlain { path: path.to_owned() })
 }
 
-fn temp(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Result<State, PlanError> {
+fn temp(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Result<NodeState, PlanError> {
     check_plain(&profile.temp)?;
     for path in [&profile.temp, Path::new(TEMP)] {
         if kind(path) != PathKind::Directory {
@@ -185,7 +187,7 @@ fn temp(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Result<State, Pl
         }
     }
     let is_the_hosts = profile.temp == Path::new(TEMP);
-    Ok(if is_the_hosts { State::ReadWrite } else { State::Temp(profile.temp.clone()) })
+    Ok(if is_the_hosts { NodeState::ReadWrite } else { NodeState::Temp(profile.temp.clone()) })
 }
 
 /// Returns the steps for these nodes.
@@ -195,14 +197,14 @@ pub(super) fn steps(nodes: &[Node]) -> Vec<Step> {
     for (index, node) in nodes.iter().enumerate() {
         let openings = if node.state.covers() { openings(nodes, index) } else { Vec::new() };
         mounts.push(match &node.state {
-            State::Hidden if node.kind == PathKind::Directory => {
+            NodeState::Hidden if node.kind == PathKind::Directory => {
                 Step::HideDirectory { path: node.path.clone(), openings }
             }
-            State::Hidden => Step::HideFile { path: node.path.clone() },
-            State::ReadOnly => Step::Show { path: node.path.clone(), writable: Writable::No },
-            State::ReadWrite => Step::Show { path: node.path.clone(), writable: Writable::Yes },
-            State::Resolver => Step::Resolver { path: node.path.clone() },
-            State::Temp(directory) => {
+            NodeState::Hidden => Step::HideFile { path: node.path.clone() },
+            NodeState::ReadOnly => Step::Show { path: node.path.clone(), writable: Writable::No },
+            NodeState::ReadWrite => Step::Show { path: node.path.clone(), writable: Writable::Yes },
+            NodeState::Resolver => Step::Resolver { path: node.path.clone() },
+            NodeState::Temp(directory) => {
                 if !openings.is_empty() {
                     first.push(Step::Prepare { directory: directory.clone(), openings });
                 }
@@ -232,10 +234,10 @@ fn pins(nodes: &[Node]) -> Vec<Step> {
     for node in nodes {
         let Some(parent) = node.parent.and_then(|index| nodes.get(index)) else { continue };
         let root = match &parent.state {
-            State::ReadWrite => &parent.path,
+            NodeState::ReadWrite => &parent.path,
             // Directories created in it can be renamed through `/tmp`, but the mounts are elsewhere.
-            State::Temp(directory) => directory,
-            State::Hidden | State::ReadOnly | State::Resolver => continue,
+            NodeState::Temp(directory) => directory,
+            NodeState::Hidden | NodeState::ReadOnly | NodeState::Resolver => continue,
         };
         let Ok(below) = node.path.strip_prefix(&parent.path) else { continue };
         paths.extend(

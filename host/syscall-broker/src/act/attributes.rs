@@ -12,12 +12,12 @@ use portcullis_sys::memory::read_exactly;
 use rustix::fs::{AtFlags, FileType, Mode, Timespec, Timestamps, UTIME_NOW, chmodat, fstat, utimensat};
 use rustix::io::Errno;
 
-use crate::calls::{Target, Times};
 use crate::outcome::{CallResult, Outcome};
 use crate::pending::PendingCall;
-use crate::place::LastLink;
 use crate::proc_paths::names_of;
 use crate::resolve_for_read::Node;
+use crate::resolved_name::LastLink;
+use crate::syscalls::{Target, Times};
 use crate::worker::Worker;
 
 /// The size of two `timespec` or `timeval` structs: two numbers of eight bytes each.

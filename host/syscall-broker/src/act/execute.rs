@@ -11,13 +11,13 @@ use rustix::fs::{AtFlags, FileType, fstat};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::reading::{permit_reading, permit_reading_of};
-use crate::calls::At;
+use super::read_permission::{permit_reading, permit_reading_of};
 use crate::outcome::{CallResult, Outcome, Stop};
 use crate::pending::PendingCall;
-use crate::place::LastLink;
 use crate::proc_paths::names_of;
 use crate::resolve_for_read::Node;
+use crate::resolved_name::LastLink;
+use crate::syscalls::At;
 use crate::worker::Worker;
 
 /// Lets a command execute a program if every file that this reads may be read.

@@ -2,18 +2,18 @@
 
 use rustix::io::Errno;
 
-use crate::calls::At;
 use crate::pending::PendingCall;
-use crate::place::{LastLink, Place};
 use crate::resolve::Found;
+use crate::resolved_name::{LastLink, ResolvedName};
+use crate::syscalls::At;
 use crate::worker::Worker;
 
 /// The place of a name that a call creates, changes or removes.
 pub(super) enum Where {
     /// Names are judged there, and the broker makes the change.
-    Judged(Place),
+    Judged(ResolvedName),
     /// Commands may not change anything there.
-    Outside(Place),
+    Outside(ResolvedName),
     /// The kernel decides there.
     Elsewhere,
 }

@@ -11,17 +11,17 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, ftruncate, mkdirat, mknodat, o
 use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
 
+use super::host_changes;
 use super::locate::{Where, find};
-use super::outside;
 use super::reachable::permit_link;
-use crate::calls::At;
+use crate::displaced::{Displaced, Gone};
 use crate::identity::identify;
-use crate::judge::Doing;
+use crate::judge::NameChange;
 use crate::outcome::{CallResult, Outcome};
 use crate::pending::PendingCall;
-use crate::place::{LastLink, Place, kind_of};
 use crate::resolve::Found;
-use crate::taken::{Gone, Taken};
+use crate::resolved_name::{LastLink, ResolvedName, kind_of};
+use crate::syscalls::At;
 use crate::worker::Worker;
 
 /// The size of the path in `struct sockaddr_un`, after two bytes with the address family.
@@ -32,7 +32,7 @@ pub(crate) fn make_directory(worker: &Worker, pending: &PendingCall, at: At, mod
     let place = match find(worker, pending, at, LastLink::Keep)? {
         Where::Judged(place) => place,
         Where::Outside(place) => {
-            return outside::make_directory(worker, pending, &place, Mode::from_raw_mode(mode & 0o7777));
+            return host_changes::make_directory(worker, pending, &place, Mode::from_raw_mode(mode & 0o7777));
         }
         Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
@@ -46,7 +46,7 @@ pub(crate) fn make_directory(worker: &Worker, pending: &PendingCall, at: At, mod
 
 /// Records a directory that was just made. In a user's place it counts as the user's from the beginning. This is
 /// checked after the directory exists, and so after a previous file at this name was recorded and removed.
-fn note_made(worker: &Worker, pending: &PendingCall, place: &Place) {
+fn note_made(worker: &Worker, pending: &PendingCall, place: &ResolvedName) {
     let broker = worker.broker;
     let Ok(made) = identify(&place.directory, &place.name) else { return };
     if broker.known.cover(place, None) {
@@ -80,7 +80,7 @@ pub(crate) fn make_node(worker: &Worker, pending: &PendingCall, at: At, mode: u3
 pub(crate) fn make_link(worker: &Worker, pending: &PendingCall, target: u64, at: At) -> CallResult {
     let place = match find(worker, pending, at, LastLink::Keep)? {
         Where::Judged(place) => place,
-        Where::Outside(place) => return outside::make_link(worker, &place, &pending.text(target)?),
+        Where::Outside(place) => return host_changes::make_link(worker, &place, &pending.text(target)?),
         Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
     let target = pending.text(target)?;
@@ -88,7 +88,8 @@ pub(crate) fn make_link(worker: &Worker, pending: &PendingCall, target: u64, at:
     if kind_of(place.directory.as_fd(), &place.name).is_ok() {
         return Err(Errno::EXIST.into());
     }
-    let doing = Doing::new(Change::Symlink, Deed::Symlink(OsStr::from_bytes(target.to_bytes()).to_owned()));
+    let doing =
+        NameChange::new(Change::Symlink, Deed::Symlink(OsStr::from_bytes(target.to_bytes()).to_owned()));
     worker.permit_plain(pending, doing.clone(), &place)?;
     let reached = permit_link(worker, pending, &doing, &place)?;
     worker.check_still_waiting(pending)?;
@@ -104,7 +105,7 @@ pub(crate) fn remove(worker: &Worker, pending: &PendingCall, at: At, flags: u32)
     let flags = AtFlags::from_bits_retain(flags);
     let place = match find(worker, pending, at, LastLink::Keep)? {
         Where::Judged(place) => place,
-        Where::Outside(place) => return outside::remove(worker, &place, flags),
+        Where::Outside(place) => return host_changes::remove(worker, &place, flags),
         Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
     if worker.broker.is_pinned(&place.path) {
@@ -112,7 +113,7 @@ pub(crate) fn remove(worker: &Worker, pending: &PendingCall, at: At, flags: u32)
     }
     worker.permit_plain(pending, Change::Remove, &place)?;
     worker.check_still_waiting(pending)?;
-    let taken = Taken::from(worker, &place)?;
+    let taken = Displaced::from(worker, &place)?;
     let removed = unlinkat(&place.directory, place.given(), flags);
     match removed {
         Ok(()) => taken.settle(worker.broker, Gone::Removed),
@@ -128,7 +129,7 @@ pub(crate) fn remove(worker: &Worker, pending: &PendingCall, at: At, flags: u32)
 pub(crate) fn truncate(worker: &Worker, pending: &PendingCall, at: At, length: u64) -> CallResult {
     let place = match find(worker, pending, at, LastLink::Follow)? {
         Where::Judged(place) => place,
-        Where::Outside(place) => return outside::truncate(worker, &place, length),
+        Where::Outside(place) => return host_changes::truncate(worker, &place, length),
         Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
     if place.as_directory {

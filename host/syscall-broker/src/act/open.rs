@@ -11,17 +11,17 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::give::{give, only_reads, reads, writes};
-use super::outside;
+use super::host_changes;
+use super::open_for_read::open_to_read;
 use super::pipes::wait_for_reader;
-use super::read::open_to_read;
-use super::reading::{permit_reading, permit_reading_of};
+use super::read_permission::{permit_reading, permit_reading_of};
 use super::terminals::{self, Terminal};
-use crate::calls::At;
 use crate::judge::{Allowed, ask};
 use crate::outcome::{CallResult, Outcome, Stop};
 use crate::pending::PendingCall;
-use crate::place::{LastLink, Place};
 use crate::resolve::Found;
+use crate::resolved_name::{LastLink, ResolvedName};
+use crate::syscalls::At;
 use crate::worker::Worker;
 
 /// The number of attempts to open a name at which symbolic links keep appearing.
@@ -70,7 +70,7 @@ pub(crate) fn open(worker: &Worker, pending: &PendingCall, at: At, flags: u32, m
                 if reads(flags) {
                     permit_reading_of(worker, pending, &place.path)?;
                 }
-                return outside::open(worker, pending, &place, (flags, mode));
+                return host_changes::open(worker, pending, &place, (flags, mode));
             }
             Found::Name(_) | Found::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
         }
@@ -81,7 +81,7 @@ pub(crate) fn open(worker: &Worker, pending: &PendingCall, at: At, flags: u32, m
 fn open_name(
     worker: &Worker,
     pending: &PendingCall,
-    place: Place,
+    place: ResolvedName,
     (flags, mode): (OFlags, Mode),
 ) -> CallResult {
     if reads(flags) {
@@ -151,7 +151,7 @@ fn open_unnamed(
 fn open_staged(
     worker: &Worker,
     pending: &PendingCall,
-    place: Place,
+    place: ResolvedName,
     content: Content,
     (flags, mode): (OFlags, Mode),
 ) -> CallResult {
@@ -188,7 +188,7 @@ pub(super) fn permit_open(
     if (there.st_dev, there.st_ino) != (held.st_dev, held.st_ino) {
         return Err(Errno::ACCESS.into());
     }
-    let place = Place { directory, name, path: path.to_owned(), as_directory: false };
+    let place = ResolvedName { directory, name, path: path.to_owned(), as_directory: false };
     worker.permit_plain(pending, Change::Write, &place)?;
     worker.permit_shared(pending, &place)
 }

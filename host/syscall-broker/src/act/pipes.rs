@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::give::give;
 use crate::outcome::{CallResult, Outcome, Stop};
 use crate::pending::PendingCall;
-use crate::place::Place;
+use crate::resolved_name::ResolvedName;
 use crate::threads::start;
 use crate::worker::Worker;
 
@@ -26,7 +26,7 @@ const PIPES: usize = 64;
 pub(super) fn wait_for_reader(
     worker: &Worker,
     pending: &PendingCall,
-    place: &Place,
+    place: &ResolvedName,
     flags: OFlags,
 ) -> CallResult {
     let status = statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW)?;

@@ -18,12 +18,12 @@ use rustix::io::{Errno, dup};
 use super::relative_links::{LINKS_AT_ONCE, LeadsOut};
 use crate::broker::Broker;
 use crate::identity::{Identity, Moving, Upwards, above, identify, look};
-use crate::judge::{Doing, SYMBOLIC_LINKS, ask, ask_about_reachable};
+use crate::judge::{NameChange, SYMBOLIC_LINKS, ask, ask_about_reachable};
 use crate::outcome::Stop;
 use crate::pending::PendingCall;
-use crate::place::{Place, change_for, has_packages, kind_of};
 use crate::proc_paths::is_proc;
 use crate::repository::LEVELS;
+use crate::resolved_name::{ResolvedName, change_for, has_packages, kind_of};
 use crate::user_places::Reached;
 use crate::worker::Worker;
 
@@ -32,12 +32,12 @@ const LOOKED_AT: usize = 50_000;
 /// The number of symbolic links that the search follows, the same as in the kernel.
 const LINKS: usize = 40;
 /// Whether `new`, where a link or a moved directory is to be, is a user's place.
-pub(super) fn is_users_place(broker: &Broker, new: &Place) -> bool {
+pub(super) fn is_users_place(broker: &Broker, new: &ResolvedName) -> bool {
     !has_packages(&new.path) && (broker.known.cover(new, None) || stands_users(broker, new))
 }
 
 /// Whether a directory or link exists there that was not made in this session.
-pub(super) fn stands_users(broker: &Broker, place: &Place) -> bool {
+pub(super) fn stands_users(broker: &Broker, place: &ResolvedName) -> bool {
     match look(&place.directory, &place.name) {
         Ok((found, FileType::Directory | FileType::Symlink)) => !broker.known.is_ours(&found),
         Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => false,
@@ -51,8 +51,8 @@ pub(super) fn stands_users(broker: &Broker, place: &Place) -> bool {
 pub(super) fn permit_link(
     worker: &Worker,
     pending: &PendingCall,
-    doing: &Doing,
-    new: &Place,
+    doing: &NameChange,
+    new: &ResolvedName,
 ) -> Result<Reached, Stop> {
     let Deed::Symlink(target) = &doing.deed else { return Ok(Reached::default()) };
     if !is_users_place(worker.broker, new) {
@@ -69,8 +69,8 @@ pub(super) fn permit_link(
 pub(super) fn permit_directory(
     worker: &Worker,
     pending: &PendingCall,
-    doing: &Doing,
-    (old, new): (&Place, &Place),
+    doing: &NameChange,
+    (old, new): (&ResolvedName, &ResolvedName),
     moving: &Moving<'_>,
 ) -> Result<Reached, Stop> {
     let mut search = Search::new(worker.broker, pending, Some(moving))?;
@@ -85,8 +85,8 @@ pub(super) fn permit_directory(
 pub(super) fn permit_surroundings(
     worker: &Worker,
     pending: &PendingCall,
-    doing: &Doing,
-    new: &Place,
+    doing: &NameChange,
+    new: &ResolvedName,
     (moving, links): (&Moving<'_>, &[LeadsOut]),
 ) -> Result<Reached, Stop> {
     let mut search = Search::new(worker.broker, pending, Some(moving))?;
@@ -151,7 +151,12 @@ impl<'a> Search<'a> {
     ///
     /// An answer holds for the names that were found before the question. Commands continue while the user decides, and
     /// a name that they add behind the link meanwhile leads to another question.
-    fn permit(mut self, pending: &PendingCall, doing: &Doing, place: &Place) -> Result<Reached, Stop> {
+    fn permit(
+        mut self,
+        pending: &PendingCall,
+        doing: &NameChange,
+        place: &ResolvedName,
+    ) -> Result<Reached, Stop> {
         while let Some(Pending { open, path, is_judged }) = self.pending.pop() {
             self.directory(open.as_fd(), (&path, is_judged), LEVELS)?;
         }

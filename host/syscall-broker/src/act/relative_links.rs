@@ -17,11 +17,11 @@ use rustix::fs::{Dir, FileType, Mode, OFlags, openat, readlinkat};
 use rustix::io::{Errno, dup};
 
 use crate::content::permit_judged;
-use crate::judge::{Doing, ask};
+use crate::judge::{NameChange, ask};
 use crate::outcome::Stop;
 use crate::pending::PendingCall;
-use crate::place::{Place, kind_of, normalize};
 use crate::repository::{LEVELS, read};
+use crate::resolved_name::{ResolvedName, kind_of, normalize};
 use crate::worker::Worker;
 
 /// The number of names that the search examines; a directory with more of them cannot be moved to another parent.
@@ -41,12 +41,12 @@ pub(super) struct LeadsOut {
 pub(super) fn permit_leading(
     worker: &Worker,
     pending: &PendingCall,
-    old: &Place,
-    new: &Place,
+    old: &ResolvedName,
+    new: &ResolvedName,
 ) -> Result<Vec<LeadsOut>, Stop> {
     // Git resolves paths relative to the parent of a directory named `.git`, and relative to any other directory
     // itself.
-    let is_git = |place: &Place| place.name.to_bytes().eq_ignore_ascii_case(b".git");
+    let is_git = |place: &ResolvedName| place.name.to_bytes().eq_ignore_ascii_case(b".git");
     if old.path.parent() == new.path.parent() && !is_git(old) && !is_git(new) {
         return Ok(Vec::new());
     }
@@ -134,7 +134,7 @@ impl Leading<'_> {
         }
         match self.class(Change::Symlink) {
             Class::Asked(rule) => {
-                let doing = Doing::new(Change::Symlink, Deed::Symlink(target.to_owned()));
+                let doing = NameChange::new(Change::Symlink, Deed::Symlink(target.to_owned()));
                 ask(self.pending, &doing, &self.place(holder, name)?, rule.id)
             }
             Class::Denied(_) => Err(Errno::ACCESS.into()),
@@ -150,8 +150,8 @@ impl Leading<'_> {
     }
 
     /// Returns the place of the examined name after the move.
-    fn place(&self, holder: BorrowedFd<'_>, name: &CStr) -> Result<Place, Errno> {
+    fn place(&self, holder: BorrowedFd<'_>, name: &CStr) -> Result<ResolvedName, Errno> {
         let directory = dup(holder)?;
-        Ok(Place { directory, name: name.to_owned(), path: self.new.clone(), as_directory: false })
+        Ok(ResolvedName { directory, name: name.to_owned(), path: self.new.clone(), as_directory: false })
     }
 }

@@ -11,20 +11,20 @@ use portcullis_sandbox::{Deed, Judgement};
 use rustix::fs::{AtFlags, FileType, RenameFlags, fstat, linkat, readlinkat, renameat_with, statat};
 use rustix::io::Errno;
 
+use super::host_changes;
 use super::open::permit_open;
-use super::outside;
 use super::reachable::{is_users_place, permit_directory, permit_link, permit_surroundings, stands_users};
-use super::reading::{permit_reading, permit_reading_of};
+use super::read_permission::{permit_reading, permit_reading_of};
 use super::relative_links::permit_leading;
-use crate::calls::At;
+use crate::displaced::{Displaced, Gone};
 use crate::identity::Moving;
-use crate::judge::{Allowed, Doing};
+use crate::judge::{Allowed, NameChange};
 use crate::outcome::{CallResult, Outcome, Stop};
 use crate::pending::PendingCall;
-use crate::place::{LastLink, Place, change_for, kind_of};
 use crate::repository::{LEVELS, for_each_name, read};
 use crate::resolve::Found;
-use crate::taken::{Gone, Taken};
+use crate::resolved_name::{LastLink, ResolvedName, change_for, kind_of};
+use crate::syscalls::At;
 use crate::user_places::Reached;
 use crate::worker::Worker;
 
@@ -43,7 +43,7 @@ pub(crate) fn rename(worker: &Worker, pending: &PendingCall, from: At, to: At, f
     // well.
     match (broker.is_judged(&old.path), broker.is_judged(&new.path)) {
         (true, true) => {}
-        (false, false) => return outside::rename(worker, pending, (&old, &new), flags),
+        (false, false) => return host_changes::rename(worker, pending, (&old, &new), flags),
         (true, false) | (false, true) => return apart(worker),
     }
     if broker.is_pinned(&old.path) || broker.is_pinned(&new.path) {
@@ -67,7 +67,7 @@ pub(crate) fn rename(worker: &Worker, pending: &PendingCall, from: At, to: At, f
     }
     worker.check_still_waiting(pending)?;
     let is_directory = kind_of(old.directory.as_fd(), &old.name) == Ok(FileType::Directory);
-    let (from, to) = (Taken::from(worker, &old)?, Taken::from(worker, &new)?);
+    let (from, to) = (Displaced::from(worker, &old)?, Displaced::from(worker, &new)?);
     // Recorded before the rename: if a user's place cannot be recorded, the rename must not happen.
     let told = reached.iter().try_for_each(|reached| broker.known.add(reached));
     let renamed =
@@ -96,8 +96,8 @@ fn apart(worker: &Worker) -> CallResult {
 fn permit_move(
     worker: &Worker,
     pending: &PendingCall,
-    old: &Place,
-    new: &Place,
+    old: &ResolvedName,
+    new: &ResolvedName,
     kind: Move,
 ) -> Result<Reached, Stop> {
     let what = kind_of(old.directory.as_fd(), &old.name)?;
@@ -109,7 +109,7 @@ fn permit_move(
     // Under its new name the file could be read.
     permit_reading_of(worker, pending, &old.path)?;
     let away = if what == FileType::Directory { Deed::MoveTo(new.path.clone()) } else { Deed::Plain };
-    worker.permit_plain(pending, Doing::new(Change::MoveAway, away), old)?;
+    worker.permit_plain(pending, NameChange::new(Change::MoveAway, away), old)?;
     let doing = doing_for(what, old)?;
     let allowed = worker.permit(pending, doing.clone(), new)?;
     if let Allowed::ByContent(rule, content) = allowed {
@@ -132,8 +132,8 @@ fn permit_move(
 fn move_directory(
     worker: &Worker,
     pending: &PendingCall,
-    (old, new): (&Place, &Place),
-    doing: &Doing,
+    (old, new): (&ResolvedName, &ResolvedName),
+    doing: &NameChange,
     allowed: &Allowed,
 ) -> Result<Reached, Stop> {
     let links = permit_leading(worker, pending, old, new)?;
@@ -170,7 +170,7 @@ enum Move {
 }
 
 /// Returns the change that giving the file at `old` another name means.
-fn doing_for(kind: FileType, old: &Place) -> Result<Doing, Errno> {
+fn doing_for(kind: FileType, old: &ResolvedName) -> Result<NameChange, Errno> {
     let deed = match kind {
         FileType::Symlink => {
             let target = readlinkat(&old.directory, &old.name, Vec::new())?;
@@ -184,7 +184,7 @@ fn doing_for(kind: FileType, old: &Place) -> Result<Doing, Errno> {
         | FileType::BlockDevice
         | FileType::Unknown => Deed::Special,
     };
-    Ok(Doing::new(change_for(kind), deed))
+    Ok(NameChange::new(change_for(kind), deed))
 }
 
 /// A walk over the names below a moved directory, each of which gets another path.
@@ -216,9 +216,14 @@ impl Walk<'_> {
     fn name(&mut self, holder: BorrowedFd<'_>, name: &CStr, paths: (&Path, &Path)) -> Result<(), Stop> {
         self.left = self.left.checked_sub(1).ok_or(Errno::ACCESS)?;
         let component = OsStr::from_bytes(name.to_bytes());
-        let place = |path: &Path| -> Result<Place, Errno> {
+        let place = |path: &Path| -> Result<ResolvedName, Errno> {
             let directory = rustix::io::dup(holder)?;
-            Ok(Place { directory, name: name.to_owned(), path: path.join(component), as_directory: false })
+            Ok(ResolvedName {
+                directory,
+                name: name.to_owned(),
+                path: path.join(component),
+                as_directory: false,
+            })
         };
         let (old, new) = (place(paths.0)?, place(paths.1)?);
         let kind = kind_of(holder, name)?;
@@ -238,7 +243,7 @@ impl Walk<'_> {
 
     /// Judges a file by its content. If it is of the same kind in both places, it was judged when it was written, and
     /// [`permit_leading`] judges whether it leads elsewhere after the move.
-    fn judge(&self, content: Content, old: &Place, new: &Place) -> Result<(), Stop> {
+    fn judge(&self, content: Content, old: &ResolvedName, new: &ResolvedName) -> Result<(), Stop> {
         let before = self.worker.permit(self.pending, Change::Install, old);
         if matches!(before, Ok(Allowed::ByContent(_, known)) if known == content) {
             return Ok(());
@@ -262,7 +267,9 @@ pub(crate) fn link(worker: &Worker, pending: &PendingCall, from: At, to: At, fla
     };
     if !broker.is_judged(&new.path) {
         return match broker.resolve(&pending.caller, from.directory, &old, last_of(flags))? {
-            Found::Name(old) if !broker.is_judged(&old.path) => outside::link(worker, pending, (&old, &new)),
+            Found::Name(old) if !broker.is_judged(&old.path) => {
+                host_changes::link(worker, pending, (&old, &new))
+            }
             Found::Name(_) => apart(worker),
             Found::Descriptor(_) | Found::Elsewhere => Ok(Outcome::LEFT_TO_THE_KERNEL),
         };
@@ -284,7 +291,7 @@ pub(crate) fn link(worker: &Worker, pending: &PendingCall, from: At, to: At, fla
                 worker.must_be_alone()?;
             }
             permit_reading_of(worker, pending, &old.path)?;
-            let source = Doing::new(Change::Link, Deed::LinkTo(new.path.clone()));
+            let source = NameChange::new(Change::Link, Deed::LinkTo(new.path.clone()));
             worker.permit_plain(pending, source, &old)?;
             let mut doing = doing_for(kind, &old)?;
             if kind == FileType::RegularFile {
@@ -306,14 +313,14 @@ fn last_of(flags: AtFlags) -> LastLink {
 }
 
 /// Gives a name to a file that the caller has open.
-fn link_open(worker: &Worker, pending: &PendingCall, number: i32, new: &Place) -> CallResult {
+fn link_open(worker: &Worker, pending: &PendingCall, number: i32, new: &ResolvedName) -> CallResult {
     let broker = worker.broker;
     let own = broker.processes.descriptor(&pending.caller, number)?;
     let status = fstat(&own)?;
     if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
         return Err(Errno::PERM.into());
     }
-    let mut doing = Doing::from(Change::Install);
+    let mut doing = NameChange::from(Change::Install);
     if status.st_nlink > 0 {
         worker.must_be_alone()?;
         let path = PathBuf::from(OsStr::from_bytes(&broker.processes.path_of(&own)?));

@@ -1,9 +1,9 @@
 //! Stubs for systems on which commands cannot be confined.
 
 /// The connection to a keeper; there is no keeper on this system.
-pub(crate) enum Link {}
+pub(crate) enum KeeperLink {}
 
-impl Link {
+impl KeeperLink {
     pub(crate) fn signal(&self, _id: u64, _signal: i32) {
         match *self {}
     }

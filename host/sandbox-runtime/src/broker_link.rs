@@ -6,15 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use portcullis_sandbox::{NameOrder, Owner};
-use portcullis_syscall_broker::transport::{self, Heard};
+use portcullis_syscall_broker::transport::{self, Received};
 use portcullis_syscall_broker::wire::asks::{Answered, Asked, BrokerEvent, Ending, Outside, Refused};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::Refusal;
-use crate::held::{Answer, Held};
+use crate::held::{Held, HostAnswer};
 use crate::host_ops::perform;
-use crate::link::Link;
+use crate::keeper_link::KeeperLink;
 
 /// The context in which the host performs operations for commands.
 #[derive(Debug)]
@@ -26,18 +26,18 @@ pub(crate) struct HostOps {
 }
 
 /// Passes waiting calls on to their commands until the broker has ended.
-pub(crate) fn hear(link: &Link, socket: &Arc<OwnedFd>, host_ops: HostOps) {
+pub(crate) fn hear(link: &KeeperLink, socket: &Arc<OwnedFd>, host_ops: HostOps) {
     let host_ops = Arc::new(host_ops);
     loop {
         if retry_on_intr(|| poll(&mut [PollFd::new(&**socket, PollFlags::IN)], None)).is_err() {
             return;
         }
-        // A thread in [`Link::settle`] waits until this message is passed on.
+        // A thread in [`KeeperLink::settle`] waits until this message is passed on.
         let _passing_on = link.passing_on();
         let message = match transport::hear(&**socket) {
-            Heard::Message(message) => message,
-            Heard::Lost => continue,
-            Heard::Ended => return,
+            Received::Message(message) => message,
+            Received::Lost => continue,
+            Received::Ended => return,
         };
         let asked = match BrokerEvent::decode(&message.bytes) {
             Ok(BrokerEvent::Asked(asked)) => asked,
@@ -61,14 +61,14 @@ pub(crate) fn hear(link: &Link, socket: &Arc<OwnedFd>, host_ops: HostOps) {
 fn tell(
     socket: &OwnedFd,
     asked: &Asked,
-    answer: Answer,
+    answer: HostAnswer,
     (host_ops, still_allowed): (&HostOps, &dyn Fn() -> bool),
 ) -> io::Result<()> {
     let answered = |ending| Answered { id: asked.id, ending }.encode();
     let outside = match (answer, &asked.outside) {
-        (Answer::Refuse, _) => return transport::send(socket, &answered(Ending::Refused), &[]),
-        (Answer::GoOn, None) => return transport::send(socket, &answered(Ending::GoesOn), &[]),
-        (Answer::GoOn, Some(outside)) => outside,
+        (HostAnswer::Refuse, _) => return transport::send(socket, &answered(Ending::Refused), &[]),
+        (HostAnswer::GoOn, None) => return transport::send(socket, &answered(Ending::GoesOn), &[]),
+        (HostAnswer::GoOn, Some(outside)) => outside,
     };
     // The lock is released before the answer is sent: the broker may be waiting for the lock.
     match host_ops.perform(&asked.path, outside, still_allowed) {

@@ -8,27 +8,27 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::{self, Errno};
 
-use crate::directories::Made;
 use crate::identity::{Identity, Moving, Upwards};
-use crate::place::Place;
+use crate::made_files::MadeFiles;
 use crate::record::{Note, Record};
+use crate::resolved_name::ResolvedName;
 use crate::user_places::{Reached, UserPlaces};
 
 /// The knowledge of one broker.
 #[derive(Default)]
-pub(crate) struct Known(Mutex<State>);
+pub(crate) struct SharedKnowledge(Mutex<KnowledgeState>);
 
 #[derive(Default)]
-struct State {
-    made: Made,
+struct KnowledgeState {
+    made: MadeFiles,
     places: UserPlaces,
     /// `None` if no other sandbox takes part.
     record: Option<Record>,
 }
 
-impl Known {
+impl SharedKnowledge {
     pub(crate) fn new(record: Option<Record>) -> Self {
-        Self(Mutex::new(State { record, ..State::default() }))
+        Self(Mutex::new(KnowledgeState { record, ..KnowledgeState::default() }))
     }
 
     /// Notes a directory or link that a command has made. If noting fails, it counts as the user's.
@@ -108,7 +108,7 @@ impl Known {
 
     /// Returns true if `place` is a user's place or is in one, as if the `moving` directory were already at its
     /// target.
-    pub(crate) fn cover(&self, place: &Place, moving: Option<&Moving<'_>>) -> bool {
+    pub(crate) fn cover(&self, place: &ResolvedName, moving: Option<&Moving<'_>>) -> bool {
         if let Some(known) = self.lock().places.known_by_name(place) {
             return known;
         }
@@ -122,14 +122,14 @@ impl Known {
     }
 
     /// Locks the state, brought up to date with the record.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, KnowledgeState> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.catch_up();
         state
     }
 }
 
-impl State {
+impl KnowledgeState {
     /// Reports notes to all brokers.
     fn tell(&mut self, notes: Vec<Note>) -> io::Result<()> {
         // If every place is the user's, no further note changes anything.

@@ -20,8 +20,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::bounds::{Bounds, put};
-use super::place::{self, Place};
+use super::limits::{Bounds, put};
+use super::parent::{self, GroupParent};
 
 /// The prefix of group names; sixteen hexadecimal digits follow.
 const PREFIX: &str = "portcullis-";
@@ -48,7 +48,7 @@ impl Group {
     /// Creates a group with these limits in the best place for it.
     pub(crate) fn make(limits: Limits) -> Result<Self, NoGroup> {
         let bounds = Bounds::of(limits).ok_or(NoGroup::NoLimits)?;
-        let Place { path, missing, .. } = place::find()?;
+        let GroupParent { path, missing, .. } = parent::find()?;
         let place = open_directory(CWD, &path).map_err(refused("opening the place of control groups"))?;
         for controller in missing {
             // A controller that is refused here is missing in the check below.
@@ -151,7 +151,7 @@ impl Events {
 /// Removes the groups that killed hosts left in the place where this program would create one.
 pub fn sweep_groups() {
     if let Ok(place) =
-        place::find().map(|found| open_directory(CWD, &found.path)).unwrap_or(Err(Errno::NOENT))
+        parent::find().map(|found| open_directory(CWD, &found.path)).unwrap_or(Err(Errno::NOENT))
     {
         sweep(&place);
     }

@@ -11,13 +11,13 @@ use rustix::io::Errno;
 
 use super::give::give;
 use super::pipes::wait_for_writer;
-use super::reading::{permit_reading, permit_reading_of};
-use crate::calls::At;
+use super::read_permission::{permit_reading, permit_reading_of};
 use crate::outcome::CallResult;
 use crate::pending::PendingCall;
-use crate::place::LastLink;
 use crate::resolve::Found;
 use crate::resolve_for_read::Node;
+use crate::resolved_name::LastLink;
+use crate::syscalls::At;
 use crate::worker::Worker;
 
 /// Major and minor number of `/dev/tty`, which means a different device for each process.

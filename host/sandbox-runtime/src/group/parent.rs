@@ -12,9 +12,9 @@ use rustix::fs::{Access, CWD, FsWord, Mode, OFlags, access, fstatfs, openat};
 
 /// A directory in which a group can be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct GroupParent {
     pub(super) path: PathBuf,
-    /// The controllers of groups created there, once [`Place::missing`] are enabled.
+    /// The controllers of groups created there, once [`GroupParent::missing`] are enabled.
     pub(super) controllers: Vec<Controller>,
     /// The controllers that must be enabled first.
     pub(super) missing: Vec<Controller>,
@@ -46,7 +46,7 @@ pub(crate) fn outlook() -> Option<NoGroup> {
 }
 
 /// Finds the place with the most controllers, the nearest among equals.
-pub(super) fn find() -> Result<Place, NoGroup> {
+pub(super) fn find() -> Result<GroupParent, NoGroup> {
     let text = |file| String::from_utf8_lossy(&fs::read(file).unwrap_or_default()).into_owned();
     let found = locate(&text("/proc/self/mountinfo"), &text("/proc/self/cgroup"));
     let (mount, own) = found.into_iter().find(|(_, own)| is_version_2(own)).ok_or(NoGroup::NotMounted)?;
@@ -115,13 +115,13 @@ impl Candidate {
         }
     }
 
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<GroupParent> {
         let has = |one: &Controller| {
             self.on.contains(one) || (self.may_switch && !self.is_occupied && self.available.contains(one))
         };
         let controllers: Vec<Controller> = Controller::ALL.into_iter().filter(has).collect();
         let missing = controllers.iter().filter(|one| !self.on.contains(one)).copied().collect();
-        (self.is_ours && !controllers.is_empty()).then(|| Place {
+        (self.is_ours && !controllers.is_empty()).then(|| GroupParent {
             path: self.path.clone(),
             controllers,
             missing,
@@ -134,12 +134,12 @@ impl Candidate {
 }
 
 /// Chooses among the groups from the own one upwards, or returns why there is none.
-fn choose(candidates: &[Candidate]) -> Result<Place, NoGroup> {
+fn choose(candidates: &[Candidate]) -> Result<GroupParent, NoGroup> {
     let needed =
-        |place: &Place| Controller::NEEDED.iter().filter(|one| place.controllers.contains(one)).count();
-    let mut best: Option<Place> = None;
+        |place: &GroupParent| Controller::NEEDED.iter().filter(|one| place.controllers.contains(one)).count();
+    let mut best: Option<GroupParent> = None;
     for place in candidates.iter().filter_map(Candidate::place) {
-        let gives = |place: &Place| (needed(place), place.controllers.len());
+        let gives = |place: &GroupParent| (needed(place), place.controllers.len());
         if best.as_ref().is_none_or(|best| gives(&place) > gives(best)) {
             best = Some(place);
         }
@@ -204,7 +204,7 @@ mod tests {
     #[track_caller]
     fn check(candidates: &[Candidate], path: &str, controllers: &[Controller], missing: &[Controller]) {
         let (controllers, missing) = (controllers.to_vec(), missing.to_vec());
-        assert_eq!(choose(candidates), Ok(Place { path: path.into(), controllers, missing }));
+        assert_eq!(choose(candidates), Ok(GroupParent { path: path.into(), controllers, missing }));
     }
 
     #[test]

@@ -9,11 +9,11 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
 use crate::broker::Broker;
 use crate::identity::{Identity, identify, look};
 use crate::outcome::Stop;
-use crate::place::Place;
+use crate::resolved_name::ResolvedName;
 use crate::worker::Worker;
 
 /// The file at a place before a command takes it away.
-pub(crate) struct Taken {
+pub(crate) struct Displaced {
     /// Its identity, and that of its directory; `None` if it is neither a directory nor a link.
     found: Option<(Identity, Identity)>,
     name: Vec<u8>,
@@ -30,10 +30,10 @@ pub(crate) enum Gone {
     Moved,
 }
 
-impl Taken {
+impl Displaced {
     /// Examines the file at `place`. If it is a directory or link of the user's, its name becomes a user's place; the
     /// caller must then hold the name order exclusively.
-    pub(crate) fn from(worker: &Worker, place: &Place) -> Result<Self, Stop> {
+    pub(crate) fn from(worker: &Worker, place: &ResolvedName) -> Result<Self, Stop> {
         let name = place.name.to_bytes().to_vec();
         let found = match look(&place.directory, &place.name) {
             Ok((found, FileType::Directory | FileType::Symlink)) => {

@@ -6,11 +6,11 @@ use std::path::Path;
 use super::*;
 use crate::identity::identify;
 
-fn place(top: &Path, path: &str) -> Place {
+fn place(top: &Path, path: &str) -> ResolvedName {
     let path = top.join(path);
     let directory: OwnedFd = File::open(path.parent().expect("a parent")).expect("open").into();
     let name = std::ffi::CString::new(path.file_name().expect("a name").as_bytes()).expect("no NUL");
-    Place { directory, name, path, as_directory: false }
+    ResolvedName { directory, name, path, as_directory: false }
 }
 
 #[test]
@@ -18,8 +18,8 @@ fn a_name_covers_what_lies_below_it_and_moves_with_its_directory() {
     let top = tempfile::tempdir().expect("a directory");
     let top = top.path().canonicalize().expect("there");
     fs::create_dir_all(top.join("u/s1/deep")).expect("made");
-    let covers = |places: &Known, path: &str| places.cover(&place(&top, path), None);
-    let places = Known::default();
+    let covers = |places: &SharedKnowledge, path: &str| places.cover(&place(&top, path), None);
+    let places = SharedKnowledge::default();
     assert!(!covers(&places, "u/s1"));
     let holder = identify(File::open(top.join("u")).expect("open"), c"").expect("there");
     let add = |name: &[u8]| places.add_name(holder.clone(), name).expect("noted");
@@ -40,7 +40,7 @@ fn a_directory_covers_what_it_holds_wherever_it_is_moved() {
     let top = tempfile::tempdir().expect("a directory");
     let top = top.path().canonicalize().expect("there");
     fs::create_dir_all(top.join("n/deep")).expect("made");
-    let places = Known::default();
+    let places = SharedKnowledge::default();
     let n = identify(File::open(top.join("n")).expect("open"), c"").expect("there");
     places.add(&Reached { directories: vec![n.clone()], ..Reached::default() }).expect("noted");
     let covers = |path: &str| places.cover(&place(&top, path), None);
@@ -56,7 +56,7 @@ fn what_lies_in_an_own_directory_is_own_wherever_it_goes() {
     let place = tempfile::tempdir().expect("a directory");
     let top = File::open(place.path()).expect("open");
     fs::create_dir_all(place.path().join("own/deep")).expect("made");
-    let made = Known::default();
+    let made = SharedKnowledge::default();
     let own = identify(&top, c"own").expect("there");
     made.note_own(1, own.clone(), |_| true);
     fs::rename(place.path().join("own"), place.path().join("moved")).expect("moved");
@@ -75,7 +75,7 @@ fn what_moves_is_own_by_where_it_goes() {
     let place = tempfile::tempdir().expect("a directory");
     let top = File::open(place.path()).expect("open");
     fs::create_dir_all(place.path().join("own/users/deep")).expect("made");
-    let made = Known::default();
+    let made = SharedKnowledge::default();
     made.note_own(1, identify(&top, c"own").expect("there"), |_| true);
     let own = File::open(place.path().join("own")).expect("open");
     let deep = File::open(place.path().join("own/users/deep")).expect("open");
@@ -88,11 +88,11 @@ fn what_moves_is_own_by_where_it_goes() {
 }
 
 /// Returns brokers of the sessions with these numbers, in one order.
-fn brokers<const N: usize>(place: &Path, sessions: [u64; N]) -> [Known; N] {
+fn brokers<const N: usize>(place: &Path, sessions: [u64; N]) -> [SharedKnowledge; N] {
     let record = place.join("record");
     sessions.map(|session| {
         let file = OpenOptions::new().read(true).append(true).create(true).open(&record).expect("a file");
-        Known::new(Some(Record::open(file.into(), session).expect("locked")))
+        SharedKnowledge::new(Some(Record::open(file.into(), session).expect("locked")))
     })
 }
 

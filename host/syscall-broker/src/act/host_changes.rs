@@ -15,10 +15,10 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::approval::Question;
-use crate::judge::{Doing, ask};
+use crate::judge::{NameChange, ask};
 use crate::outcome::{CallResult, Outcome, Stop};
 use crate::pending::PendingCall;
-use crate::place::Place;
+use crate::resolved_name::ResolvedName;
 use crate::wire::asks::Outside;
 use crate::worker::Worker;
 
@@ -26,7 +26,7 @@ use crate::worker::Worker;
 pub(super) fn open(
     worker: &Worker,
     pending: &PendingCall,
-    place: &Place,
+    place: &ResolvedName,
     (flags, mode): (OFlags, Mode),
 ) -> CallResult {
     let is_blocked = match kind_of(place) {
@@ -40,7 +40,7 @@ pub(super) fn open(
     ask_if(is_blocked, worker, (Attempt::Write, Deed::Plain, place), outside)
 }
 
-pub(super) fn truncate(worker: &Worker, place: &Place, length: u64) -> CallResult {
+pub(super) fn truncate(worker: &Worker, place: &ResolvedName, length: u64) -> CallResult {
     let is_file = kind_of(place) == Ok(FileType::RegularFile) && !place.as_directory;
     let is_blocked = is_file && file_is_blocked(worker, place);
     ask_if(is_blocked, worker, (Attempt::Write, Deed::Plain, place), || Outside::Truncate { length })
@@ -49,7 +49,7 @@ pub(super) fn truncate(worker: &Worker, place: &Place, length: u64) -> CallResul
 pub(super) fn make_directory(
     worker: &Worker,
     pending: &PendingCall,
-    place: &Place,
+    place: &ResolvedName,
     mode: Mode,
 ) -> CallResult {
     let is_blocked = kind_of(place) == Err(Errno::NOENT) && holder_is_blocked(worker, place);
@@ -57,7 +57,7 @@ pub(super) fn make_directory(
     ask_if(is_blocked, worker, (Attempt::MakeDirectory, Deed::Plain, place), outside)
 }
 
-pub(super) fn make_link(worker: &Worker, place: &Place, target: &CStr) -> CallResult {
+pub(super) fn make_link(worker: &Worker, place: &ResolvedName, target: &CStr) -> CallResult {
     let is_blocked =
         kind_of(place) == Err(Errno::NOENT) && !place.as_directory && holder_is_blocked(worker, place);
     let target = OsStr::from_bytes(target.to_bytes()).to_owned();
@@ -65,7 +65,7 @@ pub(super) fn make_link(worker: &Worker, place: &Place, target: &CStr) -> CallRe
     ask_if(is_blocked, worker, (Attempt::Write, deed, place), || Outside::MakeLink { target })
 }
 
-pub(super) fn remove(worker: &Worker, place: &Place, flags: AtFlags) -> CallResult {
+pub(super) fn remove(worker: &Worker, place: &ResolvedName, flags: AtFlags) -> CallResult {
     let is_directory = flags.contains(AtFlags::REMOVEDIR);
     let fits = kind_of(place).is_ok_and(|kind| (kind == FileType::Directory) == is_directory);
     let is_blocked = fits && may_be_taken(place) && holder_is_blocked(worker, place);
@@ -77,7 +77,7 @@ pub(super) fn remove(worker: &Worker, place: &Place, flags: AtFlags) -> CallResu
 pub(super) fn rename(
     worker: &Worker,
     pending: &PendingCall,
-    (old, new): (&Place, &Place),
+    (old, new): (&ResolvedName, &ResolvedName),
     flags: RenameFlags,
 ) -> CallResult {
     let is_plain = flags.difference(RenameFlags::NOREPLACE).is_empty();
@@ -96,14 +96,18 @@ pub(super) fn rename(
     if !is_blocked || [old, new].iter().any(|place| !is_asked(worker, place)) {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
-    let away = Doing::new(portcullis_exec_surface::Change::MoveAway, Deed::MoveTo(new.path.clone()));
+    let away = NameChange::new(portcullis_exec_surface::Change::MoveAway, Deed::MoveTo(new.path.clone()));
     ask(pending, &away, old, "")?;
     let outside = || Outside::Move { from: old.path.clone(), replaces: replaces.is_ok() };
     ask_if(true, worker, (Attempt::Write, Deed::MoveOf(old.path.clone()), new), outside)
 }
 
 /// Gives a file another name (hard link).
-pub(super) fn link(worker: &Worker, pending: &PendingCall, (old, new): (&Place, &Place)) -> CallResult {
+pub(super) fn link(
+    worker: &Worker,
+    pending: &PendingCall,
+    (old, new): (&ResolvedName, &ResolvedName),
+) -> CallResult {
     let is_blocked = kind_of(old) == Ok(FileType::RegularFile)
         && kind_of(new) == Err(Errno::NOENT)
         && is_on_one_mount(old, new)
@@ -112,7 +116,7 @@ pub(super) fn link(worker: &Worker, pending: &PendingCall, (old, new): (&Place, 
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
     // A process that may write one name of a file can write the file.
-    let source = Doing::new(portcullis_exec_surface::Change::Link, Deed::LinkTo(new.path.clone()));
+    let source = NameChange::new(portcullis_exec_surface::Change::Link, Deed::LinkTo(new.path.clone()));
     ask(pending, &source, old, "")?;
     let deed = Deed::LinkOf(old.path.clone());
     ask_if(true, worker, (Attempt::Write, deed, new), || Outside::Link { from: old.path.clone() })
@@ -121,7 +125,7 @@ pub(super) fn link(worker: &Worker, pending: &PendingCall, (old, new): (&Place, 
 fn ask_if(
     is_blocked: bool,
     worker: &Worker,
-    (attempt, deed, place): (Attempt, Deed, &Place),
+    (attempt, deed, place): (Attempt, Deed, &ResolvedName),
     outside: impl FnOnce() -> Outside,
 ) -> CallResult {
     if !is_blocked || !is_asked(worker, place) {
@@ -139,30 +143,30 @@ fn ask_if(
     })))
 }
 
-fn is_asked(worker: &Worker, place: &Place) -> bool {
+fn is_asked(worker: &Worker, place: &ResolvedName) -> bool {
     worker.broker.names.judge(&place.path) == Judgement::Asked
 }
 
-fn kind_of(place: &Place) -> Result<FileType, Errno> {
+fn kind_of(place: &ResolvedName) -> Result<FileType, Errno> {
     let status = statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(FileType::from_raw_mode(status.st_mode))
 }
 
 /// Whether only the mount prevents creating and removing names in the directory.
-fn holder_is_blocked(worker: &Worker, place: &Place) -> bool {
+fn holder_is_blocked(worker: &Worker, place: &ResolvedName) -> bool {
     let access = Access::WRITE_OK | Access::EXEC_OK;
     is_blocked(worker, place, accessat(&place.directory, c".", access, AtFlags::EACCESS))
 }
 
 /// Whether only the mount prevents writing the file.
-fn file_is_blocked(worker: &Worker, place: &Place) -> bool {
+fn file_is_blocked(worker: &Worker, place: &ResolvedName) -> bool {
     let access = accessat(&place.directory, &place.name, Access::WRITE_OK, AtFlags::EACCESS);
     is_blocked(worker, place, access)
 }
 
 /// Whether only the mount is the obstacle, given the result of the access check. Without mounts the kernel lets the
 /// broker do everything that owners and modes permit, so the place decides.
-fn is_blocked(worker: &Worker, place: &Place, access: Result<(), Errno>) -> bool {
+fn is_blocked(worker: &Worker, place: &ResolvedName, access: Result<(), Errno>) -> bool {
     match &worker.broker.places {
         None => access == Err(Errno::ROFS),
         // A hidden file must not become visible through a question.
@@ -172,7 +176,7 @@ fn is_blocked(worker: &Worker, place: &Place, access: Result<(), Errno>) -> bool
 
 /// Whether the name may be removed: in a directory with the sticky bit, only the owners of the file and of the
 /// directory may.
-fn may_be_taken(place: &Place) -> bool {
+fn may_be_taken(place: &ResolvedName) -> bool {
     let (Ok(holder), Ok(file)) =
         (fstat(&place.directory), statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW))
     else {
@@ -182,8 +186,8 @@ fn may_be_taken(place: &Place) -> bool {
     holder.st_mode & libc::S_ISVTX == 0 || holder.st_uid == own || file.st_uid == own
 }
 
-fn is_on_one_mount(old: &Place, new: &Place) -> bool {
-    let mount = |place: &Place| {
+fn is_on_one_mount(old: &ResolvedName, new: &ResolvedName) -> bool {
+    let mount = |place: &ResolvedName| {
         let status = statx(&place.directory, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID);
         status.ok().map(|status| status.stx_mnt_id)
     };

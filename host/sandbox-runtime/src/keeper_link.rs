@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use portcullis_sandbox::Command;
-use portcullis_syscall_broker::transport::{self, Heard};
+use portcullis_syscall_broker::transport::{self, Received};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::exit::{Ending, Exit};
-use crate::group::made::Deaths;
+use crate::group::directory::Deaths;
 use crate::held::{Held, Waiting};
 use crate::job::Job;
 use crate::wire::{Event, Request};
@@ -20,7 +20,7 @@ use crate::{Breach, Refusal};
 
 /// The connection to the keeper: sends requests, and passes the keeper's events on to the running commands.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct KeeperLink {
     socket: OwnedFd,
     /// The socket on which the broker sends messages.
     asked: Arc<OwnedFd>,
@@ -47,7 +47,7 @@ struct Jobs {
     closed: bool,
 }
 
-impl Link {
+impl KeeperLink {
     pub(crate) fn new(socket: OwnedFd, asked: Arc<OwnedFd>, deaths: Option<Deaths>) -> Self {
         Self {
             socket,
@@ -169,9 +169,9 @@ impl Link {
     pub(crate) fn listen(&self) {
         loop {
             let message = match transport::hear(&self.socket) {
-                Heard::Message(message) => message,
-                Heard::Lost => continue,
-                Heard::Ended => break,
+                Received::Message(message) => message,
+                Received::Lost => continue,
+                Received::Ended => break,
             };
             let Ok(event) = Event::decode(&message.bytes) else { break };
             if let Event::Socket { id, errno } = event {

@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
 
 /// A name in an opened directory.
-pub(crate) struct Place {
+pub(crate) struct ResolvedName {
     pub(crate) directory: OwnedFd,
     /// The name without a trailing slash.
     pub(crate) name: CString,
@@ -19,7 +19,7 @@ pub(crate) struct Place {
     pub(crate) as_directory: bool,
 }
 
-impl Place {
+impl ResolvedName {
     /// Returns the name as given: a trailing slash means something to the kernel.
     pub(crate) fn given(&self) -> CString {
         if !self.as_directory {

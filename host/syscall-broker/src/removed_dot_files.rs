@@ -19,9 +19,9 @@ const REMEMBERED: usize = 100_000;
 
 /// The removed files, by the identity of their directory: a path can come to mean another directory.
 #[derive(Default)]
-pub(crate) struct Removed(Mutex<HashSet<(Identity, CString)>>);
+pub(crate) struct RemovedDotFiles(Mutex<HashSet<(Identity, CString)>>);
 
-impl Removed {
+impl RemovedDotFiles {
     /// Notes that the file `name` was removed from `holder`.
     pub(crate) fn note(&self, holder: impl AsFd, name: &CStr) {
         let Ok(identity) = identify(holder, c"") else { return };
@@ -59,7 +59,7 @@ mod tests {
         for name in ["one", "other"] {
             std::fs::create_dir(at(name)).expect("made");
         }
-        let removed = Removed::default();
+        let removed = RemovedDotFiles::default();
         removed.note(std::fs::File::open(at("one")).expect("open"), c".foorc");
         assert!(removed.holds(&at("one/.foorc")));
         assert!(!removed.holds(&at("one/.barrc")) && !removed.holds(&at("other/.foorc")));

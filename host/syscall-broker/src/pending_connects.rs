@@ -28,13 +28,13 @@ const ADDRESS_BYTES: usize = 28;
 const DNS_PORT: u16 = 53;
 
 /// The socket to the host.
-pub(crate) struct Connecting {
+pub(crate) struct PendingConnects {
     line: OwnedFd,
     /// Loopback ports that stand for the host's own.
     host_ports: Vec<u16>,
 }
 
-impl Connecting {
+impl PendingConnects {
     /// Sends the host the listener, with which it answers calls.
     pub(crate) fn begin(line: OwnedFd, host_ports: Vec<u16>, listener: &Listener) -> std::io::Result<Self> {
         transport::send(&line, &BrokerEvent::Begins.encode(), &[listener.as_fd()])?;
@@ -52,7 +52,7 @@ impl Connecting {
 
 /// Makes a call wait if it makes a connection that leaves the sandbox.
 pub(crate) fn hold(
-    connecting: Option<&Connecting>,
+    connecting: Option<&PendingConnects>,
     processes: &Processes,
     pending: &PendingCall,
     (socket, address, length): (i32, u64, u64),
@@ -70,7 +70,7 @@ pub(crate) fn hold(
 
 fn begin(
     processes: &Processes,
-    connecting: &Connecting,
+    connecting: &PendingConnects,
     pending: &PendingCall,
     socket: i32,
     address: SocketAddr,
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn what_stays_inside_does_not_wait() {
         let (line, _other) = transport::pair().expect("a pair of sockets");
-        let connecting = Connecting { line, host_ports: vec![5432] };
+        let connecting = PendingConnects { line, host_ports: vec![5432] };
         let leads_out = |address: &str| connecting.leads_out(address.parse().expect("an address"));
         for address in ["192.0.2.1:80", "198.18.0.2:443", "[2001:db8::1]:80", "127.0.0.1:5432", "[::1]:5432"]
         {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portcullis_sys::notify::Listener;
 
-use crate::approval::{Question, Yes};
+use crate::approval::{Approval, Question};
 use crate::outcome::Refusal;
 use crate::pending::PendingCall;
 use crate::process::Processes;
@@ -24,7 +24,7 @@ const REFUSALS: usize = 20;
 const NAMES: usize = 4;
 
 /// The socket to the host, and the calls that wait.
-pub(crate) struct Asking {
+pub(crate) struct OpenQuestions {
     line: OwnedFd,
     waiting: Mutex<HashMap<u64, Waiting>>,
     /// The refusals of each command that the host has been told.
@@ -32,9 +32,9 @@ pub(crate) struct Asking {
 }
 
 /// A waiting call, and the approval that a yes would give it.
-type Waiting = (PendingCall, Yes);
+type Waiting = (PendingCall, Approval);
 
-impl Asking {
+impl OpenQuestions {
     pub(crate) fn new(line: OwnedFd) -> Self {
         Self { line, waiting: Mutex::default(), told: Mutex::default() }
     }
@@ -81,7 +81,7 @@ impl Asking {
             let content = question.content.as_ref().map(|(text, _)| text);
             let (path, text) = (question.path.clone(), content.or(question.reachable.as_ref()).cloned());
             let (attempt, deed, rule) = (question.attempt, question.deed.clone(), question.rule);
-            waiting.insert(id, (pending.clone(), Yes { attempt, deed, path, rule, text }));
+            waiting.insert(id, (pending.clone(), Approval { attempt, deed, path, rule, text }));
         }
         let asked = Asked {
             id,
@@ -107,7 +107,7 @@ impl Asking {
     }
 
     /// Takes the call with this id from those that wait, with the approval that a yes gives it.
-    pub(crate) fn take(&self, id: u64) -> Option<(PendingCall, Yes)> {
+    pub(crate) fn take(&self, id: u64) -> Option<(PendingCall, Approval)> {
         self.lock().remove(&id)
     }
 

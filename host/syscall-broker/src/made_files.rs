@@ -20,7 +20,7 @@ const OF_OTHERS: usize = 4 * REMEMBERED;
 
 /// Directories and symbolic links that commands have made.
 #[derive(Default)]
-pub(crate) struct Made {
+pub(crate) struct MadeFiles {
     /// Directories in which some names are free, by the running command of this sandbox that has made them.
     own: HashMap<u64, HashSet<Identity>>,
     /// Directories and links that any command of this session has made.
@@ -29,7 +29,7 @@ pub(crate) struct Made {
     others: HashSet<Identity>,
 }
 
-impl Made {
+impl MadeFiles {
     /// Notes a directory or link that a command of this session or another has made. Returns whether it is remembered.
     pub(crate) fn note(&mut self, made: Identity, is_ours: bool) -> bool {
         let (known, most) =
@@ -84,9 +84,9 @@ impl Made {
 
 /// Files whose hard links were all made in this session.
 #[derive(Default)]
-pub(crate) struct Linked(Mutex<HashSet<Identity>>);
+pub(crate) struct LinkedFiles(Mutex<HashSet<Identity>>);
 
-impl Linked {
+impl LinkedFiles {
     /// Notes that a file gets another hard link; `names` is how many it had before.
     pub(crate) fn note(&self, holder: impl AsFd, name: &CStr, names: u64) {
         let Ok(identity) = identify(holder, name) else { return };
@@ -117,7 +117,7 @@ mod tests {
     fn a_file_is_known_by_all_its_names_or_not_at_all() {
         let place = tempfile::tempdir().expect("a directory");
         let top = File::open(place.path()).expect("open");
-        let linked = Linked::default();
+        let linked = LinkedFiles::default();
         for (name, names) in [(c"one", 1), (c"shared", 2)] {
             std::fs::write(place.path().join(name.to_str().expect("text")), "").expect("a file");
             linked.note(&top, name, names);
