@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 /// Directories in which tests make temporary ones.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 /// How the names of the tests' temporary directories begin; the second is the default of the crate `tempfile`.
 const NAMES: [&str; 2] = ["portcullis", ".tmp"];
+/// Where copies of programs are that an ordinary user can run, and how their names begin (`tests/it/src/reach.rs`).
+const COPIES_IN: &str = "/var/tmp";
+const COPIES: &str = "portcullis-it-tools";
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 /// How deep control groups are searched.
 const DEPTH: usize = 8;
@@ -31,12 +34,17 @@ impl Traces {
         Self { target: target.to_owned(), found: traces(target) }
     }
 
-    /// Checks that there are no others, after waiting for processes that are ending.
+    /// Removes the copies of programs that the tests share, and checks that there are no other traces, after waiting
+    /// for processes that are ending.
     ///
     /// # Errors
     ///
     /// Returns the new ones.
     pub(super) fn check(&self) -> Result<()> {
+        for name in entries(Path::new(COPIES_IN)).iter().filter(|name| name.starts_with(COPIES)) {
+            fs::remove_dir_all(Path::new(COPIES_IN).join(name))
+                .with_context(|| format!("removing `{name}`"))?;
+        }
         let start = Instant::now();
         loop {
             let left: Vec<String> = traces(&self.target).difference(&self.found).cloned().collect();
@@ -120,17 +128,18 @@ mod tests {
 
     #[test]
     fn a_process_that_is_left_is_named() -> Result<()> {
-        let program = std::env::current_exe()?;
-        let target = program.parent().unwrap_or(&program);
-        let mut child = std::process::Command::new(&program)
-            .arg("--list")
-            .stdout(std::process::Stdio::piped())
-            .spawn()?;
+        let target = std::env::temp_dir().join(format!("xtask-{}", std::process::id()));
+        fs::create_dir(&target)?;
+        fs::copy("/bin/sleep", target.join("sleep"))?;
+        let mut child = std::process::Command::new(target.join("sleep")).arg("60").spawn()?;
         let name = format!("process {}: ", child.id());
-        let seen = processes(target).iter().any(|line| line.starts_with(&name));
+        let seen = processes(&target);
+        child.kill()?;
         child.wait()?;
-        assert!(seen);
-        assert!(!processes(target).iter().any(|line| line.starts_with(&name)));
+        let left = processes(&target);
+        fs::remove_dir_all(&target)?;
+        assert!(matches!(seen.as_slice(), [one] if one.starts_with(&name)), "{seen:?}");
+        assert!(left.is_empty(), "{left:?}");
         Ok(())
     }
 }
