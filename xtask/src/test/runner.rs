@@ -20,6 +20,10 @@ use crate::run::{answer, say};
 /// Most slow programs wait for processes or run one test at a time, so two of them keep two processors busy.
 const LANES: usize = 2;
 
+/// The program whose tests mostly wait for pi, for answers and for time-outs: it runs more of them at once.
+const WAITING: &str = "portcullis-it/it";
+const TESTS_PER_PROCESSOR: usize = 2;
+
 /// The test harness of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Harness {
@@ -129,6 +133,10 @@ fn command(program: &Program, environment: &Environment) -> Command {
     if program.harness == Harness::Rust {
         // The only way to get the time of each test. `portcullis-each-user` always reports it.
         command.args(["-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "1");
+        if program.name == WAITING {
+            let processors = thread::available_parallelism().map_or(1, usize::from);
+            command.args(["--test-threads", &(processors * TESTS_PER_PROCESSOR).to_string()]);
+        }
         command.args(environment.skipped.iter().flat_map(|part| ["--skip", part]));
     }
     command
