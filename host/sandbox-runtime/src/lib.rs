@@ -64,7 +64,7 @@ mod exit;
 mod group;
 mod held;
 mod job;
-#[cfg_attr(not(target_os = "linux"), path = "link/unsupported.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "keeper_link/unsupported.rs")]
 mod keeper_link;
 mod limit_exceeded;
 mod listeners;
