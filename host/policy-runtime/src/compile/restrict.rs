@@ -5,13 +5,17 @@
 //! not protect against a compromised compiler: the host runs the code that the process returns, and an
 //! attacker who controls the compiler can return any code.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use portcullis_sys::descriptor::close_inherited;
 use portcullis_sys::process::SingleThread;
-use portcullis_sys::seccomp::{Handing, Instruction, load};
 use rustix::process::{DumpableBehavior, getpid, set_dumpable_behavior};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
+use seccompiler::{
+    BackendError, BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
+    SeccompFilter, SeccompRule, apply_filter,
+};
 
 /// Restricts this process: closes inherited descriptors, drops all capabilities and installs the filter.
 ///
@@ -27,13 +31,18 @@ pub(super) fn enforce() -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
-    match load(&filter(getpid().as_raw_nonzero().get().cast_unsigned()), Handing::None) {
-        Ok(_) => Ok(()),
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL | libc::EPERM)) => {
-            Ok(())
+    let own = getpid().as_raw_nonzero().get().cast_unsigned();
+    for filter in filters(own).map_err(io::Error::other)? {
+        match apply_filter(&filter) {
+            Err(Error::Seccomp(error)) if is_unsupported(&error) => return Ok(()),
+            applied => applied.map_err(io::Error::other)?,
         }
-        Err(error) => Err(error),
     }
+    Ok(())
+}
+
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL | libc::EPERM))
 }
 
 /// System calls that are allowed with any arguments.
@@ -94,88 +103,76 @@ const ALLOWED_HERE: &[libc::c_long] = &[libc::SYS_poll, libc::SYS_getrlimit, lib
 #[cfg(not(target_arch = "x86_64"))]
 const ALLOWED_HERE: &[libc::c_long] = &[];
 
-#[cfg(target_arch = "x86_64")]
-const NATIVE: u32 = 0xc000_003e;
-#[cfg(target_arch = "aarch64")]
-const NATIVE: u32 = 0xc000_00b7;
-#[cfg(target_arch = "riscv64")]
-const NATIVE: u32 = 0xc000_00f3;
-
-const LOAD_WORD: u16 = 0x20;
-const JUMP_IF_EQUAL: u16 = 0x15;
-const JUMP_IF_BITS_SET: u16 = 0x45;
-const RETURN: u16 = 0x06;
-
-/// Offsets in `struct seccomp_data`.
-const NUMBER: u32 = 0;
-const ARCHITECTURE: u32 = 4;
-const FIRST_ARGUMENT: u32 = 16;
-
-const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
-const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
-/// Makes libc fall back to the older call, whose flags a filter can check.
-const UNKNOWN: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
-
-/// Returns the filter for the process with the id `own`.
-fn filter(own: u32) -> Vec<Instruction> {
-    let mut program = vec![
-        step(LOAD_WORD, ARCHITECTURE, 0, 0),
-        step(JUMP_IF_EQUAL, NATIVE, 1, 0),
-        step(RETURN, libc::SECCOMP_RET_KILL_PROCESS, 0, 0),
-        step(LOAD_WORD, NUMBER, 0, 0),
-    ];
-    for call in ALLOWED.iter().chain(ALLOWED_HERE) {
-        program.extend([step(JUMP_IF_EQUAL, number(*call), 0, 1), step(RETURN, ALLOW, 0, 0)]);
-    }
-    program.extend([step(JUMP_IF_EQUAL, number(libc::SYS_clone3), 0, 1), step(RETURN, UNKNOWN, 0, 0)]);
-    // Allow new threads, but no new processes.
-    let thread = libc::CLONE_THREAD.cast_unsigned();
-    on_argument(&mut program, libc::SYS_clone, step(JUMP_IF_BITS_SET, thread, 0, 1));
-    // Allow signals to this process only.
-    on_argument(&mut program, libc::SYS_tgkill, step(JUMP_IF_EQUAL, own, 0, 1));
-    program.push(step(RETURN, REFUSE, 0, 0));
-    program
-}
-
-/// Allows `call` if `test` holds for its first argument.
-fn on_argument(program: &mut Vec<Instruction>, call: libc::c_long, test: Instruction) {
-    program.extend([
-        step(JUMP_IF_EQUAL, number(call), 0, 4),
-        step(LOAD_WORD, FIRST_ARGUMENT, 0, 0),
-        test,
-        step(RETURN, ALLOW, 0, 0),
-        step(RETURN, REFUSE, 0, 0),
+/// Returns the filters for the process with the id `own`, in the order in which they are installed.
+fn filters(own: u32) -> Result<[BpfProgram; 2], BackendError> {
+    let thread = u64::from(libc::CLONE_THREAD.cast_unsigned());
+    let mut rules = always(ALLOWED.iter().chain(ALLOWED_HERE));
+    rules.extend([
+        // New threads, but no new processes.
+        (libc::SYS_clone, on_argument(SeccompCmpOp::MaskedEq(thread), thread)?),
+        // Signals to this process only.
+        (libc::SYS_tgkill, on_argument(SeccompCmpOp::Eq, own.into())?),
+        // Answered by the other filter.
+        (libc::SYS_clone3, Vec::new()),
     ]);
+    let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    // Makes libc fall back to `clone`, whose flags a filter can check.
+    let unknown = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
+    Ok([
+        program(always([&libc::SYS_clone3]), SeccompAction::Allow, unknown)?,
+        program(rules, refuse, SeccompAction::Allow)?,
+    ])
 }
 
-fn step(code: u16, k: u32, jt: u8, jf: u8) -> Instruction {
-    Instruction { code, jt, jf, k }
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+fn program(rules: Rules, others: SeccompAction, matching: SeccompAction) -> Result<BpfProgram, BackendError> {
+    SeccompFilter::new(rules, others, matching, std::env::consts::ARCH.try_into()?)?.try_into()
 }
 
-/// Returns the number of a system call as a filter sees it.
-fn number(call: libc::c_long) -> u32 {
-    // All real numbers fit. The fallback matches no system call.
-    u32::try_from(call).unwrap_or(u32::MAX)
+/// Returns rules that match these calls with any arguments.
+fn always<'c>(calls: impl IntoIterator<Item = &'c libc::c_long>) -> Rules {
+    calls.into_iter().map(|call| (*call, Vec::new())).collect()
+}
+
+/// Returns a rule on the first argument of a call.
+fn on_argument(comparison: SeccompCmpOp, value: u64) -> Result<Vec<SeccompRule>, BackendError> {
+    let condition = SeccompCondition::new(0, SeccompCmpArgLen::Dword, comparison, value)?;
+    Ok(vec![SeccompRule::new(vec![condition])?])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Runs the filter on a call as the kernel would, and returns its answer.
+    const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+    const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+    const UNKNOWN: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+
+    /// Runs the filters on a call as the kernel would, and returns their answer.
     fn answer(call: libc::c_long, first: u32) -> u32 {
-        let (program, mut at, mut word) = (filter(77), 0, 0);
+        let answers = filters(77).unwrap().map(|filter| answer_of(&filter, call, first));
+        answers.into_iter().find(|answer| *answer != ALLOW).unwrap_or(ALLOW)
+    }
+
+    fn answer_of(program: &BpfProgram, call: libc::c_long, first: u32) -> u32 {
+        const NATIVE: u32 = if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0xc000_00b7 };
+        let (mut at, mut word) = (0, 0);
         loop {
-            let Instruction { code, jt, jf, k } = program[at];
+            let instruction = &program[at];
+            let k = instruction.k;
             at += 1;
-            let skip = |holds: bool| usize::from(if holds { jt } else { jf });
-            match code {
-                LOAD_WORD if k == NUMBER => word = number(call),
-                LOAD_WORD if k == ARCHITECTURE => word = NATIVE,
-                LOAD_WORD => word = first,
-                JUMP_IF_EQUAL => at += skip(word == k),
-                JUMP_IF_BITS_SET => at += skip(word & k != 0),
-                _ => return k,
+            let skip = |holds: bool| usize::from(if holds { instruction.jt } else { instruction.jf });
+            match (u32::from(instruction.code), k) {
+                // The call, the architecture, and the first argument.
+                (0x20, 0) => word = u32::try_from(call).unwrap(),
+                (0x20, 4) => word = NATIVE,
+                (0x20, 16) => word = first,
+                (0x54, _) => word &= k,
+                (0x05, _) => at += usize::try_from(k).unwrap(),
+                (0x15, _) => at += skip(word == k),
+                (0x06, _) => return k,
+                other => panic!("{other:?}"),
             }
         }
     }
