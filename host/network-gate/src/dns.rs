@@ -2,6 +2,9 @@
 //!
 //! The host resolves a name only after the connection is allowed. So a query reveals no fact about the outside, and
 //! cannot carry data there.
+//!
+//! Written by hand: a query has one question, and a reply at most one record. A DNS library would parse far more of what
+//! a hostile program sends.
 
 use std::net::Ipv4Addr;
 

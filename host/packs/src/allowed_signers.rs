@@ -1,4 +1,6 @@
 //! Parser for `allowed_signers` files, see `ssh-keygen(1)`.
+//!
+//! Written by hand: `ssh-key` does not know these files.
 
 use crate::date;
 use crate::key::{Key, Validity};

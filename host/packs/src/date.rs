@@ -1,4 +1,6 @@
 //! Dates at which keys become valid and invalid.
+//!
+//! Written by hand: no other part of the program needs a calendar.
 
 /// Seconds since 1970-01-01, UTC.
 pub type Seconds = i64;

@@ -1,4 +1,6 @@
 //! Finds the end of a chunked body, see RFC 9112 7.1.
+//!
+//! Written by hand: `httparse` accepts extensions of chunks, which servers read differently.
 
 /// The longest accepted line. A chunk size has at most sixteen digits, and trailers are rare and short.
 const LINE_MAX: usize = 4096;

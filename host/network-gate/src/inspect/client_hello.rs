@@ -1,4 +1,6 @@
 //! Reads the server's name from a TLS client hello, see RFC 8446 4.1.2.
+//!
+//! Written by hand: only two extensions count, and a hello that could be read in two ways is refused.
 
 /// The longest accepted client hello.
 ///

@@ -1,4 +1,6 @@
 //! Parses the head of an HTTP/1 request so strictly that no server can read it differently, see RFC 9112.
+//!
+//! Written by hand: `httparse` accepts lines without CR, which servers read differently.
 
 use portcullis_decision::pattern::HostName;
 use portcullis_decision::request::{Endpoint, HttpHead};

@@ -1,4 +1,6 @@
 //! Registries: pushing and pulling packs.
+//!
+//! Written by hand on `ureq`: other clients of registries bring an asynchronous runtime and a second HTTP stack.
 
 pub(crate) mod artifact;
 mod client;
