@@ -270,7 +270,7 @@ pub(crate) fn session_in(
         inmate: wanted.inmate.clone(),
         variables,
     };
-    let session = Session::open(setup, basis).context("opening the session")?;
+    let session = portcullis_session::open(setup, basis).context("opening the session")?;
     let control = match &scratch {
         Some(scratch) if wanted.interactive => Some(
             control::listen_for(&session, scratch.directory())

@@ -67,14 +67,14 @@ pub(crate) fn when_on(around: &ProcessEnv, wanted: &Wanted) -> anyhow::Result<St
     let wanted = Wanted { purpose: Purpose::Judge, ..wanted.clone() };
     let loaded = bootstrap::load_settings(around, &wanted)?;
     let wired = bootstrap::session(around, &wanted, loaded, Arc::new(Nobody))?;
-    Ok(wired.session.statements(tier_here()))
+    Ok(Statements::of(&wired.session, tier_here()))
 }
 
 impl InForce {
     /// Returns the policy in force of a session; without one the sandbox is disabled.
     pub(crate) fn of(session: Option<&Session>, tier: Tier) -> Self {
         match session {
-            Some(session) => Self::Rules(Box::new(session.statements(tier))),
+            Some(session) => Self::Rules(Box::new(Statements::of(session, tier))),
             None => Self::Off,
         }
     }

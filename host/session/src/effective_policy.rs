@@ -1,7 +1,7 @@
 //! The policy in force: the compiled rules, the sandbox built from them, and the gate that opens files.
 
 use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portcullis_decision::pattern::FilePattern;
@@ -12,32 +12,16 @@ use portcullis_decision::{
     Base, Caller, Context, Effect, Grant, GrantPattern, Profile, Request, RuleLayer, RuleSet, path_text,
 };
 use portcullis_file_gate::{Gate, RootView, Views};
-use portcullis_sandbox::{IsolationMode, NameOrder, Report, Tier};
+use portcullis_sandbox::{IsolationMode, Report, Tier};
 
 use crate::chain_rules;
 use crate::error::{OpenError, with_causes};
-use crate::exec_surface_rules::roots;
 use crate::network::{Network, Sandbox};
 use crate::replaceable_paths::{Loose, Surveyed};
-use crate::sandbox::{Wanted, confinement, required_tier};
-use crate::session::{Basis, Setup};
-use crate::user_links::UserLinks;
-
-/// How commands are confined.
-#[derive(Debug, Clone)]
-pub enum Confining {
-    /// In a sandbox.
-    Sandbox {
-        /// Our own program, which is also the keeper of the sandbox.
-        executable: PathBuf,
-        /// The host's directory that is mounted as `/tmp` in the sandbox.
-        temp: PathBuf,
-        /// The lock on name changes, shared by all sessions of the user.
-        order: NameOrder,
-    },
-    /// No command runs, as for `check` and similar subcommands.
-    NoCommands,
-}
+use crate::requirements::{Requirements, required_tier};
+use crate::sandbox::confinement;
+use crate::setup::{Basis, Confining, Setup};
+use crate::user_links::{UserLinks, roots};
 
 /// The policy in force for one command.
 pub(crate) struct ForCommand {
@@ -68,16 +52,6 @@ pub struct Force {
     grants: Vec<Grant>,
     /// Writable paths that its mounts do not pin.
     loose: Mutex<Loose>,
-}
-
-impl Confining {
-    /// Returns the lock on name changes, or `None` if no command can change names.
-    pub(crate) fn order(&self) -> Option<&NameOrder> {
-        match self {
-            Self::Sandbox { order, .. } => Some(order),
-            Self::NoCommands => None,
-        }
-    }
 }
 
 impl Force {
@@ -204,7 +178,7 @@ impl Force {
                 before.confinement.clone()
             }
             _ => {
-                let wanted = Wanted::of(setup, (&basis.resolved, links), walls);
+                let wanted = Requirements::of(setup, (&basis.resolved, links), walls);
                 confinement((confining, network), surveyed, None, wanted)
             }
         };
@@ -285,7 +259,7 @@ impl Force {
         let loose = Loose::among(&places, rules.base());
         let surveyed = Surveyed { rules: &rules, places: &places, loose: &loose };
         let how = (&setup.confinement, network);
-        let wanted = Wanted::of(setup, (&self.basis.resolved, &self.links), self.walls());
+        let wanted = Requirements::of(setup, (&self.basis.resolved, &self.links), self.walls());
         let sandbox = confinement(how, surveyed, Some(&rules), wanted)?;
         Ok(ForCommand { sandbox, rules: Some(rules) })
     }

@@ -16,9 +16,11 @@ use portcullis_file_gate::{
 use crate::authorized::{Authorized, Granted};
 use crate::cancel::Cancel;
 use crate::effective_policy::Force;
+use crate::links::{read_by_another_name, written_by_other_names};
+use crate::locate::locate;
 use crate::paths;
 use crate::provoked::fault_point;
-use crate::rejudge::{overtaken, with_content};
+use crate::rejudge::{examine, exclusive, is_still_allowed, overtaken, with_content};
 use crate::session::Session;
 
 /// The file of a call.
@@ -85,284 +87,272 @@ impl EditFile {
     }
 }
 
-impl Session {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// When reading is not allowed, or fails.
-    pub fn read_file(&self, call: FileCall<'_>) -> Result<ReadFile, FileFailure> {
-        let force = self.force();
-        let (located, authorized) = self.located(&force, call, Purpose::Existing, FileOperation::Read)?;
-        let canonical = located.canonical_text().to_owned();
-        let granted = authorized.granted()?;
-        let content = force.gate.read(located, granted.permit, Limits::default());
-        self.outcome(&granted.request, &told(&content));
-        Ok(ReadFile { canonical, content: content? })
-    }
+/// Reads a file.
+///
+/// # Errors
+/// When reading is not allowed, or fails.
+pub fn read(session: &Session, call: FileCall<'_>) -> Result<ReadFile, FileFailure> {
+    let force = session.force();
+    let (located, authorized) = located(session, &force, call, Purpose::Existing, FileOperation::Read)?;
+    let canonical = located.canonical_text().to_owned();
+    let granted = authorized.granted()?;
+    let content = force.gate.read(located, granted.permit, Limits::default());
+    session.outcome(&granted.request, &told(&content));
+    Ok(ReadFile { canonical, content: content? })
+}
 
-    /// Reads a file in order to edit it; [`Session::finish_edit`] completes the edit.
-    ///
-    /// # Errors
-    /// When it is not allowed, or cannot be read.
-    pub fn edit_file(&self, call: FileCall<'_>, edits: &[(String, String)]) -> Result<EditFile, FileFailure> {
-        let force = self.force();
-        let text_edit = |(old, new): &(String, String)| TextEdit { old: Text::cut(old), new: Text::cut(new) };
-        let operation = FileOperation::Edit(edits.iter().map(text_edit).collect());
-        let mut linked = None;
-        let (located, authorized) =
-            self.located_knowing(&force, call, Purpose::ForWriting, operation.clone(), |located| {
-                linked = self.written_by_other_names(&force, located, &operation);
-                linked.iter().filter_map(|linked| linked.attribute.clone()).collect()
-            })?;
-        let granted = authorized.granted()?;
-        let path = located.canonical_text().to_owned();
-        let edited =
-            force.gate.edit(located, granted.permit, Limits::default()).and_then(|editing| match &linked {
-                // The other names of the new file have not been checked.
-                Some(linked) if editing.content().identity != linked.identity => {
-                    Err(FileError::Conflict { path })
-                }
-                Some(_) | None => Ok(editing),
-            });
-        match edited {
-            Ok(editing) => {
-                let call = call.call.map(str::to_owned);
-                Ok(EditFile {
-                    editing,
-                    request: granted.request,
-                    decision: granted.decision,
-                    force,
-                    links: links(linked.is_some()),
-                    call,
-                })
+/// Reads a file in order to edit it; [`finish_edit`] completes the edit.
+///
+/// # Errors
+/// When it is not allowed, or cannot be read.
+pub fn edit(
+    session: &Session,
+    call: FileCall<'_>,
+    edits: &[(String, String)],
+) -> Result<EditFile, FileFailure> {
+    let force = session.force();
+    let text_edit = |(old, new): &(String, String)| TextEdit { old: Text::cut(old), new: Text::cut(new) };
+    let operation = FileOperation::Edit(edits.iter().map(text_edit).collect());
+    let mut linked = None;
+    let (located, authorized) =
+        located_knowing(session, &force, call, Purpose::ForWriting, operation.clone(), |located| {
+            linked = written_by_other_names(session, &force, located, &operation);
+            linked.iter().filter_map(|linked| linked.attribute.clone()).collect()
+        })?;
+    let granted = authorized.granted()?;
+    let path = located.canonical_text().to_owned();
+    let edited =
+        force.gate.edit(located, granted.permit, Limits::default()).and_then(|editing| match &linked {
+            // The other names of the new file have not been checked.
+            Some(linked) if editing.content().identity != linked.identity => {
+                Err(FileError::Conflict { path })
             }
-            Err(error) => {
-                self.outcome(&granted.request, &error.to_string());
-                Err(error.into())
-            }
+            Some(_) | None => Ok(editing),
+        });
+    match edited {
+        Ok(editing) => {
+            let call = call.call.map(str::to_owned);
+            Ok(EditFile {
+                editing,
+                request: granted.request,
+                decision: granted.decision,
+                force,
+                links: links(linked.is_some()),
+                call,
+            })
         }
-    }
-
-    /// Replaces the content of an edited file, if the file is unchanged since it was read.
-    ///
-    /// # Errors
-    /// When the content is not allowed, the file has changed since, or cannot be written.
-    pub fn finish_edit(
-        &self,
-        edit: EditFile,
-        content: &str,
-        cancel: &Cancel,
-    ) -> Result<Written, FileFailure> {
-        let decided = match self.authorize_content(&edit, content, cancel) {
-            Ok(decided) => decided,
-            Err(denied) => {
-                self.abandon_edit(&edit);
-                return Err(denied.into());
-            }
-        };
-        let request = edit.request.clone();
-        let written = self.install_edit(edit, content, decided.as_ref());
-        self.outcome(&request, &told(&written));
-        Ok(written?)
-    }
-
-    /// Installs the result of an edit, if it is still allowed while names cannot change.
-    fn install_edit(
-        &self,
-        edit: EditFile,
-        content: &str,
-        of_content: Option<&Decision>,
-    ) -> Result<Written, FileError> {
-        let path = edit.canonical_text().to_owned();
-        let _order = self.exclusive(&path)?;
-        let judged = self.judged_edit(&edit, content);
-        let decisions: Vec<&Decision> = std::iter::once(&edit.decision).chain(of_content).collect();
-        if !self.is_still_allowed(&edit.force, &with_content(&edit.request, judged), &decisions) {
-            return Err(overtaken(&path));
+        Err(error) => {
+            session.outcome(&granted.request, &error.to_string());
+            Err(error.into())
         }
-        // Use the gate that read the file: a newer one can have other views.
-        edit.force.gate.replace(edit.editing, content.as_bytes(), edit.links)
-    }
-
-    /// Returns the verdict on the result of an edit, if the decision depends on content.
-    fn judged_edit(&self, edit: &EditFile, content: &str) -> Option<Attribute> {
-        let path = path_text::decode(edit.canonical_text())?;
-        self.content(&edit.force, &path, Some(edit.bytes()), content.as_bytes())
-    }
-
-    /// Authorizes the result of an edit if the decision depends on content, and returns the decision.
-    fn authorize_content(
-        &self,
-        edit: &EditFile,
-        content: &str,
-        cancel: &Cancel,
-    ) -> Result<Option<Decision>, Box<Decision>> {
-        let Some(judged) = self.judged_edit(edit, content) else { return Ok(None) };
-        let mut request = self.request(edit.request.origin, edit.request.action.clone());
-        request.parent = Some(edit.request.id.clone());
-        request.attributes.push(judged);
-        let granted = self.authorize(request, edit.call.as_deref(), cancel).granted()?;
-        Ok(Some(granted.decision))
-    }
-
-    /// Ends an edit without writing.
-    pub fn abandon_edit(&self, edit: &EditFile) {
-        self.outcome(&edit.request, "nothing was written");
-    }
-
-    /// Writes a whole file, and creates its parent directories.
-    ///
-    /// # Errors
-    /// When it is not allowed, or cannot be written.
-    pub fn write_file(&self, call: FileCall<'_>, content: &str) -> Result<(String, Written), FileFailure> {
-        let force = self.force();
-        let operation = FileOperation::Write(Content::Text(Text::cut(content)));
-        let mut options = WriteOptions::default();
-        let (located, authorized) =
-            self.located_knowing(&force, call, Purpose::ForWriting, operation.clone(), |located| {
-                let judged = self.judged(&force, located, content.as_bytes());
-                let linked = self.written_by_other_names(&force, located, &operation);
-                options.links = links(linked.is_some());
-                options.expect = linked.as_ref().map(|linked| linked.identity).or(judged.replaces);
-                judged.attributes.into_iter().chain(linked.and_then(|linked| linked.attribute)).collect()
-            })?;
-        let canonical = located.canonical_text().to_owned();
-        let granted = authorized.granted()?;
-        let request = granted.request.clone();
-        let written = self.install(&force, (located, granted), content.as_bytes(), options);
-        self.outcome(&request, &told(&written));
-        Ok((canonical, written?))
-    }
-
-    /// Writes a file, if it is still allowed while names cannot change.
-    fn install(
-        &self,
-        force: &Force,
-        (located, granted): (Located, Granted),
-        bytes: &[u8],
-        options: WriteOptions,
-    ) -> Result<Written, FileError> {
-        let path = located.canonical_text();
-        let _order = self.exclusive(path)?;
-        fault_point("file");
-        let judged = self.judged(force, &located, bytes);
-        let request = with_content(&granted.request, judged.attributes.into_iter().next());
-        if !self.is_still_allowed(force, &request, &[&granted.decision]) {
-            return Err(overtaken(path));
-        }
-        self.examine(force, &located)?;
-        let expect = options.expect.or(judged.replaces);
-        force.gate.write(located, granted.permit, bytes, WriteOptions { expect, ..options })
-    }
-
-    /// Returns the request of a file operation with the path resolved; does not decide.
-    ///
-    /// # Errors
-    /// When the path cannot be resolved.
-    pub fn file_request(&self, call: FileCall<'_>, operation: FileOperation) -> Result<Request, FileFailure> {
-        let force = self.force();
-        let Ok(located) = locate(&force.gate, call.path, purpose(&operation)) else {
-            return Ok(self.request(Origin::Agent, self.missing(&force.gate, call, operation)));
-        };
-        let secret = if reads(&operation) { self.read_by_another_name(&force, &located) } else { None };
-        let is_change = matches!(operation, FileOperation::Write(_) | FileOperation::Edit(_));
-        let linked = if is_change { self.written_by_other_names(&force, &located, &operation) } else { None };
-        let mut request = self.request(Origin::Agent, self.action(call, &located, operation));
-        request.attributes.extend(secret.into_iter().chain(linked.and_then(|linked| linked.attribute)));
-        Ok(request)
-    }
-
-    /// Locates the file and authorizes the operation.
-    ///
-    /// A missing file is decided on as well, so that callers cannot learn which files exist in places that they may not
-    /// see.
-    pub(crate) fn located(
-        &self,
-        force: &Force,
-        call: FileCall<'_>,
-        purpose: Purpose,
-        operation: FileOperation,
-    ) -> Result<(Located, Authorized), FileFailure> {
-        self.located_knowing(force, call, purpose, operation, |_| Vec::new())
-    }
-
-    /// Like [`Session::located`], with the attributes that `facts` returns for the located file.
-    pub(crate) fn located_knowing(
-        &self,
-        force: &Force,
-        call: FileCall<'_>,
-        purpose: Purpose,
-        operation: FileOperation,
-        facts: impl FnOnce(&Located) -> Vec<Attribute>,
-    ) -> Result<(Located, Authorized), FileFailure> {
-        match locate(&force.gate, call.path, purpose) {
-            Ok(located) => {
-                let secret =
-                    if reads(&operation) { self.read_by_another_name(force, &located) } else { None };
-                // If both are about other names, the first one counts.
-                let attributes: Vec<Attribute> = secret.into_iter().chain(facts(&located)).collect();
-                let action = self.action(call, &located, operation);
-                let mut request = self.request(Origin::Agent, action);
-                request.attributes.extend(attributes);
-                let authorized = self.authorize(request, call.call, call.cancel);
-                Ok((located, authorized))
-            }
-            // Returning the error would tell which files exist.
-            Err(error) => {
-                let action = self.missing(&force.gate, call, operation);
-                let authorized = self.authorize(self.request(Origin::Agent, action), call.call, call.cancel);
-                let granted = authorized.granted()?;
-                self.outcome(&granted.request, &error.to_string());
-                Err(error.into())
-            }
-        }
-    }
-
-    fn action(&self, call: FileCall<'_>, located: &Located, operation: FileOperation) -> Action {
-        let path = paths::located(&self.setup.context, call.given, call.path, located);
-        Action::File(FileAccess { path, operation, facts: located.facts() })
-    }
-
-    fn missing(&self, gate: &Gate, call: FileCall<'_>, operation: FileOperation) -> Action {
-        Action::File(FileAccess {
-            path: self.missing_path(gate, call),
-            operation,
-            facts: FileFacts::default(),
-        })
-    }
-
-    /// Returns the reference for a missing path: below its nearest existing ancestor.
-    ///
-    /// Links on the way are followed as far as possible; otherwise a link of the agent could lead to a path that was
-    /// not decided on.
-    fn missing_path(&self, gate: &Gate, call: FileCall<'_>) -> PathRef {
-        let canonical = match locate(gate, call.path, Purpose::ForWriting) {
-            Ok(slot) => slot.canonical().to_owned(),
-            Err(_) => names_on_the_way(call.path, &RealDisk)
-                .ok()
-                .and_then(|names| names.into_iter().next())
-                .unwrap_or_else(|| path_text::normalize(call.path)),
-        };
-        paths::reference(&self.setup.context, call.given, call.path, &canonical, PathKind::Missing)
     }
 }
 
-/// Locates a path as commands see it.
+/// Replaces the content of an edited file, if the file is unchanged since it was read.
 ///
-/// If commands cannot see or write it, it is located in the host's own view; operations there are exceptions that rules
-/// or the user must allow.
-pub(crate) fn locate(gate: &Gate, path: &Path, purpose: Purpose) -> Result<Located, FileError> {
-    match gate.locate(path, purpose) {
-        Ok(located) if !located.is_on_read_only_mount() => Ok(located),
-        Ok(_)
-        | Err(FileError::NotFound { .. } | FileError::Denied { .. } | FileError::NotADirectory { .. }) => {
-            match gate.locate_in_host_view(path, purpose) {
-                Err(FileError::HostTemp { path }) => Err(FileError::NotFound { path }),
-                result => result,
-            }
+/// # Errors
+/// When the content is not allowed, the file has changed since, or cannot be written.
+pub fn finish_edit(
+    session: &Session,
+    edit: EditFile,
+    content: &str,
+    cancel: &Cancel,
+) -> Result<Written, FileFailure> {
+    let decided = match authorize_content(session, &edit, content, cancel) {
+        Ok(decided) => decided,
+        Err(denied) => {
+            abandon_edit(session, &edit);
+            return Err(denied.into());
         }
-        Err(error) => Err(error),
+    };
+    let request = edit.request.clone();
+    let written = install_edit(session, edit, content, decided.as_ref());
+    session.outcome(&request, &told(&written));
+    Ok(written?)
+}
+
+/// Installs the result of an edit, if it is still allowed while names cannot change.
+fn install_edit(
+    session: &Session,
+    edit: EditFile,
+    content: &str,
+    of_content: Option<&Decision>,
+) -> Result<Written, FileError> {
+    let path = edit.canonical_text().to_owned();
+    let _order = exclusive(session, &path)?;
+    let judged = judged_edit(session, &edit, content);
+    let decisions: Vec<&Decision> = std::iter::once(&edit.decision).chain(of_content).collect();
+    if !is_still_allowed(session, &edit.force, &with_content(&edit.request, judged), &decisions) {
+        return Err(overtaken(&path));
     }
+    // Use the gate that read the file: a newer one can have other views.
+    edit.force.gate.replace(edit.editing, content.as_bytes(), edit.links)
+}
+
+/// Returns the verdict on the result of an edit, if the decision depends on content.
+fn judged_edit(session: &Session, edit: &EditFile, content: &str) -> Option<Attribute> {
+    let path = path_text::decode(edit.canonical_text())?;
+    session.exec_surface(&edit.force).content(&path, Some(edit.bytes()), content.as_bytes())
+}
+
+/// Authorizes the result of an edit if the decision depends on content, and returns the decision.
+fn authorize_content(
+    session: &Session,
+    edit: &EditFile,
+    content: &str,
+    cancel: &Cancel,
+) -> Result<Option<Decision>, Box<Decision>> {
+    let Some(judged) = judged_edit(session, edit, content) else { return Ok(None) };
+    let mut request = session.request(edit.request.origin, edit.request.action.clone());
+    request.parent = Some(edit.request.id.clone());
+    request.attributes.push(judged);
+    let granted = session.authorize(request, edit.call.as_deref(), cancel).granted()?;
+    Ok(Some(granted.decision))
+}
+
+/// Ends an edit without writing.
+pub fn abandon_edit(session: &Session, edit: &EditFile) {
+    session.outcome(&edit.request, "nothing was written");
+}
+
+/// Writes a whole file, and creates its parent directories.
+///
+/// # Errors
+/// When it is not allowed, or cannot be written.
+pub fn write(session: &Session, call: FileCall<'_>, content: &str) -> Result<(String, Written), FileFailure> {
+    let force = session.force();
+    let operation = FileOperation::Write(Content::Text(Text::cut(content)));
+    let mut options = WriteOptions::default();
+    let (located, authorized) =
+        located_knowing(session, &force, call, Purpose::ForWriting, operation.clone(), |located| {
+            let judged = session.exec_surface(&force).judged(located, content.as_bytes());
+            let linked = written_by_other_names(session, &force, located, &operation);
+            options.links = links(linked.is_some());
+            options.expect = linked.as_ref().map(|linked| linked.identity).or(judged.replaces);
+            judged.attributes.into_iter().chain(linked.and_then(|linked| linked.attribute)).collect()
+        })?;
+    let canonical = located.canonical_text().to_owned();
+    let granted = authorized.granted()?;
+    let request = granted.request.clone();
+    let written = install(session, &force, (located, granted), content.as_bytes(), options);
+    session.outcome(&request, &told(&written));
+    Ok((canonical, written?))
+}
+
+/// Writes a file, if it is still allowed while names cannot change.
+fn install(
+    session: &Session,
+    force: &Force,
+    (located, granted): (Located, Granted),
+    bytes: &[u8],
+    options: WriteOptions,
+) -> Result<Written, FileError> {
+    let path = located.canonical_text();
+    let _order = exclusive(session, path)?;
+    fault_point("file");
+    let judged = session.exec_surface(force).judged(&located, bytes);
+    let request = with_content(&granted.request, judged.attributes.into_iter().next());
+    if !is_still_allowed(session, force, &request, &[&granted.decision]) {
+        return Err(overtaken(path));
+    }
+    examine(session, force, &located)?;
+    let expect = options.expect.or(judged.replaces);
+    force.gate.write(located, granted.permit, bytes, WriteOptions { expect, ..options })
+}
+
+/// Returns the request of a file operation with the path resolved; does not decide.
+///
+/// # Errors
+/// When the path cannot be resolved.
+pub fn request(
+    session: &Session,
+    call: FileCall<'_>,
+    operation: FileOperation,
+) -> Result<Request, FileFailure> {
+    let force = session.force();
+    let Ok(located) = locate(&force.gate, call.path, purpose(&operation)) else {
+        return Ok(session.request(Origin::Agent, missing(session, &force.gate, call, operation)));
+    };
+    let secret = if reads(&operation) { read_by_another_name(&force, &located) } else { None };
+    let is_change = matches!(operation, FileOperation::Write(_) | FileOperation::Edit(_));
+    let linked = if is_change { written_by_other_names(session, &force, &located, &operation) } else { None };
+    let mut request = session.request(Origin::Agent, action(session, call, &located, operation));
+    request.attributes.extend(secret.into_iter().chain(linked.and_then(|linked| linked.attribute)));
+    Ok(request)
+}
+
+/// Locates the file and authorizes the operation.
+///
+/// A missing file is decided on as well, so that callers cannot learn which files exist in places that they may not
+/// see.
+pub(crate) fn located(
+    session: &Session,
+    force: &Force,
+    call: FileCall<'_>,
+    purpose: Purpose,
+    operation: FileOperation,
+) -> Result<(Located, Authorized), FileFailure> {
+    located_knowing(session, force, call, purpose, operation, |_| Vec::new())
+}
+
+/// Like [`located`], with the attributes that `facts` returns for the located file.
+pub(crate) fn located_knowing(
+    session: &Session,
+    force: &Force,
+    call: FileCall<'_>,
+    purpose: Purpose,
+    operation: FileOperation,
+    facts: impl FnOnce(&Located) -> Vec<Attribute>,
+) -> Result<(Located, Authorized), FileFailure> {
+    match locate(&force.gate, call.path, purpose) {
+        Ok(located) => {
+            let secret = if reads(&operation) { read_by_another_name(force, &located) } else { None };
+            // If both are about other names, the first one counts.
+            let attributes: Vec<Attribute> = secret.into_iter().chain(facts(&located)).collect();
+            let action = action(session, call, &located, operation);
+            let mut request = session.request(Origin::Agent, action);
+            request.attributes.extend(attributes);
+            let authorized = session.authorize(request, call.call, call.cancel);
+            Ok((located, authorized))
+        }
+        // Returning the error would tell which files exist.
+        Err(error) => {
+            let action = missing(session, &force.gate, call, operation);
+            let authorized =
+                session.authorize(session.request(Origin::Agent, action), call.call, call.cancel);
+            let granted = authorized.granted()?;
+            session.outcome(&granted.request, &error.to_string());
+            Err(error.into())
+        }
+    }
+}
+
+fn action(session: &Session, call: FileCall<'_>, located: &Located, operation: FileOperation) -> Action {
+    let path = paths::located(&session.setup.context, call.given, call.path, located);
+    Action::File(FileAccess { path, operation, facts: located.facts() })
+}
+
+fn missing(session: &Session, gate: &Gate, call: FileCall<'_>, operation: FileOperation) -> Action {
+    Action::File(FileAccess {
+        path: missing_path(session, gate, call),
+        operation,
+        facts: FileFacts::default(),
+    })
+}
+
+/// Returns the reference for a missing path: below its nearest existing ancestor.
+///
+/// Links on the way are followed as far as possible; otherwise a link of the agent could lead to a path that was
+/// not decided on.
+fn missing_path(session: &Session, gate: &Gate, call: FileCall<'_>) -> PathRef {
+    let canonical = match locate(gate, call.path, Purpose::ForWriting) {
+        Ok(slot) => slot.canonical().to_owned(),
+        Err(_) => names_on_the_way(call.path, &RealDisk)
+            .ok()
+            .and_then(|names| names.into_iter().next())
+            .unwrap_or_else(|| path_text::normalize(call.path)),
+    };
+    paths::reference(&session.setup.context, call.given, call.path, &canonical, PathKind::Missing)
 }
 
 /// Returns how to write a file with several names, by whether the decision knew of them.

@@ -9,58 +9,77 @@
 //!
 //! Platforms: file operations and commands need Linux; decisions work everywhere.
 
-mod commands;
-mod files;
-mod overridden_tools;
-mod refused;
+mod setup;
+
+mod open;
+
+pub mod commands;
+pub mod escalation;
+pub mod files;
+pub mod overridden_tools;
+pub mod ports;
+pub mod rerun_after_denial;
+pub mod searches;
+pub mod tools;
+
+mod connection_judge;
+mod pending_syscalls;
 mod rejudge;
-mod rerun_after_denial;
-mod searches;
 mod session;
-mod stderr_hints;
-mod tools;
+mod statements;
 
 mod ask;
 mod authorized;
 mod broker_question;
 mod cancel;
+mod claims;
+mod command_questions;
+mod connections;
 mod grant_store;
 mod question;
 mod remembered_answers;
-mod replaceable_paths;
-mod reservations;
+mod rulings;
 mod special_addresses;
+
+mod command_call;
+mod env_verdict_cache;
+mod environment;
+mod exec_surface;
+mod fault;
+mod journal;
+mod kept_back;
+mod limits;
+mod links;
+mod locate;
+mod paths;
+mod provoked;
+mod reading;
+mod refused;
+mod reservations;
+mod started;
+mod stderr_hints;
+mod tool_calls;
 
 mod chain_rules;
 mod effective_policy;
-mod env_verdict_cache;
-mod environment;
-mod escalation;
-mod exec_surface_rules;
-mod fault;
-mod limits;
-mod links;
+mod error;
+mod names;
 mod network;
-mod paths;
-mod pending_syscalls;
+mod policy_in_force;
 mod profile;
-mod provoked;
-mod reading;
+mod replaceable_paths;
+mod requirements;
 mod rule_symlinks;
 mod sandbox;
 mod sandbox_subject;
-mod statements;
+mod upstream;
 mod user_links;
-
-mod error;
-mod journal;
-mod names;
 
 pub use ask::{Answer, Answerer, Choice, ChoiceKind, Nobody, Prompter, Question, Refusal};
 pub use authorized::{Authorized, Granted, advice};
 pub use cancel::Cancel;
-pub use commands::{CommandCall, CommandFailure, Ended, Program, Started};
-pub use effective_policy::{Confining, Force};
+pub use command_call::{CommandCall, Program};
+pub use effective_policy::Force;
 pub use environment::{KeptBack, Withheld, kept_back};
 pub use error::{OpenError, with_causes};
 pub use fault::caught;
@@ -70,18 +89,21 @@ pub use journal::{Entry, Journal, JournalError};
 pub use limits::{LimitMet, defaults as default_limits};
 pub use names::{make_names, plain_name_rules};
 pub use network::{InsidePort, PortError, Sandbox};
+pub use open::open;
 pub use overridden_tools::TakenOver;
 pub use provoked::fault_point;
 #[cfg(debug_assertions)]
 pub use provoked::provoke;
 pub use question::keepable;
 pub use remembered_answers::Remembered;
+pub use requirements::required_tier;
 pub use rerun_after_denial::{Afterwards, Again};
 pub use reservations::{ClaimError, NoReservations, Reservations};
-pub use sandbox::required_tier;
 pub use sandbox_subject::{AgentPlaces, Inmate};
 pub use searches::{Listed, SearchFailure};
-pub use session::{Basis, Session, Settings, Setup};
+pub use session::Session;
+pub use setup::{Basis, Confining, Settings, Setup};
+pub use started::{CommandFailure, Ended, Started};
 pub use statements::{Statement, Statements};
 pub use stderr_hints::Heard;
 pub use tools::Output;

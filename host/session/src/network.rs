@@ -1,56 +1,53 @@
-//! Connections of commands: the gate in their network, and the decisions for it.
+//! The gate in the networks of the sandboxes, and the sandboxes that it serves.
 
-mod judge;
-mod ports;
-mod question;
-mod running_commands;
-mod upstream;
+mod open_ports;
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
 
 use portcullis_decision::RuleSet;
 use portcullis_network_gate::{Attached, Call, Calls, Gate, Judge, Server};
 use portcullis_sandbox_runtime::{Confinement, Ends, Listeners, Running};
 
-use crate::session::Session;
-use judge::CommandJudge;
-pub use ports::{InsidePort, PortError};
-pub(crate) use running_commands::Memory;
+pub(crate) use open_ports::OpenPorts;
+pub use open_ports::{InsidePort, PortError};
+
+/// Makes the judge of one sandbox. Its rules are given if they differ from the session's.
+pub(crate) type MakeJudge = Box<dyn Fn(Option<Arc<RuleSet>>) -> Arc<dyn Judge> + Send + Sync>;
 
 /// The gate of a session.
-#[derive(Debug)]
 pub(crate) struct Network {
     gate: Gate,
-    line: Arc<Line>,
-    open: ports::Open,
+    make_judge: MakeJudge,
+    open_ports: OpenPorts,
 }
 
-/// The reference from the gate back to its session, which is created later and dropped earlier.
-#[derive(Debug, Default)]
-struct Line(OnceLock<Weak<Session>>);
-
-impl Line {
-    fn session(&self) -> Option<Arc<Session>> {
-        self.0.get().and_then(Weak::upgrade)
+impl std::fmt::Debug for Network {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Network").field("gate", &self.gate).finish_non_exhaustive()
     }
 }
 
 impl Network {
-    /// Starts the gate. It allows no connection before [`Self::connect`].
-    pub(crate) fn start() -> std::io::Result<Self> {
+    /// Starts the gate.
+    pub(crate) fn start(make_judge: MakeJudge) -> std::io::Result<Self> {
         let descriptors = portcullis_sandbox_runtime::raise_file_limit();
-        Ok(Self { gate: Gate::start(descriptors)?, line: Arc::default(), open: ports::Open::default() })
-    }
-
-    /// Tells the gate its session.
-    pub(crate) fn connect(&self, session: &Arc<Session>) {
-        let _set_once = self.line.0.set(Arc::downgrade(session));
+        Ok(Self { gate: Gate::start(descriptors)?, make_judge, open_ports: OpenPorts::default() })
     }
 
     /// Closes all connections and withdraws the questions.
     pub(crate) fn close(&self) {
-        self.open.close_all();
+        self.open_ports.close_all();
         self.gate.close();
+    }
+
+    /// Returns the gate.
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Returns the ports that are open to the user.
+    pub(crate) fn open_ports(&self) -> &OpenPorts {
+        &self.open_ports
     }
 
     /// Waits until all facts about the connections of an ended command are known.
@@ -79,8 +76,7 @@ impl Network {
             served.dns.push(dns);
             served.dns_streams.push(dns_stream);
         }
-        let judge: Arc<dyn Judge> = Arc::new(CommandJudge::new(Arc::clone(&self.line), stricter));
-        self.gate.attach(served, judge)
+        self.gate.attach(served, (self.make_judge)(stricter))
     }
 }
 
@@ -119,7 +115,7 @@ impl Sandbox {
 
 impl Sandbox {
     /// Returns the servers that commands have started in it.
-    fn servers(&self) -> Vec<Server> {
+    pub(crate) fn servers(&self) -> Vec<Server> {
         self.network.as_ref().map(Attached::servers).unwrap_or_default()
     }
 

@@ -14,8 +14,9 @@ use portcullis_file_gate::spelling::{self, PiLine};
 use portcullis_file_gate::{Located, Purpose};
 
 use crate::effective_policy::Force;
-use crate::exec_surface_rules::attribute;
-use crate::files::{FileCall, FileFailure};
+use crate::files::{FileCall, FileFailure, located_knowing};
+use crate::links::written_by_other_names;
+use crate::rulings::content::attribute;
 use crate::session::Session;
 
 /// Name of the attribute with the program that carries out the operation: a JSON string.
@@ -34,78 +35,80 @@ pub enum TakenOver<'a> {
     Search(&'a FileOperation),
 }
 
-impl Session {
-    /// Authorizes an operation that `provider` carries out, and returns the path for it.
-    ///
-    /// # Errors
-    /// When it is not allowed, cannot be left to another program, or the file to read does not exist.
-    pub fn authorize_taken_over(
-        &self,
-        call: FileCall<'_>,
-        provider: &str,
-        operation: TakenOver<'_>,
-    ) -> Result<String, FileFailure> {
-        let force = self.force();
-        let (purpose, operation, content) = match operation {
-            TakenOver::Read => (Purpose::Existing, FileOperation::Read, None),
-            TakenOver::Search(operation) => (Purpose::Existing, operation.clone(), None),
-            TakenOver::Write(content) => {
-                let operation = FileOperation::Write(Content::Text(Text::cut(content)));
-                (Purpose::ForWriting, operation, Some(content))
-            }
-            TakenOver::Edit(edits) => {
-                let edit =
-                    |(old, new): &(String, String)| TextEdit { old: Text::cut(old), new: Text::cut(new) };
-                (Purpose::ForWriting, FileOperation::Edit(edits.iter().map(edit).collect()), None)
-            }
-        };
-        let is_search = matches!(operation, FileOperation::List | FileOperation::Search(_));
-        let is_edit = matches!(operation, FileOperation::Edit(_));
-        let (located, authorized) =
-            self.located_knowing(&force, call, purpose, operation.clone(), |located| {
-                let mut attributes = match content {
-                    Some(content) => self.judged(&force, located, content.as_bytes()).attributes,
-                    None if is_edit && self.is_judged(&force, located.canonical()) => {
-                        vec![attribute("the text that would come of it is not known".to_owned())]
-                    }
-                    None => Vec::new(),
-                };
-                if matches!(purpose, Purpose::ForWriting) {
-                    let linked = self.written_by_other_names(&force, located, &operation);
-                    attributes.extend(linked.and_then(|linked| linked.attribute));
+/// Authorizes an operation that `provider` carries out, and returns the path for it.
+///
+/// # Errors
+/// When it is not allowed, cannot be left to another program, or the file to read does not exist.
+pub fn authorize(
+    session: &Session,
+    call: FileCall<'_>,
+    provider: &str,
+    operation: TakenOver<'_>,
+) -> Result<String, FileFailure> {
+    let force = session.force();
+    let (purpose, operation, content) = match operation {
+        TakenOver::Read => (Purpose::Existing, FileOperation::Read, None),
+        TakenOver::Search(operation) => (Purpose::Existing, operation.clone(), None),
+        TakenOver::Write(content) => {
+            let operation = FileOperation::Write(Content::Text(Text::cut(content)));
+            (Purpose::ForWriting, operation, Some(content))
+        }
+        TakenOver::Edit(edits) => {
+            let edit = |(old, new): &(String, String)| TextEdit { old: Text::cut(old), new: Text::cut(new) };
+            (Purpose::ForWriting, FileOperation::Edit(edits.iter().map(edit).collect()), None)
+        }
+    };
+    let is_search = matches!(operation, FileOperation::List | FileOperation::Search(_));
+    let is_edit = matches!(operation, FileOperation::Edit(_));
+    let surface = session.exec_surface(&force);
+    let (located, authorized) =
+        located_knowing(session, &force, call, purpose, operation.clone(), |located| {
+            let mut attributes = match content {
+                Some(content) => surface.judged(located, content.as_bytes()).attributes,
+                None if is_edit && surface.is_judged(located.canonical()) => {
+                    vec![attribute("the text that would come of it is not known".to_owned())]
                 }
-                let provider = serde_json::Value::String(provider.to_owned()).to_string();
-                attributes.push(Attribute { name: PROVIDER.to_owned(), value: provider });
-                attributes
-            })?;
-        let granted = authorized.granted()?;
-        let left = self.hand_on(&located, is_search.then_some(&*force)).and_then(|path| {
-            force.gate.leave_to_others(located, granted.permit)?;
-            Ok(path)
-        });
-        match &left {
-            Ok(_) => self.outcome(&granted.request, &format!("left to {provider}")),
-            Err(error) => self.outcome(&granted.request, &error.to_string()),
-        }
-        left
+                None => Vec::new(),
+            };
+            if matches!(purpose, Purpose::ForWriting) {
+                let linked = written_by_other_names(session, &force, located, &operation);
+                attributes.extend(linked.and_then(|linked| linked.attribute));
+            }
+            let provider = serde_json::Value::String(provider.to_owned()).to_string();
+            attributes.push(Attribute { name: PROVIDER.to_owned(), value: provider });
+            attributes
+        })?;
+    let granted = authorized.granted()?;
+    let left = hand_on(session, &located, is_search.then_some(&*force)).and_then(|path| {
+        force.gate.leave_to_others(located, granted.permit)?;
+        Ok(path)
+    });
+    match &left {
+        Ok(_) => session.outcome(&granted.request, &format!("left to {provider}")),
+        Err(error) => session.outcome(&granted.request, &error.to_string()),
     }
+    left
+}
 
-    /// Returns the canonical path for the tool, if the tool will interpret it as exactly that path.
-    fn hand_on(&self, located: &Located, search_under: Option<&Force>) -> Result<String, FileFailure> {
-        let path = located.canonical();
-        let denied = |rule, reason| FileFailure::Denied(Box::new(Decision::host_denial(rule, reason)));
-        if search_under.is_some_and(|force| !force.rules.is_open_below(path, FileRight::Read, Caller::Tool)) {
-            return Err(denied(
-                "host.unfiltered-search",
-                "rules keep names below it back, which only the sandbox's own tools do; use `bash`",
-            ));
-        }
-        let line = PiLine::of(&self.agent().version);
-        let is_meant = |text: &&str| {
-            spelling::resolve_as(line, text, Path::new("/"), Path::new("/")).is_ok_and(|read| read == path)
-        };
-        path.to_str().filter(is_meant).map(str::to_owned).ok_or_else(|| {
-            denied("host.name-not-handed-on", "tools of other extensions would read its name as another one")
-        })
+/// Returns the canonical path for the tool, if the tool will interpret it as exactly that path.
+fn hand_on(
+    session: &Session,
+    located: &Located,
+    search_under: Option<&Force>,
+) -> Result<String, FileFailure> {
+    let path = located.canonical();
+    let denied = |rule, reason| FileFailure::Denied(Box::new(Decision::host_denial(rule, reason)));
+    if search_under.is_some_and(|force| !force.rules.is_open_below(path, FileRight::Read, Caller::Tool)) {
+        return Err(denied(
+            "host.unfiltered-search",
+            "rules keep names below it back, which only the sandbox's own tools do; use `bash`",
+        ));
     }
+    let line = PiLine::of(&session.agent().version);
+    let is_meant = |text: &&str| {
+        spelling::resolve_as(line, text, Path::new("/"), Path::new("/")).is_ok_and(|read| read == path)
+    };
+    path.to_str().filter(is_meant).map(str::to_owned).ok_or_else(|| {
+        denied("host.name-not-handed-on", "tools of other extensions would read its name as another one")
+    })
 }

@@ -12,11 +12,11 @@ use portcullis_decision::{Caller, Effect, RuleSet};
 use portcullis_sandbox::{Access, HIDDEN_UNLESS_SHOWN, Owner, Place, Profile, Reads};
 
 use crate::error::with_causes;
+use crate::kept_back::KeptBack;
 use crate::limits;
-use crate::links::KeptBack;
 use crate::names::name_rules;
 use crate::replaceable_paths::Surveyed;
-use crate::sandbox::Wanted;
+use crate::requirements::Requirements;
 
 /// The machine's name inside.
 const HOSTNAME: &str = "sandbox";
@@ -36,7 +36,7 @@ pub(crate) fn profile(
     surveyed: Surveyed<'_>,
     temp: &Path,
     bound: &[PathBuf],
-    session: Wanted<'_>,
+    session: Requirements<'_>,
 ) -> Result<Profile, String> {
     let Surveyed { rules, places, .. } = surveyed;
     let (places, reads) = mounted(rules, places, bound, session.sockets)?;

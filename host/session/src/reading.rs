@@ -6,7 +6,7 @@ use portcullis_decision::Context;
 use portcullis_decision::request::{ParsedScript, PathRef, SimpleCommand};
 use portcullis_file_gate::{Gate, Purpose};
 
-use crate::commands::Program;
+use crate::command_call::Program;
 use crate::paths;
 
 /// Maximum number of paths and programs that are looked up per command.

@@ -8,7 +8,7 @@ use portcullis_sandbox::Attempt;
 use portcullis_sandbox_runtime::Refusal;
 use portcullis_text::escape;
 
-use crate::links::HARD_LINKS;
+use crate::rulings::grantable::HARD_LINKS;
 
 /// Reason for refusing to read a file that a rule hides under another name.
 const OTHER_NAME: &str = "it is another name (hard link) of a file that commands may not read";

@@ -16,53 +16,59 @@ use portcullis_sandbox::Exclusive;
 use portcullis_syscall_broker::examine_repository;
 
 use crate::effective_policy::Force;
-use crate::exec_surface_rules::CONTENT;
-use crate::files::locate;
+use crate::locate::locate;
+use crate::rulings::content::CONTENT;
+use crate::rulings::executed_names;
 use crate::session::Session;
 
-impl Session {
-    /// Waits until no command of any session changes a name, and blocks name changes meanwhile.
-    ///
-    /// Returns `None` if there are no commands.
-    pub(crate) fn exclusive(&self, path: &str) -> Result<Option<Exclusive<'_>>, FileError> {
-        let order = self.setup.confinement.order();
-        let taken = order.map(|order| order.exclusive()).transpose();
-        taken.map_err(|source| FileError::Io {
-            doing: "wait for the turn to write",
-            path: path.to_owned(),
-            source,
-        })
-    }
+/// Waits until no command of any session changes a name, and blocks name changes meanwhile.
+///
+/// Returns `None` if there are no commands.
+pub(crate) fn exclusive<'a>(session: &'a Session, path: &str) -> Result<Option<Exclusive<'a>>, FileError> {
+    let order = session.setup.confinement.order();
+    let taken = order.map(|order| order.exclusive()).transpose();
+    taken.map_err(|source| FileError::Io {
+        doing: "wait for the turn to write",
+        path: path.to_owned(),
+        source,
+    })
+}
 
-    /// Returns true if the rules on names have no ruling on `request` now that was unknown to `decisions`.
-    pub(crate) fn is_still_allowed(&self, force: &Force, request: &Request, decisions: &[&Decision]) -> bool {
-        let ruling = self.ruling_on_names(request, force, &self.live_grants());
-        ruling.is_none_or(|ruling| {
-            ruling.effect == Effect::Allow || decisions.iter().any(|decision| decision.knows(&ruling))
-        })
-    }
+/// Returns true if the rules on names have no ruling on `request` now that was unknown to `decisions`.
+pub(crate) fn is_still_allowed(
+    session: &Session,
+    force: &Force,
+    request: &Request,
+    decisions: &[&Decision],
+) -> bool {
+    let ruling = executed_names::ruling(request, &session.exec_surface(force), &session.live_grants());
+    ruling.is_none_or(|ruling| {
+        ruling.effect == Effect::Allow || decisions.iter().any(|decision| decision.knows(&ruling))
+    })
+}
 
-    /// Checks a directory that becomes a repository when a file is created at `located`.
-    ///
-    /// The user who allowed that has not seen the content of the directory. The caller must hold the lock on name
-    /// changes.
-    pub(crate) fn examine(&self, force: &Force, located: &Located) -> Result<(), FileError> {
-        let Some(repository) = self.completed_by(force, located) else { return Ok(()) };
-        let Some(directory) = located.directory() else { return Ok(()) };
-        let (roots, settings) = (self.roots(), self.settings());
-        examine_repository(directory, &repository, &roots, &settings.lifted).map_err(|source| {
+/// Checks a directory that becomes a repository when a file is created at `located`.
+///
+/// The user who allowed that has not seen the content of the directory. The caller must hold the lock on name
+/// changes.
+pub(crate) fn examine(session: &Session, force: &Force, located: &Located) -> Result<(), FileError> {
+    let surface = session.exec_surface(force);
+    let Some(repository) = surface.completed_by(located) else { return Ok(()) };
+    let Some(directory) = located.directory() else { return Ok(()) };
+    examine_repository(directory, &repository, surface.roots(), &session.settings().lifted).map_err(
+        |source| {
             let path = located.canonical_text().to_owned();
             FileError::Denied { doing: "make a repository of what lies around", path, source }
-        })
-    }
+        },
+    )
+}
 
-    /// Returns true unless a new name at `path` makes a repository of a directory in which something does harm.
-    ///
-    /// As for [`Session::examine`], for what the host does for a command.
-    pub(crate) fn may_complete(&self, force: &Force, path: &Path) -> bool {
-        locate(&force.gate, path, Purpose::ForWriting)
-            .is_ok_and(|located| self.examine(force, &located).is_ok())
-    }
+/// Returns true unless a new name at `path` makes a repository of a directory in which something does harm.
+///
+/// As for [`examine`], for what the host does for a command.
+pub(crate) fn may_complete(session: &Session, force: &Force, path: &Path) -> bool {
+    locate(&force.gate, path, Purpose::ForWriting)
+        .is_ok_and(|located| examine(session, force, &located).is_ok())
 }
 
 /// Returns the same request with another verdict on the content to write.

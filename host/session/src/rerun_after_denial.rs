@@ -15,28 +15,22 @@ use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{
     Action, Attribute, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind,
 };
-use portcullis_decision::{Caller, Effect, Grant, GrantScope, Request, Ruling, path_text};
+use portcullis_decision::{Caller, Effect, Grant, GrantScope, Request, path_text};
 use portcullis_file_gate::{Located, Purpose};
-use portcullis_sandbox::{Attempt, Terminal, Tier};
-use portcullis_sandbox_runtime::Exit;
-use portcullis_text::escape_confusables;
 
 use crate::authorized::Granted;
 use crate::cancel::Cancel;
-use crate::commands::{CommandCall, CommandFailure, Ended, Started};
+use crate::command_call::CommandCall;
+use crate::commands;
 use crate::effective_policy::Force;
+use crate::links::other_names;
 use crate::paths;
 use crate::question::grantable;
 use crate::refused;
+use crate::rulings::rerun::{allowed_paths, listed, named_path};
 use crate::session::Session;
+use crate::started::{CommandFailure, Ended, Started};
 use crate::stderr_hints::{Heard, Named};
-
-/// Name of the attribute with the path that a command named before it failed: a JSON string.
-const SAID: &str = "host:said-afterwards";
-/// Name of the attribute of a command that is to run again: a JSON list of the paths that are now allowed.
-const AGAIN: &str = "host:run-again";
-/// Id of the rule that asks.
-const RULE: &str = "host.run-again";
 
 /// Maximum number of questions about one command, over all its runs; each is about another path.
 const MOST_QUESTIONS: usize = 5;
@@ -76,169 +70,165 @@ struct Place {
     named: PathBuf,
 }
 
-impl Session {
-    /// Returns true if error output leads to questions.
-    ///
-    /// A user interface must be present, and commands must be unable to ask while they run.
-    #[must_use]
-    pub fn asks_afterwards(&self) -> bool {
-        self.setup.context.interactive && self.force().tier() == Tier::Namespaces
-    }
+/// Returns true if error output leads to questions.
+///
+/// A user interface must be present, and commands must be unable to ask while they run.
+#[must_use]
+pub fn is_possible(session: &Session) -> bool {
+    session.setup.context.interactive && session.force().tier() == Tier::Namespaces
+}
 
-    /// Asks about the paths in `heard` that the command could not write.
-    ///
-    /// If one is allowed, also asks whether to run the command again, and returns it if so.
-    pub fn ask_afterwards(
-        &self,
-        call: &CommandCall<'_>,
-        (ended, heard): (&Ended, Heard),
-        past: &mut Afterwards,
-        cancel: &Cancel,
-    ) -> Option<Again> {
-        if !self.asks_afterwards() || !has_failed(ended) {
-            return None;
-        }
-        let mut allowed = Vec::new();
-        for named in heard.into_named() {
-            if past.asked.len() == MOST_QUESTIONS || cancel.is_cancelled() {
-                break;
-            }
-            let Some(place) = self.place_of(&self.force(), call.cwd, &named) else { continue };
-            if let Some(grant) = self.ask_about(&named, &place, call.call, past, cancel) {
-                allowed.push(place.named);
-                past.opened.push(grant);
-            }
-        }
-        if allowed.is_empty() || cancel.is_cancelled() {
-            return None;
-        }
-        self.ask_to_run(call, ended, &allowed, past, cancel)
+/// Asks about the paths in `heard` that the command could not write.
+///
+/// If one is allowed, also asks whether to run the command again, and returns it if so.
+pub fn ask(
+    session: &Session,
+    call: &CommandCall<'_>,
+    (ended, heard): (&Ended, Heard),
+    past: &mut Afterwards,
+    cancel: &Cancel,
+) -> Option<Again> {
+    if !is_possible(session) || !has_failed(ended) {
+        return None;
     }
-
-    /// Runs a command again. `stdio` becomes its first three file descriptors.
-    ///
-    /// # Errors
-    /// As for [`Session::start_command`].
-    pub fn start_again(
-        &self,
-        call: CommandCall<'_>,
-        again: Again,
-        stdio: [std::os::fd::OwnedFd; 3],
-        cancel: &Cancel,
-    ) -> Result<Started, CommandFailure> {
-        self.start_granted(again.granted, call, &again.opened, (Terminal::None, stdio), cancel)
-    }
-
-    /// Returns the place that must be writable to write a name: the file itself, or the closest existing directory.
-    ///
-    /// Returns `None` if commands cannot see it, can write it already, or it cannot be a mount point.
-    fn place_of(&self, force: &Force, cwd: &Path, named: &Named) -> Option<Place> {
-        let path = cwd.join(&named.path);
-        let mut tops = path.ancestors().skip(usize::from(named.is_for_its_name)).take(MOST_LEVELS);
-        let (top, located) = tops.find_map(|top| {
-            let located = force.gate.locate(top, Purpose::ForWriting).ok()?;
-            (located.kind() != PathKind::Missing).then_some((top, located))
-        })?;
-        let rest = path.strip_prefix(top).ok()?;
-        if !rest.components().all(|part| matches!(part, Component::Normal(_))) {
-            return None;
+    let mut allowed = Vec::new();
+    for named in heard.into_named() {
+        if past.asked.len() == MOST_QUESTIONS || cancel.is_cancelled() {
+            break;
         }
-        let named: PathBuf = located.canonical().components().chain(rest.components()).collect();
-        let is_place = match located.kind() {
-            PathKind::Directory => !holds_regions(force, located.canonical()),
-            PathKind::File => rest.as_os_str().is_empty(),
-            PathKind::Missing | PathKind::Symlink | PathKind::Other => false,
-        };
-        let is_seen =
-            |path: &Path| force.rules.answer(path, FileRight::Read, Caller::Command).effect == Effect::Allow;
-        let is_closed = is_place && !is_the_kernels(located.canonical()) && located.is_on_read_only_mount();
-        (is_closed && is_seen(located.canonical()) && is_seen(&named)).then_some(Place { located, named })
-    }
-
-    /// Asks about a place, unless it was asked about before. Returns the grant for one run if the user allows it.
-    fn ask_about(
-        &self,
-        said: &Named,
-        place: &Place,
-        call: Option<&str>,
-        past: &mut Afterwards,
-        cancel: &Cancel,
-    ) -> Option<Grant> {
-        // A rule on the name itself counts as well as a rule on the place.
-        let of_name = self.decide(&self.request_for(said, &place.named, PathKind::File));
-        if of_name.effect() == Effect::Deny {
-            past.note(refused::after_question(Attempt::Write, &place.named, &of_name));
-            return None;
-        }
-        let top = place.located.canonical();
-        let mut request = self.request_for(said, top, place.located.kind());
-        request.attributes.extend(self.other_names_at(place));
-        if past.asked.iter().any(|asked| asked == top) || self.decide(&request).effect() == Effect::Allow {
-            return None;
-        }
-        past.asked.push(top.to_owned());
-        match self.authorize(request, call, cancel).granted() {
-            Ok(granted) => {
-                let (pattern, _) = grantable(&granted.request.action).into_iter().next()?;
-                let now = self.context_for(&granted.request, &[]).now;
-                Some(Grant { scope: GrantScope::Once, pattern, granted_at: now, expires_at: 0 })
-            }
-            Err(decision) => {
-                past.note(refused::after_question(Attempt::Write, &place.named, &decision));
-                None
-            }
+        let Some(place) = place_of(&session.force(), call.cwd, &named) else { continue };
+        if let Some(grant) = ask_about(session, &named, &place, call.call, past, cancel) {
+            allowed.push(place.named);
+            past.opened.push(grant);
         }
     }
-
-    fn request_for(&self, said: &Named, canonical: &Path, kind: PathKind) -> Request {
-        let path = paths::reference(&self.setup.context, &said.path, canonical, canonical, kind);
-        let operation = FileOperation::Write(Content::Unknown);
-        let access = FileAccess { path, operation, facts: FileFacts::default() };
-        let mut request = self.request(Origin::Process, Action::File(access));
-        let value = serde_json::Value::String(said.path.clone()).to_string();
-        request.attributes.push(Attribute { name: SAID.to_owned(), value });
-        request
+    if allowed.is_empty() || cancel.is_cancelled() {
+        return None;
     }
+    ask_to_run(session, call, ended, &allowed, past, cancel)
+}
 
-    fn other_names_at(&self, place: &Place) -> Option<Attribute> {
-        let is_file = place.located.kind() == PathKind::File;
-        is_file.then(|| self.other_names(place.located.canonical())).flatten()
+/// Runs a command again. `stdio` becomes its first three file descriptors.
+///
+/// # Errors
+/// As for [`commands::start`].
+pub fn start(
+    session: &Session,
+    call: CommandCall<'_>,
+    again: Again,
+    stdio: [std::os::fd::OwnedFd; 3],
+    cancel: &Cancel,
+) -> Result<Started, CommandFailure> {
+    commands::start_granted(session, again.granted, call, &again.opened, (Terminal::None, stdio), cancel)
+}
+
+/// Returns the place that must be writable to write a name: the file itself, or the closest existing directory.
+///
+/// Returns `None` if commands cannot see it, can write it already, or it cannot be a mount point.
+fn place_of(force: &Force, cwd: &Path, named: &Named) -> Option<Place> {
+    let path = cwd.join(&named.path);
+    let mut tops = path.ancestors().skip(usize::from(named.is_for_its_name)).take(MOST_LEVELS);
+    let (top, located) = tops.find_map(|top| {
+        let located = force.gate.locate(top, Purpose::ForWriting).ok()?;
+        (located.kind() != PathKind::Missing).then_some((top, located))
+    })?;
+    let rest = path.strip_prefix(top).ok()?;
+    if !rest.components().all(|part| matches!(part, Component::Normal(_))) {
+        return None;
     }
+    let named: PathBuf = located.canonical().components().chain(rest.components()).collect();
+    let is_place = match located.kind() {
+        PathKind::Directory => !holds_regions(force, located.canonical()),
+        PathKind::File => rest.as_os_str().is_empty(),
+        PathKind::Missing | PathKind::Symlink | PathKind::Other => false,
+    };
+    let is_seen =
+        |path: &Path| force.rules.answer(path, FileRight::Read, Caller::Command).effect == Effect::Allow;
+    let is_closed = is_place && !is_the_kernels(located.canonical()) && located.is_on_read_only_mount();
+    (is_closed && is_seen(located.canonical()) && is_seen(&named)).then_some(Place { located, named })
+}
 
-    fn ask_to_run(
-        &self,
-        call: &CommandCall<'_>,
-        ended: &Ended,
-        allowed: &[PathBuf],
-        past: &mut Afterwards,
-        cancel: &Cancel,
-    ) -> Option<Again> {
-        if past.runs == MOST_RUNS {
-            past.note(format!("The command was run {} times, and is not run again.", MOST_RUNS + 1));
-            return None;
+/// Asks about a place, unless it was asked about before. Returns the grant for one run if the user allows it.
+fn ask_about(
+    session: &Session,
+    said: &Named,
+    place: &Place,
+    call: Option<&str>,
+    past: &mut Afterwards,
+    cancel: &Cancel,
+) -> Option<Grant> {
+    // A rule on the name itself counts as well as a rule on the place.
+    let of_name = session.decide(&request_for(session, said, &place.named, PathKind::File));
+    if of_name.effect() == Effect::Deny {
+        past.note(refused::after_question(Attempt::Write, &place.named, &of_name));
+        return None;
+    }
+    let top = place.located.canonical();
+    let mut request = request_for(session, said, top, place.located.kind());
+    request.attributes.extend(other_names_at(session, place));
+    if past.asked.iter().any(|asked| asked == top) || session.decide(&request).effect() == Effect::Allow {
+        return None;
+    }
+    past.asked.push(top.to_owned());
+    match session.authorize(request, call, cancel).granted() {
+        Ok(granted) => {
+            let (pattern, _) = grantable(&granted.request.action).into_iter().next()?;
+            let now = session.context_for(&granted.request, &[]).now;
+            Some(Grant { scope: GrantScope::Once, pattern, granted_at: now, expires_at: 0 })
         }
-        let mut request = self.command_request(call).ok()?;
-        let open: Vec<String> = allowed.iter().map(|path| path_text::encode(path)).collect();
-        let value = serde_json::Value::from(open.clone()).to_string();
-        request.attributes.push(Attribute { name: AGAIN.to_owned(), value });
-        let places = listed(&open);
-        match self.authorize(request, call.call, cancel).granted() {
-            Ok(granted) => {
-                past.runs += 1;
-                past.note(format!(
-                    "The command could not write {places} ({ended}). The user has allowed that, and it was run again \
-                     from its beginning: the output of both runs is here, and what the first one did stays done."
-                ));
-                Some(Again { granted, opened: past.opened.clone() })
-            }
-            Err(decision) => {
-                past.note(format!(
-                    "The command could not write {places}, and was not run again: {}. What the user has allowed for \
-                     longer than one command holds for the next one.",
-                    decision.cause().reason
-                ));
-                None
-            }
+        Err(decision) => {
+            past.note(refused::after_question(Attempt::Write, &place.named, &decision));
+            None
+        }
+    }
+}
+
+fn request_for(session: &Session, said: &Named, canonical: &Path, kind: PathKind) -> Request {
+    let path = paths::reference(&session.setup.context, &said.path, canonical, canonical, kind);
+    let operation = FileOperation::Write(Content::Unknown);
+    let access = FileAccess { path, operation, facts: FileFacts::default() };
+    let mut request = session.request(Origin::Process, Action::File(access));
+    request.attributes.push(named_path(&said.path));
+    request
+}
+
+fn other_names_at(session: &Session, place: &Place) -> Option<Attribute> {
+    let is_file = place.located.kind() == PathKind::File;
+    is_file.then(|| other_names(session, place.located.canonical())).flatten()
+}
+
+fn ask_to_run(
+    session: &Session,
+    call: &CommandCall<'_>,
+    ended: &Ended,
+    allowed: &[PathBuf],
+    past: &mut Afterwards,
+    cancel: &Cancel,
+) -> Option<Again> {
+    if past.runs == MOST_RUNS {
+        past.note(format!("The command was run {} times, and is not run again.", MOST_RUNS + 1));
+        return None;
+    }
+    let mut request = commands::request(session, call).ok()?;
+    let open: Vec<String> = allowed.iter().map(|path| path_text::encode(path)).collect();
+    request.attributes.push(allowed_paths(&open));
+    let places = listed(&open);
+    match session.authorize(request, call.call, cancel).granted() {
+        Ok(granted) => {
+            past.runs += 1;
+            past.note(format!(
+                "The command could not write {places} ({ended}). The user has allowed that, and it was run again \
+                 from its beginning: the output of both runs is here, and what the first one did stays done."
+            ));
+            Some(Again { granted, opened: past.opened.clone() })
+        }
+        Err(decision) => {
+            past.note(format!(
+                "The command could not write {places}, and was not run again: {}. What the user has allowed for \
+                 longer than one command holds for the next one.",
+                decision.cause().reason
+            ));
+            None
         }
     }
 }
@@ -275,60 +265,4 @@ fn holds_regions(force: &Force, directory: &Path) -> bool {
 /// Returns true for paths in kernel file systems, which hold no ordinary files.
 fn is_the_kernels(path: &Path) -> bool {
     ["/dev", "/proc", "/sys"].iter().any(|top| path.starts_with(top))
-}
-
-/// Returns true if the request is the question whether a command may write a path after it failed.
-pub(crate) fn is_afterwards(request: &Request) -> bool {
-    request.attributes.iter().any(|attribute| attribute.name == SAID)
-}
-
-/// Returns true if the request is the question whether to run a command again.
-pub(crate) fn is_again(request: &Request) -> bool {
-    request.attributes.iter().any(|attribute| attribute.name == AGAIN)
-}
-
-/// Returns the reason for the question, with the path that the command named.
-pub(crate) fn reason(request: &Request) -> Option<String> {
-    let told = request.attributes.iter().find(|attribute| attribute.name == SAID)?;
-    let said: String = serde_json::from_str(&told.value).unwrap_or_default();
-    Some(format!(
-        "a command failed, and its output says that it could not write `{}`",
-        escape_confusables(&said)
-    ))
-}
-
-/// Returns the label of the choice that allows a path for the next run.
-pub(crate) fn once(access: &FileAccess) -> String {
-    let path = escape_confusables(&access.path.canonical);
-    match access.path.kind {
-        PathKind::Directory => {
-            format!("Allow if the command is run again: all that it makes and writes below {path}")
-        }
-        PathKind::File | PathKind::Missing | PathKind::Symlink | PathKind::Other => {
-            format!("Allow if the command is run again: writing {path}")
-        }
-    }
-}
-
-/// Returns the ruling that asks before a command runs again.
-///
-/// This is always the user's decision, whatever policies and grants allow.
-pub(crate) fn ruling(request: &Request) -> Option<Ruling> {
-    let told = request.attributes.iter().find(|attribute| attribute.name == AGAIN)?;
-    let open: Vec<String> = serde_json::from_str(&told.value).unwrap_or_default();
-    Some(Ruling {
-        effect: Effect::Ask,
-        policy: "host".to_owned(),
-        rule: RULE.to_owned(),
-        reason: format!(
-            "it failed without {}; what it has done stays done, and is done again",
-            listed(&open)
-        ),
-        setting: String::new(),
-        conceal: false,
-    })
-}
-
-fn listed(paths: &[String]) -> String {
-    paths.iter().map(|path| format!("`{}`", escape_confusables(path))).collect::<Vec<_>>().join(", ")
 }

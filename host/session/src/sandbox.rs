@@ -1,63 +1,25 @@
 //! Sets up sandboxes for the session, and never a weaker one than required.
 
 use std::io::ErrorKind;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use portcullis_config::{RequiredTier, Resolved};
 use portcullis_decision::RuleSet;
-use portcullis_sandbox::{Hold, IsolationMode, Profile, Report, Stage, Tier, WayOut, bound_sockets};
+use portcullis_sandbox::{IsolationMode, Profile, Report, Stage, Tier, WayOut, bound_sockets};
 use portcullis_sandbox_runtime::{Confinement, StartError};
 
-use crate::effective_policy::Confining;
 use crate::error::with_causes;
 use crate::network::{Network, Sandbox};
 use crate::profile::profile;
 use crate::replaceable_paths::Surveyed;
-use crate::session::Setup;
-use crate::user_links::UserLinks;
-
-/// Requirements for every sandbox of a session.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
-    tier: Tier,
-    /// Whether the host runs as root.
-    pub(crate) is_root: bool,
-    /// The user's home directories.
-    pub(crate) homes: &'a [PathBuf],
-    /// Ids of rules on names that the user has lifted.
-    pub(crate) lifted: &'a [String],
-    /// The user's links.
-    pub(crate) links: &'a UserLinks,
-    /// Unix sockets that the settings let commands use.
-    pub(crate) sockets: &'a [PathBuf],
-    hold: Hold,
-    walls: IsolationMode,
-}
-
-impl<'a> Wanted<'a> {
-    pub(crate) fn of(
-        setup: &Setup,
-        (resolved, links): (&'a Resolved, &'a UserLinks),
-        walls: IsolationMode,
-    ) -> Self {
-        let Resolved { homes, lifted, sockets, .. } = resolved;
-        let hold = match resolved.ask.hold {
-            portcullis_config::Hold::Connect => Hold::Connect,
-            portcullis_config::Hold::Accept => Hold::Accept,
-        };
-        // The agent itself runs as the user who started it: under another user it could not reach its own files.
-        let is_root = setup.is_root() && !setup.inmate.is_agent();
-        Self { tier: required_tier(resolved), is_root, homes, lifted, links, sockets, hold, walls }
-    }
-}
+use crate::requirements::Requirements;
+use crate::setup::Confining;
 
 /// Sets up a sandbox, or returns why that failed. `stricter` holds the rules if they differ from the session's.
 pub(crate) fn confinement(
     (how, network): (&Confining, Option<&Network>),
     surveyed: Surveyed<'_>,
     stricter: Option<&Arc<RuleSet>>,
-    wanted: Wanted<'_>,
+    wanted: Requirements<'_>,
 ) -> Result<Arc<Sandbox>, String> {
     let Confining::Sandbox { executable, temp, order } = how else {
         return Err("no command is run here".to_owned());
@@ -118,16 +80,6 @@ fn no_name_patterns(rules: &RuleSet) -> Result<(), String> {
             "the rule `{}` of `{}` is a pattern over names (`{}`), to which commands are held in the tier `full` only",
             rule.id, layer.name, rule.pattern
         )),
-    }
-}
-
-/// Returns the minimum tier that the settings require of the sandbox for commands.
-#[must_use]
-pub fn required_tier(resolved: &Resolved) -> Tier {
-    match resolved.required_tier {
-        RequiredTier::Landlock => Tier::Landlock,
-        RequiredTier::Namespaces => Tier::Namespaces,
-        RequiredTier::Full => Tier::Full,
     }
 }
 

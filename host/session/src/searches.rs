@@ -19,8 +19,8 @@ use portcullis_file_gate::{
 use crate::authorized::Granted;
 use crate::cancel::Cancel;
 use crate::effective_policy::Force;
-use crate::files::{FileCall, FileFailure, told};
-use crate::links::KeptBack;
+use crate::files::{FileCall, FileFailure, located, told};
+use crate::kept_back::KeptBack;
 use crate::paths;
 use crate::session::Session;
 
@@ -44,108 +44,101 @@ pub enum SearchFailure {
     Search(#[from] SearchError),
 }
 
-impl Session {
-    /// Lists a directory, sorted by the bytes of the names.
-    ///
-    /// # Errors
-    /// When it is not allowed, is not a directory, or has more names than the limit.
-    pub fn list_directory(&self, call: FileCall<'_>) -> Result<Vec<Listed>, FileFailure> {
-        let force = self.force();
-        let (located, granted, guard) = self.searchable(&force, call, FileOperation::List)?;
-        let limits = Limits::default();
-        let place = located.canonical_text().to_owned();
-        let top = located.canonical().to_owned();
-        let mut keep = |path: &Path, kind| guard.may_enter(path, kind) && guard.may_show(path, kind);
-        let listing = force.gate.list(located, granted.permit, limits, &mut keep);
-        self.outcome(&granted.request, &told(&listing));
-        let listing = listing?;
-        if listing.truncated {
-            return Err(FileError::TooManyNames { path: place, limit: limits.entries }.into());
-        }
-        let listed = |entry: portcullis_file_gate::Entry| {
-            let is_link = entry.kind == PathKind::Symlink;
-            let kind = if is_link { guard.behind(&top.join(&entry.name)) } else { entry.kind };
-            Listed { name: entry.name, kind }
-        };
-        let mut names: Vec<Listed> = listing.entries.into_iter().map(listed).collect();
-        names.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        Ok(names)
+/// Lists a directory, sorted by the bytes of the names.
+///
+/// # Errors
+/// When it is not allowed, is not a directory, or has more names than the limit.
+pub fn list(session: &Session, call: FileCall<'_>) -> Result<Vec<Listed>, FileFailure> {
+    let force = session.force();
+    let (located, granted, guard) = searchable(session, &force, call, FileOperation::List)?;
+    let limits = Limits::default();
+    let place = located.canonical_text().to_owned();
+    let top = located.canonical().to_owned();
+    let mut keep = |path: &Path, kind| guard.may_enter(path, kind) && guard.may_show(path, kind);
+    let listing = force.gate.list(located, granted.permit, limits, &mut keep);
+    session.outcome(&granted.request, &told(&listing));
+    let listing = listing?;
+    if listing.truncated {
+        return Err(FileError::TooManyNames { path: place, limit: limits.entries }.into());
     }
+    let listed = |entry: portcullis_file_gate::Entry| {
+        let is_link = entry.kind == PathKind::Symlink;
+        let kind = if is_link { guard.behind(&top.join(&entry.name)) } else { entry.kind };
+        Listed { name: entry.name, kind }
+    };
+    let mut names: Vec<Listed> = listing.entries.into_iter().map(listed).collect();
+    names.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    Ok(names)
+}
 
-    /// Finds names below a directory.
-    ///
-    /// # Errors
-    /// When it is not allowed, or the path or the query is invalid.
-    pub fn find_files(
-        &self,
-        call: FileCall<'_>,
-        query: &FindQuery,
-        tell: &mut dyn FnMut(&Found<'_>) -> Flow,
-    ) -> Result<SearchEnd, SearchFailure> {
-        let force = self.force();
-        let operation = FileOperation::Search(SearchQuery { pattern: query.glob.clone(), glob: None });
-        let (located, granted, guard) = self.searchable(&force, call, operation)?;
-        let found = force.gate.find(located, granted.permit, query, &guard, tell);
-        self.outcome(&granted.request, &told(&found));
-        Ok(found?)
-    }
+/// Finds names below a directory.
+///
+/// # Errors
+/// When it is not allowed, or the path or the query is invalid.
+pub fn find(
+    session: &Session,
+    call: FileCall<'_>,
+    query: &FindQuery,
+    tell: &mut dyn FnMut(&Found<'_>) -> Flow,
+) -> Result<SearchEnd, SearchFailure> {
+    let force = session.force();
+    let operation = FileOperation::Search(SearchQuery { pattern: query.glob.clone(), glob: None });
+    let (located, granted, guard) = searchable(session, &force, call, operation)?;
+    let found = force.gate.find(located, granted.permit, query, &guard, tell);
+    session.outcome(&granted.request, &told(&found));
+    Ok(found?)
+}
 
-    /// Finds lines in a file, or in the files below a directory. `begin` gets the kind of the starting path.
-    ///
-    /// # Errors
-    /// As for [`Session::find_files`].
-    pub fn grep_files(
-        &self,
-        call: FileCall<'_>,
-        query: &GrepQuery,
-        begin: &mut dyn FnMut(PathKind),
-        tell: &mut dyn FnMut(&Line<'_>) -> Flow,
-    ) -> Result<SearchEnd, SearchFailure> {
-        let force = self.force();
-        let search = SearchQuery { pattern: query.pattern.clone(), glob: query.glob.clone() };
-        let (located, granted, guard) = self.searchable(&force, call, FileOperation::Search(search))?;
-        begin(located.kind());
-        let found = force.gate.grep(located, granted.permit, query, &guard, tell);
-        self.outcome(&granted.request, &told(&found));
-        Ok(found?)
-    }
+/// Finds lines in a file, or in the files below a directory. `begin` gets the kind of the starting path.
+///
+/// # Errors
+/// As for [`find`].
+pub fn grep(
+    session: &Session,
+    call: FileCall<'_>,
+    query: &GrepQuery,
+    begin: &mut dyn FnMut(PathKind),
+    tell: &mut dyn FnMut(&Line<'_>) -> Flow,
+) -> Result<SearchEnd, SearchFailure> {
+    let force = session.force();
+    let search = SearchQuery { pattern: query.pattern.clone(), glob: query.glob.clone() };
+    let (located, granted, guard) = searchable(session, &force, call, FileOperation::Search(search))?;
+    begin(located.kind());
+    let found = force.gate.grep(located, granted.permit, query, &guard, tell);
+    session.outcome(&granted.request, &told(&found));
+    Ok(found?)
+}
 
-    /// Locates the start of a search and authorizes the search.
-    fn searchable<'a>(
-        &'a self,
-        force: &'a Arc<Force>,
-        call: FileCall<'a>,
-        operation: FileOperation,
-    ) -> Result<(Located, Granted, Guard<'a>), FileFailure> {
-        let (located, authorized) = self.located(force, call, Purpose::Existing, operation)?;
-        let covered = self.covered(force, &located, &authorized.decision);
-        let granted = authorized.granted()?;
-        let is_judged = |member: &portcullis_decision::Member| {
-            member.mode != Mode::Observe && member.policy.handles().file
-        };
-        let judged = self.basis().chain.members.iter().any(is_judged);
-        let kept_back = OnceCell::new();
-        Ok((
-            located,
-            granted,
-            Guard { session: self, force, cancel: call.cancel, covered, judged, kept_back },
-        ))
-    }
+/// Locates the start of a search and authorizes the search.
+fn searchable<'a>(
+    session: &'a Session,
+    force: &'a Arc<Force>,
+    call: FileCall<'a>,
+    operation: FileOperation,
+) -> Result<(Located, Granted, Guard<'a>), FileFailure> {
+    let (located, authorized) = located(session, force, call, Purpose::Existing, operation)?;
+    let covered = covered(force, &located, &authorized.decision);
+    let granted = authorized.granted()?;
+    let is_judged =
+        |member: &portcullis_decision::Member| member.mode != Mode::Observe && member.policy.handles().file;
+    let judged = session.basis().chain.members.iter().any(is_judged);
+    let kept_back = OnceCell::new();
+    Ok((located, granted, Guard { session, force, cancel: call.cancel, covered, judged, kept_back }))
+}
 
-    /// Returns policy and rule of the questions that permission for the search also answers.
-    ///
-    /// The same rule asks the same about all paths below.
-    fn covered(&self, force: &Force, located: &Located, decision: &Decision) -> Vec<(String, String)> {
-        let mut covered = Vec::new();
-        if decision.answered_by() != AnsweredBy::Nothing {
-            covered.push((decision.policy().to_owned(), decision.cause().rule.clone()));
-        }
-        let ruling = force.rules.file(located.canonical(), FileRight::Read, Caller::Tool);
-        if ruling.effect == Effect::Ask {
-            covered.push((ruling.policy, ruling.rule));
-        }
-        covered
+/// Returns policy and rule of the questions that permission for the search also answers.
+///
+/// The same rule asks the same about all paths below.
+fn covered(force: &Force, located: &Located, decision: &Decision) -> Vec<(String, String)> {
+    let mut covered = Vec::new();
+    if decision.answered_by() != AnsweredBy::Nothing {
+        covered.push((decision.policy().to_owned(), decision.cause().rule.clone()));
     }
+    let ruling = force.rules.file(located.canonical(), FileRight::Read, Caller::Tool);
+    if ruling.effect == Effect::Ask {
+        covered.push((ruling.policy, ruling.rule));
+    }
+    covered
 }
 
 /// Filters files that must not be read out of a search.
@@ -183,7 +176,7 @@ impl SearchGuard for Guard<'_> {
     }
 
     fn may_read_linked(&self, file: Inode) -> bool {
-        !self.kept_back.get_or_init(|| KeptBack::of(self.force)).holds(file)
+        !self.kept_back.get_or_init(|| KeptBack::from_tools(&self.force.rules)).holds(file)
     }
 
     fn is_cancelled(&self) -> bool {

@@ -1,104 +1,55 @@
-//! The session: its setup, and the single path from a request to a permit.
+//! The session: the single path from a request to a permit.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-use std::time::SystemTime;
+use std::sync::{Arc, OnceLock};
 
-use portcullis_config::Resolved;
 use portcullis_decision::context::{AgentInfo, Machine};
-use portcullis_decision::request::{Action, FileAccess, FileOperation, Origin};
+use portcullis_decision::request::{Action, Origin, OtherAction};
+use portcullis_decision::reservation::Claim;
 use portcullis_decision::verdict::Obligation;
 use portcullis_decision::{
-    AnsweredBy, Chain, Context, Decision, Effect, Grant, GrantPattern, GrantScope, Mode, Request, RuleSet,
-    path_text,
+    AnsweredBy, Context, Decision, Effect, Grant, GrantPattern, GrantScope, Mode, Request, RuleSet,
 };
 use portcullis_file_gate::FileError;
 use portcullis_text::escape;
+use serde_json::json;
 
-use crate::ask::{Answer, Asks, Choice, ChoiceKind, Prompter, Question, Refusal};
+use crate::ask::{Answer, Asks, Choice, ChoiceKind, Question, Refusal};
 use crate::authorized::Authorized;
 use crate::cancel::Cancel;
-use crate::effective_policy::{Confining, Force};
+use crate::claims::Claims;
+use crate::connections::Connections;
+use crate::effective_policy::Force;
 use crate::env_verdict_cache::EnvVerdictCache;
-use crate::error::{OpenError, with_causes};
-use crate::escalation;
-use crate::grant_store::Keeper;
-use crate::journal::{Entry, Journal};
-use crate::network::{self, Network};
-use crate::pending_syscalls;
+use crate::error::OpenError;
+use crate::exec_surface::ExecSurface;
+use crate::fault::{RULE, caught};
+use crate::journal::Entry;
+use crate::network::Network;
+use crate::policy_in_force::PolicyInForce;
 use crate::provoked::fault_point;
+use crate::question::pending_call::FOR_THIS_COMMAND;
 use crate::question::question;
-use crate::remembered_answers::{Denied, Kept, Memory, Remembered};
-use crate::rerun_after_denial;
-use crate::reservations::{self, Reservations};
-use crate::sandbox_subject::Inmate;
-use crate::tools::Calls;
-
-/// Settings and policies, which are read and replaced together.
-#[derive(Debug)]
-pub struct Basis {
-    /// The settings, resolved.
-    pub resolved: Resolved,
-    /// The policies, loaded and configured.
-    pub chain: Chain,
-}
-
-/// The setup of a session.
-pub struct Setup {
-    /// The facts about this session; time and grants are filled in for each request.
-    pub context: Context,
-    /// The clock; the session has none of its own.
-    pub clock: Box<dyn Fn() -> SystemTime + Send + Sync>,
-    /// Records decisions before they take effect.
-    pub journal: Box<dyn Journal>,
-    /// Shows questions.
-    pub prompter: Arc<dyn Prompter>,
-    /// Stores answers that outlive the session.
-    pub keeper: Arc<dyn Keeper>,
-    /// Claims of paths, shared with other sessions.
-    pub reservations: Box<dyn Reservations>,
-    /// How commands are confined.
-    pub confinement: Confining,
-    /// The subject of the sandbox.
-    pub inmate: Inmate,
-    /// Returns the additional variables of commands; called once, for the first command.
-    pub variables: Box<dyn Fn() -> Vec<(String, String)> + Send + Sync>,
-}
-
-impl Setup {
-    pub(crate) fn is_root(&self) -> bool {
-        self.context.machine.uid == 0
-    }
-}
-
-impl std::fmt::Debug for Setup {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Setup").field("confinement", &self.confinement).finish_non_exhaustive()
-    }
-}
+use crate::remembered_answers::{Denied, Memory, Remembered};
+use crate::rulings;
+use crate::setup::{Basis, Settings, Setup};
+use crate::tool_calls::ToolCalls;
 
 /// A running session.
 pub struct Session {
-    pub(crate) setup: Setup,
-    /// Locked for moments only. A thread that holds the order of names reads it, and a new sandbox waits for that order.
-    pub(crate) force: RwLock<Arc<Force>>,
-    /// Held while the next value of `force` is built.
-    making: Mutex<()>,
-    pub(crate) memory: Memory,
-    pub(crate) calls: Calls,
-    pub(crate) claiming: reservations::Calls,
-    /// Files of pi with the full output of commands.
-    outputs: Mutex<Vec<PathBuf>>,
+    pub(crate) setup: Arc<Setup>,
+    pub(crate) policy: Arc<PolicyInForce>,
+    pub(crate) answers: Arc<Memory>,
+    pub(crate) claims: Claims,
     pub(crate) asks: Asks,
-    next_request: AtomicU64,
-    pub(crate) connections: network::Memory,
-    /// The gate in the networks of the sandboxes; `None` without commands.
-    pub(crate) network: Option<Network>,
-    variables: OnceLock<Vec<(String, String)>>,
+    pub(crate) calls: ToolCalls,
+    pub(crate) connections: Connections,
     pub(crate) env_verdicts: EnvVerdictCache,
+    next_request: AtomicU64,
+    variables: OnceLock<Vec<(String, String)>>,
     /// Why the session denies everything, after a fault of the host.
-    pub(crate) failure: OnceLock<String>,
+    failure: OnceLock<String>,
 }
 
 impl std::fmt::Debug for Session {
@@ -108,56 +59,45 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Opens a session: gets the policies' standing rules, compiles the rule set, and sets up the sandbox.
-    ///
-    /// If the sandbox fails, the session opens anyway and refuses commands.
-    ///
-    /// # Errors
-    /// When a policy fails to return its rules. Nothing may be allowed in that case.
-    pub fn open(setup: Setup, basis: Basis) -> Result<Arc<Self>, OpenError> {
-        let network = match &setup.confinement {
-            Confining::Sandbox { .. } => Some(Network::start().map_err(OpenError::Network)?),
-            Confining::NoCommands => None,
-        };
-        let grants = basis.resolved.grants.iter().filter(|grant| grant.is_live(seconds(&setup)));
-        let grants: Vec<Grant> = grants.cloned().collect();
-        let force = Force::build(&setup, &Arc::new(basis), network.as_ref(), &grants, None)?;
-        let session = Arc::new(Self {
+    /// Creates a session with its first policy. `network` is the gate in the networks of its sandboxes.
+    pub(crate) fn new(setup: Setup, basis: Basis, network: Option<Network>) -> Result<Self, OpenError> {
+        let (setup, answers) = (Arc::new(setup), Arc::<Memory>::default());
+        let policy = PolicyInForce::build(Arc::clone(&setup), Arc::clone(&answers), network, basis)?;
+        let policy = Arc::new(policy);
+        Ok(Self {
+            claims: Claims::new(Arc::clone(&setup), Arc::clone(&policy)),
             setup,
-            force: RwLock::new(Arc::new(force)),
-            making: Mutex::default(),
-            memory: Memory::default(),
-            calls: Calls::default(),
-            claiming: reservations::Calls::default(),
-            outputs: Mutex::default(),
+            policy,
+            answers,
             asks: Asks::default(),
-            next_request: AtomicU64::new(0),
-            connections: network::Memory::default(),
-            network,
-            variables: OnceLock::new(),
+            calls: ToolCalls::default(),
+            connections: Connections::default(),
             env_verdicts: EnvVerdictCache::default(),
+            next_request: AtomicU64::new(0),
+            variables: OnceLock::new(),
             failure: OnceLock::new(),
-        });
-        if let Some(network) = &session.network {
-            network.connect(&session);
-        }
-        Ok(session)
+        })
     }
 
     /// Closes the connections of commands and withdraws their questions.
     ///
     /// Otherwise threads that wait for the user would keep the session alive.
     pub fn close(&self) {
-        if let Some(network) = &self.network {
+        if let Some(network) = self.network() {
             network.close();
         }
+    }
+
+    /// Returns the gate in the networks of the sandboxes; `None` without commands.
+    pub(crate) fn network(&self) -> Option<&Network> {
+        self.policy.network()
     }
 
     /// Creates a request of this session.
     #[must_use]
     pub fn request(&self, origin: Origin, action: Action) -> Request {
         let number = self.next_request.fetch_add(1, Ordering::Relaxed) + 1;
-        let attributes = self.told_claims(&action).into_iter().collect();
+        let attributes = self.claims.attribute(&action).into_iter().collect();
         Request { id: format!("r{number}"), parent: None, origin, action, attributes }
     }
 
@@ -177,12 +117,12 @@ impl Session {
         cancel: &Cancel,
     ) -> Authorized {
         let mut decision = self.decide_under(&request, rules);
-        if self.is_own_output(&request.action) {
+        if self.policy.is_own_output(&request.action) {
             decision = decision.granted(AnsweredBy::Grant, "the agent was told to read it");
         }
         let mut answer = None;
         while decision.effect() == Effect::Ask {
-            let refusal = if self.memory.denies(&request.action) {
+            let refusal = if self.answers.denies(&request.action) {
                 Some(Refusal::Remembered)
             } else if !self.setup.context.interactive {
                 Some(Refusal::Nobody)
@@ -204,10 +144,10 @@ impl Session {
 
     /// Makes the claims of a decision, and records the decision.
     pub(crate) fn settle(&self, request: Request, decision: Decision) -> Authorized {
-        let decision = self.reserve(&request, decision);
+        let decision = self.claims.reserve(&request, decision);
         let authorized = self.record(request, decision);
         if authorized.permit.is_none() {
-            self.end_claims(&authorized.request);
+            self.claims.end(&authorized.request);
         }
         authorized
     }
@@ -227,8 +167,7 @@ impl Session {
         if self.setup.inmate.is_agent() {
             question.asker = format!("pi itself: {}", question.asker);
             for choice in &mut question.choices {
-                choice.label =
-                    choice.label.replacen(pending_syscalls::FOR_THIS_COMMAND, "Allow as long as pi runs", 1);
+                choice.label = choice.label.replacen(FOR_THIS_COMMAND, "Allow as long as pi runs", 1);
             }
         }
         question
@@ -247,7 +186,7 @@ impl Session {
     ) -> (Decision, Option<GrantScope>) {
         let question = self.question_about(request, &decision, call);
         let is_covered = || {
-            self.memory.denies(&request.action) || self.decide_under(request, rules).effect() != Effect::Ask
+            self.answers.denies(&request.action) || self.decide_under(request, rules).effect() != Effect::Ask
         };
         let mut answer = None;
         let decision = match self.asks.put(&self.setup.prompter, &question, request, cancel, is_covered) {
@@ -260,8 +199,8 @@ impl Session {
             }
             Answer::Choice(index) => match question.choices.get(index) {
                 Some(choice) if choice.kind == ChoiceKind::Deny => {
-                    self.memory.deny(vec![Denied::of(choice, &request.action)]);
-                    self.asks.settle(&self.setup.prompter, |action| self.memory.denies(action));
+                    self.answers.deny(vec![Denied::of(choice, &request.action)]);
+                    self.asks.settle(&self.setup.prompter, |action| self.answers.denies(action));
                     decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
                 }
                 Some(choice) => {
@@ -315,20 +254,13 @@ impl Session {
         }
         fault_point("decide");
         let decision = force.basis.chain.decide(request, &context, rules, grants);
-        let decision = escalation::tightened(&request.action, decision);
-        let rulings = [
-            self.ruling_of_broker(request, force, grants),
-            self.ruling_on_names(request, force, grants),
-            Self::ruling_on_links(request, grants),
-            rerun_after_denial::ruling(request),
-        ];
-        rulings.into_iter().flatten().fold(decision, Decision::tightened).taken_in(context)
+        rulings::tightened(request, decision, &self.exec_surface(force), grants).taken_in(context)
     }
 
     /// Returns the context for deciding on `request`.
     pub(crate) fn context_for(&self, request: &Request, grants: &[Grant]) -> Context {
         Context {
-            now: self.seconds(),
+            now: self.setup.seconds(),
             grants: grants.iter().filter(|grant| grant.covers(request)).cloned().collect(),
             ..self.setup.context.clone()
         }
@@ -355,7 +287,7 @@ impl Session {
     /// Records the outcome of an allowed request.
     pub fn outcome(&self, request: &Request, outcome: &str) {
         self.setup.journal.after((self.setup.clock)(), &request.id, outcome);
-        self.end_claims(request);
+        self.claims.end(request);
     }
 
     /// Records a grant or a denial: in memory at once, and also in a file if it outlives the session.
@@ -365,7 +297,7 @@ impl Session {
 
     /// Records an answer that covers several patterns; it is listed and revoked as one.
     pub(crate) fn remember_all(&self, choice: &Choice, patterns: &[GrantPattern]) {
-        let now = self.seconds();
+        let now = self.setup.seconds();
         if choice.scope == GrantScope::Once {
             return;
         }
@@ -377,14 +309,14 @@ impl Session {
             expires_at,
         };
         let grants: Vec<Grant> = patterns.iter().map(grant).collect();
-        let id = self.memory.grant(&grants);
-        self.rebuild();
+        let id = self.answers.grant(&grants);
+        self.policy.rebuild();
         let covers = |action: &Action| grants.iter().any(|grant| grant.pattern.covers(action));
         self.asks.settle(&self.setup.prompter, covers);
         let Some(place) = choice.place.as_deref() else { return };
         let kept = grants.iter().try_for_each(|grant| self.setup.keeper.keep(place, grant));
         if let Err(error) = kept {
-            self.memory.hold_for_session(id);
+            self.answers.hold_for_session(id);
             let text =
                 format!("the answer holds for this session only, it could not be kept: {}", escape(&error));
             self.setup.prompter.notice(&text);
@@ -399,23 +331,7 @@ impl Session {
     /// When a policy fails to return its rules; the earlier ones stay in force. If only their sandbox fails, commands
     /// are refused: rights that the new rules remove must not stay.
     pub fn reload(&self, basis: Basis) -> Result<(), OpenError> {
-        let making = self.making();
-        let force = self.force_unchecked();
-        let grants = self.memory.live(&basis.resolved, self.seconds(), Kept::InFiles);
-        let built =
-            Force::build(&self.setup, &Arc::new(basis), self.network.as_ref(), &grants, Some(&force))?;
-        let refused = built.confinement.as_ref().err().filter(|_| force.confinement.is_ok()).cloned();
-        self.put_in_force(built);
-        self.memory.forget_kept();
-        drop(making);
-        if let Some(network) = self.network.as_ref().filter(|_| !self.settings().connecting.opens_ports) {
-            network.close_ports();
-        }
-        if let Some(reason) = refused {
-            self.setup
-                .prompter
-                .notice(&format!("commands are refused by the edited settings: {}", escape(&reason)));
-        }
+        self.policy.reload(basis)?;
         // The new rules can settle open questions.
         self.asks.review(&self.setup.prompter, |request| self.decide(request).effect() != Effect::Ask);
         Ok(())
@@ -425,7 +341,7 @@ impl Session {
     ///
     /// New connections of running commands are affected too.
     pub fn forget(&self, id: u64) -> bool {
-        let covered = self.memory.forget(id);
+        let covered = self.answers.forget(id);
         if covered.is_empty() {
             return false;
         }
@@ -434,82 +350,14 @@ impl Session {
                 self.connections.forget_allowed(|target, port| network.matches(target, port));
             }
         }
-        self.rebuild();
+        self.policy.rebuild();
         true
-    }
-
-    /// Rebuilds the rules after a grant or the end of one.
-    ///
-    /// Running commands keep their sandbox. If no new sandbox can be built, the old one stays: file tools get the new
-    /// grant, and commands do not. A sandbox with an expired or revoked grant does not stay: commands are refused.
-    fn rebuild(&self) {
-        self.rebuild_unless(|_| false);
-    }
-
-    /// As `rebuild`, unless the policy in force `is_current` when it is this thread's turn.
-    fn rebuild_unless(&self, is_current: impl Fn(&Force) -> bool) {
-        let _making = self.making();
-        let force = self.force_unchecked();
-        if is_current(&force) {
-            return;
-        }
-        let grants = self.memory.live(&force.basis.resolved, self.seconds(), Kept::InMemory);
-        let built = Force::build(&self.setup, &force.basis, self.network.as_ref(), &grants, Some(&force));
-        let failed = match &built {
-            Err(error) => Some(with_causes(error)),
-            Ok(built) => built.confinement.as_ref().err().filter(|_| force.confinement.is_ok()).cloned(),
-        };
-        match (built, failed) {
-            (Ok(built), None) => self.put_in_force(built),
-            (built, reason) if force.reaches_beyond(&grants) => {
-                let reason = escape(&reason.unwrap_or_default());
-                let text = format!(
-                    "commands are refused, as no sandbox can be made without an answer that has ended: {reason}"
-                );
-                let closed = match built {
-                    Ok(built) => built.refusing(text.clone()),
-                    Err(_) => force.closed(&grants, text.clone()),
-                };
-                self.put_in_force(closed);
-                self.setup.prompter.notice(&text);
-            }
-            (_, reason) => {
-                force.settle();
-                let reason = escape(&reason.unwrap_or_default());
-                self.setup.prompter.notice(&format!("the sandbox of commands stays as it was: {reason}"));
-            }
-        }
-    }
-
-    /// Waits for the turn to build rules and a sandbox.
-    fn making(&self) -> std::sync::MutexGuard<'_, ()> {
-        self.making.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Puts a built policy in force, with pi's own files: one that is registered meanwhile is not missed.
-    fn put_in_force(&self, made: Force) {
-        let mut force = self.force.write().unwrap_or_else(PoisonError::into_inner);
-        self.accept_outputs(&made);
-        *force = Arc::new(made);
     }
 
     /// Returns the policy in force.
     #[must_use]
     pub fn force(&self) -> Arc<Force> {
-        let known = self.force_unchecked();
-        if known.outlives(self.seconds()) {
-            return known;
-        }
-        self.rebuild_unless(|force| force.outlives(self.seconds()));
-        self.force_unchecked()
-    }
-
-    /// Returns the policy in force as it was built.
-    ///
-    /// It does not check that its sandbox shows the current files or that its grants are live. For callers that need
-    /// neither, such as decisions about connections: each check costs a system call per file.
-    pub(crate) fn force_unchecked(&self) -> Arc<Force> {
-        Arc::clone(&self.force.read().unwrap_or_else(PoisonError::into_inner))
+        self.policy.current()
     }
 
     /// Allows reading a file with a command's full output, which pi has written, by its exact name.
@@ -517,43 +365,19 @@ impl Session {
     /// # Errors
     /// When its name is not of the form that pi uses for such files.
     pub fn register_output(&self, path: &Path) -> Result<(), FileError> {
-        let force = self.force.read().unwrap_or_else(PoisonError::into_inner);
-        force.gate.register_output(path)?;
-        self.lock_outputs().push(path.to_owned());
-        Ok(())
-    }
-
-    /// Registers pi's output files with a new gate.
-    fn accept_outputs(&self, force: &Force) {
-        for path in self.lock_outputs().iter() {
-            // Each name was accepted before.
-            let _accepted = force.gate.register_output(path);
-        }
-    }
-
-    /// Returns true for reading such a file by exactly its registered name.
-    fn is_own_output(&self, action: &Action) -> bool {
-        let Action::File(FileAccess { path, operation: FileOperation::Read, .. }) = action else {
-            return false;
-        };
-        let is_it = |output: &PathBuf| path_text::encode(output) == path.canonical;
-        self.lock_outputs().iter().any(is_it)
-    }
-
-    fn lock_outputs(&self) -> std::sync::MutexGuard<'_, Vec<PathBuf>> {
-        self.outputs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.policy.register_output(path)
     }
 
     /// Returns the live grants, of this session and of the settings.
     #[must_use]
     pub fn live_grants(&self) -> Vec<Grant> {
-        self.memory.live(&self.force_unchecked().basis.resolved, self.seconds(), Kept::InMemory)
+        self.policy.live_grants()
     }
 
     /// Returns the answers that the session remembers, with the ids for [`Session::forget`].
     #[must_use]
     pub fn remembered(&self) -> Vec<Remembered> {
-        self.memory.list(self.seconds())
+        self.answers.list(self.setup.seconds())
     }
 
     /// Returns the open questions, the oldest first.
@@ -594,13 +418,18 @@ impl Session {
     /// Returns the settings and policies in force.
     #[must_use]
     pub fn basis(&self) -> Arc<Basis> {
-        Arc::clone(&self.force_unchecked().basis)
+        Arc::clone(&self.policy.unchecked().basis)
     }
 
     /// Returns the settings in force.
     #[must_use]
     pub fn settings(&self) -> Settings {
         Settings(self.basis())
+    }
+
+    /// Returns the names that the user's other programs execute, as a policy in force sees them.
+    pub(crate) fn exec_surface<'a>(&self, force: &'a Force) -> ExecSurface<'a> {
+        ExecSurface::new(force, self.settings())
     }
 
     /// Returns the agent of the session.
@@ -620,7 +449,7 @@ impl Session {
     #[must_use]
     pub fn briefs(&self) -> Vec<(String, String)> {
         let mut context = self.setup.context.clone();
-        context.now = self.seconds();
+        context.now = self.setup.seconds();
         let basis = self.basis();
         let members = basis.chain.members.iter().filter(|member| member.mode != Mode::Tighten);
         members
@@ -631,25 +460,57 @@ impl Session {
             .collect()
     }
 
-    fn seconds(&self) -> u32 {
-        seconds(&self.setup)
+    /// Refuses a request for a reason of the host.
+    pub fn refuse(&self, request: Request, rule: &str, reason: &str) -> Authorized {
+        self.record(request, Decision::host_denial(rule, reason))
     }
-}
 
-/// The settings in force. A reload does not change a value of this type.
-#[derive(Debug, Clone)]
-pub struct Settings(Arc<Basis>);
-
-impl std::ops::Deref for Settings {
-    type Target = Resolved;
-
-    fn deref(&self) -> &Resolved {
-        &self.0.resolved
+    /// Returns all claims in force, of all sessions of the user.
+    ///
+    /// # Errors
+    /// When they cannot be read; the text says why.
+    pub fn claims(&self) -> Result<Vec<Claim>, String> {
+        self.setup.reservations.claims()
     }
-}
 
-fn seconds(setup: &Setup) -> u32 {
-    // If the clock is invalid, all grants with an expiry have expired.
-    let since = (setup.clock)().duration_since(SystemTime::UNIX_EPOCH);
-    since.ok().and_then(|since| u32::try_from(since.as_secs()).ok()).unwrap_or(u32::MAX)
+    /// Returns true if a policy uses claims.
+    #[must_use]
+    pub fn wants_reservations(&self) -> bool {
+        self.claims.are_wanted()
+    }
+
+    /// Runs `work`. If it panics, the session fails closed, and `denied` turns the reason into the result.
+    ///
+    /// `doing` describes the work, as in "reading a file".
+    pub fn guarded<T>(&self, doing: &str, work: impl FnOnce() -> T, denied: impl FnOnce(String) -> T) -> T {
+        caught(work).unwrap_or_else(|panic| denied(self.fail(doing, &panic)))
+    }
+
+    /// Denies all further requests because of a panic, logs it and tells the user. Returns the reason.
+    pub fn fail(&self, doing: &str, panic: &str) -> String {
+        let reason =
+            format!("Portcullis failed while {doing} ({panic}); nothing is allowed in this session any more");
+        if self.failure.set(reason.clone()).is_ok() {
+            let input = json!({ "doing": doing, "panic": panic }).to_string();
+            let action = Action::Other(OtherAction { kind: RULE.to_owned(), input });
+            // The log itself may be what has failed. In that case the denials apply without a record.
+            let _written = caught(|| {
+                let request = self.request(Origin::Process, action);
+                self.record(request, Decision::host_denial(RULE, &reason));
+            });
+            let _told = caught(|| self.setup.prompter.notice(&reason));
+        }
+        reason
+    }
+
+    /// Returns why the session allows nothing any more, or `None` without a fault.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
+    /// Returns the decision for all requests after a fault, or `None` without a fault.
+    pub(crate) fn after_fault(&self) -> Option<Decision> {
+        self.failure.get().map(|reason| Decision::host_denial(RULE, reason))
+    }
 }

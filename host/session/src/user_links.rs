@@ -5,7 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_config::{RealDisk, names_on_the_way};
+use portcullis_config::{RealDisk, Resolved, names_on_the_way};
+use portcullis_decision::pattern::FilePattern;
 use portcullis_exec_surface::{PACKAGES, Site, UserLink};
 use portcullis_file_gate::symbolic_links;
 
@@ -54,6 +55,15 @@ impl UserLinks {
     pub(crate) fn are_below(&self, roots: &[PathBuf]) -> bool {
         self.roots == roots
     }
+}
+
+/// Returns the directories in which the user's programs work: the workspace, and the paths that settings make writable.
+pub(crate) fn roots(resolved: &Resolved) -> Vec<PathBuf> {
+    let written = resolved.allow_write.iter().filter_map(|pattern| match pattern {
+        FilePattern::Exact(path) | FilePattern::Tree(path) => Some(path.clone()),
+        FilePattern::Glob(_) | FilePattern::Name { .. } => None,
+    });
+    std::iter::once(resolved.workspace.clone()).chain(written).collect()
 }
 
 /// Returns the target of a link, whether it exists or not.

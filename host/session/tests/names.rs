@@ -11,7 +11,7 @@ use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::{Chain, Context, GrantScope};
 use portcullis_session::{
     Answer, Answerer, Cancel, Confining, Entry, FileCall, FileFailure, Journal, JournalError, Prompter,
-    Question, Refusal, Session, Setup,
+    Question, Refusal, Session, Setup, files,
 };
 
 /// Gives the same answer to every question, and records the questions.
@@ -78,7 +78,7 @@ fn scene_with(answer: Answer, settings: Option<&str>) -> Scene {
         attributes: vec![],
     };
     let clerk = Arc::new(Clerk { answer, asked: Mutex::default() });
-    let session = Session::open(
+    let session = portcullis_session::open(
         Setup {
             variables: Box::new(Vec::new),
             context,
@@ -100,15 +100,15 @@ impl Scene {
     fn write(&self, name: &str, content: &str) -> Result<(), FileFailure> {
         let path = self.project.join(name);
         let call = FileCall { path: &path, given: name, call: None, cancel: &Cancel::default() };
-        self.session.write_file(call, content).map(|_| ())
+        files::write(&self.session, call, content).map(|_| ())
     }
 
     fn edit(&self, name: &str, old: &str, new: &str) -> Result<(), FileFailure> {
         let path = self.project.join(name);
         let call = FileCall { path: &path, given: name, call: None, cancel: &Cancel::default() };
-        let edit = self.session.edit_file(call, &[(old.to_owned(), new.to_owned())])?;
+        let edit = files::edit(&self.session, call, &[(old.to_owned(), new.to_owned())])?;
         let content = String::from_utf8(edit.bytes().to_vec()).unwrap().replacen(old, new, 1);
-        self.session.finish_edit(edit, &content, &Cancel::default()).map(|_| ())
+        files::finish_edit(&self.session, edit, &content, &Cancel::default()).map(|_| ())
     }
 
     fn text(&self, name: &str) -> Option<String> {

@@ -12,7 +12,7 @@ use portcullis_decision::request::{
 };
 use portcullis_decision::{Decision, Effect, Mode, Vote};
 use portcullis_file_gate::spelling;
-use portcullis_session::{Cancel, CommandCall, Entry, FileCall, Nobody, Program, Session};
+use portcullis_session::{Cancel, CommandCall, Entry, FileCall, Nobody, Program, Session, commands, files};
 use portcullis_text::escape;
 use serde_json::{Map, Value, json};
 
@@ -81,7 +81,7 @@ fn request(session: &Session, around: &ProcessEnv, action: Action) -> anyhow::Re
                 origin: Origin::Agent,
                 call: None,
             };
-            session.command_action(&call)?
+            commands::action(session, &call)?
         }
         Action::Connect { target } => connection(target),
         Action::Tool { name, input } => tool(name, input),
@@ -97,7 +97,7 @@ fn file(
 ) -> anyhow::Result<Request> {
     let path = spelling::resolve(given, &workspace(session), &around.home)?;
     let call = FileCall { path: &path, given, call: None, cancel: &Cancel::default() };
-    Ok(session.file_request(call, operation)?)
+    Ok(files::request(session, call, operation)?)
 }
 
 fn workspace(session: &Session) -> PathBuf {

@@ -14,7 +14,7 @@ use portcullis_sandbox::Tier;
 use portcullis_sandbox_runtime::Exit as CommandExit;
 use portcullis_session::{
     Afterwards, Cancel, CommandCall, CommandFailure, Ended, Heard, Nobody, Program, Prompter, Session,
-    Started, with_causes,
+    Started, commands, rerun_after_denial, with_causes,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;
@@ -76,9 +76,9 @@ pub(crate) fn run(run: Run) -> crate::Outcome {
         call: None,
     };
     // With a preset answer, no command runs again.
-    let listens = ask == Ask::Prompt && wired.session.asks_afterwards();
+    let listens = ask == Ask::Prompt && rerun_after_denial::is_possible(&wired.session);
     let (stdio, errors) = streams(listens)?;
-    match wired.session.start_command(call.clone(), stdio, &Cancel::default()) {
+    match commands::start(&wired.session, call.clone(), stdio, &Cancel::default()) {
         // Before this point a signal ends this process, even during a question, and the sandbox with it.
         Ok(started) => {
             let signals = Signals::new(FORWARDED).context("catching signals")?;
@@ -166,17 +166,19 @@ fn attend(
             if let Some(errors) = errors_of_it {
                 scope.spawn(|| errors.pass(&mut heard));
             }
-            session.finish_command(command)
+            commands::finish(session, command)
         });
         tell(command, &ended);
         // From here on a signal ends this process again.
         drop(running);
-        let Some(again) = session.ask_afterwards(call, (&ended, heard), &mut past, &Cancel::default()) else {
+        let Some(again) =
+            rerun_after_denial::ask(session, call, (&ended, heard), &mut past, &Cancel::default())
+        else {
             break ended;
         };
         let (stdio, next) = streams(true)?;
         errors = next;
-        started = match session.start_again(call.clone(), again, stdio, &Cancel::default()) {
+        started = match rerun_after_denial::start(session, call.clone(), again, stdio, &Cancel::default()) {
             Ok(started) => started,
             Err(failure) => {
                 say(&format!("portcullis: the command could not be run again: {}", with_causes(&failure)));

@@ -22,9 +22,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::Origin;
-use portcullis_sandbox::{Terminal as Controlled, Tier};
-use portcullis_sandbox_runtime::Exit as CommandExit;
-use portcullis_session::{Cancel, CommandCall, Inmate, Program, Session, Started, with_causes};
+use portcullis_session::{Cancel, CommandCall, Inmate, Program, Session, Started, commands, with_causes};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;
 
@@ -168,7 +166,7 @@ fn begin(
         origin: Origin::User,
         call: None,
     };
-    let started = wired.session.start_with(call, terminal, stdio, &Cancel::default());
+    let started = commands::start_with(&wired.session, call, terminal, stdio, &Cancel::default());
     started.map_err(|failure| anyhow::anyhow!("pi is not started: {}", with_causes(&failure)))
 }
 
@@ -201,7 +199,7 @@ fn follow(own: Own<'_>, asking: &Asking) -> Exit {
                 started.kill();
             }
         });
-        let ended = wired.session.finish_command(started);
+        let ended = commands::finish(&wired.session, started);
         handle.close();
         drop::<Sender<()>>(over);
         ended

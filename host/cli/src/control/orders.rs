@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_session::{
-    Answer, Choice, InsidePort, Question, Refusal, Remembered, Session, fault_point, with_causes,
+    Answer, Choice, InsidePort, Question, Refusal, Remembered, Session, fault_point, ports, with_causes,
 };
 
 use super::{Asked, AskedChoice, Control, Kept, Order, Outcome, Port};
@@ -39,12 +39,12 @@ fn carry_out(session: &Session, numbers: &Numbers, order: Order) -> Outcome {
         Order::Remembered {} => {
             Outcome::Remembered { remembered: session.remembered().into_iter().map(kept).collect() }
         }
-        Order::Ports {} => Outcome::Ports { ports: session.ports().into_iter().map(port).collect() },
-        Order::OpenPort { port, at } => match session.open_port(port, at) {
+        Order::Ports {} => Outcome::Ports { ports: ports::list(session).into_iter().map(port).collect() },
+        Order::OpenPort { port, at } => match ports::open(session, port, at) {
             Ok(at) => Outcome::Done { what: format!("port {port} is open at {at}") },
             Err(error) => failed(&with_causes(&error)),
         },
-        Order::ClosePort { port } => match session.close_port(port) {
+        Order::ClosePort { port } => match ports::close(session, port) {
             Ok(()) => Outcome::Done { what: format!("port {port} is closed") },
             Err(error) => failed(&with_causes(&error)),
         },

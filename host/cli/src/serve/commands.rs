@@ -13,7 +13,8 @@ use portcullis_rpc::{
 };
 use portcullis_sandbox_runtime::Exit as CommandExit;
 use portcullis_session::{
-    Afterwards, Cancel, CommandCall, CommandFailure, Ended, Heard, Program, Session, Started, with_causes,
+    Afterwards, Cancel, CommandCall, CommandFailure, Ended, Heard, Program, Session, Started, commands,
+    rerun_after_denial, with_causes,
 };
 
 use crate::serve::{Host, no_thread};
@@ -50,7 +51,7 @@ impl Host {
             call: Some(params.call_id.as_str()),
         };
         let (reader, stdio) = streams().map_err(|error| internal(&error))?;
-        let started = match session.start_command(call.clone(), stdio, cancel) {
+        let started = match commands::start(session, call.clone(), stdio, cancel) {
             Ok(started) => started,
             Err(failure) => return refused(&failure, cancel),
         };
@@ -75,17 +76,18 @@ impl Host {
     ) -> Result<(Ended, Vec<String>), ErrorObject> {
         let (mut past, mut notes) = (Afterwards::default(), Vec::new());
         let ended = loop {
-            let heard = session.asks_afterwards().then(Heard::default);
+            let heard = rerun_after_denial::is_possible(session).then(Heard::default);
             let output = Output { reader, stream, to: self.output.clone(), heard };
             let running = Arc::new(started);
             let (ended, heard) = self.wait_for(session, &running, output, cancel)?;
             notes.extend([running.advice(), running.connections(), running.refused()].concat());
-            let Some(again) = session.ask_afterwards(call, (&ended, heard), &mut past, cancel) else {
+            let Some(again) = rerun_after_denial::ask(session, call, (&ended, heard), &mut past, cancel)
+            else {
                 break ended;
             };
             let (next, stdio) = streams().map_err(|error| internal(&error))?;
             reader = next;
-            started = match session.start_again(call.clone(), again, stdio, cancel) {
+            started = match rerun_after_denial::start(session, call.clone(), again, stdio, cancel) {
                 Ok(started) => started,
                 Err(failure) => {
                     notes.push(format!("The command could not be run again: {}.", with_causes(&failure)));
@@ -118,7 +120,7 @@ impl Host {
             // The command must not continue unobserved.
             cancel.cancel();
         }
-        let ended = session.finish_command(started);
+        let ended = commands::finish(session, started);
         sending.map_err(|error| no_thread(&error))?;
         // A failed forwarder has captured nothing.
         Ok((ended, all_sent.recv().ok().flatten().unwrap_or_default()))

@@ -7,7 +7,7 @@ use portcullis_rpc::{
     DecideParams, DecideResponse, Denial, ErrorCode, ErrorObject, EscalateParams, InspectParams,
     InspectResponse, OutputBlock, OutputVerdict, Text, ToolEffect,
 };
-use portcullis_session::{Cancel, Output, Session, advice, with_causes};
+use portcullis_session::{Cancel, Output, Session, advice, escalation, tools, with_causes};
 use serde_json::{Map, Value};
 
 use crate::serve::{Host, Stage, closed, off};
@@ -50,7 +50,7 @@ impl Host {
         {
             return Ok(response);
         }
-        let authorized = session.authorize_tool(tool, Some(call), cancel);
+        let authorized = tools::authorize(session, tool, Some(call), cancel);
         let mut rewritten = None;
         if authorized.decision.effect() == Effect::Allow {
             session.outcome(&authorized.request, "left to pi");
@@ -79,8 +79,7 @@ impl Host {
         }
         self.with_session(|session| {
             let (script, call) = (params.script.as_str(), params.call_id.as_str());
-            let authorized = session
-                .authorize_outside(script, params.cwd.as_path(), call, cancel)
+            let authorized = escalation::authorize(session, script, params.cwd.as_path(), call, cancel)
                 .map_err(|failure| ErrorObject::new(ErrorCode::Unavailable, with_causes(&failure)))?;
             if authorized.permit.is_some() {
                 session.outcome(&authorized.request, "left to pi, outside of the sandbox");
@@ -98,7 +97,7 @@ impl Host {
                 is_error: params.is_error,
                 content: params.content.iter().cloned().map(block_in).collect(),
             };
-            Ok(match session.inspect(output) {
+            Ok(match tools::inspect(session, output) {
                 Inspection::Pass => {
                     InspectResponse { verdict: OutputVerdict::Pass, content: None, cause: None }
                 }

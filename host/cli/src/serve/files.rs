@@ -14,7 +14,7 @@ use portcullis_rpc::{
     FileOpenResponse, FileOutputParams, FileReadParams, FileReadResponse, FileWriteHandleParams,
     FileWriteParams, FileWriteResponse,
 };
-use portcullis_session::{Cancel, EditFile, FileCall, FileFailure, Session};
+use portcullis_session::{Cancel, EditFile, FileCall, FileFailure, Session, files};
 
 use crate::serve::image::image_type;
 use crate::serve::{Host, Stage, closed, off};
@@ -80,13 +80,13 @@ impl Host {
         self.with_session(|session| {
             let (canonical, opened) = match &params.intent {
                 FileIntent::Read {} => {
-                    let read = session.read_file(call).map_err(|error| failure(&error))?;
+                    let read = files::read(session, call).map_err(|error| failure(&error))?;
                     (read.canonical, Opened::Reading(read.content.bytes))
                 }
                 FileIntent::Edit { edits } => {
                     let edits: Vec<(String, String)> =
                         edits.iter().map(|edit| (edit.old_text.clone(), edit.new_text.clone())).collect();
-                    let editing = session.edit_file(call, &edits).map_err(|error| failure(&error))?;
+                    let editing = files::edit(session, call, &edits).map_err(|error| failure(&error))?;
                     (editing.canonical_text().to_owned(), Opened::Editing(Box::new(editing)))
                 }
             };
@@ -120,7 +120,7 @@ impl Host {
         let call = FileCall { path: &path, given, call: Some(params.call_id.as_str()), cancel };
         self.with_session(|session| {
             let (canonical, written) =
-                session.write_file(call, &params.content).map_err(|error| failure(&error))?;
+                files::write(session, call, &params.content).map_err(|error| failure(&error))?;
             Ok(FileWriteResponse { canonical, size: written.size })
         })
     }
@@ -143,8 +143,8 @@ impl Host {
                 }
             };
             let canonical = editing.canonical_text().to_owned();
-            let written =
-                session.finish_edit(*editing, &params.content, cancel).map_err(|error| failure(&error))?;
+            let written = files::finish_edit(session, *editing, &params.content, cancel)
+                .map_err(|error| failure(&error))?;
             Ok(FileWriteResponse { canonical, size: written.size })
         })
     }
@@ -154,7 +154,7 @@ impl Host {
         let closed = self.handles.lock().remove(&params.handle);
         if let Some(Opened::Editing(edit)) = closed {
             self.with_session(|session| {
-                session.abandon_edit(&edit);
+                files::abandon_edit(session, &edit);
                 Ok(())
             })?;
         }

@@ -3,7 +3,7 @@
 use portcullis_decision::path_text;
 use portcullis_decision::request::ToolCall;
 use portcullis_rpc::{Denial, ErrorCode, ErrorObject, ReserveParams, ReserveResponse, ReservedPath};
-use portcullis_session::Cancel;
+use portcullis_session::{Cancel, tools};
 use portcullis_text::escape;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ impl Host {
             let paths: Vec<&str> = params.paths.iter().map(|path| path.as_str()).collect();
             let input = json!({ "paths": paths, "release": params.release }).to_string();
             let tool = ToolCall { name: TOOL.to_owned(), provider: PROVIDER.to_owned(), input };
-            let authorized = session.authorize_tool(tool, Some(params.call_id.as_str()), cancel);
+            let authorized = tools::authorize(session, tool, Some(params.call_id.as_str()), cancel);
             let denied = match &authorized.permit {
                 Some(_) => {
                     session.outcome(&authorized.request, "done");

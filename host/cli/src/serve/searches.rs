@@ -12,7 +12,7 @@ use portcullis_rpc::{
     AbsolutePath, ErrorCode, ErrorObject, FileFindParams, FileGrepParams, FileListParams, FileListResponse,
     FileSearchResponse, ListedKind, ListedName,
 };
-use portcullis_session::{Cancel, FileCall, FileFailure, SearchFailure, Session};
+use portcullis_session::{Cancel, FileCall, FileFailure, SearchFailure, Session, searches};
 
 use crate::serve::Host;
 use crate::serve::files::{failure, misspelt};
@@ -35,7 +35,7 @@ impl Host {
         let given = params.given.as_ref().map_or(params.path.as_str(), |given| given.as_str());
         let call = FileCall { path: &path, given, call: Some(params.call_id.as_str()), cancel };
         self.with_session(|session| {
-            let names = session.list_directory(call).map_err(|error| failure(&error))?;
+            let names = searches::list(session, call).map_err(|error| failure(&error))?;
             // Names that are not UTF-8 cannot be sent; pi itself cannot use them either.
             let entries = names.into_iter().filter_map(|listed| {
                 let kind = match listed.kind {
@@ -64,7 +64,7 @@ impl Host {
             };
             let limit = search_format::at_least_one(params.limit.as_ref(), search_format::USUAL_NAMES);
             let mut text = FindText::new(place.line, limit);
-            let found = session.find_files(call, &query, &mut |found| text.name(found.relative, found.kind));
+            let found = searches::find(session, call, &query, &mut |found| text.name(found.relative, found.kind));
             match found {
                 Ok(_) => Ok(text.finish()),
                 Err(SearchFailure::Search(SearchError::Glob(error))) => {
@@ -94,7 +94,7 @@ impl Host {
             let mut text = GrepText::new(place.line, limit, context, name);
             let mut kind = PathKind::Missing;
             let found =
-                session.grep_files(call, &query, &mut |start| kind = start, &mut |line| text.take(line));
+                searches::grep(session, call, &query, &mut |start| kind = start, &mut |line| text.take(line));
             match found {
                 Ok(end) if end.failures.is_empty() || text.is_complete() => Ok(text.finish()),
                 Ok(end) => Ok(search_format::failed(unreadable(&end, &place))),

@@ -2,8 +2,7 @@
 
 use portcullis_config::Escalation;
 use portcullis_rpc::{SandboxState, StatusResponse};
-use portcullis_sandbox::{Force as LayerForce, Layer, Tier};
-use portcullis_session::Session;
+use portcullis_session::{Session, Statements};
 use portcullis_text::escape;
 
 use crate::serve::reading::after_fault;
@@ -54,7 +53,7 @@ fn closed_by_fault(why: &str) -> StatusResponse {
 }
 
 fn open(session: &Session) -> StatusResponse {
-    let statements = session.statements(Tier::Full);
+    let statements = Statements::of(session, Tier::Full);
     StatusResponse {
         state: SandboxState::Enabled,
         domains: count(statements.open_hosts()),

@@ -5,7 +5,7 @@
 use portcullis_decision::request::{FileOperation, SearchQuery};
 use portcullis_file_gate::spelling::{self, PiLine};
 use portcullis_rpc::{DecideParams, DecideResponse, ErrorObject, ToolEffect};
-use portcullis_session::{Cancel, FileCall, FileFailure, Session, TakenOver};
+use portcullis_session::{Cancel, FileCall, FileFailure, Session, TakenOver, overridden_tools};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -100,7 +100,7 @@ impl Host {
         let path = spelling::resolve_as(line, given, cwd.as_path(), &self.around.home);
         let path = path.map_err(|error| misspelt(&error))?;
         let call = FileCall { path: &path, given, call: Some(params.call_id.as_str()), cancel };
-        match session.authorize_taken_over(call, params.provider.as_str(), operation) {
+        match overridden_tools::authorize(session, call, params.provider.as_str(), operation) {
             Ok(canonical) => Ok(Some(with_path(&params.input, canonical))),
             Err(FileFailure::Denied(decision)) => Ok(Some(super::decide::response(&decision, None))),
             Err(FileFailure::File(error)) => Ok(Some(refused(&error.to_string()))),

@@ -17,10 +17,13 @@ use portcullis_sandbox::Tier;
 use serde_json::{Value, json};
 
 use crate::cancel::Cancel;
-use crate::commands::{CommandCall, Program};
-use crate::effective_policy::{Confining, Force};
-use crate::files::FileCall;
-use crate::session::{Basis, Session};
+use crate::command_call::{CommandCall, Program};
+use crate::commands;
+use crate::effective_policy::Force;
+use crate::files::{self, FileCall};
+use crate::rulings::executed_names;
+use crate::session::Session;
+use crate::setup::{Basis, Confining};
 use lists::{Items, Names};
 pub use text::Statement;
 
@@ -70,73 +73,20 @@ const RIGHTS: [(Caller, FileRight); 4] = [
     (Caller::Tool, FileRight::Write),
 ];
 
-impl Session {
-    /// Returns the policy in force in this session.
-    ///
-    /// If the session runs no commands, it describes those of a session with a sandbox of `tier`.
-    #[must_use]
-    pub fn statements(&self, tier: Tier) -> Statements {
-        let force = self.force();
-        let tier = match (&self.setup.confinement, &force.confinement) {
-            (Confining::NoCommands, _) => tier,
-            (Confining::Sandbox { .. }, Ok(confinement)) => confinement.report().tier(),
-            (Confining::Sandbox { .. }, Err(_)) => Tier::None,
-        };
-        let stricter = self.stricter_rules(&force);
-        let commands = stricter.as_ref().unwrap_or(&force.rules);
-        let mut statements =
-            Statements::new((&force.rules, commands), &self.live_grants(), tier, &force.basis);
-        self.ask_for_names(&mut statements);
-        statements
-    }
-
-    /// Adds whether names ask in writable places.
-    ///
-    /// The rules on names are the same for commands and tools, and are not part of the rules on places.
-    fn ask_for_names(&self, statements: &mut Statements) {
-        let asks = |file: &Path| {
-            let call = FileCall { path: file, given: "", call: None, cancel: &Cancel::default() };
-            let request = self.file_request(call, FileOperation::Write(Content::Unknown)).ok()?;
-            let force = self.force_unchecked();
-            let ruling = self.ruling_on_names(&request, &force, &self.live_grants())?;
-            (ruling.effect != Effect::Allow).then_some(())
-        };
-        let workspace = statements.base.workspace.first().cloned();
-        let writing = |facts: &FileFacts| facts.right == FileRight::Write;
-        for facts in statements.files.iter_mut().filter(|facts| writing(facts)) {
-            let dotted = facts.places.iter_mut().filter(|place| {
-                let below = workspace.as_ref().and_then(|top| place.path.strip_prefix(top).ok());
-                let has_dot = |name: Component<'_>| name.as_os_str().as_encoded_bytes().starts_with(b".");
-                place.standing == Availability::Free
-                    && below.is_some_and(|rest| rest.components().any(has_dot))
-            });
-            for place in dotted.filter(|place| asks(&place.path.join(NEW_FILE)).is_some()) {
-                place.standing = Availability::Asked;
-            }
-        }
-        let is_free = |top: &PathBuf| {
-            let mut writing = statements.files.iter().filter(|facts| writing(facts));
-            writing.all(|facts| facts.at(top) == Availability::Free)
-        };
-        statements.asks_for_names =
-            workspace.is_some_and(|top| is_free(&top) && asks(&top.join(NEW_DOT_FILE)).is_some());
-    }
-
-    /// Returns the rules for an unknown command, if they differ from the session's.
-    fn stricter_rules(&self, force: &Force) -> Option<RuleSet> {
-        let cwd = force.basis.resolved.workspace.clone();
-        let call = CommandCall {
-            program: Program::Script(ANY_SCRIPT.to_owned()),
-            cwd: &cwd,
-            environment: Vec::new(),
-            timeout: None,
-            origin: Origin::Agent,
-            call: None,
-        };
-        let request = self.request(Origin::Agent, self.command_action(&call).ok()?);
-        let context = self.context_for(&request, &self.live_grants());
-        force.stricter_rules(&self.setup, &request, &context)
-    }
+/// Returns the rules for an unknown command, if they differ from the session's.
+fn stricter_rules(session: &Session, force: &Force) -> Option<RuleSet> {
+    let cwd = force.basis.resolved.workspace.clone();
+    let call = CommandCall {
+        program: Program::Script(ANY_SCRIPT.to_owned()),
+        cwd: &cwd,
+        environment: Vec::new(),
+        timeout: None,
+        origin: Origin::Agent,
+        call: None,
+    };
+    let request = session.request(Origin::Agent, commands::action(session, &call).ok()?);
+    let context = session.context_for(&request, &session.live_grants());
+    force.stricter_rules(&session.setup, &request, &context)
 }
 
 /// Names that no rule mentions.
@@ -163,6 +113,57 @@ fn stricter(basis: &Basis) -> Vec<String> {
 const DEFAULT: &str = "workspace";
 
 impl Statements {
+    /// Returns the policy in force in a session.
+    ///
+    /// If the session runs no commands, it describes those of a session with a sandbox of `tier`.
+    #[must_use]
+    pub fn of(session: &Session, tier: Tier) -> Self {
+        let force = session.force();
+        let tier = match (&session.setup.confinement, &force.confinement) {
+            (Confining::NoCommands, _) => tier,
+            (Confining::Sandbox { .. }, Ok(confinement)) => confinement.report().tier(),
+            (Confining::Sandbox { .. }, Err(_)) => Tier::None,
+        };
+        let stricter = stricter_rules(session, &force);
+        let commands = stricter.as_ref().unwrap_or(&force.rules);
+        let mut statements = Self::new((&force.rules, commands), &session.live_grants(), tier, &force.basis);
+        statements.find_names_that_ask(session);
+        statements
+    }
+
+    /// Adds whether names ask in writable places.
+    ///
+    /// The rules on names are the same for commands and tools, and are not part of the rules on places.
+    fn find_names_that_ask(&mut self, session: &Session) {
+        let asks = |file: &Path| {
+            let call = FileCall { path: file, given: "", call: None, cancel: &Cancel::default() };
+            let request = files::request(session, call, FileOperation::Write(Content::Unknown)).ok()?;
+            let force = session.policy.unchecked();
+            let ruling =
+                executed_names::ruling(&request, &session.exec_surface(&force), &session.live_grants())?;
+            (ruling.effect != Effect::Allow).then_some(())
+        };
+        let workspace = self.base.workspace.first().cloned();
+        let writing = |facts: &FileFacts| facts.right == FileRight::Write;
+        for facts in self.files.iter_mut().filter(|facts| writing(facts)) {
+            let dotted = facts.places.iter_mut().filter(|place| {
+                let below = workspace.as_ref().and_then(|top| place.path.strip_prefix(top).ok());
+                let has_dot = |name: Component<'_>| name.as_os_str().as_encoded_bytes().starts_with(b".");
+                place.standing == Availability::Free
+                    && below.is_some_and(|rest| rest.components().any(has_dot))
+            });
+            for place in dotted.filter(|place| asks(&place.path.join(NEW_FILE)).is_some()) {
+                place.standing = Availability::Asked;
+            }
+        }
+        let is_free = |top: &PathBuf| {
+            let mut writing = self.files.iter().filter(|facts| writing(facts));
+            writing.all(|facts| facts.at(top) == Availability::Free)
+        };
+        self.asks_for_names =
+            workspace.is_some_and(|top| is_free(&top) && asks(&top.join(NEW_DOT_FILE)).is_some());
+    }
+
     /// Computes the facts from the rules of the session and of a command.
     fn new((rules, commands): (&RuleSet, &RuleSet), grants: &[Grant], tier: Tier, basis: &Basis) -> Self {
         let files = RIGHTS.map(|(caller, right)| match caller {

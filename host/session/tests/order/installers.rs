@@ -9,8 +9,9 @@ use portcullis_decision::request::{
 };
 use portcullis_decision::{Base, Chain, Permit, Request, RuleSet};
 use portcullis_file_gate::{Gate, Located, Purpose, Views, WriteOptions};
-use portcullis_sandbox_runtime::Exit;
-use portcullis_session::{Cancel, CommandCall, EditFile, FileCall, FileFailure, Program, Session};
+use portcullis_session::{
+    Cancel, CommandCall, EditFile, FileCall, FileFailure, Program, Session, commands, files,
+};
 
 use crate::scene::Scene;
 
@@ -38,7 +39,7 @@ impl Installer for Write<'_> {
     fn finish(&mut self, name: &str, content: &str, _: &dyn Fn()) -> Ending {
         let path = self.0.project.join(name);
         let call = FileCall { path: &path, given: name, call: None, cancel: &Cancel::default() };
-        ended(self.1.write_file(call, content))
+        ended(files::write(self.1, call, content))
     }
 }
 
@@ -49,12 +50,12 @@ impl Installer for Edit<'_> {
     fn begin(&mut self, name: &str) {
         let path = self.0.project.join(name);
         let call = FileCall { path: &path, given: name, call: None, cancel: &Cancel::default() };
-        self.2 = Some(self.1.edit_file(call, &[]).expect("a file to edit"));
+        self.2 = Some(files::edit(self.1, call, &[]).expect("a file to edit"));
     }
 
     fn finish(&mut self, _: &str, content: &str, _: &dyn Fn()) -> Ending {
         let edit = self.2.take().expect("begun");
-        ended(self.1.finish_edit(edit, content, &Cancel::default()))
+        ended(files::finish_edit(self.1, edit, content, &Cancel::default()))
     }
 }
 
@@ -83,8 +84,8 @@ impl Command<'_> {
         let nothing =
             || OpenOptions::new().read(true).write(true).open("/dev/null").expect("/dev/null").into();
         let cancel = Cancel::default();
-        let started = self.1.start_command(call, [nothing(), nothing(), nothing()], &cancel);
-        self.1.finish_command(&started.expect("it starts")).exit
+        let started = commands::start(self.1, call, [nothing(), nothing(), nothing()], &cancel);
+        commands::finish(self.1, &started.expect("it starts")).exit
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use portcullis_decision::request::Origin;
 use portcullis_each_user::{Test, cannot_run};
-use portcullis_session::{Cancel, CommandCall, Program, Session};
+use portcullis_session::{Cancel, CommandCall, Program, Session, commands};
 
 use crate::installers::{Command, Edit, Ending, Installer, Old, OldOrder, Write};
 use crate::kinds::{Content, KINDS, Kind};
@@ -193,8 +193,8 @@ impl Race<'_> {
             let cancel = Cancel::default();
             let errors = their_output.try_clone().expect("a copy").into();
             let stdio = [theirs.into(), their_output.into(), errors];
-            let started = self.session.start_command(self.call(most), stdio, &cancel).expect("it starts");
-            scope.spawn(move || self.session.finish_command(&started));
+            let started = commands::start(self.session, self.call(most), stdio, &cancel).expect("it starts");
+            scope.spawn(move || commands::finish(self.session, &started));
             let attack = Arc::new(Attack::new(said, go_on));
             // After a failed try, only this reference keeps the connection open.
             let line = Arc::downgrade(&attack);

@@ -141,7 +141,7 @@ impl Scene {
             Member { policy: Arc::new(Commands { readable: self.project.clone() }), mode: Mode::Enforce };
         let chain = Chain { members: vec![member], ..Chain::default() };
         let basis = Basis { resolved, chain };
-        Session::open(setup, basis).expect("a session")
+        portcullis_session::open(setup, basis).expect("a session")
     }
 
     pub(crate) fn context(&self, project: &Path) -> Context {

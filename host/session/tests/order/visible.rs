@@ -10,7 +10,7 @@ use std::{fs, thread};
 use portcullis_config::RequiredTier;
 use portcullis_decision::request::Origin;
 use portcullis_each_user::{Test, cannot_run};
-use portcullis_session::{Cancel, CommandCall, Program};
+use portcullis_session::{Cancel, CommandCall, Program, commands};
 
 use crate::installers::{Ending, Installer, Old, OldOrder, Write};
 use crate::scene::Scene;
@@ -86,9 +86,9 @@ fn nothing_can_be_done(tier: RequiredTier) {
             call: None,
         };
         let errors: OwnedFd = output.try_clone().expect("a copy").into();
-        let started = session.start_command(call, [input.into(), output.into(), errors], &cancel);
+        let started = commands::start(&session, call, [input.into(), output.into(), errors], &cancel);
         let (started, session) = (started.expect("it starts"), &session);
-        scope.spawn(move || session.finish_command(&started));
+        scope.spawn(move || commands::finish(session, &started));
         let written = write_all(&mut said, &mut Write(&scene, session));
         assert_eq!(written, FILES, "the tool writes beside the spy");
         drop(end);

@@ -26,7 +26,8 @@ use portcullis_decision::{
 };
 use portcullis_session::{
     Answer, Answerer, Basis, Cancel, ChoiceKind, Confining, Entry, FileCall, FileFailure, Journal,
-    JournalError, Keeper, Output, Place, Prompter, Question, Refusal, Session, Setup,
+    JournalError, Keeper, Output, Place, Prompter, Question, Refusal, Session, Setup, commands, escalation,
+    files,
 };
 
 /// Gives the same answer to each request of the kinds that it handles; has no rules.
@@ -223,7 +224,7 @@ fn scene_with(
         inmate: portcullis_session::Inmate::Commands,
     };
     let chain = Chain { members: vec![Member { policy, mode: Mode::Enforce }], ..Chain::default() };
-    let session = Session::open(setup, Basis { resolved, chain }).unwrap();
+    let session = portcullis_session::open(setup, Basis { resolved, chain }).unwrap();
     Scene { _directory: directory, project, places, prompter, keeper, journal, session, seconds }
 }
 
@@ -235,7 +236,7 @@ fn tool(session: &Session, name: &str) -> Request {
 fn read(scene: &Scene, path: &Path) -> Result<String, FileFailure> {
     let given = path.display().to_string();
     let call = FileCall { path, given: &given, call: None, cancel: &Cancel::default() };
-    scene.session.read_file(call).map(|file| String::from_utf8(file.content.bytes).unwrap())
+    files::read(&scene.session, call).map(|file| String::from_utf8(file.content.bytes).unwrap())
 }
 
 fn choice(scope: GrantScope) -> Option<Answer> {
@@ -419,7 +420,7 @@ fn commands_are_read_for_policies() {
             origin: Origin::Agent,
             call: None,
         };
-        let action = scene.session.command_action(&call).unwrap();
+        let action = commands::action(&scene.session, &call).unwrap();
         let Action::Command(command) = action else { panic!("{action:?}") };
         command.parsed
     };
@@ -440,7 +441,8 @@ fn commands_are_read_for_policies() {
 fn leaving_the_sandbox_is_off_by_default_and_a_question_each_time_otherwise() {
     let leave = |scene: &Scene| {
         let authorized =
-            scene.session.authorize_outside("make install", &scene.project, "c", &Cancel::default()).unwrap();
+            escalation::authorize(&scene.session, "make install", &scene.project, "c", &Cancel::default())
+                .unwrap();
         assert_eq!(authorized.permit.is_some(), authorized.decision.effect() == Effect::Allow);
         (authorized.decision.effect(), authorized.decision.cause().rule.clone())
     };
@@ -482,7 +484,7 @@ fn a_reload_puts_other_rules_in_force_and_settles_what_they_answer() {
     let waiting = std::thread::spawn(move || {
         let given = path.display().to_string();
         let call = FileCall { path: &path, given: &given, call: None, cancel: &Cancel::default() };
-        session.read_file(call).map(drop).unwrap_err().to_string()
+        files::read(&session, call).map(drop).unwrap_err().to_string()
     });
     until(|| scene.session.waiting() == 1);
     let settings = r#"{ "network": { "allowedDomains": [], "deniedDomains": [] },

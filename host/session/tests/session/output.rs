@@ -1,5 +1,7 @@
 //! Output of tools, as policies get it.
 
+use portcullis_session::tools;
+
 use super::*;
 
 /// Records the requests with which it was called.
@@ -47,7 +49,7 @@ fn output_is_judged_with_the_call_it_came_from_and_not_with_what_that_asked_for(
     let held = scene.session.request(Origin::Process, Action::Tool(held));
     scene.session.authorize(held, Some("c"), &Cancel::default());
     let output = Output { call: "c", tool: call.clone(), is_error: false, content: Vec::new() };
-    let _passed = scene.session.inspect(output);
+    let _passed = tools::inspect(&scene.session, output);
     let seen = policy.0.lock().unwrap();
     assert_eq!(seen.iter().map(|request| &request.action).collect::<Vec<_>>(), [&Action::Tool(call)]);
 }

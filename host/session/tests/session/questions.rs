@@ -91,7 +91,7 @@ fn a_refusal_for_the_session_is_remembered_for_that_right_alone() {
     let path = find(&scene);
     let given = path.display().to_string();
     let call = FileCall { path: &path, given: &given, call: None, cancel: &Cancel::default() };
-    scene.session.write_file(call, "x").unwrap_err();
+    files::write(&scene.session, call, "x").unwrap_err();
     assert_eq!(scene.prompter.shown.load(Ordering::SeqCst), 2, "writing is another question");
 
     for remembered in scene.session.remembered() {

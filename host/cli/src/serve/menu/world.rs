@@ -11,8 +11,7 @@ use portcullis_config::{
 use portcullis_decision::request::Action;
 use portcullis_decision::{Grant, GrantPattern, GrantScope, Mode};
 use portcullis_rpc::{ErrorCode, ErrorObject};
-use portcullis_sandbox::Tier;
-use portcullis_session::{Keeper as _, keepable};
+use portcullis_session::{Keeper as _, Statements, keepable};
 use portcullis_text::escape;
 
 use crate::commands::audit::words;
@@ -292,7 +291,7 @@ impl HostWorld<'_> {
     fn statements(&self) -> Vec<Line> {
         let (title, statements) = match (self.stage.as_ref(), self.host.watch.get()) {
             // A session with a sandbox knows its own tier.
-            (Stage::Open(wired), _) => (None, Ok(wired.session.statements(Tier::Full))),
+            (Stage::Open(wired), _) => (None, Ok(Statements::of(&wired.session, Tier::Full))),
             (Stage::Off, Some(watch)) => {
                 (Some("When it is on:"), in_force::when_on(watch.around(), watch.wanted()))
             }

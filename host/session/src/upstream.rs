@@ -6,7 +6,7 @@ use portcullis_decision::request::Endpoint;
 use portcullis_network_gate::{Protocol, Unresolved, Upstream};
 
 /// Returns the proxy for a place, or `None` for a direct connection. Loopback addresses are always direct.
-pub(super) fn of(resolved: &Resolved, target: &Endpoint, port: u16) -> Option<Upstream> {
+pub(crate) fn of(resolved: &Resolved, target: &Endpoint, port: u16) -> Option<Upstream> {
     let is_here = match target {
         Endpoint::Address(address) => address.is_loopback(),
         Endpoint::Domain(_) => false,

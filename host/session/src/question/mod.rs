@@ -1,5 +1,10 @@
 //! Turns a request into a question for the user, with the grants to offer.
 
+pub(crate) mod connections;
+pub(crate) mod file_operation;
+pub(crate) mod pending_call;
+pub(crate) mod rerun;
+
 use std::path::Path;
 
 use portcullis_decision::grant::{CommandPattern, PathPattern, ToolPattern};
@@ -12,13 +17,13 @@ use portcullis_decision::{Decision, Effect, GrantPattern, GrantScope, Mode, Requ
 use portcullis_text::{escape, escape_confusables, escape_confusables_in_subject, escape_script};
 
 use crate::ask::{Choice, ChoiceKind, Question};
-use crate::broker_question;
-use crate::commands::quoted;
-use crate::exec_surface_rules;
+use crate::command_call::quoted;
 use crate::grant_store::Place;
-use crate::pending_syscalls;
-use crate::rerun_after_denial;
+use crate::rulings::grantable::is_offered;
+use crate::rulings::rerun::{is_rerun, path_named};
 use crate::special_addresses;
+use file_operation::{meaning, other_end};
+use pending_call::FOR_THIS_COMMAND;
 
 /// Maximum number of offered widths; users would not read more.
 const WIDTHS_MAX: usize = 6;
@@ -53,11 +58,7 @@ pub(crate) fn question(
     Question {
         id,
         call: call.map(str::to_owned),
-        title: if rerun_after_denial::is_again(request) {
-            "Run this command again?".to_owned()
-        } else {
-            title(&request.action)
-        },
+        title: if is_rerun(request) { "Run this command again?".to_owned() } else { title(&request.action) },
         subject,
         asker: asker(request),
         reason: reasons(request, decision),
@@ -82,12 +83,12 @@ fn reasons(request: &Request, decision: &Decision) -> String {
         }
     }
     if let Action::File(access) = &request.action {
-        reasons.extend(broker_question::meaning(access).map(|meaning| escape_confusables(&meaning)));
+        reasons.extend(meaning(access).map(|meaning| escape_confusables(&meaning)));
     }
     if let Action::Network(access) = &request.action {
         reasons.extend(special_addresses::meanings(access));
     }
-    reasons.extend(rerun_after_denial::reason(request));
+    reasons.extend(rerun::reason(request));
     reasons.join("; and ")
 }
 
@@ -116,7 +117,7 @@ fn title(action: &Action) -> String {
 fn subject(action: &Action) -> String {
     match action {
         Action::File(access) => {
-            format!("{}{}", access.path.canonical, broker_question::other_end(access).unwrap_or_default())
+            format!("{}{}", access.path.canonical, other_end(access).unwrap_or_default())
         }
         Action::Command(command) | Action::Escalation(command) => command.script.clone(),
         Action::Network(access) => {
@@ -153,7 +154,7 @@ fn asker(request: &Request) -> String {
 fn is_only_once(action: &Action) -> bool {
     match action {
         Action::Escalation(_) => true,
-        Action::File(access) => broker_question::is_only_once(&access.operation),
+        Action::File(access) => file_operation::is_only_once(&access.operation),
         Action::Network(_) | Action::Command(_) | Action::Socket(_) | Action::Tool(_) | Action::Other(_) => {
             false
         }
@@ -172,17 +173,13 @@ fn choices(
         kind: ChoiceKind::Allow,
         label: match &request.action {
             // A program opens any number of connections to a place; for the user they are one.
-            Action::Network(NetworkAccess { stage: Stage::Connect, .. }) => {
-                pending_syscalls::FOR_THIS_COMMAND.to_owned()
-            }
-            Action::File(access) if rerun_after_denial::is_afterwards(request) => {
-                rerun_after_denial::once(access)
-            }
+            Action::Network(NetworkAccess { stage: Stage::Connect, .. }) => FOR_THIS_COMMAND.to_owned(),
+            Action::File(access) if path_named(request).is_some() => rerun::once(access),
             Action::File(access) if request.origin == Origin::Process => {
-                pending_syscalls::once(request, access, decision)
+                pending_call::once(request, access, decision)
             }
             _ if is_cut => "Allow once, though not all of it is shown".to_owned(),
-            Action::Command(_) if rerun_after_denial::is_again(request) => "Run it again".to_owned(),
+            Action::Command(_) if is_rerun(request) => "Run it again".to_owned(),
             Action::Network(_)
             | Action::File(_)
             | Action::Command(_)
@@ -199,7 +196,7 @@ fn choices(
         pattern: GrantPattern::Exact(Box::new(request.action.clone())),
         lifetime: 0,
     };
-    if rerun_after_denial::is_again(request) {
+    if is_rerun(request) {
         // A "no" for the session would also apply to the command itself.
         return vec![once];
     }
@@ -303,8 +300,7 @@ fn widths(request: &Request, decision: &Decision) -> Vec<Offer> {
         .filter(|option| option.scope == GrantScope::Session && option.pattern.covers(&request.action))
         .map(|option| (option.pattern.clone(), option.lifetime));
     let own = own_patterns(&request.action).into_iter();
-    let own =
-        own.filter(|pattern| exec_surface_rules::is_offered(decision, pattern)).map(|pattern| (pattern, 0));
+    let own = own.filter(|pattern| is_offered(decision, pattern)).map(|pattern| (pattern, 0));
     let mut widths: Vec<Offer> = Vec::new();
     for (pattern, lifetime) in own.chain(offered) {
         let Some(text) = described(&pattern) else { continue };

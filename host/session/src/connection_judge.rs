@@ -1,7 +1,7 @@
 //! Decides on connections for the gate: by rules and policies, by earlier answers, by the user.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use portcullis_decision::request::{Action, ActionKinds, Attribute, Endpoint, NetworkAccess, Origin, Stage};
 use portcullis_decision::verdict::Cause;
@@ -12,32 +12,41 @@ use portcullis_network_gate::{
 };
 use portcullis_text::escape;
 
-use super::Line;
-use super::question::{about_all, about_more, places};
-use super::running_commands::place;
 use crate::ask::{Answer, Choice, ChoiceKind, Refusal};
 use crate::authorized::Authorized;
 use crate::cancel::Cancel;
+use crate::connections::place;
 use crate::effective_policy::Force;
 use crate::fault::RULE;
 use crate::provoked::fault_point;
+use crate::question::connections::{about_all, about_more, places};
 use crate::question::endpoint_pattern;
 use crate::remembered_answers::Denied;
 use crate::session::Session;
+use crate::upstream;
 
 /// Description of the judge's work, for fault reports.
 const JUDGING: &str = "judging a connection";
 
 /// Decides on the connections in one sandbox.
-pub(super) struct CommandJudge {
-    line: Arc<Line>,
+pub(crate) struct CommandJudge {
+    /// The session, which is created later than its first sandbox and dropped earlier.
+    session: Arc<OnceLock<Weak<Session>>>,
     /// Rules of this sandbox alone; `None` for the session's rules in force at the time.
     stricter: Option<Arc<RuleSet>>,
 }
 
 impl CommandJudge {
-    pub(super) fn new(line: Arc<Line>, stricter: Option<Arc<RuleSet>>) -> Self {
-        Self { line, stricter }
+    /// Returns the judge of a sandbox. Its rules are given if they differ from the session's.
+    pub(crate) fn shared(
+        session: Arc<OnceLock<Weak<Session>>>,
+        stricter: Option<Arc<RuleSet>>,
+    ) -> Arc<dyn Judge> {
+        Arc::new(Self { session, stricter })
+    }
+
+    fn session(&self) -> Option<Arc<Session>> {
+        self.session.get().and_then(Weak::upgrade)
     }
 
     fn rules<'a>(&'a self, force: &'a Force) -> &'a RuleSet {
@@ -47,7 +56,7 @@ impl CommandJudge {
     /// Returns the decision of rules, policies, grants and earlier answers.
     fn judge(&self, session: &Session, attempt: &Attempt) -> (Request, Decision) {
         let request = request(session, attempt);
-        let force = session.force_unchecked();
+        let force = session.policy.unchecked();
         let rules = self.rules(&force);
         let mut decision = match attempt.want {
             Want::Connect => session.decide_by(&request, &force, rules),
@@ -157,7 +166,7 @@ struct Answered {
 
 impl Judge for CommandJudge {
     fn decide(&self, attempt: &Attempt) -> Judgement {
-        let Some(session) = self.line.session() else { return Judgement::Deny(closed()) };
+        let Some(session) = self.session() else { return Judgement::Deny(closed()) };
         let judge = || {
             fault_point("judge");
             let (request, decision) = self.judge(&session, attempt);
@@ -170,7 +179,7 @@ impl Judge for CommandJudge {
     }
 
     fn ask(&self, round: u64, attempts: &[Attempt]) -> Vec<Judgement> {
-        let Some(session) = self.line.session() else {
+        let Some(session) = self.session() else {
             return attempts.iter().map(|_| Judgement::Deny(closed())).collect();
         };
         let denied =
@@ -179,15 +188,15 @@ impl Judge for CommandJudge {
     }
 
     fn withdraw(&self, round: u64) {
-        if let Some(session) = self.line.session() {
+        if let Some(session) = self.session() {
             session.connections.withdraw(round);
         }
     }
 
     fn address(&self, attempt: &Attempt, address: IpAddr) -> AddressRuling {
-        let Some(session) = self.line.session() else { return AddressRuling::Denied(closed()) };
+        let Some(session) = self.session() else { return AddressRuling::Denied(closed()) };
         let access = &attempt.access;
-        let force = session.force_unchecked();
+        let force = session.policy.unchecked();
         let ruling = self.rules(&force).address(address, access.port, &access.process);
         let as_itself = Endpoint::Address(address);
         match ruling {
@@ -209,13 +218,13 @@ impl Judge for CommandJudge {
     }
 
     fn budget(&self, attempt: &Attempt) -> u64 {
-        let Some(session) = self.line.session() else { return 0 };
-        let force = session.force_unchecked();
+        let Some(session) = self.session() else { return 0 };
+        let force = session.policy.unchecked();
         self.rules(&force).budget(&attempt.access.target, attempt.access.port).bytes
     }
 
     fn checks(&self) -> Checks {
-        match self.line.session() {
+        match self.session() {
             Some(session) => {
                 let connections = session.settings().connecting;
                 Checks { names_match: connections.names_match, hidden_names: connections.hidden_names }
@@ -225,8 +234,8 @@ impl Judge for CommandJudge {
     }
 
     fn stages(&self) -> Stages {
-        let Some(session) = self.line.session() else { return Stages::default() };
-        let force = session.force_unchecked();
+        let Some(session) = self.session() else { return Stages::default() };
+        let force = session.policy.unchecked();
         let hears_of = |kind: fn(ActionKinds) -> bool| force.basis.chain.hears_of(kind);
         Stages {
             resolved: hears_of(|kinds| kinds.network_resolved),
@@ -236,21 +245,21 @@ impl Judge for CommandJudge {
     }
 
     fn upstream(&self, attempt: &Attempt) -> Option<Upstream> {
-        let session = self.line.session()?;
-        let force = session.force_unchecked();
-        super::upstream::of(&force.basis.resolved, &attempt.access.target, attempt.access.port)
+        let session = self.session()?;
+        let force = session.policy.unchecked();
+        upstream::of(&force.basis.resolved, &attempt.access.target, attempt.access.port)
     }
 
     fn running(&self) -> Running {
-        self.line.session().map_or(Running::None, |session| session.connections.running())
+        self.session().map_or(Running::None, |session| session.connections.running())
     }
 
     fn has_ended(&self, command: u32) -> bool {
-        self.line.session().is_none_or(|session| session.connections.has_ended(command))
+        self.session().is_none_or(|session| session.connections.has_ended(command))
     }
 
     fn overloaded(&self, why: &str) {
-        let Some(session) = self.line.session() else { return };
+        let Some(session) = self.session() else { return };
         let text = format!("network: {why}");
         session.connections.note_to_all(&text);
         if session.connections.is_news(why) {
@@ -259,7 +268,7 @@ impl Judge for CommandJudge {
     }
 
     fn ended(&self, attempt: &Attempt, request: &str, ended: &Ended) {
-        let Some(session) = self.line.session() else { return };
+        let Some(session) = self.session() else { return };
         let Ended { how, sent, received } = ended;
         let how = match how {
             Ending::Closed => "closed".to_owned(),
@@ -313,7 +322,7 @@ fn chosen<'a>(attempts: &'a [Attempt], is_about: &'a [bool]) -> impl Iterator<It
 fn answered_before(session: &Session, attempt: &Attempt, action: &Action, decision: Decision) -> Decision {
     let place = place(&attempt.access);
     match attempt.want {
-        Want::SendMore { .. } if session.memory.denies_more(action) => {
+        Want::SendMore { .. } if session.answers.denies_more(action) => {
             decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
         }
         Want::Connect if attempt.access.stage != Stage::Connect => decision,
@@ -323,7 +332,7 @@ fn answered_before(session: &Session, attempt: &Attempt, action: &Action, decisi
         Want::Connect if session.connections.is_refused(attempt.command, &place) => {
             decision.refused(AnsweredBy::User, "you said no for this command")
         }
-        Want::Connect if session.memory.denies(action) => {
+        Want::Connect if session.answers.denies(action) => {
             decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
         }
         Want::Connect | Want::SendMore { .. } => decision,
@@ -378,7 +387,7 @@ fn note(session: &Session, attempt: &Attempt, why: &str) {
 fn remember(session: &Session, choice: &Choice, attempts: &[&Attempt]) {
     // All of them send more to the same place.
     if let Some(Attempt { want: Want::SendMore { .. }, access, .. }) = attempts.first() {
-        return session.memory.deny(vec![Denied::of_more(access)]);
+        return session.answers.deny(vec![Denied::of_more(access)]);
     }
     let mut patterns: Vec<GrantPattern> = Vec::new();
     if places(attempts.iter().map(|one| &one.access)).len() > 1 {
@@ -396,7 +405,7 @@ fn remember(session: &Session, choice: &Choice, attempts: &[&Attempt]) {
         (ChoiceKind::Deny, Some(one)) => {
             let action = Action::Network(one.access.clone());
             let deny = |pattern| Denied::of(&Choice { pattern, ..choice.clone() }, &action);
-            session.memory.deny(patterns.into_iter().map(deny).collect());
+            session.answers.deny(patterns.into_iter().map(deny).collect());
         }
         (ChoiceKind::Deny, None) => {}
     }

@@ -16,11 +16,11 @@ const NOTES_MAX: usize = 20;
 const INTRODUCTION: Duration = Duration::from_millis(300);
 
 /// A host and a port.
-pub(super) type Place = (Endpoint, u16);
+pub(crate) type Place = (Endpoint, u16);
 
 /// Answers and facts about the connections of a session's commands.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct Connections {
     table: Mutex<Table>,
     introduced: Condvar,
 }
@@ -52,18 +52,18 @@ struct Command {
 
 /// The identity of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(crate) struct Identity {
     /// The id of its request.
-    pub(super) request: String,
+    pub(crate) request: String,
     /// The client's call.
-    pub(super) call: Option<String>,
+    pub(crate) call: Option<String>,
 }
 
-pub(super) fn place(access: &NetworkAccess) -> Place {
+pub(crate) fn place(access: &NetworkAccess) -> Place {
     (access.target.clone(), access.port)
 }
 
-impl Memory {
+impl Connections {
     /// Registers the identity of a command.
     pub(crate) fn introduce(&self, command: u32, request: &str, call: Option<&str>) {
         if command == 0 {
@@ -85,12 +85,12 @@ impl Memory {
     }
 
     /// Returns true if the command has been dismissed, and no other has its number.
-    pub(super) fn has_ended(&self, command: u32) -> bool {
+    pub(crate) fn has_ended(&self, command: u32) -> bool {
         self.table().ended.contains(&command)
     }
 
     /// Returns the identity of a command; waits briefly for one that has just started.
-    pub(super) fn identity(&self, command: u32) -> Option<Identity> {
+    pub(crate) fn identity(&self, command: u32) -> Option<Identity> {
         if command == 0 {
             return None;
         }
@@ -102,7 +102,7 @@ impl Memory {
     }
 
     /// Returns which commands run.
-    pub(super) fn running(&self) -> Running {
+    pub(crate) fn running(&self) -> Running {
         let table = self.table();
         let mut running = table.commands.iter().filter(|(_, command)| command.identity.is_some());
         match (running.next(), running.next()) {
@@ -113,11 +113,11 @@ impl Memory {
     }
 
     /// Returns true if the text is new, and remembers it.
-    pub(super) fn is_news(&self, text: &str) -> bool {
+    pub(crate) fn is_news(&self, text: &str) -> bool {
         self.table().told.insert(text.to_owned())
     }
 
-    pub(super) fn note(&self, command: u32, text: String) {
+    pub(crate) fn note(&self, command: u32, text: String) {
         if command == 0 {
             return;
         }
@@ -129,7 +129,7 @@ impl Memory {
     }
 
     /// Adds a note to all running commands.
-    pub(super) fn note_to_all(&self, text: &str) {
+    pub(crate) fn note_to_all(&self, text: &str) {
         let commands: Vec<u32> = self.table().commands.keys().copied().collect();
         commands.into_iter().for_each(|command| self.note(command, text.to_owned()));
     }
@@ -137,7 +137,7 @@ impl Memory {
     /// Remembers that the user allowed a place to a command for as long as it runs.
     ///
     /// An answer with a longer scope is a grant and ends with that.
-    pub(super) fn allow(&self, command: u32, place: Place, scope: GrantScope) {
+    pub(crate) fn allow(&self, command: u32, place: Place, scope: GrantScope) {
         let mut table = self.table();
         if command != 0 && scope == GrantScope::Once {
             table.commands.entry(command).or_default().allowed.insert(place);
@@ -148,7 +148,7 @@ impl Memory {
     ///
     /// So a program that retries does not ask again; other commands do. For an unknown command (0), the "no" applies to
     /// unknown commands while any of the current commands runs.
-    pub(super) fn refuse(&self, command: u32, place: Place) {
+    pub(crate) fn refuse(&self, command: u32, place: Place) {
         let mut table = self.table();
         if command != 0 {
             table.commands.entry(command).or_default().refused.insert(place);
@@ -162,7 +162,7 @@ impl Memory {
     /// Returns true if the user said a plain "no" to this place for this command.
     ///
     /// An unknown command (0) can be any running one, so a refusal for one of these applies.
-    pub(super) fn is_refused(&self, command: u32, place: &Place) -> bool {
+    pub(crate) fn is_refused(&self, command: u32, place: &Place) -> bool {
         let table = self.table();
         if command != 0 {
             return table.commands.get(&command).is_some_and(|command| command.refused.contains(place));
@@ -180,12 +180,12 @@ impl Memory {
         }
     }
 
-    pub(super) fn is_allowed(&self, command: u32, place: &Place) -> bool {
+    pub(crate) fn is_allowed(&self, command: u32, place: &Place) -> bool {
         self.table().commands.get(&command).is_some_and(|command| command.allowed.contains(place))
     }
 
     /// Records that a question is open and that its command waits.
-    pub(super) fn begin_round(&self, round: u64, command: u32, cancel: Cancel) {
+    pub(crate) fn begin_round(&self, round: u64, command: u32, cancel: Cancel) {
         let mut table = self.table();
         table.rounds.insert(round, cancel);
         if command != 0 {
@@ -193,7 +193,7 @@ impl Memory {
         }
     }
 
-    pub(super) fn end_round(&self, round: u64, command: u32) {
+    pub(crate) fn end_round(&self, round: u64, command: u32) {
         let mut table = self.table();
         table.rounds.remove(&round);
         if let Some(command) = table.commands.get_mut(&command) {
@@ -201,7 +201,7 @@ impl Memory {
         }
     }
 
-    pub(super) fn withdraw(&self, round: u64) {
+    pub(crate) fn withdraw(&self, round: u64) {
         let cancel = self.table().rounds.get(&round).cloned();
         if let Some(cancel) = cancel {
             cancel.cancel();
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_was_allowed_to_a_command_ends_with_it() {
-        let memory = Memory::default();
+        let memory = Connections::default();
         memory.allow(7, a_place(), GrantScope::Once);
         assert!(memory.is_allowed(7, &a_place()) && !memory.is_allowed(8, &a_place()));
         memory.note(7, "one".to_owned());
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_plain_no_is_for_the_command_that_asked() {
-        let memory = Memory::default();
+        let memory = Connections::default();
         memory.refuse(7, a_place());
         assert!(memory.is_refused(7, &a_place()) && !memory.is_refused(8, &a_place()));
         assert!(!memory.is_refused(7, &(a_place().0, 80)), "another port is another question");
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_no_holds_for_unknown_commands_as_long_as_a_command_runs_that_ran_then() {
-        let memory = Memory::default();
+        let memory = Connections::default();
         assert_eq!(memory.running(), Running::None);
         memory.introduce(7, "r1", None);
         assert_eq!(memory.running(), Running::One(7));
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_for_longer_is_none_of_the_command() {
-        let memory = Memory::default();
+        let memory = Connections::default();
         for scope in [GrantScope::Session, GrantScope::Project, GrantScope::User] {
             memory.allow(7, a_place(), scope);
             assert!(!memory.is_allowed(7, &a_place()), "{scope:?}");
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn waiting_for_the_user_is_counted() {
-        let memory = Memory::default();
+        let memory = Connections::default();
         memory.begin_round(1, 7, Cancel::default());
         std::thread::sleep(Duration::from_millis(5));
         let during = memory.waited(7);
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_command_is_known_as_soon_as_it_is_introduced() {
-        let memory = Memory::default();
+        let memory = Connections::default();
         std::thread::scope(|scope| {
             let asked = scope.spawn(|| memory.identity(7));
             memory.introduce(7, "r1", Some("c1"));

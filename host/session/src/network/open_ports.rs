@@ -1,16 +1,12 @@
-//! Servers that commands start, and the ports that open them to the user.
+//! The ports that open servers of commands to the user.
 
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portcullis_network_gate::{Server, Sockets, WayIn};
+use portcullis_network_gate::{Gate, Server, Sockets, WayIn};
 use portcullis_text::escape;
-
-use super::{Line, Network};
-use crate::session::Session;
 
 /// Maximum number of open ports.
 const OPEN_MAX: usize = 64;
@@ -68,37 +64,22 @@ pub enum PortError {
 
 /// The open ports, by the port inside.
 #[derive(Debug, Default)]
-pub(super) struct Open(Mutex<HashMap<u16, (SocketAddr, WayIn)>>);
+pub(crate) struct OpenPorts(Mutex<HashMap<u16, (SocketAddr, WayIn)>>);
 
-impl Open {
-    pub(super) fn close_all(&self) {
+impl OpenPorts {
+    /// Closes all ports, with the connections through them.
+    pub(crate) fn close_all(&self) {
         self.table().clear();
     }
 
-    fn table(&self) -> MutexGuard<'_, HashMap<u16, (SocketAddr, WayIn)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Creates sockets in the session's current sandbox.
-struct InSession(Arc<Line>);
-
-impl Sockets for InSession {
-    fn make(&self, is_v6: bool) -> io::Result<OwnedFd> {
-        let session = self.0.session().ok_or(io::ErrorKind::NotConnected)?;
-        let force = session.force();
-        force.confinement.as_ref().map_err(|_none| io::ErrorKind::NotConnected)?.socket_inside(is_v6)
-    }
-}
-
-impl Network {
-    /// Closes all ports, with the connections through them.
-    pub(crate) fn close_ports(&self) {
-        self.open.close_all();
+    /// Closes a port, with all connections through it.
+    pub(crate) fn close(&self, port: u16) -> Result<(), PortError> {
+        self.table().remove(&port).map(drop).ok_or(PortError::IsClosed { port })
     }
 
-    fn ports(&self, servers: Vec<Server>) -> Vec<InsidePort> {
-        let open = self.open.table();
+    /// Returns the ports on which `servers` listen, and those that are open.
+    pub(crate) fn list(&self, servers: Vec<Server>) -> Vec<InsidePort> {
+        let open = self.table();
         let at = |port| open.get(&port).map(|(at, _)| *at);
         let mut ports: Vec<InsidePort> = Vec::new();
         for Server { port, process, .. } in servers {
@@ -114,17 +95,18 @@ impl Network {
         ports
     }
 
-    /// Opens a port if `may_be_open` returns true.
+    /// Opens the port inside to port `at` of this machine, if `may_be_open` returns true.
     ///
     /// It is called while no port can be closed, so that settings that forbid open ports also close a port that is just
     /// being opened.
-    fn open_port(
+    pub(crate) fn open(
         &self,
-        port: u16,
-        at: u16,
+        (port, at): (u16, u16),
+        gate: &Gate,
+        sockets: Arc<dyn Sockets>,
         may_be_open: impl FnOnce() -> bool,
     ) -> Result<SocketAddr, PortError> {
-        let mut open = self.open.table();
+        let mut open = self.table();
         if !may_be_open() {
             return Err(PortError::NotAllowed);
         }
@@ -138,39 +120,15 @@ impl Network {
         let listen = || {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, at))?;
             let address = listener.local_addr()?;
-            let sockets = Arc::new(InSession(Arc::clone(&self.line)));
-            Ok((address, self.gate.lead_in(listener, port, sockets)?))
+            Ok((address, gate.lead_in(listener, port, sockets)?))
         };
         let way = listen().map_err(|source| PortError::Listen { port: at, source })?;
         let address = way.0;
         open.insert(port, way);
         Ok(address)
     }
-}
 
-impl Session {
-    /// Returns the ports on which commands listen, and those that are open.
-    #[must_use]
-    pub fn ports(&self) -> Vec<InsidePort> {
-        let servers = self.force().confinement.as_ref().map(|sandbox| sandbox.servers()).unwrap_or_default();
-        self.network.as_ref().map(|network| network.ports(servers)).unwrap_or_default()
-    }
-
-    /// Opens a port inside to this machine's loopback, on port `at` or any free one if `at` is 0. Returns the address.
-    ///
-    /// # Errors
-    /// When the settings forbid it, the port is already open, or it is not available.
-    pub fn open_port(&self, port: u16, at: u16) -> Result<SocketAddr, PortError> {
-        let network = self.network.as_ref().ok_or(PortError::NoNetwork)?;
-        network.open_port(port, at, || self.settings().connecting.opens_ports)
-    }
-
-    /// Closes a port, with all connections through it.
-    ///
-    /// # Errors
-    /// When it is not open.
-    pub fn close_port(&self, port: u16) -> Result<(), PortError> {
-        let network = self.network.as_ref().ok_or(PortError::NoNetwork)?;
-        network.open.table().remove(&port).map(drop).ok_or(PortError::IsClosed { port })
+    fn table(&self) -> MutexGuard<'_, HashMap<u16, (SocketAddr, WayIn)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,0 +1,57 @@
+//! Files that must not be read under any of their names (hard links).
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use portcullis_decision::pattern::FilePattern;
+use portcullis_decision::profile::FileRight;
+use portcullis_decision::{Caller, Effect, RuleSet};
+use portcullis_file_gate::{Inode, linked_files};
+use portcullis_sandbox::FileId;
+
+/// Files with several names that rules restrict, each with effect and rule.
+#[derive(Debug)]
+pub(crate) struct KeptBack(HashMap<Inode, (Effect, String)>);
+
+impl KeptBack {
+    /// Finds the files that tools may not read.
+    pub(crate) fn from_tools(rules: &RuleSet) -> Self {
+        Self::by(rules, Caller::Tool)
+    }
+
+    /// Returns the files that commands may not read.
+    pub(crate) fn from_commands(rules: &RuleSet) -> Vec<FileId> {
+        let kept = Self::by(rules, Caller::Command).0.into_keys().map(Inode::numbers);
+        let mut kept: Vec<_> = kept.map(|(device, inode)| FileId { device, inode }).collect();
+        // Sort, so that the same files give the same sandbox.
+        kept.sort_by_key(|file| (file.device, file.inode));
+        kept
+    }
+
+    fn by(all: &RuleSet, caller: Caller) -> Self {
+        let rules = all.layers().iter().flat_map(|layer| &layer.profile.files);
+        let denied =
+            rules.filter(|rule| rule.effect == Effect::Deny && rule.rights.contains(FileRight::Read));
+        let tops: Vec<PathBuf> = denied
+            .filter_map(|rule| match &rule.pattern {
+                FilePattern::Exact(top) | FilePattern::Tree(top) => Some(top.clone()),
+                FilePattern::Glob(_) | FilePattern::Name { .. } => None,
+            })
+            .collect();
+        let answered = |path: PathBuf| {
+            let answer = all.answer(&path, FileRight::Read, caller);
+            (answer.effect == Effect::Deny).then(|| (answer.effect, answer.rule.to_owned()))
+        };
+        let files = linked_files(&tops);
+        Self(files.into_iter().filter_map(|(file, path)| Some((file, answered(path)?))).collect())
+    }
+
+    /// Returns effect and rule for a file.
+    pub(crate) fn ruling(&self, file: Inode) -> Option<(Effect, &str)> {
+        self.0.get(&file).map(|(effect, rule)| (*effect, rule.as_str()))
+    }
+
+    pub(crate) fn holds(&self, file: Inode) -> bool {
+        self.0.contains_key(&file)
+    }
+}

@@ -1,0 +1,31 @@
+//! Opens a session.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use crate::connection_judge::CommandJudge;
+use crate::error::OpenError;
+use crate::network::Network;
+use crate::session::Session;
+use crate::setup::{Basis, Confining, Setup};
+
+/// Opens a session: gets the policies' standing rules, compiles the rule set, and sets up the sandbox.
+///
+/// If the sandbox fails, the session opens anyway and refuses commands.
+///
+/// # Errors
+/// When a policy fails to return its rules. Nothing may be allowed in that case.
+pub fn open(setup: Setup, basis: Basis) -> Result<Arc<Session>, OpenError> {
+    // The sandbox is served before the session exists; the gate allows no connection until then.
+    let session: Arc<OnceLock<Weak<Session>>> = Arc::default();
+    let network = match &setup.confinement {
+        Confining::Sandbox { .. } => {
+            let session = Arc::clone(&session);
+            let make_judge = move |rules| CommandJudge::shared(Arc::clone(&session), rules);
+            Some(Network::start(Box::new(make_judge)).map_err(OpenError::Network)?)
+        }
+        Confining::NoCommands => None,
+    };
+    let opened = Arc::new(Session::new(setup, basis, network)?);
+    session.get_or_init(|| Arc::downgrade(&opened));
+    Ok(opened)
+}

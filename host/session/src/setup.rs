@@ -1,0 +1,103 @@
+//! The setup of a session: what its owner passes in.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use portcullis_config::Resolved;
+use portcullis_decision::{Chain, Context};
+use portcullis_sandbox::NameOrder;
+
+use crate::ask::Prompter;
+use crate::grant_store::Keeper;
+use crate::journal::Journal;
+use crate::reservations::Reservations;
+use crate::sandbox_subject::Inmate;
+
+/// Settings and policies, which are read and replaced together.
+#[derive(Debug)]
+pub struct Basis {
+    /// The settings, resolved.
+    pub resolved: Resolved,
+    /// The policies, loaded and configured.
+    pub chain: Chain,
+}
+
+/// The setup of a session.
+pub struct Setup {
+    /// The facts about this session; time and grants are filled in for each request.
+    pub context: Context,
+    /// The clock; the session has none of its own.
+    pub clock: Box<dyn Fn() -> SystemTime + Send + Sync>,
+    /// Records decisions before they take effect.
+    pub journal: Box<dyn Journal>,
+    /// Shows questions.
+    pub prompter: Arc<dyn Prompter>,
+    /// Stores answers that outlive the session.
+    pub keeper: Arc<dyn Keeper>,
+    /// Claims of paths, shared with other sessions.
+    pub reservations: Box<dyn Reservations>,
+    /// How commands are confined.
+    pub confinement: Confining,
+    /// The subject of the sandbox.
+    pub inmate: Inmate,
+    /// Returns the additional variables of commands; called once, for the first command.
+    pub variables: Box<dyn Fn() -> Vec<(String, String)> + Send + Sync>,
+}
+
+impl Setup {
+    pub(crate) fn is_root(&self) -> bool {
+        self.context.machine.uid == 0
+    }
+
+    /// Returns the time in seconds since 1970-01-01 UTC.
+    pub(crate) fn seconds(&self) -> u32 {
+        // If the clock is invalid, all grants with an expiry have expired.
+        let since = (self.clock)().duration_since(SystemTime::UNIX_EPOCH);
+        since.ok().and_then(|since| u32::try_from(since.as_secs()).ok()).unwrap_or(u32::MAX)
+    }
+}
+
+impl std::fmt::Debug for Setup {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Setup").field("confinement", &self.confinement).finish_non_exhaustive()
+    }
+}
+
+/// How commands are confined.
+#[derive(Debug, Clone)]
+pub enum Confining {
+    /// In a sandbox.
+    Sandbox {
+        /// Our own program, which is also the keeper of the sandbox.
+        executable: PathBuf,
+        /// The host's directory that is mounted as `/tmp` in the sandbox.
+        temp: PathBuf,
+        /// The lock on name changes, shared by all sessions of the user.
+        order: NameOrder,
+    },
+    /// No command runs, as for `check` and similar subcommands.
+    NoCommands,
+}
+
+impl Confining {
+    /// Returns the lock on name changes, or `None` if no command can change names.
+    pub(crate) fn order(&self) -> Option<&NameOrder> {
+        match self {
+            Self::Sandbox { order, .. } => Some(order),
+            Self::NoCommands => None,
+        }
+    }
+}
+
+/// The settings in force. A reload does not change a value of this type.
+#[derive(Debug, Clone)]
+pub struct Settings(pub(crate) Arc<Basis>);
+
+impl std::ops::Deref for Settings {
+    type Target = Resolved;
+
+    fn deref(&self) -> &Resolved {
+        &self.0.resolved
+    }
+}
