@@ -71,7 +71,7 @@ impl Rules {
             parent: None,
             origin: Origin::Agent,
             action: Action::File(access),
-            attributes: Vec::new(),
+            facts: Vec::new(),
         };
         let decision = self.chain.decide(&request, &self.context, &self.rules, &[]);
         decision.permit(&request).expect("allowed")

@@ -59,7 +59,7 @@ impl Policy {
             }
             Ask::Connect(host, port) => (Origin::Process, connection(host, *port)),
         };
-        Request { id: "1".into(), parent: None, origin, action, attributes: Vec::new() }
+        Request { id: "1".into(), parent: None, origin, action, facts: Vec::new() }
     }
 
     /// Answers in a fresh copy of the configured instance, as the host does.

@@ -152,7 +152,7 @@ mod tests {
             parent: None,
             origin: Origin::Agent,
             action: Action::Tool(call),
-            attributes: vec![],
+            facts: vec![],
         };
         let output = ToolOutput {
             request,

@@ -15,12 +15,16 @@
 //! assert!(pattern.matches(&HostName::parse("API.example.com.").unwrap(), 443));
 //! ```
 
+mod attribute;
 pub mod chain;
+mod claim;
 pub mod combine;
 pub mod context;
 pub mod decision;
+pub mod facts;
 mod file_right;
 pub mod grant;
+pub mod host_rules;
 pub mod inspect;
 pub mod location;
 pub mod path_text;
@@ -37,6 +41,7 @@ pub use chain::{Chain, Member};
 pub use combine::Combine;
 pub use context::Context;
 pub use decision::{AnsweredBy, Decision, Mode, Vote};
+pub use facts::{ContentVerdict, Fact, OtherNames};
 pub use grant::{Grant, GrantPattern, GrantScope};
 pub use inspect::Inspection;
 pub use location::Location;

@@ -1,16 +1,11 @@
 //! Requests and their actions, as in `wit/types.wit`.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
-/// An extra fact for which the contract has no field; the name is `vendor:name`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Attribute {
-    /// `vendor:name`; the host's own start with `host:`.
-    pub name: String,
-    /// A JSON document.
-    pub value: String,
-}
+pub use crate::attribute::Attribute;
+use crate::facts::{ContentVerdict, Fact, OtherNames};
 
 /// An action that the agent, the user or a confined process wants to perform; immutable once built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,8 +19,60 @@ pub struct Request {
     pub origin: Origin,
     /// The requested action.
     pub action: Action,
-    /// Extra facts.
-    pub attributes: Vec<Attribute>,
+    /// Facts that the host has found out, in the order in which policies get them.
+    #[serde(rename = "attributes")]
+    pub facts: Vec<Fact>,
+}
+
+impl Request {
+    /// Returns the rule for which the sandbox's broker asks.
+    #[must_use]
+    pub fn broker_rule(&self) -> Option<&str> {
+        self.fact(|fact| if let Fact::BrokerRule(rule) = fact { Some(rule.as_str()) } else { None })
+    }
+
+    /// Returns the place that one question covers.
+    #[must_use]
+    pub fn question_place(&self) -> Option<&Path> {
+        self.fact(|fact| if let Fact::QuestionPlace(place) = fact { Some(place.as_path()) } else { None })
+    }
+
+    /// Returns the verdict on the file's other names.
+    #[must_use]
+    pub fn other_names(&self) -> Option<&OtherNames> {
+        self.fact(|fact| if let Fact::OtherNames(names) = fact { Some(names) } else { None })
+    }
+
+    /// Returns the verdict on the content to write.
+    #[must_use]
+    pub fn content_verdict(&self) -> Option<&ContentVerdict> {
+        self.fact(|fact| if let Fact::Content(verdict) = fact { Some(verdict) } else { None })
+    }
+
+    /// Returns the path that a command named before it failed, if the request is the question about it.
+    #[must_use]
+    pub fn named_before_failure(&self) -> Option<&str> {
+        self.fact(|fact| if let Fact::NamedBeforeFailure(path) = fact { Some(path.as_str()) } else { None })
+    }
+
+    /// Returns the paths that were allowed to a failed command, if the request is the question to run it again.
+    #[must_use]
+    pub fn run_again(&self) -> Option<&[String]> {
+        self.fact(|fact| if let Fact::RunAgain(paths) = fact { Some(paths.as_slice()) } else { None })
+    }
+
+    /// Returns the first fact that `is_meant` accepts.
+    fn fact<'a, T: ?Sized>(&'a self, is_meant: impl Fn(&'a Fact) -> Option<&'a T>) -> Option<&'a T> {
+        self.facts.iter().find_map(is_meant)
+    }
+
+    /// Returns the same request with another verdict on the content to write.
+    #[must_use]
+    pub fn with_content(mut self, verdict: Option<ContentVerdict>) -> Self {
+        self.facts.retain(|fact| !matches!(fact, Fact::Content(_)));
+        self.facts.extend(verdict.map(Fact::Content));
+        self
+    }
 }
 
 /// The source of a request.

@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::attribute::Attribute;
+pub use crate::claim::{Claim, RESERVATIONS};
 use crate::path_text;
-use crate::request::Attribute;
 use crate::verdict::Obligation;
 
-/// The attribute that lists the claims, and by which a profile requests it.
-pub const RESERVATIONS: &str = "host:reservations";
 /// The obligation to claim paths before the action.
 pub const RESERVE: &str = "host:reserve";
 /// The obligation to release claims.
@@ -21,19 +20,6 @@ pub const RELEASE: &str = "host:release";
 
 /// The maximum number of paths of one obligation.
 pub const MOST_PATHS: usize = 64;
-
-/// A claim, as policies see it. It covers the path and everything below it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Claim {
-    /// Absolute and canonical.
-    #[serde(with = "path_text::as_text")]
-    pub path: PathBuf,
-    /// Name of the agent that holds it.
-    pub agent: String,
-    /// Whether this session holds it.
-    pub own: bool,
-}
 
 /// An obligation about claims, for an action that is carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]

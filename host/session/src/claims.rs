@@ -1,4 +1,4 @@
-//! Reservations: the agents' claims on paths, as attributes of requests, and claiming before an action.
+//! Reservations: the agents' claims on paths, as facts of requests, and claiming before an action.
 //!
 //! Policies get the existing claims with a request and decide on it. Another session can make the same claim between
 //! the decision and the action. So the claim itself decides, as one atomic step across all sessions of the user.
@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use portcullis_decision::host_rules::{Unclaimed, unclaimed};
 use portcullis_decision::profile::FileRight;
-use portcullis_decision::request::{Action, Attribute, Origin};
-use portcullis_decision::reservation::{RESERVATIONS, Reservation, Until, overlap};
-use portcullis_decision::{Caller, Decision, Effect, Request, Ruling, path_text};
+use portcullis_decision::request::{Action, Origin};
+use portcullis_decision::reservation::{Reservation, Until, overlap};
+use portcullis_decision::{Caller, Decision, Effect, Fact, Request, Ruling, path_text};
 use portcullis_file_gate::Purpose;
 use portcullis_text::escape;
 
@@ -32,25 +33,20 @@ impl Claims {
         Self { setup, policy, until_end: Mutex::default() }
     }
 
-    /// Returns the attribute with the claims for a request about `action`, or `None` if no policy uses them.
+    /// Returns the claims for a request about `action`, or `None` if no policy uses them.
     ///
-    /// It is `null` if claims cannot be read; policies should not allow anything in that case.
-    pub(crate) fn attribute(&self, action: &Action) -> Option<Attribute> {
+    /// Policies should not allow anything if claims cannot be read.
+    pub(crate) fn fact(&self, action: &Action) -> Option<Fact> {
         let concerns = matches!(action, Action::File(_) | Action::Command(_) | Action::Tool(_));
         if !concerns || !self.are_wanted() {
             return None;
         }
-        let value = match self.setup.reservations.claims() {
-            Ok(mut claims) => {
-                if let Action::File(access) = action {
-                    let path = path_text::decode(&access.path.canonical)?;
-                    claims.retain(|claim| overlap(&claim.path, &path));
-                }
-                serde_json::to_string(&claims).unwrap_or_else(|_| "null".to_owned())
-            }
-            Err(_) => "null".to_owned(),
-        };
-        Some(Attribute { name: RESERVATIONS.to_owned(), value })
+        let mut claims = self.setup.reservations.claims().ok();
+        if let (Some(claims), Action::File(access)) = (&mut claims, action) {
+            let path = path_text::decode(&access.path.canonical)?;
+            claims.retain(|claim| overlap(&claim.path, &path));
+        }
+        Some(Fact::Claims(claims))
     }
 
     /// Makes the claims that policies want before `request` proceeds, and releases those that they want released.
@@ -143,16 +139,9 @@ fn call_of(request: &Request) -> &str {
 }
 
 fn refusal(error: &ClaimError) -> Ruling {
-    let rule = match error {
-        ClaimError::Taken(_) => "host.reserved",
-        ClaimError::Failed(_) => "host.reservation-failed",
+    let why = match error {
+        ClaimError::Taken(_) => Unclaimed::Taken,
+        ClaimError::Failed(_) => Unclaimed::Failed,
     };
-    Ruling {
-        effect: Effect::Deny,
-        policy: "host".to_owned(),
-        rule: rule.to_owned(),
-        reason: error.to_string(),
-        setting: String::new(),
-        conceal: false,
-    }
+    unclaimed(why, error.to_string())
 }

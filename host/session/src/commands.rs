@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use portcullis_decision::request::{Action, Attribute, CommandExecution, PathKind, PathRef};
-use portcullis_decision::{Decision, Grant, Request, RuleSet};
+use portcullis_decision::request::{Action, CommandExecution, PathKind, PathRef};
+use portcullis_decision::{Decision, Fact, Grant, Request, RuleSet};
 use portcullis_file_gate::{FileError, Purpose};
 use portcullis_sandbox::{Command, Terminal};
 use portcullis_sandbox_runtime::{Held, Next};
@@ -83,14 +83,12 @@ pub fn start_with(
 pub(crate) fn request(session: &Session, call: &CommandCall<'_>) -> Result<Request, CommandFailure> {
     let action = action(session, call)?;
     let mut request = session.request(call.origin, action);
-    // Record the sandbox tier of each command in the log.
-    let tier = format!("\"{}\"", session.force().tier());
-    request.attributes.push(Attribute { name: "host:sandbox-tier".to_owned(), value: tier });
-    let value = format!("\"{}\"", session.force().controllers());
-    request.attributes.push(Attribute { name: "host:control-group".to_owned(), value });
+    // Record the sandbox of each command in the log.
+    let force = session.force();
+    request.facts.push(Fact::SandboxTier(force.tier().to_string()));
+    request.facts.push(Fact::ControlGroup(force.controllers()));
     if session.setup.inmate.is_agent() {
-        let value = "\"pi itself\"".to_owned();
-        request.attributes.push(Attribute { name: "host:contained".to_owned(), value });
+        request.facts.push(Fact::Contained("pi itself".to_owned()));
     }
     Ok(request)
 }

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock, Weak};
 
-use portcullis_decision::request::{Action, ActionKinds, Attribute, Endpoint, NetworkAccess, Origin, Stage};
+use portcullis_decision::request::{Action, ActionKinds, Endpoint, NetworkAccess, Origin, Stage};
 use portcullis_decision::verdict::Cause;
-use portcullis_decision::{AnsweredBy, Decision, Effect, GrantPattern, GrantScope, Request, RuleSet};
+use portcullis_decision::{AnsweredBy, Decision, Effect, Fact, GrantPattern, GrantScope, Request, RuleSet};
 use portcullis_network_gate::{
     AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal as Refused, Running, Stages,
     Upstream, Want,
@@ -349,7 +349,7 @@ fn request(session: &Session, attempt: &Attempt) -> Request {
     let mut request = session.request(Origin::Process, Action::Network(attempt.access.clone()));
     request.parent = session.connections.identity(attempt.command).map(|identity| identity.request);
     if let Want::SendMore { sent } = attempt.want {
-        request.attributes.push(Attribute { name: "host:sent-bytes".to_owned(), value: sent.to_string() });
+        request.facts.push(Fact::SentBytes(sent));
     }
     request
 }

@@ -3,16 +3,19 @@
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use portcullis_decision::request::{Attribute, PathKind};
+use portcullis_decision::facts::UNREADABLE;
+use portcullis_decision::host_rules::{self, Surroundings};
+use portcullis_decision::request::PathKind;
+use portcullis_decision::{ContentVerdict, Decision, Fact, Grant, Request, Ruling};
 use portcullis_exec_surface::git::{Content, Judgement, judge};
 use portcullis_exec_surface::{
     Anywhere, Change, Class, NEW_DOT_FILES, Rule, Site, class_under, completed, protected_name,
 };
 use portcullis_file_gate::{FileError, Gate, Identity, Limits, Located, Purpose};
+use portcullis_file_gate::{FileError, Gate, Identity, Limits, Located, Purpose};
 
 use crate::effective_policy::Force;
 use crate::locate::locate;
-use crate::rulings::content::{UNREADABLE, attribute};
 use crate::setup::Settings;
 use crate::user_links::roots;
 
@@ -22,10 +25,17 @@ const LONGEST_JUDGED: u64 = 1 << 20;
 /// New content that is judged before it is written.
 #[derive(Debug, Default)]
 pub(crate) struct Judged {
-    /// The attributes for the request.
-    pub(crate) attributes: Vec<Attribute>,
+    /// The verdict; `None` if the decision does not depend on the content.
+    pub(crate) verdict: Option<ContentVerdict>,
     /// The file that it was compared with; `None` if there is no file or the content does not matter.
     pub(crate) replaces: Option<Identity>,
+}
+
+impl Judged {
+    /// Returns the fact for the request.
+    pub(crate) fn facts(self) -> impl Iterator<Item = Fact> {
+        self.verdict.map(Fact::Content).into_iter()
+    }
 }
 
 /// The surroundings of names: the files that a policy in force shows, and what the settings say of them.
@@ -45,26 +55,41 @@ impl<'a> ExecSurface<'a> {
         self.roots.get_or_init(|| roots(&self.settings))
     }
 
-    /// Returns true if the user has lifted the rule with this id.
-    pub(crate) fn is_lifted(&self, rule: &str) -> bool {
+    /// Returns `decision`, tightened by the host's own rulings on `request`.
+    pub(crate) fn tightened(&self, request: &Request, decision: Decision, grants: &[Grant]) -> Decision {
+        self.with_surroundings(|surroundings| host_rules::tightened(request, decision, surroundings, grants))
+    }
+
+    /// Returns the ruling of the rules on names for `request`, if any applies.
+    pub(crate) fn ruling(&self, request: &Request, grants: &[Grant]) -> Option<Ruling> {
+        self.with_surroundings(|surroundings| host_rules::ruling_on_names(request, surroundings, grants))
+    }
+
+    fn with_surroundings<T>(&self, work: impl FnOnce(&Surroundings<'_>) -> T) -> T {
+        let is_private = |path: &Path| self.is_private(path);
+        let lifted = &self.settings.lifted;
+        self.with_site(|site| work(&Surroundings { site: *site, lifted, is_private: &is_private }))
+    }
+
+    fn is_lifted(&self, rule: &str) -> bool {
         self.settings.lifted.iter().any(|lifted| lifted == rule)
     }
 
     /// Returns true if only this session sees the path.
-    pub(crate) fn is_private(&self, path: &Path) -> bool {
+    fn is_private(&self, path: &Path) -> bool {
         let temp = &self.force.rules.base().temp;
         let is_in = |root: &PathBuf| root.starts_with(temp) && path.starts_with(root);
         path.starts_with(temp) && !self.roots().iter().any(is_in)
     }
 
     /// Returns the surroundings of paths from the settings and the user's links, without looking at the disk.
-    pub(crate) fn bare_site(&self) -> Site<'_> {
+    fn bare_site(&self) -> Site<'_> {
         let site = Site::of(&self.settings.workspace, self.roots());
         Site { homes: &self.settings.homes, links: &self.force.links.named, ..site }
     }
 
     /// Passes the surroundings of paths to `work`, with the files that the gate finds.
-    pub(crate) fn with_site<T>(&self, work: impl FnOnce(&Site<'_>) -> T) -> T {
+    fn with_site<T>(&self, work: impl FnOnce(&Site<'_>) -> T) -> T {
         let exists = |path: &Path| exists(&self.force.gate, path);
         let is_link = |path: &Path| is_link(&self.force.gate, path);
         work(&Site { exists: &exists, is_link: &is_link, ..self.bare_site() })
@@ -80,14 +105,14 @@ impl<'a> ExecSurface<'a> {
             Ok(previous) => {
                 let bytes = previous.as_ref().map(|previous| previous.bytes.as_slice());
                 Judged {
-                    attributes: self.content(located.canonical(), bytes, new).into_iter().collect(),
+                    verdict: self.content(located.canonical(), bytes, new),
                     replaces: previous.map(|previous| previous.identity),
                 }
             }
             // The cause is not reported: the caller may have no right to learn it.
             Err(_) => {
                 let reason = format!("{UNREADABLE}: what stands there cannot be read");
-                Judged { attributes: vec![attribute(reason)], replaces: None }
+                Judged { verdict: Some(ContentVerdict::Unreadable(reason)), replaces: None }
             }
         }
     }
@@ -95,16 +120,16 @@ impl<'a> ExecSurface<'a> {
     /// Returns the verdict on `new` at `path` in place of `previous`.
     ///
     /// `None` if the decision does not depend on content.
-    pub(crate) fn content(&self, path: &Path, previous: Option<&[u8]>, new: &[u8]) -> Option<Attribute> {
+    pub(crate) fn content(&self, path: &Path, previous: Option<&[u8]>, new: &[u8]) -> Option<ContentVerdict> {
         self.with_site(|site| {
             let content = self.judged_as(path, site)?;
-            let reason = match judge(content, path, previous, new, site) {
-                Judgement::Harmless => String::new(),
-                judgement @ (Judgement::Asks(_) | Judgement::Unreadable(_)) => {
-                    judgement.reason().unwrap_or_default()
-                }
-            };
-            Some(attribute(reason))
+            let judgement = judge(content, path, previous, new, site);
+            let reason = judgement.reason().unwrap_or_default();
+            Some(match judgement {
+                Judgement::Harmless => ContentVerdict::Harmless,
+                Judgement::Asks(_) => ContentVerdict::Asks(reason),
+                Judgement::Unreadable(_) => ContentVerdict::Unreadable(reason),
+            })
         })
     }
 

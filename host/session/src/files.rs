@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use portcullis_config::{RealDisk, names_on_the_way};
 use portcullis_decision::request::{
-    Action, Attribute, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Text,
-    TextEdit,
+    Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Text, TextEdit,
 };
-use portcullis_decision::{Decision, Request, path_text};
+use portcullis_decision::{ContentVerdict, Decision, Fact, Request, path_text};
 use portcullis_file_gate::{
     Editing, FileContent, FileError, Gate, Limits, Links, Located, Purpose, WriteOptions, Written,
 };
@@ -20,7 +19,7 @@ use crate::links::{read_by_another_name, written_by_other_names};
 use crate::locate::locate;
 use crate::paths;
 use crate::provoked::fault_point;
-use crate::rejudge::{examine, exclusive, is_still_allowed, overtaken, with_content};
+use crate::rejudge::{examine, exclusive, is_still_allowed, overtaken};
 use crate::session::Session;
 
 /// The file of a call.
@@ -117,7 +116,7 @@ pub fn edit(
     let (located, authorized) =
         located_knowing(session, &force, call, Purpose::ForWriting, operation.clone(), |located| {
             linked = written_by_other_names(session, &force, located, &operation);
-            linked.iter().filter_map(|linked| linked.attribute.clone()).collect()
+            linked.iter().filter_map(|linked| linked.fact.clone()).collect()
         })?;
     let granted = authorized.granted()?;
     let path = located.canonical_text().to_owned();
@@ -182,7 +181,7 @@ fn install_edit(
     let _order = exclusive(session, &path)?;
     let judged = judged_edit(session, &edit, content);
     let decisions: Vec<&Decision> = std::iter::once(&edit.decision).chain(of_content).collect();
-    if !is_still_allowed(session, &edit.force, &with_content(&edit.request, judged), &decisions) {
+    if !is_still_allowed(session, &edit.force, &edit.request.clone().with_content(judged), &decisions) {
         return Err(overtaken(&path));
     }
     // Use the gate that read the file: a newer one can have other views.
@@ -190,7 +189,7 @@ fn install_edit(
 }
 
 /// Returns the verdict on the result of an edit, if the decision depends on content.
-fn judged_edit(session: &Session, edit: &EditFile, content: &str) -> Option<Attribute> {
+fn judged_edit(session: &Session, edit: &EditFile, content: &str) -> Option<ContentVerdict> {
     let path = path_text::decode(edit.canonical_text())?;
     session.exec_surface(&edit.force).content(&path, Some(edit.bytes()), content.as_bytes())
 }
@@ -205,7 +204,7 @@ fn authorize_content(
     let Some(judged) = judged_edit(session, edit, content) else { return Ok(None) };
     let mut request = session.request(edit.request.origin, edit.request.action.clone());
     request.parent = Some(edit.request.id.clone());
-    request.attributes.push(judged);
+    request.facts.push(Fact::Content(judged));
     let granted = session.authorize(request, edit.call.as_deref(), cancel).granted()?;
     Ok(Some(granted.decision))
 }
@@ -229,7 +228,7 @@ pub fn write(session: &Session, call: FileCall<'_>, content: &str) -> Result<(St
             let linked = written_by_other_names(session, &force, located, &operation);
             options.links = links(linked.is_some());
             options.expect = linked.as_ref().map(|linked| linked.identity).or(judged.replaces);
-            judged.attributes.into_iter().chain(linked.and_then(|linked| linked.attribute)).collect()
+            judged.facts().chain(linked.and_then(|linked| linked.fact)).collect()
         })?;
     let canonical = located.canonical_text().to_owned();
     let granted = authorized.granted()?;
@@ -251,7 +250,7 @@ fn install(
     let _order = exclusive(session, path)?;
     fault_point("file");
     let judged = session.exec_surface(force).judged(&located, bytes);
-    let request = with_content(&granted.request, judged.attributes.into_iter().next());
+    let request = granted.request.clone().with_content(judged.verdict);
     if !is_still_allowed(session, force, &request, &[&granted.decision]) {
         return Err(overtaken(path));
     }
@@ -277,7 +276,7 @@ pub fn request(
     let is_change = matches!(operation, FileOperation::Write(_) | FileOperation::Edit(_));
     let linked = if is_change { written_by_other_names(session, &force, &located, &operation) } else { None };
     let mut request = session.request(Origin::Agent, action(session, call, &located, operation));
-    request.attributes.extend(secret.into_iter().chain(linked.and_then(|linked| linked.attribute)));
+    request.facts.extend(secret.into_iter().chain(linked.and_then(|linked| linked.fact)));
     Ok(request)
 }
 
@@ -295,23 +294,23 @@ pub(crate) fn located(
     located_knowing(session, force, call, purpose, operation, |_| Vec::new())
 }
 
-/// Like [`located`], with the attributes that `facts` returns for the located file.
+/// Like [`located`], with the facts that `find` returns for the located file.
 pub(crate) fn located_knowing(
     session: &Session,
     force: &Force,
     call: FileCall<'_>,
     purpose: Purpose,
     operation: FileOperation,
-    facts: impl FnOnce(&Located) -> Vec<Attribute>,
+    find: impl FnOnce(&Located) -> Vec<Fact>,
 ) -> Result<(Located, Authorized), FileFailure> {
     match locate(&force.gate, call.path, purpose) {
         Ok(located) => {
             let secret = if reads(&operation) { read_by_another_name(force, &located) } else { None };
             // If both are about other names, the first one counts.
-            let attributes: Vec<Attribute> = secret.into_iter().chain(facts(&located)).collect();
+            let facts: Vec<Fact> = secret.into_iter().chain(find(&located)).collect();
             let action = action(session, call, &located, operation);
             let mut request = session.request(Origin::Agent, action);
-            request.attributes.extend(attributes);
+            request.facts.extend(facts);
             let authorized = session.authorize(request, call.call, call.cancel);
             Ok((located, authorized))
         }

@@ -38,7 +38,6 @@ mod connections;
 mod grant_store;
 mod question;
 mod remembered_answers;
-mod rulings;
 mod special_addresses;
 
 mod command_call;

@@ -8,35 +8,34 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_decision::request::{Action, Attribute, Content, FileAccess, FileOperation, Origin, PathKind};
-use portcullis_decision::{Effect, path_text};
+use portcullis_decision::request::{Action, Content, FileAccess, FileOperation, Origin, PathKind};
+use portcullis_decision::{Effect, Fact, OtherNames, path_text};
 use portcullis_file_gate::{Identity, Located, Purpose};
 
 use crate::effective_policy::Force;
 use crate::kept_back::KeptBack;
 use crate::paths;
-use crate::rulings::hard_links::attribute;
 use crate::session::Session;
 use crate::user_links::roots;
 
 /// Facts about a file with several names that is to be written.
 #[derive(Debug)]
 pub(crate) struct Linked {
-    /// The attribute for the request; `None` if the file is ordinary.
-    pub(crate) attribute: Option<Attribute>,
+    /// The fact for the request; `None` if the file is ordinary.
+    pub(crate) fact: Option<Fact>,
     /// The file when its names were searched.
     pub(crate) identity: Identity,
 }
 
-/// Returns the attribute for a file to read, if reading it under another of its names is restricted.
-pub(crate) fn read_by_another_name(force: &Force, located: &Located) -> Option<Attribute> {
+/// Returns the fact on a file to read, if reading it under another of its names is restricted.
+pub(crate) fn read_by_another_name(force: &Force, located: &Located) -> Option<Fact> {
     if !has_several(located) {
         return None;
     }
     let kept_back = KeptBack::from_tools(&force.rules);
     let (effect, rule) = kept_back.ruling(located.inode()?)?;
     let reason = format!("it is another name (hard link) of a file that the rule `{rule}` keeps back");
-    Some(attribute(effect, &reason))
+    Some(other_names_are(effect, reason))
 }
 
 /// Returns the facts about a file to write, or `None` if it has one name only.
@@ -69,36 +68,42 @@ pub(crate) fn written_by_other_names(
         })
         .max_by_key(|(effect, _)| *effect);
     let (total, known) = (names.count, names.paths.len());
-    let attribute = match strictest {
-        Some((effect @ (Effect::Ask | Effect::Deny), reason)) => {
-            Some(attribute(effect, &format!("it has other names (hard links), and for one of them {reason}")))
-        }
+    let fact = match strictest {
+        Some((effect @ (Effect::Ask | Effect::Deny), reason)) => Some(other_names_are(
+            effect,
+            format!("it has other names (hard links), and for one of them {reason}"),
+        )),
         Some((Effect::Allow, _)) | None if names.is_complete => None,
-        Some((Effect::Allow, _)) | None => Some(attribute(
+        Some((Effect::Allow, _)) | None => Some(other_names_are(
             Effect::Ask,
-            &format!(
+            format!(
                 "it has {total} names (hard links), of which {known} lie where commands may write; the others would \
                  change with it"
             ),
         )),
     };
-    Some(Linked { attribute, identity: names.identity })
+    Some(Linked { fact, identity: names.identity })
 }
 
-/// Returns the attribute for a file that a command is about to write.
-pub(crate) fn other_names(session: &Session, path: &Path) -> Option<Attribute> {
+/// Returns the fact on a file that a command is about to write.
+pub(crate) fn other_names(session: &Session, path: &Path) -> Option<Fact> {
     let force = session.force();
     match force.gate.locate(path, Purpose::ForWriting) {
         Ok(located) => {
             let operation = FileOperation::Write(Content::Unknown);
-            written_by_other_names(session, &force, &located, &operation)?.attribute
+            written_by_other_names(session, &force, &located, &operation)?.fact
         }
         Err(_) => {
-            Some(attribute(Effect::Ask, "it has other names (hard links), which could not be looked for"))
+            let reason = "it has other names (hard links), which could not be looked for".to_owned();
+            Some(other_names_are(Effect::Ask, reason))
         }
     }
 }
 
 fn has_several(located: &Located) -> bool {
     located.kind() == PathKind::File && located.facts().links > 1
+}
+
+fn other_names_are(effect: Effect, reason: String) -> Fact {
+    Fact::OtherNames(OtherNames { is_denied: effect == Effect::Deny, reason })
 }

@@ -8,19 +8,15 @@
 use std::path::Path;
 
 use portcullis_decision::profile::FileRight;
-use portcullis_decision::request::{Attribute, Content, FileOperation, Text, TextEdit};
-use portcullis_decision::{Caller, Decision};
+use portcullis_decision::request::{Content, FileOperation, Text, TextEdit};
+use portcullis_decision::{Caller, ContentVerdict, Decision, Fact};
 use portcullis_file_gate::spelling::{self, PiLine};
 use portcullis_file_gate::{Located, Purpose};
 
 use crate::effective_policy::Force;
 use crate::files::{FileCall, FileFailure, located_knowing};
 use crate::links::written_by_other_names;
-use crate::rulings::content::attribute;
 use crate::session::Session;
-
-/// Name of the attribute with the program that carries out the operation: a JSON string.
-const PROVIDER: &str = "host:provider";
 
 /// The operation of an overriding tool.
 #[derive(Debug, Clone, Copy)]
@@ -63,20 +59,20 @@ pub fn authorize(
     let surface = session.exec_surface(&force);
     let (located, authorized) =
         located_knowing(session, &force, call, purpose, operation.clone(), |located| {
-            let mut attributes = match content {
-                Some(content) => surface.judged(located, content.as_bytes()).attributes,
+            let mut facts = match content {
+                Some(content) => surface.judged(located, content.as_bytes()).facts().collect(),
                 None if is_edit && surface.is_judged(located.canonical()) => {
-                    vec![attribute("the text that would come of it is not known".to_owned())]
+                    let reason = "the text that would come of it is not known".to_owned();
+                    vec![Fact::Content(ContentVerdict::Asks(reason))]
                 }
                 None => Vec::new(),
             };
             if matches!(purpose, Purpose::ForWriting) {
                 let linked = written_by_other_names(session, &force, located, &operation);
-                attributes.extend(linked.and_then(|linked| linked.attribute));
+                facts.extend(linked.and_then(|linked| linked.fact));
             }
-            let provider = serde_json::Value::String(provider.to_owned()).to_string();
-            attributes.push(Attribute { name: PROVIDER.to_owned(), value: provider });
-            attributes
+            facts.push(Fact::Provider(provider.to_owned()));
+            facts
         })?;
     let granted = authorized.granted()?;
     let left = hand_on(session, &located, is_search.then_some(&*force)).and_then(|path| {

@@ -5,8 +5,9 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use portcullis_decision::host_rules::{HARD_LINKS, HOST, broker_rule};
 use portcullis_decision::request::Origin;
-use portcullis_decision::{AnsweredBy, Decision, Effect, GrantScope, Request};
+use portcullis_decision::{AnsweredBy, ContentVerdict, Decision, Effect, Fact, GrantScope, Request};
 use portcullis_sandbox::{Attempt, Deed};
 use portcullis_sandbox_runtime::Held;
 
@@ -19,8 +20,6 @@ use crate::links::other_names;
 use crate::provoked::fault_point;
 use crate::question::pending_call::has_own_question;
 use crate::rejudge::{is_still_allowed, may_complete};
-use crate::rulings::grantable::{HARD_LINKS, HOST};
-use crate::rulings::{broker, content as content_ruling};
 use crate::session::Session;
 use crate::started::Started;
 
@@ -36,7 +35,8 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
     let action = broker_question::action(session, &held);
     let deed = only_once(&action);
     let mut request = session.request(Origin::Process, action);
-    request.attributes.extend(broker::attribute(held.rule(), held.deed()));
+    let makes_link = matches!(held.deed(), Deed::Symlink(_) | Deed::LinkOf(_) | Deed::MoveOf(_));
+    request.facts.extend(broker_rule(held.rule(), makes_link));
     // Content and links are asked about one by one.
     let is_plain = deed.is_none() && content.is_none();
     let asks = is_plain.then(|| session.decide(&request)).filter(|decision| decision.policy() == HOST);
@@ -45,16 +45,16 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
         let rule = rules.into_iter().find(|rule| has_own_question(rule))?;
         session.exec_surface(&session.force()).question_place(&path, rule)
     });
-    request.attributes.extend(executed.as_deref().map(broker::place_attribute));
-    request.attributes.extend(match held.rule() {
+    request.facts.extend(executed.clone().map(Fact::QuestionPlace));
+    request.facts.extend(match held.rule() {
         HARD_LINKS => other_names(session, &path),
-        _ => (!reason.is_empty()).then(|| content_ruling::attribute(reason)),
+        _ => (!reason.is_empty()).then(|| Fact::Content(ContentVerdict::with_reason(reason))),
     });
     // A write through this name changes the file under all its names, and one of the others may be denied.
     let is_shared = || attempt == Attempt::Write && has_other_names(&path);
     let knows_other_names = held.rule() == HARD_LINKS || is_shared();
     if held.rule() != HARD_LINKS && knows_other_names {
-        request.attributes.extend(other_names(session, &path));
+        request.facts.extend(other_names(session, &path));
     }
     let (is_allowed, decision) = loop {
         let decision = session.decide_under(&request, started.rules.as_deref());

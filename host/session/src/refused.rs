@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
+use portcullis_decision::host_rules::HARD_LINKS;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::{Caller, Decision, RuleSet};
 use portcullis_sandbox::Attempt;
 use portcullis_sandbox_runtime::Refusal;
 use portcullis_text::escape;
-
-use crate::rulings::grantable::HARD_LINKS;
 
 /// Reason for refusing to read a file that a rule hides under another name.
 const OTHER_NAME: &str = "it is another name (hard link) of a file that commands may not read";

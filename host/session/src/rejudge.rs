@@ -9,7 +9,6 @@
 
 use std::path::Path;
 
-use portcullis_decision::request::Attribute;
 use portcullis_decision::{Decision, Effect, Request};
 use portcullis_file_gate::{FileError, Located, Purpose};
 use portcullis_sandbox::Exclusive;
@@ -17,8 +16,6 @@ use portcullis_syscall_broker::examine_repository;
 
 use crate::effective_policy::Force;
 use crate::locate::locate;
-use crate::rulings::content::CONTENT;
-use crate::rulings::executed_names;
 use crate::session::Session;
 
 /// Waits until no command of any session changes a name, and blocks name changes meanwhile.
@@ -41,7 +38,7 @@ pub(crate) fn is_still_allowed(
     request: &Request,
     decisions: &[&Decision],
 ) -> bool {
-    let ruling = executed_names::ruling(request, &session.exec_surface(force), &session.live_grants());
+    let ruling = session.exec_surface(force).ruling(request, &session.live_grants());
     ruling.is_none_or(|ruling| {
         ruling.effect == Effect::Allow || decisions.iter().any(|decision| decision.knows(&ruling))
     })
@@ -69,14 +66,6 @@ pub(crate) fn examine(session: &Session, force: &Force, located: &Located) -> Re
 pub(crate) fn may_complete(session: &Session, force: &Force, path: &Path) -> bool {
     locate(&force.gate, path, Purpose::ForWriting)
         .is_ok_and(|located| examine(session, force, &located).is_ok())
-}
-
-/// Returns the same request with another verdict on the content to write.
-pub(crate) fn with_content(request: &Request, content: Option<Attribute>) -> Request {
-    let mut request = request.clone();
-    request.attributes.retain(|attribute| attribute.name != CONTENT);
-    request.attributes.extend(content);
-    request
 }
 
 /// Returns the error for a file whose surroundings changed the decision.

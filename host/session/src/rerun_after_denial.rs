@@ -11,12 +11,13 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use portcullis_decision::host_rules::listed;
 use portcullis_decision::profile::FileRight;
-use portcullis_decision::request::{
-    Action, Attribute, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind,
-};
-use portcullis_decision::{Caller, Effect, Grant, GrantScope, Request, path_text};
+use portcullis_decision::request::{Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind};
+use portcullis_decision::{Caller, Effect, Fact, Grant, GrantScope, Request, path_text};
 use portcullis_file_gate::{Located, Purpose};
+use portcullis_sandbox::{Attempt, Terminal, Tier};
+use portcullis_sandbox_runtime::Exit;
 
 use crate::authorized::Granted;
 use crate::cancel::Cancel;
@@ -27,7 +28,6 @@ use crate::links::other_names;
 use crate::paths;
 use crate::question::grantable;
 use crate::refused;
-use crate::rulings::rerun::{allowed_paths, listed, named_path};
 use crate::session::Session;
 use crate::started::{CommandFailure, Ended, Started};
 use crate::stderr_hints::{Heard, Named};
@@ -165,7 +165,7 @@ fn ask_about(
     }
     let top = place.located.canonical();
     let mut request = request_for(session, said, top, place.located.kind());
-    request.attributes.extend(other_names_at(session, place));
+    request.facts.extend(other_names_at(session, place));
     if past.asked.iter().any(|asked| asked == top) || session.decide(&request).effect() == Effect::Allow {
         return None;
     }
@@ -188,11 +188,11 @@ fn request_for(session: &Session, said: &Named, canonical: &Path, kind: PathKind
     let operation = FileOperation::Write(Content::Unknown);
     let access = FileAccess { path, operation, facts: FileFacts::default() };
     let mut request = session.request(Origin::Process, Action::File(access));
-    request.attributes.push(named_path(&said.path));
+    request.facts.push(Fact::NamedBeforeFailure(said.path.clone()));
     request
 }
 
-fn other_names_at(session: &Session, place: &Place) -> Option<Attribute> {
+fn other_names_at(session: &Session, place: &Place) -> Option<Fact> {
     let is_file = place.located.kind() == PathKind::File;
     is_file.then(|| other_names(session, place.located.canonical())).flatten()
 }
@@ -211,7 +211,7 @@ fn ask_to_run(
     }
     let mut request = commands::request(session, call).ok()?;
     let open: Vec<String> = allowed.iter().map(|path| path_text::encode(path)).collect();
-    request.attributes.push(allowed_paths(&open));
+    request.facts.push(Fact::RunAgain(open.clone()));
     let places = listed(&open);
     match session.authorize(request, call.call, cancel).granted() {
         Ok(granted) => {

@@ -32,7 +32,6 @@ use crate::provoked::fault_point;
 use crate::question::pending_call::FOR_THIS_COMMAND;
 use crate::question::question;
 use crate::remembered_answers::{Denied, Memory, Remembered};
-use crate::rulings;
 use crate::setup::{Basis, Settings, Setup};
 use crate::tool_calls::ToolCalls;
 
@@ -97,8 +96,8 @@ impl Session {
     #[must_use]
     pub fn request(&self, origin: Origin, action: Action) -> Request {
         let number = self.next_request.fetch_add(1, Ordering::Relaxed) + 1;
-        let attributes = self.claims.attribute(&action).into_iter().collect();
-        Request { id: format!("r{number}"), parent: None, origin, action, attributes }
+        let facts = self.claims.fact(&action).into_iter().collect();
+        Request { id: format!("r{number}"), parent: None, origin, action, facts }
     }
 
     /// Authorizes `request`: by rules and policies, live grants, the user if necessary; records the decision.
@@ -254,7 +253,7 @@ impl Session {
         }
         fault_point("decide");
         let decision = force.basis.chain.decide(request, &context, rules, grants);
-        rulings::tightened(request, decision, &self.exec_surface(force), grants).taken_in(context)
+        self.exec_surface(force).tightened(request, decision, grants).taken_in(context)
     }
 
     /// Returns the context for deciding on `request`.

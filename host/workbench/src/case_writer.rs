@@ -44,7 +44,8 @@ fn surroundings(request: &Request, context: &Context) -> Option<String> {
         ("interactive", context.interactive.to_string()),
         ("sub-agent", quoted(&context.agent.sub_agent)),
     ];
-    let facts = request.attributes.iter().map(|attribute| {
+    let facts = request.facts.iter().map(|fact| {
+        let attribute = fact.attribute();
         let value: Value = serde_json::from_str(&attribute.value).ok()?;
         Some(format!("{} = {}", quoted(&attribute.name), inline(&value)?))
     });

@@ -241,7 +241,7 @@ impl Dice {
         };
         let origin =
             self.of(&[Origin::Agent, Origin::User, Origin::Extension, Origin::Process], Origin::Agent);
-        Request { id: "1".into(), parent: None, origin, action, attributes: Vec::new() }
+        Request { id: "1".into(), parent: None, origin, action, facts: Vec::new() }
     }
 
     fn file(&mut self, context: &Context) -> Action {

@@ -193,7 +193,7 @@ fn file(path: &str, operation: FileOperation, context: &Context) -> Request {
     let facts = FileFacts { size: 1, links: 1, owner: 1000, mode: 0o644 };
     let path = question::path_ref(context, path);
     let action = Action::File(FileAccess { path, operation, facts });
-    Request { id: "1".into(), parent: None, origin: Origin::Agent, action, attributes: Vec::new() }
+    Request { id: "1".into(), parent: None, origin: Origin::Agent, action, facts: Vec::new() }
 }
 
 /// Returns typical paths, and paths at, below and beside those in the rules.

@@ -8,7 +8,7 @@ use portcullis_decision::request::{
     NetworkAccess, Origin, PathKind, PathRef, ProcessInfo, Request, SearchQuery, Stage, Text, TextEdit,
     ToolCall, Transport, Zone,
 };
-use portcullis_decision::{Context, context};
+use portcullis_decision::{Context, Fact, context};
 use portcullis_sdk::cases::{Case, Connection, Given, Operation, Question};
 
 /// Returns the context of a case.
@@ -75,12 +75,11 @@ pub(crate) fn tool(name: &str, given: &Given) -> Request {
 }
 
 fn plain(action: Action, given: &Given) -> Request {
-    let attribute = |known: &portcullis_sdk::Attribute| Attribute {
-        name: known.name.clone(),
-        value: known.value.clone(),
+    let fact = |known: &portcullis_sdk::Attribute| {
+        Fact::from(Attribute { name: known.name.clone(), value: known.value.clone() })
     };
-    let attributes = given.attributes.iter().map(attribute).collect();
-    Request { id: "1".into(), parent: None, origin: Origin::Agent, action, attributes }
+    let facts = given.attributes.iter().map(fact).collect();
+    Request { id: "1".into(), parent: None, origin: Origin::Agent, action, facts }
 }
 
 fn action(question: &Question, context: &Context) -> Result<Option<Action>, String> {

@@ -50,7 +50,7 @@ fn rules(layers: Vec<RuleLayer>) -> RuleSet {
 }
 
 fn request(action: Action) -> Request {
-    Request { id: "1".into(), parent: None, origin: Origin::Agent, action, attributes: vec![] }
+    Request { id: "1".into(), parent: None, origin: Origin::Agent, action, facts: vec![] }
 }
 
 fn tool() -> Request {

@@ -132,7 +132,7 @@ pub(crate) fn writing(content: &str) -> FileOperation {
 pub(crate) fn permit_below(top: &Path, located: &Located, operation: FileOperation) -> Option<Permit> {
     let path = PathRef::plain(located.canonical_text(), Zone::Workspace, located.kind());
     let action = Action::File(FileAccess { path, operation, facts: located.facts() });
-    let request = Request { id: "1".into(), parent: None, origin: Origin::Agent, action, attributes: vec![] };
+    let request = Request { id: "1".into(), parent: None, origin: Origin::Agent, action, facts: vec![] };
     let base = Base { workspace: vec![top.to_owned()], ..Base::default() };
     let rules = RuleSet::compile(Vec::new(), base, &[]);
     Chain::default().decide(&request, &context(), &rules, &[]).permit(&request)

@@ -66,11 +66,11 @@ fn machine(machine: &context::Machine) -> guest::Machine {
 }
 
 fn attributes(attributes: &[Attribute]) -> Vec<guest::Attribute> {
-    let one = |attribute: &Attribute| guest::Attribute {
-        name: attribute.name.clone(),
-        value: attribute.value.clone(),
-    };
-    attributes.iter().map(one).collect()
+    attributes.iter().cloned().map(attribute).collect()
+}
+
+fn attribute(Attribute { name, value }: Attribute) -> guest::Attribute {
+    guest::Attribute { name, value }
 }
 
 pub(super) fn request(request: &Request) -> guest::Request {
@@ -84,7 +84,7 @@ pub(super) fn request(request: &Request) -> guest::Request {
             Origin::Process => guest::Origin::Process,
         },
         action: action(&request.action),
-        attributes: attributes(&request.attributes),
+        attributes: request.facts.iter().map(|fact| attribute(fact.attribute())).collect(),
     }
 }
 

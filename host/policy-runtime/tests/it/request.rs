@@ -23,7 +23,7 @@ pub(crate) fn read(path: &str) -> Request {
             operation: FileOperation::Read,
             facts: FileFacts::default(),
         }),
-        attributes: Vec::new(),
+        facts: Vec::new(),
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod rerun;
 use std::path::Path;
 
 use portcullis_decision::grant::{CommandPattern, PathPattern, ToolPattern};
+use portcullis_decision::host_rules::is_offered;
 use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern, PortSet};
 use portcullis_decision::profile::{FileRight, FileRights};
 use portcullis_decision::request::{
@@ -19,8 +20,6 @@ use portcullis_text::{escape, escape_confusables, escape_confusables_in_subject,
 use crate::ask::{Choice, ChoiceKind, Question};
 use crate::command_call::quoted;
 use crate::grant_store::Place;
-use crate::rulings::grantable::is_offered;
-use crate::rulings::rerun::{is_rerun, path_named};
 use crate::special_addresses;
 use file_operation::{meaning, other_end};
 use pending_call::FOR_THIS_COMMAND;
@@ -58,7 +57,11 @@ pub(crate) fn question(
     Question {
         id,
         call: call.map(str::to_owned),
-        title: if is_rerun(request) { "Run this command again?".to_owned() } else { title(&request.action) },
+        title: if request.run_again().is_some() {
+            "Run this command again?".to_owned()
+        } else {
+            title(&request.action)
+        },
         subject,
         asker: asker(request),
         reason: reasons(request, decision),
@@ -174,12 +177,12 @@ fn choices(
         label: match &request.action {
             // A program opens any number of connections to a place; for the user they are one.
             Action::Network(NetworkAccess { stage: Stage::Connect, .. }) => FOR_THIS_COMMAND.to_owned(),
-            Action::File(access) if path_named(request).is_some() => rerun::once(access),
+            Action::File(access) if request.named_before_failure().is_some() => rerun::once(access),
             Action::File(access) if request.origin == Origin::Process => {
                 pending_call::once(request, access, decision)
             }
             _ if is_cut => "Allow once, though not all of it is shown".to_owned(),
-            Action::Command(_) if is_rerun(request) => "Run it again".to_owned(),
+            Action::Command(_) if request.run_again().is_some() => "Run it again".to_owned(),
             Action::Network(_)
             | Action::File(_)
             | Action::Command(_)
@@ -196,7 +199,7 @@ fn choices(
         pattern: GrantPattern::Exact(Box::new(request.action.clone())),
         lifetime: 0,
     };
-    if is_rerun(request) {
+    if request.run_again().is_some() {
         // A "no" for the session would also apply to the command itself.
         return vec![once];
     }
@@ -481,7 +484,7 @@ mod tests {
         };
         let access = FileAccess { path, operation: FileOperation::Read, facts: FileFacts::default() };
         let action = Action::File(access);
-        Request { id: "r".into(), parent: None, origin: Origin::Agent, action, attributes: vec![] }
+        Request { id: "r".into(), parent: None, origin: Origin::Agent, action, facts: vec![] }
     }
 
     fn ruling(policy: &str, reason: &str) -> Ruling {

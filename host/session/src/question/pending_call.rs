@@ -8,7 +8,6 @@ use portcullis_exec_surface::NEW_DOT_FILES;
 use portcullis_text::escape_confusables;
 
 use super::file_operation::is_only_once;
-use crate::rulings::broker::place_of;
 
 /// Id of the rule that protects start-up files; rules on names cover the same names.
 const START_UP_FILES: &str = "host.start-up-files";
@@ -27,14 +26,14 @@ pub(crate) fn once(request: &Request, access: &FileAccess, decision: &Decision) 
         return "Allow once".to_owned();
     }
     let path = Path::new(&access.path.canonical);
-    let place = match place_of(request) {
+    let place = match request.question_place() {
         Some(place) if decision.cause().rule == NEW_DOT_FILES.id => {
             return format!(
                 "{FOR_THIS_COMMAND}: all new dot files in {}",
                 escape_confusables(&place.to_string_lossy())
             );
         }
-        Some(place) => Some(place).filter(|place| place != path),
+        Some(place) => Some(place).filter(|place| *place != path),
         None => path.parent().filter(|_| !has_own_question(&decision.cause().rule)).map(Path::to_owned),
     };
     let Some(place) = place else { return FOR_THIS_COMMAND.to_owned() };

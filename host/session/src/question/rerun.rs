@@ -4,14 +4,12 @@ use portcullis_decision::Request;
 use portcullis_decision::request::{FileAccess, PathKind};
 use portcullis_text::escape_confusables;
 
-use crate::rulings::rerun::path_named;
-
 /// Returns the reason for the question, with the path that the command named.
 pub(crate) fn reason(request: &Request) -> Option<String> {
-    let said = path_named(request)?;
+    let said = request.named_before_failure()?;
     Some(format!(
         "a command failed, and its output says that it could not write `{}`",
-        escape_confusables(&said)
+        escape_confusables(said)
     ))
 }
 

@@ -21,7 +21,6 @@ use crate::command_call::{CommandCall, Program};
 use crate::commands;
 use crate::effective_policy::Force;
 use crate::files::{self, FileCall};
-use crate::rulings::executed_names;
 use crate::session::Session;
 use crate::setup::{Basis, Confining};
 use lists::{Items, Names};
@@ -139,8 +138,7 @@ impl Statements {
             let call = FileCall { path: file, given: "", call: None, cancel: &Cancel::default() };
             let request = files::request(session, call, FileOperation::Write(Content::Unknown)).ok()?;
             let force = session.policy.unchecked();
-            let ruling =
-                executed_names::ruling(&request, &session.exec_surface(&force), &session.live_grants())?;
+            let ruling = session.exec_surface(&force).ruling(&request, &session.live_grants())?;
             (ruling.effect != Effect::Allow).then_some(())
         };
         let workspace = self.base.workspace.first().cloned();

@@ -158,8 +158,7 @@ impl<'a> OldOrder<'a> {
         };
         let operation = FileOperation::Write(Content::Text(Text::cut(content)));
         let action = Action::File(FileAccess { path, operation, facts: located.facts() });
-        let request =
-            Request { id: "1".into(), parent: None, origin: Origin::Agent, action, attributes: vec![] };
+        let request = Request { id: "1".into(), parent: None, origin: Origin::Agent, action, facts: vec![] };
         let base = Base { workspace: vec![self.scene.project.clone()], ..Base::default() };
         let rules = RuleSet::compile(Vec::new(), base, &[]);
         let decision =

@@ -36,14 +36,14 @@ pub(super) fn empty(context: &Context) -> Context {
 pub(super) fn all(context: &Context) -> Vec<Probe> {
     let mut probes = Vec::new();
     let mut add = |name: String, action: Action, no_allow: bool| {
-        let attributes = vec![Attribute { name: "probe:odd".into(), value: "[null]".into() }];
+        let odd = Attribute { name: "probe:odd".into(), value: "[null]".into() };
         for origin in [Origin::Agent, Origin::User, Origin::Extension, Origin::Process] {
             let request = Request {
                 id: "1".into(),
                 parent: Some(String::new()),
                 origin,
                 action: action.clone(),
-                attributes: attributes.clone(),
+                facts: vec![odd.clone().into()],
             };
             probes.push(Probe { name: format!("{name} ({origin:?})"), request, no_allow });
         }

@@ -114,7 +114,7 @@ mod tests {
         };
         let asked_of = |action: Action| {
             let id = "r1".to_owned();
-            let request = Request { id, parent: None, origin: Origin::Agent, action, attributes: Vec::new() };
+            let request = Request { id, parent: None, origin: Origin::Agent, action, facts: Vec::new() };
             asked(&serde_json::to_value(request).unwrap())
         };
         let access = NetworkAccess {

@@ -106,7 +106,7 @@ fn request() -> Request {
         parent: None,
         origin: Origin::Agent,
         action: Action::File(FileAccess { path, operation: FileOperation::Read, facts }),
-        attributes: Vec::new(),
+        facts: Vec::new(),
     }
 }
 

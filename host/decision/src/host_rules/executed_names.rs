@@ -4,42 +4,43 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_decision::request::{Action, FileOperation, PathKind};
-use portcullis_decision::{Effect, Grant, Request, Ruling, path_text};
 use portcullis_exec_surface::{Anywhere, Change, Class, GIT_CONFIG, GIT_POINTERS, Rule, class_under};
 
+use super::by_host::by_host;
 use super::content::on_content;
-use super::grantable::{HOST, may_be_granted};
-use crate::exec_surface::ExecSurface;
+use super::grantable::may_be_granted;
+use super::surroundings::Surroundings;
+use crate::request::{Action, FileOperation, PathKind};
+use crate::{Effect, Grant, Request, Ruling, path_text};
 
 /// Returns the strictest ruling of the rules on names for `request`, if any applies.
-pub(crate) fn ruling(request: &Request, surface: &ExecSurface<'_>, grants: &[Grant]) -> Option<Ruling> {
+#[must_use]
+pub fn ruling(request: &Request, surroundings: &Surroundings<'_>, grants: &[Grant]) -> Option<Ruling> {
     let Action::File(access) = &request.action else { return None };
     let path = path_text::decode(&access.path.canonical)?;
+    let site = &surroundings.site;
     let own = changes(&path, access.path.kind, &access.operation);
     let made = path.ancestors().skip(1).map(|above| (above.to_owned(), Change::MakeDirectory));
     let made = made.filter(|_| own.iter().any(|(_, change)| *change == Change::Write)).collect::<Vec<_>>();
-    surface.with_site(|site| {
-        let granted = |rule: &'static Rule| {
-            let covers = |grant: &Grant| grant.covers(request) && may_be_granted(rule, &grant.pattern, site);
-            grants.iter().any(covers)
-        };
-        // A lifted or granted rule must not hide another rule on the same name.
-        let holds = |rule: &'static Rule| {
-            !(surface.is_lifted(rule.id) || rule.anywhere == Anywhere::Asked && granted(rule))
-        };
-        let mut strictest: Option<Ruling> = None;
-        for (path, change) in own.iter().chain(&made) {
-            if surface.is_private(path) {
-                continue;
-            }
-            let Some(ruling) = of_class(class_under(path, *change, site, &holds), request) else { continue };
-            if strictest.as_ref().is_none_or(|known| ruling.effect > known.effect) {
-                strictest = Some(ruling);
-            }
+    let granted = |rule: &'static Rule| {
+        let covers = |grant: &Grant| grant.covers(request) && may_be_granted(rule, &grant.pattern, site);
+        grants.iter().any(covers)
+    };
+    // A lifted or granted rule must not hide another rule on the same name.
+    let holds = |rule: &'static Rule| {
+        !(surroundings.is_lifted(rule.id) || rule.anywhere == Anywhere::Asked && granted(rule))
+    };
+    let mut strictest: Option<Ruling> = None;
+    for (path, change) in own.iter().chain(&made) {
+        if (surroundings.is_private)(path) {
+            continue;
         }
-        strictest
-    })
+        let Some(ruling) = of_class(class_under(path, *change, site, &holds), request) else { continue };
+        if strictest.as_ref().is_none_or(|known| ruling.effect > known.effect) {
+            strictest = Some(ruling);
+        }
+    }
+    strictest
 }
 
 /// Returns the paths that an operation changes, each with the kind of change.
@@ -78,12 +79,5 @@ fn of_class(class: Class, request: &Request) -> Option<Ruling> {
             (effect, rule, reason)
         }
     };
-    Some(Ruling {
-        effect,
-        policy: HOST.to_owned(),
-        rule: rule.id.to_owned(),
-        reason,
-        setting: String::new(),
-        conceal: false,
-    })
+    Some(by_host(effect, rule.id, reason))
 }

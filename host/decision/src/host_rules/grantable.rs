@@ -2,17 +2,18 @@
 
 use std::path::Path;
 
-use portcullis_decision::pattern::FilePattern;
-use portcullis_decision::{Decision, GrantPattern};
 use portcullis_exec_surface::{Anywhere, Change, Class, Rule, Site, class};
 
-/// Name of the policy that the host's own rules belong to.
-pub(crate) const HOST: &str = "host";
+use super::by_host::HOST;
+use crate::pattern::FilePattern;
+use crate::{Decision, GrantPattern};
+
 /// Id of the rule on hard links.
-pub(crate) const HARD_LINKS: &str = "host.hard-links";
+pub const HARD_LINKS: &str = "host.hard-links";
 
 /// Returns true if the host offers `pattern` as a grant for `decision`.
-pub(crate) fn is_offered(decision: &Decision, pattern: &GrantPattern) -> bool {
+#[must_use]
+pub fn is_offered(decision: &Decision, pattern: &GrantPattern) -> bool {
     if decision.policy() == HOST && decision.cause().rule == HARD_LINKS {
         return is_for_one_file(pattern);
     }
@@ -23,7 +24,7 @@ pub(crate) fn is_offered(decision: &Decision, pattern: &GrantPattern) -> bool {
 /// Returns true if a grant on paths also covers a name under `rule`.
 ///
 /// A grant for a directory was given for other files in it, and no grant can cover content that the user has not seen.
-pub(crate) fn may_be_granted(rule: &Rule, pattern: &GrantPattern, site: &Site<'_>) -> bool {
+pub(super) fn may_be_granted(rule: &Rule, pattern: &GrantPattern, site: &Site<'_>) -> bool {
     match pattern {
         GrantPattern::Exact(_) => true,
         GrantPattern::Path(granted) => match &granted.pattern {
@@ -38,7 +39,7 @@ pub(crate) fn may_be_granted(rule: &Rule, pattern: &GrantPattern, site: &Site<'_
 }
 
 /// Returns true if a grant is for one file only.
-pub(crate) fn is_for_one_file(pattern: &GrantPattern) -> bool {
+pub(super) fn is_for_one_file(pattern: &GrantPattern) -> bool {
     match pattern {
         GrantPattern::Exact(_) => true,
         GrantPattern::Path(path) => matches!(path.pattern, FilePattern::Exact(_)),
