@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use portcullis_decision::Permit;
 use portcullis_decision::request::NetworkAccess;
+use portcullis_decision::{Decision, Permit, Request};
 
 use crate::Upstream;
 
@@ -37,9 +37,22 @@ pub enum Judgement {
     /// The attempt is allowed; the permit is for exactly this access.
     Allow(Permit),
     /// Only the user can decide; see [`Judge::ask`].
-    Ask,
+    Ask(Box<Undecided>),
     /// The attempt is denied.
     Deny(Refusal),
+}
+
+/// An attempt on which only the user can decide, with the decision so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undecided {
+    /// The attempt.
+    pub attempt: Attempt,
+    /// The request for it.
+    pub request: Request,
+    /// The decision that asks.
+    pub decision: Decision,
+    /// The judge's number for the state on which the decision depends.
+    pub revision: u64,
 }
 
 /// The reason for a denial.
@@ -141,12 +154,17 @@ pub trait Judge: Send + Sync + 'static {
     /// Decides without asking the user, and logs the verdict unless that is [`Judgement::Ask`].
     fn decide(&self, attempt: &Attempt) -> Judgement;
 
+    /// Returns the judgement on an attempt that has waited: an answer given in the meantime may cover it.
+    ///
+    /// The attempt is decided again only if something that its decision depends on has changed.
+    fn review(&self, undecided: Box<Undecided>) -> Judgement;
+
     /// Puts all waiting attempts to the user as one question, and waits for the answer.
     ///
     /// Returns one judgement for each attempt, in the same order. [`Judgement::Ask`] marks attempts that the question
     /// did not cover and that the next question takes up; it is never the judgement for all of them. `round` identifies
     /// the question for [`Self::withdraw`].
-    fn ask(&self, round: u64, attempts: &[Attempt]) -> Vec<Judgement>;
+    fn ask(&self, round: u64, attempts: Vec<Undecided>) -> Vec<Judgement>;
 
     /// Withdraws a question, because all connections that waited for its answer have gone.
     fn withdraw(&self, round: u64);

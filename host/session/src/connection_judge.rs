@@ -8,7 +8,7 @@ use portcullis_decision::verdict::Cause;
 use portcullis_decision::{AnsweredBy, Decision, Effect, Fact, GrantPattern, GrantScope, Request, RuleSet};
 use portcullis_network_gate::{
     AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal as Refused, Running, Stages,
-    Upstream, Want,
+    Undecided, Upstream, Want,
 };
 use portcullis_text::escape;
 
@@ -53,8 +53,10 @@ impl CommandJudge {
         self.stricter.as_deref().unwrap_or(&force.rules)
     }
 
-    /// Returns the decision of rules, policies, grants and earlier answers.
-    fn judge(&self, session: &Session, attempt: &Attempt) -> (Request, Decision) {
+    /// Decides on an attempt: by rules, policies, grants and earlier answers.
+    fn judge(&self, session: &Session, attempt: &Attempt) -> Undecided {
+        // Read first, so that a change during the decision counts as a later one.
+        let revision = session.revision();
         let request = request(session, attempt);
         let force = session.policy.unchecked();
         let rules = self.rules(&force);
@@ -74,33 +76,38 @@ impl CommandJudge {
         if !session.setup.context.interactive {
             decision = decision.refused(AnsweredBy::Nobody, Refusal::Nobody.reason());
         }
-        (request, decision)
+        Undecided { attempt: attempt.clone(), request, decision, revision }
     }
 
-    fn put(&self, session: &Session, round: u64, attempts: &[Attempt]) -> Answered {
-        let judged: Vec<(Request, Decision)> = attempts.iter().map(|one| self.judge(session, one)).collect();
-        let each = || attempts.iter().zip(&judged).map(|(attempt, (_, decision))| (attempt, decision));
-        let asked = attempts.iter().zip(&judged).find(|(_, (_, decision))| is_open(decision));
-        let Some((first, (request, decision))) = asked else {
-            let is_about = vec![false; attempts.len()];
+    /// Decides again if anything that the decision depends on has changed since.
+    fn reviewed(&self, session: &Session, judged: Undecided) -> Undecided {
+        if judged.revision == session.revision() { judged } else { self.judge(session, &judged.attempt) }
+    }
+
+    fn put(&self, session: &Session, round: u64, judged: Vec<Undecided>) -> Answered {
+        let Some(first) = judged.iter().find(|one| is_open(&one.decision)) else {
+            let is_about = vec![false; judged.len()];
             return Answered { judged, is_about, answer: Answer::Covered, choice: None };
         };
         let is_about: Vec<bool> =
-            each().map(|other| is_open(other.1) && is_same_question((first, decision), other)).collect();
-        let call = session.connections.identity(first.command).and_then(|identity| identity.call);
-        let question = session.question_about(request, decision, call.as_deref());
-        let question = match first.want {
+            judged.iter().map(|other| is_open(&other.decision) && is_same_question(first, other)).collect();
+        let command = first.attempt.command;
+        let call = session.connections.identity(command).and_then(|identity| identity.call);
+        let question = session.question_about(&first.request, &first.decision, call.as_deref());
+        let question = match first.attempt.want {
             Want::Connect => {
-                let details = decision.question().and_then(|asked| asked.details.as_deref());
-                about_all(question, &places(chosen(attempts, &is_about).map(|one| &one.access)), details)
+                let details = first.decision.question().and_then(|asked| asked.details.as_deref());
+                let asked_about = chosen(&judged, &is_about).map(|one| &one.access);
+                about_all(question, &places(asked_about), details)
             }
             Want::SendMore { sent } => about_more(question, sent),
         };
         let cancel = Cancel::default();
-        session.connections.begin_round(round, first.command, cancel.clone());
-        let is_covered = || self.judge(session, first).1.effect() != Effect::Ask;
-        let answer = session.asks.put(&session.setup.prompter, &question, request, &cancel, is_covered);
-        session.connections.end_round(round, first.command);
+        session.connections.begin_round(round, command, cancel.clone());
+        let is_covered = || !is_open(&self.reviewed(session, first.clone()).decision);
+        let prompter = &session.setup.prompter;
+        let answer = session.asks.put(prompter, &question, &first.request, &cancel, is_covered);
+        session.connections.end_round(round, command);
         let choice = match &answer {
             Answer::Choice(index) => question.choices.get(*index).cloned(),
             Answer::Refused(_) | Answer::Covered => None,
@@ -109,20 +116,22 @@ impl CommandJudge {
     }
 
     /// Asks the user about attempts, and returns the judgement for each.
-    fn ask_about(&self, session: &Session, round: u64, attempts: &[Attempt]) -> Vec<Judgement> {
-        let Answered { judged, is_about, answer, choice } = self.put(session, round, attempts);
+    fn ask_about(&self, session: &Session, round: u64, waiting: Vec<Undecided>) -> Vec<Judgement> {
+        let judged = waiting.into_iter().map(|one| self.reviewed(session, one)).collect();
+        let Answered { judged, is_about, answer, choice } = self.put(session, round, judged);
         if let Some(choice) = choice.as_ref().filter(|choice| choice.scope != GrantScope::Once) {
-            remember(session, choice, &chosen(attempts, &is_about).collect::<Vec<_>>());
+            remember(session, choice, &chosen(&judged, &is_about).collect::<Vec<_>>());
         }
-        let each = attempts.iter().zip(is_about).zip(judged);
-        let each = each.map(|((attempt, is_about), (request, decision))| {
-            if is_open(&decision) && !is_about {
-                return Judgement::Ask;
+        let each = judged.into_iter().zip(is_about);
+        let each = each.map(|(judged, is_about)| {
+            if is_open(&judged.decision) && !is_about {
+                return Judgement::Ask(Box::new(judged));
             }
-            let is_connection = is_to_connect(attempt);
+            let Undecided { attempt, request, decision, .. } = judged;
+            let is_connection = is_to_connect(&attempt);
             let decision = match (&answer, &choice) {
                 _ if !is_open(&decision) => decision,
-                (Answer::Covered, _) => self.judge(session, attempt).1,
+                (Answer::Covered, _) => self.judge(session, &attempt).decision,
                 (Answer::Refused(refusal), _) => {
                     // pi itself runs for the whole session, so a single "no" must not last as long.
                     if *refusal == Refusal::User && is_connection && !session.setup.inmate.is_agent() {
@@ -144,20 +153,24 @@ impl CommandJudge {
                 }
             };
             // The answer does not cover this attempt.
-            settle(
-                session,
-                attempt,
-                request,
-                decision.refused(AnsweredBy::User, "the answer does not cover it"),
-            )
+            let decision = decision.refused(AnsweredBy::User, "the answer does not cover it");
+            settle(session, &attempt, request, decision)
         });
         each.collect()
+    }
+
+    /// Returns the judgement for a decision; records it unless only the user can decide.
+    fn judgement(session: &Session, judged: Undecided) -> Judgement {
+        if is_open(&judged.decision) {
+            return Judgement::Ask(Box::new(judged));
+        }
+        settle(session, &judged.attempt, judged.request, judged.decision)
     }
 }
 
 /// The result of a question.
 struct Answered {
-    judged: Vec<(Request, Decision)>,
+    judged: Vec<Undecided>,
     /// Whether the question was about the attempt, for each attempt.
     is_about: Vec<bool>,
     answer: Answer,
@@ -169,22 +182,23 @@ impl Judge for CommandJudge {
         let Some(session) = self.session() else { return Judgement::Deny(closed()) };
         let judge = || {
             fault_point("judge");
-            let (request, decision) = self.judge(&session, attempt);
-            if decision.effect() == Effect::Ask {
-                return Judgement::Ask;
-            }
-            settle(&session, attempt, request, decision)
+            Self::judgement(&session, self.judge(&session, attempt))
         };
         session.guarded(JUDGING, judge, |reason| Judgement::Deny(fault(reason)))
     }
 
-    fn ask(&self, round: u64, attempts: &[Attempt]) -> Vec<Judgement> {
-        let Some(session) = self.session() else {
-            return attempts.iter().map(|_| Judgement::Deny(closed())).collect();
-        };
-        let denied =
-            |reason: String| attempts.iter().map(|_| Judgement::Deny(fault(reason.clone()))).collect();
-        session.guarded(JUDGING, || self.ask_about(&session, round, attempts), denied)
+    fn review(&self, undecided: Box<Undecided>) -> Judgement {
+        let Some(session) = self.session() else { return Judgement::Deny(closed()) };
+        let review = || Self::judgement(&session, self.reviewed(&session, *undecided));
+        session.guarded(JUDGING, review, |reason| Judgement::Deny(fault(reason)))
+    }
+
+    fn ask(&self, round: u64, attempts: Vec<Undecided>) -> Vec<Judgement> {
+        let count = attempts.len();
+        let all_denied = |refused: Refused| vec![refused; count].into_iter().map(Judgement::Deny).collect();
+        let Some(session) = self.session() else { return all_denied(closed()) };
+        let ask = || self.ask_about(&session, round, attempts);
+        session.guarded(JUDGING, ask, |reason| all_denied(fault(reason)))
     }
 
     fn withdraw(&self, round: u64) {
@@ -294,8 +308,9 @@ fn is_open(decision: &Decision) -> bool {
 ///
 /// The same program makes them, and the same policies ask for the same reasons. An answer for one then applies to the
 /// other.
-fn is_same_question((one, by): (&Attempt, &Decision), (other, by_other): (&Attempt, &Decision)) -> bool {
-    one.access.process.program == other.access.process.program
+fn is_same_question(one: &Undecided, other: &Undecided) -> bool {
+    let (by, by_other) = (&one.decision, &other.decision);
+    one.attempt.access.process.program == other.attempt.access.process.program
         && by.policy() == by_other.policy()
         && by.cause() == by_other.cause()
         && words(by) == words(by_other)
@@ -314,8 +329,8 @@ fn asking(decision: &Decision) -> impl Iterator<Item = (&str, &Cause)> {
 }
 
 /// Returns the attempts that a question was about.
-fn chosen<'a>(attempts: &'a [Attempt], is_about: &'a [bool]) -> impl Iterator<Item = &'a Attempt> {
-    attempts.iter().zip(is_about).filter_map(|(attempt, is_about)| is_about.then_some(attempt))
+fn chosen<'a>(judged: &'a [Undecided], is_about: &'a [bool]) -> impl Iterator<Item = &'a Attempt> {
+    judged.iter().zip(is_about).filter_map(|(one, is_about)| is_about.then_some(&one.attempt))
 }
 
 /// Applies an earlier answer of the user, if there is one.

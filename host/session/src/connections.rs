@@ -27,6 +27,8 @@ pub(crate) struct Connections {
 
 #[derive(Debug, Default)]
 struct Table {
+    /// Number of changes to the answers.
+    revision: u64,
     commands: HashMap<u32, Command>,
     /// Commands that have ended, until their numbers are used again.
     ended: HashSet<u32>,
@@ -139,6 +141,7 @@ impl Connections {
     /// An answer with a longer scope is a grant and ends with that.
     pub(crate) fn allow(&self, command: u32, place: Place, scope: GrantScope) {
         let mut table = self.table();
+        table.revision += 1;
         if command != 0 && scope == GrantScope::Once {
             table.commands.entry(command).or_default().allowed.insert(place);
         }
@@ -150,6 +153,7 @@ impl Connections {
     /// unknown commands while any of the current commands runs.
     pub(crate) fn refuse(&self, command: u32, place: Place) {
         let mut table = self.table();
+        table.revision += 1;
         if command != 0 {
             table.commands.entry(command).or_default().refused.insert(place);
             return;
@@ -175,7 +179,9 @@ impl Connections {
 
     /// Removes places that were allowed to running commands, when the user revokes an answer.
     pub(crate) fn forget_allowed(&self, is_meant: impl Fn(&Endpoint, u16) -> bool) {
-        for command in self.table().commands.values_mut() {
+        let mut table = self.table();
+        table.revision += 1;
+        for command in table.commands.values_mut() {
             command.allowed.retain(|(target, port)| !is_meant(target, *port));
         }
     }
@@ -213,6 +219,11 @@ impl Connections {
         let table = self.table();
         let Some(command) = table.commands.get(&command) else { return Duration::ZERO };
         command.waited + command.waits_since.map(|since| since.elapsed()).unwrap_or_default()
+    }
+
+    /// Returns a number that grows with each change to the answers.
+    pub(crate) fn revision(&self) -> u64 {
+        self.table().revision
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

@@ -96,7 +96,7 @@ pub use provoked::provoke;
 pub use question::keepable;
 pub use remembered_answers::Remembered;
 pub use requirements::required_tier;
-pub use rerun_after_denial::{Afterwards, Again};
+pub use rerun_after_denial::Runs;
 pub use reservations::{ClaimError, NoReservations, Reservations};
 pub use sandbox_subject::{AgentPlaces, Inmate};
 pub use searches::{Listed, SearchFailure};

@@ -1,6 +1,7 @@
 //! The policy in force: built when the session opens, and again when grants, settings or files change.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use portcullis_decision::request::{Action, FileAccess, FileOperation};
@@ -20,6 +21,8 @@ pub(crate) struct PolicyInForce {
     answers: Arc<Memory>,
     /// Locked for moments only. A thread that holds the order of names reads it, and a new sandbox waits for that order.
     current: RwLock<Arc<Force>>,
+    /// Number of policies that were put in force.
+    built: AtomicU64,
     /// Held while the next policy is built.
     building: Mutex<()>,
     /// The gate in the networks of the sandboxes; `None` without commands.
@@ -40,7 +43,15 @@ impl PolicyInForce {
         let grants: Vec<Grant> = grants.cloned().collect();
         let first = Force::build(&setup, &Arc::new(basis), network.as_ref(), &grants, None)?;
         let current = RwLock::new(Arc::new(first));
-        Ok(Self { setup, answers, network, current, building: Mutex::default(), outputs: Mutex::default() })
+        Ok(Self {
+            setup,
+            answers,
+            network,
+            current,
+            built: AtomicU64::new(0),
+            building: Mutex::default(),
+            outputs: Mutex::default(),
+        })
     }
 
     /// Returns the gate in the networks of the sandboxes; `None` without commands.
@@ -135,6 +146,12 @@ impl PolicyInForce {
         let mut force = self.current.write().unwrap_or_else(PoisonError::into_inner);
         self.accept_outputs(&made);
         *force = Arc::new(made);
+        self.built.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Returns a number that grows with each policy that is put in force.
+    pub(crate) fn revision(&self) -> u64 {
+        self.built.load(Ordering::SeqCst)
     }
 
     /// Returns the policy in force, rebuilt if a grant has ended or its files have changed.

@@ -87,6 +87,8 @@ pub(crate) struct Memory(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
+    /// Number of changes.
+    revision: u64,
     next: u64,
     grants: Vec<(u64, Grant)>,
     denied: Vec<(u64, Denied)>,
@@ -95,7 +97,7 @@ struct Inner {
 impl Memory {
     /// Stores the grants of one answer under one id, which revokes all of them.
     pub(crate) fn grant(&self, grants: &[Grant]) -> u64 {
-        let mut inner = self.lock();
+        let mut inner = self.change();
         inner.next += 1;
         let id = inner.next;
         inner.grants.extend(grants.iter().map(|grant| (id, grant.clone())));
@@ -114,7 +116,7 @@ impl Memory {
 
     /// Stores the denials of one answer under one id, which revokes all of them.
     pub(crate) fn deny(&self, denied: Vec<Denied>) {
-        let mut inner = self.lock();
+        let mut inner = self.change();
         inner.next += 1;
         let id = inner.next;
         inner.denied.extend(denied.into_iter().map(|denied| (id, denied)));
@@ -139,12 +141,12 @@ impl Memory {
 
     /// Forgets the answers that the settings have by now.
     pub(crate) fn forget_kept(&self) {
-        self.lock().grants.retain(|(_, grant)| grant.scope == GrantScope::Session);
+        self.change().grants.retain(|(_, grant)| grant.scope == GrantScope::Session);
     }
 
     /// Forgets one answer and returns the patterns that it covered; empty if the id is unknown.
     pub(crate) fn forget(&self, id: u64) -> Vec<GrantPattern> {
-        let mut inner = self.lock();
+        let mut inner = self.change();
         let granted = inner.grants.extract_if(.., |(known, _)| *known == id).map(|(_, grant)| grant.pattern);
         let mut covered: Vec<GrantPattern> = granted.collect();
         let denied = inner.denied.extract_if(.., |(known, _)| *known == id).map(|(_, denied)| denied.pattern);
@@ -166,6 +168,18 @@ impl Memory {
             }
         }
         answers
+    }
+
+    /// Returns a number that grows with each change.
+    pub(crate) fn revision(&self) -> u64 {
+        self.lock().revision
+    }
+
+    /// Locks the answers in order to change them.
+    fn change(&self) -> std::sync::MutexGuard<'_, Inner> {
+        let mut inner = self.lock();
+        inner.revision += 1;
+        inner
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {

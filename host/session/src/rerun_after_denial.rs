@@ -9,6 +9,7 @@
 //! A "yes" allows the path for one more run of the same command, if the user also wants that run: the effects of the
 //! first run remain, and running the command twice can be worse than not at all.
 
+use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
 use portcullis_decision::host_rules::listed;
@@ -41,24 +42,16 @@ const MOST_RUNS: usize = 3;
 
 /// The questions about one command so far, over all its runs.
 #[derive(Debug, Default)]
-pub struct Afterwards {
+struct Afterwards {
     asked: Vec<PathBuf>,
     opened: Vec<Grant>,
     runs: usize,
     notes: Vec<String>,
 }
 
-impl Afterwards {
-    /// Returns the notes for the model.
-    #[must_use]
-    pub fn notes(&self) -> &[String] {
-        &self.notes
-    }
-}
-
 /// A command that the user wants to run again, with the grants for that run.
 #[derive(Debug)]
-pub struct Again {
+struct Again {
     granted: Granted,
     opened: Vec<Grant>,
 }
@@ -78,10 +71,65 @@ pub fn is_possible(session: &Session) -> bool {
     session.setup.context.interactive && session.force().tier() == Tier::Namespaces
 }
 
+/// The caller's part in the runs of a command: its streams, and its output.
+pub trait Runs {
+    /// The caller's end of the output of a run.
+    type Output;
+    /// Why the caller cannot go on.
+    type Error;
+
+    /// Makes the first three file descriptors of the next run, and the caller's end of its output.
+    ///
+    /// # Errors
+    /// When they cannot be made.
+    fn streams(&mut self) -> Result<([OwnedFd; 3], Self::Output), Self::Error>;
+
+    /// Waits until a run has ended and its output is passed on. Returns the hints in its error output, if it is read.
+    ///
+    /// # Errors
+    /// When the output cannot be passed on.
+    fn finish(&mut self, started: Started, output: Self::Output) -> Result<(Ended, Heard), Self::Error>;
+
+    /// Reports that the command could not be run again.
+    fn not_run_again(&mut self, failure: &CommandFailure);
+}
+
+/// Follows a command until it has ended, and the further runs of it that the user wants.
+///
+/// Returns the end of the last run, and the notes for the model.
+///
+/// # Errors
+/// Those of `runs`.
+pub fn follow<R: Runs>(
+    session: &Session,
+    call: &CommandCall<'_>,
+    first: (Started, R::Output),
+    runs: &mut R,
+    cancel: &Cancel,
+) -> Result<(Ended, Vec<String>), R::Error> {
+    let mut past = Afterwards::default();
+    let (mut started, mut output) = first;
+    loop {
+        let (ended, heard) = runs.finish(started, output)?;
+        let Some(again) = ask(session, call, (&ended, heard), &mut past, cancel) else {
+            return Ok((ended, past.notes));
+        };
+        let (stdio, next) = runs.streams()?;
+        output = next;
+        started = match start(session, call.clone(), again, stdio, cancel) {
+            Ok(started) => started,
+            Err(failure) => {
+                runs.not_run_again(&failure);
+                return Ok((ended, past.notes));
+            }
+        };
+    }
+}
+
 /// Asks about the paths in `heard` that the command could not write.
 ///
 /// If one is allowed, also asks whether to run the command again, and returns it if so.
-pub fn ask(
+fn ask(
     session: &Session,
     call: &CommandCall<'_>,
     (ended, heard): (&Ended, Heard),
@@ -109,14 +157,11 @@ pub fn ask(
 }
 
 /// Runs a command again. `stdio` becomes its first three file descriptors.
-///
-/// # Errors
-/// As for [`commands::start`].
-pub fn start(
+fn start(
     session: &Session,
     call: CommandCall<'_>,
     again: Again,
-    stdio: [std::os::fd::OwnedFd; 3],
+    stdio: [OwnedFd; 3],
     cancel: &Cancel,
 ) -> Result<Started, CommandFailure> {
     commands::start_granted(session, again.granted, call, &again.opened, (Terminal::None, stdio), cancel)

@@ -256,6 +256,14 @@ impl Session {
         self.exec_surface(force).tightened(request, decision, grants).taken_in(context)
     }
 
+    /// Returns a number that grows whenever something changes that decisions depend on: policies, settings, answers.
+    ///
+    /// With the same number, the same request is asked about again.
+    pub(crate) fn revision(&self) -> u64 {
+        let changes = [self.policy.revision(), self.answers.revision(), self.connections.revision()];
+        changes.iter().sum::<u64>() + u64::from(self.failure.get().is_some())
+    }
+
     /// Returns the context for deciding on `request`.
     pub(crate) fn context_for(&self, request: &Request, grants: &[Grant]) -> Context {
         Context {

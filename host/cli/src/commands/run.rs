@@ -13,8 +13,8 @@ use portcullis_decision::request::Origin;
 use portcullis_sandbox::Tier;
 use portcullis_sandbox_runtime::Exit as CommandExit;
 use portcullis_session::{
-    Afterwards, Cancel, CommandCall, CommandFailure, Ended, Heard, Nobody, Program, Prompter, Session,
-    Started, commands, rerun_after_denial, with_causes,
+    Cancel, CommandCall, CommandFailure, Ended, Heard, Nobody, Program, Prompter, Runs, Session, Started,
+    commands, rerun_after_denial, with_causes,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;
@@ -149,44 +149,52 @@ fn follow(
     })
 }
 
-/// Waits for the end of the command, and of further runs that the user wants.
-fn attend(
-    session: &Session,
-    call: &CommandCall<'_>,
-    (mut started, mut errors): (Started, Option<Overheard>),
-    current: &Current,
-) -> anyhow::Result<Ended> {
-    let mut past = Afterwards::default();
-    let ended = loop {
+/// The runs of the command, with our own streams.
+struct OwnRuns<'a> {
+    session: &'a Session,
+    current: &'a Current,
+}
+
+impl Runs for OwnRuns<'_> {
+    type Output = Option<Overheard>;
+    type Error = anyhow::Error;
+
+    fn streams(&mut self) -> anyhow::Result<([OwnedFd; 3], Option<Overheard>)> {
+        streams(true)
+    }
+
+    fn finish(&mut self, started: Started, errors: Option<Overheard>) -> anyhow::Result<(Ended, Heard)> {
         let running = Arc::new((started, errors));
-        current.set(&running);
-        let (command, errors_of_it) = &*running;
+        self.current.set(&running);
+        let (command, errors) = &*running;
         let mut heard = Heard::default();
         let ended = thread::scope(|scope| {
-            if let Some(errors) = errors_of_it {
+            if let Some(errors) = errors {
                 scope.spawn(|| errors.pass(&mut heard));
             }
-            commands::finish(session, command)
+            commands::finish(self.session, command)
         });
         tell(command, &ended);
         // From here on a signal ends this process again.
         drop(running);
-        let Some(again) =
-            rerun_after_denial::ask(session, call, (&ended, heard), &mut past, &Cancel::default())
-        else {
-            break ended;
-        };
-        let (stdio, next) = streams(true)?;
-        errors = next;
-        started = match rerun_after_denial::start(session, call.clone(), again, stdio, &Cancel::default()) {
-            Ok(started) => started,
-            Err(failure) => {
-                say(&format!("portcullis: the command could not be run again: {}", with_causes(&failure)));
-                break ended;
-            }
-        };
-    };
-    for note in past.notes() {
+        Ok((ended, heard))
+    }
+
+    fn not_run_again(&mut self, failure: &CommandFailure) {
+        say(&format!("portcullis: the command could not be run again: {}", with_causes(failure)));
+    }
+}
+
+/// Waits for the end of the command, and of further runs that the user wants.
+fn attend(
+    session: &Session,
+    call: &CommandCall<'_>,
+    started: (Started, Option<Overheard>),
+    current: &Current,
+) -> anyhow::Result<Ended> {
+    let mut runs = OwnRuns { session, current };
+    let (ended, notes) = rerun_after_denial::follow(session, call, started, &mut runs, &Cancel::default())?;
+    for note in notes {
         say(&format!("portcullis: {note}"));
     }
     Ok(ended)

@@ -13,7 +13,7 @@ use portcullis_rpc::{
 };
 use portcullis_sandbox_runtime::Exit as CommandExit;
 use portcullis_session::{
-    Afterwards, Cancel, CommandCall, CommandFailure, Ended, Heard, Program, Session, Started, commands,
+    Cancel, CommandCall, CommandFailure, Ended, Heard, Program, Runs, Session, Started, commands,
     rerun_after_denial, with_causes,
 };
 
@@ -55,48 +55,15 @@ impl Host {
             Ok(started) => started,
             Err(failure) => return refused(&failure, cancel),
         };
-        let (ended, notes) = self.follow(session, &call, (started, reader), params.stream, cancel)?;
+        let mut runs = StreamedRuns { host: self, session, stream: params.stream, cancel, notes: Vec::new() };
+        let first = (started, reader);
+        let (ended, past) = rerun_after_denial::follow(session, &call, first, &mut runs, cancel)?;
+        let notes = [runs.notes, past].concat();
         self.output.end(params.stream).map_err(|error| internal(&error))?;
         if cancel.is_cancelled() {
             return Err(ErrorObject::new(ErrorCode::Cancelled, "the command was aborted"));
         }
         response(&ended, notes, params.timeout_ms)
-    }
-
-    /// Waits for the end of a command, and of further runs that the user wants.
-    ///
-    /// Returns the result of the last run, and the notes for the model.
-    fn follow(
-        &self,
-        session: &Session,
-        call: &CommandCall<'_>,
-        (mut started, mut reader): (Started, OwnedFd),
-        stream: StreamId,
-        cancel: &Cancel,
-    ) -> Result<(Ended, Vec<String>), ErrorObject> {
-        let (mut past, mut notes) = (Afterwards::default(), Vec::new());
-        let ended = loop {
-            let heard = rerun_after_denial::is_possible(session).then(Heard::default);
-            let output = Output { reader, stream, to: self.output.clone(), heard };
-            let running = Arc::new(started);
-            let (ended, heard) = self.wait_for(session, &running, output, cancel)?;
-            notes.extend([running.advice(), running.connections(), running.refused()].concat());
-            let Some(again) = rerun_after_denial::ask(session, call, (&ended, heard), &mut past, cancel)
-            else {
-                break ended;
-            };
-            let (next, stdio) = streams().map_err(|error| internal(&error))?;
-            reader = next;
-            started = match rerun_after_denial::start(session, call.clone(), again, stdio, cancel) {
-                Ok(started) => started,
-                Err(failure) => {
-                    notes.push(format!("The command could not be run again: {}.", with_causes(&failure)));
-                    break ended;
-                }
-            };
-        };
-        notes.extend_from_slice(past.notes());
-        Ok((ended, notes))
     }
 
     /// Waits until a command has exited and all its output is sent.
@@ -124,6 +91,39 @@ impl Host {
         sending.map_err(|error| no_thread(&error))?;
         // A failed forwarder has captured nothing.
         Ok((ended, all_sent.recv().ok().flatten().unwrap_or_default()))
+    }
+}
+
+/// The runs of a command whose output is streamed to the client.
+struct StreamedRuns<'a> {
+    host: &'a Host,
+    session: &'a Session,
+    stream: StreamId,
+    cancel: &'a Cancel,
+    /// Notes for the model.
+    notes: Vec<String>,
+}
+
+impl Runs for StreamedRuns<'_> {
+    type Output = OwnedFd;
+    type Error = ErrorObject;
+
+    fn finish(&mut self, started: Started, reader: OwnedFd) -> Result<(Ended, Heard), ErrorObject> {
+        let heard = rerun_after_denial::is_possible(self.session).then(Heard::default);
+        let output = Output { reader, stream: self.stream, to: self.host.output.clone(), heard };
+        let running = Arc::new(started);
+        let ended = self.host.wait_for(self.session, &running, output, self.cancel)?;
+        self.notes.extend([running.advice(), running.connections(), running.refused()].concat());
+        Ok(ended)
+    }
+
+    fn streams(&mut self) -> Result<([OwnedFd; 3], OwnedFd), ErrorObject> {
+        let (reader, stdio) = streams().map_err(|error| internal(&error))?;
+        Ok((stdio, reader))
+    }
+
+    fn not_run_again(&mut self, failure: &CommandFailure) {
+        self.notes.push(format!("The command could not be run again: {}.", with_causes(failure)));
     }
 }
 

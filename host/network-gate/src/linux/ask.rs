@@ -9,7 +9,7 @@ use std::time::Duration;
 use portcullis_decision::request::{Endpoint, Stage};
 use tokio::sync::oneshot;
 
-use crate::judge::{Attempt, Judge, Judgement, Refusal, Want};
+use crate::judge::{Attempt, Judge, Judgement, Refusal, Undecided, Want};
 
 /// How long the first connection of a question waits for others: programs open several at once.
 const GATHER: Duration = Duration::from_millis(40);
@@ -49,7 +49,7 @@ impl std::fmt::Debug for State {
 }
 
 struct Waiting {
-    attempt: Attempt,
+    undecided: Box<Undecided>,
     judge: Arc<dyn Judge>,
     reply: oneshot::Sender<Judgement>,
 }
@@ -67,7 +67,7 @@ impl Asking {
     pub(crate) fn put(
         &self,
         judge: &Arc<dyn Judge>,
-        attempt: Attempt,
+        undecided: Box<Undecided>,
     ) -> Result<oneshot::Receiver<Judgement>, Refusal> {
         let (reply, answer) = oneshot::channel();
         let mut state = self.state();
@@ -78,7 +78,7 @@ impl Asking {
                 "too many connections wait for an answer already",
             ));
         }
-        state.waiting.push(Waiting { attempt, judge: Arc::clone(judge), reply });
+        state.waiting.push(Waiting { undecided, judge: Arc::clone(judge), reply });
         self.changed.notify_all();
         Ok(answer)
     }
@@ -124,15 +124,18 @@ impl Asking {
         while self.wait_for_one() {
             std::thread::sleep(GATHER);
             let Some((number, judge, attempts)) = self.next_round() else { continue };
-            let answers = judge.ask(number, &attempts);
+            let answers = judge.ask(number, attempts);
             let mut state = self.state();
             let replies = state.round.take().map(|round| round.replies).unwrap_or_default();
-            for ((attempt, reply), answer) in attempts.into_iter().zip(replies).zip(answers) {
-                if matches!(answer, Judgement::Ask) && !state.is_closed {
-                    state.waiting.push(Waiting { attempt, judge: Arc::clone(&judge), reply });
-                } else {
-                    // The client may have gone in the meantime.
-                    let _unheard = reply.send(answer);
+            for (reply, answer) in replies.into_iter().zip(answers) {
+                match answer {
+                    Judgement::Ask(undecided) if !state.is_closed => {
+                        state.waiting.push(Waiting { undecided, judge: Arc::clone(&judge), reply });
+                    }
+                    answer @ (Judgement::Ask(_) | Judgement::Allow(_) | Judgement::Deny(_)) => {
+                        // The client may have gone in the meantime.
+                        let _unheard = reply.send(answer);
+                    }
                 }
             }
         }
@@ -145,7 +148,7 @@ impl Asking {
     }
 
     /// Settles attempts that an earlier answer covers, and combines those that can be asked about together.
-    fn next_round(&self) -> Option<(u64, Arc<dyn Judge>, Vec<Attempt>)> {
+    fn next_round(&self) -> Option<(u64, Arc<dyn Judge>, Vec<Undecided>)> {
         let waiting = {
             let mut state = self.state();
             state.in_hand = state.waiting.len();
@@ -156,25 +159,26 @@ impl Asking {
             self.state().in_hand = 0;
             return None;
         };
-        let (judge, command, want) = (Arc::clone(&first.judge), first.attempt.command, first.attempt.want);
-        let stage = first.attempt.access.stage.clone();
+        let judge = Arc::clone(&first.judge);
+        let Attempt { access, command, want } = first.attempt().clone();
+        let stage = access.stage;
         let is_to_connect = want == Want::Connect && stage == Stage::Connect;
-        let mut places = vec![place(&first.attempt)];
+        let mut places = vec![place(first.attempt())];
         let mut chosen = vec![first];
         let mut later = Vec::new();
         for next in open {
-            let is_known = places.contains(&place(&next.attempt));
+            let is_known = places.contains(&place(next.attempt()));
             let is_alike = Arc::ptr_eq(&next.judge, &judge)
-                && next.attempt.command == command
-                && next.attempt.want == want
-                && next.attempt.access.stage == stage
+                && next.attempt().command == command
+                && next.attempt().want == want
+                && next.attempt().access.stage == stage
                 && (is_to_connect || is_known);
             if !is_alike || !(is_known || places.len() < PLACES_MAX) {
                 later.push(next);
                 continue;
             }
             if !is_known {
-                places.push(place(&next.attempt));
+                places.push(place(next.attempt()));
             }
             chosen.push(next);
         }
@@ -193,7 +197,7 @@ impl Asking {
         *asked += 1;
         state.rounds += 1;
         let number = state.rounds;
-        let (attempts, replies) = chosen.into_iter().map(|one| (one.attempt, one.reply)).unzip();
+        let (attempts, replies) = chosen.into_iter().map(|one| (*one.undecided, one.reply)).unzip();
         state.round = Some(Round { number, judge: Arc::clone(&judge), replies, is_withdrawn: false });
         Some((number, judge, attempts))
     }
@@ -204,19 +208,23 @@ impl Asking {
 }
 
 impl Waiting {
-    /// Decides again and returns the attempt if it is still open: an answer given in the meantime may cover it, and its
-    /// command may have ended.
+    fn attempt(&self) -> &Attempt {
+        &self.undecided.attempt
+    }
+
+    /// Returns the attempt if it is still open: an answer given in the meantime may cover it, and its command may have
+    /// ended.
     fn unless_settled(self) -> Option<Self> {
         if self.reply.is_closed() {
             return None;
         }
-        let judgement = if self.judge.has_ended(self.attempt.command) {
+        let judgement = if self.judge.has_ended(self.attempt().command) {
             Judgement::Deny(Refusal::of_ended_command())
         } else {
-            self.judge.decide(&self.attempt)
+            self.judge.review(self.undecided)
         };
         match judgement {
-            Judgement::Ask => Some(self),
+            Judgement::Ask(undecided) => Some(Self { undecided, ..self }),
             settled @ (Judgement::Allow(_) | Judgement::Deny(_)) => {
                 let _unheard = self.reply.send(settled);
                 None
@@ -244,4 +252,4 @@ fn place(attempt: &Attempt) -> (Endpoint, u16) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::linux) mod tests;

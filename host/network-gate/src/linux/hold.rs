@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::judge::{Attempt, Ended, Ending, Judgement};
+use crate::judge::{Ended, Ending, Judgement, Undecided};
 use crate::linux::held::{Expected, Found, State};
 use crate::linux::process::Owner;
 use crate::linux::scope::{Scope, Wanted, closing};
@@ -28,7 +28,7 @@ const ARRIVAL: Duration = Duration::from_secs(5);
 pub(crate) enum Heard {
     /// Only the user can decide.
     Open {
-        attempt: Attempt,
+        undecided: Box<Undecided>,
         /// The inode number of the socket.
         socket: u64,
         release: Release,
@@ -94,7 +94,7 @@ fn wanted(scope: &Scope, address: SocketAddr) -> Option<Wanted> {
 fn decide(scope: &Scope, wanted: &Wanted, owner: Owner, socket: u64, release: Release) -> Heard {
     let attempt = scope.attempt(wanted, owner);
     match scope.judge.decide(&attempt) {
-        Judgement::Ask => Heard::Open { attempt, socket, release },
+        Judgement::Ask(undecided) => Heard::Open { undecided, socket, release },
         settled @ (Judgement::Allow(_) | Judgement::Deny(_)) => {
             let state = State::Settled(Box::new(settled));
             Heard::Settled(scope.held.keep(socket, Found { attempt, state }))
@@ -109,13 +109,13 @@ pub(crate) async fn serve(scope: Arc<Scope>, mut heard: mpsc::UnboundedReceiver<
     loop {
         tokio::select! {
             news = heard.recv() => match news {
-                Some(Heard::Open { attempt, socket, release }) => {
+                Some(Heard::Open { undecided, socket, release }) => {
                     let (gone, is_gone) = oneshot::channel();
                     let id = release.id;
                     under_way.insert(id, gone);
                     let scope = Arc::clone(&scope);
                     held.spawn(async move {
-                        hold(&scope, attempt, socket, release, is_gone).await;
+                        hold(&scope, undecided, socket, release, is_gone).await;
                         Some(id)
                     });
                 }
@@ -139,12 +139,13 @@ pub(crate) async fn serve(scope: Arc<Scope>, mut heard: mpsc::UnboundedReceiver<
 /// `is_gone` completes when the process has given up.
 async fn hold(
     scope: &Scope,
-    attempt: Attempt,
+    undecided: Box<Undecided>,
     socket: u64,
     release: Release,
     is_gone: oneshot::Receiver<()>,
 ) {
-    let Some(state) = ask(scope, &attempt, is_gone).await else { return };
+    let attempt = undecided.attempt.clone();
+    let Some(state) = ask(scope, undecided, is_gone).await else { return };
     let expected = scope.held.keep(socket, Found { attempt, state });
     drop(release);
     expect(scope, expected).await;
@@ -159,9 +160,9 @@ async fn expect(scope: &Scope, Expected { socket, number, arrival }: Expected) {
 }
 
 /// Waits for the user; returns `None` if the process gives up.
-async fn ask(scope: &Scope, attempt: &Attempt, is_gone: oneshot::Receiver<()>) -> Option<State> {
+async fn ask(scope: &Scope, undecided: Box<Undecided>, is_gone: oneshot::Receiver<()>) -> Option<State> {
     let asking = &scope.shared.asking;
-    let mut answer = match asking.put(&scope.judge, attempt.clone()) {
+    let mut answer = match asking.put(&scope.judge, undecided) {
         Ok(answer) => answer,
         Err(refusal) => return Some(State::Settled(Box::new(Judgement::Deny(refusal)))),
     };

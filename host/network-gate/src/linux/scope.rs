@@ -10,7 +10,7 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::judge::{Attempt, Ended, Judge, Judgement, Refusal, Running, Want};
+use crate::judge::{Attempt, Ended, Judge, Judgement, Refusal, Running, Undecided, Want};
 use crate::linux::active_connections::Carried;
 use crate::linux::ask::Asking;
 use crate::linux::budget::{Budgets, Spent};
@@ -192,7 +192,7 @@ impl Scope {
         stream: &TcpStream,
     ) -> Cleared {
         let judgement = match judgement {
-            Judgement::Ask => match self.ask(&attempt, wanted, stream).await {
+            Judgement::Ask(undecided) => match self.ask(undecided, wanted, stream).await {
                 Some(judgement) => judgement,
                 None => return Cleared::Abandoned,
             },
@@ -206,7 +206,7 @@ impl Scope {
             Judgement::Allow(_) => {
                 Cleared::Denied(Refusal::of_gate("host.wrong-permit", "the permit is for another connection"))
             }
-            Judgement::Ask => {
+            Judgement::Ask(_) => {
                 Cleared::Denied(Refusal::of_gate("host.no-answer", "nobody has answered the question"))
             }
             Judgement::Deny(refusal) => Cleared::Denied(refusal),
@@ -214,8 +214,8 @@ impl Scope {
     }
 
     /// Asks the user; returns `None` if the client has gone.
-    async fn ask(&self, attempt: &Attempt, wanted: &Wanted, stream: &TcpStream) -> Option<Judgement> {
-        match self.shared.asking.put(&self.judge, attempt.clone()) {
+    async fn ask(&self, undecided: Box<Undecided>, wanted: &Wanted, stream: &TcpStream) -> Option<Judgement> {
+        match self.shared.asking.put(&self.judge, undecided) {
             Ok(answer) => self.answered(answer, wanted, stream).await,
             Err(refusal) => Some(Judgement::Deny(refusal)),
         }

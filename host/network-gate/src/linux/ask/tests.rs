@@ -2,7 +2,10 @@ use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use portcullis_decision::request::{Direction, Endpoint, NetworkAccess, ProcessInfo, Transport};
+use portcullis_decision::request::{
+    Action, Direction, Endpoint, NetworkAccess, Origin, ProcessInfo, Transport,
+};
+use portcullis_decision::{Decision, Request};
 
 use super::*;
 use crate::Upstream;
@@ -24,17 +27,28 @@ struct Shown {
 impl Judge for Shown {
     fn decide(&self, attempt: &Attempt) -> Judgement {
         let is_settled = self.settled.lock().unwrap().contains(&attempt.access.target.to_string());
-        if is_settled { Judgement::Deny(refusal("settled")) } else { Judgement::Ask }
+        if is_settled {
+            Judgement::Deny(refusal("settled"))
+        } else {
+            Judgement::Ask(undecided(attempt.clone()))
+        }
     }
 
-    fn ask(&self, round: u64, attempts: &[Attempt]) -> Vec<Judgement> {
-        let hosts: Vec<String> = attempts.iter().map(|attempt| attempt.access.target.to_string()).collect();
+    fn review(&self, undecided: Box<Undecided>) -> Judgement {
+        self.decide(&undecided.attempt)
+    }
+
+    fn ask(&self, round: u64, attempts: Vec<Undecided>) -> Vec<Judgement> {
+        let hosts: Vec<String> = attempts.iter().map(|one| one.attempt.access.target.to_string()).collect();
         self.questions.lock().unwrap().send((round, hosts.clone())).unwrap();
         self.answers.lock().unwrap().recv().unwrap();
         let apart = self.apart.lock().unwrap();
         let is_next = |host: &String| apart.contains(host) && hosts.first() != Some(host);
-        let answer = |next| if next { Judgement::Ask } else { Judgement::Deny(refusal("answered")) };
-        hosts.iter().map(is_next).map(answer).collect()
+        let answer = |(one, host)| match is_next(host) {
+            true => Judgement::Ask(Box::new(one)),
+            false => Judgement::Deny(refusal("answered")),
+        };
+        attempts.into_iter().zip(&hosts).map(answer).collect()
     }
 
     fn withdraw(&self, round: u64) {
@@ -74,6 +88,13 @@ impl Judge for Shown {
     fn ended(&self, _attempt: &Attempt, _request: &str, _ended: &Ended) {}
 }
 
+/// Returns an attempt that the user must decide on.
+pub(in crate::linux) fn undecided(attempt: Attempt) -> Box<Undecided> {
+    let action = Action::Network(attempt.access.clone());
+    let request = Request { id: "1".into(), parent: None, origin: Origin::Process, action, facts: vec![] };
+    Box::new(Undecided { attempt, request, decision: Decision::host_denial("test", ""), revision: 0 })
+}
+
 fn refusal(reason: &str) -> Refusal {
     Refusal::of_gate("test", reason)
 }
@@ -106,7 +127,7 @@ impl Stand {
 
     fn put(&self, host: &str, command: u32) -> oneshot::Receiver<Judgement> {
         let judge: Arc<dyn Judge> = Arc::clone(&self.shown) as _;
-        self.asking.put(&judge, attempt(host, command)).unwrap()
+        self.asking.put(&judge, undecided(attempt(host, command))).unwrap()
     }
 
     fn question(&self) -> (u64, Vec<String>) {
@@ -140,7 +161,7 @@ fn attempt(host: &str, command: u32) -> Attempt {
 fn reason(answer: oneshot::Receiver<Judgement>) -> String {
     match answer.blocking_recv().unwrap() {
         Judgement::Deny(refusal) => refusal.reason,
-        other @ (Judgement::Allow(_) | Judgement::Ask) => format!("{other:?}"),
+        other @ (Judgement::Allow(_) | Judgement::Ask(_)) => format!("{other:?}"),
     }
 }
 
@@ -238,7 +259,7 @@ fn ten_thousand_wait_twice_as_many_do_not_and_a_question_is_of_a_size_to_be_read
     let stand = Stand::new();
     let judge: Arc<dyn Judge> = Arc::clone(&stand.shown) as _;
     let waiting: Vec<_> = (0..20_000)
-        .filter_map(|number| stand.asking.put(&judge, attempt(&format!("h{number}"), 1)).ok())
+        .filter_map(|number| stand.asking.put(&judge, undecided(attempt(&format!("h{number}"), 1))).ok())
         .collect();
     assert_eq!(waiting.len(), WAITING_MAX);
     const { assert!(WAITING_MAX > 10_000) };
@@ -258,7 +279,7 @@ fn what_waits_at_the_end_is_lost() {
     assert!(waiting.blocking_recv().is_err());
     assert_eq!(*stand.shown.withdrawn.lock().unwrap(), [round]);
     let judge: Arc<dyn Judge> = Arc::clone(&stand.shown) as _;
-    assert!(stand.asking.put(&judge, attempt("c", 1)).is_err());
+    assert!(stand.asking.put(&judge, undecided(attempt("c", 1))).is_err());
     drop(asked);
 }
 

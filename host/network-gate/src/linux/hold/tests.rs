@@ -8,9 +8,10 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::Upstream;
-use crate::judge::{AddressRuling, Checks, Judge, Refusal, Running, Stages};
+use crate::judge::{AddressRuling, Attempt, Checks, Judge, Refusal, Running, Stages};
 use crate::linux::active_connections::Carried;
 use crate::linux::ask::Asking;
+use crate::linux::ask::tests::undecided;
 use crate::linux::budget::Budgets;
 use crate::linux::decider::Decider;
 use crate::linux::held::Held;
@@ -29,12 +30,16 @@ struct Asks {
 }
 
 impl Judge for Asks {
-    fn decide(&self, _attempt: &Attempt) -> Judgement {
+    fn decide(&self, attempt: &Attempt) -> Judgement {
         self.decided.fetch_add(1, Ordering::Relaxed);
-        Judgement::Ask
+        Judgement::Ask(undecided(attempt.clone()))
     }
 
-    fn ask(&self, _round: u64, attempts: &[Attempt]) -> Vec<Judgement> {
+    fn review(&self, undecided: Box<Undecided>) -> Judgement {
+        Judgement::Ask(undecided)
+    }
+
+    fn ask(&self, _round: u64, attempts: Vec<Undecided>) -> Vec<Judgement> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let _closed = self.answers.lock().unwrap().recv();
         attempts.iter().map(|_| Judgement::Deny(Refusal::of_gate("test", "answered"))).collect()
@@ -180,14 +185,14 @@ fn the_answer_to_a_call_is_the_answer_to_its_connection() {
     run(async {
         let mut stand = Stand::new(HOLD).await;
         stand.wait(7);
-        // The second decision comes before the question is put; there is none after it.
-        stand.until([2, 1, 0]).await;
+        // Nothing has changed since the decision, so there is no other one before the question or after it.
+        stand.until([1, 1, 0]).await;
         assert!(stand.released.try_recv().is_err(), "it goes on before there is an answer");
         stand.answer.send(()).unwrap();
         assert_eq!(stand.released.recv().await, Some(7));
         let cleared = stand.scope.clear(&stand.wanted, &stand.server).await;
         assert!(matches!(&cleared, Cleared::Denied(refusal) if refusal.reason == "answered"), "{cleared:?}");
-        assert_eq!(stand.counts(), [2, 1, 0]);
+        assert_eq!(stand.counts(), [1, 1, 0]);
     });
 }
 
@@ -204,7 +209,7 @@ fn after_the_longest_time_the_connection_goes_on_waiting_for_the_same_answer() {
         stand.answer.send(()).unwrap();
         let cleared = cleared.await;
         assert!(matches!(&cleared, Cleared::Denied(refusal) if refusal.reason == "answered"), "{cleared:?}");
-        assert_eq!(stand.counts(), [2, 1, 0]);
+        assert_eq!(stand.counts(), [1, 1, 0]);
     });
 }
 
@@ -213,9 +218,9 @@ fn who_gives_up_takes_the_question_back() {
     run(async {
         let mut stand = Stand::new(HOLD).await;
         stand.wait(7);
-        stand.until([2, 1, 0]).await;
+        stand.until([1, 1, 0]).await;
         stand.told.send(Call::Gone { id: 7 }).unwrap();
-        stand.until([2, 1, 1]).await;
+        stand.until([1, 1, 1]).await;
         // The call is released in any case.
         assert_eq!(stand.released.recv().await, Some(7));
     });
