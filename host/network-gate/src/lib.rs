@@ -47,8 +47,7 @@ mod unsupported;
 pub use calls::{Call, Calls};
 pub use inside::{Server, Sockets};
 pub use judge::{
-    AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal, Running, Stages, Undecided,
-    Want,
+    AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal, Running, Stages, Undecided, Want,
 };
 #[cfg(target_os = "linux")]
 pub use linux::{Attached, Gate, WayIn, special};

@@ -7,11 +7,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use portcullis_sandbox::{Command, Terminal};
+use portcullis_sandbox_runtime::{Held, Next};
 use portcullis_decision::request::{Action, CommandExecution, PathKind, PathRef};
 use portcullis_decision::{Decision, Fact, Grant, Request, RuleSet};
 use portcullis_file_gate::{FileError, Purpose};
-use portcullis_sandbox::{Command, Terminal};
-use portcullis_sandbox_runtime::{Held, Next};
 
 use crate::authorized::Granted;
 use crate::cancel::Cancel;

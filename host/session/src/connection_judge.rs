@@ -8,7 +8,8 @@ use portcullis_decision::verdict::Cause;
 use portcullis_decision::{AnsweredBy, Decision, Effect, Fact, GrantPattern, GrantScope, Request, RuleSet};
 use portcullis_network_gate::{
     AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal as Refused, Running, Stages,
-    Undecided, Upstream, Want,
+    Undecided,
+    Upstream, Want,
 };
 use portcullis_text::escape;
 

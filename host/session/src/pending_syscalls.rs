@@ -5,11 +5,11 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use portcullis_sandbox::{Attempt, Deed};
+use portcullis_sandbox_runtime::Held;
 use portcullis_decision::host_rules::{HARD_LINKS, HOST, broker_rule};
 use portcullis_decision::request::Origin;
 use portcullis_decision::{AnsweredBy, ContentVerdict, Decision, Effect, Fact, GrantScope, Request};
-use portcullis_sandbox::{Attempt, Deed};
-use portcullis_sandbox_runtime::Held;
 
 use crate::ask::Refusal;
 use crate::authorized::Authorized;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use portcullis_config::Resolved;
-use portcullis_decision::{Chain, Context};
 use portcullis_sandbox::NameOrder;
+use portcullis_decision::{Chain, Context};
 
 use crate::ask::Prompter;
 use crate::grant_store::Keeper;

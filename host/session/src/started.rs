@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use portcullis_sandbox_runtime::{Exit, LaunchError, Running};
 use portcullis_decision::{Decision, Request, RuleSet};
 use portcullis_file_gate::FileError;
-use portcullis_sandbox_runtime::{Exit, LaunchError, Running};
 
 use crate::command_questions::CommandQuestions;
 use crate::limits::{Bounds, LimitMet, met};

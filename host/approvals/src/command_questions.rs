@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use portcullis_decision::request::Action;
-use portcullis_decision::{Decision, path_text};
 use portcullis_sandbox::Attempt;
 use portcullis_sandbox_runtime::Held;
+use portcullis_decision::request::Action;
+use portcullis_decision::{Decision, path_text};
 
 use crate::authorized::Authorized;
 use crate::cancel::Cancel;
