@@ -12,23 +12,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use portcullis_sandbox::Attempt;
-use portcullis_sandbox_runtime::Held;
 use portcullis_decision::request::Action;
 use portcullis_decision::{Decision, path_text};
 
-use crate::authorized::Authorized;
 use crate::cancel::Cancel;
 use crate::question::file_operation::is_only_once;
 use crate::question::pending_call::has_own_question;
-use crate::refused;
 
 /// Maximum number of questions per command; with more, the user no longer has oversight.
 const QUESTIONS: usize = 20;
 
 /// The subject of a question: the rules that ask, and the place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Subject {
+pub struct Subject {
     rule: String,
     /// Policy and rule of the decision.
     ///
@@ -37,16 +33,27 @@ pub(crate) struct Subject {
     place: PathBuf,
     /// Whether it is about a name that other programs execute, whichever rules ask.
     is_executed: bool,
-    attempt: Attempt,
+    access: Access,
     /// The operation, if the place alone does not describe it.
     deed: Option<String>,
     /// A unique number if the decision depends on content: a "yes" to one content does not cover the next.
     content: Option<u64>,
 }
 
+/// What a call does to a file. Creating a directory is the same question as creating a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// It reads.
+    Read,
+    /// It creates or writes.
+    Write,
+    /// It removes.
+    Remove,
+}
+
 /// The questions of one command.
 #[derive(Debug, Default)]
-pub(crate) struct CommandQuestions {
+pub struct CommandQuestions {
     state: Mutex<State>,
     changed: Condvar,
     contents: AtomicU64,
@@ -71,23 +78,25 @@ struct State {
 
 impl CommandQuestions {
     /// Returns the time that the command has waited for answers so far.
-    pub(crate) fn waited(&self) -> Duration {
+    #[must_use]
+    pub fn waited(&self) -> Duration {
         let state = self.lock();
         state.waited + state.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// Withdraws all questions because the command has ended.
-    pub(crate) fn take_back(&self) {
+    pub fn take_back(&self) {
         self.cancel.cancel();
     }
 
     /// Returns true if the command waits for an answer.
-    pub(crate) fn is_open(&self) -> bool {
+    #[must_use]
+    pub fn is_open(&self) -> bool {
         self.lock().open > 0
     }
 
     /// Returns the answer for a subject. Calls `ask` if there is none yet.
-    pub(crate) fn answer(&self, subject: Subject, ask: impl FnOnce(&Cancel) -> Answered) -> Known {
+    pub fn answer(&self, subject: Subject, ask: impl FnOnce(&Cancel) -> Answered) -> Known {
         let mut state = self.lock();
         match state.answers.get(&subject) {
             Some(Some(answer)) => return Known::Before(*answer),
@@ -137,30 +146,28 @@ impl CommandQuestions {
     }
 
     /// Returns a number for content that is asked about.
-    pub(crate) fn next_content(&self) -> u64 {
+    #[must_use]
+    pub fn next_content(&self) -> u64 {
         self.contents.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Returns the flag that is cancelled when the command has ended.
-    pub(crate) fn cancel(&self) -> &Cancel {
+    #[must_use]
+    pub fn cancel(&self) -> &Cancel {
         &self.cancel
     }
 
-    fn note(&self, refused: String) {
+    /// Adds a note on a refused operation, for the model.
+    pub fn note(&self, refused: String) {
         let mut known = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() < QUESTIONS && !known.contains(&refused) {
             known.push(refused);
         }
     }
 
-    /// Returns true if a call may proceed; records the reason otherwise.
-    pub(crate) fn hear(&self, authorized: Authorized, attempt: Attempt, path: &Path) -> bool {
-        let refused = authorized.granted().err();
-        refused.inspect(|why| self.note(refused::after_question(attempt, path, why))).is_none()
-    }
-
     /// Returns the notes on operations refused after a question, for the model.
-    pub(crate) fn refused(&self) -> Vec<String> {
+    #[must_use]
+    pub fn refused(&self) -> Vec<String> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -171,7 +178,7 @@ impl CommandQuestions {
 
 /// The result of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answered {
+pub enum Answered {
     /// The result applies to this call only.
     Itself(bool),
     /// The result applies to all calls in the place.
@@ -180,7 +187,7 @@ pub(crate) enum Answered {
 
 /// The known answer for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Known {
+pub enum Known {
     /// The user was asked about this call.
     Asked(bool),
     /// An earlier answer covers all calls in the place.
@@ -190,7 +197,8 @@ pub(crate) enum Known {
 }
 
 /// Returns the name and the operation if one answer covers only this operation.
-pub(crate) fn only_once(action: &Action) -> Option<(PathBuf, String)> {
+#[must_use]
+pub fn only_once(action: &Action) -> Option<(PathBuf, String)> {
     let Action::File(access) = action else { return None };
     let is_only_once = is_only_once(&access.operation);
     let path = path_text::decode(&access.path.canonical).unwrap_or_default();
@@ -199,47 +207,44 @@ pub(crate) fn only_once(action: &Action) -> Option<(PathBuf, String)> {
 
 impl Subject {
     /// Returns the subject for a place whose names other programs execute.
-    pub(crate) fn executed(place: &Path, attempt: Attempt) -> Self {
+    #[must_use]
+    pub fn executed(place: &Path, access: Access) -> Self {
         Self {
             rule: String::new(),
             asked_by: None,
             place: place.to_owned(),
             is_executed: true,
-            attempt: making(attempt),
+            access,
             deed: None,
             content: None,
         }
     }
 
     /// Returns the subject of a call.
-    pub(crate) fn of(
-        (held, path): (&Held, &Path),
+    #[must_use]
+    pub fn of(
+        (rule_of_broker, access, path): (&str, Access, &Path),
         deed: Option<&(PathBuf, String)>,
         content: Option<u64>,
         decision: &Decision,
     ) -> Self {
         let rule = decision.cause().rule.clone();
-        let is_own = has_own_question(held.rule()) || has_own_question(&rule);
-        let (place, kind) = match deed {
-            Some((path, _)) => (path.as_path(), Attempt::Write),
-            None if is_own => (path, held.attempt()),
-            None => (path.parent().unwrap_or(Path::new("/")), held.attempt()),
+        let is_own = has_own_question(rule_of_broker) || has_own_question(&rule);
+        let (place, access) = match deed {
+            Some((path, _)) => (path.as_path(), Access::Write),
+            None if is_own => (path, access),
+            None => (path.parent().unwrap_or(Path::new("/")), access),
         };
         Self {
-            rule: held.rule().to_owned(),
+            rule: rule_of_broker.to_owned(),
             asked_by: deed.is_none().then(|| (decision.policy().to_owned(), rule)),
             place: place.to_owned(),
             is_executed: false,
-            attempt: making(kind),
+            access,
             deed: deed.map(|(_, deed)| deed.clone()),
             content,
         }
     }
-}
-
-/// Creating a directory is the same question as creating a file.
-fn making(attempt: Attempt) -> Attempt {
-    if attempt == Attempt::MakeDirectory { Attempt::Write } else { attempt }
 }
 
 #[cfg(test)]
@@ -254,7 +259,7 @@ mod tests {
             asked_by: None,
             place: place.into(),
             is_executed: false,
-            attempt: Attempt::Write,
+            access: Access::Write,
             deed: None,
             content: None,
         }

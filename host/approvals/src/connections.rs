@@ -16,11 +16,11 @@ const NOTES_MAX: usize = 20;
 const INTRODUCTION: Duration = Duration::from_millis(300);
 
 /// A host and a port.
-pub(crate) type Place = (Endpoint, u16);
+pub type Place = (Endpoint, u16);
 
 /// Answers and facts about the connections of a session's commands.
 #[derive(Debug, Default)]
-pub(crate) struct Connections {
+pub struct Connections {
     table: Mutex<Table>,
     introduced: Condvar,
 }
@@ -54,20 +54,22 @@ struct Command {
 
 /// The identity of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub struct Identity {
     /// The id of its request.
-    pub(crate) request: String,
+    pub request: String,
     /// The client's call.
-    pub(crate) call: Option<String>,
+    pub call: Option<String>,
 }
 
-pub(crate) fn place(access: &NetworkAccess) -> Place {
+/// Returns the host and port of a connection.
+#[must_use]
+pub fn place(access: &NetworkAccess) -> Place {
     (access.target.clone(), access.port)
 }
 
 impl Connections {
     /// Registers the identity of a command.
-    pub(crate) fn introduce(&self, command: u32, request: &str, call: Option<&str>) {
+    pub fn introduce(&self, command: u32, request: &str, call: Option<&str>) {
         if command == 0 {
             return;
         }
@@ -80,19 +82,20 @@ impl Connections {
     }
 
     /// Removes a command that has ended, and returns the notes for the model.
-    pub(crate) fn dismiss(&self, command: u32) -> Vec<String> {
+    pub fn dismiss(&self, command: u32) -> Vec<String> {
         let mut table = self.table();
         table.ended.insert(command);
         table.commands.remove(&command).map(|command| command.notes).unwrap_or_default()
     }
 
     /// Returns true if the command has been dismissed, and no other has its number.
-    pub(crate) fn has_ended(&self, command: u32) -> bool {
+    pub fn has_ended(&self, command: u32) -> bool {
         self.table().ended.contains(&command)
     }
 
     /// Returns the identity of a command; waits briefly for one that has just started.
-    pub(crate) fn identity(&self, command: u32) -> Option<Identity> {
+    #[must_use]
+    pub fn identity(&self, command: u32) -> Option<Identity> {
         if command == 0 {
             return None;
         }
@@ -104,7 +107,7 @@ impl Connections {
     }
 
     /// Returns which commands run.
-    pub(crate) fn running(&self) -> Running {
+    pub fn running(&self) -> Running {
         let table = self.table();
         let mut running = table.commands.iter().filter(|(_, command)| command.identity.is_some());
         match (running.next(), running.next()) {
@@ -115,11 +118,13 @@ impl Connections {
     }
 
     /// Returns true if the text is new, and remembers it.
-    pub(crate) fn is_news(&self, text: &str) -> bool {
+    #[must_use]
+    pub fn is_news(&self, text: &str) -> bool {
         self.table().told.insert(text.to_owned())
     }
 
-    pub(crate) fn note(&self, command: u32, text: String) {
+    /// Adds a note on a connection of a command, for the model.
+    pub fn note(&self, command: u32, text: String) {
         if command == 0 {
             return;
         }
@@ -131,7 +136,7 @@ impl Connections {
     }
 
     /// Adds a note to all running commands.
-    pub(crate) fn note_to_all(&self, text: &str) {
+    pub fn note_to_all(&self, text: &str) {
         let commands: Vec<u32> = self.table().commands.keys().copied().collect();
         commands.into_iter().for_each(|command| self.note(command, text.to_owned()));
     }
@@ -139,7 +144,7 @@ impl Connections {
     /// Remembers that the user allowed a place to a command for as long as it runs.
     ///
     /// An answer with a longer scope is a grant and ends with that.
-    pub(crate) fn allow(&self, command: u32, place: Place, scope: GrantScope) {
+    pub fn allow(&self, command: u32, place: Place, scope: GrantScope) {
         let mut table = self.table();
         table.revision += 1;
         if command != 0 && scope == GrantScope::Once {
@@ -151,7 +156,7 @@ impl Connections {
     ///
     /// So a program that retries does not ask again; other commands do. For an unknown command (0), the "no" applies to
     /// unknown commands while any of the current commands runs.
-    pub(crate) fn refuse(&self, command: u32, place: Place) {
+    pub fn refuse(&self, command: u32, place: Place) {
         let mut table = self.table();
         table.revision += 1;
         if command != 0 {
@@ -166,7 +171,8 @@ impl Connections {
     /// Returns true if the user said a plain "no" to this place for this command.
     ///
     /// An unknown command (0) can be any running one, so a refusal for one of these applies.
-    pub(crate) fn is_refused(&self, command: u32, place: &Place) -> bool {
+    #[must_use]
+    pub fn is_refused(&self, command: u32, place: &Place) -> bool {
         let table = self.table();
         if command != 0 {
             return table.commands.get(&command).is_some_and(|command| command.refused.contains(place));
@@ -178,7 +184,7 @@ impl Connections {
     }
 
     /// Removes places that were allowed to running commands, when the user revokes an answer.
-    pub(crate) fn forget_allowed(&self, is_meant: impl Fn(&Endpoint, u16) -> bool) {
+    pub fn forget_allowed(&self, is_meant: impl Fn(&Endpoint, u16) -> bool) {
         let mut table = self.table();
         table.revision += 1;
         for command in table.commands.values_mut() {
@@ -186,12 +192,14 @@ impl Connections {
         }
     }
 
-    pub(crate) fn is_allowed(&self, command: u32, place: &Place) -> bool {
+    /// Returns true if the user allowed a place to a command for as long as it runs.
+    #[must_use]
+    pub fn is_allowed(&self, command: u32, place: &Place) -> bool {
         self.table().commands.get(&command).is_some_and(|command| command.allowed.contains(place))
     }
 
     /// Records that a question is open and that its command waits.
-    pub(crate) fn begin_round(&self, round: u64, command: u32, cancel: Cancel) {
+    pub fn begin_round(&self, round: u64, command: u32, cancel: Cancel) {
         let mut table = self.table();
         table.rounds.insert(round, cancel);
         if command != 0 {
@@ -199,7 +207,8 @@ impl Connections {
         }
     }
 
-    pub(crate) fn end_round(&self, round: u64, command: u32) {
+    /// Records that a question is no longer open.
+    pub fn end_round(&self, round: u64, command: u32) {
         let mut table = self.table();
         table.rounds.remove(&round);
         if let Some(command) = table.commands.get_mut(&command) {
@@ -207,7 +216,8 @@ impl Connections {
         }
     }
 
-    pub(crate) fn withdraw(&self, round: u64) {
+    /// Withdraws an open question.
+    pub fn withdraw(&self, round: u64) {
         let cancel = self.table().rounds.get(&round).cloned();
         if let Some(cancel) = cancel {
             cancel.cancel();
@@ -215,14 +225,16 @@ impl Connections {
     }
 
     /// Returns the time that a command has waited for the user, which does not count as run time.
-    pub(crate) fn waited(&self, command: u32) -> Duration {
+    #[must_use]
+    pub fn waited(&self, command: u32) -> Duration {
         let table = self.table();
         let Some(command) = table.commands.get(&command) else { return Duration::ZERO };
         command.waited + command.waits_since.map(|since| since.elapsed()).unwrap_or_default()
     }
 
     /// Returns a number that grows with each change to the answers.
-    pub(crate) fn revision(&self) -> u64 {
+    #[must_use]
+    pub fn revision(&self) -> u64 {
         self.table().revision
     }
 

@@ -18,7 +18,7 @@ pub struct Place {
 }
 
 /// Stores answers that outlive the session.
-pub trait Keeper: Send + Sync {
+pub trait GrantStore: Send + Sync {
     /// Returns the places that can store an answer, the narrowest first.
     fn places(&self) -> Vec<Place>;
 
@@ -31,9 +31,9 @@ pub trait Keeper: Send + Sync {
 
 /// A keeper without places: no answer outlives the session.
 #[derive(Debug, Clone, Copy)]
-pub struct NoKeeper;
+pub struct NoGrantStore;
 
-impl Keeper for NoKeeper {
+impl GrantStore for NoGrantStore {
     fn places(&self) -> Vec<Place> {
         Vec::new()
     }

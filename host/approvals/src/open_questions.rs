@@ -127,7 +127,8 @@ impl Refusal {
     }
 
     /// Returns the author of the answer.
-    pub(crate) fn by(self) -> AnsweredBy {
+    #[must_use]
+    pub fn by(self) -> AnsweredBy {
         match self {
             Self::User | Self::Remembered => AnsweredBy::User,
             Self::Nobody => AnsweredBy::Nobody,
@@ -195,7 +196,7 @@ impl Slot {
 
 /// The unanswered questions of a session.
 #[derive(Debug, Default)]
-pub(crate) struct Asks {
+pub struct OpenQuestions {
     pending: Mutex<Vec<Pending>>,
     next: AtomicU64,
     /// Secret for the last digits of question ids.
@@ -212,11 +213,12 @@ struct Pending {
     slot: Arc<Slot>,
 }
 
-impl Asks {
+impl OpenQuestions {
     /// Returns the id of the next question.
     ///
     /// Commands cannot guess it; otherwise one could print a fake question with the same id.
-    pub(crate) fn next_id(&self) -> u64 {
+    #[must_use]
+    pub fn next_id(&self) -> u64 {
         let count = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         count * ENDS + self.secret.hash_one(count) % ENDS
     }
@@ -224,7 +226,8 @@ impl Asks {
     /// Shows `question` and waits for an answer or for cancellation.
     ///
     /// `is_covered` returns true if a grant covers the request by now.
-    pub(crate) fn put(
+    #[must_use]
+    pub fn put(
         &self,
         prompter: &Arc<dyn Prompter>,
         question: &Question,
@@ -253,12 +256,12 @@ impl Asks {
     }
 
     /// Settles all questions about actions for which `is_settled` returns true.
-    pub(crate) fn settle(&self, prompter: &Arc<dyn Prompter>, is_settled: impl Fn(&Action) -> bool) {
+    pub fn settle(&self, prompter: &Arc<dyn Prompter>, is_settled: impl Fn(&Action) -> bool) {
         self.review(prompter, |request| is_settled(&request.action));
     }
 
     /// Settles all questions about requests for which `is_settled` returns true.
-    pub(crate) fn review(&self, prompter: &Arc<dyn Prompter>, is_settled: impl Fn(&Request) -> bool) {
+    pub fn review(&self, prompter: &Arc<dyn Prompter>, is_settled: impl Fn(&Request) -> bool) {
         // Decide without holding the lock: policies can take time.
         let all: Vec<(u64, Request, Arc<Slot>)> = self
             .lock()
@@ -272,7 +275,7 @@ impl Asks {
     }
 
     /// Refuses all other questions about the same action, so that the user need not say no to each.
-    pub(crate) fn refuse_same(&self, prompter: &Arc<dyn Prompter>, request: &Request) {
+    pub fn refuse_same(&self, prompter: &Arc<dyn Prompter>, request: &Request) {
         let is_same = |other: &Request| other.action == request.action && other.origin == request.origin;
         let same: Vec<(u64, Arc<Slot>)> = self
             .lock()
@@ -288,12 +291,13 @@ impl Asks {
     }
 
     /// Returns the unanswered questions, the oldest first.
-    pub(crate) fn questions(&self) -> Vec<Question> {
+    #[must_use]
+    pub fn questions(&self) -> Vec<Question> {
         self.lock().iter().map(|pending| pending.question.clone()).collect()
     }
 
     /// Answers a question without its prompter. Returns false if it is no longer open.
-    pub(crate) fn answer(&self, prompter: &Arc<dyn Prompter>, id: u64, answer: Answer) -> bool {
+    pub fn answer(&self, prompter: &Arc<dyn Prompter>, id: u64, answer: Answer) -> bool {
         let slot =
             self.lock().iter().find(|pending| pending.question.id == id).map(|found| Arc::clone(&found.slot));
         let answered = slot.is_some_and(|slot| slot.fill(answer));
@@ -304,7 +308,8 @@ impl Asks {
     }
 
     /// Returns the number of unanswered questions.
-    pub(crate) fn waiting(&self) -> usize {
+    #[must_use]
+    pub fn waiting(&self) -> usize {
         self.lock().len()
     }
 

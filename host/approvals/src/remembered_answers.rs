@@ -2,12 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use portcullis_config::Resolved;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{Action, NetworkAccess};
 use portcullis_decision::{Grant, GrantPattern, GrantScope};
 
-use crate::ask::Choice;
+use crate::open_questions::Choice;
 use crate::question::{described, endpoint_pattern};
 
 /// A remembered answer.
@@ -23,7 +22,7 @@ pub struct Remembered {
 
 /// Where to look up answers that outlive the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub enum Kept {
     /// In memory: the settings were read before these answers.
     InMemory,
     /// In the settings.
@@ -32,7 +31,7 @@ pub(crate) enum Kept {
 
 /// A "no" for the session.
 #[derive(Debug, Clone)]
-pub(crate) struct Denied {
+pub struct Denied {
     pattern: GrantPattern,
     aspect: Aspect,
 }
@@ -49,12 +48,15 @@ enum Aspect {
 }
 
 impl Denied {
-    pub(crate) fn of(choice: &Choice, action: &Action) -> Self {
+    /// Returns the denial that a choice makes, for the right that `action` uses.
+    #[must_use]
+    pub fn of(choice: &Choice, action: &Action) -> Self {
         Self { pattern: choice.pattern.clone(), aspect: Aspect::of(action) }
     }
 
     /// Returns a denial of sending more than the budget to a host and port.
-    pub(crate) fn of_more(access: &NetworkAccess) -> Self {
+    #[must_use]
+    pub fn of_more(access: &NetworkAccess) -> Self {
         Self { pattern: GrantPattern::Network(endpoint_pattern(access)), aspect: Aspect::More }
     }
 
@@ -83,7 +85,7 @@ fn spoken(pattern: &GrantPattern) -> String {
 
 /// The answers.
 #[derive(Debug, Default)]
-pub(crate) struct Memory(Mutex<Inner>);
+pub struct RememberedAnswers(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -94,9 +96,9 @@ struct Inner {
     denied: Vec<(u64, Denied)>,
 }
 
-impl Memory {
+impl RememberedAnswers {
     /// Stores the grants of one answer under one id, which revokes all of them.
-    pub(crate) fn grant(&self, grants: &[Grant]) -> u64 {
+    pub fn grant(&self, grants: &[Grant]) -> u64 {
         let mut inner = self.change();
         inner.next += 1;
         let id = inner.next;
@@ -105,7 +107,7 @@ impl Memory {
     }
 
     /// Reduces an answer to the scope of the session, because it could not be stored elsewhere.
-    pub(crate) fn hold_for_session(&self, id: u64) {
+    pub fn hold_for_session(&self, id: u64) {
         let mut inner = self.lock();
         for (known, grant) in &mut inner.grants {
             if *known == id {
@@ -115,37 +117,42 @@ impl Memory {
     }
 
     /// Stores the denials of one answer under one id, which revokes all of them.
-    pub(crate) fn deny(&self, denied: Vec<Denied>) {
+    pub fn deny(&self, denied: Vec<Denied>) {
         let mut inner = self.change();
         inner.next += 1;
         let id = inner.next;
         inner.denied.extend(denied.into_iter().map(|denied| (id, denied)));
     }
 
-    pub(crate) fn denies(&self, action: &Action) -> bool {
+    /// Returns true if the user has denied the action for the session.
+    #[must_use]
+    pub fn denies(&self, action: &Action) -> bool {
         self.lock().denied.iter().any(|(_, denied)| denied.covers(action, Aspect::of(action)))
     }
 
     /// Returns true if the user has denied sending more than the budget of this connection.
-    pub(crate) fn denies_more(&self, connection: &Action) -> bool {
+    #[must_use]
+    pub fn denies_more(&self, connection: &Action) -> bool {
         self.lock().denied.iter().any(|(_, denied)| denied.covers(connection, Aspect::More))
     }
 
-    /// Returns the grants that are live at `now`, including those of `settings`.
-    pub(crate) fn live(&self, settings: &Resolved, now: u32, kept: Kept) -> Vec<Grant> {
+    /// Returns the grants that are live at `now`, including those of the settings.
+    #[must_use]
+    pub fn live(&self, settings: &[Grant], now: u32, kept: Kept) -> Vec<Grant> {
         let inner = self.lock();
         let here = inner.grants.iter().map(|(_, grant)| grant);
         let here = here.filter(|grant| kept == Kept::InMemory || grant.scope == GrantScope::Session);
-        here.chain(&settings.grants).filter(|grant| grant.is_live(now)).cloned().collect()
+        here.chain(settings).filter(|grant| grant.is_live(now)).cloned().collect()
     }
 
     /// Forgets the answers that the settings have by now.
-    pub(crate) fn forget_kept(&self) {
+    pub fn forget_kept(&self) {
         self.change().grants.retain(|(_, grant)| grant.scope == GrantScope::Session);
     }
 
     /// Forgets one answer and returns the patterns that it covered; empty if the id is unknown.
-    pub(crate) fn forget(&self, id: u64) -> Vec<GrantPattern> {
+    #[must_use]
+    pub fn forget(&self, id: u64) -> Vec<GrantPattern> {
         let mut inner = self.change();
         let granted = inner.grants.extract_if(.., |(known, _)| *known == id).map(|(_, grant)| grant.pattern);
         let mut covered: Vec<GrantPattern> = granted.collect();
@@ -155,7 +162,8 @@ impl Memory {
     }
 
     /// Returns the answers that are live at `now`, one entry each.
-    pub(crate) fn list(&self, now: u32) -> Vec<Remembered> {
+    #[must_use]
+    pub fn list(&self, now: u32) -> Vec<Remembered> {
         let inner = self.lock();
         let live = inner.grants.iter().filter(|(_, grant)| grant.is_live(now));
         let granted = live.map(|(id, grant)| (*id, spoken(&grant.pattern), grant.expires_at));
@@ -171,7 +179,8 @@ impl Memory {
     }
 
     /// Returns a number that grows with each change.
-    pub(crate) fn revision(&self) -> u64 {
+    #[must_use]
+    pub fn revision(&self) -> u64 {
         self.lock().revision
     }
 
@@ -201,7 +210,7 @@ mod tests {
 
     #[test]
     fn an_answer_for_several_places_is_listed_and_taken_back_as_one() {
-        let memory = Memory::default();
+        let memory = RememberedAnswers::default();
         let patterns =
             ["a.test", "b.test"].map(|host| GrantPattern::Network(endpoint_pattern(&access(host))));
         let grant = |pattern: &GrantPattern| Grant {

@@ -11,7 +11,7 @@ use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::path_text;
 use portcullis_sandbox::NameOrder;
 use portcullis_session::{
-    Basis, Confining, Entry, Inmate, Journal, JournalError, Keeper, Prompter, Session, Setup,
+    Basis, Confining, Entry, GrantStore, Inmate, Journal, JournalError, Prompter, Session, Setup,
 };
 
 use crate::control::{self, Control};
@@ -264,7 +264,7 @@ pub(crate) fn session_in(
         clock: Box::new(now),
         journal,
         prompter,
-        keeper: Arc::clone(&keeper) as Arc<dyn Keeper>,
+        keeper: Arc::clone(&keeper) as Arc<dyn GrantStore>,
         reservations: Box::new(SharedReservations::new(&around.state, id, &around.agent)),
         confinement,
         inmate: wanted.inmate.clone(),

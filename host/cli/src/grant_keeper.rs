@@ -6,7 +6,7 @@ use portcullis_config::{
     AllowLists, Found, GrantFile, Layout, Places, RealDisk, Seed, SettingsFiles, Store, grant_files, keep,
 };
 use portcullis_decision::{Grant, GrantScope};
-use portcullis_session::{Keeper, Place};
+use portcullis_session::{GrantStore, Place};
 
 use crate::bootstrap::LoadedSettings;
 
@@ -57,7 +57,7 @@ impl FileKeeper {
     }
 }
 
-impl Keeper for FileKeeper {
+impl GrantStore for FileKeeper {
     fn places(&self) -> Vec<Place> {
         let state = self.lock();
         state.grant_files.iter().filter_map(|grant_file| place(grant_file, &state.files)).collect()

@@ -47,7 +47,8 @@ mod unsupported;
 pub use calls::{Call, Calls};
 pub use inside::{Server, Sockets};
 pub use judge::{
-    AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal, Running, Stages, Undecided, Want,
+    AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal, Running, Stages, Undecided,
+    Want,
 };
 #[cfg(target_os = "linux")]
 pub use linux::{Attached, Gate, WayIn, special};

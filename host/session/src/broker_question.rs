@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use portcullis_sandbox::{Attempt, Deed};
-use portcullis_sandbox_runtime::Held;
 use portcullis_decision::path_text;
 use portcullis_decision::request::{
     Action, Content, FileAccess, FileFacts, FileOperation, PathKind, PathRef,
 };
+use portcullis_sandbox::{Attempt, Deed};
+use portcullis_sandbox_runtime::Held;
 
 use crate::paths;
 use crate::session::Session;

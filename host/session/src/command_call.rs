@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use portcullis_decision::request::Origin;
+use portcullis_shell::quoted;
 
 /// The program of a command.
 #[derive(Debug, Clone)]
@@ -43,16 +44,6 @@ pub(crate) fn shown(program: &Program) -> String {
 /// Returns the arguments as a shell command line.
 fn shown_argv(argv: &[OsString]) -> String {
     argv.iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
-}
-
-/// Quotes a word for a shell command line.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |character: char| character.is_ascii_alphanumeric() || "_-./=:,@%+".contains(character);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 #[cfg(test)]

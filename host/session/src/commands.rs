@@ -7,16 +7,15 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use portcullis_sandbox::{Command, Terminal};
-use portcullis_sandbox_runtime::{Held, Next};
+use portcullis_approvals::{Cancel, CommandQuestions};
 use portcullis_decision::request::{Action, CommandExecution, PathKind, PathRef};
 use portcullis_decision::{Decision, Fact, Grant, Request, RuleSet};
 use portcullis_file_gate::{FileError, Purpose};
+use portcullis_sandbox::{Command, Terminal};
+use portcullis_sandbox_runtime::{Held, Next};
 
 use crate::authorized::Granted;
-use crate::cancel::Cancel;
 use crate::command_call::{CommandCall, Program, shown};
-use crate::command_questions::CommandQuestions;
 use crate::effective_policy::ForCommand;
 use crate::environment::{environment, environment_of_agent};
 use crate::limits::{Bounds, LimitMet, bounds, defaults};

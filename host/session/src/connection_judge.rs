@@ -3,26 +3,22 @@
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock, Weak};
 
+use portcullis_approvals::question::connections::{about_all, about_more, places};
+use portcullis_approvals::question::endpoint_pattern;
+use portcullis_approvals::{Answer, Cancel, Choice, ChoiceKind, Denied, Refusal, place};
 use portcullis_decision::request::{Action, ActionKinds, Endpoint, NetworkAccess, Origin, Stage};
 use portcullis_decision::verdict::Cause;
 use portcullis_decision::{AnsweredBy, Decision, Effect, Fact, GrantPattern, GrantScope, Request, RuleSet};
 use portcullis_network_gate::{
     AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal as Refused, Running, Stages,
-    Undecided,
-    Upstream, Want,
+    Undecided, Upstream, Want,
 };
 use portcullis_text::escape;
 
-use crate::ask::{Answer, Choice, ChoiceKind, Refusal};
 use crate::authorized::Authorized;
-use crate::cancel::Cancel;
-use crate::connections::place;
 use crate::effective_policy::Force;
 use crate::fault::RULE;
 use crate::provoked::fault_point;
-use crate::question::connections::{about_all, about_more, places};
-use crate::question::endpoint_pattern;
-use crate::remembered_answers::Denied;
 use crate::session::Session;
 use crate::upstream;
 
@@ -444,3 +440,6 @@ fn closed() -> Refused {
         reason: "the session is ending".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

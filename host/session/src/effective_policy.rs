@@ -4,7 +4,6 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portcullis_sandbox::{IsolationMode, Report, Tier};
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::reservation::RESERVATIONS;
@@ -13,6 +12,7 @@ use portcullis_decision::{
     Base, Caller, Context, Effect, Grant, GrantPattern, Profile, Request, RuleLayer, RuleSet, path_text,
 };
 use portcullis_file_gate::{Gate, RootView, Views};
+use portcullis_sandbox::{IsolationMode, Report, Tier};
 
 use crate::chain_rules;
 use crate::error::{OpenError, with_causes};

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use portcullis_approvals::Cancel;
 use portcullis_config::Escalation;
 use portcullis_decision::request::{Action, Origin};
 
 use crate::authorized::Authorized;
-use crate::cancel::Cancel;
 use crate::command_call::{CommandCall, Program};
 use crate::commands;
 use crate::session::Session;

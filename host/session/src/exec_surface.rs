@@ -7,7 +7,6 @@ use portcullis_decision::facts::UNREADABLE;
 use portcullis_decision::host_rules::{self, Surroundings};
 use portcullis_decision::request::PathKind;
 use portcullis_decision::{ContentVerdict, Decision, Fact, Grant, Request, Ruling};
-use portcullis_file_gate::{FileError, Gate, Identity, Limits, Located, Purpose};
 use portcullis_exec_surface::git::{Content, Judgement, judge};
 use portcullis_exec_surface::{
     Anywhere, Change, Class, NEW_DOT_FILES, Rule, Site, class_under, completed, protected_name,

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use portcullis_approvals::Cancel;
 use portcullis_config::{RealDisk, names_on_the_way};
 use portcullis_decision::request::{
     Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Text, TextEdit,
@@ -13,7 +14,6 @@ use portcullis_file_gate::{
 };
 
 use crate::authorized::{Authorized, Granted};
-use crate::cancel::Cancel;
 use crate::effective_policy::Force;
 use crate::links::{read_by_another_name, written_by_other_names};
 use crate::locate::locate;

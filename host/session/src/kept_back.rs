@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use portcullis_sandbox::FileId;
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::{Caller, Effect, RuleSet};
 use portcullis_file_gate::{Inode, linked_files};
+use portcullis_sandbox::FileId;
 
 /// Files with several names that rules restrict, each with effect and rule.
 #[derive(Debug)]

@@ -28,17 +28,9 @@ mod rejudge;
 mod session;
 mod statements;
 
-mod ask;
 mod authorized;
 mod broker_question;
-mod cancel;
 mod claims;
-mod command_questions;
-mod connections;
-mod grant_store;
-mod question;
-mod remembered_answers;
-mod special_addresses;
 
 mod command_call;
 mod env_verdict_cache;
@@ -74,16 +66,20 @@ mod sandbox_subject;
 mod upstream;
 mod user_links;
 
-pub use ask::{Answer, Answerer, Choice, ChoiceKind, Nobody, Prompter, Question, Refusal};
+// The types of questions are part of a session's interface.
+pub use portcullis_approvals::question::keepable;
+pub use portcullis_approvals::{
+    Answer, Answerer, Cancel, Choice, ChoiceKind, GrantStore, NoGrantStore, Nobody, Place, Prompter,
+    Question, Refusal, Remembered,
+};
+
 pub use authorized::{Authorized, Granted, advice};
-pub use cancel::Cancel;
 pub use command_call::{CommandCall, Program};
 pub use effective_policy::Force;
 pub use environment::{KeptBack, Withheld, kept_back};
 pub use error::{OpenError, with_causes};
 pub use fault::caught;
 pub use files::{EditFile, FileCall, FileFailure, ReadFile};
-pub use grant_store::{Keeper, NoKeeper, Place};
 pub use journal::{Entry, Journal, JournalError};
 pub use limits::{LimitMet, defaults as default_limits};
 pub use names::{make_names, plain_name_rules};
@@ -93,8 +89,6 @@ pub use overridden_tools::TakenOver;
 pub use provoked::fault_point;
 #[cfg(debug_assertions)]
 pub use provoked::provoke;
-pub use question::keepable;
-pub use remembered_answers::Remembered;
 pub use requirements::required_tier;
 pub use rerun_after_denial::Runs;
 pub use reservations::{ClaimError, NoReservations, Reservations};

@@ -5,20 +5,19 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use portcullis_sandbox::{Attempt, Deed};
-use portcullis_sandbox_runtime::Held;
+use portcullis_approvals::question::pending_call::has_own_question;
+use portcullis_approvals::{Access, Answered, Cancel, Known, Refusal, Subject, only_once};
 use portcullis_decision::host_rules::{HARD_LINKS, HOST, broker_rule};
 use portcullis_decision::request::Origin;
 use portcullis_decision::{AnsweredBy, ContentVerdict, Decision, Effect, Fact, GrantScope, Request};
+use portcullis_sandbox::{Attempt, Deed};
+use portcullis_sandbox_runtime::Held;
 
-use crate::ask::Refusal;
 use crate::authorized::Authorized;
 use crate::broker_question;
-use crate::cancel::Cancel;
-use crate::command_questions::{Answered, Known, Subject, only_once};
 use crate::links::other_names;
 use crate::provoked::fault_point;
-use crate::question::pending_call::has_own_question;
+use crate::refused;
 use crate::rejudge::{is_still_allowed, may_complete};
 use crate::session::Session;
 use crate::started::Started;
@@ -56,16 +55,16 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
     if held.rule() != HARD_LINKS && knows_other_names {
         request.facts.extend(other_names(session, &path));
     }
-    let (is_allowed, decision) = loop {
+    let (may_proceed, decision) = loop {
         let decision = session.decide_under(&request, started.rules.as_deref());
         if decision.effect() != Effect::Ask {
             // This call was allowed without a question, so the result does not cover other calls in the place.
             let authorized = authorize_held(session, request.clone(), started, started.questions.cancel());
-            break (started.questions.hear(authorized, attempt, &path), decision);
+            break (is_allowed(started, authorized, attempt, &path), decision);
         }
         let subject = match &executed {
-            Some(place) => Subject::executed(place, attempt),
-            None => Subject::of((&held, &path), deed.as_ref(), content, &decision),
+            Some(place) => Subject::executed(place, access(attempt)),
+            None => Subject::of((held.rule(), access(attempt), &path), deed.as_ref(), content, &decision),
         };
         let known = started.questions.answer(subject, |cancel| {
             let authorized = authorize_held(session, request.clone(), started, cancel);
@@ -74,9 +73,9 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
                 (true, _) => Answered::Itself(true),
                 // pi itself runs for the whole session, so a single "no" must not last as long.
                 (false, _) if session.setup.inmate.is_agent() => {
-                    Answered::Itself(started.questions.hear(authorized, attempt, &path))
+                    Answered::Itself(is_allowed(started, authorized, attempt, &path))
                 }
-                (false, _) => Answered::Place(started.questions.hear(authorized, attempt, &path)),
+                (false, _) => Answered::Place(is_allowed(started, authorized, attempt, &path)),
             }
         });
         match known {
@@ -84,12 +83,12 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
             Known::Before(false) => break (false, decision),
             Known::Before(true) => {
                 let authorized = authorize_as_before(session, request.clone(), decision.clone());
-                break (started.questions.hear(authorized, attempt, &path), decision);
+                break (is_allowed(started, authorized, attempt, &path), decision);
             }
             Known::Changed => {}
         }
     };
-    if !is_allowed {
+    if !may_proceed {
         return held.refuse();
     }
     // Get the rules before names are locked: putting changed rules in force builds a sandbox, which takes that
@@ -118,6 +117,21 @@ fn authorize_as_before(session: &Session, request: Request, decision: Decision) 
         decision.granted(AnsweredBy::User, "you allowed it for all that this command does there")
     };
     session.settle(request, decision)
+}
+
+/// Returns true if a call may proceed; notes the reason for the model otherwise.
+fn is_allowed(started: &Started, authorized: Authorized, attempt: Attempt, path: &Path) -> bool {
+    let refused = authorized.granted().err();
+    refused.inspect(|why| started.questions.note(refused::after_question(attempt, path, why))).is_none()
+}
+
+/// Returns what a call does, for the questions about it.
+fn access(attempt: Attempt) -> Access {
+    match attempt {
+        Attempt::Read => Access::Read,
+        Attempt::Write | Attempt::MakeDirectory => Access::Write,
+        Attempt::Remove => Access::Remove,
+    }
 }
 
 fn has_other_names(path: &Path) -> bool {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use portcullis_approvals::{Kept, RememberedAnswers};
 use portcullis_decision::request::{Action, FileAccess, FileOperation};
 use portcullis_decision::{Grant, path_text};
 use portcullis_file_gate::FileError;
@@ -12,13 +13,12 @@ use portcullis_text::escape;
 use crate::effective_policy::Force;
 use crate::error::{OpenError, with_causes};
 use crate::network::Network;
-use crate::remembered_answers::{Kept, Memory};
 use crate::setup::{Basis, Setup};
 
 /// The policy in force, and what it is built from.
 pub(crate) struct PolicyInForce {
     setup: Arc<Setup>,
-    answers: Arc<Memory>,
+    answers: Arc<RememberedAnswers>,
     /// Locked for moments only. A thread that holds the order of names reads it, and a new sandbox waits for that order.
     current: RwLock<Arc<Force>>,
     /// Number of policies that were put in force.
@@ -35,7 +35,7 @@ impl PolicyInForce {
     /// Builds the first policy.
     pub(crate) fn build(
         setup: Arc<Setup>,
-        answers: Arc<Memory>,
+        answers: Arc<RememberedAnswers>,
         network: Option<Network>,
         basis: Basis,
     ) -> Result<Self, OpenError> {
@@ -61,7 +61,7 @@ impl PolicyInForce {
 
     /// Returns the live grants, of this session and of the settings.
     pub(crate) fn live_grants(&self) -> Vec<Grant> {
-        self.answers.live(&self.unchecked().basis.resolved, self.setup.seconds(), Kept::InMemory)
+        self.answers.live(&self.unchecked().basis.resolved.grants, self.setup.seconds(), Kept::InMemory)
     }
 
     /// Puts other settings and policies in force.
@@ -71,7 +71,7 @@ impl PolicyInForce {
     pub(crate) fn reload(&self, basis: Basis) -> Result<(), OpenError> {
         let building = self.building();
         let force = self.unchecked();
-        let grants = self.answers.live(&basis.resolved, self.setup.seconds(), Kept::InFiles);
+        let grants = self.answers.live(&basis.resolved.grants, self.setup.seconds(), Kept::InFiles);
         let built =
             Force::build(&self.setup, &Arc::new(basis), self.network.as_ref(), &grants, Some(&force))?;
         let refused = built.confinement.as_ref().err().filter(|_| force.confinement.is_ok()).cloned();
@@ -108,7 +108,7 @@ impl PolicyInForce {
         if is_current(&force) {
             return;
         }
-        let grants = self.answers.live(&force.basis.resolved, self.setup.seconds(), Kept::InMemory);
+        let grants = self.answers.live(&force.basis.resolved.grants, self.setup.seconds(), Kept::InMemory);
         let built = Force::build(&self.setup, &force.basis, self.network.as_ref(), &grants, Some(&force));
         let failed = match &built {
             Err(error) => Some(with_causes(error)),

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use portcullis_sandbox::Attempt;
-use portcullis_sandbox_runtime::Refusal;
 use portcullis_decision::host_rules::HARD_LINKS;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::{Caller, Decision, RuleSet};
+use portcullis_sandbox::Attempt;
+use portcullis_sandbox_runtime::Refusal;
 use portcullis_text::escape;
 
 /// Reason for refusing to read a file that a rule hides under another name.

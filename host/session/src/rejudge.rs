@@ -9,10 +9,10 @@
 
 use std::path::Path;
 
-use portcullis_sandbox::Exclusive;
-use portcullis_syscall_broker::examine_repository;
 use portcullis_decision::{Decision, Effect, Request};
 use portcullis_file_gate::{FileError, Located, Purpose};
+use portcullis_sandbox::Exclusive;
+use portcullis_syscall_broker::examine_repository;
 
 use crate::effective_policy::Force;
 use crate::locate::locate;

@@ -12,22 +12,22 @@
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
-use portcullis_sandbox::{Attempt, Terminal, Tier};
-use portcullis_sandbox_runtime::Exit;
+use portcullis_approvals::Cancel;
+use portcullis_approvals::question::grantable;
 use portcullis_decision::host_rules::listed;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind};
 use portcullis_decision::{Caller, Effect, Fact, Grant, GrantScope, Request, path_text};
 use portcullis_file_gate::{Located, Purpose};
+use portcullis_sandbox::{Attempt, Terminal, Tier};
+use portcullis_sandbox_runtime::Exit;
 
 use crate::authorized::Granted;
-use crate::cancel::Cancel;
 use crate::command_call::CommandCall;
 use crate::commands;
 use crate::effective_policy::Force;
 use crate::links::other_names;
 use crate::paths;
-use crate::question::grantable;
 use crate::refused;
 use crate::session::Session;
 use crate::started::{CommandFailure, Ended, Started};

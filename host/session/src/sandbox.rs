@@ -3,9 +3,9 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
+use portcullis_decision::RuleSet;
 use portcullis_sandbox::{IsolationMode, Profile, Report, Stage, Tier, WayOut, bound_sockets};
 use portcullis_sandbox_runtime::{Confinement, StartError};
-use portcullis_decision::RuleSet;
 
 use crate::error::with_causes;
 use crate::network::{Network, Sandbox};

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use portcullis_approvals::Cancel;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{
     Action, FileAccess, FileFacts, FileOperation, Origin, PathKind, SearchQuery,
@@ -17,7 +18,6 @@ use portcullis_file_gate::{
 };
 
 use crate::authorized::Granted;
-use crate::cancel::Cancel;
 use crate::effective_policy::Force;
 use crate::files::{FileCall, FileFailure, located, told};
 use crate::kept_back::KeptBack;

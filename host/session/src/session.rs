@@ -4,6 +4,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use portcullis_approvals::question::pending_call::FOR_THIS_COMMAND;
+use portcullis_approvals::question::question;
+use portcullis_approvals::{
+    Answer, Cancel, Choice, ChoiceKind, Connections, Denied, OpenQuestions, Question, Refusal, Remembered,
+    RememberedAnswers,
+};
 use portcullis_decision::context::{AgentInfo, Machine};
 use portcullis_decision::request::{Action, Origin, OtherAction};
 use portcullis_decision::reservation::Claim;
@@ -15,11 +21,8 @@ use portcullis_file_gate::FileError;
 use portcullis_text::escape;
 use serde_json::json;
 
-use crate::ask::{Answer, Asks, Choice, ChoiceKind, Question, Refusal};
 use crate::authorized::Authorized;
-use crate::cancel::Cancel;
 use crate::claims::Claims;
-use crate::connections::Connections;
 use crate::effective_policy::Force;
 use crate::env_verdict_cache::EnvVerdictCache;
 use crate::error::OpenError;
@@ -29,9 +32,6 @@ use crate::journal::Entry;
 use crate::network::Network;
 use crate::policy_in_force::PolicyInForce;
 use crate::provoked::fault_point;
-use crate::question::pending_call::FOR_THIS_COMMAND;
-use crate::question::question;
-use crate::remembered_answers::{Denied, Memory, Remembered};
 use crate::setup::{Basis, Settings, Setup};
 use crate::tool_calls::ToolCalls;
 
@@ -39,9 +39,9 @@ use crate::tool_calls::ToolCalls;
 pub struct Session {
     pub(crate) setup: Arc<Setup>,
     pub(crate) policy: Arc<PolicyInForce>,
-    pub(crate) answers: Arc<Memory>,
+    pub(crate) answers: Arc<RememberedAnswers>,
     pub(crate) claims: Claims,
-    pub(crate) asks: Asks,
+    pub(crate) asks: OpenQuestions,
     pub(crate) calls: ToolCalls,
     pub(crate) connections: Connections,
     pub(crate) env_verdicts: EnvVerdictCache,
@@ -60,7 +60,7 @@ impl std::fmt::Debug for Session {
 impl Session {
     /// Creates a session with its first policy. `network` is the gate in the networks of its sandboxes.
     pub(crate) fn new(setup: Setup, basis: Basis, network: Option<Network>) -> Result<Self, OpenError> {
-        let (setup, answers) = (Arc::new(setup), Arc::<Memory>::default());
+        let (setup, answers) = (Arc::new(setup), Arc::<RememberedAnswers>::default());
         let policy = PolicyInForce::build(Arc::clone(&setup), Arc::clone(&answers), network, basis)?;
         let policy = Arc::new(policy);
         Ok(Self {
@@ -68,7 +68,7 @@ impl Session {
             setup,
             policy,
             answers,
-            asks: Asks::default(),
+            asks: OpenQuestions::default(),
             calls: ToolCalls::default(),
             connections: Connections::default(),
             env_verdicts: EnvVerdictCache::default(),
@@ -115,6 +115,8 @@ impl Session {
         call: Option<&str>,
         cancel: &Cancel,
     ) -> Authorized {
+        // Read first, so that a change during the decision counts as a later one.
+        let mut revision = self.revision();
         let mut decision = self.decide_under(&request, rules);
         if self.policy.is_own_output(&request.action) {
             decision = decision.granted(AnsweredBy::Grant, "the agent was told to read it");
@@ -132,7 +134,20 @@ impl Session {
                 decision = decision.refused(refusal.by(), refusal.reason());
                 break;
             }
-            (decision, answer) = self.put_question((&request, rules), decision, call, cancel);
+            let question = self.question_about(&request, &decision, call);
+            let is_covered = || {
+                revision != self.revision()
+                    && (self.answers.denies(&request.action)
+                        || self.decide_under(&request, rules).effect() != Effect::Ask)
+            };
+            let answered = self.asks.put(&self.setup.prompter, &question, &request, cancel, is_covered);
+            if answered == Answer::Covered {
+                // The decision is still `ask` if the other answer does not cover this request.
+                revision = self.revision();
+                decision = self.decide_under(&request, rules);
+            } else {
+                (decision, answer) = self.answered(&request, decision, &question, answered);
+            }
         }
         // A request of a running command is not the origin of the call's output.
         if let Some(call) = call.filter(|_| request.origin != Origin::Process) {
@@ -172,46 +187,37 @@ impl Session {
         question
     }
 
-    /// Asks the user.
-    ///
-    /// The decision is still `ask` if another answer has settled the question meanwhile. Also returns the scope of a
-    /// "yes".
-    fn put_question(
+    /// Returns the decision after an answer, and the scope of a "yes".
+    fn answered(
         &self,
-        (request, rules): (&Request, Option<&RuleSet>),
+        request: &Request,
         decision: Decision,
-        call: Option<&str>,
-        cancel: &Cancel,
+        question: &Question,
+        answer: Answer,
     ) -> (Decision, Option<GrantScope>) {
-        let question = self.question_about(request, &decision, call);
-        let is_covered = || {
-            self.answers.denies(&request.action) || self.decide_under(request, rules).effect() != Effect::Ask
-        };
-        let mut answer = None;
-        let decision = match self.asks.put(&self.setup.prompter, &question, request, cancel, is_covered) {
-            Answer::Covered => self.decide_under(request, rules),
+        let choice = match answer {
+            Answer::Choice(index) => question.choices.get(index),
             Answer::Refused(refusal) => {
                 if refusal == Refusal::User {
                     self.asks.refuse_same(&self.setup.prompter, request);
                 }
-                decision.refused(refusal.by(), refusal.reason())
+                return (decision.refused(refusal.by(), refusal.reason()), None);
             }
-            Answer::Choice(index) => match question.choices.get(index) {
-                Some(choice) if choice.kind == ChoiceKind::Deny => {
-                    self.answers.deny(vec![Denied::of(choice, &request.action)]);
-                    self.asks.settle(&self.setup.prompter, |action| self.answers.denies(action));
-                    decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
-                }
-                Some(choice) => {
-                    let decision = decision.granted(AnsweredBy::User, &choice.spoken());
-                    self.remember(choice);
-                    answer = Some(choice.scope);
-                    decision
-                }
-                None => decision.refused(AnsweredBy::User, "the answer was not one of the choices"),
-            },
+            Answer::Covered => return (decision, None),
         };
-        (decision, answer)
+        match choice {
+            Some(choice) if choice.kind == ChoiceKind::Deny => {
+                self.answers.deny(vec![Denied::of(choice, &request.action)]);
+                self.asks.settle(&self.setup.prompter, |action| self.answers.denies(action));
+                (decision.refused(AnsweredBy::User, Refusal::Remembered.reason()), None)
+            }
+            Some(choice) => {
+                let decision = decision.granted(AnsweredBy::User, &choice.spoken());
+                self.remember(choice);
+                (decision, Some(choice.scope))
+            }
+            None => (decision.refused(AnsweredBy::User, "the answer was not one of the choices"), None),
+        }
     }
 
     /// Returns the decision on a request, without asking, recording or acting.

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use portcullis_approvals::{GrantStore, Prompter};
 use portcullis_config::Resolved;
-use portcullis_sandbox::NameOrder;
 use portcullis_decision::{Chain, Context};
+use portcullis_sandbox::NameOrder;
 
-use crate::ask::Prompter;
-use crate::grant_store::Keeper;
 use crate::journal::Journal;
 use crate::reservations::Reservations;
 use crate::sandbox_subject::Inmate;
@@ -34,7 +33,7 @@ pub struct Setup {
     /// Shows questions.
     pub prompter: Arc<dyn Prompter>,
     /// Stores answers that outlive the session.
-    pub keeper: Arc<dyn Keeper>,
+    pub keeper: Arc<dyn GrantStore>,
     /// Claims of paths, shared with other sessions.
     pub reservations: Box<dyn Reservations>,
     /// How commands are confined.

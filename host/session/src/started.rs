@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use portcullis_sandbox_runtime::{Exit, LaunchError, Running};
+use portcullis_approvals::CommandQuestions;
 use portcullis_decision::{Decision, Request, RuleSet};
 use portcullis_file_gate::FileError;
+use portcullis_sandbox_runtime::{Exit, LaunchError, Running};
 
-use crate::command_questions::CommandQuestions;
 use crate::limits::{Bounds, LimitMet, met};
 use crate::network::Sandbox;
 

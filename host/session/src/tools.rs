@@ -1,11 +1,11 @@
 //! Tools that other programs carry out, and the output of all tools.
 
+use portcullis_approvals::Cancel;
 use portcullis_decision::request::{Action, Origin, ToolCall};
 use portcullis_decision::verdict::{ContentBlock, Obligation, ToolOutput};
 use portcullis_decision::{Decision, Inspection};
 
 use crate::authorized::Authorized;
-use crate::cancel::Cancel;
 use crate::session::Session;
 
 /// Maximum number of times that policies may rewrite an input.

@@ -85,7 +85,7 @@ fn scene_with(answer: Answer, settings: Option<&str>) -> Scene {
             clock: Box::new(|| SystemTime::UNIX_EPOCH),
             journal: Box::new(NoJournal),
             prompter: Arc::clone(&clerk) as Arc<dyn Prompter>,
-            keeper: Arc::new(portcullis_session::NoKeeper),
+            keeper: Arc::new(portcullis_session::NoGrantStore),
             reservations: Box::new(portcullis_session::NoReservations),
             confinement: Confining::NoCommands,
             inmate: portcullis_session::Inmate::Commands,

@@ -34,6 +34,7 @@ mod evaluating;
 mod expansion;
 mod found;
 mod heredoc;
+mod quote;
 mod redirect;
 mod scan;
 mod simple;
@@ -49,6 +50,7 @@ use found::{Found, nothing};
 use scan::Reader;
 
 pub use found::{COMMANDS_MAX, DEPTH_MAX, ReadError, SCRIPT_MAX, WORDS_MAX};
+pub use quote::quoted;
 pub use wrapper::is_wrapper;
 
 /// Parses a bash script.

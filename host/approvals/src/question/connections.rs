@@ -5,12 +5,13 @@ use portcullis_decision::request::NetworkAccess;
 use portcullis_text::escape;
 
 use super::GRANT_TEXT_MAX;
-use crate::ask::{ChoiceKind, Question};
 use crate::connections::{Place, place};
+use crate::open_questions::{ChoiceKind, Question};
 use crate::special_addresses;
 
 /// Returns the distinct places of some connections, in order.
-pub(crate) fn places<'a>(accesses: impl Iterator<Item = &'a NetworkAccess>) -> Vec<Place> {
+#[must_use]
+pub fn places<'a>(accesses: impl Iterator<Item = &'a NetworkAccess>) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     for access in accesses {
         let place = place(access);
@@ -24,7 +25,8 @@ pub(crate) fn places<'a>(accesses: impl Iterator<Item = &'a NetworkAccess>) -> V
 /// Turns the question about the first of several places into one about all of them: its choices apply to each.
 ///
 /// `details` is the policy's text, which is the same for each.
-pub(crate) fn about_all(mut question: Question, places: &[Place], details: Option<&str>) -> Question {
+#[must_use]
+pub fn about_all(mut question: Question, places: &[Place], details: Option<&str>) -> Question {
     let [_, _, ..] = places else { return question };
     question.title = format!("Allow these {} connections?", places.len());
     question.subject = listed(places, "\n");
@@ -54,7 +56,8 @@ pub(crate) fn about_all(mut question: Question, places: &[Place], details: Optio
 }
 
 /// Turns the question into one about sending more than the budget.
-pub(crate) fn about_more(mut question: Question, sent: u64) -> Question {
+#[must_use]
+pub fn about_more(mut question: Question, sent: u64) -> Question {
     question.title = format!("Allow to send more there? {} MiB were sent in this session", sent >> 20);
     // "Once" allows the same amount again. A grant for the host does not set an amount, so it is not offered.
     question.choices.retain(|choice| choice.scope == GrantScope::Once || choice.kind == ChoiceKind::Deny);

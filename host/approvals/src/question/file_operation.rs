@@ -6,7 +6,8 @@ use portcullis_decision::path_text;
 use portcullis_decision::request::{FileAccess, FileOperation};
 
 /// Returns true if an operation can only be allowed once, because its path does not determine its effect.
-pub(crate) fn is_only_once(operation: &FileOperation) -> bool {
+#[must_use]
+pub fn is_only_once(operation: &FileOperation) -> bool {
     match operation {
         FileOperation::Symlink(_)
         | FileOperation::Link(_)
@@ -24,7 +25,8 @@ pub(crate) fn is_only_once(operation: &FileOperation) -> bool {
 }
 
 /// Returns the other path of an operation or the target of its link, to be appended to the path.
-pub(crate) fn other_end(access: &FileAccess) -> Option<String> {
+#[must_use]
+pub fn other_end(access: &FileAccess) -> Option<String> {
     match &access.operation {
         FileOperation::Symlink(target) => Some(format!(" -> {target}")),
         FileOperation::Link(other) | FileOperation::Move(other) => Some(format!(" to {}", other.canonical)),
@@ -41,7 +43,8 @@ pub(crate) fn other_end(access: &FileAccess) -> Option<String> {
 }
 
 /// Explains the effect of an operation to the user, or returns `None` if its name is clear.
-pub(crate) fn meaning(access: &FileAccess) -> Option<String> {
+#[must_use]
+pub fn meaning(access: &FileAccess) -> Option<String> {
     if matches!(access.operation, FileOperation::Link(_)) {
         return Some("what is written under one of the names is written under both".to_owned());
     }

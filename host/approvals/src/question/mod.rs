@@ -1,9 +1,9 @@
 //! Turns a request into a question for the user, with the grants to offer.
 
-pub(crate) mod connections;
-pub(crate) mod file_operation;
-pub(crate) mod pending_call;
-pub(crate) mod rerun;
+pub mod connections;
+pub mod file_operation;
+pub mod pending_call;
+pub mod rerun;
 
 use std::path::Path;
 
@@ -15,11 +15,11 @@ use portcullis_decision::request::{
     Action, CommandExecution, Endpoint, FileAccess, NetworkAccess, Origin, PathKind, Stage, ToolCall,
 };
 use portcullis_decision::{Decision, Effect, GrantPattern, GrantScope, Mode, Request, path_text};
+use portcullis_shell::quoted;
 use portcullis_text::{escape, escape_confusables, escape_confusables_in_subject, escape_script};
 
-use crate::ask::{Choice, ChoiceKind, Question};
-use crate::command_call::quoted;
 use crate::grant_store::Place;
+use crate::open_questions::{Choice, ChoiceKind, Question};
 use crate::special_addresses;
 use file_operation::{meaning, other_end};
 use pending_call::FOR_THIS_COMMAND;
@@ -28,12 +28,13 @@ use pending_call::FOR_THIS_COMMAND;
 const WIDTHS_MAX: usize = 6;
 
 /// Maximum length of a grant's description, in characters; clients show 300.
-pub(crate) const GRANT_TEXT_MAX: usize = 280;
+pub const GRANT_TEXT_MAX: usize = 280;
 
 /// Returns the question for `request`, on which `decision` asks.
 ///
 /// Answers can be stored at `places` for `kept_for` seconds; 0 means forever.
-pub(crate) fn question(
+#[must_use]
+pub fn question(
     id: u64,
     call: Option<&str>,
     request: &Request,
@@ -367,7 +368,8 @@ pub fn keepable(action: &Action, scope: GrantScope, kept_for: u32) -> Vec<(Grant
 }
 
 /// Returns the grants that the host offers for an action, the narrowest first, each with its description.
-pub(crate) fn grantable(action: &Action) -> Vec<(GrantPattern, String)> {
+#[must_use]
+pub fn grantable(action: &Action) -> Vec<(GrantPattern, String)> {
     let patterns =
         own_patterns(action).into_iter().filter(|pattern| !matches!(pattern, GrantPattern::Exact(_)));
     patterns.filter_map(|pattern| described(&pattern).map(|text| (pattern, text))).collect()
@@ -388,7 +390,9 @@ fn path_patterns(access: &FileAccess) -> Vec<GrantPattern> {
     [Some(grant(FilePattern::Exact(path))), tree].into_iter().flatten().collect()
 }
 
-pub(crate) fn endpoint_pattern(access: &NetworkAccess) -> NetworkPattern {
+/// Returns the pattern of connections to the same host and port.
+#[must_use]
+pub fn endpoint_pattern(access: &NetworkAccess) -> NetworkPattern {
     let host = match &access.target {
         Endpoint::Domain(name) => HostPattern::Name(name.clone()),
         Endpoint::Address(address) => HostPattern::Block((*address).into()),
@@ -412,7 +416,8 @@ fn spelled(command: &CommandPattern) -> String {
 }
 
 /// Returns the description of a pattern, or `None` for patterns that the host does not offer.
-pub(crate) fn described(pattern: &GrantPattern) -> Option<String> {
+#[must_use]
+pub fn described(pattern: &GrantPattern) -> Option<String> {
     match pattern {
         GrantPattern::Path(path) => {
             let verb = if path.rights.write { "reading and writing" } else { "reading" };

@@ -13,15 +13,17 @@ use super::file_operation::is_only_once;
 const START_UP_FILES: &str = "host.start-up-files";
 
 /// Returns true if names under a rule need separate questions, since other programs execute them.
-pub(crate) fn has_own_question(rule: &str) -> bool {
+#[must_use]
+pub fn has_own_question(rule: &str) -> bool {
     rule == START_UP_FILES || portcullis_exec_surface::rule(rule).is_some()
 }
 
 /// Label of a "yes" that lasts as long as the command runs.
-pub(crate) const FOR_THIS_COMMAND: &str = "Allow for this command";
+pub const FOR_THIS_COMMAND: &str = "Allow for this command";
 
 /// Returns the label of a "yes" to a pending call, which says how far it reaches.
-pub(crate) fn once(request: &Request, access: &FileAccess, decision: &Decision) -> String {
+#[must_use]
+pub fn once(request: &Request, access: &FileAccess, decision: &Decision) -> String {
     if is_only_once(&access.operation) {
         return "Allow once".to_owned();
     }
@@ -34,7 +36,7 @@ pub(crate) fn once(request: &Request, access: &FileAccess, decision: &Decision) 
             );
         }
         Some(place) => Some(place).filter(|place| *place != path),
-        None => path.parent().filter(|_| !has_own_question(&decision.cause().rule)).map(Path::to_owned),
+        None => path.parent().filter(|_| !has_own_question(&decision.cause().rule)),
     };
     let Some(place) = place else { return FOR_THIS_COMMAND.to_owned() };
     let what = match access.operation {

@@ -5,7 +5,8 @@ use portcullis_decision::request::{FileAccess, PathKind};
 use portcullis_text::escape_confusables;
 
 /// Returns the reason for the question, with the path that the command named.
-pub(crate) fn reason(request: &Request) -> Option<String> {
+#[must_use]
+pub fn reason(request: &Request) -> Option<String> {
     let said = request.named_before_failure()?;
     Some(format!(
         "a command failed, and its output says that it could not write `{}`",
@@ -14,7 +15,8 @@ pub(crate) fn reason(request: &Request) -> Option<String> {
 }
 
 /// Returns the label of the choice that allows a path for the next run.
-pub(crate) fn once(access: &FileAccess) -> String {
+#[must_use]
+pub fn once(access: &FileAccess) -> String {
     let path = escape_confusables(&access.path.canonical);
     match access.path.kind {
         PathKind::Directory => {

@@ -22,6 +22,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::Origin;
+use portcullis_sandbox::{Terminal as Controlled, Tier};
+use portcullis_sandbox_runtime::Exit as CommandExit;
 use portcullis_session::{Cancel, CommandCall, Inmate, Program, Session, Started, commands, with_causes};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;

@@ -2,6 +2,7 @@
 
 use portcullis_config::Escalation;
 use portcullis_rpc::{SandboxState, StatusResponse};
+use portcullis_sandbox::{Force as LayerForce, Layer, Tier};
 use portcullis_session::{Session, Statements};
 use portcullis_text::escape;
 

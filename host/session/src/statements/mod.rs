@@ -8,6 +8,7 @@ mod text;
 
 use std::path::{Component, Path, PathBuf};
 
+use portcullis_approvals::Cancel;
 use portcullis_config::PolicySource;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{Content, FileOperation, Origin};
@@ -16,7 +17,6 @@ use portcullis_decision::{Base, Caller, Effect, Grant, GrantPattern, Mode, RuleS
 use portcullis_sandbox::Tier;
 use serde_json::{Value, json};
 
-use crate::cancel::Cancel;
 use crate::command_call::{CommandCall, Program};
 use crate::commands;
 use crate::effective_policy::Force;

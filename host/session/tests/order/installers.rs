@@ -9,6 +9,7 @@ use portcullis_decision::request::{
 };
 use portcullis_decision::{Base, Chain, Permit, Request, RuleSet};
 use portcullis_file_gate::{Gate, Located, Purpose, Views, WriteOptions};
+use portcullis_sandbox_runtime::Exit;
 use portcullis_session::{
     Cancel, CommandCall, EditFile, FileCall, FileFailure, Program, Session, commands, files,
 };

@@ -17,7 +17,7 @@ use portcullis_decision::{
 use portcullis_exec_surface::RULES;
 use portcullis_sandbox::NameOrder;
 use portcullis_session::{
-    Answer, Answerer, Basis, ChoiceKind, Confining, Entry, Inmate, Journal, JournalError, NoKeeper,
+    Answer, Answerer, Basis, ChoiceKind, Confining, Entry, Inmate, Journal, JournalError, NoGrantStore,
     NoReservations, Prompter, Question, Refusal, Session, Setup,
 };
 
@@ -128,7 +128,7 @@ impl Scene {
             clock: Box::new(|| SystemTime::UNIX_EPOCH),
             journal: Box::new(NoJournal),
             prompter,
-            keeper: Arc::new(NoKeeper),
+            keeper: Arc::new(NoGrantStore),
             reservations: Box::new(NoReservations),
             confinement: Confining::Sandbox {
                 executable: std::env::current_exe().expect("own path"),

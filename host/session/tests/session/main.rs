@@ -25,8 +25,8 @@ use portcullis_decision::{
     Request, Verdict,
 };
 use portcullis_session::{
-    Answer, Answerer, Basis, Cancel, ChoiceKind, Confining, Entry, FileCall, FileFailure, Journal,
-    JournalError, Keeper, Output, Place, Prompter, Question, Refusal, Session, Setup, commands, escalation,
+    Answer, Answerer, Basis, Cancel, ChoiceKind, Confining, Entry, FileCall, FileFailure, GrantStore,
+    Journal, JournalError, Output, Place, Prompter, Question, Refusal, Session, Setup, commands, escalation,
     files,
 };
 
@@ -127,7 +127,7 @@ struct MemoryKeeper {
     full: std::sync::atomic::AtomicBool,
 }
 
-impl Keeper for MemoryKeeper {
+impl GrantStore for MemoryKeeper {
     fn places(&self) -> Vec<Place> {
         let place = |key, scope, id: &str| Place {
             id: id.into(),
@@ -218,7 +218,7 @@ fn scene_with(
         clock: Box::new(move || SystemTime::UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::SeqCst))),
         journal: Box::new(journal.clone()),
         prompter: Arc::clone(&prompter) as Arc<dyn Prompter>,
-        keeper: Arc::clone(&keeper) as Arc<dyn Keeper>,
+        keeper: Arc::clone(&keeper) as Arc<dyn GrantStore>,
         reservations: Box::new(portcullis_session::NoReservations),
         confinement: Confining::NoCommands,
         inmate: portcullis_session::Inmate::Commands,

@@ -11,7 +11,8 @@ use portcullis_config::{
 use portcullis_decision::request::Action;
 use portcullis_decision::{Grant, GrantPattern, GrantScope, Mode};
 use portcullis_rpc::{ErrorCode, ErrorObject};
-use portcullis_session::{Keeper as _, Statements, keepable};
+use portcullis_sandbox::Tier;
+use portcullis_session::{GrantStore as _, Statements, keepable};
 use portcullis_text::escape;
 
 use crate::commands::audit::words;

@@ -106,7 +106,7 @@ fn request() -> Request {
         parent: None,
         origin: Origin::Agent,
         action: Action::File(FileAccess { path, operation: FileOperation::Read, facts }),
-        facts: Vec::new(),
+        attributes: Vec::new(),
     }
 }
 

@@ -1,0 +1,26 @@
+//! The one place of the host where a person is asked: open questions, what they say, and remembered answers.
+//!
+//! Terms: a [`Question`] is about a request on which a decision asks; a [`Prompter`] shows it; its [`Answer`] is one of
+//! the [`Choice`]s, which can be remembered: for the session in [`RememberedAnswers`], for longer by a [`GrantStore`].
+//! [`OpenQuestions`] is the one store of unanswered questions. Calls and connections of a command that wait for the same
+//! answer share a question: see [`CommandQuestions`] and [`Connections`].
+//!
+//! Must never know: how a decision is made, how an answer is enforced, the clock, files.
+
+mod cancel;
+mod command_questions;
+mod connections;
+mod grant_store;
+mod open_questions;
+pub mod question;
+mod remembered_answers;
+mod special_addresses;
+
+pub use cancel::Cancel;
+pub use command_questions::{Access, Answered, CommandQuestions, Known, Subject, only_once};
+pub use connections::{Connections, Identity, Place as ConnectionPlace, place};
+pub use grant_store::{GrantStore, NoGrantStore, Place};
+pub use open_questions::{
+    Answer, Answerer, Choice, ChoiceKind, Nobody, OpenQuestions, Prompter, Question, Refusal,
+};
+pub use remembered_answers::{Denied, Kept, Remembered, RememberedAnswers};
