@@ -17,8 +17,10 @@ Additions are new interfaces, new worlds, and new functions in interfaces that t
 A change that is refused needs a new track: a new version, a frozen folder, and an adapter in policy-runtime.";
 
 /// Paths of the bindings, by the generator's file names.
-const BINDINGS: [(&str, &str); 2] =
-    [("policy.h", "host/cli/templates/c/bindings.h"), ("policy.c", "host/cli/templates/c/bindings.c")];
+const BINDINGS: [(&str, &str); 2] = [
+    ("policy.h", "host/policy-tools/templates/c/bindings.h"),
+    ("policy.c", "host/policy-tools/templates/c/bindings.c"),
+];
 
 /// Checks that the contract is compatible with its released versions. Tests the comparison itself first.
 pub(crate) fn check() -> Result<()> {

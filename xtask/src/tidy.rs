@@ -23,7 +23,7 @@ Examples:
 Allowed licences and known duplicates are listed in deny.toml, layers in xtask/src/tidy.rs.";
 
 /// Crates of a layer use those of lower layers only, beside [`WITHIN_A_LAYER`].
-const LAYERS: [(&str, u8); 19] = [
+const LAYERS: [(&str, u8); 21] = [
     ("decision", 0),
     ("exec-surface", 0),
     ("sys", 0),
@@ -41,8 +41,10 @@ const LAYERS: [(&str, u8); 19] = [
     ("shell", 1),
     ("syscall-broker", 1),
     ("session", 2),
-    ("workbench", 2),
-    ("cli", 3),
+    ("bootstrap", 3),
+    ("policy-tools", 4),
+    ("server", 4),
+    ("cli", 5),
 ];
 
 /// The crates that use others of their own layer.
@@ -111,8 +113,8 @@ fn layer_problems(member: &Member) -> Vec<String> {
         let used = used.strip_prefix("portcullis-").unwrap_or_default();
         beside.contains(&used) || layer(used).is_some_and(|layer| layer < own_layer)
     };
-    // Cases are a format of the SDK, and the workbench is where they are run.
-    let shared = |used: &str| folder == "host/workbench" && used == "portcullis-sdk";
+    // Cases are a format of the SDK, and the tools for authors run them.
+    let shared = |used: &str| folder == "host/policy-tools" && used == "portcullis-sdk";
     let foreign = member.uses.iter().filter(|used| !lower(used) && !shared(used));
     foreign.map(|used| format!("{folder} is in layer {own_layer} and may not use {used}")).collect()
 }

@@ -4,10 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use portcullis_decision::pattern::HostName;
-use portcullis_decision::request::Endpoint;
-use serde_json::{Map, Value};
 
+pub(crate) mod action;
 pub(crate) mod asks;
 pub(crate) mod audit;
 pub(crate) mod config;
@@ -18,6 +16,7 @@ pub(crate) mod policy;
 pub(crate) mod ports;
 pub(crate) mod share;
 
+use action::{Action, Sources};
 use asks::{Asks, Grants};
 use audit::{Audit, Decision};
 use config::Config;
@@ -138,20 +137,6 @@ Examples:
   portcullis pi-extension install
   portcullis pi-extension remove";
 
-/// Where settings and policies come from.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Sources {
-    /// The project directory; the current one by default
-    #[arg(long, value_name = "DIR")]
-    pub(crate) project: Option<PathBuf>,
-    /// A settings file in place of your own; a plain sandbox-runtime file will do
-    #[arg(long, value_name = "FILE")]
-    pub(crate) settings: Option<PathBuf>,
-    /// A policy in place of the configured ones, also of the default; may be given several times
-    #[arg(long = "policy", value_name = "FILE.wasm")]
-    pub(crate) policies: Vec<PathBuf>,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     #[command(flatten)]
@@ -187,33 +172,6 @@ pub(crate) struct Check {
     pub(crate) json: bool,
     #[command(subcommand)]
     pub(crate) action: Action,
-}
-
-#[derive(Debug, Clone, Subcommand)]
-pub(crate) enum Action {
-    /// Read a file
-    Read { path: String },
-    /// Create or replace a file
-    Write { path: String },
-    /// Change parts of a file
-    Edit { path: String },
-    /// List a directory
-    List { path: String },
-    /// Search below a directory
-    Search { path: String },
-    /// Run a shell script
-    Exec { script: String },
-    /// Connect to a host
-    Connect {
-        #[arg(value_name = "HOST:PORT", value_parser = target)]
-        target: Target,
-    },
-    /// Call a tool
-    Tool {
-        name: String,
-        #[arg(value_name = "JSON", value_parser = object)]
-        input: Map<String, Value>,
-    },
 }
 
 #[derive(Debug, Args)]
@@ -254,24 +212,6 @@ pub(crate) struct Completions {
     pub(crate) shell: clap_complete::Shell,
 }
 
-/// A host and a port.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
-    pub(crate) host: Endpoint,
-    pub(crate) port: u16,
-}
-
-fn target(text: &str) -> Result<Target, String> {
-    let (host, port) = text.rsplit_once(':').ok_or("there is no port; write HOST:PORT")?;
-    let port =
-        port.parse().ok().filter(|port| *port != 0).ok_or("the port is not a number from 1 to 65535")?;
-    Ok(Target { host: HostName::parse(host).map_err(|error| error.to_string())?, port })
-}
-
-fn object(text: &str) -> Result<Map<String, Value>, String> {
-    portcullis_rpc::object(text.as_bytes()).map_err(|error| error.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
@@ -281,27 +221,5 @@ mod tests {
     #[test]
     fn the_arguments_make_sense() {
         Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn targets() {
-        for (text, good) in [
-            ("a.test:443", true),
-            ("[::1]:80", true),
-            ("a.test", false),
-            ("a.test:0", false),
-            ("a@b:1", false),
-        ] {
-            assert_eq!(target(text).is_ok(), good, "{text}");
-        }
-    }
-
-    #[test]
-    fn tool_inputs() {
-        for (text, good) in
-            [("{}", true), ("{\"a\":1}", true), ("[]", false), ("{", false), ("{\"a\":1,\"a\":2}", false)]
-        {
-            assert_eq!(object(text).is_ok(), good, "{text}");
-        }
     }
 }

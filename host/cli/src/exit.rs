@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use portcullis_bootstrap::streams::{complain, output, say};
 use portcullis_decision::Effect;
 use portcullis_packs::Refusal;
-use portcullis_text::{escape, escape_json, escape_message};
+use portcullis_text::{escape, escape_json};
 use serde_json::{Value, json};
 
 use crate::args::Verb;
-use crate::raw;
 
 /// The result of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +106,7 @@ pub(crate) fn of(outcome: anyhow::Result<Exit>, audience: Audience) -> ExitCode 
 /// Prints JSON on one line, with unsafe characters escaped.
 fn print_json(value: &Value) {
     // Ignore errors: standard output may be closed.
-    let _written = writeln!(raw::output().lock(), "{}", escape_json(&value.to_string()));
+    let _written = writeln!(output().lock(), "{}", escape_json(&value.to_string()));
 }
 
 /// Returns an error as JSON: the failed operation, the causes, and for a refused pack the kind of refusal.
@@ -208,17 +208,6 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     // Ignore errors: standard output may be closed.
     let _printed = error.print();
     ExitCode::SUCCESS
-}
-
-/// Prints an error with its causes on one line.
-pub(crate) fn complain(error: &anyhow::Error) {
-    say(&format!("portcullis: {error:#}"));
-}
-
-/// Prints a message for the user to standard error; unsafe characters are escaped.
-pub(crate) fn say(message: &str) {
-    // Ignore errors: standard error may be closed.
-    let _written = writeln!(raw::errors().lock(), "{}", escape_message(message));
 }
 
 #[cfg(test)]

@@ -1,54 +1,23 @@
-//! The `portcullis` command: arguments, environment, wiring, exit codes.
+//! The `portcullis` command: arguments, output, exit codes.
 //!
-//! This crate parses, builds, calls and prints. It must never contain rules: policies and settings state what is
-//! allowed, and `portcullis-session` decides.
+//! This crate parses arguments, calls and prints. It must never contain rules: policies and settings state what is
+//! allowed, and `portcullis-session` decides. The work behind the verbs is in `portcullis-bootstrap`,
+//! `portcullis-server` and `portcullis-policy-tools`.
 //!
-//! Reading order: `args` (the command line), `process_env` (the only reader of the environment), `bootstrap` (connects the
-//! parts), `commands`, `serve` (the host's end of the protocol).
+//! Reading order: `args` (the command line), `commands` (one file for each verb), `output`, `exit`.
 
 mod args;
-mod bootstrap;
-mod policies;
-mod process_env;
-
 mod commands;
-#[cfg(target_os = "linux")]
-mod contain;
-#[cfg(not(target_os = "linux"))]
-#[path = "contain/unsupported.rs"]
-mod contain;
-mod serve;
-
-mod context_json;
-mod control;
 mod exit;
-mod git_identity;
-mod grace;
-mod grant_keeper;
 mod in_force;
-mod journal;
-mod manifest;
-mod menu;
 mod output;
-mod policy_source;
-mod prompt_layout;
-#[cfg(target_os = "linux")]
-mod pty;
-mod raw;
-mod reservations;
-mod scratch;
-mod setting_provenance;
-mod terminal;
-mod toolchains;
-mod trust_files;
-mod untrusted_paths;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
-pub use policy_source::PRECOMPILE_ARGUMENT;
+pub use portcullis_bootstrap::policy_source::PRECOMPILE_ARGUMENT;
 
 use args::{Arguments, Verb};
 use exit::{Audience, Exit};
@@ -65,7 +34,7 @@ pub fn run() -> ExitCode {
     let fallen = exit::AfterPanic::of(&arguments.verb);
     exit::report_panics();
     #[cfg(debug_assertions)]
-    if let Some(point) = process_env::provoked_fault() {
+    if let Some(point) = portcullis_bootstrap::process_env::provoked_fault() {
         portcullis_session::provoke(point);
     }
     // A fault during a decision must not end in a permission.
@@ -76,7 +45,7 @@ pub fn run() -> ExitCode {
 /// Writes the machine code of the shipped policies, which is embedded when this program is built again.
 #[must_use]
 pub fn precompile() -> ExitCode {
-    exit::of(policy_source::precompile().map(|()| Exit::Done), Audience::Person)
+    exit::of(portcullis_bootstrap::policy_source::precompile().map(|()| Exit::Done), Audience::Person)
 }
 
 fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
@@ -91,7 +60,7 @@ fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
         Verb::Grants(grants) => commands::grants::run(&grants),
         Verb::Doctor(doctor) => commands::doctor::run(&doctor),
         Verb::Policy(verb) => commands::policy::run(verb),
-        Verb::Serve => serve::run(),
+        Verb::Serve => portcullis_server::run().map(Exit::Command),
         Verb::Attend(attend) => return exit::of_run(commands::exec_client::run(&attend)),
         Verb::Sweep => commands::sweep::run(),
         Verb::Pi(pi) => commands::pi::run(&pi),

@@ -3,11 +3,10 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use anyhow::Context as _;
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_bootstrap::streams;
 use portcullis_text::{escape, escape_json, escape_message, escape_subject, is_unsafe};
 use serde_json::Value;
-
-use crate::process_env::ProcessEnv;
-use crate::raw;
 
 /// A colour, by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +77,7 @@ impl Page {
             around.variables.iter().any(|(known, value)| known == name && test(value))
         };
         let plain = says("NO_COLOR", |value| !value.is_empty()) || says("TERM", |value| value == "dumb");
-        Self { text: String::new(), colours: raw::output().is_terminal() && !plain }
+        Self { text: String::new(), colours: streams::output().is_terminal() && !plain }
     }
 
     /// Adds one or more lines; unsafe characters are escaped.
@@ -129,7 +128,7 @@ impl Page {
 
     /// Prints the buffered text. A closed output is not an error and is returned as such.
     pub(crate) fn print(&mut self) -> anyhow::Result<Reader> {
-        let mut out = raw::output().lock();
+        let mut out = streams::output().lock();
         let printed = out.write_all(self.text.as_bytes()).and_then(|()| out.flush());
         self.text.clear();
         match printed {
@@ -147,15 +146,8 @@ pub(crate) fn print_document(text: &str) -> anyhow::Result<()> {
     if text.chars().any(|character| !matches!(character, '\n' | '\t') && is_unsafe(character)) {
         anyhow::bail!("the text holds characters that act on a terminal; write it to a file");
     }
-    let mut out = raw::output().lock();
+    let mut out = streams::output().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("printing")
-}
-
-/// Formats a count with a noun, whose plural is formed with an `s`.
-pub(crate) fn counted(count: impl TryInto<u64>, thing: &str) -> String {
-    let count = count.try_into().unwrap_or(u64::MAX);
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {thing}{ending}")
 }
 
 /// Whether the output is still open.
@@ -204,11 +196,6 @@ mod tests {
             assert_eq!(utc(seconds * 1000), expected);
         }
         assert!(!utc(u64::MAX).is_empty());
-    }
-
-    #[test]
-    fn one_thing_and_more() {
-        assert_eq!([0_usize, 1, 2].map(|count| counted(count, "pack")), ["0 packs", "1 pack", "2 packs"]);
     }
 
     fn page(colours: bool) -> Page {

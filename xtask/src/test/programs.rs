@@ -33,7 +33,7 @@ const SLOW: [&str; 6] = [
 ];
 
 /// Programs that need built guests. The quick run leaves them out, like the slow ones.
-const NEED_GUESTS: [&str; 2] = ["portcullis-workbench", "portcullis-workbench/shipped"];
+const NEED_GUESTS: [&str; 2] = ["portcullis-policy-tools", "portcullis-policy-tools/shipped"];
 
 /// Programs that use `portcullis-each-user`.
 const EACH_USER: [&str; 2] = ["portcullis-sandbox-runtime/kernel", "portcullis-file-gate/gate"];

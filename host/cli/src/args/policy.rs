@@ -217,7 +217,7 @@ pub(crate) struct RunOnce {
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]
-    pub(crate) action: super::Action,
+    pub(crate) action: super::action::Action,
 }
 
 #[derive(Debug, Args)]
@@ -290,7 +290,7 @@ pub(crate) struct Inspect {
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     #[command(flatten)]
-    pub(crate) sources: super::Sources,
+    pub(crate) sources: super::action::Sources,
     /// The log of a session
     #[arg(value_name = "LOG")]
     pub(crate) log: PathBuf,

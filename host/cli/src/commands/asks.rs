@@ -1,17 +1,18 @@
 //! `portcullis asks`: shows and answers questions of running sessions from another terminal.
 
-use portcullis_text::escape;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
+use portcullis_bootstrap::control::{Asked, AskedChoice, Order, Outcome, ask, sessions};
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_bootstrap::streams::say;
+use portcullis_server::prompt_layout::{QUOTED, Size};
+use portcullis_text::escape;
 use serde_json::json;
 
 use crate::args::asks::Asks;
-use crate::control::{Asked, AskedChoice, Order, Outcome, ask, sessions};
-use crate::exit::{Exit, say};
+use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, whole};
-use crate::process_env::ProcessEnv;
-use crate::prompt_layout::{QUOTED, Size};
 
 /// Number of digits of a session's name to show.
 const SHORT: usize = 8;
@@ -45,7 +46,7 @@ fn list(around: &ProcessEnv, as_json: bool) -> crate::Outcome {
     } else if all.is_empty() {
         page.line("no question waits");
     } else {
-        let size = Size::of(crate::raw::output());
+        let size = Size::of(portcullis_bootstrap::streams::output());
         for (line, tint) in all.iter().flat_map(|(session, question)| lines(size, session, question)) {
             page.row("", &[whole(&line, tint)], &[]);
         }

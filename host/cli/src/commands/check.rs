@@ -5,6 +5,10 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use portcullis_audit::winner;
+use portcullis_bootstrap::journal::verdict_line;
+use portcullis_bootstrap::loaded_settings::{self, Purpose};
+use portcullis_bootstrap::process_env::{ProcessEnv, now};
+use portcullis_bootstrap::session;
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::{
     Action as Wanted, Content, Direction, FileOperation, NetworkAccess, Origin, ProcessInfo, Request,
@@ -16,21 +20,19 @@ use portcullis_session::{Cancel, CommandCall, Entry, FileCall, Nobody, Program, 
 use portcullis_text::escape;
 use serde_json::{Map, Value, json};
 
-use crate::args::{Action, Check, Sources, Target};
-use crate::bootstrap::{self, Purpose};
-use crate::journal::verdict_line;
+use crate::args::Check;
+use crate::args::action::{Action, Sources, Target};
 use crate::output::Page;
-use crate::process_env::{ProcessEnv, now};
 
 /// Decides on the action and prints the decision.
 pub(crate) fn run(check: Check) -> crate::Outcome {
     let around = ProcessEnv::read()?;
     let wanted = wanted(&around, check.sources);
-    let loaded = bootstrap::load_settings(&around, &wanted)?;
+    let loaded = loaded_settings::load(&around, &wanted)?;
     if !loaded.resolved.enabled {
         bail!("the sandbox is switched off in the settings (`enabled` is false), so nothing is decided");
     }
-    let wired = bootstrap::session(&around, &wanted, loaded, Arc::new(Nobody))?;
+    let wired = session::open(&around, &wanted, loaded, Arc::new(Nobody))?;
     let request = request(&wired.session, &around, check.action)?;
     let decision = wired.session.decide(&request);
     let mut page = Page::new(&around);
@@ -45,8 +47,8 @@ pub(crate) fn run(check: Check) -> crate::Outcome {
     Ok(decision.effect().into())
 }
 
-fn wanted(around: &ProcessEnv, sources: Sources) -> bootstrap::Wanted {
-    bootstrap::Wanted {
+fn wanted(around: &ProcessEnv, sources: Sources) -> loaded_settings::Wanted {
+    loaded_settings::Wanted {
         project: sources.project.unwrap_or_else(|| around.cwd.clone()),
         settings: sources.settings,
         policies: sources.policies,

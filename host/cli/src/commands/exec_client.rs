@@ -7,11 +7,12 @@ use std::io::{Read, Write as _};
 use std::os::unix::net::UnixStream;
 
 use anyhow::{Context as _, bail};
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_bootstrap::streams::say;
 use serde_json::json;
 
 use crate::args::Attend;
-use crate::exit::{Exit, RUN_REFUSED, say};
-use crate::process_env::ProcessEnv;
+use crate::exit::{Exit, RUN_REFUSED};
 
 /// Maximum length of one part from the extension.
 const LONGEST_PART: u32 = 1 << 20;
@@ -33,7 +34,7 @@ pub(crate) fn run(attend: &Attend) -> crate::Outcome {
     let environment: std::collections::BTreeMap<_, _> = around.variables.into_iter().collect();
     let request = json!({ "ticket": attend.ticket, "cwd": around.cwd, "env": environment });
     writeln!(stream, "{request}").context("telling pi what to run")?;
-    let mut output = crate::raw::output().lock();
+    let mut output = portcullis_bootstrap::streams::output().lock();
     loop {
         match part(&mut stream).context("hearing from pi how the command goes on")? {
             Part::Output(bytes) => {

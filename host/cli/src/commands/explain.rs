@@ -1,13 +1,14 @@
 //! `portcullis explain`: prints why the host made a decision.
 
 use portcullis_audit::{Decided, PolicyLine, VerdictLine, Winner, verify, winner};
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_server::record_text;
 use serde_json::{Value, json};
 
-use super::audit::{causes, directory, words};
+use super::audit::logs::{causes, directory};
 use crate::args::audit::Decision;
 use crate::exit::Exit;
 use crate::output::{Cell, Page, Tint, cell, tinted, utc};
-use crate::process_env::ProcessEnv;
 
 /// Explains a decision of the log.
 pub(crate) fn run(wanted: &Decision) -> crate::Outcome {
@@ -28,12 +29,12 @@ pub(crate) fn run(wanted: &Decision) -> crate::Outcome {
 fn human(page: &mut Page, found: &Decided, winner: Winner, broken: Option<&str>) {
     let verdict = &found.verdict;
     let headline =
-        [tinted(&verdict.effect, Tint::of(&verdict.effect)), cell(&words::asked(&verdict.request))];
+        [tinted(&verdict.effect, Tint::of(&verdict.effect)), cell(&record_text::asked(&verdict.request))];
     page.row("", &headline, &[]);
     let origin = verdict.request.get("origin").and_then(Value::as_str).unwrap_or("unknown");
     let mut rows = vec![
         pair("when", &format!("{} UTC", utc(verdict.at_ms))),
-        pair("id", &words::id(&found.name, found.sequence)),
+        pair("id", &record_text::id(&found.name, found.sequence)),
         pair("asked by", origin),
         pair("because", &verdict.reason),
         pair("rule", &format!("{} of {}", verdict.rule, verdict.policy)),
@@ -43,7 +44,7 @@ fn human(page: &mut Page, found: &Decided, winner: Winner, broken: Option<&str>)
     }
     rows.push(pair("decisive", winner.why.words()));
     if !verdict.answered_by.is_empty() {
-        rows.push(pair("answered by", words::answered_by(&verdict.answered_by)));
+        rows.push(pair("answered by", record_text::answered_by(&verdict.answered_by)));
     }
     rows.push(pair("outcome", &outcome(found)));
     if let Some(broken) = broken {
@@ -105,8 +106,8 @@ fn as_json(found: &Decided, winner: Winner, broken: Option<&str>) -> Value {
         })
         .collect();
     json!({
-        "id": words::id(&found.name, found.sequence), "log": found.log, "session": found.session,
-        "atMs": verdict.at_ms, "asked": words::asked(&verdict.request), "request": verdict.request,
+        "id": record_text::id(&found.name, found.sequence), "log": found.log, "session": found.session,
+        "atMs": verdict.at_ms, "asked": record_text::asked(&verdict.request), "request": verdict.request,
         "effect": verdict.effect, "policy": verdict.policy, "rule": verdict.rule, "reason": verdict.reason,
         "setting": verdict.setting, "answeredBy": verdict.answered_by, "costUs": verdict.cost_us,
         "why": winner.why, "whyText": winner.why.words(), "votes": votes, "outcome": found.outcome,

@@ -3,17 +3,20 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use portcullis_bootstrap::control::{Kept, Order, Outcome, ask};
+use portcullis_bootstrap::loaded_settings;
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_bootstrap::streams::say;
 use portcullis_config::{KeptGrant, RealDisk, Store, discover, kept_grants, resolve, revoke};
 use portcullis_text::escape;
 use serde_json::json;
 
 use super::asks::{ask_all, directory, done, parts};
+use portcullis_server::kept_answers::{spoken, still_allowed};
+
 use crate::args::asks::Grants;
-use crate::bootstrap;
-use crate::control::{Kept, Order, Outcome, ask};
-use crate::exit::{Exit, say};
+use crate::exit::Exit;
 use crate::output::{Cell, Page, Tint, cell, tinted, utc};
-use crate::process_env::ProcessEnv;
 
 /// Runs the subcommand.
 pub(crate) fn run(grants: &Grants) -> crate::Outcome {
@@ -25,7 +28,7 @@ pub(crate) fn run(grants: &Grants) -> crate::Outcome {
 }
 
 fn list(around: &ProcessEnv, project: Option<&Path>, all: bool, as_json: bool) -> crate::Outcome {
-    let places = bootstrap::places(around, project.unwrap_or(&around.cwd), None)?;
+    let places = loaded_settings::places(around, project.unwrap_or(&around.cwd), None)?;
     let kept = kept_grants(&places, &RealDisk, all)?;
     let (remembered, exit) = remembered(around)?;
     let mut page = Page::new(around);
@@ -81,7 +84,7 @@ fn take_back(around: &ProcessEnv, project: Option<&Path>, id: &str) -> crate::Ou
         let (session, number) = parts(id)?;
         return done(around, session, ask(&directory(around, session)?, &Order::Forget { id: number })?);
     }
-    let places = bootstrap::places(around, project.unwrap_or(&around.cwd), None)?;
+    let places = loaded_settings::places(around, project.unwrap_or(&around.cwd), None)?;
     let kept = kept_grants(&places, &RealDisk, true)?;
     let grant = kept.iter().find(|grant| grant.id == id);
     let grant = grant.with_context(|| {
@@ -95,15 +98,4 @@ fn take_back(around: &ProcessEnv, project: Option<&Path>, id: &str) -> crate::Ou
     let left = kept_grants(&places, &RealDisk, false).unwrap_or_default();
     let what = format!("taken back: {}{}", spoken(grant), still_allowed(grant, &left));
     done(around, "", Some(Outcome::Done { what }))
-}
-
-/// Returns which part of a revoked answer other answers still allow, as the end of a sentence; empty if none.
-pub(crate) fn still_allowed(revoked: &KeptGrant, left: &[KeptGrant]) -> String {
-    let still = left.iter().filter(|other| other.overlaps(revoked));
-    let still: Vec<String> = still.map(|other| format!("{} ({})", spoken(other), other.id)).collect();
-    if still.is_empty() { String::new() } else { format!("; still allowed by {}", still.join(", ")) }
-}
-
-fn spoken(grant: &KeptGrant) -> String {
-    format!("{} {}", grant.list, grant.shown())
 }

@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
+use portcullis_bootstrap::loaded_settings;
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_bootstrap::untrusted_paths::UntrustedPaths;
+use portcullis_server::contain::{self, CONTAIN};
 use serde_json::Value;
 
 use crate::args::Pi;
-use crate::bootstrap;
 use crate::commands::pi_extension;
-use crate::contain::{self, CONTAIN};
-use crate::process_env::ProcessEnv;
-use crate::untrusted_paths::Reach;
+use crate::exit::{Exit, RUN_FAILED};
 
 /// Variable with the original PATH, for the extension.
 const WHOLE_PATH: &str = "PORTCULLIS_PATH";
@@ -25,7 +26,7 @@ pub(crate) fn run(pi: &Pi) -> crate::Outcome {
     // Remove the word at any position: pi would ignore it, and the user would rely on a sandbox.
     arguments.retain(|word| word != CONTAIN);
     let is_contained = pi.contain || arguments.len() < pi.arguments.len();
-    let reach = bootstrap::reach(&around, &around.cwd);
+    let reach = loaded_settings::reach(&around, &around.cwd);
     let program = around.find_program("pi".as_ref(), &reach).context(
         "there is no `pi` on PATH outside of what commands may write; install it with `npm install -g \
          @earendil-works/pi-coding-agent`",
@@ -50,7 +51,7 @@ pub(crate) fn run(pi: &Pi) -> crate::Outcome {
         }
         let variables = kept_path(&reach)?;
         let start = contain::Start { program, extension, arguments, variables, trusted: is_approved };
-        return contain::run(&around, start);
+        return Ok(Exit::Command(contain::run(&around, &start)?.unwrap_or(RUN_FAILED)));
     }
     let mut command = Command::new(&program);
     if !is_verb {
@@ -93,7 +94,7 @@ fn names_code(settings: &[u8]) -> bool {
 }
 
 /// Returns true if this version of pi runs a project's code without asking.
-fn is_trustful(program: &Path, reach: &Reach) -> anyhow::Result<bool> {
+fn is_trustful(program: &Path, reach: &UntrustedPaths) -> anyhow::Result<bool> {
     let mut command = Command::new(program);
     command.envs(kept_path(reach)?);
     let said = command.arg("--version").current_dir("/").output();
@@ -106,7 +107,7 @@ fn is_trustful(program: &Path, reach: &Reach) -> anyhow::Result<bool> {
 /// Returns variables with a PATH for pi that has only directories that commands cannot write.
 ///
 /// pi starts programs by name (`node`, `fd`, `rg`, `git`). The extension passes the full PATH to commands.
-fn kept_path(reach: &Reach) -> anyhow::Result<Vec<(String, String)>> {
+fn kept_path(reach: &UntrustedPaths) -> anyhow::Result<Vec<(String, String)>> {
     let Some(whole) = std::env::var_os("PATH") else { return Ok(Vec::new()) };
     let is_kept = |directory: &PathBuf| directory.is_absolute() && !reach.holds(directory);
     let kept = std::env::join_paths(std::env::split_paths(&whole).filter(is_kept));

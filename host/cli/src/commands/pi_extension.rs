@@ -1,15 +1,14 @@
 //! Installs the pi extension that is embedded in this program.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use anyhow::{Context as _, bail};
+use portcullis_bootstrap::process_env::{ProcessEnv, random_name};
 
 use crate::args::PiExtension;
 use crate::exit::Exit;
 use crate::output::Page;
-use crate::process_env::{ProcessEnv, random_name};
 
 /// A file of the extension: its path in the extension's directory, and its text.
 type Embedded = (&'static str, &'static str);

@@ -1,13 +1,13 @@
 //! `portcullis ports`: servers that commands of running sessions have started.
 
 use anyhow::Context as _;
+use portcullis_bootstrap::control::{Order, Outcome, Port, ask};
+use portcullis_bootstrap::process_env::ProcessEnv;
 use serde_json::json;
 
 use super::asks::{ask_all, directory, done, parts};
 use crate::args::ports::Ports;
-use crate::control::{Order, Outcome, Port, ask};
 use crate::output::{Page, Tint, cell, tinted};
-use crate::process_env::ProcessEnv;
 
 /// Runs the subcommand: shows, opens and closes ports.
 pub(crate) fn run(ports: &Ports) -> crate::Outcome {

@@ -8,10 +8,16 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use portcullis_bootstrap::loaded_settings::{self, Purpose, Wanted};
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_bootstrap::session;
+use portcullis_bootstrap::streams::say;
+use portcullis_sandbox_runtime::Exit as CommandExit;
+use portcullis_sandbox::Tier;
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::Origin;
-use portcullis_sandbox::Tier;
-use portcullis_sandbox_runtime::Exit as CommandExit;
+use portcullis_server::grace::wait_out;
+use portcullis_server::terminal::{AlwaysOnce, Terminal};
 use portcullis_session::{
     Cancel, CommandCall, CommandFailure, Ended, Heard, Nobody, Program, Prompter, Runs, Session, Started,
     commands, rerun_after_denial, with_causes,
@@ -20,12 +26,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SI
 use signal_hook::iterator::Signals;
 
 use crate::args::{Ask, Run};
-use crate::bootstrap::{self, Purpose, Wanted};
 use crate::commands::stderr_tee::Overheard;
-use crate::exit::{Exit, RUN_FAILED, RUN_REFUSED, say};
-use crate::grace::wait_out;
-use crate::process_env::ProcessEnv;
-use crate::terminal::{AlwaysOnce, Terminal};
+use crate::exit::{Exit, RUN_FAILED, RUN_REFUSED};
 
 /// Signals that are forwarded to the command.
 const FORWARDED: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH];
@@ -51,7 +53,7 @@ pub(crate) fn run(run: Run) -> crate::Outcome {
         purpose: Purpose::Act,
         inmate: portcullis_session::Inmate::Commands,
     };
-    let loaded = bootstrap::load_settings(&around, &wanted)?;
+    let loaded = loaded_settings::load(&around, &wanted)?;
     if !loaded.resolved.enabled {
         anyhow::bail!(
             "the sandbox is switched off in the settings (`enabled` is false); run the command without portcullis"
@@ -59,7 +61,7 @@ pub(crate) fn run(run: Run) -> crate::Outcome {
     }
     let cwd =
         if wanted.project == around.cwd { around.cwd.clone() } else { loaded.resolved.workspace.clone() };
-    let wired = bootstrap::session(&around, &wanted, loaded, prompter(ask))?;
+    let wired = session::open(&around, &wanted, loaded, prompter(ask))?;
     for warning in &wired.session.settings().warnings {
         say(&format!("portcullis: {}: {}", warning.origin, warning.text));
     }
@@ -100,12 +102,12 @@ fn prompter(ask: Ask) -> Arc<dyn Prompter> {
 fn streams(listens: bool) -> anyhow::Result<([OwnedFd; 3], Option<Overheard>)> {
     let copies = "copying our input and output";
     let input = std::io::stdin().as_fd().try_clone_to_owned().context(copies)?;
-    let output = crate::raw::output().as_fd().try_clone_to_owned().context(copies)?;
+    let output = portcullis_bootstrap::streams::output().as_fd().try_clone_to_owned().context(copies)?;
     if listens {
         let (ours, theirs) = Overheard::open().context("making the command's error output")?;
         return Ok(([input, output, theirs], Some(ours)));
     }
-    let errors = crate::raw::errors().as_fd().try_clone_to_owned().context(copies)?;
+    let errors = portcullis_bootstrap::streams::errors().as_fd().try_clone_to_owned().context(copies)?;
     Ok(([input, output, errors], None))
 }
 

@@ -19,7 +19,7 @@ impl Overheard {
     /// Creates one. The second value is the command's end.
     pub(crate) fn open() -> anyhow::Result<(Self, OwnedFd)> {
         #[cfg(target_os = "linux")]
-        if io::IsTerminal::is_terminal(&crate::raw::errors()) {
+        if io::IsTerminal::is_terminal(&portcullis_bootstrap::streams::errors()) {
             return Self::of_terminal();
         }
         let (ours, theirs) = io::pipe()?;
@@ -28,10 +28,10 @@ impl Overheard {
 
     #[cfg(target_os = "linux")]
     fn of_terminal() -> anyhow::Result<(Self, OwnedFd)> {
-        let mut plain = rustix::termios::tcgetattr(crate::raw::errors())?;
+        let mut plain = rustix::termios::tcgetattr(portcullis_bootstrap::streams::errors())?;
         // Raw mode: the user's own terminal processes the output.
         plain.make_raw();
-        let (ours, theirs) = crate::pty::pair(&plain)?;
+        let (ours, theirs) = portcullis_server::pty::pair(&plain)?;
         let overheard = Self(ours);
         overheard.follow_size();
         Ok((overheard, theirs.into()))
@@ -39,7 +39,7 @@ impl Overheard {
 
     /// Sets the size to that of the user's terminal.
     pub(crate) fn follow_size(&self) {
-        if let Ok(size) = rustix::termios::tcgetwinsize(crate::raw::errors()) {
+        if let Ok(size) = rustix::termios::tcgetwinsize(portcullis_bootstrap::streams::errors()) {
             // A pipe has no size.
             let _followed = rustix::termios::tcsetwinsize(&self.0, size);
         }
@@ -58,7 +58,7 @@ impl Overheard {
             };
             heard.hear(part);
             // If our error output is closed, the command continues as it would without us.
-            let _passed = crate::raw::errors().write_all(part);
+            let _passed = portcullis_bootstrap::streams::errors().write_all(part);
         }
     }
 }

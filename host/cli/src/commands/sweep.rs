@@ -6,10 +6,10 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_bootstrap::scratch;
 
 use crate::exit::Exit;
-use crate::process_env::ProcessEnv;
-use crate::scratch;
 
 /// The kernel kills the processes of a killed host shortly after it; until then they can still write.
 const MOMENTS: u32 = 10;

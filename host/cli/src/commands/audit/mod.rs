@@ -1,17 +1,18 @@
 //! `portcullis audit`: the log of decisions and outcomes.
 
+pub(crate) mod logs;
 mod stats;
 mod tail;
 mod verify;
-pub(crate) mod words;
 
-use portcullis_audit::{Directory, ReadError};
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_server::record_text;
 use serde_json::{Value, json};
 
 use crate::args::audit::{Audit, Decision};
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted, utc};
-use crate::process_env::ProcessEnv;
+use logs::directory;
 
 /// Runs the subcommand.
 pub(crate) fn run(audit: Audit) -> crate::Outcome {
@@ -24,21 +25,11 @@ pub(crate) fn run(audit: Audit) -> crate::Outcome {
     }
 }
 
-/// Returns the directory with the logs of all sessions.
-pub(crate) fn directory(around: &ProcessEnv) -> Directory {
-    Directory::new(&around.state.join("audit"))
-}
-
-/// Formats an error with its causes, as at the end of the program.
-pub(crate) fn causes(error: ReadError) -> String {
-    format!("{:#}", anyhow::Error::new(error))
-}
-
 fn show(around: &ProcessEnv, wanted: &Decision) -> crate::Outcome {
     let found = directory(around).decision(&wanted.id)?;
     let record = json!({
         "log": found.log,
-        "id": words::id(&found.name, found.sequence),
+        "id": record_text::id(&found.name, found.sequence),
         "session": found.session,
         "verdict": found.verdict,
         "outcome": found.outcome,

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use portcullis_audit::{Follower, Placed, Record, Trouble};
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_server::record_text;
 use serde_json::json;
 
-use super::{causes, directory, words};
+use super::logs::{causes, directory};
 use crate::args::audit::Tail;
 use crate::exit::Exit;
 use crate::output::{Cell, Page, Reader, Tint, cell, tinted, utc};
-use crate::process_env::ProcessEnv;
 
 /// Polling interval, short enough for a person.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -33,7 +34,7 @@ pub(super) fn run(around: &ProcessEnv, options: &Tail) -> crate::Outcome {
 fn add(page: &mut Page, lines: Vec<Result<Placed, Trouble>>, as_json: bool) -> anyhow::Result<()> {
     for line in lines {
         match line {
-            Ok(placed) if as_json => page.json(&words::record(&placed)?),
+            Ok(placed) if as_json => page.json(&record_text::record(&placed)?),
             Ok(placed) => page.row("", &row(&placed), &WIDTHS),
             Err(trouble) => {
                 let file = trouble.file.to_string_lossy().into_owned();
@@ -53,20 +54,20 @@ fn add(page: &mut Page, lines: Vec<Result<Placed, Trouble>>, as_json: bool) -> a
 
 fn row(placed: &Placed) -> Vec<Cell> {
     let time = tinted(&utc(placed.at_ms()), Tint::Faint);
-    let id = cell(&words::id(&placed.log, placed.line.sequence));
+    let id = cell(&record_text::id(&placed.log, placed.line.sequence));
     match &placed.line.record {
         Record::Verdict(verdict) => vec![
             time,
             id,
             tinted(&verdict.effect, Tint::of(&verdict.effect)),
-            cell(&words::asked(&verdict.request)),
+            cell(&record_text::asked(&verdict.request)),
             tinted(&format!("[{} of {}]", verdict.rule, verdict.policy), Tint::Faint),
         ],
         Record::Outcome(outcome) => vec![
             time,
             id,
             tinted(&outcome.result, Tint::of(&outcome.result)),
-            tinted(&format!("outcome of {}", words::id(&placed.log, outcome.verdict)), Tint::Faint),
+            tinted(&format!("outcome of {}", record_text::id(&placed.log, outcome.verdict)), Tint::Faint),
         ],
     }
 }

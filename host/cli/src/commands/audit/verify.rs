@@ -4,13 +4,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use portcullis_audit::{Directory, End, Intact, LogFile, MissingLog, ReadError, Trouble, verify};
-use portcullis_text::escape;
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_bootstrap::streams::say;
+use portcullis_text::{counted, escape};
 use serde_json::{Value, json};
 
-use super::{causes, directory};
-use crate::exit::{Exit, say};
-use crate::output::{Cell, Page, Tint, cell, counted, tinted};
-use crate::process_env::ProcessEnv;
+use super::logs::{causes, directory};
+use crate::exit::Exit;
+use crate::output::{Cell, Page, Tint, cell, tinted};
 
 /// A log, with the result of checking it.
 struct Verified {

@@ -7,15 +7,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
+use portcullis_bootstrap::loaded_settings;
+use portcullis_bootstrap::process_env::{ProcessEnv, random_name};
+use portcullis_bootstrap::streams::say;
+use portcullis_bootstrap::untrusted_paths::UntrustedPaths;
 use portcullis_config::{BUILT_IN, FileKind, Places, RealDisk, Store, validate};
 
+use super::in_use;
 use super::validate::human;
 use crate::args::config::Which;
-use crate::bootstrap;
-use crate::exit::{Exit, say};
+use crate::exit::Exit;
 use crate::output::Page;
-use crate::process_env::{ProcessEnv, random_name};
-use crate::untrusted_paths::Reach;
 
 /// The editor if neither VISUAL nor EDITOR is set.
 const USUAL_EDITOR: &str = "vi";
@@ -30,7 +32,7 @@ pub(super) fn run(around: &ProcessEnv, places: &Places, which: Option<Which>) ->
     let usual = if kind == FileKind::Settings { BUILT_IN } else { "{}\n" };
     let begins = before.as_deref().unwrap_or(usual.as_bytes());
     let copy = Copy::make(around, &file, begins)?;
-    let path = path(around, &bootstrap::reach(around, &places.workspace))?;
+    let path = path(around, &loaded_settings::reach(around, &places.workspace))?;
     loop {
         edit(around, &copy.file, &path)?;
         let text = std::fs::read_to_string(&copy.file).context("reading what was edited")?;
@@ -63,7 +65,7 @@ fn wanted(places: &Places, which: Option<Which>) -> anyhow::Result<(PathBuf, Fil
         Some(Which::Projects) => places.projects_file(),
         Some(Which::Layered) => places.layered_file(),
         Some(Which::LayeredProjects) => places.layered_entries_file(),
-        None => super::in_force(places)?,
+        None => in_use::file_in_use(places)?,
     };
     ensure!(
         !places.is_of_others(&file),
@@ -77,7 +79,7 @@ fn wanted(places: &Places, which: Option<Which>) -> anyhow::Result<(PathBuf, Fil
 /// Returns PATH without the directories that commands can write.
 ///
 /// The editor runs outside any sandbox and is looked up by name.
-fn path(around: &ProcessEnv, reach: &Reach) -> anyhow::Result<OsString> {
+fn path(around: &ProcessEnv, reach: &UntrustedPaths) -> anyhow::Result<OsString> {
     let kept = around.path.iter().filter(|directory| !reach.holds(directory));
     std::env::join_paths(kept).context("taking directories out of PATH")
 }
@@ -104,7 +106,7 @@ fn again() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         return Ok(false);
     }
-    let mut error = crate::raw::errors();
+    let mut error = portcullis_bootstrap::streams::errors();
     write!(error, "edit again? [Y/n] ")?;
     error.flush()?;
     let mut line = String::new();

@@ -5,6 +5,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
+use portcullis_bootstrap::in_force::{self, InForce};
+use portcullis_bootstrap::loaded_settings;
+use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_config::{
     Change, Disk, FileKind, Foreign, Imported, Layer, Places, RealDisk, Seen, Store, read_foreign,
     stays_in_project,
@@ -13,11 +16,8 @@ use portcullis_text::escape;
 use serde_json::{Value, json};
 
 use crate::args::config::Import;
-use crate::bootstrap;
 use crate::exit::Exit;
-use crate::in_force::{self, InForce};
 use crate::output::{Page, Tint, cell, tinted};
-use crate::process_env::ProcessEnv;
 
 /// Values of `--from`.
 const SOURCES: [(&str, Foreign); 5] = [
@@ -50,7 +50,7 @@ enum Outcome {
 }
 
 pub(super) fn run(around: &ProcessEnv, options: &Import) -> crate::Outcome {
-    let places = bootstrap::places(around, options.project.as_deref().unwrap_or(&around.cwd), None)?;
+    let places = loaded_settings::places(around, options.project.as_deref().unwrap_or(&around.cwd), None)?;
     let mut done = Vec::new();
     for step in steps(around, &places, options)? {
         let outcome = match options.dry_run {
@@ -70,7 +70,9 @@ pub(super) fn run(around: &ProcessEnv, options: &Import) -> crate::Outcome {
     } else {
         done.iter().for_each(|done| human(&mut page, done));
         match &in_force {
-            Ok(in_force) => in_force.human(&mut page, &title(&places.workspace, options.dry_run)),
+            Ok(in_force) => {
+                crate::in_force::print(&mut page, in_force, &title(&places.workspace, options.dry_run))
+            }
             Err(error) => page.line(&format!("\nnothing is allowed in this project: {error:#}")),
         }
     }

@@ -2,6 +2,7 @@
 
 mod edit;
 mod import;
+mod in_use;
 mod kept_back;
 mod show;
 mod validate;
@@ -9,18 +10,16 @@ mod validate;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use portcullis_config::{
-    ConfigError, FileKind, Layer, Places, RealDisk, Resolved, Source, discover, json_schema,
-};
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_bootstrap::streams::say;
+use portcullis_config::{FileKind, Layer, Places, RealDisk, Source, discover, json_schema};
 use portcullis_text::escape;
 use serde_json::json;
 
-use crate::args::config::{Config, Kind, Place};
-use crate::bootstrap;
-use crate::exit::{Exit, say};
+use crate::args::config::{Config, Kind};
+use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
-use crate::policies::{self, Shown};
-use crate::process_env::ProcessEnv;
+use in_use::{file_in_use, places};
 
 /// Runs the subcommand.
 pub(crate) fn run(config: Config) -> crate::Outcome {
@@ -57,15 +56,10 @@ impl From<Kind> for FileKind {
     }
 }
 
-fn places(around: &ProcessEnv, place: &Place) -> anyhow::Result<Places> {
-    let project = place.project.as_deref().unwrap_or(&around.cwd);
-    bootstrap::places(around, project, place.settings.as_deref())
-}
-
 fn path(around: &ProcessEnv, places: &Places, all: bool, as_json: bool) -> crate::Outcome {
     let mut page = Page::new(around);
     if !all {
-        let file = in_force(places)?;
+        let file = file_in_use(places)?;
         let is_there = file.symlink_metadata().is_ok();
         if as_json {
             page.json(&json!({ "file": file, "isThere": is_there }));
@@ -102,11 +96,6 @@ fn path(around: &ProcessEnv, places: &Places, all: bool, as_json: bool) -> crate
     Ok(Exit::Done)
 }
 
-/// Loads the policies of the settings as a session would.
-fn chain(around: &ProcessEnv, resolved: &Resolved) -> anyhow::Result<Vec<Shown>> {
-    policies::shown(resolved, &around.cache.join("policies"), &around.agent_directory)
-}
-
 /// Returns true if a file is part of the layered settings besides the file for all projects.
 ///
 /// This is the file with the entry that applies, or the file that chooses the layout.
@@ -119,24 +108,11 @@ fn is_layer(source: &Source, file: &Path) -> bool {
     }
 }
 
-/// Returns the file that applies here, or would; if a file has a mistake, that one.
-fn in_force(places: &Places) -> anyhow::Result<PathBuf> {
-    match discover(places, &RealDisk) {
-        Ok(found) => Ok(found.source.file().map_or_else(|| places.default_file(), Path::to_owned)),
-        Err(
-            ConfigError::Invalid { file, .. }
-            | ConfigError::Read { file, .. }
-            | ConfigError::Unusable { file, .. },
-        ) => Ok(file),
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// Prints a path: raw for programs, escaped for people.
 fn print_path(around: &ProcessEnv, file: &Path) -> anyhow::Result<()> {
     use std::os::unix::ffi::OsStrExt as _;
 
-    let mut out = crate::raw::output();
+    let mut out = portcullis_bootstrap::streams::output();
     if out.is_terminal() {
         let mut page = Page::new(around);
         page.line(&escape(&file.to_string_lossy()));

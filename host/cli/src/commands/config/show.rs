@@ -1,6 +1,10 @@
 //! `portcullis config show`: prints every value in force with its origin.
 
 use anyhow::Context as _;
+use portcullis_bootstrap::in_force::{self, InForce};
+use portcullis_bootstrap::policies::Shown;
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_bootstrap::streams::say;
 use portcullis_config::{
     Field, Origin, RealDisk, Report, Setting, Standing, discover, field, report, resolve,
 };
@@ -9,20 +13,17 @@ use portcullis_sandbox::Tier;
 use portcullis_text::escape;
 use serde_json::Value;
 
-use super::kept_back;
+use super::{in_use, kept_back};
 use crate::args::config::Place;
-use crate::exit::{Exit, say};
-use crate::in_force::{self, InForce};
+use crate::exit::Exit;
 use crate::output::{Cell, Page, Tint, cell, tinted};
-use crate::policies::Shown;
-use crate::process_env::ProcessEnv;
 
 pub(super) fn run(around: &ProcessEnv, place: &Place, as_json: bool) -> crate::Outcome {
-    let places = &super::places(around, place)?;
+    let places = &in_use::places(around, place)?;
     let found = discover(places, &RealDisk)
         .context("the settings cannot be used, nothing is allowed until they are mended")?;
     let resolved = resolve(&found, places, &RealDisk)?;
-    let chain = super::chain(around, &resolved)?;
+    let chain = in_use::chain(around, &resolved)?;
     // If a policy cannot be used, there is no session, and commands get no variables.
     let can_begin = chain.iter().all(|policy| policy.problem.is_none());
     let project = place.project.as_deref().unwrap_or(&around.cwd);
@@ -52,7 +53,7 @@ pub(super) fn run(around: &ProcessEnv, place: &Place, as_json: bool) -> crate::O
         human(&mut page, &report, tier);
         policies(&mut page, &chain);
         if let Some(in_force) = &in_force {
-            in_force.human(&mut page, "in force");
+            crate::in_force::print(&mut page, in_force, "in force");
         }
         kept_back::human(&mut page, &kept_back);
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
+use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_config::{
     Checked, ConfigError, FileKind, Layer, Origin, Places, Position, Problem, RealDisk, discover, resolve,
     validate, validate_all,
@@ -10,9 +11,9 @@ use portcullis_config::{
 use portcullis_text::escape;
 use serde_json::{Value, json};
 
+use super::in_use;
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
-use crate::process_env::ProcessEnv;
 
 pub(super) fn run(
     around: &ProcessEnv,
@@ -64,7 +65,7 @@ fn of_policies(around: &ProcessEnv, places: &Places) -> anyhow::Result<Vec<Confi
         Err(error) => return Ok(vec![error]),
     };
     let mut mistakes = Vec::new();
-    for (policy, at) in super::chain(around, &resolved)?.into_iter().zip(&resolved.policies_at) {
+    for (policy, at) in in_use::chain(around, &resolved)?.into_iter().zip(&resolved.policies_at) {
         let Some(reason) = policy.problem else { continue };
         // The default policy has no origin.
         let Some(Origin { file, pointer, at }) = at.origin.clone() else { bail!("{reason}") };

@@ -7,17 +7,17 @@ mod self_test;
 use std::path::Path;
 
 use anyhow::Context as _;
+use portcullis_bootstrap::in_force::{self, InForce};
+use portcullis_bootstrap::loaded_settings::{self, Wanted};
+use portcullis_bootstrap::process_env::{OWN_PROGRAM, ProcessEnv};
 use portcullis_config::{RealDisk, Warning};
 use portcullis_sandbox::{Advice, Facts, Finding, Tier, advice, apparmor_profile};
 use portcullis_sandbox_runtime::{probe, read_facts};
 use serde::Serialize;
 
 use crate::args::doctor::Doctor;
-use crate::bootstrap::{self, Wanted};
 use crate::exit::Exit;
-use crate::in_force::{self, InForce};
 use crate::output::{Page, Tint, cell, tinted};
-use crate::process_env::ProcessEnv;
 use self_test::{Attacked, Came};
 
 /// The results.
@@ -54,7 +54,7 @@ pub(crate) fn run(doctor: &Doctor) -> crate::Outcome {
     }
     let project = doctor.place.project.clone().unwrap_or_else(|| around.cwd.clone());
     let settings = doctor.place.settings.clone();
-    let loaded = bootstrap::load_settings(&around, &Wanted::judging(project.clone(), settings.clone()))?;
+    let loaded = loaded_settings::load(&around, &Wanted::judging(project.clone(), settings.clone()))?;
     let required = portcullis_session::required_tier(&loaded.resolved);
     let (tier, findings) = examine(&around, required)?;
     // If the settings require a higher tier, no commands run.
@@ -71,7 +71,7 @@ pub(crate) fn run(doctor: &Doctor) -> crate::Outcome {
     } else {
         human(&mut page, &findings);
         match &in_force {
-            Ok(in_force) => in_force.human(&mut page, "in force here"),
+            Ok(in_force) => crate::in_force::print(&mut page, in_force, "in force here"),
             Err(error) => page.line(&format!("\nnothing is allowed here: {error:#}")),
         }
         warnings(&mut page, &loaded.resolved.warnings);
@@ -82,8 +82,7 @@ pub(crate) fn run(doctor: &Doctor) -> crate::Outcome {
 
 fn examine(around: &ProcessEnv, required: Tier) -> anyhow::Result<(Tier, Findings)> {
     let facts = read_facts();
-    let mechanisms =
-        probe(Path::new(bootstrap::OWN_PROGRAM)).iter().map(|one| mechanism(one, &facts)).collect();
+    let mechanisms = probe(Path::new(OWN_PROGRAM)).iter().map(|one| mechanism(one, &facts)).collect();
     let (tier, sandbox_error, self_test) = match self_test::run(around)? {
         Ok((tier, attacked)) => (tier, None, attacked),
         Err(why) => (Tier::None, Some(why), Vec::new()),
@@ -199,7 +198,10 @@ fn write_profile(around: &ProcessEnv, file: &Path) -> crate::Outcome {
         crate::output::print_document(&profile)?;
     } else {
         std::fs::write(file, profile).with_context(|| format!("writing the profile `{}`", file.display()))?;
-        crate::exit::say(&format!("written; load it with `sudo apparmor_parser -r {}`", file.display()));
+        portcullis_bootstrap::streams::say(&format!(
+            "written; load it with `sudo apparmor_parser -r {}`",
+            file.display()
+        ));
     }
     Ok(Exit::Done)
 }

@@ -9,15 +9,13 @@ use std::process::{Command as Bare, Stdio};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use portcullis_decision::Base;
+use portcullis_bootstrap::process_env::{OWN_PROGRAM, ProcessEnv, random_name};
+use portcullis_bootstrap::scratch::Scratch;
 use portcullis_sandbox::{Access, Command, Limits, Place, Profile, Stage, Terminal, Tier};
 use portcullis_sandbox_runtime::{Confinement, Exit, StartError};
+use portcullis_decision::Base;
 use portcullis_session::{plain_name_rules, with_causes};
 use serde::Serialize;
-
-use crate::bootstrap;
-use crate::process_env::{ProcessEnv, random_name};
-use crate::scratch::Scratch;
 
 /// The result of an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -100,7 +98,7 @@ pub(super) fn run(around: &ProcessEnv) -> anyhow::Result<Result<(Tier, Vec<Attac
 ///
 /// Returns the first error, which explains why the tier is not higher, if no sandbox starts.
 fn strongest(profile: &Profile) -> Result<Confinement, StartError> {
-    let own = Path::new(bootstrap::OWN_PROGRAM);
+    let own = Path::new(OWN_PROGRAM);
     let error = match Confinement::start(own, profile) {
         Err(error) => error,
         started => return started,

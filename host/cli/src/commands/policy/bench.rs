@@ -1,27 +1,26 @@
 //! `policy bench`: measures how long decisions take.
 
 use anyhow::{Context as _, bail};
-use portcullis_policy_runtime::{ComponentPolicy, Runtime};
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_policy_runtime::ComponentPolicy;
+use portcullis_policy_tools::{Component, Figures, Item, measure, requests_of, runtime};
 use portcullis_text::escape;
-use portcullis_workbench::{Figures, Item, measure, of_cases};
 use serde_json::json;
 
 use super::progress::Telling;
-use super::project::Component;
 use crate::args::policy::Bench;
 use crate::exit::Exit;
 use crate::output::{Page, cell};
-use crate::process_env::ProcessEnv;
 
 pub(super) fn run(bench: &Bench) -> crate::Outcome {
-    let runtime = super::runtime()?;
+    let runtime = runtime()?;
     let first = Component::open(&bench.policy)?;
     let second = bench.other.as_deref().map(Component::open).transpose()?;
     let components: Vec<&Component> = std::iter::once(&first).chain(&second).collect();
-    let corpus = corpus(&components)?;
+    let corpus = requests_of(&components)?;
     let policies = components
         .iter()
-        .map(|component| load(&runtime, component, &bench.config))
+        .map(|component| component.load(&runtime, &bench.config))
         .collect::<anyhow::Result<Vec<_>>>()?;
     // Each request must be of a kind that all policies handle.
     let wanted: Vec<Item> = corpus
@@ -39,25 +38,6 @@ pub(super) fn run(bench: &Bench) -> crate::Outcome {
     let progress = |round| telling.tell(|| format!("{round} of {rounds} rounds …"));
     let figures = measure(&policies, &wanted, rounds, progress).context("measuring")?;
     print(bench, &components, &figures, wanted.len())
-}
-
-fn load(runtime: &Runtime, component: &Component, config: &str) -> anyhow::Result<ComponentPolicy> {
-    runtime
-        .load(&component.name(), &component.bytes, config)
-        .with_context(|| format!("loading `{}`", component.file.display()))
-}
-
-/// Returns the requests of all cases.
-pub(super) fn corpus(components: &[&Component]) -> anyhow::Result<Vec<Item>> {
-    let mut corpus = Vec::new();
-    for component in components {
-        for (file, text) in component.cases()? {
-            let items = of_cases(&file, &text).with_context(|| format!("reading the cases `{file}`"))?;
-            // Two versions of a policy mostly have the same cases.
-            corpus.extend(items.into_iter().filter(|item| !corpus.contains(item)).collect::<Vec<_>>());
-        }
-    }
-    Ok(corpus)
 }
 
 fn print(bench: &Bench, components: &[&Component], figures: &[Figures], requests: usize) -> crate::Outcome {

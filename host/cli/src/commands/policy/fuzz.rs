@@ -1,24 +1,21 @@
 //! `policy fuzz`: sends random requests to a policy.
 
-use portcullis_text::escape;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use portcullis_workbench::{Fuzzed, fuzz};
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_policy_tools::{Component, Fuzzed, fuzz};
+use portcullis_text::{counted, escape};
 use serde_json::json;
 
 use super::progress::Telling;
-use super::project::Component;
 use crate::args::policy::Fuzz;
 use crate::exit::Exit;
-use crate::output::{Page, Tint, counted, tinted};
-use crate::process_env::ProcessEnv;
+use crate::output::{Page, Tint, tinted};
 
 pub(super) fn run(args: &Fuzz) -> crate::Outcome {
     let component = Component::open(&args.policy)?;
-    let policy = super::runtime()?
-        .load(&component.name(), &component.bytes, &args.config)
-        .with_context(|| format!("loading `{}`", component.file.display()))?;
+    let policy = component.load(&portcullis_policy_tools::runtime()?, &args.config)?;
     let seed = match args.seed {
         Some(seed) => seed,
         None => getrandom::u64().context("asking the system for a seed")?,

@@ -2,19 +2,19 @@
 //!
 //! Only its `describe` function is run, and components that cannot run here are shown as well.
 
+use portcullis_bootstrap::policy_source;
+use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_packs::digest;
+use portcullis_policy_tools::Component;
 use serde_json::json;
 
-use super::project::Component;
 use crate::args::policy::Inspect;
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
-use crate::policy_source;
-use crate::process_env::ProcessEnv;
 
 pub(super) fn run(inspect: &Inspect) -> crate::Outcome {
     let component = Component::open(&inspect.policy)?;
-    let runtime = super::runtime()?;
+    let runtime = portcullis_policy_tools::runtime()?;
     let surface = runtime.surface(&component.bytes)?;
     let said =
         runtime.describe(&component.bytes).map_err(|error| format!("{:#}", anyhow::Error::from(error)));

@@ -3,23 +3,15 @@
 mod bench;
 mod build;
 mod compare;
-mod confined_dir;
 mod fuzz;
 mod inspect;
 mod lint;
-mod logged;
 mod new;
 mod observe;
 mod once;
 mod progress;
-mod project;
 mod share;
-mod source;
-mod templates;
 mod test;
-mod toolchain;
-
-use portcullis_policy_runtime::{CachePlace, Runtime};
 
 use crate::args::policy::Policy;
 
@@ -39,11 +31,4 @@ pub(crate) fn run(verb: Policy) -> crate::Outcome {
         Policy::Diff(diff) => compare::diff(&diff),
         Policy::Share(verb) => share::run(verb),
     }
-}
-
-/// Returns the runtime that enforcement uses, with the same limits.
-///
-/// Compiled policies are not cached, since authors rebuild often.
-fn runtime() -> anyhow::Result<Runtime> {
-    crate::policies::runtime(&CachePlace::None)
 }

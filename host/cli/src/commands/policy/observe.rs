@@ -3,20 +3,19 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use portcullis_audit::{Directory, Follower, Placed, Recall, Record, Trouble, read_all};
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_bootstrap::streams::say;
 use portcullis_decision::{Context, Policy};
+use portcullis_policy_tools::{Component, Item, Lacks, Logged, Said, logged, say as ask};
+use portcullis_server::record_text;
 use portcullis_text::escape;
-use portcullis_workbench::{Item, Said, say as ask};
 use serde_json::{Value, json};
 
-use super::logged::{self, Logged};
-use super::project::Component;
 use crate::args::policy::Observe;
-use crate::commands::audit::{causes, directory, words};
-use crate::exit::{Exit, say};
+use crate::commands::audit::logs::{causes, directory};
+use crate::exit::Exit;
 use crate::output::{Page, Reader, Tint, cell, tinted, utc};
-use crate::process_env::ProcessEnv;
 
 /// Polling interval, short enough for a person.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -26,10 +25,8 @@ const WIDTHS: [usize; 5] = [19, 7, 1, 7, 24];
 pub(super) fn run(args: &Observe) -> crate::Outcome {
     let around = ProcessEnv::read()?;
     let component = Component::open(&args.policy)?;
-    let policy = super::runtime()?
-        .load(&component.name(), &component.bytes, &args.config)
-        .with_context(|| format!("loading `{}`", component.file.display()))?;
-    let now = super::compare::context(&around)?;
+    let policy = component.load(&portcullis_policy_tools::runtime()?, &args.config)?;
+    let now = portcullis_policy_tools::context_here(&around)?;
     let directory = directory(&around);
     let (mut follower, newest) = Follower::begin(&directory, args.lines)?;
     let mut page = Page::new(&around);
@@ -78,8 +75,8 @@ impl Observer<'_> {
     fn logged(&mut self, placed: Placed) -> Option<(Logged, String)> {
         let Placed { log, line } = placed;
         let Record::Verdict(verdict) = line.record else { return None };
-        let asked = words::asked(&verdict.request);
-        let id = words::id(&log, line.sequence);
+        let asked = record_text::asked(&verdict.request);
+        let id = record_text::id(&log, line.sequence);
         let recall = self.recalls.entry(log).or_default();
         let mut facts = recall.facts(line.sequence, &verdict).cloned();
         if facts.is_none() && verdict.facts_at > 0 {
@@ -93,7 +90,7 @@ impl Observer<'_> {
                 }
             }
         }
-        Some((logged::logged(id, verdict, facts.unwrap_or_default())?, asked))
+        Some((logged(id, verdict, facts.unwrap_or_default())?, asked))
     }
 
     fn said(&self, logged: &Logged) -> Said {
@@ -103,7 +100,7 @@ impl Observer<'_> {
 }
 
 fn row(page: &mut Page, logged: &Logged, said: &Said, asked: &str) {
-    let lacks = logged.lacks().map_or("", logged::Lacks::text);
+    let lacks = logged.lacks().map_or("", Lacks::text);
     let row = [
         tinted(&utc(logged.at_ms), Tint::Faint),
         tinted(&logged.said.verdict, Tint::of(&logged.said.verdict)),

@@ -1,27 +1,24 @@
 //! `policy run`: evaluates one request with one policy.
 
 use anyhow::{Context as _, anyhow};
+use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_decision::Effect;
 use portcullis_decision::verdict::{Evaluation, Verdict};
 use portcullis_file_gate::spelling;
+use portcullis_policy_tools::cases::{Connection, Operation, Origin, Question};
+use portcullis_policy_tools::{Component, ask};
 use portcullis_text::escape;
-use portcullis_workbench::ask;
-use portcullis_workbench::cases::{Connection, Operation, Origin, Question};
 use serde_json::{Value, json};
 
-use super::project::Component;
-use crate::args::Action;
+use crate::args::action::Action;
 use crate::args::policy::RunOnce;
 use crate::output::{Page, Tint, cell, tinted};
-use crate::process_env::ProcessEnv;
 
 pub(super) fn run(args: RunOnce) -> crate::Outcome {
     let around = ProcessEnv::read()?;
     let component = Component::open(&args.policy)?;
-    let policy = super::runtime()?
-        .load(&component.name(), &component.bytes, &args.config)
-        .with_context(|| format!("loading `{}`", component.file.display()))?;
-    let context = super::compare::context(&around)?;
+    let policy = component.load(&portcullis_policy_tools::runtime()?, &args.config)?;
+    let context = portcullis_policy_tools::context_here(&around)?;
     let question = question(&around, args.action)?;
     let answer = ask(&policy, question, &context).map_err(|error| anyhow!(error)).context("asking")?;
     print(&around, &answer, args.json)?;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::exit::say;
+use portcullis_bootstrap::streams::say;
 
 /// Interval between messages.
 const EVERY: Duration = Duration::from_secs(5);

@@ -1,26 +1,24 @@
 //! `policy list` and `policy lock`: show the lock file of packs and check it.
 
-use portcullis_packs::{Approval, Lock, Locked};
+use portcullis_packs::Locked;
+use portcullis_policy_tools::LockEditor;
 use serde_json::{Value, json};
 
-use super::{LockEditor, Offer};
+use super::empty_lock::NOTHING;
 use crate::args::share::Shown;
 use crate::exit::Exit;
 use crate::output::{Cell, Page, Tint, cell, tinted};
 
-/// Message for an empty lock file.
-pub(super) const NOTHING: &str = "nothing is in the lock; `portcullis policy add` takes a pack into it";
-
 pub(super) fn list(shown: &Shown) -> crate::Outcome {
-    let editor = LockEditor::open(&shown.place)?;
-    let lock = editor.store.lock()?;
-    let mut page = Page::new(&editor.around);
+    let editor = LockEditor::open(shown.place.dir.as_deref())?;
+    let lock = editor.store().lock()?;
+    let mut page = Page::new(editor.environment());
     if shown.json {
-        page.json(&json!({ "lock": editor.store.lock_file(), "policies": lock.policies }));
+        page.json(&json!({ "lock": editor.store().lock_file(), "policies": lock.policies }));
     } else if lock.policies.is_empty() {
         page.line(NOTHING);
     } else {
-        page.table("", &lock.policies.iter().map(|locked| editor.row(locked)).collect::<Vec<_>>());
+        page.table("", &lock.policies.iter().map(|locked| row(&editor, locked)).collect::<Vec<_>>());
     }
     page.print()?;
     Ok(Exit::Done)
@@ -28,17 +26,17 @@ pub(super) fn list(shown: &Shown) -> crate::Outcome {
 
 /// Checks all packs as if they were offered now; changes nothing.
 pub(super) fn check(shown: &Shown) -> crate::Outcome {
-    let editor = LockEditor::open(&shown.place)?;
-    let lock = editor.store.lock()?;
+    let editor = LockEditor::open(shown.place.dir.as_deref())?;
+    let lock = editor.store().lock()?;
     let judged: Vec<(&Locked, Option<String>)> =
         lock.policies.iter().map(|locked| (locked, editor.fault(locked, &lock))).collect();
-    let mut page = Page::new(&editor.around);
+    let mut page = Page::new(editor.environment());
     if shown.json {
         let one = |(locked, fault): &(&Locked, Option<String>)| -> Value {
             json!({ "id": locked.id, "version": locked.version, "digest": locked.digest, "fault": fault })
         };
         let all: Vec<Value> = judged.iter().map(one).collect();
-        page.json(&json!({ "lock": editor.store.lock_file(), "policies": all }));
+        page.json(&json!({ "lock": editor.store().lock_file(), "policies": all }));
     } else if judged.is_empty() {
         page.line(NOTHING);
     } else {
@@ -55,46 +53,24 @@ pub(super) fn check(shown: &Shown) -> crate::Outcome {
     Ok(if judged.iter().all(|(_, fault)| fault.is_none()) { Exit::Done } else { Exit::Bad })
 }
 
-impl LockEditor {
-    fn fault(&self, locked: &Locked, lock: &Lock) -> Option<String> {
-        let signed = match self.store.signed(locked) {
-            Ok(signed) => signed,
-            Err(error) => return Some(format!("{:#}", anyhow::Error::from(error))),
-        };
-        let offer = Offer {
-            signed,
-            source: locked.source.clone(),
-            wanted: Some(locked.id.clone()),
-            version: Some(locked.version.clone()),
-            pinned: Some(locked.digest.clone()),
-            requirement: locked.requirement.clone(),
-        };
-        // The entry itself says that these bytes are trusted; all other checks apply again.
-        let approval = Approval { unsigned: locked.signed_by.is_empty(), ..Approval::default() };
-        self.accept(&offer, lock, &approval)
-            .err()
-            .map(|refusal| format!("{:#}", anyhow::Error::from(refusal)))
-    }
+fn row(editor: &LockEditor, locked: &Locked) -> Vec<Cell> {
+    let signer = match locked.signed_by.as_slice() {
+        [] => tinted("unsigned", Tint::Open),
+        keys => tinted(&format!("signed by {}", names(editor, keys).join(", ")), Tint::Good),
+    };
+    let wants: Vec<&str> = locked.capabilities.iter().map(String::as_str).collect();
+    let wants = if wants.is_empty() { String::new() } else { format!("may: {}", wants.join(", ")) };
+    let version = locked.version.to_string();
+    vec![cell(&locked.id), cell(&version), signer, cell(&locked.source), cell(&wants)]
+}
 
-    fn row(&self, locked: &Locked) -> Vec<Cell> {
-        let signer = match locked.signed_by.as_slice() {
-            [] => tinted("unsigned", Tint::Open),
-            keys => tinted(&format!("signed by {}", self.names(keys).join(", ")), Tint::Good),
-        };
-        let wants: Vec<&str> = locked.capabilities.iter().map(String::as_str).collect();
-        let wants = if wants.is_empty() { String::new() } else { format!("may: {}", wants.join(", ")) };
-        let version = locked.version.to_string();
-        vec![cell(&locked.id), cell(&version), signer, cell(&locked.source), cell(&wants)]
-    }
-
-    /// Returns the publishers that own these keys; an unknown key is shown itself.
-    fn names(&self, keys: &[String]) -> Vec<String> {
-        let name = |wanted: &String| {
-            let owns = |key: &portcullis_packs::Key| key.fingerprint() == wanted;
-            let mut publishers = self.trust.publishers.iter();
-            let owner = publishers.find(|publisher| publisher.keys.iter().any(|(key, _)| owns(key)));
-            owner.map_or_else(|| wanted.clone(), |publisher| publisher.name.clone())
-        };
-        keys.iter().map(name).collect()
-    }
+/// Returns the publishers that own these keys; an unknown key is shown itself.
+fn names(editor: &LockEditor, keys: &[String]) -> Vec<String> {
+    let name = |wanted: &String| {
+        let owns = |key: &portcullis_packs::Key| key.fingerprint() == wanted;
+        let mut publishers = editor.trust().publishers.iter();
+        let owner = publishers.find(|publisher| publisher.keys.iter().any(|(key, _)| owns(key)));
+        owner.map_or_else(|| wanted.clone(), |publisher| publisher.name.clone())
+    };
+    keys.iter().map(name).collect()
 }

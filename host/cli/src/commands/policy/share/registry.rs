@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use portcullis_packs::{Pack, Reference, Signed, digest, tag_of, version_of, write_signed};
+use portcullis_policy_tools::{LockEditor, Offer};
 use semver::Version;
 use serde_json::json;
 
-use super::{LockEditor, Offer, here};
-use crate::args::share::{Place, Pull, Push};
+use crate::args::share::{Pull, Push};
 use crate::exit::Exit;
 use crate::output::{Page, cell};
 
 pub(super) fn push(push: &Push) -> crate::Outcome {
-    let mut editor = LockEditor::open(&Place { dir: None })?;
+    let mut editor = LockEditor::open(None)?;
     let offer = editor.offer_of(&push.file)?;
     let pack = Pack::read(&offer.signed.bytes)?;
     let about =
@@ -36,12 +36,8 @@ pub(super) fn push(push: &Push) -> crate::Outcome {
         }
         Some(_) => to,
     };
-    let surface = editor.runtime.surface(&offer.signed.bytes).context("reading the component")?;
-    let manifest = editor
-        .registry()?
-        .push(&to, &offer.signed, &surface.imports, &surface.exports)
-        .with_context(|| format!("pushing to `{to}`"))?;
-    let mut page = Page::new(&editor.around);
+    let manifest = editor.push(&to, &offer.signed)?;
+    let mut page = Page::new(editor.environment());
     let digest = format!("sha256:{}", digest(&offer.signed.bytes));
     if push.json {
         page.json(&json!({ "artifact": to.to_string(), "manifest": manifest, "digest": digest }));
@@ -53,11 +49,11 @@ pub(super) fn push(push: &Push) -> crate::Outcome {
 }
 
 pub(super) fn pull(pull: &Pull) -> crate::Outcome {
-    let mut editor = LockEditor::open(&Place { dir: None })?;
+    let mut editor = LockEditor::open(None)?;
     let Offer { signed, source, .. } = editor.find(&pull.what)?;
-    let file = here(&editor.around, &pull.output.clone().unwrap_or_else(|| usual_name(&signed)));
+    let file = editor.here(&pull.output.clone().unwrap_or_else(|| usual_name(&signed)));
     write_signed(&file, &signed)?;
-    let mut page = Page::new(&editor.around);
+    let mut page = Page::new(editor.environment());
     let digest = format!("sha256:{}", digest(&signed.bytes));
     let signers = signed.signatures.fingerprints();
     if pull.json {

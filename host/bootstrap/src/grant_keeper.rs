@@ -1,0 +1,114 @@
+//! Stores answers that outlive the session in the user's settings.
+
+use std::sync::{Mutex, PoisonError};
+
+use portcullis_config::{
+    AllowLists, Found, GrantFile, Layout, Places, RealDisk, Seed, SettingsFiles, Store, grant_files, keep,
+};
+use portcullis_decision::{Grant, GrantScope};
+use portcullis_session::{GrantStore, Place};
+
+use crate::loaded_settings::LoadedSettings;
+
+/// Prefix of the id of a project entry, followed by its key.
+const ENTRY: &str = "entry:";
+
+/// Writes to the settings files of `Places`.
+#[derive(Debug)]
+pub struct FileKeeper {
+    places: Places,
+    store: Store,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    grant_files: Vec<GrantFile>,
+    files: SettingsFiles,
+    lists: AllowLists,
+}
+
+impl State {
+    /// Without a place to store them, answers last as long as the session.
+    fn of(found: &Found, places: &Places, lists: AllowLists) -> Self {
+        let grant_files = grant_files(found, places, &RealDisk).unwrap_or_default();
+        Self { grant_files, files: found.files.clone(), lists }
+    }
+}
+
+impl FileKeeper {
+    /// Returns a keeper for these settings.
+    #[must_use]
+    pub fn new(loaded: &LoadedSettings) -> Self {
+        let state = State::of(&loaded.found, &loaded.places, AllowLists::Unheard);
+        Self { places: loaded.places.clone(), store: Store::new(&loaded.places), state: Mutex::new(state) }
+    }
+
+    /// Called when the policies of the chain have been loaded.
+    pub fn learn(&self, lists: AllowLists) {
+        self.lock().lists = lists;
+    }
+
+    /// Called when the settings have been read again.
+    pub fn refresh(&self, found: &Found, lists: AllowLists) {
+        *self.lock() = State::of(found, &self.places, lists);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl GrantStore for FileKeeper {
+    fn places(&self) -> Vec<Place> {
+        let state = self.lock();
+        state.grant_files.iter().filter_map(|grant_file| place(grant_file, &state.files)).collect()
+    }
+
+    fn keep(&self, place: &str, grant: &Grant) -> Result<(), String> {
+        let grant_file = match place.strip_prefix(ENTRY) {
+            // Written to the existing entry if another process has created it, else to a new one.
+            Some(key) => GrantFile::Entry { key: key.to_owned(), exact: true },
+            None => GrantFile::Default,
+        };
+        let lists = self.lock().lists;
+        keep(&self.store, &self.places, &grant_file, grant, lists)
+            .map_err(|error| format!("{:#}", anyhow::Error::new(error)))
+    }
+}
+
+/// Labels of `@oddsjam/pi-sandbox`.
+fn place(grant_file: &GrantFile, files: &SettingsFiles) -> Option<Place> {
+    let entries = files.entries_name();
+    let (key, scope, label, id, target) = match grant_file {
+        GrantFile::Entry { key, exact } => {
+            let label = match exact {
+                true => "Allow for this project".to_owned(),
+                false => format!("Allow for this project (parent: {key})"),
+            };
+            ('P', GrantScope::Project, label, format!("{ENTRY}{key}"), format!("{entries}[\"{key}\"]"))
+        }
+        GrantFile::NewEntry { key, seed } => {
+            let key = key.to_str()?;
+            let (letter, label, from) = match seed {
+                Seed::Parent => {
+                    ('N', format!("Allow for this project (new config: {key})"), "over the parent's")
+                }
+                Seed::Default => {
+                    let from = match files.layout {
+                        Layout::Projects => "over default.json",
+                        Layout::Layered => "over your settings for all projects",
+                    };
+                    ('P', "Allow for this project".to_owned(), from)
+                }
+            };
+            let target = format!("{entries}[\"{key}\"], {from}");
+            (letter, GrantScope::Project, label, format!("{ENTRY}{key}"), target)
+        }
+        GrantFile::Default => {
+            let label = "Allow for all projects".to_owned();
+            ('A', GrantScope::User, label, "default".to_owned(), files.default_name().to_owned())
+        }
+    };
+    Some(Place { id, key, scope, label, target })
+}

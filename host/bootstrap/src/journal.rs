@@ -1,0 +1,134 @@
+//! The session's journal, which writes the audit log.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use portcullis_audit::{Log, OutcomeLine, PolicyLine, VerdictLine};
+use portcullis_decision::{AnsweredBy, Context, Effect, Mode, Vote};
+use portcullis_session::{Entry, Journal, JournalError};
+use serde_json::Value;
+
+use crate::context_json;
+
+/// Writes decisions to the audit log.
+#[derive(Debug)]
+pub struct AuditJournal {
+    log: Log,
+    /// The log line of each request without an outcome yet.
+    lines: Mutex<HashMap<String, u64>>,
+    /// The last context and its facts in the log's form.
+    ///
+    /// Contexts seldom change, and comparing them is faster than converting them.
+    facts: Mutex<Option<(Context, Arc<Value>)>>,
+}
+
+impl AuditJournal {
+    /// Returns a journal that writes to `log`.
+    #[must_use]
+    pub fn new(log: Log) -> Self {
+        Self { log, lines: Mutex::default(), facts: Mutex::default() }
+    }
+
+    fn facts(&self, context: &Context) -> Arc<Value> {
+        let mut known = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((like, facts)) = &*known
+            && context_json::are_facts_the_same(like, context)
+        {
+            return Arc::clone(facts);
+        }
+        let facts = Arc::new(context_json::facts(context));
+        *known = Some((context.clone(), Arc::clone(&facts)));
+        facts
+    }
+}
+
+impl Journal for AuditJournal {
+    fn before(&self, entry: &Entry<'_>) -> Result<(), JournalError> {
+        let failed = |error: &dyn std::error::Error| JournalError(error.to_string());
+        let decision = entry.decision;
+        let line = verdict_line(entry).map_err(|error| failed(&error))?;
+        let facts = decision.context().map(|context| self.facts(context)).unwrap_or_default();
+        let number = self.log.verdict_on(line, &facts).map_err(|error| failed(&error))?;
+        if decision.effect() == Effect::Allow {
+            self.lines
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(entry.request.id.clone(), number);
+        }
+        Ok(())
+    }
+
+    fn after(&self, at: SystemTime, request: &str, outcome: &str) {
+        let Some(verdict) = self.lines.lock().unwrap_or_else(PoisonError::into_inner).remove(request) else {
+            return;
+        };
+        let line = OutcomeLine {
+            at_ms: milliseconds(at),
+            verdict,
+            result: outcome.to_owned(),
+            ..OutcomeLine::default()
+        };
+        if let Err(error) = self.log.outcome(line) {
+            // The action is already done. The next verdict cannot be written either and will be a denial.
+            crate::streams::say(&format!("portcullis: {error}"));
+        }
+    }
+}
+
+/// Returns a decision in the log's form, without the facts of its context.
+pub fn verdict_line(entry: &Entry<'_>) -> serde_json::Result<VerdictLine> {
+    let decision = entry.decision;
+    let votes: Vec<PolicyLine> = decision.votes().iter().map(policy_line).collect();
+    Ok(VerdictLine {
+        at_ms: milliseconds(entry.at),
+        request: serde_json::to_value(entry.request)?,
+        cost_us: votes.iter().map(|vote| vote.cost_us).sum(),
+        policies: votes,
+        effect: decision.effect().to_string(),
+        policy: decision.policy().to_owned(),
+        rule: decision.cause().rule.clone(),
+        reason: decision.cause().reason.clone(),
+        setting: decision.cause().setting.clone(),
+        answered_by: match decision.answered_by() {
+            AnsweredBy::Nothing => String::new(),
+            AnsweredBy::Grant => "grant".to_owned(),
+            AnsweredBy::User => "user".to_owned(),
+            AnsweredBy::Nobody => "nobody".to_owned(),
+            AnsweredBy::Timeout => "timeout".to_owned(),
+            AnsweredBy::Withdrawal => "withdrawal".to_owned(),
+        },
+        now: decision.context().map_or(0, |context| context.now.into()),
+        grants: decision.context().map(context_json::grants).unwrap_or_default(),
+        facts: Value::Null,
+        facts_at: 0,
+    })
+}
+
+fn policy_line(vote: &Vote) -> PolicyLine {
+    let verdict = match (vote.failed, vote.effect) {
+        (true, _) => "failed".to_owned(),
+        (false, Some(effect)) => effect.to_string(),
+        (false, None) => "abstain".to_owned(),
+    };
+    PolicyLine {
+        name: vote.policy.clone(),
+        digest: vote.digest.clone(),
+        verdict,
+        rule: vote.cause.rule.clone(),
+        reason: vote.cause.reason.clone(),
+        setting: vote.cause.setting.clone(),
+        counts: match vote.mode {
+            Mode::Enforce => true,
+            Mode::Tighten => vote.failed || vote.effect.is_some_and(|effect| effect != Effect::Allow),
+            Mode::Observe => false,
+        },
+        tightens: vote.mode == Mode::Tighten,
+        cost_us: vote.cost_us,
+    }
+}
+
+fn milliseconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,212 @@
+//! The sources of policy components, and the trust in them.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use portcullis_config::PolicySource;
+use portcullis_decision::Mode;
+use portcullis_packs::{Locked, Seconds, Store, Trust, Voucher, digest, signatures_beside, vouched};
+use portcullis_policy_runtime::{Embedded, read_component};
+
+use crate::{process_env, trust_files};
+
+/// The policies shipped with the program; CI checks that they are built from their sources.
+const SHIPPED: [(&str, &[u8]); 5] = [
+    ("workspace", include_bytes!("../../../policies/workspace/policy.wasm")),
+    ("guard", include_bytes!("../../../policies/guard/policy.wasm")),
+    ("git-guard", include_bytes!("../../../policies/git-guard/policy.wasm")),
+    ("secrets", include_bytes!("../../../policies/secrets/policy.wasm")),
+    ("bosun", include_bytes!("../../../policies/bosun/policy.wasm")),
+];
+
+include!(concat!(env!("OUT_DIR"), "/machine_code.rs"));
+
+/// The first argument that makes the program write the machine code of the shipped policies.
+///
+/// The code goes into a directory and is embedded in the next build.
+pub const PRECOMPILE_ARGUMENT: &str = "__precompile";
+
+/// Returns the embedded machine code of shipped policies.
+pub fn machine_code() -> &'static [Embedded] {
+    MACHINE_CODE
+}
+
+/// Compiles the shipped policies into the directory in the program's second argument.
+///
+/// Existing files are kept, and others removed.
+pub fn precompile() -> anyhow::Result<()> {
+    let directory = std::env::args_os().nth(2).context("the directory to write to is missing")?;
+    let directory = Path::new(&directory);
+    let mut wanted: Vec<(String, &[u8])> = Vec::new();
+    for (_, component) in SHIPPED {
+        wanted.push((format!("{}.cwasm", portcullis_policy_runtime::embedded_name(component)?), component));
+    }
+    std::fs::create_dir_all(directory)?;
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        if !wanted.iter().any(|(name, _)| entry.file_name() == name.as_str()) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    for (name, component) in wanted {
+        let path = directory.join(name);
+        if !path.exists() {
+            std::fs::write(path, portcullis_policy_runtime::precompile(component)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// The sources of components.
+#[derive(Debug)]
+pub struct PolicySources {
+    store: Store,
+    trust: Trust,
+}
+
+/// A component, with its source.
+#[derive(Debug)]
+pub struct Component {
+    /// Its bytes.
+    pub bytes: Cow<'static, [u8]>,
+    /// Its source.
+    pub origin: Origin,
+}
+
+/// The source of a component.
+#[derive(Debug)]
+pub enum Origin {
+    /// Shipped with the program.
+    Shipped,
+    /// A file that the user has named, with its voucher. Its own manifest states its capabilities.
+    File(PathBuf, Option<Voucher>),
+    /// A pack, with the capabilities that the user agreed to when adding it.
+    Pack(Box<Locked>),
+}
+
+impl Origin {
+    /// Returns the weight of its verdicts: a file without a voucher can only tighten.
+    pub fn at_most(&self, mode: Mode) -> Mode {
+        match (self, mode) {
+            (Self::File(_, None), Mode::Enforce) => Mode::Tighten,
+            (Self::Shipped | Self::Pack(_) | Self::File(..), mode) => mode,
+        }
+    }
+
+    /// Returns a description, for users.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Shipped => "comes with Portcullis".to_owned(),
+            Self::File(_, Some(Voucher::Digest)) => "a file, trusted by its digest".to_owned(),
+            Self::File(_, Some(Voucher::Keys(keys))) => format!("a file, signed by {}", keys.join(", ")),
+            Self::File(_, None) => UNVOUCHED.to_owned(),
+            Self::Pack(locked) if locked.signed_by.is_empty() => "a pack, trusted by its digest".to_owned(),
+            Self::Pack(locked) => format!("a pack, signed by {}", locked.signed_by.join(", ")),
+        }
+    }
+}
+
+/// Description of a file without a voucher.
+const UNVOUCHED: &str =
+    "a file that nobody vouches for: it can only tighten; `portcullis policy trust file` trusts its digest";
+
+impl PolicySources {
+    /// Opens the packs and trust files of the user.
+    ///
+    /// # Errors
+    /// If a trust file cannot be used.
+    pub fn open(agent_directory: &Path) -> anyhow::Result<Self> {
+        let store = Store::new(&agent_directory.join("sandbox"));
+        Ok(Self { store, trust: trust_files::read(agent_directory)? })
+    }
+
+    /// Returns the component of a policy in the settings.
+    ///
+    /// # Errors
+    /// If it cannot be read, or was revoked.
+    pub fn component(&self, source: &PolicySource) -> anyhow::Result<Component> {
+        match source {
+            PolicySource::Shipped(name) => match SHIPPED.iter().find(|(shipped, _)| shipped == name) {
+                Some((_, component)) => {
+                    Ok(Component { bytes: Cow::Borrowed(component), origin: Origin::Shipped })
+                }
+                None => {
+                    let names: Vec<_> = SHIPPED.iter().map(|(name, _)| format!("`{name}`")).collect();
+                    bail!("there is no policy `{name}`; {} come with Portcullis", names.join(", "))
+                }
+            },
+            PolicySource::Pack(id) => self.pack(id),
+            PolicySource::File(path) => self.file(path),
+        }
+    }
+
+    /// Returns the component in a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or was revoked.
+    pub fn file(&self, path: &Path) -> anyhow::Result<Component> {
+        let bytes = read_component(path)?;
+        self.check(&format!("sha256:{}", digest(&bytes)), &[])?;
+        let voucher = vouching(path, &bytes, &self.trust);
+        Ok(Component { bytes: bytes.into(), origin: Origin::File(path.to_owned(), voucher) })
+    }
+
+    /// Reads a pack. The digest in the lock file is authoritative; the file must match it.
+    fn pack(&self, id: &str) -> anyhow::Result<Component> {
+        let lock = self.store.lock()?;
+        let locked = lock.find(id).with_context(|| {
+            format!(
+                "`{id}` is not in `{}`; `portcullis policy add` takes it there",
+                self.store.lock_file().display()
+            )
+        })?;
+        self.check(&locked.digest, &locked.signed_by)?;
+        let bytes = self.store.component(locked)?;
+        Ok(Component { bytes: bytes.into(), origin: Origin::Pack(Box::new(locked.clone())) })
+    }
+
+    /// Checks that neither the digest nor a key was revoked since the pack was added.
+    fn check(&self, digest: &str, keys: &[String]) -> anyhow::Result<()> {
+        for what in std::iter::once(digest).chain(keys.iter().map(String::as_str)) {
+            if let Some(reason) = self.trust.revoked(what) {
+                return Err(Revoked { what: what.to_owned(), reason: reason.to_owned() }.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A pack or key in use was revoked.
+#[derive(Debug)]
+pub struct Revoked {
+    what: String,
+    reason: String,
+}
+
+impl std::fmt::Display for Revoked {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "`{}` was revoked: {}", self.what, self.reason)
+    }
+}
+
+impl std::error::Error for Revoked {}
+
+/// Returns the voucher for a file's component.
+fn vouching(file: &Path, bytes: &[u8], trust: &Trust) -> Option<Voucher> {
+    // Signatures that cannot be read do not vouch.
+    let signatures = signatures_beside(file).unwrap_or_default();
+    vouched(bytes, &signatures, trust, seconds())
+}
+
+/// Describes the voucher for a file's component.
+pub fn vouching_words(file: &Path, bytes: &[u8], agent_directory: &Path) -> anyhow::Result<String> {
+    let trust = trust_files::read(agent_directory)?;
+    Ok(Origin::File(file.to_owned(), vouching(file, bytes, &trust)).words())
+}
+
+/// Returns the current time in seconds since 1970.
+fn seconds() -> Seconds {
+    let since = process_env::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}

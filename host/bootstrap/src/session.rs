@@ -1,0 +1,206 @@
+//! Opens a session from settings and policies, with its log, directory and control socket.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use portcullis_audit::Log;
+use portcullis_config::{AllowLists, Resolved};
+use portcullis_sandbox::NameOrder;
+use portcullis_decision::context::{AgentInfo, Machine, Workspace};
+use portcullis_decision::{Context, path_text};
+use portcullis_session::{
+    Basis, Confining, Entry, GrantStore, Inmate, Journal, JournalError, Prompter, Session, Setup,
+};
+
+use crate::control::{Control, listen_for};
+use crate::grant_keeper::FileKeeper;
+use crate::journal::AuditJournal;
+use crate::loaded_settings::{LoadedSettings, Purpose, Wanted};
+use crate::process_env::{OWN_PROGRAM, ProcessEnv, now, random_name};
+use crate::reservations::SharedReservations;
+use crate::scratch::Scratch;
+use crate::untrusted_paths::UntrustedPaths;
+use crate::{git_identity, policies};
+
+/// Returns the additional variables of commands.
+type Variables = Box<dyn Fn() -> Vec<(String, String)> + Send + Sync>;
+
+/// A session, with the values that must live as long as it.
+#[derive(Debug)]
+pub struct Wired {
+    /// The session.
+    pub session: Arc<Session>,
+    /// Stores answers that outlive the session.
+    pub keeper: Arc<FileKeeper>,
+    /// The socket for other terminals, if a user can be asked.
+    _control: Option<Control>,
+    // Dropped after the session, whose sandbox uses it.
+    scratch: Option<Scratch>,
+}
+
+impl Wired {
+    /// Returns the host's directory that is `/tmp` inside.
+    pub fn temp(&self) -> Option<PathBuf> {
+        self.scratch.as_ref().map(Scratch::temp)
+    }
+
+    /// Gives a file in that directory to the user that commands run as.
+    pub fn give_away(&self, file: &std::fs::File) -> std::io::Result<()> {
+        use std::os::unix::fs::MetadataExt as _;
+        let Some(temp) = self.temp().filter(|_| rustix::process::geteuid().is_root()) else { return Ok(()) };
+        let owner = temp.metadata()?;
+        std::os::unix::fs::fchown(file, Some(owner.uid()), Some(owner.gid()))
+    }
+}
+
+impl Drop for Wired {
+    fn drop(&mut self) {
+        self.session.close();
+    }
+}
+
+/// Loads the policies of the settings. Also returns whether one of them uses the allow lists.
+pub fn basis(
+    around: &ProcessEnv,
+    wanted: &Wanted,
+    resolved: Resolved,
+) -> anyhow::Result<(Basis, AllowLists)> {
+    let named: Vec<PathBuf> = wanted.policies.iter().map(|file| around.absolute(file)).collect();
+    let cache = around.cache.join("policies");
+    let mut loaded = policies::load(&resolved, &named, &cache, &around.agent_directory)?;
+    if wanted.purpose == Purpose::Act {
+        loaded.take_snapshots_later();
+    }
+    Ok((Basis { resolved, chain: loaded.chain }, loaded.lists))
+}
+
+/// Builds a session from the settings.
+pub fn open(
+    around: &ProcessEnv,
+    wanted: &Wanted,
+    loaded: LoadedSettings,
+    prompter: Arc<dyn Prompter>,
+) -> anyhow::Result<Wired> {
+    let id = random_name()?;
+    let context = context(around, wanted, &loaded, &id);
+    open_in(around, wanted, loaded, prompter, &id, context)
+}
+
+/// Builds a session in a given context.
+pub fn open_in(
+    around: &ProcessEnv,
+    wanted: &Wanted,
+    loaded: LoadedSettings,
+    prompter: Arc<dyn Prompter>,
+    id: &str,
+    context: Context,
+) -> anyhow::Result<Wired> {
+    let keeper = Arc::new(FileKeeper::new(&loaded));
+    let (basis, lists) = basis(around, wanted, loaded.resolved)?;
+    keeper.learn(lists);
+    let (journal, scratch): (Box<dyn Journal>, Option<Scratch>) = match wanted.purpose {
+        Purpose::Judge => (Box::new(Unwritten), None),
+        Purpose::Act => {
+            let log = Log::open(&around.state.join("audit"), id).context("opening the audit log")?;
+            let sessions = around.state.join("sessions");
+            let scratch = Scratch::make(&sessions, id)
+                .with_context(|| format!("making the session's directory in `{}`", sessions.display()))?;
+            let is_for_commands = matches!(wanted.inmate, Inmate::Commands);
+            if is_for_commands && rustix::process::geteuid().is_root() {
+                // If the host is root, commands run as the owner of the project.
+                scratch.give_to_owner_of(&basis.resolved.workspace)?;
+            }
+            (Box::new(AuditJournal::new(log)), Some(scratch))
+        }
+    };
+    let confinement = match &scratch {
+        None => Confining::NoCommands,
+        Some(scratch) => Confining::Sandbox {
+            executable: OWN_PROGRAM.into(),
+            temp: scratch.temp(),
+            order: name_order(&around.state)?,
+        },
+    };
+    let variables: Variables = match wanted.purpose {
+        Purpose::Judge => Box::new(Vec::new),
+        Purpose::Act => {
+            let project = &basis.resolved.workspace;
+            // This applies even if the project is the home directory: a git program there is as untrusted as in any
+            // project.
+            let reach = UntrustedPaths::of(&basis.resolved, &around.homes()).and(project);
+            Box::new(git_identity::asked(around, project, reach))
+        }
+    };
+    let setup = Setup {
+        context,
+        clock: Box::new(now),
+        journal,
+        prompter,
+        keeper: Arc::clone(&keeper) as Arc<dyn GrantStore>,
+        reservations: Box::new(SharedReservations::new(&around.state, id, &around.agent)),
+        confinement,
+        inmate: wanted.inmate.clone(),
+        variables,
+    };
+    let session = portcullis_session::open(setup, basis).context("opening the session")?;
+    let control = match &scratch {
+        Some(scratch) if wanted.interactive => Some(
+            listen_for(&session, scratch.directory())
+                .context("opening the session to `portcullis asks` and `portcullis grants`")?,
+        ),
+        _ => None,
+    };
+    Ok(Wired { session, keeper, _control: control, scratch })
+}
+
+/// Returns the context of a session's decisions.
+#[must_use]
+pub fn context(around: &ProcessEnv, wanted: &Wanted, loaded: &LoadedSettings, id: &str) -> Context {
+    let text = |path: &Path| path_text::encode(path);
+    let home = around.home.canonicalize().unwrap_or_else(|_| around.home.clone());
+    let agent = around.agent_directory.canonicalize().unwrap_or_else(|_| around.agent_directory.clone());
+    Context {
+        session_id: id.to_owned(),
+        agent: AgentInfo { directory: text(&agent), sub_agent: around.agent.clone(), ..wanted.agent.clone() },
+        workspace: Workspace {
+            roots: vec![text(&loaded.resolved.workspace)],
+            trusted: wanted.trusted,
+            vcs: None,
+        },
+        machine: Machine {
+            os: std::env::consts::OS.to_owned(),
+            arch: std::env::consts::ARCH.replace('_', "-"),
+            home: text(&home),
+            temp: text(&loaded.resolved.temp),
+            user: around.user.clone(),
+            uid: rustix::process::getuid().as_raw(),
+            path: around.path.iter().map(|path| text(path)).collect(),
+            toolchains: loaded.places.toolchains.iter().map(|path| text(path)).collect(),
+        },
+        interactive: wanted.interactive,
+        now: 0,
+        grants: Vec::new(),
+        explain: false,
+        attributes: Vec::new(),
+    }
+}
+
+/// Opens the lock on name changes for all sessions of the user.
+fn name_order(state: &Path) -> anyhow::Result<NameOrder> {
+    let directory = state.join("names");
+    NameOrder::open(&directory)
+        .with_context(|| format!("opening the order of changes of names in `{}`", directory.display()))
+}
+
+/// The journal of a session that only decides.
+#[derive(Debug)]
+struct Unwritten;
+
+impl Journal for Unwritten {
+    fn before(&self, _entry: &Entry<'_>) -> Result<(), JournalError> {
+        Err(JournalError("this session only says what would be decided".to_owned()))
+    }
+
+    fn after(&self, _at: std::time::SystemTime, _request: &str, _outcome: &str) {}
+}

@@ -1,0 +1,59 @@
+//! The work behind `portcullis policy`: writing, building, testing, comparing and sharing policies.
+//!
+//! Policies run on the engine of the enforcer: running cases, measuring, probing, comparing. Must never know: arguments
+//! and how results are printed.
+//!
+//! Terms: a **case** is a question with the expected answer, written in TOML (`portcullis_sdk::cases`). A **corpus** is
+//! a list of requests with their contexts. A **probe** is a question that every policy must survive. A **pack** is a
+//! component that carries its manifest, cases and texts.
+//!
+//! Reading order: `project` (the folder of a policy and its component), `run` and `fuzz` and `lint` (what is done with
+//! one), `replay` (comparisons with logs), `packs` (sharing).
+
+mod runtime;
+
+mod ask;
+mod bench;
+mod case_writer;
+mod corpus;
+mod fuzz;
+mod junit;
+mod lint;
+mod question;
+mod run;
+
+mod project;
+
+mod logged;
+mod logged_cases;
+mod manifest_lint;
+mod replay;
+
+mod packs;
+
+pub use ask::ask;
+pub use bench::{Figures, measure};
+pub use case_writer::{case, given};
+pub use corpus::{Change, Item, Said, changes, of_cases, say};
+pub use fuzz::{Fuzzed, Misstep, fuzz};
+pub use junit::junit;
+pub use lint::{Finding, Gravity, lint};
+pub use logged::{Lacks, Logged, logged};
+pub use logged_cases::cases_of_log;
+pub use manifest_lint::manifest_findings;
+pub use packs::lock_editor::LockEditor;
+pub use packs::offer::Offer;
+pub use packs::sign::{SignedFile, sign};
+pub use packs::trust_entries::{KeyDates, NewPublisher, TrustChange, TrustEntries, add_trust};
+pub use project::build::{Built, build};
+pub use project::component::{Component, cases_at, requests_of};
+pub use project::create::{Created, create};
+pub use replay::{Comparison, Difference, ReplayWith, context_here, diff, replay};
+pub use run::{Failure, Report, RunError, Source, run};
+pub use runtime::runtime;
+
+/// The types of questions in cases.
+pub mod cases {
+    pub use portcullis_sdk::Origin;
+    pub use portcullis_sdk::cases::{Connection, Operation, Question};
+}

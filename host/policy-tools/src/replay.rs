@@ -1,0 +1,174 @@
+//! Repeats decisions with other policies: those of a log, or the requests of cases.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::bail;
+use portcullis_bootstrap::loaded_settings::{self, Purpose, Wanted};
+use portcullis_bootstrap::process_env::{ProcessEnv, random_name};
+use portcullis_bootstrap::session::{self, Wired};
+use portcullis_bootstrap::streams::say;
+use portcullis_decision::context::AgentInfo;
+use portcullis_decision::{Context, path_text};
+use portcullis_session::Nobody;
+use portcullis_text::escape;
+use serde::Serialize;
+
+use crate::corpus::{Change, Item, Said, changes};
+use crate::logged::{self, Lacks};
+use crate::project::component::{Component, requests_of};
+use crate::runtime::runtime;
+
+/// Number of requests between two progress reports.
+const PART: usize = 64;
+
+/// A request with a different decision.
+#[derive(Debug, Serialize)]
+pub struct Difference {
+    #[serde(flatten)]
+    /// The two decisions.
+    pub change: Change,
+    /// The parts missing in the log, which may explain the difference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lacks: Option<Lacks>,
+}
+
+/// The result of repeating decisions.
+#[derive(Debug)]
+pub struct Comparison {
+    /// Those that came out differently.
+    pub differences: Vec<Difference>,
+    /// The number of decisions.
+    pub total: usize,
+}
+
+/// The settings and policies to replay a log with.
+#[derive(Debug)]
+pub struct ReplayWith {
+    /// The project; by default the current directory.
+    pub project: Option<PathBuf>,
+    /// A settings file in place of the user's.
+    pub settings: Option<PathBuf>,
+    /// Policies in place of the configured ones.
+    pub policies: Vec<PathBuf>,
+}
+
+/// Repeats the decisions of a log. `progress` gets the number of finished decisions and that of all.
+///
+/// # Errors
+/// If the log or the settings cannot be read, or the log holds no decision.
+pub fn replay(
+    around: &ProcessEnv,
+    log: &Path,
+    with: ReplayWith,
+    mut progress: impl FnMut(usize, usize),
+) -> anyhow::Result<Comparison> {
+    let logged = logged::read(log)?;
+    let wanted = Wanted {
+        settings: with.settings,
+        policies: with.policies,
+        project: with.project.unwrap_or_else(|| around.cwd.clone()),
+        ..usual(around, "portcullis")
+    };
+    let loaded = loaded_settings::load(around, &wanted)?;
+    let workspace = path_text::encode(&loaded.resolved.workspace);
+    let now = session::context(around, &wanted, &loaded, "replay");
+    let total = logged.len();
+    if total == 0 {
+        bail!("the log `{}` holds no decision that can be taken again", log.display());
+    }
+    let mut differences = Vec::new();
+    // Rules depend on the context, which seldom changes within a log.
+    let mut judge: Option<(Context, Wired)> = None;
+    for (done, logged) in logged.into_iter().enumerate() {
+        progress(done, total);
+        let context = logged.context_or(&now);
+        let facts = Context { now: 0, grants: Vec::new(), ..context.clone() };
+        if judge.as_ref().is_none_or(|(known, _)| *known != facts) {
+            tell_project(&facts, &workspace);
+            let loaded = loaded_settings::load(around, &wanted)?;
+            let (id, nobody) = (random_name()?, Arc::new(Nobody));
+            judge = Some((facts.clone(), session::open_in(around, &wanted, loaded, nobody, &id, facts)?));
+        }
+        let Some((_, wired)) = &judge else { continue };
+        let decision = wired.session.decide_in(&logged.request, context);
+        let cause = decision.cause();
+        let new = Said::new(&decision.effect().to_string(), &cause.rule, &cause.reason);
+        let lacks = logged.lacks();
+        let change = Change::between(logged.name, logged.said, new);
+        differences.extend(change.map(|change| Difference { change, lacks }));
+    }
+    Ok(Comparison { differences, total })
+}
+
+/// Says whose settings decide: a log can be replayed in any project.
+fn tell_project(facts: &Context, workspace: &str) {
+    let Some(root) = facts.workspace.roots.first().filter(|root| *root != workspace) else { return };
+    say(&escape(&format!(
+        "the log is of the project `{root}`, and the settings are those of `{workspace}`; name another with `--project`"
+    )));
+}
+
+/// Compares two versions of a policy by the requests of their cases and of logs.
+///
+/// `progress` gets the number of finished requests and that of all.
+///
+/// # Errors
+/// If a policy, its cases or a log cannot be read, or there is no request.
+pub fn diff(
+    around: &ProcessEnv,
+    [old, new]: [&Path; 2],
+    config: &str,
+    logs: &[PathBuf],
+    mut progress: impl FnMut(usize, usize),
+) -> anyhow::Result<Comparison> {
+    let runtime = runtime()?;
+    let (old, new) = (Component::open(old)?, Component::open(new)?);
+    let mut items = requests_of(&[&old, &new])?;
+    let mut lacks = BTreeMap::new();
+    for log in logs {
+        let now = context_here(around)?;
+        for logged in logged::read(log)? {
+            let context = logged.context_or(&now);
+            lacks.extend(logged.lacks().map(|lacks| (logged.name.clone(), lacks)));
+            items.push(Item { name: logged.name, request: logged.request, context });
+        }
+    }
+    // An empty comparison must not look like a comparison without differences.
+    if items.is_empty() {
+        bail!("there is nothing to compare: neither policy carries cases; name a log with `--log`");
+    }
+    let (old, new) = (old.load(&runtime, config)?, new.load(&runtime, config)?);
+    let lacking = |change: Change| Difference { lacks: lacks.get(&change.name).copied(), change };
+    let mut differences = Vec::new();
+    for (place, part) in items.chunks(PART).enumerate() {
+        progress(place * PART, items.len());
+        differences.extend(changes(&old, &new, part).map(lacking));
+    }
+    Ok(Comparison { differences, total: items.len() })
+}
+
+/// Returns the setup of a session that only decides, in the current directory.
+fn usual(around: &ProcessEnv, agent: &str) -> Wanted {
+    Wanted {
+        project: around.cwd.clone(),
+        settings: None,
+        policies: Vec::new(),
+        agent: AgentInfo { name: agent.to_owned(), ..AgentInfo::default() },
+        trusted: false,
+        interactive: true,
+        purpose: Purpose::Judge,
+        inmate: portcullis_session::Inmate::Commands,
+    }
+}
+
+/// Returns the context of this directory, for requests without one.
+///
+/// # Errors
+/// If the settings cannot be read.
+pub fn context_here(around: &ProcessEnv) -> anyhow::Result<Context> {
+    let wanted = usual(around, "pi");
+    let loaded = loaded_settings::load(around, &wanted)?;
+    Ok(session::context(around, &wanted, &loaded, "replay"))
+}

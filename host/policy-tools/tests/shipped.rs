@@ -1,0 +1,122 @@
+//! Tests of the policies that ship with Portcullis.
+//!
+//! Their cases pass, every rule is covered, and they survive the probes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up must fail")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use portcullis_policy_runtime::{CachePlace, Compiler, Limits, Runtime, read_component};
+use portcullis_policy_tools::{Gravity, Source, changes, lint, measure, of_cases, run};
+
+/// Rules that no case covers, with the reason.
+const UNSEEN: [(&str, &str); 2] = [
+    ("pattern.broken", "no configuration that is accepted leads to it"),
+    ("output.pass", "says nothing but that it looked"),
+];
+
+fn folders() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies");
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    folders
+}
+
+/// Returns the policies whose components are in the tree. The others are scripts; tests/it builds and tests them.
+fn policies() -> Vec<PathBuf> {
+    let is_script = |folder: &Path| ["policy.js", "policy.py"].iter().any(|name| folder.join(name).exists());
+    folders().into_iter().filter(|folder| !is_script(folder)).collect()
+}
+
+#[test]
+fn every_policy_says_what_it_is() {
+    for folder in folders() {
+        for file in ["README.md", "policy.toml"] {
+            assert!(folder.join(file).exists(), "{} has no {file}", folder.display());
+        }
+    }
+    assert!(folders().len() >= policies().len() + 2, "one is in JavaScript and one in Python");
+}
+
+fn cases(policy: &Path) -> BTreeMap<String, String> {
+    let files = std::fs::read_dir(policy.join("tests")).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .map(|file| {
+            (file.file_name().unwrap().to_str().unwrap().to_owned(), std::fs::read_to_string(file).unwrap())
+        })
+        .collect()
+}
+
+fn runtime() -> Runtime {
+    Runtime::new(Limits::default(), &CachePlace::None, Compiler::InProcess).unwrap()
+}
+
+#[test]
+fn every_case_holds_and_every_rule_is_seen() {
+    let policies = policies();
+    assert!(policies.len() >= 4, "{policies:?}");
+    for policy in policies {
+        let (component, cases) = (read_component(&policy.join("policy.wasm")).unwrap(), cases(&policy));
+        let report = run(&runtime(), Source { component: &component, cases: &cases }, |_| {}).unwrap();
+        let failures: Vec<_> = report.failures.iter().map(|failure| &failure.message).collect();
+        assert!(failures.is_empty(), "{}: {failures:#?}", policy.display());
+        assert!(report.run > 10, "{} has only {} cases", policy.display(), report.run);
+        let unseen: BTreeSet<_> = report
+            .rules
+            .iter()
+            .filter(|(rule, seen)| !**seen && !UNSEEN.iter().any(|(known, _)| known == rule))
+            .map(|(rule, _)| rule)
+            .collect();
+        assert!(unseen.is_empty(), "{}: no case sees {unseen:?}", policy.display());
+    }
+}
+
+#[test]
+fn they_survive_the_probes() {
+    for policy in policies() {
+        let component = read_component(&policy.join("policy.wasm")).unwrap();
+        let loaded = runtime().load("policy", &component, "{}").unwrap();
+        let bad: Vec<_> =
+            lint(&loaded).into_iter().filter(|finding| finding.gravity == Gravity::Error).collect();
+        assert!(bad.is_empty(), "{}: {bad:#?}", policy.display());
+    }
+}
+
+#[test]
+fn a_wrong_expectation_fails_with_the_trace_of_the_case() {
+    let policy = policies().into_iter().find(|policy| policy.ends_with("git-guard")).unwrap();
+    let component = read_component(&policy.join("policy.wasm")).unwrap();
+    let text = "[[case]]\nname = 'x'\ncommand = 'git push -f'\nexpect = 'allow'".to_owned();
+    let cases = BTreeMap::from([("a.toml".to_owned(), text)]);
+    let report = run(&runtime(), Source { component: &component, cases: &cases }, |_| {}).unwrap();
+    assert_eq!((report.run, report.failures.len()), (1, 1));
+    assert!(report.failures[0].message.contains("git.force-push"), "{:?}", report.failures);
+    let broken = BTreeMap::from([("a.toml".to_owned(), "[[case]]".to_owned())]);
+    assert!(run(&runtime(), Source { component: &component, cases: &broken }, |_| {}).is_err());
+}
+
+#[test]
+fn a_policy_against_itself_in_another_configuration() {
+    let policy = policies().into_iter().find(|policy| policy.ends_with("git-guard")).unwrap();
+    let component = read_component(&policy.join("policy.wasm")).unwrap();
+    let runtime = runtime();
+    let asks = runtime.load("old", &component, "{}").unwrap();
+    let allows = runtime.load("new", &component, r#"{"push": "allow"}"#).unwrap();
+    let corpus: Vec<_> =
+        cases(&policy).iter().flat_map(|(file, text)| of_cases(file, text).unwrap()).collect();
+    assert_eq!(changes(&asks, &asks, &corpus).count(), 0);
+    // An `ask` and an abstention both lead to a question, so this does not loosen the policy.
+    let different: Vec<_> = changes(&asks, &allows, &corpus).collect();
+    assert!(!different.is_empty() && different.iter().all(|change| !change.loosens), "{different:#?}");
+    let denies = runtime.load("strict", &component, r#"{"push": "deny", "rewrite": "deny"}"#).unwrap();
+    assert!(changes(&denies, &asks, &corpus).any(|change| change.loosens));
+    assert!(changes(&asks, &denies, &corpus).all(|change| !change.loosens));
+
+    let figures = measure(&[&asks, &allows], &corpus, 60, |_| {}).unwrap();
+    assert!(
+        figures.len() == 2 && figures.iter().all(|figures| figures.calls == 60 && figures.p50 > 0.0),
+        "{figures:?}"
+    );
+}

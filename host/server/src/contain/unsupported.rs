@@ -1,0 +1,33 @@
+//! Stubs for systems without a sandbox: pi cannot be contained.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+
+#[path = "start.rs"]
+mod start;
+
+pub use start::Start;
+
+use portcullis_bootstrap::process_env::ProcessEnv;
+
+/// The `--contain` flag.
+pub const CONTAIN: &str = "--contain";
+
+/// Returns an error.
+pub fn run(_around: &ProcessEnv, _start: &Start) -> anyhow::Result<Option<u8>> {
+    bail!(
+        "pi cannot be contained here, and is not started: the sandbox needs Linux, this is {}",
+        std::env::consts::OS
+    )
+}
+
+/// Returns `None`: no process runs in a sandbox.
+pub(crate) fn door_of_this_process() -> Option<PathBuf> {
+    None
+}
+
+/// Returns an error.
+pub(crate) fn knock(_door: &Path) -> anyhow::Result<u8> {
+    bail!("there is no door here")
+}

@@ -1,0 +1,355 @@
+//! The field editor and the list editor, as in `@oddsjam/pi-sandbox`.
+
+use portcullis_config::{Change, Draft, FIELDS, Field, Shape, Status};
+use serde_json::{Value, json};
+
+use super::screen::{Event, Item, Line, Screen};
+use super::world::World;
+
+/// Fields that are shown by default; `?` shows the others.
+const USUAL: &[&str] = &[
+    "enabled",
+    "network.allowedDomains",
+    "network.deniedDomains",
+    "filesystem.denyRead",
+    "filesystem.allowRead",
+    "filesystem.allowWrite",
+    "filesystem.denyWrite",
+];
+
+/// The transition after an event in the editor.
+pub(super) enum EditorStep {
+    Stay,
+    Back,
+    Said(Line),
+}
+
+/// Settings in the editor.
+#[derive(Debug)]
+pub(super) struct Editor {
+    title: String,
+    draft: Draft,
+    advanced: bool,
+    place: EditedPart,
+    /// The selected row of the previous screen.
+    selected: usize,
+    problem: Option<String>,
+}
+
+/// The part of the settings on the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum EditedPart {
+    Fields,
+    List(&'static str),
+    /// Text input for a field, or for a list item that replaces another.
+    Input {
+        field: &'static str,
+        item: Option<Value>,
+        typed: String,
+    },
+}
+
+impl Editor {
+    pub(super) fn new(title: String, draft: Draft) -> Self {
+        Self { title, draft, advanced: false, place: EditedPart::Fields, selected: 0, problem: None }
+    }
+
+    pub(super) fn step(&mut self, world: &dyn World, event: &Event) -> EditorStep {
+        match self.place.clone() {
+            EditedPart::Fields => self.on_fields(world, event),
+            EditedPart::List(field) => self.on_list(field, event),
+            EditedPart::Input { field, item, .. } => self.on_input(field, item.as_ref(), event),
+        }
+    }
+
+    fn on_fields(&mut self, world: &dyn World, event: &Event) -> EditorStep {
+        self.problem = None;
+        match event {
+            Event::Back | Event::Key('q', _) => return EditorStep::Back,
+            Event::Key('?', index) => {
+                self.selected = *index;
+                self.advanced = !self.advanced;
+            }
+            Event::Key('s', _) => {
+                return match world.save(&self.draft) {
+                    Ok(done) => self.saved(world, &done),
+                    Err(error) => EditorStep::Said(Line::bad(error)),
+                };
+            }
+            Event::Choose(index) => {
+                self.selected = *index;
+                if let Some(field) = self.fields().get(*index).copied() {
+                    self.enter(field);
+                }
+            }
+            Event::Open | Event::Key(..) | Event::Text(_) => {}
+        }
+        EditorStep::Stay
+    }
+
+    /// Open the saved file again; otherwise the next save would find that the file has changed.
+    fn saved(&mut self, world: &dyn World, done: &str) -> EditorStep {
+        let grant_file = self.draft.grant_file().clone();
+        match world.open(&grant_file) {
+            Ok(draft) => self.draft = draft,
+            Err(error) => return EditorStep::Said(Line::bad(error)),
+        }
+        EditorStep::Said(Line::good(done))
+    }
+
+    fn enter(&mut self, field: &'static Field) {
+        let value = self.draft.value(&way(field.name));
+        match field.shape {
+            Shape::Bool => {
+                let now = value.as_bool().unwrap_or(field.name == "enabled");
+                self.change(&Change::Set(way(field.name), json!(!now)));
+            }
+            Shape::OneOf(words) => {
+                let now = words.iter().position(|word| value.as_str() == Some(word));
+                let next = now.map_or(0, |now| (now + 1) % words.len());
+                if let Some(word) = words.get(next) {
+                    self.change(&Change::Set(way(field.name), json!(word)));
+                }
+            }
+            Shape::List(_) => {
+                self.selected = 0;
+                self.place = EditedPart::List(field.name);
+            }
+            Shape::Text
+            | Shape::AbsolutePath
+            | Shape::Integer(..)
+            | Shape::Path
+            | Shape::AllowedDomain
+            | Shape::DeniedDomain
+            | Shape::Address
+            | Shape::VariableName
+            | Shape::VariableGlob => self.ask(field.name, None, plain(&value)),
+            Shape::Map(_) | Shape::Object | Shape::Objects | Shape::AnyObject | Shape::PortRange => {}
+        }
+    }
+
+    fn ask(&mut self, field: &'static str, item: Option<Value>, typed: String) {
+        self.place = EditedPart::Input { field, item, typed };
+    }
+
+    fn on_list(&mut self, field: &'static str, event: &Event) -> EditorStep {
+        self.problem = None;
+        let items = self.items(field);
+        match event {
+            Event::Back | Event::Key('b' | 'q', _) => {
+                self.selected = self.fields().iter().position(|known| known.name == field).unwrap_or(0);
+                self.place = EditedPart::Fields;
+            }
+            Event::Key('a', index) => {
+                self.selected = *index;
+                self.ask(field, None, String::new());
+            }
+            Event::Key('d', index) => {
+                if let Some(item) = items.get(*index) {
+                    self.selected = index.saturating_sub(usize::from(index + 1 == items.len()));
+                    self.change(&Change::Drop(way(field), item.clone()));
+                }
+            }
+            Event::Choose(index) => {
+                if let Some(item) = items.get(*index) {
+                    self.selected = *index;
+                    self.ask(field, Some(item.clone()), plain(item));
+                }
+            }
+            Event::Open | Event::Key(..) | Event::Text(_) => {}
+        }
+        EditorStep::Stay
+    }
+
+    fn on_input(&mut self, field: &'static str, item: Option<&Value>, event: &Event) -> EditorStep {
+        let is_list = matches!(shape(field), Shape::List(_));
+        let text = match event {
+            Event::Text(text) if !text.trim().is_empty() => text.trim(),
+            Event::Text(_) if !is_list => {
+                self.change(&Change::Remove(way(field)));
+                self.place = EditedPart::Fields;
+                return EditorStep::Stay;
+            }
+            Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) | Event::Back => {
+                self.problem = None;
+                self.place = if is_list { EditedPart::List(field) } else { EditedPart::Fields };
+                return EditorStep::Stay;
+            }
+        };
+        let before = self.draft.clone();
+        let value = match item.filter(|item| is_literal(item)) {
+            // A literal entry must not become a glob because the user edited it.
+            Some(_) => json!({ "path": text, "literal": true }),
+            None => typed_value(field, text),
+        };
+        if is_list {
+            if let Some(item) = item {
+                self.change(&Change::Drop(way(field), item.clone()));
+            }
+            self.change(&Change::Append(way(field), value));
+        } else {
+            self.change(&Change::Set(way(field), value));
+        }
+        // A new mistake is shown at once, and the text stays in the input line.
+        let known = before.obstacles();
+        if let Some(obstacle) = self.draft.obstacles().into_iter().find(|found| !known.contains(found)) {
+            self.draft = before;
+            self.problem = Some(obstacle.text);
+            self.ask(field, item.cloned(), text.to_owned());
+            return EditorStep::Stay;
+        }
+        self.problem = None;
+        self.place = if is_list { EditedPart::List(field) } else { EditedPart::Fields };
+        EditorStep::Stay
+    }
+
+    fn change(&mut self, change: &Change) {
+        if let Err(error) = self.draft.change(change) {
+            self.problem = Some(error.to_string());
+        }
+    }
+
+    fn items(&self, field: &str) -> Vec<Value> {
+        if let Value::Array(items) = self.draft.value(&way(field)) { items } else { Vec::new() }
+    }
+
+    fn fields(&self) -> Vec<&'static Field> {
+        let usual = USUAL.iter().filter_map(|name| portcullis_config::field(name));
+        let is_more = |field: &&Field| {
+            self.advanced
+                // These two exclude all other fields of a file.
+                && !["layout", "extends"].contains(&field.name)
+                && !USUAL.contains(&field.name)
+                && !field.name.contains("[]")
+                && !matches!(field.status, Status::Refused(_))
+                && is_plain(field.shape)
+        };
+        usual.chain(FIELDS.iter().filter(is_more)).collect()
+    }
+
+    pub(super) fn screen(&self) -> Screen {
+        let mark = if self.draft.is_changed() { " (not saved)" } else { "" };
+        let title = format!("{}{mark}", self.title);
+        let problem = self.problem.iter().map(|problem| Line::bad(problem.clone()));
+        let mut lines: Vec<Line> = vec![Line::faint(self.draft.file().display().to_string())];
+        if self.draft.is_of_differences() {
+            lines.push(Line::faint("Holds what differs: lists are added to those of your other settings."));
+        }
+        lines.extend(problem);
+        match &self.place {
+            EditedPart::Fields => {
+                let obstacles = self.draft.obstacles();
+                let item = |field: &&'static Field| {
+                    let pointer = format!("/{}", field.name.replace('.', "/"));
+                    let problem = obstacles
+                        .iter()
+                        .find(|found| found.pointer.starts_with(&pointer))
+                        .map(|found| found.text.clone());
+                    let value = shown(field, &self.draft.value(&way(field.name)));
+                    Item { problem, ..Item::valued(field.name, value) }
+                };
+                let more = if self.advanced { "fewer fields" } else { "advanced fields" };
+                Screen {
+                    title,
+                    lines,
+                    items: self.fields().iter().map(item).collect(),
+                    selected: self.selected,
+                    keys: vec![('s', "save"), ('?', more), ('q', "quit")],
+                    ..Screen::default()
+                }
+            }
+            EditedPart::List(field) => {
+                lines.insert(0, Line::plain(*field));
+                lines.extend(meaning(field).map(Line::faint));
+                Screen {
+                    title,
+                    lines,
+                    items: self.items(field).iter().map(entry).collect(),
+                    selected: self.selected,
+                    keys: vec![('a', "add"), ('d', "delete"), ('b', "back")],
+                    ..Screen::default()
+                }
+            }
+            EditedPart::Input { field, typed, .. } => {
+                lines.extend(meaning(field).map(Line::faint));
+                Screen {
+                    title,
+                    lines,
+                    input: Some(((*field).to_owned(), typed.clone())),
+                    ..Screen::default()
+                }
+            }
+        }
+    }
+}
+
+fn meaning(field: &str) -> Option<String> {
+    portcullis_config::field(field).map(|field| format!("{} ({})", field.meaning, field.shape.describe()))
+}
+
+fn shape(field: &str) -> Shape {
+    portcullis_config::field(field).map_or(Shape::AnyObject, |field| field.shape)
+}
+
+/// Returns true if a value of this shape can be edited as a line of text, a choice, or a list of lines.
+fn is_plain(shape: Shape) -> bool {
+    match shape {
+        Shape::Bool
+        | Shape::Text
+        | Shape::AbsolutePath
+        | Shape::Integer(..)
+        | Shape::OneOf(_)
+        | Shape::Path
+        | Shape::AllowedDomain
+        | Shape::DeniedDomain
+        | Shape::Address
+        | Shape::VariableName
+        | Shape::VariableGlob => true,
+        Shape::List(item) => is_plain(*item) && !matches!(item, Shape::List(_)),
+        Shape::Map(_) | Shape::Object | Shape::Objects | Shape::AnyObject | Shape::PortRange => false,
+    }
+}
+
+fn way(field: &str) -> Vec<String> {
+    field.split('.').map(str::to_owned).collect()
+}
+
+/// Returns a number if the field needs one; the check reports text that is no number.
+fn typed_value(field: &str, text: &str) -> Value {
+    match (shape(field), text.parse::<u64>()) {
+        (Shape::Integer(..), Ok(number)) => number.into(),
+        _ => text.into(),
+    }
+}
+
+/// Returns a list item for the screen, with a mark for a literal path.
+fn entry(item: &Value) -> Item {
+    let value = is_literal(item).then(|| "literal".to_owned());
+    Item { value, ..Item::new(plain(item)) }
+}
+
+fn is_literal(item: &Value) -> bool {
+    item.get("literal") == Some(&Value::Bool(true))
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Object(members) => match members.get("path").and_then(Value::as_str) {
+            Some(path) => path.to_owned(),
+            None => value.to_string(),
+        },
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) => value.to_string(),
+    }
+}
+
+fn shown(field: &Field, value: &Value) -> String {
+    match value {
+        Value::Null if field.name == "enabled" => "true".to_owned(),
+        Value::Null => "not set".to_owned(),
+        Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => plain(value),
+    }
+}

@@ -1,0 +1,102 @@
+//! `/sandbox`: the screens and the transitions between them.
+//!
+//! Independent of protocol and disk, which a [`World`] provides.
+
+mod decisions;
+mod editor;
+mod grants;
+mod overview;
+mod screen;
+mod transition;
+mod world;
+
+pub(crate) use screen::{Event, Line, Need, Screen, Tone};
+pub(crate) use world::{Decided, Explained, Held, Scope, World};
+
+use editor::EditorStep;
+use screen::Item;
+use transition::{Step, View};
+
+/// The stack of open screens.
+#[derive(Debug, Default)]
+pub(crate) struct Menu {
+    views: Vec<View>,
+    /// The items of the last screen.
+    shown: Vec<Item>,
+    /// A message for the top of the next screen.
+    notice: Option<Line>,
+}
+
+impl Menu {
+    /// Handles an event and returns the next screen.
+    pub(crate) fn handle(&mut self, world: &dyn World, event: &Event) -> Screen {
+        if *event == Event::Open || self.views.is_empty() {
+            *self = Self { views: vec![View::Overview], ..Self::default() };
+            return self.screen(world);
+        }
+        match self.checked_step(world, event) {
+            Step::Stay => {}
+            Step::Deeper(view) => self.views.push(view),
+            Step::Back => drop(self.views.pop()),
+            Step::Said(line) => self.notice = Some(line),
+            Step::Needs(need) => {
+                self.views.clear();
+                return Screen::needing(need);
+            }
+        }
+        self.screen(world)
+    }
+
+    /// An index refers to the items as they were shown, since lists are rebuilt and can change meanwhile.
+    fn checked_step(&mut self, world: &dyn World, event: &Event) -> Step {
+        let index = match event {
+            Event::Choose(index) | Event::Key(_, index) => *index,
+            Event::Open | Event::Back | Event::Text(_) => return self.step(world, event, &Item::default()),
+        };
+        let shown = std::mem::take(&mut self.shown).into_iter().nth(index);
+        let is_about_it = matches!(event, Event::Choose(_) | Event::Key('d', _));
+        if is_about_it && self.made(world).items.get(index) != shown.as_ref() {
+            return Step::Said(Line::bad("nothing was done: this has changed meanwhile, look again"));
+        }
+        self.step(world, event, &shown.unwrap_or_default())
+    }
+
+    /// `chosen` is the item of the event, as shown.
+    fn step(&mut self, world: &dyn World, event: &Event, chosen: &Item) -> Step {
+        match self.views.last_mut() {
+            None => Step::Needs(Need::Close),
+            Some(View::Overview) => overview::step(world, event, chosen),
+            Some(View::Editor(editor)) => match editor.step(world, event) {
+                EditorStep::Stay => Step::Stay,
+                EditorStep::Back => Step::Back,
+                EditorStep::Said(line) => Step::Said(line),
+            },
+            Some(View::Grants) => grants::step(world, event, chosen),
+            Some(View::Decisions) => decisions::step(event, chosen),
+            Some(View::Explained { id }) => decisions::explained_step(world, id, event, chosen),
+        }
+    }
+
+    fn screen(&mut self, world: &dyn World) -> Screen {
+        let mut screen = self.made(world);
+        self.shown.clone_from(&screen.items);
+        if let Some(notice) = self.notice.take() {
+            screen.lines.insert(0, notice);
+        }
+        screen
+    }
+
+    fn made(&self, world: &dyn World) -> Screen {
+        match self.views.last() {
+            None => Screen::needing(Need::Close),
+            Some(View::Overview) => overview::screen(world),
+            Some(View::Editor(editor)) => editor.screen(),
+            Some(View::Grants) => grants::screen(world),
+            Some(View::Decisions) => decisions::screen(world),
+            Some(View::Explained { id }) => decisions::explained_screen(world, id),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! The first screen: the policy in force, the toggle, and links to the other screens.
+
+use super::editor::Editor;
+use super::screen::{Event, Item, Line, Need, Screen};
+use super::transition::{Step, View};
+use super::world::World;
+
+const DISABLE: &str = "Disable sandbox";
+const ENABLE: &str = "Enable sandbox";
+const GRANTS: &str = "Answers that hold";
+const DECISIONS: &str = "Recent decisions";
+
+pub(super) fn screen(world: &dyn World) -> Screen {
+    let toggle = if world.is_on() { DISABLE } else { ENABLE };
+    let mut items = vec![Item::valued(toggle, "for this session")];
+    items.extend(world.scopes().into_iter().map(|scope| Item::new(scope.label)));
+    let grants = world.grants().len();
+    items.push(Item::valued(GRANTS, grants.to_string()));
+    items.push(Item::new(DECISIONS));
+    Screen {
+        title: "Sandbox".to_owned(),
+        lines: world.summary(),
+        items,
+        keys: vec![('q', "quit")],
+        ..Screen::default()
+    }
+}
+
+pub(super) fn step(world: &dyn World, event: &Event, chosen: &Item) -> Step {
+    match event {
+        Event::Back | Event::Key('q', _) => return Step::Needs(Need::Close),
+        Event::Choose(_) => {}
+        Event::Open | Event::Key(..) | Event::Text(_) => return Step::Stay,
+    }
+    match chosen.label.as_str() {
+        DISABLE => Step::Needs(Need::Disable),
+        ENABLE => Step::Needs(Need::Enable),
+        GRANTS => Step::Deeper(View::Grants),
+        DECISIONS => Step::Deeper(View::Decisions),
+        label => match world.scopes().into_iter().find(|scope| scope.label == label) {
+            Some(scope) => match world.open(&scope.grant_file) {
+                Ok(draft) => Step::Deeper(View::Editor(Box::new(Editor::new(scope.label, draft)))),
+                Err(error) => Step::Said(Line::bad(error)),
+            },
+            None => Step::Stay,
+        },
+    }
+}

@@ -1,0 +1,304 @@
+//! Scripted walks through `/sandbox`: keys in, screens out.
+
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+
+use portcullis_config::{Draft, GrantFile, Places, Store};
+
+use super::*;
+
+/// Real settings in a temporary directory; all other data is fake.
+struct Fake {
+    places: Places,
+    on: Cell<bool>,
+    held: RefCell<Vec<&'static str>>,
+    rule: RefCell<&'static str>,
+    saved: RefCell<Vec<String>>,
+    revoked: RefCell<Vec<String>>,
+    _directory: tempfile::TempDir,
+}
+
+impl Fake {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().canonicalize().unwrap();
+        std::fs::create_dir_all(home.join("p")).unwrap();
+        let places = Places::usual(&home.join("p"), &home);
+        Self {
+            places,
+            on: Cell::new(true),
+            held: RefCell::new(vec!["a", "b"]),
+            rule: RefCell::new("Allow for all projects"),
+            saved: RefCell::default(),
+            revoked: RefCell::default(),
+            _directory: directory,
+        }
+    }
+}
+
+impl World for Fake {
+    fn is_on(&self) -> bool {
+        self.on.get()
+    }
+    fn summary(&self) -> Vec<Line> {
+        vec![Line::plain("Scope: default.json")]
+    }
+    fn scopes(&self) -> Vec<Scope> {
+        vec![Scope { label: "Edit default config".into(), grant_file: GrantFile::Default }]
+    }
+    fn open(&self, grant_file: &GrantFile) -> Result<Draft, String> {
+        Draft::open(&self.places, grant_file).map_err(|error| error.to_string())
+    }
+    fn save(&self, draft: &Draft) -> Result<String, String> {
+        draft.save(&Store::new(&self.places)).map_err(|error| error.to_string())?;
+        self.saved.borrow_mut().push(draft.text().to_owned());
+        Ok("saved".into())
+    }
+    fn grants(&self) -> Vec<Held> {
+        let held =
+            |id: &str| Held { id: id.into(), label: format!("reading /{id}"), origin: "this session".into() };
+        self.held.borrow().iter().map(|id| held(id)).collect()
+    }
+    fn revoke(&self, id: &str) -> Result<String, String> {
+        self.revoked.borrow_mut().push(id.to_owned());
+        Ok(String::new())
+    }
+    fn decisions(&self) -> Vec<Decided> {
+        vec![Decided { id: "x:1".into(), label: "read /etc/x".into(), value: "deny (base.outside)".into() }]
+    }
+    fn explain(&self, _: &str) -> Result<Explained, String> {
+        Ok(Explained {
+            lines: vec![Line::bad("deny: it lies outside")],
+            rules: vec![(*self.rule.borrow()).into()],
+        })
+    }
+    fn make_rule(&self, id: &str, rule: &str) -> Result<String, String> {
+        Ok(format!("written {id} {rule}"))
+    }
+}
+
+/// Sends the events and returns the last screen.
+fn walk(world: &Fake, events: &[Event]) -> Screen {
+    let mut menu = Menu::default();
+    let mut screen = menu.handle(world, &Event::Open);
+    for event in events {
+        screen = menu.handle(world, event);
+    }
+    screen
+}
+
+fn labels(screen: &Screen) -> Vec<&str> {
+    screen.items.iter().map(|item| item.label.as_str()).collect()
+}
+
+fn value(screen: &Screen, label: &str) -> String {
+    screen.items.iter().find(|item| item.label == label).and_then(|item| item.value.clone()).unwrap()
+}
+
+fn key(key: char) -> Event {
+    Event::Key(key, 0)
+}
+
+fn text(text: &str) -> Event {
+    Event::Text(text.to_owned())
+}
+
+#[test]
+fn the_toggle_comes_first_and_enter_alone_toggles() {
+    let world = Fake::new();
+    let screen = walk(&world, &[]);
+    assert_eq!(
+        labels(&screen),
+        ["Disable sandbox", "Edit default config", "Answers that hold", "Recent decisions"]
+    );
+    assert_eq!(screen.selected, 0);
+    assert_eq!(walk(&world, &[Event::Choose(0)]).need, Some(Need::Disable));
+    world.on.set(false);
+    assert_eq!(labels(&walk(&world, &[]))[0], "Enable sandbox");
+    assert_eq!(walk(&world, &[Event::Choose(0)]).need, Some(Need::Enable));
+}
+
+#[test]
+fn what_has_changed_since_it_was_shown_is_not_chosen() {
+    let world = Fake::new();
+    let mut menu = Menu::default();
+    menu.handle(&world, &Event::Open);
+    world.on.set(false);
+    let screen = menu.handle(&world, &Event::Choose(0));
+    assert!(screen.need.is_none() && screen.lines[0].text.contains("has changed"), "{screen:?}");
+    assert_eq!(menu.handle(&world, &Event::Choose(0)).need, Some(Need::Enable), "it was shown by now");
+}
+
+#[test]
+fn what_another_session_has_changed_is_neither_taken_back_nor_written() {
+    let world = Fake::new();
+    let mut menu = Menu::default();
+    let mut press = |event: &Event| menu.handle(&world, event);
+    press(&Event::Open);
+    press(&Event::Choose(2));
+    world.held.replace(vec!["b"]);
+    let screen = press(&Event::Key('d', 0));
+    assert!(screen.lines[0].text.contains("has changed") && world.revoked.borrow().is_empty(), "{screen:?}");
+    assert_eq!(labels(&screen), ["reading /b"], "what is there now is shown");
+    world.held.replace(Vec::new());
+    assert_eq!(press(&key('b')).title, "Sandbox", "one can leave whatever has changed");
+    press(&Event::Choose(3));
+    press(&Event::Choose(0));
+    world.rule.replace("Allow for all projects: for 1 h");
+    let screen = press(&Event::Choose(0));
+    assert!(screen.lines[0].text.contains("has changed"), "{screen:?}");
+    let screen = press(&Event::Choose(0));
+    assert_eq!(screen.lines[0], Line::good("written x:1 Allow for all projects: for 1 h"));
+}
+
+#[test]
+fn every_way_out_leads_out() {
+    let world = Fake::new();
+    for way in [vec![Event::Back], vec![key('q')], vec![Event::Choose(1), Event::Back, Event::Back]] {
+        assert_eq!(walk(&world, &way).need, Some(Need::Close), "{way:?}");
+    }
+    assert_eq!(walk(&world, &[Event::Choose(99)]).title, "Sandbox");
+    assert_eq!(walk(&world, &[Event::Choose(1), Event::Choose(99), key('x')]).title, "Edit default config");
+}
+
+#[test]
+fn the_field_editor_toggles_lists_and_saves() {
+    let world = Fake::new();
+    let editor = walk(&world, &[Event::Choose(1)]);
+    assert_eq!(
+        labels(&editor),
+        [
+            "enabled",
+            "network.allowedDomains",
+            "network.deniedDomains",
+            "filesystem.denyRead",
+            "filesystem.allowRead",
+            "filesystem.allowWrite",
+            "filesystem.denyWrite"
+        ]
+    );
+    assert_eq!(value(&editor, "filesystem.allowRead"), "., ~/.pi");
+    let toggled = walk(&world, &[Event::Choose(1), Event::Choose(0)]);
+    assert_eq!(
+        (value(&toggled, "enabled").as_str(), toggled.title.as_str()),
+        ("false", "Edit default config (not saved)")
+    );
+
+    let added = [
+        Event::Choose(1),
+        Event::Choose(1),
+        key('a'),
+        text("github.com:443"),
+        key('a'),
+        text("*.crates.io"),
+        Event::Key('d', 0),
+        key('b'),
+        key('s'),
+    ];
+    let saved = walk(&world, &added);
+    assert_eq!(value(&saved, "network.allowedDomains"), "*.crates.io");
+    assert_eq!(saved.lines[0], Line::good("saved"));
+    assert_eq!(saved.title, "Edit default config", "nothing is left to save");
+    let file = std::fs::read_to_string(world.places.sandbox_directory().join("default.json")).unwrap();
+    assert!(file.contains("\"*.crates.io\"") && !file.contains("github.com"), "{file}");
+    assert_eq!(world.saved.borrow().len(), 1);
+}
+
+#[test]
+fn a_second_save_knows_the_first() {
+    let world = Fake::new();
+    let twice = [Event::Choose(1), Event::Choose(0), key('s'), Event::Choose(0), key('s')];
+    assert_eq!(walk(&world, &twice).lines[0], Line::good("saved"));
+    assert_eq!(world.saved.borrow().len(), 2);
+}
+
+#[test]
+fn what_cannot_be_used_is_told_where_it_is_typed() {
+    let world = Fake::new();
+    let input = walk(&world, &[Event::Choose(1), Event::Choose(1), key('a'), text("https://x.example/")]);
+    assert_eq!(
+        input.input,
+        Some(("network.allowedDomains".into(), "https://x.example/".into())),
+        "it can be mended"
+    );
+    assert!(
+        input.lines.iter().any(|line| line.tone == Tone::Bad && line.text.contains("without scheme")),
+        "{input:?}"
+    );
+    let mended = walk(
+        &world,
+        &[Event::Choose(1), Event::Choose(1), key('a'), text("https://x.example/"), text("x.example")],
+    );
+    assert_eq!(labels(&mended), ["x.example"]);
+    assert!(world.saved.borrow().is_empty());
+}
+
+#[test]
+fn advanced_fields_come_with_a_question_mark() {
+    let world = Fake::new();
+    let advanced = walk(&world, &[Event::Choose(1), key('?')]);
+    for field in [
+        "enableWeakerNestedSandbox",
+        "allowPty",
+        "mandatoryDenySearchDepth",
+        "limits.memoryMib",
+        "ask.timeoutMs",
+    ] {
+        assert!(labels(&advanced).contains(&field), "{field}");
+    }
+    assert!(!labels(&advanced).contains(&"network.tlsTerminate"), "what is refused cannot be set");
+    assert_eq!(walk(&world, &[Event::Choose(1), key('?'), key('?')]).items.len(), 7);
+    let place = labels(&advanced).iter().position(|label| *label == "limits.memoryMib").unwrap();
+    let number = [Event::Choose(1), key('?'), Event::Choose(place), text("many"), text("2048")];
+    assert_eq!(value(&walk(&world, &number), "limits.memoryMib"), "2048");
+}
+
+#[test]
+fn an_item_is_changed_in_its_place_of_the_list() {
+    let world = Fake::new();
+    let changed = [Event::Choose(1), Event::Choose(5), Event::Choose(0), text("out")];
+    assert_eq!(labels(&walk(&world, &changed)), ["out"]);
+}
+
+#[test]
+fn a_literal_path_stays_one() {
+    let world = Fake::new();
+    let settings = r#"{ "network": { "allowedDomains": [], "deniedDomains": [] }, "filesystem": { "denyRead": [],
+        "allowRead": [{ "path": "[a]", "literal": true }], "allowWrite": [], "denyWrite": [] } }"#;
+    let file = world.places.sandbox_directory().join("default.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, settings).unwrap();
+    let list = walk(&world, &[Event::Choose(1), Event::Choose(4)]);
+    assert_eq!(value(&list, "[a]"), "literal", "and it shows");
+    let edit = [Event::Choose(1), Event::Choose(4), Event::Choose(0), text("[ab]"), key('b'), key('s')];
+    walk(&world, &edit);
+    let saved = std::fs::read_to_string(&file).unwrap();
+    let saved: serde_json::Value = serde_json::from_str(&saved).unwrap();
+    let expected = serde_json::json!([{ "path": "[ab]", "literal": true }]);
+    assert_eq!(saved["filesystem"]["allowRead"], expected);
+}
+
+#[test]
+fn answers_are_taken_back_and_denials_become_rules() {
+    let world = Fake::new();
+    let grants = walk(&world, &[Event::Choose(2), Event::Key('d', 1)]);
+    assert_eq!(grants.lines[0], Line::good("taken back: reading /b"));
+    assert_eq!(*world.revoked.borrow(), ["b"]);
+    let explained = walk(&world, &[Event::Choose(3), Event::Choose(0)]);
+    assert_eq!(
+        (explained.title.as_str(), labels(&explained)),
+        ("Decision x:1", vec!["Allow for all projects"])
+    );
+    let ruled = walk(&world, &[Event::Choose(3), Event::Choose(0), Event::Choose(0)]);
+    assert_eq!(ruled.lines[0], Line::good("written x:1 Allow for all projects"));
+}
+
+#[test]
+fn a_broken_file_is_told_and_not_opened() {
+    let world = Fake::new();
+    let file = world.places.sandbox_directory().join("default.json");
+    std::fs::create_dir_all(file.parent().unwrap_or(Path::new("/"))).unwrap();
+    std::fs::write(&file, "{ broken").unwrap();
+    let screen = walk(&world, &[Event::Choose(1)]);
+    assert_eq!((screen.title.as_str(), screen.lines[0].tone), ("Sandbox", Tone::Bad));
+}

@@ -1,0 +1,23 @@
+//! The open screen, and where an event leads from it.
+
+use super::editor::Editor;
+use super::screen::{Line, Need};
+
+/// An open screen.
+#[derive(Debug)]
+pub(super) enum View {
+    Overview,
+    Editor(Box<Editor>),
+    Grants,
+    Decisions,
+    Explained { id: String },
+}
+
+/// The transition after an event.
+pub(super) enum Step {
+    Stay,
+    Deeper(View),
+    Back,
+    Said(Line),
+    Needs(Need),
+}

@@ -1,0 +1,144 @@
+//! Descriptions of records for users.
+
+use portcullis_audit::Placed;
+use serde_json::{Value, json};
+
+/// Returns the id of a record, shortened for typing.
+pub fn id(log: &str, sequence: u64) -> String {
+    /// Number of digits of a random name, enough to distinguish sessions; an ambiguous id is reported.
+    const SHORT: usize = 8;
+    let is_random = log.len() == 16 && log.chars().all(|character| character.is_ascii_hexdigit());
+    let short: String = log.chars().take(if is_random { SHORT } else { usize::MAX }).collect();
+    format!("{short}:{sequence}")
+}
+
+/// Returns a record as JSON, with its id and log.
+pub fn record(placed: &Placed) -> serde_json::Result<Value> {
+    let mut value = serde_json::to_value(&placed.line)?;
+    if let Value::Object(members) = &mut value {
+        members.insert("id".to_owned(), json!(id(&placed.log, placed.line.sequence)));
+        members.insert("log".to_owned(), json!(placed.log));
+    }
+    Ok(value)
+}
+
+/// Describes the action of a request.
+///
+/// Recorded requests can be masked, shortened, or of an earlier version; unknown parts are left out.
+pub fn asked(request: &Value) -> String {
+    let Some((kind, action)) =
+        request.get("action").and_then(Value::as_object).and_then(|action| action.iter().next())
+    else {
+        return "a request that was too long to be kept".to_owned();
+    };
+    let text = |pointer: &str| action.pointer(pointer).map(plain).unwrap_or_default();
+    match kind.as_str() {
+        "file" => format!("{} {}", operation(action.get("operation")), text("/path/canonical")),
+        "command" => format!("run {}", text("/script")),
+        "escalation" => format!("run outside {}", text("/script")),
+        "network" => {
+            // A name or an address, each under the key of its kind.
+            let host = action.get("target").map(|target| {
+                target
+                    .as_object()
+                    .and_then(|kinds| kinds.values().next())
+                    .map_or_else(|| plain(target), plain)
+            });
+            let (host, port) = (host.unwrap_or_default(), text("/port"));
+            let is_v6 = host.parse::<std::net::Ipv6Addr>().is_ok();
+            let place = if is_v6 { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+            let stage = action.get("stage").and_then(Value::as_object).and_then(|kinds| kinds.keys().next());
+            match stage.map(String::as_str) {
+                Some("http") => format!("request {} {}", text("/stage/http/method"), text("/stage/http/url")),
+                Some(stage) => format!("{stage} {place}"),
+                None => format!("connect {place}"),
+            }
+        }
+        "tool" => format!("tool {}", text("/name")),
+        _ => kind.clone(),
+    }
+}
+
+/// Returns the author of an answer, in words.
+pub fn answered_by(recorded: &str) -> &str {
+    match recorded {
+        "nobody" => "nobody: there was nobody to ask",
+        "timeout" => "nobody: no answer came in time",
+        "withdrawal" => "nobody: the question was taken back",
+        known => known,
+    }
+}
+
+/// Returns the name of an operation: a string if it has no details, else the key of an object.
+fn operation(value: Option<&Value>) -> String {
+    let name = value.and_then(|value| match value.as_object() {
+        Some(members) => members.keys().next().map(String::as_str),
+        None => value.as_str(),
+    });
+    name.unwrap_or("file").to_owned()
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests() {
+        for (action, expected) in [
+            (json!({ "file": { "path": { "canonical": "/a" }, "operation": "read" } }), "read /a"),
+            (json!({ "file": { "path": { "canonical": "/a" }, "operation": { "write": 1 } } }), "write /a"),
+            (json!({ "command": { "script": "make test" } }), "run make test"),
+            (json!({ "network": { "target": "a.test", "port": 443 } }), "connect a.test:443"),
+            (json!({ "network": { "target": { "address": "::1" }, "port": 443 } }), "connect [::1]:443"),
+            (json!({ "tool": { "name": "t" } }), "tool t"),
+            (json!({ "socket": { "x": 1 } }), "socket"),
+            (json!({ "file": {} }), "file "),
+            (json!({ "command": { "script": { "length": 9 } } }), "run {\"length\":9}"),
+            (json!(null), "a request that was too long to be kept"),
+        ] {
+            assert_eq!(asked(&json!({ "action": action })), expected);
+        }
+    }
+
+    /// Checks the recorded form of current requests, not only the form that the code above reads.
+    #[test]
+    fn real_requests() {
+        use portcullis_decision::Request;
+        use portcullis_decision::pattern::HostName;
+        use portcullis_decision::request::{
+            Action, Direction, HttpHead, NetworkAccess, Origin, ProcessInfo, Stage, ToolCall, Transport,
+        };
+        let asked_of = |action: Action| {
+            let id = "r1".to_owned();
+            let request = Request { id, parent: None, origin: Origin::Agent, action, facts: Vec::new() };
+            asked(&serde_json::to_value(request).unwrap())
+        };
+        let access = NetworkAccess {
+            transport: Transport::Tcp,
+            direction: Direction::Outbound,
+            target: HostName::parse("a.test").unwrap(),
+            port: 443,
+            stage: Stage::Connect,
+            process: ProcessInfo::default(),
+        };
+        let at = |stage| asked_of(Action::Network(NetworkAccess { stage, ..access.clone() }));
+        assert_eq!(at(Stage::Connect), "connect a.test:443");
+        assert_eq!(at(Stage::ClientHello("a.test".to_owned())), "client-hello a.test:443");
+        let (method, url) = ("POST".to_owned(), "http://a.test/b".to_owned());
+        let head = HttpHead { method, url, header_names: Vec::new() };
+        assert_eq!(at(Stage::Http(head)), "request POST http://a.test/b");
+        let call = ToolCall { name: "t".to_owned(), provider: String::new(), input: String::new() };
+        assert_eq!(asked_of(Action::Tool(call)), "tool t");
+    }
+
+    #[test]
+    fn ids() {
+        assert_eq!(id("0123456789abcdef", 3), "01234567:3");
+        assert_eq!(id("0123456789abcdef.2", 3), "0123456789abcdef.2:3");
+        assert_eq!(id("s", 1), "s:1");
+    }
+}
