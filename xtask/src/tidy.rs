@@ -23,14 +23,13 @@ Examples:
 Allowed licences and known duplicates are listed in deny.toml, layers in xtask/src/tidy.rs.";
 
 /// Crates of a layer use those of lower layers only, beside [`WITHIN_A_LAYER`].
-const LAYERS: [(&str, u8); 21] = [
+const LAYERS: [(&str, u8); 22] = [
     ("decision", 0),
     ("exec-surface", 0),
     ("sys", 0),
     ("text", 0),
     ("approvals", 1),
     ("audit", 1),
-    ("config", 1),
     ("file-gate", 1),
     ("network-gate", 1),
     ("packs", 1),
@@ -38,13 +37,15 @@ const LAYERS: [(&str, u8); 21] = [
     ("rpc", 1),
     ("sandbox", 1),
     ("sandbox-runtime", 1),
+    ("settings-format", 1),
     ("shell", 1),
     ("syscall-broker", 1),
-    ("session", 2),
-    ("bootstrap", 3),
-    ("policy-tools", 4),
-    ("server", 4),
-    ("cli", 5),
+    ("settings", 2),
+    ("session", 3),
+    ("bootstrap", 4),
+    ("policy-tools", 5),
+    ("server", 5),
+    ("cli", 6),
 ];
 
 /// The crates that use others of their own layer.
@@ -163,9 +164,9 @@ mod tests {
 
     #[test]
     fn arrows_point_downwards_only() {
-        check_layers("host/session", &["decision", "config", "audit"], 0);
-        check_layers("host/config", &["decision", "sys"], 0);
-        check_layers("host/config", &["audit"], 1);
+        check_layers("host/session", &["decision", "settings", "audit"], 0);
+        check_layers("host/settings-format", &["decision", "sys"], 0);
+        check_layers("host/settings-format", &["audit"], 1);
         check_layers("host/decision", &["sys"], 1);
         check_layers("host/audit", &["session", "cli"], 2);
         check_layers("host/sandbox-runtime", &["sandbox", "syscall-broker", "sys"], 0);

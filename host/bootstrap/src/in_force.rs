@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use portcullis_config::Disk;
 use portcullis_sandbox::Tier;
 use portcullis_sandbox_runtime::probe;
 use portcullis_session::{Nobody, Session, Statements};
+use portcullis_settings::Disk;
 use serde_json::{Value, json};
 
 use crate::loaded_settings::{self, Purpose, Wanted};

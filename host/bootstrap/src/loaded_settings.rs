@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_config::{Disk, Found, Places, RealDisk, Resolved, discover, resolve};
 use portcullis_decision::context::AgentInfo;
 use portcullis_session::Inmate;
+use portcullis_settings::{Disk, Found, Places, RealDisk, Resolved, discover, resolve};
 
 use crate::manifest::MANIFEST;
 use crate::process_env::ProcessEnv;

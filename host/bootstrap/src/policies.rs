@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use portcullis_config::{AllowLists, PolicyAt, PolicyMode, Resolved, ResolvedPolicy, Sites, is_policy_name};
 use portcullis_decision::{Chain, Combine, Member, Mode};
 use portcullis_packs::digest;
 use portcullis_policy_runtime::{CachePlace, Compiler, Limits, Runtime, SnapshotJob};
+use portcullis_settings::{AllowLists, PolicyAt, Resolved, ResolvedPolicy};
+use portcullis_settings_format::{PolicyMode, Sites, is_policy_name};
 use serde_json::{Map, Value};
 
 use crate::manifest;

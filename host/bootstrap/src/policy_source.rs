@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use portcullis_config::PolicySource;
 use portcullis_decision::Mode;
 use portcullis_packs::{Locked, Seconds, Store, Trust, Voucher, digest, signatures_beside, vouched};
 use portcullis_policy_runtime::{Embedded, read_component};
+use portcullis_settings_format::PolicySource;
 
 use crate::{process_env, trust_files};
 

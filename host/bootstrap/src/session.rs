@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use portcullis_audit::Log;
-use portcullis_config::{AllowLists, Resolved};
-use portcullis_sandbox::NameOrder;
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::{Context, path_text};
+use portcullis_sandbox::NameOrder;
 use portcullis_session::{
     Basis, Confining, Entry, GrantStore, Inmate, Journal, JournalError, Prompter, Session, Setup,
 };
+use portcullis_settings::{AllowLists, Resolved};
 
 use crate::control::{Control, listen_for};
 use crate::grant_keeper::FileKeeper;

@@ -3,11 +3,11 @@
 //! A policy only knows its configuration, and names a value by a JSON pointer. The host knows where that value was
 //! written.
 
-use portcullis_config::Sites;
 use portcullis_decision::profile::Profile;
 use portcullis_decision::request::{ActionKinds, Request};
 use portcullis_decision::verdict::{Evaluation, OutputEvaluation, ToolOutput};
 use portcullis_decision::{Context, Policy, PolicyError};
+use portcullis_settings_format::Sites;
 
 /// A policy, with the origins of its configuration values.
 #[derive(Debug)]

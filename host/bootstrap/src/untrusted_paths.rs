@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_config::{RealDisk, Resolved, links_on_the_way, names_on_the_way};
 use portcullis_decision::GrantPattern;
 use portcullis_decision::pattern::FilePattern;
+use portcullis_settings::{RealDisk, Resolved, links_on_the_way, names_on_the_way};
 
 /// The paths that commands can write in this session, or could in earlier sessions of the project.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! Descriptions of answers that are stored in settings files.
 
-use portcullis_config::KeptGrant;
+use portcullis_settings::KeptGrant;
 
 /// Returns which part of a revoked answer other answers still allow, as the end of a sentence; empty if none.
 #[must_use]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use portcullis_approvals::Cancel;
-use portcullis_config::Escalation;
+use portcullis_settings_format::Escalation;
 use portcullis_decision::request::{Action, Origin};
 
 use crate::authorized::Authorized;

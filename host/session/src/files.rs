@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use portcullis_approvals::Cancel;
-use portcullis_config::{RealDisk, names_on_the_way};
+use portcullis_settings::{RealDisk, names_on_the_way};
 use portcullis_decision::request::{
     Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Text, TextEdit,
 };

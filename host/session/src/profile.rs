@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use portcullis_config::Layer;
+use portcullis_settings_format::Layer;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::rules::{Place as RulePlace, Reach};
 use portcullis_decision::{Caller, Effect, RuleSet};

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use portcullis_config::{RequiredTier, Resolved};
+use portcullis_settings_format::RequiredTier;
+use portcullis_settings::Resolved;
 use portcullis_sandbox::{Hold, IsolationMode, Tier};
 
 use crate::setup::Setup;
@@ -34,8 +35,8 @@ impl<'a> Requirements<'a> {
     ) -> Self {
         let Resolved { homes, lifted, sockets, .. } = resolved;
         let hold = match resolved.ask.hold {
-            portcullis_config::Hold::Connect => Hold::Connect,
-            portcullis_config::Hold::Accept => Hold::Accept,
+            portcullis_settings_format::Hold::Connect => Hold::Connect,
+            portcullis_settings_format::Hold::Accept => Hold::Accept,
         };
         // The agent itself runs as the user who started it: under another user it could not reach its own files.
         let is_root = setup.is_root() && !setup.inmate.is_agent();

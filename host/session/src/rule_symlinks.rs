@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_config::{RealDisk, names_on_the_way};
+use portcullis_settings::{RealDisk, names_on_the_way};
 use portcullis_decision::pattern::{FilePattern, GlobText};
 use portcullis_decision::profile::FileRule;
 use portcullis_decision::{Effect, Profile};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use portcullis_approvals::{GrantStore, Prompter};
-use portcullis_config::Resolved;
+use portcullis_settings::Resolved;
 use portcullis_decision::{Chain, Context};
 use portcullis_sandbox::NameOrder;
 

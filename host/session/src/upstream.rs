@@ -1,6 +1,7 @@
 //! The user's own proxy, in the form that the gate needs.
 
-use portcullis_config::{ProxyAddress, ProxyProtocol, Resolved};
+use portcullis_settings_format::{ProxyAddress, ProxyProtocol};
+use portcullis_settings::Resolved;
 use portcullis_decision::Effect;
 use portcullis_decision::request::Endpoint;
 use portcullis_network_gate::{Protocol, Unresolved, Upstream};

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_config::{RealDisk, Resolved, names_on_the_way};
+use portcullis_settings::{RealDisk, Resolved, names_on_the_way};
 use portcullis_decision::pattern::FilePattern;
 use portcullis_exec_surface::{PACKAGES, Site, UserLink};
 use portcullis_file_gate::symbolic_links;

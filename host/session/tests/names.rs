@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use portcullis_config::{Places, RealDisk, discover, resolve};
+use portcullis_settings::{Places, RealDisk, discover, resolve};
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::{Chain, Context, GrantScope};
 use portcullis_session::{

@@ -7,7 +7,7 @@ use portcullis_bootstrap::control::{Kept, Order, Outcome, ask};
 use portcullis_bootstrap::loaded_settings;
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
-use portcullis_config::{KeptGrant, RealDisk, Store, discover, kept_grants, resolve, revoke};
+use portcullis_settings::{KeptGrant, RealDisk, Store, discover, kept_grants, resolve, revoke};
 use portcullis_text::escape;
 use serde_json::json;
 

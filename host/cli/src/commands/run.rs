@@ -12,10 +12,10 @@ use portcullis_bootstrap::loaded_settings::{self, Purpose, Wanted};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::session;
 use portcullis_bootstrap::streams::say;
-use portcullis_sandbox_runtime::Exit as CommandExit;
-use portcullis_sandbox::Tier;
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::Origin;
+use portcullis_sandbox::Tier;
+use portcullis_sandbox_runtime::Exit as CommandExit;
 use portcullis_server::grace::wait_out;
 use portcullis_server::terminal::{AlwaysOnce, Terminal};
 use portcullis_session::{

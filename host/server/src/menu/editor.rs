@@ -1,6 +1,7 @@
 //! The field editor and the list editor, as in `@oddsjam/pi-sandbox`.
 
-use portcullis_config::{Change, Draft, FIELDS, Field, Shape, Status};
+use portcullis_settings::Draft;
+use portcullis_settings_format::{Change, FIELDS, Field, Shape, Status};
 use serde_json::{Value, json};
 
 use super::screen::{Event, Item, Line, Screen};
@@ -214,7 +215,7 @@ impl Editor {
     }
 
     fn fields(&self) -> Vec<&'static Field> {
-        let usual = USUAL.iter().filter_map(|name| portcullis_config::field(name));
+        let usual = USUAL.iter().filter_map(|name| portcullis_settings_format::field(name));
         let is_more = |field: &&Field| {
             self.advanced
                 // These two exclude all other fields of a file.
@@ -284,11 +285,12 @@ impl Editor {
 }
 
 fn meaning(field: &str) -> Option<String> {
-    portcullis_config::field(field).map(|field| format!("{} ({})", field.meaning, field.shape.describe()))
+    portcullis_settings_format::field(field)
+        .map(|field| format!("{} ({})", field.meaning, field.shape.describe()))
 }
 
 fn shape(field: &str) -> Shape {
-    portcullis_config::field(field).map_or(Shape::AnyObject, |field| field.shape)
+    portcullis_settings_format::field(field).map_or(Shape::AnyObject, |field| field.shape)
 }
 
 /// Returns true if a value of this shape can be edited as a line of text, a choice, or a list of lines.

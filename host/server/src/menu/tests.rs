@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 
-use portcullis_config::{Draft, GrantFile, Places, Store};
+use portcullis_settings::{Draft, GrantFile, Places, Store};
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! The data of the screens, which a host provides.
 
-use portcullis_config::{Draft, GrantFile};
+use portcullis_settings::{Draft, GrantFile};
 
 use super::screen::Line;
 

@@ -13,9 +13,10 @@ use portcullis_bootstrap::policy_source::Revoked;
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::session::{self, Wired};
 use portcullis_bootstrap::trust_files;
-use portcullis_config::{Places, PolicySource, Resolved, Stamp};
 use portcullis_decision::{Chain, Mode};
 use portcullis_rpc::{NoticeLevel, Switch};
+use portcullis_settings::{Places, Resolved, Stamp};
+use portcullis_settings_format::PolicySource;
 use portcullis_text::escape;
 
 /// Interval for checking files while there are no requests.

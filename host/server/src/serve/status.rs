@@ -1,6 +1,6 @@
 //! The status for the footer and the model.
 
-use portcullis_config::Escalation;
+use portcullis_settings_format::Escalation;
 use portcullis_rpc::{SandboxState, StatusResponse};
 use portcullis_sandbox::{Force as LayerForce, Layer, Tier};
 use portcullis_session::{Session, Statements};

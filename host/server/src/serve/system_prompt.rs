@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use portcullis_config::PolicySource;
 use portcullis_session::{Session, Statements};
+use portcullis_settings_format::PolicySource;
 use portcullis_text::{escape, escape_subject};
 
 /// Programs that a model looks for first.

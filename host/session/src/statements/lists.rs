@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_config::Layer;
+use portcullis_settings_format::Layer;
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::rules::{Availability, FileFacts, HIDDEN_BY_DEFAULT, PlaceFact};

@@ -9,7 +9,7 @@ mod text;
 use std::path::{Component, Path, PathBuf};
 
 use portcullis_approvals::Cancel;
-use portcullis_config::PolicySource;
+use portcullis_settings_format::PolicySource;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{Content, FileOperation, Origin};
 use portcullis_decision::rules::{Availability, FileFacts, HostFacts};

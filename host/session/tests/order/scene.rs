@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use portcullis_config::RequiredTier;
+use portcullis_settings_format::RequiredTier;
 use portcullis_exec_surface::{Change, Class, Site, class, git};
 
 /// A project in a home directory.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use portcullis_config::{Places, RealDisk, discover, resolve};
+use portcullis_settings::{Places, RealDisk, discover, resolve};
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::{FileRights, FileRule, Profile};

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::{fs, thread};
 
-use portcullis_config::RequiredTier;
+use portcullis_settings_format::RequiredTier;
 use portcullis_decision::request::Origin;
 use portcullis_each_user::{Test, cannot_run};
 use portcullis_session::{Cancel, CommandCall, Program, commands};

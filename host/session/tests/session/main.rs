@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use portcullis_config::{Places, RealDisk, discover, resolve};
+use portcullis_settings::{Places, RealDisk, discover, resolve};
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::grant::PathPattern;
 use portcullis_decision::pattern::FilePattern;
@@ -454,7 +454,7 @@ fn leaving_the_sandbox_is_off_by_default_and_a_question_each_time_otherwise() {
         assert_eq!(scene.prompter.shown.load(Ordering::SeqCst), 0);
 
         let mut basis = basis(&scene);
-        basis.resolved.escalation = portcullis_config::Escalation::Ask;
+        basis.resolved.escalation = portcullis_settings_format::Escalation::Ask;
         basis.chain.members = vec![Member { policy: allowing_escalation(), mode: Mode::Enforce }];
         scene.session.reload(basis).unwrap();
         let expected = if interactive { Effect::Allow } else { Effect::Deny };

@@ -178,7 +178,7 @@ pub(super) const TRIED_ELSEWHERE: &[(u16, &str)] = &[
     (24, "host/text/src/escape.rs::unsafe_characters_are_escaped"),
     // No kernel that the tests run on has a file system that ignores case.
     (25, "host/exec-surface/tests/all/classes.rs::names_in_git_directories"),
-    (26, "host/config/tests/all/resolving.rs::a_directory_named_like_a_glob_is_no_glob"),
+    (26, "host/settings/tests/all/resolving.rs::a_directory_named_like_a_glob_is_no_glob"),
     (27, "host/decision/src/pattern/path.rs::a_glob_bomb_is_linear"),
     (39, "host/exec-surface/tests/all/hostile.rs::the_modules_file_is_read_for_submodules_only"),
     (46, "tests/it/tests/policies.rs::what_builds_run_later_is_written_down"),

@@ -11,7 +11,8 @@ use portcullis_bootstrap::loaded_settings;
 use portcullis_bootstrap::process_env::{ProcessEnv, random_name};
 use portcullis_bootstrap::streams::say;
 use portcullis_bootstrap::untrusted_paths::UntrustedPaths;
-use portcullis_config::{BUILT_IN, FileKind, Places, RealDisk, Store, validate};
+use portcullis_settings::{Places, RealDisk, Store, validate};
+use portcullis_settings_format::{BUILT_IN, FileKind};
 
 use super::in_use;
 use super::validate::human;

@@ -8,10 +8,10 @@ use anyhow::{Context as _, bail, ensure};
 use portcullis_bootstrap::in_force::{self, InForce};
 use portcullis_bootstrap::loaded_settings;
 use portcullis_bootstrap::process_env::ProcessEnv;
-use portcullis_config::{
-    Change, Disk, FileKind, Foreign, Imported, Layer, Places, RealDisk, Seen, Store, read_foreign,
-    stays_in_project,
+use portcullis_settings::{
+    Disk, Foreign, Imported, Places, RealDisk, Seen, Store, read_foreign, stays_in_project,
 };
+use portcullis_settings_format::{Change, FileKind, Layer};
 use portcullis_text::escape;
 use serde_json::{Value, json};
 
@@ -290,7 +290,7 @@ fn human(page: &mut Page, (step, outcome): &(Step, Outcome)) {
     if *outcome == Outcome::Tried {
         step.imported.text.lines().for_each(|line| page.row("  ", &[cell(line)], &[]));
     }
-    let row = |left: &portcullis_config::Left| {
+    let row = |left: &portcullis_settings::Left| {
         vec![tinted(&left.key, Tint::Bad), cell(&left.value.to_string()), cell(&left.reason)]
     };
     if !step.imported.left.is_empty() {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use portcullis_bootstrap::loaded_settings;
 use portcullis_bootstrap::policies::{self, Shown};
 use portcullis_bootstrap::process_env::ProcessEnv;
-use portcullis_config::{ConfigError, Places, RealDisk, Resolved, discover};
+use portcullis_settings::{Places, RealDisk, Resolved, discover};
+use portcullis_settings_format::ConfigError;
 
 use crate::args::config::Place;
 

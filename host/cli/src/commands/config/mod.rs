@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
-use portcullis_config::{FileKind, Layer, Places, RealDisk, Source, discover, json_schema};
+use portcullis_settings::{Places, RealDisk, Source, discover};
+use portcullis_settings_format::{FileKind, Layer, json_schema};
 use portcullis_text::escape;
 use serde_json::json;
 

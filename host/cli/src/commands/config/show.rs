@@ -5,11 +5,10 @@ use portcullis_bootstrap::in_force::{self, InForce};
 use portcullis_bootstrap::policies::Shown;
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
-use portcullis_config::{
-    Field, Origin, RealDisk, Report, Setting, Standing, discover, field, report, resolve,
-};
 use portcullis_decision::Mode;
 use portcullis_sandbox::Tier;
+use portcullis_settings::{RealDisk, Report, Setting, Standing, discover, report, resolve};
+use portcullis_settings_format::{Field, Origin, field};
 use portcullis_text::escape;
 use serde_json::Value;
 
@@ -91,14 +90,14 @@ fn human(page: &mut Page, report: &Report, tier: Tier) {
     page.table("", &rows);
     if !report.unused.is_empty() {
         page.line("\nset, and without effect");
-        let row = |unused: &portcullis_config::Unused| {
+        let row = |unused: &portcullis_settings::Unused| {
             vec![cell(unused.field), cell(&place(&unused.origin)), cell(unused.reason)]
         };
         page.table("  ", &report.unused.iter().map(row).collect::<Vec<_>>());
     }
     if !report.warnings.is_empty() {
         page.line("\nwarnings");
-        let row = |warning: &portcullis_config::Warning| {
+        let row = |warning: &portcullis_settings_format::Warning| {
             vec![tinted(&place(&warning.origin), Tint::Open), cell(&warning.text)]
         };
         page.table("  ", &report.warnings.iter().map(row).collect::<Vec<_>>());

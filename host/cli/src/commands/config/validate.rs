@@ -4,10 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use portcullis_bootstrap::process_env::ProcessEnv;
-use portcullis_config::{
-    Checked, ConfigError, FileKind, Layer, Origin, Places, Position, Problem, RealDisk, discover, resolve,
-    validate, validate_all,
-};
+use portcullis_settings::{Checked, Places, RealDisk, discover, resolve, validate, validate_all};
+use portcullis_settings_format::{ConfigError, FileKind, Layer, Origin, Position, Problem};
 use portcullis_text::escape;
 use serde_json::{Value, json};
 

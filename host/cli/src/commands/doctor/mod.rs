@@ -10,9 +10,10 @@ use anyhow::Context as _;
 use portcullis_bootstrap::in_force::{self, InForce};
 use portcullis_bootstrap::loaded_settings::{self, Wanted};
 use portcullis_bootstrap::process_env::{OWN_PROGRAM, ProcessEnv};
-use portcullis_config::{RealDisk, Warning};
 use portcullis_sandbox::{Advice, Facts, Finding, Tier, advice, apparmor_profile};
 use portcullis_sandbox_runtime::{probe, read_facts};
+use portcullis_settings::RealDisk;
+use portcullis_settings_format::Warning;
 use serde::Serialize;
 
 use crate::args::doctor::Doctor;

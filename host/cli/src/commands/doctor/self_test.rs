@@ -11,9 +11,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use portcullis_bootstrap::process_env::{OWN_PROGRAM, ProcessEnv, random_name};
 use portcullis_bootstrap::scratch::Scratch;
+use portcullis_decision::Base;
 use portcullis_sandbox::{Access, Command, Limits, Place, Profile, Stage, Terminal, Tier};
 use portcullis_sandbox_runtime::{Confinement, Exit, StartError};
-use portcullis_decision::Base;
 use portcullis_session::{plain_name_rules, with_causes};
 use serde::Serialize;
 

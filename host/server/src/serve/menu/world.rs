@@ -5,10 +5,7 @@ use std::time::SystemTime;
 
 use portcullis_audit::{Decided as LoggedDecision, Directory};
 use portcullis_bootstrap::in_force;
-use portcullis_config::{
-    Draft, GrantFile, KeptGrant, Places, RealDisk, Resolved, Store, discover, grant_files, kept_grants,
-    resolve, revoke,
-};
+use portcullis_settings::{Draft, GrantFile, KeptGrant, Places, RealDisk, Resolved, Store, discover, grant_files, kept_grants, resolve, revoke};
 use portcullis_decision::request::Action;
 use portcullis_decision::{Grant, GrantPattern, GrantScope, Mode};
 use portcullis_rpc::{ErrorCode, ErrorObject};
@@ -123,14 +120,14 @@ impl World for HostWorld<'_> {
             Err(error) => lines.push(Line::bad(chained(error))),
             Ok(found) => {
                 let source = match &found.source {
-                    portcullis_config::Source::Named(file) => file.display().to_string(),
-                    portcullis_config::Source::Project { key, .. } => format!("projects.json[\"{key}\"]"),
-                    portcullis_config::Source::Default(_) => "default.json".to_owned(),
-                    portcullis_config::Source::BuiltIn => "built-in defaults".to_owned(),
-                    portcullis_config::Source::Layered { key: None, .. } => {
+                    portcullis_settings::Source::Named(file) => file.display().to_string(),
+                    portcullis_settings::Source::Project { key, .. } => format!("projects.json[\"{key}\"]"),
+                    portcullis_settings::Source::Default(_) => "default.json".to_owned(),
+                    portcullis_settings::Source::BuiltIn => "built-in defaults".to_owned(),
+                    portcullis_settings::Source::Layered { key: None, .. } => {
                         "extensions/sandbox.json over built-in defaults".to_owned()
                     }
-                    portcullis_config::Source::Layered { key: Some(key), .. } => {
+                    portcullis_settings::Source::Layered { key: Some(key), .. } => {
                         format!("extensions/sandbox.json and layered.json[\"{key}\"]")
                     }
                 };

@@ -1,0 +1,223 @@
+//! Turns a checked document into [`Settings`].
+//!
+//! Keys and types are already checked, so a value of the wrong type cannot occur here. Conditions on more than one
+//! field are checked here.
+
+use std::path::Path;
+
+use portcullis_decision::pattern::{HostPattern, NetworkPattern};
+use portcullis_decision::profile::Limits;
+
+use crate::chain;
+use crate::document_value::DocumentValue;
+use crate::entry::{Entry, PathEntry};
+use crate::error::Problem;
+use crate::fault::Fault;
+use crate::json::{Member, Node};
+use crate::kept_field::KeptField;
+use crate::parent_proxy::{ParentProxy, ProxyAddress};
+use crate::settings::{
+    Ask, Connecting, Credentials, Environment, Escalation, Filesystem, Hold, Ignored, Network, RequiredTier,
+    Settings,
+};
+
+pub(crate) fn settings(
+    node: &Node,
+    file: &Path,
+    pointer: &str,
+    kept: Vec<KeptField>,
+) -> Result<Settings, Fault> {
+    let top = DocumentValue { pointer: pointer.to_owned(), ..DocumentValue::top(node, file) };
+    let policies = chain::policies(&top.child("policies"))?;
+    let combine = chain::combine(&top.child("combine"), &policies)?;
+    Ok(Settings {
+        enabled: top.child("enabled").flag(true),
+        network: network(&top.child("network"))?,
+        filesystem: filesystem(&top.child("filesystem"))?,
+        credentials: credentials(&top.child("credentials"))?,
+        policies,
+        combine,
+        ask: ask(&top.child("ask")),
+        escalation: match top.child("escalation").text() {
+            Some("ask") => Escalation::Ask,
+            _ => Escalation::Off,
+        },
+        required_tier: required_tier(&top.child("requiredTier")).unwrap_or_default(),
+        limits: limits(&top.child("limits")),
+        environment: environment(&top.child("environment"))?,
+        lifted: top.child("protections").child("lift").texts(),
+        grants: crate::grant_entry::decode(&top.child("grants"))?,
+        ignored: ignored(&top.child("ignoreViolations"))?,
+        kept,
+    })
+}
+
+pub(crate) fn network(place: &DocumentValue<'_>) -> Result<Network, Fault> {
+    let network = Network {
+        allowed_domains: domains(&place.child("allowedDomains"))?,
+        denied_domains: domains(&place.child("deniedDomains"))?,
+        denied_domain_reasons: place.child("deniedDomainReasons").text_map(),
+        strict_allowlist: place.child("strictAllowlist").flag(false),
+        denied_resolved_addresses: addresses(&place.child("deniedResolvedAddresses"))?,
+        unix_sockets: paths(&place.child("allowUnixSockets"))?,
+        connecting: Connecting {
+            names_match: place.child("requireHostMatch").flag(true),
+            hidden_names: place.child("hiddenServerNames").text() == Some("allow"),
+            opens_ports: place.child("allowLocalBinding").flag(true),
+        },
+        upload_budget_mib: budget(&place.child("uploadBudgetMib")),
+        parent_proxy: parent_proxy(&place.child("parentProxy"))?,
+    };
+    reasons_have_entries(&place.child("deniedDomainReasons"), &network)?;
+    Ok(network)
+}
+
+fn parent_proxy(place: &DocumentValue<'_>) -> Result<ParentProxy, Fault> {
+    let address = |key| {
+        let place = place.child(key);
+        let read = |text| ProxyAddress::parse(text).map_err(|reason| place.fault(reason));
+        place.text().map(read).transpose()
+    };
+    let direct = place.child("noProxy");
+    let direct =
+        ParentProxy::read_direct(direct.text().unwrap_or_default()).map_err(|reason| direct.fault(reason))?;
+    Ok(ParentProxy { http: address("http")?, https: address("https")?, direct })
+}
+
+fn budget(place: &DocumentValue<'_>) -> Option<Entry<u32>> {
+    place.number().map(|number| place.entry(number, &number.to_string()))
+}
+
+fn reasons_have_entries(place: &DocumentValue<'_>, network: &Network) -> Result<(), Fault> {
+    let known = |text: &String| network.denied_domains.iter().any(|entry| entry.text == *text);
+    match network.denied_domain_reasons.keys().find(|text| !known(text)) {
+        None => Ok(()),
+        Some(text) => Err(place.child(text).fault("no entry of `deniedDomains` is written like this")),
+    }
+}
+
+pub(crate) fn domains(place: &DocumentValue<'_>) -> Result<Vec<Entry<NetworkPattern>>, Fault> {
+    let read = |item: DocumentValue<'_>| {
+        let text = item.text().unwrap_or_default();
+        let pattern = NetworkPattern::parse(text).map_err(|error| item.fault(error.to_string()))?;
+        Ok(item.entry(pattern, text))
+    };
+    place.items().into_iter().map(read).collect()
+}
+
+fn addresses(place: &DocumentValue<'_>) -> Result<Vec<Entry<HostPattern>>, Fault> {
+    let read = |item: DocumentValue<'_>| {
+        let text = item.text().unwrap_or_default();
+        let pattern = HostPattern::parse(text).map_err(|error| item.fault(error.to_string()))?;
+        Ok(item.entry(pattern, text))
+    };
+    place.items().into_iter().map(read).collect()
+}
+
+fn filesystem(place: &DocumentValue<'_>) -> Result<Filesystem, Fault> {
+    Ok(Filesystem {
+        deny_read: paths(&place.child("denyRead"))?,
+        allow_read: paths(&place.child("allowRead"))?,
+        allow_write: paths(&place.child("allowWrite"))?,
+        deny_write: paths(&place.child("denyWrite"))?,
+    })
+}
+
+pub(crate) fn paths(place: &DocumentValue<'_>) -> Result<Vec<Entry<PathEntry>>, Fault> {
+    place.items().iter().map(path).collect()
+}
+
+fn path(item: &DocumentValue<'_>) -> Result<Entry<PathEntry>, Fault> {
+    let (text, literal) = match item.text() {
+        Some(text) => (text, false),
+        None => (item.child("path").text().ok_or_else(|| item.fault("no path"))?, true),
+    };
+    Ok(item.entry(PathEntry { text: text.to_owned(), literal }, text))
+}
+
+fn credentials(place: &DocumentValue<'_>) -> Result<Credentials, Fault> {
+    let mut credentials = Credentials::default();
+    for item in place.child("files").items() {
+        only_denies(&item)?;
+        let path = item.child("path");
+        let text = path.text().ok_or_else(|| path.fault("no path"))?;
+        crate::check::usable_path(text).map_err(|reason| path.fault(reason))?;
+        credentials.files.push(path.entry(PathEntry { text: text.to_owned(), literal: true }, text));
+    }
+    for item in place.child("envVars").items() {
+        only_denies(&item)?;
+        credentials.variables.extend(item.child("name").text().map(str::to_owned));
+    }
+    Ok(credentials)
+}
+
+fn only_denies(item: &DocumentValue<'_>) -> Result<(), Fault> {
+    let mode = item.child("mode");
+    match mode.text() {
+        Some("deny") => Ok(()),
+        _ => Err(Fault {
+            at: mode.node.map(|node| node.at).unwrap_or_default(),
+            pointer: mode.pointer.clone(),
+            problem: Problem::Refused {
+                field: mode.pointer.clone(),
+                reason: crate::fields::NO_MASKS.to_owned(),
+            },
+        }),
+    }
+}
+
+fn ignored(place: &DocumentValue<'_>) -> Result<Vec<Ignored>, Fault> {
+    let one = |member: &Member| {
+        let item = place.child(&member.key);
+        let parts = item.texts();
+        // Every report contains the empty text.
+        if member.key.is_empty() || parts.iter().any(String::is_empty) {
+            return Err(item.fault("an empty text would silence every report, write `*` for every command"));
+        }
+        Ok(Ignored { command: member.key.clone(), parts })
+    };
+    place.node.map(Node::members).unwrap_or_default().iter().map(one).collect()
+}
+
+fn ask(place: &DocumentValue<'_>) -> Ask {
+    Ask {
+        timeout_ms: place.child("timeoutMs").number(),
+        grant_seconds: place.child("grantSeconds").number(),
+        hold: if place.child("hold").text() == Some("accept") { Hold::Accept } else { Hold::Connect },
+    }
+}
+
+/// Returns the required tier, or `None` if the settings do not say.
+pub(crate) fn required_tier(place: &DocumentValue<'_>) -> Option<RequiredTier> {
+    match place.text()? {
+        "landlock" => Some(RequiredTier::Landlock),
+        "namespaces" => Some(RequiredTier::Namespaces),
+        _ => Some(RequiredTier::Full),
+    }
+}
+
+pub(crate) fn limits(place: &DocumentValue<'_>) -> Limits {
+    let limit = |key| place.child(key).number();
+    Limits {
+        wall_ms: limit("wallMs"),
+        cpu_ms: limit("cpuMs"),
+        memory_mib: limit("memoryMib"),
+        processes: limit("processes"),
+        open_files: limit("openFiles"),
+        file_mib: limit("fileMib"),
+        output_kib: limit("outputKib"),
+    }
+}
+
+fn environment(place: &DocumentValue<'_>) -> Result<Environment, Fault> {
+    let set = place.child("set");
+    let environment = Environment {
+        keep: place.child("keep").texts(),
+        drop: place.child("drop").texts(),
+        set: set.text_map(),
+    };
+    match environment.set.keys().find_map(|name| Some((name, crate::check::variable(name, "").err()?))) {
+        None => Ok(environment),
+        Some((name, reason)) => Err(set.child(name).fault(reason)),
+    }
+}

@@ -1,0 +1,48 @@
+//! Values of the settings, with the place where they were written.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::position::Position;
+
+/// A path as written: `~`, relative paths and globs are not yet resolved.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PathEntry {
+    /// The text.
+    pub text: String,
+    /// Whether it is literal, glob characters included.
+    pub literal: bool,
+}
+
+/// A value from a settings file, with its origin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry<T> {
+    /// The value.
+    pub value: T,
+    /// The text, as written.
+    pub text: String,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// A place in a settings file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Origin {
+    /// The file; a name in angle brackets for built-in settings.
+    pub file: PathBuf,
+    /// JSON pointer.
+    pub pointer: String,
+    /// Line and column.
+    pub at: Position,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let file = crate::error::shown(&self.file.to_string_lossy());
+        write!(formatter, "{file}:{}:{} ({})", self.at.line, self.at.column, self.pointer)
+    }
+}

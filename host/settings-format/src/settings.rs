@@ -1,0 +1,238 @@
+//! Decoded settings.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use portcullis_decision::combine::Combine;
+use portcullis_decision::pattern::{HostPattern, NetworkPattern};
+use portcullis_decision::profile::Limits;
+
+use crate::entry::{Entry, Origin, PathEntry};
+use crate::grant_entry::GrantEntry;
+use crate::kept_field::KeptField;
+use crate::parent_proxy::ParentProxy;
+use crate::source_map::Sites;
+
+/// A complete, checked set of settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Whether the sandbox is on.
+    pub enabled: bool,
+    /// Connections.
+    pub network: Network,
+    /// Files.
+    pub filesystem: Filesystem,
+    /// Files and variables that hold secrets.
+    pub credentials: Credentials,
+    /// The policy chain, in order; never empty.
+    pub policies: Vec<PolicyEntry>,
+    /// How the verdicts of several policies are combined.
+    pub combine: Combine,
+    /// Settings of questions to the user.
+    pub ask: Ask,
+    /// Whether the agent may ask to run a command outside the sandbox.
+    pub escalation: Escalation,
+    /// The minimum tier of the sandbox for commands.
+    pub required_tier: RequiredTier,
+    /// Limits for one command; `None` means the host's default.
+    pub limits: Limits,
+    /// Environment variables of commands.
+    pub environment: Environment,
+    /// Ids of the host's rules that are lifted.
+    pub lifted: Vec<String>,
+    /// Grants.
+    pub grants: Vec<GrantEntry>,
+    /// Reports that are suppressed.
+    pub ignored: Vec<Ignored>,
+    /// Fields that are set and have no effect.
+    pub kept: Vec<KeptField>,
+}
+
+/// Reports of refusals that are suppressed for some commands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ignored {
+    /// Text that the command contains; `*` matches every command.
+    pub command: String,
+    /// Texts that the report contains: a path, a host.
+    pub parts: Vec<String>,
+}
+
+impl Ignored {
+    /// Returns true if a report on this command is suppressed.
+    #[must_use]
+    pub fn covers(&self, command: &str, report: &str) -> bool {
+        let is_meant = self.command == "*" || command.contains(&self.command);
+        is_meant && self.parts.iter().any(|part| report.contains(part))
+    }
+}
+
+/// Connections.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Network {
+    /// Hosts to connect to without a question.
+    pub allowed_domains: Vec<Entry<NetworkPattern>>,
+    /// Hosts that are always denied.
+    pub denied_domains: Vec<Entry<NetworkPattern>>,
+    /// Reasons for entries of `denied_domains`, by their text.
+    pub denied_domain_reasons: BTreeMap<String, String>,
+    /// Whether hosts that are not allowed are denied instead of asked about.
+    pub strict_allowlist: bool,
+    /// Addresses that are always denied, whatever the host name.
+    pub denied_resolved_addresses: Vec<Entry<HostPattern>>,
+    /// Unix sockets that commands may use.
+    pub unix_sockets: Vec<Entry<PathEntry>>,
+    /// Checks on connections.
+    pub connecting: Connecting,
+    /// MiB that may be sent to one host and port per session without a question; `None` means the host's default.
+    pub upload_budget_mib: Option<Entry<u32>>,
+    /// The user's own proxy.
+    pub parent_proxy: ParentProxy,
+}
+
+/// Checks on connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connecting {
+    /// Whether TLS and plain HTTP must name the allowed server.
+    pub names_match: bool,
+    /// Whether TLS may hide or omit the server name.
+    pub hidden_names: bool,
+    /// Whether servers that commands run may be opened to this machine.
+    pub opens_ports: bool,
+}
+
+impl Default for Connecting {
+    fn default() -> Self {
+        Self { names_match: true, hidden_names: false, opens_ports: true }
+    }
+}
+
+/// Files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filesystem {
+    /// Paths that are never read.
+    pub deny_read: Vec<Entry<PathEntry>>,
+    /// Paths to read without a question.
+    pub allow_read: Vec<Entry<PathEntry>>,
+    /// Paths to read and write without a question.
+    pub allow_write: Vec<Entry<PathEntry>>,
+    /// Paths that are never written.
+    pub deny_write: Vec<Entry<PathEntry>>,
+}
+
+/// Files and variables that hold secrets; all of mode `deny`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Credentials {
+    /// The files.
+    pub files: Vec<Entry<PathEntry>>,
+    /// The names of the variables.
+    pub variables: Vec<String>,
+}
+
+/// One policy of the chain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyEntry {
+    /// Its name, unique in the chain.
+    pub name: String,
+    /// The source of its component.
+    pub source: PolicySource,
+    /// Its configuration.
+    pub config: serde_json::Map<String, serde_json::Value>,
+    /// The file with its configuration, as written: relative to the settings file's directory, or below `~`.
+    pub config_file: Option<PathBuf>,
+    /// Whether its verdicts count.
+    pub mode: PolicyMode,
+    /// Where it is named; `None` for the default.
+    pub origin: Option<Origin>,
+    /// Where the values of its configuration were written.
+    pub sites: Sites,
+}
+
+/// The source of a policy component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PolicySource {
+    /// Shipped with Portcullis.
+    Shipped(String),
+    /// A pack by its id, as `policy.lock` beside the user's settings names it.
+    Pack(String),
+    /// A file as written: relative to the settings file's directory, or below `~`.
+    File(PathBuf),
+}
+
+/// Whether the verdicts of a policy count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PolicyMode {
+    /// They count.
+    #[default]
+    Enforce,
+    /// They count where they are stricter than the verdict without them.
+    Tighten,
+    /// They are logged but do not count.
+    Observe,
+}
+
+/// The minimum tier of the sandbox for commands, in ascending order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RequiredTier {
+    /// Landlock, rules over names and a stricter system call filter, without namespaces.
+    Landlock,
+    /// Namespaces, mounts and the system call filter.
+    Namespaces,
+    /// All layers.
+    #[default]
+    Full,
+}
+
+/// Settings of questions to the user.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ask {
+    /// Time after which an unanswered question counts as "no"; `None` means the host's default.
+    pub timeout_ms: Option<u32>,
+    /// Lifetime of an answer for one project or all projects; `None` means no expiry.
+    pub grant_seconds: Option<u32>,
+    /// Where connections wait for an answer.
+    pub hold: Hold,
+}
+
+/// Where connections wait for an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Hold {
+    /// Inside connect(2).
+    #[default]
+    Connect,
+    /// After the connection is accepted.
+    Accept,
+}
+
+/// Whether the agent may ask to run a command outside the sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Escalation {
+    /// It may not.
+    #[default]
+    Off,
+    /// It may, and the user is asked each time.
+    Ask,
+}
+
+/// Environment variables of commands, in addition to the host's own rules.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// Globs over names to keep although the host would drop them.
+    pub keep: Vec<String>,
+    /// Globs over names to drop; overrides `keep`.
+    pub drop: Vec<String>,
+    /// Values to set.
+    pub set: BTreeMap<String, String>,
+}
+
+/// The settings without a settings file: the defaults of `@oddsjam/pi-sandbox`, unchanged.
+pub const BUILT_IN: &str = r#"{
+  "enabled": true,
+  "network": { "allowedDomains": [], "deniedDomains": [] },
+  "filesystem": {
+    "denyRead": ["/Users", "/home"],
+    "allowRead": [".", "~/.pi"],
+    "allowWrite": ["."],
+    "denyWrite": []
+  }
+}
+"#;

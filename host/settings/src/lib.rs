@@ -1,0 +1,77 @@
+//! Which settings apply, and the rules that they become.
+//!
+//! [`discover`] finds and reads the files that apply to a working directory, and [`resolve`] turns them into rules over
+//! canonical paths. The rule set of `portcullis-decision` is compiled from [`Resolved::ceiling`] and
+//! [`Resolved::base`].
+//!
+//! Terms: a **closed region** is a `denyRead` entry that contains the working directory, a home directory or an allowed
+//! path; commands cannot see it, and tools ask. Every other entry is an **explicit deny**. The **ceiling** is the set
+//! of rules that no policy can override. A **layer** is the owner of the settings that a rule comes from; a lower layer
+//! can only tighten.
+//!
+//! Settings that cannot be read are an error, never "no rules". What a single document may say is in
+//! `portcullis-settings-format`.
+//!
+//! This crate must never know how rules are enforced or what policies do with them. It reads no environment variables:
+//! the caller passes directories as [`Places`], and files are read through a [`Disk`]. Unix only, since paths and links
+//! are resolved as its kernels do.
+
+mod deny_rules;
+mod discover;
+mod disk;
+mod draft;
+mod entries;
+mod found;
+mod git_directory;
+mod glob_limit;
+mod grant_changes;
+mod grant_files;
+mod hook_links;
+mod import;
+mod layered;
+mod merge;
+mod narrow;
+mod old_settings;
+mod own_git;
+mod path_rules;
+mod pattern;
+mod places;
+mod policy_config;
+mod project_keys;
+mod protect;
+mod protections;
+mod report;
+mod resolve;
+mod resolved;
+mod rule;
+mod rule_layers;
+mod sensitive;
+mod sensitive_table;
+mod settings_files;
+mod settings_text;
+mod store;
+mod stored_grants;
+mod temporary_name;
+mod validate;
+mod writable;
+
+pub use discover::discover;
+pub use disk::{Disk, LARGEST_FILE, RealDisk, Seen, links_on_the_way, names_on_the_way};
+pub use draft::{Draft, Obstacle};
+pub use found::{Found, Source};
+pub use grant_changes::{AllowLists, GrantFile, Seed};
+pub use grant_files::{KeptGrant, grant_files, keep, kept_grants, revoke};
+pub use import::{Foreign, Imported, Left, read_foreign, stays_in_project};
+pub use layered::LAYERED_BUILT_IN;
+pub use old_settings::{OldFile, Owner};
+pub use places::Places;
+pub use protections::{Anchor, Kind, PROTECTIONS, Protection};
+pub use report::{Report, Setting, SourceReport, Standing, Unused, report};
+pub use resolve::resolve;
+pub use resolved::{PolicyAt, Resolved, ResolvedPolicy};
+pub use rule::{ConnectionRule, Rule};
+pub use sensitive::{SENSITIVE, Sensitive};
+pub use sensitive_table::sensitive_table;
+pub use settings_files::SettingsFiles;
+pub use store::{Stamp, Store, StoreError};
+pub use validate::{Checked, validate, validate_all};
