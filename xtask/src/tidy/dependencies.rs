@@ -7,9 +7,6 @@ use anyhow::{Context as _, Result};
 use super::manifests::dependency_tables;
 use super::workspace::{Member, read};
 
-/// An entry that the next change uses or removes.
-const UNDECIDED: &str = "cap-std";
-
 /// Returns a line for each entry that no crate uses.
 pub(super) fn problems(members: &[Member]) -> Result<Vec<String>> {
     let manifest = |folder: &str| -> Result<toml::Table> {
@@ -30,7 +27,7 @@ fn unused(root: &toml::Table, manifests: &[toml::Table]) -> Result<Vec<String>> 
     let entries = root.get("workspace").and_then(|workspace| workspace.get("dependencies"));
     let entries =
         entries.and_then(toml::Value::as_table).context("`Cargo.toml` has no workspace.dependencies")?;
-    let unused = entries.keys().filter(|name| !used.contains(name.as_str()) && *name != UNDECIDED);
+    let unused = entries.keys().filter(|name| !used.contains(name.as_str()));
     Ok(unused.map(|name| format!("no crate uses {name} of [workspace.dependencies]: remove it")).collect())
 }
 
