@@ -34,22 +34,22 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Run a command confined by the rules
+    /// Run one command in the sandbox
     #[command(after_help = RUN_HELP)]
     Run(Run),
-    /// Say what the rules make of an action, without doing it
+    /// Show what would be decided about an action, without doing it
     #[command(after_help = CHECK_HELP)]
     Check(Check),
-    /// Say why the host decided as it did: every answer, the one that counted, and what came of it
+    /// Explain a decision: all verdicts, the one that counted, and the outcome
     #[command(after_help = audit::EXPLAIN_HELP)]
     Explain(Decision),
-    /// Read the log of what was decided and done
+    /// Read the audit log
     #[command(subcommand, after_help = audit::AUDIT_HELP)]
     Audit(Audit),
     /// Show and check settings
     #[command(subcommand, after_help = config::CONFIG_HELP)]
     Config(Config),
-    /// Say what this machine gives the sandbox, what is missing and why, and attack a sandbox as a test
+    /// Check which layers of the sandbox work on this machine, and test them with attacks
     #[command(after_help = doctor::DOCTOR_HELP)]
     Doctor(Doctor),
     /// Write, build, test, compare and share policies
@@ -58,10 +58,10 @@ pub(crate) enum Verb {
     /// Answer questions of running sessions from this terminal
     #[command(subcommand, after_help = asks::ASKS_HELP)]
     Asks(Asks),
-    /// Show what was allowed beyond the defaults, and take it back
+    /// Show and remove what you have allowed
     #[command(subcommand, after_help = asks::GRANTS_HELP)]
     Grants(Grants),
-    /// Show on which ports commands of running sessions listen, and open them to this machine
+    /// Show the ports on which commands listen, and open them to this machine
     #[command(subcommand, after_help = ports::PORTS_HELP)]
     Ports(Ports),
     /// Serve the pi extension: JSON-RPC on standard input and output
@@ -75,10 +75,10 @@ pub(crate) enum Verb {
     /// Clear away what a session that was killed has left; the next session does so as well
     #[command(hide = true)]
     Sweep,
-    /// Start pi with every tool call under the policy
+    /// Start pi with the extension, which checks every tool call
     #[command(after_help = PI_HELP)]
     Pi(Pi),
-    /// Put the extension where plain `pi` finds it
+    /// Install the extension for plain `pi`
     #[command(subcommand, after_help = EXTENSION_HELP)]
     PiExtension(PiExtension),
     /// Print a completion script for a shell

@@ -69,7 +69,7 @@ pub(crate) enum Config {
         #[arg(long)]
         json: bool,
     },
-    /// Tell every mistake in settings files
+    /// Check settings files and list every mistake
     #[command(after_help = VALIDATE_HELP)]
     Validate {
         #[command(flatten)]

@@ -80,35 +80,35 @@ Example:
 /// The verbs that share packs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Share {
-    /// Take a pack into the lock: a file, a name of a publisher, or an artifact of a registry
+    /// Add a pack: a file, a name of a publisher, or an artifact of a registry
     Add(Add),
-    /// Take newer versions of what is in the lock
+    /// Update packs to newer versions
     Update(Update),
-    /// Take a pack out of the lock
+    /// Remove a pack
     #[command(after_help = "Example:\n  portcullis policy remove acme:guard")]
     Remove(Remove),
-    /// Show what is in the lock
+    /// List the installed packs
     #[command(after_help = "Examples:\n  portcullis policy list\n  portcullis policy list --json")]
     List(Shown),
-    /// Prove that everything in the lock is there, unchanged, and still trusted
+    /// Check that every installed pack is there, unchanged, and still trusted
     #[command(after_help = "Example:\n  portcullis policy lock")]
     Lock(Shown),
     /// Sign a pack
     Sign(Sign),
-    /// Say whether a pack would be taken
+    /// Check whether a pack would be accepted
     Verify(Verify),
-    /// Say whose packs are taken
+    /// Show and add trusted publishers
     #[command(subcommand, after_help = TRUST_HELP)]
     Trust(Trust),
     /// Put a pack into a registry
     Push(Push),
     /// Get a pack from a registry as a file
     Pull(Pull),
-    /// Put the lock and all it names into a repository
+    /// Copy the lock file and its packs into a repository
     Vendor(Vendor),
     /// Put packs into one file, for a machine without a network
     Save(Save),
-    /// Take packs from such a file
+    /// Add packs from such a file
     Load(Load),
 }
 
@@ -307,12 +307,12 @@ pub(crate) enum Trust {
         #[arg(long)]
         json: bool,
     },
-    /// Name somebody to whom names of packs belong
+    /// Add a publisher, to whom names of packs belong
     #[command(
         after_help = "Example:\n  portcullis policy trust publisher acme --key acme.pub --registry ghcr.io/acme/policies"
     )]
     Publisher(Publisher),
-    /// Give a publisher more keys
+    /// Add keys to a publisher
     #[command(
         after_help = "Example:\n  portcullis policy trust key acme --key RWQf6LRC... --valid-before 2027-01-01"
     )]
@@ -329,7 +329,7 @@ pub(crate) enum Trust {
         #[arg(long)]
         json: bool,
     },
-    /// Take nothing any more that a key has signed, or certain bytes
+    /// Revoke a key or a digest
     #[command(
         after_help = "Examples:\n  portcullis policy trust revoke SHA256:AbC... --reason 'laptop stolen'\n  portcullis policy trust revoke sha256:09af..."
     )]
