@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 
 use crate::args::Verb;
 
+/// The outcome of a verb.
+pub(crate) type Outcome = anyhow::Result<Exit>;
+
 /// The result of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {

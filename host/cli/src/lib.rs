@@ -69,6 +69,3 @@ fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
     };
     exit::of(outcome, audience)
 }
-
-/// The result of a command other than `run`.
-type Outcome = anyhow::Result<Exit>;

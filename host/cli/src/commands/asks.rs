@@ -20,7 +20,7 @@ const SHORT: usize = 8;
 const NO: &str = "no";
 
 /// Shows and answers questions.
-pub(crate) fn run(asks: &Asks) -> crate::Outcome {
+pub(crate) fn run(asks: &Asks) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     match asks {
         Asks::List { json } => list(&around, *json),
@@ -28,7 +28,7 @@ pub(crate) fn run(asks: &Asks) -> crate::Outcome {
     }
 }
 
-fn list(around: &ProcessEnv, as_json: bool) -> crate::Outcome {
+fn list(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
     let mut page = Page::new(around);
     let mut all = Vec::new();
     let (outcomes, exit) = ask_all(around, &Order::Questions {})?;
@@ -77,7 +77,7 @@ fn lines(size: Size, session: &str, question: &Asked) -> Vec<(String, Tint)> {
     lines
 }
 
-fn answer(around: &ProcessEnv, id: &str, code: &str) -> crate::Outcome {
+fn answer(around: &ProcessEnv, id: &str, code: &str) -> crate::exit::Outcome {
     let (session, number) = parts(id)?;
     let code = (code != NO).then(|| code.to_owned());
     done(around, session, ask(&directory(around, session)?, &Order::Answer { id: number, code })?)
@@ -90,7 +90,7 @@ pub(super) fn parts(id: &str) -> anyhow::Result<(&str, u64)> {
 }
 
 /// Prints the outcome of an order that changes something.
-pub(super) fn done(around: &ProcessEnv, session: &str, outcome: Option<Outcome>) -> crate::Outcome {
+pub(super) fn done(around: &ProcessEnv, session: &str, outcome: Option<Outcome>) -> crate::exit::Outcome {
     match outcome {
         Some(Outcome::Done { what }) => {
             let mut page = Page::new(around);

@@ -25,7 +25,7 @@ use crate::args::action::{Action, Sources, Target};
 use crate::output::Page;
 
 /// Decides on the action and prints the decision.
-pub(crate) fn run(check: Check) -> crate::Outcome {
+pub(crate) fn run(check: Check) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     let wanted = wanted(&around, check.sources);
     let loaded = loaded_settings::load(&around, &wanted)?;

@@ -10,7 +10,7 @@ use crate::output::print_document;
 const NAME: &str = "portcullis";
 
 /// Prints the completion script for a shell.
-pub(crate) fn run(wanted: &Completions) -> crate::Outcome {
+pub(crate) fn run(wanted: &Completions) -> crate::exit::Outcome {
     print_document(&String::from_utf8(script(wanted.shell))?)?;
     Ok(Exit::Done)
 }

@@ -28,7 +28,7 @@ enum Part {
 }
 
 /// Has the command run, and exits with its status.
-pub(crate) fn run(attend: &Attend) -> crate::Outcome {
+pub(crate) fn run(attend: &Attend) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     let mut stream = UnixStream::connect(&attend.socket).context("reaching pi; its session may be over")?;
     let environment: std::collections::BTreeMap<_, _> = around.variables.into_iter().collect();

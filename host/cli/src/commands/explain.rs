@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::output::{Cell, Page, Tint, cell, tinted, utc};
 
 /// Explains a decision of the log.
-pub(crate) fn run(wanted: &Decision) -> crate::Outcome {
+pub(crate) fn run(wanted: &Decision) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     let found = directory(&around).decision(&wanted.id)?;
     let winner = winner(&found.verdict);

@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::output::{Cell, Page, Tint, cell, tinted, utc};
 
 /// Runs the subcommand.
-pub(crate) fn run(grants: &Grants) -> crate::Outcome {
+pub(crate) fn run(grants: &Grants) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     match grants {
         Grants::List { project, all, json } => list(&around, project.as_deref(), *all, *json),
@@ -27,7 +27,7 @@ pub(crate) fn run(grants: &Grants) -> crate::Outcome {
     }
 }
 
-fn list(around: &ProcessEnv, project: Option<&Path>, all: bool, as_json: bool) -> crate::Outcome {
+fn list(around: &ProcessEnv, project: Option<&Path>, all: bool, as_json: bool) -> crate::exit::Outcome {
     let places = loaded_settings::places(around, project.unwrap_or(&around.cwd), None)?;
     let kept = kept_grants(&places, &RealDisk, all)?;
     let (remembered, exit) = remembered(around)?;
@@ -79,7 +79,7 @@ fn remembered(around: &ProcessEnv) -> anyhow::Result<(Vec<(String, Kept)>, Exit)
     Ok((all, exit))
 }
 
-fn take_back(around: &ProcessEnv, project: Option<&Path>, id: &str) -> crate::Outcome {
+fn take_back(around: &ProcessEnv, project: Option<&Path>, id: &str) -> crate::exit::Outcome {
     if id.contains(':') {
         let (session, number) = parts(id)?;
         return done(around, session, ask(&directory(around, session)?, &Order::Forget { id: number })?);

@@ -20,7 +20,7 @@ use crate::exit::{Exit, RUN_FAILED};
 const WHOLE_PATH: &str = "PORTCULLIS_PATH";
 
 /// Executes pi; returns only if that fails.
-pub(crate) fn run(pi: &Pi) -> crate::Outcome {
+pub(crate) fn run(pi: &Pi) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     let mut arguments = pi.arguments.clone();
     // Remove the word at any position: pi would ignore it, and the user would rely on a sandbox.

@@ -21,7 +21,7 @@ const MARK: &str = ".portcullis";
 const HOST_FILE: &str = "host.json";
 
 /// Runs the subcommand: installs, removes or locates the extension.
-pub(crate) fn run(action: &PiExtension) -> crate::Outcome {
+pub(crate) fn run(action: &PiExtension) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     let place = around.agent_directory.join("extensions/portcullis");
     let done = match action {

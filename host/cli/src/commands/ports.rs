@@ -10,7 +10,7 @@ use crate::args::ports::Ports;
 use crate::output::{Page, Tint, cell, tinted};
 
 /// Runs the subcommand: shows, opens and closes ports.
-pub(crate) fn run(ports: &Ports) -> crate::Outcome {
+pub(crate) fn run(ports: &Ports) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     match ports {
         Ports::List { json } => list(&around, *json),
@@ -33,7 +33,7 @@ fn session_and_port(id: &str) -> anyhow::Result<(&str, u16)> {
     Ok((session, port))
 }
 
-fn list(around: &ProcessEnv, as_json: bool) -> crate::Outcome {
+fn list(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
     let mut page = Page::new(around);
     let mut all = Vec::new();
     let (outcomes, exit) = ask_all(around, &Order::Ports {})?;

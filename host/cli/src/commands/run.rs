@@ -36,7 +36,7 @@ const FORWARDED: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs the command and returns its status.
-pub(crate) fn run(run: Run) -> crate::Outcome {
+pub(crate) fn run(run: Run) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     let ask = run.ask.unwrap_or(if std::io::stdin().is_terminal() { Ask::Prompt } else { Ask::Deny });
     let wanted = Wanted {
@@ -117,7 +117,7 @@ fn follow(
     call: &CommandCall<'_>,
     started: (Started, Option<Overheard>),
     mut signals: Signals,
-) -> crate::Outcome {
+) -> crate::exit::Outcome {
     let handle = signals.handle();
     let current = Current::default();
     let ended = thread::scope(|scope| {

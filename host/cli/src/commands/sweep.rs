@@ -18,7 +18,7 @@ const MOMENT: Duration = Duration::from_millis(100);
 /// Removes the directories and control groups of sessions without a host.
 ///
 /// The extension calls this when its host was killed.
-pub(crate) fn run() -> crate::Outcome {
+pub(crate) fn run() -> crate::exit::Outcome {
     let sessions = ProcessEnv::read()?.state.join("sessions");
     for _ in 0..MOMENTS {
         match scratch::sweep(&sessions) {

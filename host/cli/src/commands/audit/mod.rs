@@ -15,7 +15,7 @@ use crate::output::{Page, Tint, cell, tinted, utc};
 use logs::directory;
 
 /// Runs the subcommand.
-pub(crate) fn run(audit: Audit) -> crate::Outcome {
+pub(crate) fn run(audit: Audit) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     match audit {
         Audit::Tail(options) => tail::run(&around, &options),
@@ -25,7 +25,7 @@ pub(crate) fn run(audit: Audit) -> crate::Outcome {
     }
 }
 
-fn show(around: &ProcessEnv, wanted: &Decision) -> crate::Outcome {
+fn show(around: &ProcessEnv, wanted: &Decision) -> crate::exit::Outcome {
     let found = directory(around).decision(&wanted.id)?;
     let record = json!({
         "log": found.log,

@@ -12,7 +12,7 @@ use crate::output::{Cell, Page, Tint, cell, tinted, utc};
 /// Maximum number of rules to print; the JSON output has all of them.
 const MOST_RULES: usize = 15;
 
-pub(super) fn run(around: &ProcessEnv, as_json: bool) -> crate::Outcome {
+pub(super) fn run(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
     let mut stats = Stats::default();
     for file in directory(around).files()? {
         stats.add(read_all(&file.path)?);

@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Widths of time, id and effect; fixed, because later rows are unknown.
 const WIDTHS: [usize; 3] = [19, 12, 7];
 
-pub(super) fn run(around: &ProcessEnv, options: &Tail) -> crate::Outcome {
+pub(super) fn run(around: &ProcessEnv, options: &Tail) -> crate::exit::Outcome {
     let mut page = Page::new(around);
     let (mut follower, newest) = Follower::begin(&directory(around), options.lines)?;
     if newest.is_empty() && !options.follow && !options.json {

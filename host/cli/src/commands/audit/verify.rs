@@ -27,7 +27,7 @@ enum Fault {
     Missing(MissingLog),
 }
 
-pub(super) fn run(around: &ProcessEnv, file: Option<PathBuf>, as_json: bool) -> crate::Outcome {
+pub(super) fn run(around: &ProcessEnv, file: Option<PathBuf>, as_json: bool) -> crate::exit::Outcome {
     let logs = match file.map(|file| around.cwd.join(file)) {
         Some(named) => match of_file(named) {
             Some(log) => vec![log?],

@@ -23,7 +23,7 @@ use crate::output::Page;
 /// The editor if neither VISUAL nor EDITOR is set.
 const USUAL_EDITOR: &str = "vi";
 
-pub(super) fn run(around: &ProcessEnv, places: &Places, which: Option<Which>) -> crate::Outcome {
+pub(super) fn run(around: &ProcessEnv, places: &Places, which: Option<Which>) -> crate::exit::Outcome {
     let (file, kind) = wanted(places, which)?;
     let before = match std::fs::read(&file) {
         Ok(bytes) => Some(bytes),

@@ -49,7 +49,7 @@ enum Outcome {
     Unchanged,
 }
 
-pub(super) fn run(around: &ProcessEnv, options: &Import) -> crate::Outcome {
+pub(super) fn run(around: &ProcessEnv, options: &Import) -> crate::exit::Outcome {
     let places = loaded_settings::places(around, options.project.as_deref().unwrap_or(&around.cwd), None)?;
     let mut done = Vec::new();
     for step in steps(around, &places, options)? {

@@ -23,7 +23,7 @@ use crate::output::{Page, Tint, cell, tinted};
 use in_use::{file_in_use, places};
 
 /// Runs the subcommand.
-pub(crate) fn run(config: Config) -> crate::Outcome {
+pub(crate) fn run(config: Config) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     match config {
         Config::Show { place, json } => show::run(&around, &place, json),
@@ -57,7 +57,7 @@ impl From<Kind> for FileKind {
     }
 }
 
-fn path(around: &ProcessEnv, places: &Places, all: bool, as_json: bool) -> crate::Outcome {
+fn path(around: &ProcessEnv, places: &Places, all: bool, as_json: bool) -> crate::exit::Outcome {
     let mut page = Page::new(around);
     if !all {
         let file = file_in_use(places)?;

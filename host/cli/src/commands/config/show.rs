@@ -17,7 +17,7 @@ use crate::args::config::Place;
 use crate::exit::Exit;
 use crate::output::{Cell, Page, Tint, cell, tinted};
 
-pub(super) fn run(around: &ProcessEnv, place: &Place, as_json: bool) -> crate::Outcome {
+pub(super) fn run(around: &ProcessEnv, place: &Place, as_json: bool) -> crate::exit::Outcome {
     let places = &in_use::places(around, place)?;
     let found = discover(places, &RealDisk)
         .context("the settings cannot be used, nothing is allowed until they are mended")?;

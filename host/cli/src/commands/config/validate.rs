@@ -19,7 +19,7 @@ pub(super) fn run(
     file: Option<PathBuf>,
     kind: Option<FileKind>,
     as_json: bool,
-) -> crate::Outcome {
+) -> crate::exit::Outcome {
     let (mut checked, holding) = match file {
         None => (validate_all(places, &RealDisk), Some(places.clone())),
         Some(file) => {

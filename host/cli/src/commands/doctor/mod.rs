@@ -48,7 +48,7 @@ struct Mechanism {
 }
 
 /// Runs the checks.
-pub(crate) fn run(doctor: &Doctor) -> crate::Outcome {
+pub(crate) fn run(doctor: &Doctor) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     if let Some(file) = &doctor.write_apparmor {
         return write_profile(&around, file);
@@ -192,7 +192,7 @@ fn warnings(page: &mut Page, warnings: &[Warning]) {
     }
 }
 
-fn write_profile(around: &ProcessEnv, file: &Path) -> crate::Outcome {
+fn write_profile(around: &ProcessEnv, file: &Path) -> crate::exit::Outcome {
     let profile = apparmor_profile(&around.executable)
         .map_err(|reason| anyhow::anyhow!("{reason}: `{}`", around.executable.display()))?;
     if file == Path::new("-") {

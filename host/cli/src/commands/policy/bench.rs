@@ -12,7 +12,7 @@ use crate::args::policy::Bench;
 use crate::exit::Exit;
 use crate::output::{Page, cell};
 
-pub(super) fn run(bench: &Bench) -> crate::Outcome {
+pub(super) fn run(bench: &Bench) -> crate::exit::Outcome {
     let runtime = runtime()?;
     let first = Component::open(&bench.policy)?;
     let second = bench.other.as_deref().map(Component::open).transpose()?;
@@ -40,7 +40,12 @@ pub(super) fn run(bench: &Bench) -> crate::Outcome {
     print(bench, &components, &figures, wanted.len())
 }
 
-fn print(bench: &Bench, components: &[&Component], figures: &[Figures], requests: usize) -> crate::Outcome {
+fn print(
+    bench: &Bench,
+    components: &[&Component],
+    figures: &[Figures],
+    requests: usize,
+) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     let mut page = Page::new(&around);
     let ratio = match figures {

@@ -9,7 +9,7 @@ use crate::args::policy::Build;
 use crate::exit::Exit;
 use crate::output::{Page, cell};
 
-pub(super) fn run(args: &Build) -> crate::Outcome {
+pub(super) fn run(args: &Build) -> crate::exit::Outcome {
     let built = build(&args.folder, args.output.as_deref())?;
     let around = ProcessEnv::read()?;
     let mut page = Page::new(&around);

@@ -10,7 +10,7 @@ use crate::args::policy::{Diff, Replay};
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
 
-pub(super) fn replay(replay: Replay) -> crate::Outcome {
+pub(super) fn replay(replay: Replay) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     let with = ReplayWith {
         project: replay.sources.project,
@@ -24,7 +24,7 @@ pub(super) fn replay(replay: Replay) -> crate::Outcome {
     Ok(ending(&comparison, replay.forbid_loosening))
 }
 
-pub(super) fn diff(diff: &Diff) -> crate::Outcome {
+pub(super) fn diff(diff: &Diff) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     let mut telling = Telling::begin(diff.json);
     let progress = |done, total| telling.tell(|| format!("{done} of {total} requests …"));

@@ -13,7 +13,7 @@ use crate::args::policy::Fuzz;
 use crate::exit::Exit;
 use crate::output::{Page, Tint, tinted};
 
-pub(super) fn run(args: &Fuzz) -> crate::Outcome {
+pub(super) fn run(args: &Fuzz) -> crate::exit::Outcome {
     let component = Component::open(&args.policy)?;
     let policy = component.load(&portcullis_policy_tools::runtime()?, &args.config)?;
     let seed = match args.seed {

@@ -12,7 +12,7 @@ use crate::args::policy::Inspect;
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
 
-pub(super) fn run(inspect: &Inspect) -> crate::Outcome {
+pub(super) fn run(inspect: &Inspect) -> crate::exit::Outcome {
     let component = Component::open(&inspect.policy)?;
     let runtime = portcullis_policy_tools::runtime()?;
     let surface = runtime.surface(&component.bytes)?;

@@ -8,7 +8,7 @@ use crate::args::policy::Lint;
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
 
-pub(super) fn run(args: &Lint) -> crate::Outcome {
+pub(super) fn run(args: &Lint) -> crate::exit::Outcome {
     let component = Component::open(&args.policy)?;
     let runtime = portcullis_policy_tools::runtime()?;
     let policy = component.load(&runtime, &args.config)?;

@@ -16,7 +16,7 @@ mod test;
 use crate::args::policy::Policy;
 
 /// Runs the subcommand.
-pub(crate) fn run(verb: Policy) -> crate::Outcome {
+pub(crate) fn run(verb: Policy) -> crate::exit::Outcome {
     match verb {
         Policy::New(new) => new::run(&new),
         Policy::Build(build) => build::run(&build),

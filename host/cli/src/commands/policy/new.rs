@@ -10,7 +10,7 @@ use crate::args::policy::{Language, New};
 use crate::exit::Exit;
 use crate::output::Page;
 
-pub(super) fn run(new: &New) -> crate::Outcome {
+pub(super) fn run(new: &New) -> crate::exit::Outcome {
     let language = match new.lang {
         Language::Rust => Written::Rust,
         Language::Js => Written::Js,

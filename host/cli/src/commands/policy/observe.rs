@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Widths of time, decision and verdict; fixed, because later rows are unknown.
 const WIDTHS: [usize; 5] = [19, 7, 1, 7, 24];
 
-pub(super) fn run(args: &Observe) -> crate::Outcome {
+pub(super) fn run(args: &Observe) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     let component = Component::open(&args.policy)?;
     let policy = component.load(&portcullis_policy_tools::runtime()?, &args.config)?;

@@ -14,7 +14,7 @@ use crate::args::action::Action;
 use crate::args::policy::RunOnce;
 use crate::output::{Page, Tint, cell, tinted};
 
-pub(super) fn run(args: RunOnce) -> crate::Outcome {
+pub(super) fn run(args: RunOnce) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     let component = Component::open(&args.policy)?;
     let policy = component.load(&portcullis_policy_tools::runtime()?, &args.config)?;

@@ -14,7 +14,7 @@ use crate::args::policy::Test;
 use crate::exit::Exit;
 use crate::output::{Page, Tint, print_document, tinted};
 
-pub(super) fn run(test: &Test) -> crate::Outcome {
+pub(super) fn run(test: &Test) -> crate::exit::Outcome {
     let component = Component::open(&test.policy)?;
     if let Some(log) = &test.from_log {
         let cases = cases_of_log(&component, log, &test.config)?;

@@ -16,7 +16,7 @@ use crate::args::share::{Load, Save, Vendor};
 use crate::exit::Exit;
 use crate::output::Page;
 
-pub(super) fn vendor(vendor: &Vendor) -> crate::Outcome {
+pub(super) fn vendor(vendor: &Vendor) -> crate::exit::Outcome {
     let editor = LockEditor::open(vendor.place.dir.as_deref())?;
     let lock = editor.store().lock()?;
     if lock.policies.is_empty() {
@@ -31,7 +31,7 @@ pub(super) fn vendor(vendor: &Vendor) -> crate::Outcome {
     print_done(&editor, &told, &shown, vendor.json)
 }
 
-pub(super) fn save_packs(wanted: &Save) -> crate::Outcome {
+pub(super) fn save_packs(wanted: &Save) -> crate::exit::Outcome {
     let editor = LockEditor::open(wanted.place.dir.as_deref())?;
     let lock = editor.store().lock()?;
     if let Some(unknown) = wanted.ids.iter().find(|id| lock.find(id).is_none()) {
@@ -56,7 +56,7 @@ pub(super) fn save_packs(wanted: &Save) -> crate::Outcome {
     print_done(&editor, &told, &shown, wanted.json)
 }
 
-pub(super) fn load_packs(wanted: &Load) -> crate::Outcome {
+pub(super) fn load_packs(wanted: &Load) -> crate::exit::Outcome {
     let editor = LockEditor::open(wanted.place.dir.as_deref())?;
     let file = editor.here(&wanted.file);
     let refused = || format!("the archive `{}` is refused, and nothing was changed", file.display());
@@ -69,7 +69,7 @@ pub(super) fn load_packs(wanted: &Load) -> crate::Outcome {
 }
 
 /// Prints the result of a command: as a sentence, or as JSON.
-fn print_done(editor: &LockEditor, sentence: &str, object: &Value, as_json: bool) -> crate::Outcome {
+fn print_done(editor: &LockEditor, sentence: &str, object: &Value, as_json: bool) -> crate::exit::Outcome {
     if as_json {
         let mut page = Page::new(editor.environment());
         page.json(object);

@@ -9,7 +9,7 @@ use crate::args::share::Shown;
 use crate::exit::Exit;
 use crate::output::{Cell, Page, Tint, cell, tinted};
 
-pub(super) fn list(shown: &Shown) -> crate::Outcome {
+pub(super) fn list(shown: &Shown) -> crate::exit::Outcome {
     let editor = LockEditor::open(shown.place.dir.as_deref())?;
     let lock = editor.store().lock()?;
     let mut page = Page::new(editor.environment());
@@ -25,7 +25,7 @@ pub(super) fn list(shown: &Shown) -> crate::Outcome {
 }
 
 /// Checks all packs as if they were offered now; changes nothing.
-pub(super) fn check(shown: &Shown) -> crate::Outcome {
+pub(super) fn check(shown: &Shown) -> crate::exit::Outcome {
     let editor = LockEditor::open(shown.place.dir.as_deref())?;
     let lock = editor.store().lock()?;
     let judged: Vec<(&Locked, Option<String>)> =

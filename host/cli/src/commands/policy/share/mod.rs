@@ -12,7 +12,7 @@ mod trust;
 use crate::args::share::Share;
 
 /// Runs the subcommand.
-pub(super) fn run(verb: Share) -> crate::Outcome {
+pub(super) fn run(verb: Share) -> crate::exit::Outcome {
     match verb {
         Share::Add(add) => add::add(&add),
         Share::Update(update) => add::update(&update),

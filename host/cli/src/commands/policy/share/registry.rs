@@ -12,7 +12,7 @@ use crate::args::share::{Pull, Push};
 use crate::exit::Exit;
 use crate::output::{Page, cell};
 
-pub(super) fn push(push: &Push) -> crate::Outcome {
+pub(super) fn push(push: &Push) -> crate::exit::Outcome {
     let mut editor = LockEditor::open(None)?;
     let offer = editor.offer_of(&push.file)?;
     let pack = Pack::read(&offer.signed.bytes)?;
@@ -48,7 +48,7 @@ pub(super) fn push(push: &Push) -> crate::Outcome {
     Ok(Exit::Done)
 }
 
-pub(super) fn pull(pull: &Pull) -> crate::Outcome {
+pub(super) fn pull(pull: &Pull) -> crate::exit::Outcome {
     let mut editor = LockEditor::open(None)?;
     let Offer { signed, source, .. } = editor.find(&pull.what)?;
     let file = editor.here(&pull.output.clone().unwrap_or_else(|| usual_name(&signed)));

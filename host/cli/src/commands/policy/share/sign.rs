@@ -10,7 +10,7 @@ use crate::args::share::{Sign, Verify};
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
 
-pub(super) fn sign(sign: &Sign) -> crate::Outcome {
+pub(super) fn sign(sign: &Sign) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     let signed =
         portcullis_policy_tools::sign(&around, &sign.file, sign.key.as_deref(), sign.minisign.as_deref())?;
@@ -31,7 +31,7 @@ pub(super) fn sign(sign: &Sign) -> crate::Outcome {
     Ok(Exit::Done)
 }
 
-pub(super) fn verify(verify: &Verify) -> crate::Outcome {
+pub(super) fn verify(verify: &Verify) -> crate::exit::Outcome {
     let editor = LockEditor::open(verify.place.dir.as_deref())?;
     let offer = editor.offer_of(&verify.file)?;
     let lock = editor.store().lock()?;

@@ -10,7 +10,7 @@ use crate::args::share::{Dates, Publisher, Trust};
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
 
-pub(super) fn run(verb: Trust) -> crate::Outcome {
+pub(super) fn run(verb: Trust) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     let (change, as_json) = match verb {
         Trust::List { json } => return list(&around, json),
@@ -45,7 +45,7 @@ fn key_dates(dates: Dates) -> KeyDates {
     KeyDates { valid_after: dates.valid_after, valid_before: dates.valid_before }
 }
 
-fn list(around: &ProcessEnv, json: bool) -> crate::Outcome {
+fn list(around: &ProcessEnv, json: bool) -> crate::exit::Outcome {
     let trust = trust_files::read(&around.agent_directory)?;
     let mut page = Page::new(around);
     if json {
