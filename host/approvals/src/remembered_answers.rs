@@ -5,7 +5,6 @@ use std::sync::{Mutex, PoisonError};
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{Action, NetworkAccess};
 use portcullis_decision::{Grant, GrantPattern, GrantScope};
-use portcullis_settings::Resolved;
 
 use crate::open_questions::Choice;
 use crate::question::{described, endpoint_pattern};

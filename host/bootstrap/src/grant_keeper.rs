@@ -2,10 +2,12 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use portcullis_settings::{AllowLists, Found, GrantFile, Places, RealDisk, Seed, SettingsFiles, Store, grant_files, keep};
-use portcullis_settings_format::Layout;
 use portcullis_decision::{Grant, GrantScope};
 use portcullis_session::{GrantStore, Place};
+use portcullis_settings::{
+    AllowLists, Found, GrantFile, Places, RealDisk, Seed, SettingsFiles, Store, grant_files, keep,
+};
+use portcullis_settings_format::Layout;
 
 use crate::loaded_settings::LoadedSettings;
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use portcullis_approvals::Cancel;
-use portcullis_settings_format::Escalation;
 use portcullis_decision::request::{Action, Origin};
+use portcullis_settings_format::Escalation;
 
 use crate::authorized::Authorized;
 use crate::command_call::{CommandCall, Program};

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use portcullis_approvals::Cancel;
-use portcullis_settings::{RealDisk, names_on_the_way};
 use portcullis_decision::request::{
     Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Text, TextEdit,
 };
@@ -12,6 +11,7 @@ use portcullis_decision::{ContentVerdict, Decision, Fact, Request, path_text};
 use portcullis_file_gate::{
     Editing, FileContent, FileError, Gate, Limits, Links, Located, Purpose, WriteOptions, Written,
 };
+use portcullis_settings::{RealDisk, names_on_the_way};
 
 use crate::authorized::{Authorized, Granted};
 use crate::effective_policy::Force;

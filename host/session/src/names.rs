@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_settings_format::Layer;
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::{FileRight, FileRule};
 use portcullis_decision::rules::{Caller, DataError, RuleData};
 use portcullis_decision::{Base, Effect, RuleSet};
 use portcullis_sandbox::{FileId, Judgement, NameRules, Names, Reads};
+use portcullis_settings_format::Layer;
 
 use crate::replaceable_paths::{Loose, Surveyed};
 use crate::sandbox_subject;

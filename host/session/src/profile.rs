@@ -5,11 +5,11 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use portcullis_settings_format::Layer;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::rules::{Place as RulePlace, Reach};
 use portcullis_decision::{Caller, Effect, RuleSet};
 use portcullis_sandbox::{Access, HIDDEN_UNLESS_SHOWN, Owner, Place, Profile, Reads};
+use portcullis_settings_format::Layer;
 
 use crate::error::with_causes;
 use crate::kept_back::KeptBack;

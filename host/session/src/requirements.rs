@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use portcullis_settings_format::RequiredTier;
-use portcullis_settings::Resolved;
 use portcullis_sandbox::{Hold, IsolationMode, Tier};
+use portcullis_settings::Resolved;
+use portcullis_settings_format::RequiredTier;
 
 use crate::setup::Setup;
 use crate::user_links::UserLinks;

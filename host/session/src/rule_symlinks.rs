@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_settings::{RealDisk, names_on_the_way};
 use portcullis_decision::pattern::{FilePattern, GlobText};
 use portcullis_decision::profile::FileRule;
 use portcullis_decision::{Effect, Profile};
+use portcullis_settings::{RealDisk, names_on_the_way};
 
 /// The characters that end the fixed part of a glob.
 const GLOB_CHARACTERS: [char; 5] = ['*', '?', '[', '{', '\\'];

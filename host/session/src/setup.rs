@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use portcullis_approvals::{GrantStore, Prompter};
-use portcullis_settings::Resolved;
 use portcullis_decision::{Chain, Context};
 use portcullis_sandbox::NameOrder;
+use portcullis_settings::Resolved;
 
 use crate::journal::Journal;
 use crate::reservations::Reservations;

@@ -1,10 +1,10 @@
 //! The user's own proxy, in the form that the gate needs.
 
-use portcullis_settings_format::{ProxyAddress, ProxyProtocol};
-use portcullis_settings::Resolved;
 use portcullis_decision::Effect;
 use portcullis_decision::request::Endpoint;
 use portcullis_network_gate::{Protocol, Unresolved, Upstream};
+use portcullis_settings::Resolved;
+use portcullis_settings_format::{ProxyAddress, ProxyProtocol};
 
 /// Returns the proxy for a place, or `None` for a direct connection. Loopback addresses are always direct.
 pub(crate) fn of(resolved: &Resolved, target: &Endpoint, port: u16) -> Option<Upstream> {

@@ -5,10 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_settings::{RealDisk, Resolved, names_on_the_way};
 use portcullis_decision::pattern::FilePattern;
 use portcullis_exec_surface::{PACKAGES, Site, UserLink};
 use portcullis_file_gate::symbolic_links;
+use portcullis_settings::{RealDisk, Resolved, names_on_the_way};
 
 /// Maximum number of names to examine; most projects have fewer.
 const LOOKED_AT: usize = 200_000;

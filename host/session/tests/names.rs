@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use portcullis_settings::{Places, RealDisk, discover, resolve};
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::{Chain, Context, GrantScope};
 use portcullis_session::{
     Answer, Answerer, Cancel, Confining, Entry, FileCall, FileFailure, Journal, JournalError, Prompter,
     Question, Refusal, Session, Setup, files,
 };
+use portcullis_settings::{Places, RealDisk, discover, resolve};
 
 /// Gives the same answer to every question, and records the questions.
 struct Clerk {

@@ -1,9 +1,9 @@
 //! The status for the footer and the model.
 
-use portcullis_settings_format::Escalation;
 use portcullis_rpc::{SandboxState, StatusResponse};
 use portcullis_sandbox::{Force as LayerForce, Layer, Tier};
 use portcullis_session::{Session, Statements};
+use portcullis_settings_format::Escalation;
 use portcullis_text::escape;
 
 use crate::serve::host::{Host, Stage};

@@ -2,10 +2,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use portcullis_approvals::{Answerer, NoGrantStore, Prompter, Question};
-use portcullis_settings::{Places, RealDisk, discover, resolve};
 use portcullis_decision::request::{Direction, ProcessInfo, Transport};
 use portcullis_decision::verdict::{Cause, OutputEvaluation, Question as PolicyQuestion, ToolOutput};
 use portcullis_decision::{Chain, Context, Evaluation, Member, Mode, Policy, PolicyError, Profile, Verdict};
+use portcullis_settings::{Places, RealDisk, discover, resolve};
 
 use super::*;
 use crate::journal::{Entry, Journal, JournalError};

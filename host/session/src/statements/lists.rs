@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_settings_format::Layer;
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::rules::{Availability, FileFacts, HIDDEN_BY_DEFAULT, PlaceFact};
 use portcullis_decision::{Base, Caller};
+use portcullis_settings_format::Layer;
 use portcullis_text::escape;
 use serde_json::{Value, json};
 

@@ -9,12 +9,12 @@ mod text;
 use std::path::{Component, Path, PathBuf};
 
 use portcullis_approvals::Cancel;
-use portcullis_settings_format::PolicySource;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{Content, FileOperation, Origin};
 use portcullis_decision::rules::{Availability, FileFacts, HostFacts};
 use portcullis_decision::{Base, Caller, Effect, Grant, GrantPattern, Mode, RuleSet};
 use portcullis_sandbox::Tier;
+use portcullis_settings_format::PolicySource;
 use serde_json::{Value, json};
 
 use crate::command_call::{CommandCall, Program};

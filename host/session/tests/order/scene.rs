@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use portcullis_settings_format::RequiredTier;
 use portcullis_exec_surface::{Change, Class, Site, class, git};
+use portcullis_settings_format::RequiredTier;
 
 /// A project in a home directory.
 pub(crate) struct Scene {

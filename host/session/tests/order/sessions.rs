@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use portcullis_settings::{Places, RealDisk, discover, resolve};
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::{FileRights, FileRule, Profile};
@@ -20,6 +19,7 @@ use portcullis_session::{
     Answer, Answerer, Basis, ChoiceKind, Confining, Entry, Inmate, Journal, JournalError, NoGrantStore,
     NoReservations, Prompter, Question, Refusal, Session, Setup,
 };
+use portcullis_settings::{Places, RealDisk, discover, resolve};
 
 use crate::scene::Scene;
 

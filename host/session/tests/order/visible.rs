@@ -7,10 +7,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::{fs, thread};
 
-use portcullis_settings_format::RequiredTier;
 use portcullis_decision::request::Origin;
 use portcullis_each_user::{Test, cannot_run};
 use portcullis_session::{Cancel, CommandCall, Program, commands};
+use portcullis_settings_format::RequiredTier;
 
 use crate::installers::{Ending, Installer, Old, OldOrder, Write};
 use crate::scene::Scene;

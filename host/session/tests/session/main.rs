@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use portcullis_settings::{Places, RealDisk, discover, resolve};
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::grant::PathPattern;
 use portcullis_decision::pattern::FilePattern;
@@ -29,6 +28,7 @@ use portcullis_session::{
     Journal, JournalError, Output, Place, Prompter, Question, Refusal, Session, Setup, commands, escalation,
     files,
 };
+use portcullis_settings::{Places, RealDisk, discover, resolve};
 
 /// Gives the same answer to each request of the kinds that it handles; has no rules.
 struct Answering {

@@ -5,12 +5,15 @@ use std::time::SystemTime;
 
 use portcullis_audit::{Decided as LoggedDecision, Directory};
 use portcullis_bootstrap::in_force;
-use portcullis_settings::{Draft, GrantFile, KeptGrant, Places, RealDisk, Resolved, Store, discover, grant_files, kept_grants, resolve, revoke};
 use portcullis_decision::request::Action;
 use portcullis_decision::{Grant, GrantPattern, GrantScope, Mode};
 use portcullis_rpc::{ErrorCode, ErrorObject};
 use portcullis_sandbox::Tier;
 use portcullis_session::{GrantStore as _, Statements, keepable};
+use portcullis_settings::{
+    Draft, GrantFile, KeptGrant, Places, RealDisk, Resolved, Store, discover, grant_files, kept_grants,
+    resolve, revoke,
+};
 use portcullis_text::escape;
 
 use crate::kept_answers::still_allowed;
