@@ -37,6 +37,7 @@ pub enum Next {
 }
 
 /// How a command ended.
+#[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Code(i32),

@@ -56,9 +56,9 @@ pub use facts::Facts;
 pub use names::{FileId, Judgement, MakeNames, NameRules, Names, Reads};
 pub use network::{Hold, Network, WayOut};
 pub use operation::{Attempt, Deed};
-pub use order::{Exclusive, NameOrder, RECORD_BEGINS};
 #[cfg(target_os = "linux")]
-pub use order::{Lock, OrderFiles};
+pub use order::OrderFiles;
+pub use order::{Exclusive, Lock, NameOrder, RECORD_BEGINS};
 pub use places::Places;
 pub use plan::{Opening, PathKind, Plan, Step, Writable};
 pub use primitive::{Finding, Primitive, Refused};

@@ -1,7 +1,7 @@
 //! Stubs for systems on which commands cannot be confined.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::ExitCode;
 
 use portcullis_sandbox::{Command, MakeNames, Profile, Report, WayOut};
