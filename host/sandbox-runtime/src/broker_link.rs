@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use portcullis_sandbox::{NameOrder, Owner};
 use portcullis_syscall_broker::transport::{self, Received};
-use portcullis_syscall_broker::wire::asks::{Answered, Asked, BrokerEvent, Ending, Outside, Refused};
+use portcullis_syscall_broker::wire::questions::{
+    Answered, Asked, BrokerMessage, Outside, Refused, Resolution,
+};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -39,9 +41,9 @@ pub(crate) fn hear(link: &KeeperLink, socket: &Arc<OwnedFd>, host_ops: HostOps) 
             Received::Lost => continue,
             Received::Ended => return,
         };
-        let asked = match BrokerEvent::decode(&message.bytes) {
-            Ok(BrokerEvent::Asked(asked)) => asked,
-            Ok(BrokerEvent::Refused(Refused { command, attempt, path, rule })) => {
+        let asked = match BrokerMessage::decode(&message.bytes) {
+            Ok(BrokerMessage::Asked(asked)) => asked,
+            Ok(BrokerMessage::Refused(Refused { command, attempt, path, rule })) => {
                 link.note_refusal(command, Refusal { attempt, path, rule });
                 continue;
             }
@@ -64,17 +66,17 @@ fn tell(
     answer: HostAnswer,
     (host_ops, still_allowed): (&HostOps, &dyn Fn() -> bool),
 ) -> io::Result<()> {
-    let answered = |ending| Answered { id: asked.id, ending }.encode();
+    let answered = |resolution| Answered { id: asked.id, resolution }.encode();
     let outside = match (answer, &asked.outside) {
-        (HostAnswer::Refuse, _) => return transport::send(socket, &answered(Ending::Refused), &[]),
-        (HostAnswer::GoOn, None) => return transport::send(socket, &answered(Ending::GoesOn), &[]),
+        (HostAnswer::Refuse, _) => return transport::send(socket, &answered(Resolution::Refused), &[]),
+        (HostAnswer::GoOn, None) => return transport::send(socket, &answered(Resolution::GoesOn), &[]),
         (HostAnswer::GoOn, Some(outside)) => outside,
     };
     // The lock is released before the answer is sent: the broker may be waiting for the lock.
     match host_ops.perform(&asked.path, outside, still_allowed) {
-        Ok(Some(file)) => transport::send(socket, &answered(Ending::File), &[file.as_fd()]),
-        Ok(None) => transport::send(socket, &answered(Ending::Done), &[]),
-        Err(error) => transport::send(socket, &answered(Ending::Failed(error.raw_os_error())), &[]),
+        Ok(Some(file)) => transport::send(socket, &answered(Resolution::File), &[file.as_fd()]),
+        Ok(None) => transport::send(socket, &answered(Resolution::Done), &[]),
+        Err(error) => transport::send(socket, &answered(Resolution::Failed(error.raw_os_error())), &[]),
     }
 }
 

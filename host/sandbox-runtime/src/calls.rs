@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use portcullis_sys::notify::{Answer, Listener};
 use portcullis_syscall_broker::transport::{self, Received};
-use portcullis_syscall_broker::wire::calls::BrokerEvent;
+use portcullis_syscall_broker::wire::connects::ConnectMessage;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::keeper_link::KeeperLink;
@@ -60,9 +60,9 @@ impl Calls {
                 Received::Ended => return None,
             };
             let descriptor = message.descriptors.into_iter().next();
-            match BrokerEvent::decode(&message.bytes).ok()? {
-                BrokerEvent::Begins => drop(self.listener.set(Listener::new(descriptor?))),
-                BrokerEvent::Waits { id, command, socket, address } => {
+            match ConnectMessage::decode(&message.bytes).ok()? {
+                ConnectMessage::Begins => drop(self.listener.set(Listener::new(descriptor?))),
+                ConnectMessage::Waits { id, command, socket, address } => {
                     self.waiting().calls.insert(id);
                     match descriptor.as_ref().and_then(process_of) {
                         Some(process) => {

@@ -22,12 +22,12 @@ use rustix::process::{Signal, WaitId, WaitIdOptions};
 use crate::arguments::{IN_GROUP, KEEPER_ARGUMENT, WITHOUT_NAMESPACES};
 use crate::broker_link::{self, HostOps};
 use crate::group::directory::Group;
-use crate::held::Waiting;
+use crate::held::PendingQueue;
 use crate::keeper_link::KeeperLink;
 use crate::wire::Setup;
 use crate::{Calls, LaunchError, Listeners, NoGate, Running, StartError, View, file_limit, keeper};
 use handshake::{Ready, listeners, set_up};
-use layers::Found;
+use layers::SetupResults;
 
 /// The running sandbox of one session; dropping it ends every command in it.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct Confinement {
     link: Arc<KeeperLink>,
     view: View,
     report: Report,
-    walls: IsolationMode,
+    isolation: IsolationMode,
     listener: Option<JoinHandle<()>>,
     /// The thread that receives the broker's waiting calls.
     asked: Option<JoinHandle<()>>,
@@ -82,11 +82,11 @@ impl Confinement {
         let setup = Self::setup(profile, plan, Network::Closed);
         let group = Group::make(profile.limits);
         let order = profile.order.as_ref();
-        let (process, met) =
-            Self::meet(executable, (&setup, order), IsolationMode::Landlock, group.as_ref().ok())?;
+        let (process, started) =
+            Self::start_keeper(executable, (&setup, order), IsolationMode::Landlock, group.as_ref().ok())?;
         // This process is the keeper's parent, and continues to run.
         drop(process);
-        let Met { ours, asked, keeper, ready, .. } = met;
+        let StartedKeeper { ours, asked, keeper, ready, .. } = started;
         match ready {
             Ok(Ready { root, mounts, no_group, .. }) => {
                 let view = View::new(root, mounts, keeper);
@@ -116,12 +116,12 @@ impl Confinement {
     }
 
     /// Starts a keeper, and waits for the result of its setup.
-    fn meet(
+    fn start_keeper(
         executable: &Path,
         (setup, order): (&Setup, Option<&NameOrder>),
-        walls: IsolationMode,
+        isolation: IsolationMode,
         group: Option<&Group>,
-    ) -> Result<(Child, Met), StartError> {
+    ) -> Result<(Child, StartedKeeper), StartError> {
         let spawn_error = |source| StartError::Spawn { executable: executable.to_owned(), source };
         let (ours, theirs) = transport::pair().map_err(spawn_error)?;
         // The init of a command reports its start itself; the credentials of the message give its pid.
@@ -133,7 +133,7 @@ impl Confinement {
             .into_iter()
             .chain(order.into_iter().flat_map(portcullis_sandbox::OrderFiles::into_list))
             .collect();
-        let without = (walls == IsolationMode::Landlock).then_some(WITHOUT_NAMESPACES);
+        let without = (isolation == IsolationMode::Landlock).then_some(WITHOUT_NAMESPACES);
         let group = group.map(Group::entrance).transpose().map_err(|error| spawn_error(error.into()))?;
         let in_group = group.is_some().then_some(IN_GROUP);
         // No code runs between fork and exec here, so std uses posix_spawn, which does not copy this process.
@@ -148,8 +148,8 @@ impl Confinement {
             .stderr(Stdio::null())
             .spawn()
             .map_err(spawn_error)?;
-        match set_up(&ours, setup, given, walls) {
-            Ok((keeper, ready)) => Ok((process, Met { ours, asked, calls, keeper, ready })),
+        match set_up(&ours, setup, given, isolation) {
+            Ok((keeper, ready)) => Ok((process, StartedKeeper { ours, asked, calls, keeper, ready })),
             Err(error) => {
                 drop(process.wait());
                 Err(error)
@@ -169,16 +169,16 @@ impl Confinement {
         let setup = Self::setup(profile, plan, network);
         let group = Group::make(profile.limits);
         let order = profile.order.as_ref();
-        let (mut door, met) =
-            Self::meet(executable, (&setup, order), IsolationMode::Namespaces, group.as_ref().ok())?;
+        let (mut door, started) =
+            Self::start_keeper(executable, (&setup, order), IsolationMode::Namespaces, group.as_ref().ok())?;
         // The first process only creates the namespaces and ends by itself, in parallel to what follows.
         drop(door.wait());
-        let Met { ours, asked, calls, keeper, ready } = met;
+        let StartedKeeper { ours, asked, calls, keeper, ready } = started;
         match ready {
             Ok(Ready { root, mounts, landlock, processes_are_bounded, no_group, gate }) => {
                 let gate = is_gated.then(|| gate.and_then(|gate| listeners(gate, &keeper)));
                 let group = entered(group, no_group);
-                let report = layers::of(&Found {
+                let report = layers::of(&SetupResults {
                     landlock,
                     has_name_rules: setup.names.is_some(),
                     processes_are_bounded: setup.limits.processes.is_none() || processes_are_bounded,
@@ -205,7 +205,7 @@ impl Confinement {
         view: View,
         (report, group): (Report, Result<Group, NoGroup>),
         host_ops: HostOps,
-        walls: IsolationMode,
+        isolation: IsolationMode,
     ) -> Self {
         let group = group.ok();
         let asked = Arc::new(asked);
@@ -215,7 +215,7 @@ impl Confinement {
         let listener = std::thread::spawn(move || listening.listen());
         let hearing = Arc::clone(&link);
         let asked = std::thread::spawn(move || broker_link::hear(&hearing, &asked, host_ops));
-        Self { link, view, report, walls, listener: Some(listener), asked: Some(asked), group }
+        Self { link, view, report, isolation, listener: Some(listener), asked: Some(asked), group }
     }
 
     /// Returns the files as commands see them.
@@ -236,14 +236,14 @@ impl Confinement {
     /// # Errors
     /// As for [`Self::launch`].
     pub fn launch_asking(&self, command: Command, stdio: [OwnedFd; 3]) -> Result<Running, LaunchError> {
-        self.start_command(command, stdio, Some(Waiting::default()))
+        self.start_command(command, stdio, Some(PendingQueue::default()))
     }
 
     fn start_command(
         &self,
         command: Command,
         stdio: [OwnedFd; 3],
-        waiting: Option<Waiting>,
+        waiting: Option<PendingQueue>,
     ) -> Result<Running, LaunchError> {
         check(&command)?;
         let [input, output, error] = &stdio;
@@ -275,7 +275,7 @@ impl Confinement {
 
 impl Drop for Confinement {
     fn drop(&mut self) {
-        match self.walls {
+        match self.isolation {
             IsolationMode::Namespaces => end(&self.view.keeper()),
             IsolationMode::Landlock => end_without_namespaces(self.link.socket(), &self.view.keeper()),
         }
@@ -326,7 +326,7 @@ fn end_without_namespaces(line: &OwnedFd, broker: &impl AsFd) {
 const PATIENCE_SECONDS: i64 = 5;
 
 /// The result of starting a keeper: it exists, ready or not.
-struct Met {
+struct StartedKeeper {
     ours: OwnedFd,
     asked: OwnedFd,
     calls: OwnedFd,

@@ -39,7 +39,7 @@ pub enum Next {
 /// How a command ended.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum CommandEnd {
     Code(i32),
     Signal(i32),
 }

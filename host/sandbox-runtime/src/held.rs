@@ -56,8 +56,8 @@ impl Held {
         &self.path
     }
 
-    /// Returns the id of the rule of `portcullis-exec-surface` that requires the question; empty if the session's own rules
-    /// require it.
+    /// Returns the id of the rule of `portcullis-exec-surface` that requires the question; empty if the session's own
+    /// rules require it.
     pub fn rule(&self) -> &str {
         &self.rule
     }
@@ -111,7 +111,7 @@ impl std::fmt::Debug for Held {
 
 /// The waiting calls of one command that have not been taken yet.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingQueue {
     state: Mutex<QueueState>,
 }
 
@@ -122,7 +122,7 @@ struct QueueState {
     closed: bool,
 }
 
-impl Waiting {
+impl PendingQueue {
     /// Adds a call; a call of a command that has ended is refused.
     pub(crate) fn add(&self, call: Held) {
         let mut state = self.lock();
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn calls_that_nobody_takes_are_refused_when_the_command_has_ended() {
-        let (told, waiting) = (Arc::default(), Waiting::default());
+        let (told, waiting) = (Arc::default(), PendingQueue::default());
         waiting.add(held(&told));
         waiting.take().expect("a call").allow();
         waiting.add(held(&told));

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use portcullis_sandbox::Owner;
-use portcullis_syscall_broker::wire::asks::Outside;
+use portcullis_syscall_broker::wire::questions::Outside;
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Uid, chownat, fstat, ftruncate,
     linkat, mkdirat, openat2, renameat_with, symlinkat, unlinkat,

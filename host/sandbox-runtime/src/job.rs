@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use portcullis_sandbox::Stage;
 
 use crate::exit::{Exit, Next};
-use crate::held::{Held, Waiting};
+use crate::held::{Held, PendingQueue};
 use crate::{Breach, Refusal};
 
 /// One command, shared by the threads that wait for it and the thread that receives the keeper's messages.
@@ -17,7 +17,7 @@ pub(crate) struct Job {
     state: Mutex<JobState>,
     changed: Condvar,
     /// The command's waiting calls, if there is someone to answer them.
-    waiting: Option<Waiting>,
+    waiting: Option<PendingQueue>,
     /// The pid of the command's init; 0 while unknown.
     init: AtomicU32,
     refusals: Mutex<Vec<Refusal>>,
@@ -43,7 +43,7 @@ impl JobState {
 
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "commands run on Linux only"))]
 impl Job {
-    pub(crate) fn new(id: u64, waiting: Option<Waiting>) -> Self {
+    pub(crate) fn new(id: u64, waiting: Option<PendingQueue>) -> Self {
         let (state, changed) = (Mutex::new(JobState::Pending), Condvar::new());
         Self { id, state, changed, waiting, init: AtomicU32::new(0), refusals: Mutex::default() }
     }
@@ -107,7 +107,7 @@ impl Job {
             if let Some(exit) = state.exit() {
                 return Next::Ended(exit);
             }
-            if let Some(held) = self.waiting.as_ref().and_then(Waiting::take) {
+            if let Some(held) = self.waiting.as_ref().and_then(PendingQueue::take) {
                 return Next::Held(held);
             }
             let Some(left) = time.checked_sub(start.elapsed()) else { return Next::Nothing };
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn calls_are_heard_of_until_the_command_has_ended() {
-        let job = Job::new(1, Some(Waiting::default()));
+        let job = Job::new(1, Some(PendingQueue::default()));
         job.started(None);
         assert!(matches!(job.next(Duration::ZERO), Next::Nothing));
         std::thread::scope(|scope| {

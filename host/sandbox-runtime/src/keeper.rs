@@ -33,7 +33,7 @@ use crate::layer::landlock::{self, Landlock};
 use crate::layer::namespaces::{self, Identity};
 use crate::layer::{limits, mounts, network, privileges, seccomp};
 use crate::wire::Event;
-use host::{Lines, Ready, failed, open_view, read_setup, take_control, tell};
+use host::{HostDescriptors, Ready, failed, open_view, read_setup, take_control, tell};
 use session::Session;
 
 /// Creates the namespaces and the keeper in them, which becomes a child of the host, and ends.
@@ -42,7 +42,7 @@ pub(crate) fn main(names: MakeNames) -> ExitCode {
     // A descriptor that the host left open by mistake must not stay open for the whole session.
     let Ok(()) = descriptor::close_inherited(&single, 3) else { return ExitCode::FAILURE };
     let (Ok(control), Ok(group)) = (take_control(), group::take()) else { return ExitCode::FAILURE };
-    if std::env::args_os().nth(2).is_some_and(|walls| walls == WITHOUT_NAMESPACES) {
+    if std::env::args_os().nth(2).is_some_and(|isolation| isolation == WITHOUT_NAMESPACES) {
         return landlock_only::main(single, &control, group, names);
     }
     let identity = Identity::current();
@@ -78,7 +78,7 @@ fn set_up(
     identity: Identity,
     make_names: MakeNames,
 ) -> Result<(Ready, Session), Failure> {
-    let (setup, Lines { asks, connects, order }) =
+    let (setup, HostDescriptors { asks, connects, order }) =
         read_setup(control).ok_or(Errno::BADMSG).during(Stage::Request)?;
     if let Some(usual) = setup.open_files {
         file_limit::take_back(usual);

@@ -11,9 +11,9 @@ use portcullis_sandbox::Command;
 use portcullis_syscall_broker::transport::{self, Received};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::exit::{Ending, Exit};
+use crate::exit::{CommandEnd, Exit};
 use crate::group::directory::Deaths;
-use crate::held::{Held, Waiting};
+use crate::held::{Held, PendingQueue};
 use crate::job::Job;
 use crate::wire::{Event, Request};
 use crate::{Breach, Refusal};
@@ -69,7 +69,7 @@ impl KeeperLink {
         &self,
         command: &Command,
         stdio: [BorrowedFd<'_>; 3],
-        waiting: Option<Waiting>,
+        waiting: Option<PendingQueue>,
     ) -> io::Result<Arc<Job>> {
         let job = self.add(waiting)?;
         let request = Request::encode_launch(job.id(), command);
@@ -95,7 +95,7 @@ impl KeeperLink {
         job.filter(|job| job.wait_for_start().is_ok()).and_then(|job| job.init()).unwrap_or_default()
     }
 
-    fn add(&self, waiting: Option<Waiting>) -> io::Result<Arc<Job>> {
+    fn add(&self, waiting: Option<PendingQueue>) -> io::Result<Arc<Job>> {
         let mut jobs = self.jobs();
         if jobs.closed {
             return Err(io::Error::from(io::ErrorKind::BrokenPipe));
@@ -217,8 +217,8 @@ impl KeeperLink {
                     jobs.ended.push(Arc::downgrade(&job));
                     drop(jobs);
                     let exit = match *ending {
-                        Ending::Code(code) => Exit::Code(code),
-                        Ending::Signal(signal) => Exit::Signal(signal),
+                        CommandEnd::Code(code) => Exit::Code(code),
+                        CommandEnd::Signal(signal) => Exit::Signal(signal),
                     };
                     job.ended(exit, breach.or(self.breach_of_all(exit)));
                 }

@@ -12,8 +12,8 @@ use portcullis_sandbox::{Command, Limits, NameRules, Network, Owner, Plan, Termi
 use portcullis_syscall_broker::wire::codec::{DecodeError, Reader, Writer};
 
 use crate::Breach;
-use crate::exit::Ending;
-use crate::layer::failure::Refusal;
+use crate::exit::CommandEnd;
+use crate::layer::failure::StepRefusal;
 
 /// The host's first message to the keeper.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,18 +67,18 @@ pub(crate) enum Event {
         /// The errno for which the keeper is not in the control group made for it; 0 if it is.
         no_group: i32,
         /// Why there are no listeners although they were wanted.
-        no_gate: Option<Refusal>,
+        no_gate: Option<StepRefusal>,
     },
     /// The set-up failed.
-    Failed { refusal: Refusal, path: PathBuf },
+    Failed { refusal: StepRefusal, path: PathBuf },
     /// The program is running.
     Started { id: u64 },
     /// The program did not start, and no process of the command is left.
-    NotStarted { id: u64, refusal: Refusal },
+    NotStarted { id: u64, refusal: StepRefusal },
     /// Carries the requested socket, unless the kernel refused it.
     Socket { id: u64, errno: i32 },
     /// No process of the command is left.
-    Ended { id: u64, ending: Ending, breach: Option<Breach> },
+    Ended { id: u64, ending: CommandEnd, breach: Option<Breach> },
 }
 
 impl Setup {

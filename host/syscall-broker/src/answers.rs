@@ -10,25 +10,25 @@ use crate::broker::Broker;
 use crate::outcome::Stop;
 use crate::pending::PendingCall;
 use crate::syscalls::Syscall;
-use crate::wire::asks::{Answered, Ending};
+use crate::wire::questions::{Answered, Resolution};
 use crate::worker::Worker;
 
 /// Continues calls as answers arrive, until the host has closed the socket.
 pub(crate) fn hear(worker: &Worker) {
     let asking = &worker.broker.asking;
     while let Ok(Some(message)) = asking.receive() {
-        let Ok(Answered { id, ending }) = Answered::decode(&message.bytes) else { return };
+        let Ok(Answered { id, resolution }) = Answered::decode(&message.bytes) else { return };
         let Some((mut pending, allowed)) = asking.take(id) else { continue };
         let file = message.descriptors.into_iter().next();
-        match (ending, file) {
-            (Ending::GoesOn, _) => {
+        match (resolution, file) {
+            (Resolution::GoesOn, _) => {
                 pending.allowed.push(allowed);
                 worker.take(&pending);
             }
-            (Ending::File, Some(file)) => hand_over(worker.broker, &pending, file),
-            (Ending::Done, _) => succeed(worker.broker, &pending),
-            (Ending::Failed(errno), _) => refuse(worker.broker, &pending, errno),
-            (Ending::Refused | Ending::File, _) => refuse(worker.broker, &pending, libc::EACCES),
+            (Resolution::File, Some(file)) => hand_over(worker.broker, &pending, file),
+            (Resolution::Done, _) => succeed(worker.broker, &pending),
+            (Resolution::Failed(errno), _) => refuse(worker.broker, &pending, errno),
+            (Resolution::Refused | Resolution::File, _) => refuse(worker.broker, &pending, libc::EACCES),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use portcullis_sandbox::{Attempt, Deed};
 
-use crate::wire::asks::Outside;
+use crate::wire::questions::Outside;
 
 /// A question that must be answered before a call continues.
 #[derive(Debug, Clone, PartialEq, Eq)]

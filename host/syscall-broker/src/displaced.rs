@@ -23,7 +23,7 @@ pub(crate) struct Displaced {
 
 /// The way in which a file leaves its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Gone {
+pub(crate) enum Departure {
     /// It no longer exists.
     Removed,
     /// It was renamed.
@@ -54,8 +54,8 @@ impl Displaced {
     }
 
     /// The file has left its place.
-    pub(crate) fn settle(self, broker: &Broker, how: Gone) {
-        if let (Gone::Removed, Some((found, _))) = (how, self.found) {
+    pub(crate) fn settle(self, broker: &Broker, how: Departure) {
+        if let (Departure::Removed, Some((found, _))) = (how, self.found) {
             broker.known.forget(&found);
         }
     }

@@ -17,7 +17,7 @@ use rustix::io::{self, Errno};
 use crate::approval::Question;
 use crate::broker::Broker;
 use crate::identity::{Moving, identify};
-use crate::outcome::{Refusal, Stop};
+use crate::outcome::{RuleRefusal, Stop};
 use crate::pending::PendingCall;
 use crate::repository;
 use crate::resolved_name::{ResolvedName, has_packages, normalize};
@@ -354,7 +354,7 @@ pub(crate) fn ask_about_reachable(
 
 /// Returns the refusal of a call by a rule.
 fn refused(doing: &NameChange, place: &ResolvedName, rule: &'static str) -> Stop {
-    Stop::Refused(Box::new(Refusal { attempt: doing.attempt(), path: place.path.clone(), rule }))
+    Stop::Refused(Box::new(RuleRefusal { attempt: doing.attempt(), path: place.path.clone(), rule }))
 }
 
 fn is_name(part: Component<'_>) -> bool {

@@ -10,11 +10,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use portcullis_sys::notify::Listener;
 
 use crate::approval::{Approval, Question};
-use crate::outcome::Refusal;
+use crate::outcome::RuleRefusal;
 use crate::pending::PendingCall;
 use crate::process::Processes;
 use crate::transport::{self, Message};
-use crate::wire::asks::{Asked, Refused};
+use crate::wire::questions::{Asked, Refused};
 
 /// The largest number of calls that may wait at the same time.
 const AT_ONCE: usize = 1024;
@@ -28,7 +28,7 @@ pub(crate) struct OpenQuestions {
     line: OwnedFd,
     waiting: Mutex<HashMap<u64, Waiting>>,
     /// The refusals of each command that the host has been told.
-    told: Mutex<HashMap<u64, HashSet<Refusal>>>,
+    told: Mutex<HashMap<u64, HashSet<RuleRefusal>>>,
 }
 
 /// A waiting call, and the approval that a yes would give it.
@@ -40,9 +40,9 @@ impl OpenQuestions {
     }
 
     /// Reports a refusal to the host, once, and before the caller gets its error.
-    pub(crate) fn tell(&self, processes: &Processes, pending: &PendingCall, refusal: Refusal) {
+    pub(crate) fn tell(&self, processes: &Processes, pending: &PendingCall, refusal: RuleRefusal) {
         let Some(command) = processes.command(&pending.caller) else { return };
-        let Refusal { attempt, path, rule } = refusal.clone();
+        let RuleRefusal { attempt, path, rule } = refusal.clone();
         {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
             if !told.contains_key(&command) {

@@ -34,7 +34,7 @@ pub(crate) enum Stop {
     /// The user must be asked.
     Ask(Box<Question>),
     /// A rule refuses it, which is reported to the host.
-    Refused(Box<Refusal>),
+    Refused(Box<RuleRefusal>),
 }
 
 impl From<Errno> for Stop {
@@ -45,7 +45,7 @@ impl From<Errno> for Stop {
 
 /// A refusal by a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Refusal {
+pub(crate) struct RuleRefusal {
     pub(crate) attempt: Attempt,
     pub(crate) path: PathBuf,
     /// The rule over names; empty for the session's own rules.

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::approval::Approval;
 use crate::process::Caller;
-use crate::syscalls::At;
+use crate::syscalls::PathArgument;
 
 /// The kernel's limit for paths, including the NUL.
 const PATH_BYTES: usize = 4096;
@@ -38,7 +38,7 @@ impl PendingCall {
     }
 
     /// Reads a path from the caller's memory. It may change there at any time; only what was read counts.
-    pub(crate) fn path(&self, at: At) -> Result<CString, Errno> {
+    pub(crate) fn path(&self, at: PathArgument) -> Result<CString, Errno> {
         self.text(at.text)
     }
 

@@ -21,7 +21,7 @@ use crate::outcome::Outcome;
 use crate::pending::PendingCall;
 use crate::process::Processes;
 use crate::transport;
-use crate::wire::calls::BrokerEvent;
+use crate::wire::connects::ConnectMessage;
 
 /// The size of `struct sockaddr_in6`, the longer of the two.
 const ADDRESS_BYTES: usize = 28;
@@ -37,7 +37,7 @@ pub(crate) struct PendingConnects {
 impl PendingConnects {
     /// Sends the host the listener, with which it answers calls.
     pub(crate) fn begin(line: OwnedFd, host_ports: Vec<u16>, listener: &Listener) -> std::io::Result<Self> {
-        transport::send(&line, &BrokerEvent::Begins.encode(), &[listener.as_fd()])?;
+        transport::send(&line, &ConnectMessage::Begins.encode(), &[listener.as_fd()])?;
         Ok(Self { line, host_ports })
     }
 
@@ -81,7 +81,7 @@ fn begin(
     }
     let socket = fstat(&own)?.st_ino;
     let command = processes.command(&pending.caller).ok_or(Errno::SRCH)?;
-    let told = BrokerEvent::Waits { id: pending.call.id, command, socket, address }.encode();
+    let told = ConnectMessage::Waits { id: pending.call.id, command, socket, address }.encode();
     Ok(pending.caller.with_pidfd(|pidfd| {
         transport::send(&connecting.line, &told, &[pidfd.as_fd()])
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PIPE))

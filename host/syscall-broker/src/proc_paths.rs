@@ -12,33 +12,33 @@ const GONE: &[u8] = b" (deleted)";
 
 /// A file of the caller whose path means one of the broker's when the broker follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Own {
+pub(crate) enum CallerFile {
     Descriptor(i32),
     Directory,
 }
 
 /// Returns the file of the caller that a path begins with, and the rest of the path.
-pub(crate) fn own(text: &[u8]) -> Option<(Own, Option<&[u8]>)> {
+pub(crate) fn own(text: &[u8]) -> Option<(CallerFile, Option<&[u8]>)> {
     const STANDARD: [(&[u8], i32); 3] = [(b"/dev/stdin", 0), (b"/dev/stdout", 1), (b"/dev/stderr", 2)];
     const NUMBERED: [&[u8]; 3] = [b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/"];
     const DIRECTORY: [&[u8]; 2] = [b"/proc/self/cwd", b"/proc/thread-self/cwd"];
     if let Some((_, number)) = STANDARD.into_iter().find(|(name, _)| *name == text) {
-        return Some((Own::Descriptor(number), None));
+        return Some((CallerFile::Descriptor(number), None));
     }
     if let Some(rest) = NUMBERED.into_iter().find_map(|prefix| text.strip_prefix(prefix)) {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (number, rest) = rest.split_at_checked(digits)?;
         let number = std::str::from_utf8(number).ok()?.parse().ok()?;
         return match rest.split_first() {
-            None => Some((Own::Descriptor(number), None)),
-            Some((b'/', rest)) => Some((Own::Descriptor(number), Some(rest))),
+            None => Some((CallerFile::Descriptor(number), None)),
+            Some((b'/', rest)) => Some((CallerFile::Descriptor(number), Some(rest))),
             Some(_) => None,
         };
     }
     let rest = DIRECTORY.into_iter().find_map(|prefix| text.strip_prefix(prefix))?;
     match rest.split_first() {
-        None => Some((Own::Directory, None)),
-        Some((b'/', rest)) => Some((Own::Directory, Some(rest))),
+        None => Some((CallerFile::Directory, None)),
+        Some((b'/', rest)) => Some((CallerFile::Directory, Some(rest))),
         Some(_) => None,
     }
 }
@@ -59,14 +59,14 @@ mod tests {
 
     #[test]
     fn own_descriptors_are_known_by_all_their_names() {
-        let check = |text: &str, expected: Option<(Own, Option<&str>)>| {
+        let check = |text: &str, expected: Option<(CallerFile, Option<&str>)>| {
             let expected = expected.map(|(own, rest)| (own, rest.map(str::as_bytes)));
             assert_eq!(own(text.as_bytes()), expected, "{text}");
         };
-        check("/dev/stdout", Some((Own::Descriptor(1), None)));
-        check("/proc/self/fd/12", Some((Own::Descriptor(12), None)));
-        check("/dev/fd/3/x/y", Some((Own::Descriptor(3), Some("x/y"))));
-        check("/proc/self/cwd/x", Some((Own::Directory, Some("x"))));
+        check("/dev/stdout", Some((CallerFile::Descriptor(1), None)));
+        check("/proc/self/fd/12", Some((CallerFile::Descriptor(12), None)));
+        check("/dev/fd/3/x/y", Some((CallerFile::Descriptor(3), Some("x/y"))));
+        check("/proc/self/cwd/x", Some((CallerFile::Directory, Some("x"))));
         for text in
             ["/dev/stdout/x", "/proc/self/fd/", "/proc/self/fd/1x", "/proc/self/cwdx", "/dev/null", "1"]
         {

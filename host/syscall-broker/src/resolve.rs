@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags, openat2, readl
 use rustix::io;
 
 use crate::broker::Broker;
-use crate::proc_paths::{Own, is_proc, own};
+use crate::proc_paths::{CallerFile, is_proc, own};
 use crate::process::Caller;
 use crate::resolved_name::{LastLink, ResolvedName};
 
@@ -76,12 +76,12 @@ impl Broker {
         let is_from_root = text.starts_with(b"/") && own(&text).is_none();
         for _ in 0..LINKS {
             match own(&text) {
-                Some((Own::Descriptor(number), None)) => return Ok(Found::Descriptor(number)),
-                Some((Own::Descriptor(number), Some(rest))) => {
+                Some((CallerFile::Descriptor(number), None)) => return Ok(Found::Descriptor(number)),
+                Some((CallerFile::Descriptor(number), Some(rest))) => {
                     base = Some(self.start(caller, number)?);
                     text = rest.to_vec();
                 }
-                Some((Own::Directory, rest)) => {
+                Some((CallerFile::Directory, rest)) => {
                     base = Some(self.start(caller, libc::AT_FDCWD)?);
                     text = rest.unwrap_or(b".").to_vec();
                 }

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, fstat, openat, o
 use rustix::io::{self, Errno};
 
 use crate::broker::Broker;
-use crate::proc_paths::{Own, is_proc, names_of, own};
+use crate::proc_paths::{CallerFile, is_proc, names_of, own};
 use crate::process::Caller;
 use crate::resolved_name::LastLink;
 
@@ -22,7 +22,7 @@ const LINKS: usize = 40;
 const TOP_OF_PROC: u64 = 1;
 
 /// The target of a path.
-pub(crate) enum Node {
+pub(crate) enum FoundFile {
     /// A file of any type, opened with O_PATH.
     Found(OwnedFd),
     /// An open file descriptor of the caller.
@@ -37,19 +37,19 @@ impl Broker {
         directory: i32,
         path: &CStr,
         last: LastLink,
-    ) -> io::Result<Node> {
+    ) -> io::Result<FoundFile> {
         let mut text = path.to_bytes();
         if text.is_empty() {
             return Err(Errno::NOENT);
         }
         let root = self.processes.root(caller)?;
         let start = match own(text) {
-            Some((Own::Descriptor(number), None)) => return Ok(Node::Descriptor(number)),
-            Some((Own::Descriptor(number), Some(rest))) => {
+            Some((CallerFile::Descriptor(number), None)) => return Ok(FoundFile::Descriptor(number)),
+            Some((CallerFile::Descriptor(number), Some(rest))) => {
                 text = rest;
                 Some(self.processes.open_link(caller, &format!("fd/{number}"))?)
             }
-            Some((Own::Directory, rest)) => {
+            Some((CallerFile::Directory, rest)) => {
                 text = rest.unwrap_or(b".");
                 Some(self.processes.open_link(caller, "cwd")?)
             }
@@ -57,7 +57,7 @@ impl Broker {
             None => Some(self.open_start(caller, directory)?),
         };
         let from = start.as_ref().map_or(root, AsFd::as_fd);
-        let walk = || Steps { broker: self, caller, root, links: LINKS }.walk(from, text, last);
+        let walk = || PathWalk { broker: self, caller, root, links: LINKS }.walk(from, text, last);
         let found = match open_node(from, text, last) {
             // The path may lead through `/proc/self`, which means the broker here, or through a magic link of procfs.
             Err(Errno::NOENT | Errno::LOOP) if !ends_nowhere(from, text) => walk()?,
@@ -65,9 +65,9 @@ impl Broker {
             Ok(open) if self.check_mount(caller, &open).is_err() => walk()?,
             // Entries of this process there are not the caller's.
             Ok(open) if self.places.is_some() && is_proc(&open) => walk()?,
-            found => Node::Found(found?),
+            found => FoundFile::Found(found?),
         };
-        if let Node::Found(open) = &found {
+        if let FoundFile::Found(open) = &found {
             // A name in mounts that are not the caller's means another file.
             self.check_mount(caller, open).map_err(|_foreign| Errno::ACCESS)?;
             self.check_in_sight(caller, open)?;
@@ -129,15 +129,15 @@ fn ends_nowhere(from: BorrowedFd<'_>, text: &[u8]) -> bool {
 }
 
 /// A walk, name by name, in which the links of procfs mean what they mean to the caller.
-struct Steps<'a> {
+struct PathWalk<'a> {
     broker: &'a Broker,
     caller: &'a Caller,
     root: BorrowedFd<'a>,
     links: usize,
 }
 
-impl Steps<'_> {
-    fn walk(mut self, from: BorrowedFd<'_>, text: &[u8], last: LastLink) -> io::Result<Node> {
+impl PathWalk<'_> {
+    fn walk(mut self, from: BorrowedFd<'_>, text: &[u8], last: LastLink) -> io::Result<FoundFile> {
         let mut here = reopen(from)?;
         let mut left: VecDeque<OsString> = names(text).collect();
         while let Some(name) = left.pop_front() {
@@ -152,10 +152,12 @@ impl Steps<'_> {
             let target = match self.own_process(&here, &name)? {
                 Some(target) => target,
                 None if is_proc(&here) => match self.link_of_proc(&here, &name)? {
-                    Target::Descriptor(number) if left.is_empty() => return Ok(Node::Descriptor(number)),
+                    LinkTarget::Descriptor(number) if left.is_empty() => {
+                        return Ok(FoundFile::Descriptor(number));
+                    }
                     // The target of a descriptor with more names behind it has been handled by its text before.
-                    Target::Descriptor(_) => return Err(Errno::ACCESS),
-                    Target::Path(path) => path,
+                    LinkTarget::Descriptor(_) => return Err(Errno::ACCESS),
+                    LinkTarget::Path(path) => path,
                 },
                 None => readlinkat(&here, &name, Vec::new())?.into_bytes(),
             };
@@ -166,7 +168,7 @@ impl Steps<'_> {
                 left.push_front(name);
             }
         }
-        Ok(Node::Found(here))
+        Ok(FoundFile::Found(here))
     }
 
     /// Returns the target of `self` and `thread-self` as the caller sees them.
@@ -181,7 +183,7 @@ impl Steps<'_> {
 
     /// Returns the target of a link in procfs. It is followed by its text, like any other link, because the file that
     /// is found in the end is judged.
-    fn link_of_proc(&self, here: &OwnedFd, name: &OsStr) -> io::Result<Target> {
+    fn link_of_proc(&self, here: &OwnedFd, name: &OsStr) -> io::Result<LinkTarget> {
         let path = self.broker.processes.path_of(here)?;
         // The target reveals something about the process that the link belongs to; links at the top lead to the
         // caller's own.
@@ -193,7 +195,7 @@ impl Steps<'_> {
             && path.ends_with(format!("/{process}/fd").as_bytes())
             && let Some(number) = number()
         {
-            return Ok(Target::Descriptor(number));
+            return Ok(LinkTarget::Descriptor(number));
         }
         let text = readlinkat(here, name, Vec::new())?.into_bytes();
         let is_file_of_another = path.ends_with(b"/fd") || path.ends_with(b"/map_files");
@@ -201,11 +203,11 @@ impl Steps<'_> {
         if is_file_of_another && !text.starts_with(b"/") {
             return Err(Errno::ACCESS);
         }
-        Ok(Target::Path(text))
+        Ok(LinkTarget::Path(text))
     }
 }
 
-enum Target {
+enum LinkTarget {
     Path(Vec<u8>),
     Descriptor(i32),
 }

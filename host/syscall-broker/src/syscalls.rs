@@ -4,7 +4,7 @@ use portcullis_sys::notify::Call;
 
 /// A path argument of a call: a directory descriptor, and the address of the text in the caller's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct At {
+pub(crate) struct PathArgument {
     pub(crate) directory: i32,
     pub(crate) text: u64,
 }
@@ -14,38 +14,38 @@ pub(crate) struct At {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Syscall {
     Open {
-        at: At,
+        at: PathArgument,
         flags: u32,
         mode: u32,
     },
     MakeDirectory {
-        at: At,
+        at: PathArgument,
         mode: u32,
     },
     MakeNode {
-        at: At,
+        at: PathArgument,
         mode: u32,
     },
     MakeLink {
         target: u64,
-        at: At,
+        at: PathArgument,
     },
     Link {
-        from: At,
-        to: At,
+        from: PathArgument,
+        to: PathArgument,
         flags: u32,
     },
     Rename {
-        from: At,
-        to: At,
+        from: PathArgument,
+        to: PathArgument,
         flags: u32,
     },
     Remove {
-        at: At,
+        at: PathArgument,
         flags: u32,
     },
     Truncate {
-        at: At,
+        at: PathArgument,
         length: u64,
     },
     Bind {
@@ -54,7 +54,7 @@ pub(crate) enum Syscall {
         length: u64,
     },
     Execute {
-        at: At,
+        at: PathArgument,
         flags: u32,
     },
     Connect {
@@ -84,7 +84,7 @@ pub(crate) enum Syscall {
 /// An existing file, as a call names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
-    Path { at: At, flags: u32 },
+    Path { at: PathArgument, flags: u32 },
     Descriptor(i32),
 }
 
@@ -125,12 +125,12 @@ fn low(register: u64) -> u32 {
     register as u32
 }
 
-fn here(text: u64) -> At {
-    At { directory: libc::AT_FDCWD, text }
+fn here(text: u64) -> PathArgument {
+    PathArgument { directory: libc::AT_FDCWD, text }
 }
 
-fn at(directory: u64, text: u64) -> At {
-    At { directory: descriptor(directory), text }
+fn at(directory: u64, text: u64) -> PathArgument {
+    PathArgument { directory: descriptor(directory), text }
 }
 
 impl Syscall {
@@ -245,7 +245,7 @@ mod tests {
     fn descriptors_are_the_lower_half() {
         let register = 0xdead_beef_ffff_ff9c;
         let call = Call { id: 1, thread: 1, number: libc::SYS_mkdirat, arguments: [register, 7, 0, 0, 0, 0] };
-        let at = At { directory: libc::AT_FDCWD, text: 7 };
+        let at = PathArgument { directory: libc::AT_FDCWD, text: 7 };
         assert_eq!(Syscall::of(&call), Some(Syscall::MakeDirectory { at, mode: 0 }));
     }
 }

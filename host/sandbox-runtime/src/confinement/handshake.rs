@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use portcullis_sandbox::{IsolationMode, Owner, Stage};
 use portcullis_syscall_broker::transport::{self, Message};
 
-use crate::layer::failure::Refusal;
+use crate::layer::failure::StepRefusal;
 use crate::pidfd::process_number;
 use crate::wire::{Event, Setup};
 use crate::{Ends, Listeners, NoGate, StartError};
@@ -19,13 +19,13 @@ pub(super) fn set_up(
     socket: &OwnedFd,
     setup: &Setup,
     given: Vec<OwnedFd>,
-    walls: IsolationMode,
+    isolation: IsolationMode,
 ) -> Result<(OwnedFd, Result<Ready, StartError>), StartError> {
     let tell = || {
         let given: Vec<BorrowedFd<'_>> = given.iter().map(AsFd::as_fd).collect();
         transport::send(socket, &setup.encode(), &given).map_err(|_gone| StartError::Lost)
     };
-    let mapped = setup.acting.filter(|_| walls == IsolationMode::Namespaces);
+    let mapped = setup.acting.filter(|_| isolation == IsolationMode::Namespaces);
     let Some(owner) = mapped else {
         // The message is queued until the keeper reads it. If the namespaces could not be created, the reply says why.
         let told = tell();
@@ -111,7 +111,7 @@ fn ready(event: Event, descriptors: Vec<OwnedFd>) -> Result<Ready, StartError> {
         (Event::Ready { landlock, processes_are_bounded, no_group, no_gate }, Some(root), Some(mounts)) => {
             let gate = match no_gate {
                 None => Ok(descriptors.collect()),
-                Some(Refusal { stage, errno }) => {
+                Some(StepRefusal { stage, errno }) => {
                     Err(NoGate::Refused { stage, source: io::Error::from_raw_os_error(errno) })
                 }
             };
@@ -133,7 +133,7 @@ fn next_message(socket: &OwnedFd) -> Result<(Event, Vec<OwnedFd>), StartError> {
     Ok((event, descriptors))
 }
 
-fn start_error(refusal: Refusal, path: PathBuf) -> StartError {
+fn start_error(refusal: StepRefusal, path: PathBuf) -> StartError {
     if refusal.stage == Stage::ForeignOwner {
         return StartError::ForeignOwner { path };
     }

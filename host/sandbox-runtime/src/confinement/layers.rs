@@ -6,7 +6,7 @@ use crate::NoGate;
 use crate::group::directory::Group;
 
 /// The results of setting up a sandbox.
-pub(super) struct Found<'a> {
+pub(super) struct SetupResults<'a> {
     /// The version of Landlock, 0 for none.
     pub(super) landlock: u32,
     pub(super) has_name_rules: bool,
@@ -17,7 +17,7 @@ pub(super) struct Found<'a> {
 }
 
 /// Returns the report of a sandbox of namespaces.
-pub(super) fn of(found: &Found<'_>) -> Report {
+pub(super) fn of(found: &SetupResults<'_>) -> Report {
     let full = |layer| (layer, Force::Full);
     let network = match found.no_gate {
         None => Force::Full,

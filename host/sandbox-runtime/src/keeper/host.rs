@@ -7,7 +7,7 @@ use portcullis_sandbox::OrderFiles;
 use portcullis_syscall_broker::transport;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use crate::layer::failure::{Failure, Refusal};
+use crate::layer::failure::{Failure, StepRefusal};
 use crate::layer::network;
 use crate::wire::{Event, Setup};
 
@@ -39,7 +39,7 @@ pub(super) fn take_control() -> rustix::io::Result<OwnedFd> {
 }
 
 /// The host's descriptors for the broker.
-pub(super) struct Lines {
+pub(super) struct HostDescriptors {
     /// The socket on which the broker reports waiting calls.
     pub(super) asks: OwnedFd,
     /// The socket on which it reports waiting connections.
@@ -49,13 +49,13 @@ pub(super) struct Lines {
 }
 
 /// Reads the host's setup, and its descriptors for the broker.
-pub(super) fn read_setup(control: &OwnedFd) -> Option<(Setup, Lines)> {
+pub(super) fn read_setup(control: &OwnedFd) -> Option<(Setup, HostDescriptors)> {
     let message = transport::receive(control).ok()??;
     let setup = Setup::decode(&message.bytes).ok()?;
     let mut given = message.descriptors.into_iter();
     let (asks, connects) = (given.next()?, given.next()?);
     let order = OrderFiles::from_list(given.collect()).ok()?;
-    Some((setup, Lines { asks, connects, order }))
+    Some((setup, HostDescriptors { asks, connects, order }))
 }
 
 /// Opens the root directory and the mount namespace, for the host.
@@ -68,8 +68,8 @@ pub(super) fn open_view() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
 
 /// Returns the event that reports a failed setup.
 pub(super) fn failed(failure: &Failure) -> Event {
-    let Refusal { stage, errno } = failure.refusal();
-    Event::Failed { refusal: Refusal { stage, errno }, path: PathBuf::from(&failure.path) }
+    let StepRefusal { stage, errno } = failure.refusal();
+    Event::Failed { refusal: StepRefusal { stage, errno }, path: PathBuf::from(&failure.path) }
 }
 
 /// Sends an event to the host. If the host has ended the event is lost, and the keeper ends soon.

@@ -18,9 +18,9 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getpid, getppid, pidfd_open, set_child_subreaper};
 
 use super::group::clone_keeper;
-use super::host::{Lines, Ready, failed, open_view, read_setup, tell};
+use super::host::{HostDescriptors, Ready, failed, open_view, read_setup, tell};
 use super::serve;
-use super::session::{Fence, Session};
+use super::session::{Session, SignalScopes};
 use crate::file_limit;
 use crate::layer::failure::{During, Failure};
 use crate::layer::landlock::Landlock;
@@ -30,7 +30,7 @@ use crate::layer::{privileges, seccomp};
 use crate::wire::{Event, Setup};
 
 /// The state that both processes need.
-struct Begun {
+struct LandlockSetup {
     setup: Setup,
     identity: Identity,
     places: Places,
@@ -49,7 +49,7 @@ pub(super) fn main(
     group: Option<OwnedFd>,
     names: MakeNames,
 ) -> ExitCode {
-    match begin(&single, control, names).and_then(|begun| part(single, control, group, begun)) {
+    match begin(&single, control, names).and_then(|setup_done| part(single, control, group, setup_done)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             tell(control, &failed(&failure), &[]);
@@ -58,10 +58,10 @@ pub(super) fn main(
     }
 }
 
-fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Result<Begun, Failure> {
+fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Result<LandlockSetup, Failure> {
     let own = pidfd_open(getpid(), PidfdFlags::empty()).during(Stage::Process)?;
     tell(control, &Event::Keeper, &[own.as_fd()]);
-    let (setup, Lines { asks, connects, order }) =
+    let (setup, HostDescriptors { asks, connects, order }) =
         read_setup(control).ok_or(Errno::BADMSG).during(Stage::Request)?;
     if let Some(usual) = setup.open_files {
         file_limit::take_back(usual);
@@ -98,7 +98,7 @@ fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Res
         places: Some(places.clone()),
     };
     let commands = SharedNumbers::new().during(Stage::Process)?;
-    Ok(Begun { setup, identity, places, reads, broker_config, order, commands, settled })
+    Ok(LandlockSetup { setup, identity, places, reads, broker_config, order, commands, settled })
 }
 
 /// Creates the keeper; this process then runs as the broker, and returns when that has ended.
@@ -106,7 +106,7 @@ fn part(
     single: SingleThread,
     control: &OwnedFd,
     group: Option<OwnedFd>,
-    begun: Begun,
+    setup_done: LandlockSetup,
 ) -> Result<(), Failure> {
     let (ours, theirs) = transport::pair().during(Stage::Broker)?;
     let broker = getpid();
@@ -114,20 +114,26 @@ fn part(
         (Cloned::Parent { pid, .. }, _) => {
             let keeper = Pid::from_raw(pid).ok_or(Errno::SRCH).during(Stage::Process)?;
             // The keeper sends them when the broker is to begin; until then the broker closes all unknown descriptors.
-            drop(begun.order);
-            broker::run_as_parent(&single, theirs, begun.broker_config, begun.commands, keeper)
+            drop(setup_done.order);
+            broker::run_as_parent(&single, theirs, setup_done.broker_config, setup_done.commands, keeper)
                 .during(Stage::Broker)
         }
         (Cloned::Child, no_group) => {
             drop(theirs);
-            keep(single, control, (broker, ours), no_group, begun)
+            keep(single, control, (broker, ours), no_group, setup_done)
         }
     }
 }
 
-fn keep(single: SingleThread, control: &OwnedFd, broker: (Pid, OwnedFd), no_group: i32, begun: Begun) -> ! {
+fn keep(
+    single: SingleThread,
+    control: &OwnedFd,
+    broker: (Pid, OwnedFd),
+    no_group: i32,
+    setup_done: LandlockSetup,
+) -> ! {
     match control.try_clone().during(Stage::Process).and_then(|control| {
-        let (settled, ready, session) = set_up(&single, broker, begun)?;
+        let (settled, ready, session) = set_up(&single, broker, setup_done)?;
         Ok((control, settled, ready, session))
     }) {
         Ok((control, settled, ready, session)) => {
@@ -145,9 +151,10 @@ fn keep(single: SingleThread, control: &OwnedFd, broker: (Pid, OwnedFd), no_grou
 fn set_up(
     single: &SingleThread,
     (broker, channel): (Pid, OwnedFd),
-    begun: Begun,
+    setup_done: LandlockSetup,
 ) -> Result<(Settled, Ready, Session), Failure> {
-    let Begun { setup, identity, places, reads, broker_config, order, commands, settled } = begun;
+    let LandlockSetup { setup, identity, places, reads, broker_config, order, commands, settled } =
+        setup_done;
     // The broker's descriptors do not belong to this process.
     drop(broker_config);
     let process = pidfd_open(broker, PidfdFlags::empty()).during(Stage::Broker)?;
@@ -171,7 +178,7 @@ fn set_up(
         landlock: Some(landlock),
         broker: Some(handle),
         commands,
-        fence: Some(Fence { own, of_inits }),
+        fence: Some(SignalScopes { own, of_inits }),
     };
     Ok((settled, Ready { root, mounts, gate: Ok(None) }, session))
 }

@@ -81,7 +81,7 @@ impl Program {
         }
         script.close_on_exec(stdio);
         let limits = session.limits.strictest(self.limits);
-        limits::prepare_for_command(&mut script, limits, session.walls());
+        limits::prepare_for_command(&mut script, limits, session.isolation());
         privileges::prepare_for_command(&mut script);
         script.enter(Stage::Directory.number(), self.cwd.clone());
         if let Some(rules) = rules {

@@ -17,10 +17,10 @@ use rustix::process::{Signal, pidfd_send_signal};
 use super::host::tell;
 use super::program::{Program, script_of_init};
 use super::session::Session;
-use super::watch::{Watch, Watched, remove_segments};
+use super::watch::{Watch, WatchedCommand, remove_segments};
 use crate::Breach;
-use crate::exit::Ending;
-use crate::layer::failure::{During, Refusal};
+use crate::exit::CommandEnd;
+use crate::layer::failure::{During, StepRefusal};
 use crate::layer::namespaces::of_a_command;
 use crate::wire::{Event, Request};
 
@@ -34,15 +34,15 @@ pub(super) struct Keeper {
     control: OwnedFd,
     session: Session,
     init: Rc<Script<'static>>,
-    under_way: Vec<UnderWay>,
+    running: Vec<RunningCommand>,
     watch: Watch,
     spare: Vec<Stacks>,
 }
 
-struct UnderWay {
+struct RunningCommand {
     id: u64,
     launched: Launched,
-    watched: Watched,
+    watched: WatchedCommand,
 }
 
 impl Keeper {
@@ -52,8 +52,8 @@ impl Keeper {
         session: Session,
     ) -> Self {
         let init = Rc::new(script_of_init(&session));
-        let (under_way, watch, spare) = (Vec::new(), Watch::new(session.walls()), Vec::new());
-        Self { single, settled, control, session, init, under_way, watch, spare }
+        let (running, watch, spare) = (Vec::new(), Watch::new(session.isolation()), Vec::new());
+        Self { single, settled, control, session, init, running, watch, spare }
     }
 
     /// Serves the host until it closes the socket or sends an unknown message, then ends all commands.
@@ -77,13 +77,13 @@ impl Keeper {
 
     /// Waits until the host sends a message (true) or a command ends.
     fn wait(&self) -> rustix::io::Result<bool> {
-        let inits: Vec<_> = self.under_way.iter().map(|command| command.launched.pidfd()).collect();
+        let inits: Vec<_> = self.running.iter().map(|command| command.launched.pidfd()).collect();
         let broker = self.session.broker.as_ref().map(|broker| &broker.process);
         let mut watched = vec![PollFd::new(&self.control, PollFlags::IN)];
         watched.extend(broker.map(|broker| PollFd::new(broker, PollFlags::IN)));
         let others = watched.len();
         watched.extend(inits.iter().map(|init| PollFd::new(init, PollFlags::IN)));
-        let pause = self.watch.pause(self.under_way.iter().map(|command| &command.watched));
+        let pause = self.watch.pause(self.running.iter().map(|command| &command.watched));
         retry_on_intr(|| poll(&mut watched, pause.as_ref()))?;
         let is_ready = |at: usize| watched.get(at).is_some_and(|ready| !ready.revents().is_empty());
         if others > 1 && is_ready(1) {
@@ -97,7 +97,7 @@ impl Keeper {
     /// end.
     fn reap(&mut self) -> Option<()> {
         let mut ended = Vec::new();
-        for UnderWay { id, launched, watched } in std::mem::take(&mut self.under_way) {
+        for RunningCommand { id, launched, watched } in std::mem::take(&mut self.running) {
             let entry = entry(id, &launched);
             match launched.try_end() {
                 Ok((Outcome::Killed, _)) if self.session.fence.is_some() => return None,
@@ -107,12 +107,14 @@ impl Keeper {
                     self.spare.truncate(SPARE_STACKS);
                     ended.push(ending(id, outcome, watched.breach));
                 }
-                Err(launched) => self.under_way.push(UnderWay { id, launched, watched }),
+                Err(launched) => self.running.push(RunningCommand { id, launched, watched }),
             }
         }
         ended.iter().for_each(|ending| tell(&self.control, ending, &[]));
         // Only the next command, which starts after this, depends on it.
-        if self.under_way.is_empty() && !ended.is_empty() && self.session.walls() == IsolationMode::Namespaces
+        if self.running.is_empty()
+            && !ended.is_empty()
+            && self.session.isolation() == IsolationMode::Namespaces
         {
             remove_segments();
         }
@@ -121,9 +123,9 @@ impl Keeper {
 
     /// Kills commands that exceed their limits.
     fn enforce_limits(&mut self) {
-        let watched = self.under_way.iter_mut().map(|command| &mut command.watched);
+        let watched = self.running.iter_mut().map(|command| &mut command.watched);
         self.watch.look(watched, self.session.processes_are_bounded);
-        for command in &self.under_way {
+        for command in &self.running {
             if command.watched.breach.is_some_and(Breach::is_fatal) {
                 command.launched.end();
             }
@@ -141,7 +143,7 @@ impl Keeper {
             }
             Request::Signal { id, signal } => self.signal(id, Signal::from_named_raw(signal)),
             Request::Kill { id } => {
-                self.under_way.iter().filter(|one| one.id == id).for_each(|one| one.launched.end());
+                self.running.iter().filter(|one| one.id == id).for_each(|one| one.launched.end());
             }
             Request::Socket { id, is_v6 } => self.make_socket(id, is_v6),
         }
@@ -159,8 +161,8 @@ impl Keeper {
         }
     }
 
-    fn launch(&mut self, id: u64, command: Command, message: Message) -> Result<(), Refusal> {
-        let failed = |stage| move |error: Errno| Refusal { stage, errno: error.raw_os_error() };
+    fn launch(&mut self, id: u64, command: Command, message: Message) -> Result<(), StepRefusal> {
+        let failed = |stage| move |error: Errno| StepRefusal { stage, errno: error.raw_os_error() };
         let stdio: [OwnedFd; 3] =
             message.descriptors.try_into().map_err(|_wrong_count| failed(Stage::Stdio)(Errno::BADF))?;
         let limits = self.session.limits.strictest(command.limits);
@@ -180,7 +182,7 @@ impl Keeper {
         };
         let proofs = (&self.single, &self.settled);
         let stacks = self.spare.pop().map_or_else(Stacks::new, Ok);
-        let fence = match session.walls() {
+        let fence = match session.isolation() {
             IsolationMode::Namespaces => Fence::Namespaces(of_a_command()),
             IsolationMode::Landlock => Fence::Signals,
         };
@@ -188,16 +190,20 @@ impl Keeper {
         let launched = launched.during(Stage::Process).map_err(|failure| failure.refusal())?;
         // If the table is full, the command counts as one that has made nothing itself.
         let _noted = self.session.commands.add(entry(id, &launched));
-        if self.under_way.is_empty() {
+        if self.running.is_empty() {
             self.watch.rest();
         }
         let init = i32::try_from(launched.number()).unwrap_or_default();
-        self.under_way.push(UnderWay { id, launched, watched: Watched { init, limits, breach: None } });
+        self.running.push(RunningCommand {
+            id,
+            launched,
+            watched: WatchedCommand { init, limits, breach: None },
+        });
         Ok(())
     }
 
     fn signal(&self, id: u64, signal: Option<Signal>) {
-        let command = self.under_way.iter().find(|command| command.id == id);
+        let command = self.running.iter().find(|command| command.id == id);
         if let (Some(command), Some(signal)) = (command, signal) {
             // A command that has ended in the meantime needs no signal.
             let _ = pidfd_send_signal(command.launched.pidfd(), signal);
@@ -215,12 +221,12 @@ fn ending(id: u64, outcome: Outcome, breach: Option<Breach>) -> Event {
     match outcome {
         Outcome::Refused(Refused { label, errno }) => {
             let stage = Stage::from_number(label).unwrap_or(Stage::Process);
-            Event::NotStarted { id, refusal: Refusal { stage, errno } }
+            Event::NotStarted { id, refusal: StepRefusal { stage, errno } }
         }
-        Outcome::Killed => Event::Ended { id, ending: Ending::Signal(signal::KILL), breach },
+        Outcome::Killed => Event::Ended { id, ending: CommandEnd::Signal(signal::KILL), breach },
         Outcome::Ended(status) => {
-            let killed = || Ending::Signal(status.signal().unwrap_or(signal::KILL));
-            Event::Ended { id, ending: status.code().map_or_else(killed, Ending::Code), breach }
+            let killed = || CommandEnd::Signal(status.signal().unwrap_or(signal::KILL));
+            Event::Ended { id, ending: status.code().map_or_else(killed, CommandEnd::Code), breach }
         }
     }
 }
@@ -235,13 +241,13 @@ mod tests {
     fn endings_are_told_as_they_are() {
         let breach = Some(Breach::Memory);
         let told = |status| ending(1, Outcome::Ended(ExitStatus::from_raw(status)), breach);
-        assert_eq!(told(3 << 8), Event::Ended { id: 1, ending: Ending::Code(3), breach });
+        assert_eq!(told(3 << 8), Event::Ended { id: 1, ending: CommandEnd::Code(3), breach });
         assert_eq!(
             told(libc::SIGTERM),
-            Event::Ended { id: 1, ending: Ending::Signal(libc::SIGTERM), breach }
+            Event::Ended { id: 1, ending: CommandEnd::Signal(libc::SIGTERM), breach }
         );
         let refused = Refused { label: Stage::Exec.number(), errno: libc::ENOENT };
-        let refusal = Refusal { stage: Stage::Exec, errno: libc::ENOENT };
+        let refusal = StepRefusal { stage: Stage::Exec, errno: libc::ENOENT };
         assert_eq!(ending(2, Outcome::Refused(refused), None), Event::NotStarted { id: 2, refusal });
     }
 }

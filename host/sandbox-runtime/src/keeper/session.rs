@@ -23,11 +23,11 @@ pub(super) struct Session {
     /// The running commands, by which the broker finds the command of a caller.
     pub(super) commands: SharedNumbers,
     /// Limits the reach of signals if there are no namespaces.
-    pub(super) fence: Option<Fence>,
+    pub(super) fence: Option<SignalScopes>,
 }
 
 /// The Landlock scopes for signals: those of this process and, as further rules, those of each init.
-pub(super) struct Fence {
+pub(super) struct SignalScopes {
     pub(super) own: Fenced,
     /// Kept as long as the process lives.
     pub(super) of_inits: &'static OwnedFd,
@@ -35,7 +35,7 @@ pub(super) struct Fence {
 
 impl Session {
     /// Returns what separates the commands from the machine.
-    pub(super) fn walls(&self) -> IsolationMode {
+    pub(super) fn isolation(&self) -> IsolationMode {
         if self.fence.is_some() { IsolationMode::Landlock } else { IsolationMode::Namespaces }
     }
 }

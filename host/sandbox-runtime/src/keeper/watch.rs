@@ -34,7 +34,7 @@ pub(super) struct Watch {
 
 /// The watched state of one command.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedCommand {
     /// The pid of the init, as in this process's `/proc`.
     pub(super) init: i32,
     pub(super) limits: Limits,
@@ -57,20 +57,27 @@ struct Usage {
     processes: Vec<i32>,
 }
 
-impl Watched {
+impl WatchedCommand {
     fn is_bounded(&self) -> bool {
         self.limits.memory_bytes.is_some() || self.limits.processes.is_some()
     }
 }
 
 impl Watch {
-    pub(super) fn new(walls: IsolationMode) -> Self {
-        Self { next: Instant::now(), page: page_size(), has_own_segments: walls == IsolationMode::Namespaces }
+    pub(super) fn new(isolation: IsolationMode) -> Self {
+        Self {
+            next: Instant::now(),
+            page: page_size(),
+            has_own_segments: isolation == IsolationMode::Namespaces,
+        }
     }
 
     /// Returns how long to wait for other events; `None` if no command has limits.
-    pub(super) fn pause<'a>(&self, mut commands: impl Iterator<Item = &'a Watched>) -> Option<Timespec> {
-        if !commands.any(Watched::is_bounded) {
+    pub(super) fn pause<'a>(
+        &self,
+        mut commands: impl Iterator<Item = &'a WatchedCommand>,
+    ) -> Option<Timespec> {
+        if !commands.any(WatchedCommand::is_bounded) {
             return None;
         }
         // A command that has just started gets the whole interval: most end within it and cost nothing.
@@ -85,12 +92,17 @@ impl Watch {
 
     /// Performs a check if it is due, and notes which limits commands have exceeded. `is_refused` says whether the
     /// kernel itself refuses processes above the limit.
-    pub(super) fn look<'a>(&mut self, commands: impl Iterator<Item = &'a mut Watched>, is_refused: bool) {
+    pub(super) fn look<'a>(
+        &mut self,
+        commands: impl Iterator<Item = &'a mut WatchedCommand>,
+        is_refused: bool,
+    ) {
         let start = Instant::now();
         if start < self.next {
             return;
         }
-        let mut commands: Vec<&mut Watched> = commands.filter(|command| command.is_bounded()).collect();
+        let mut commands: Vec<&mut WatchedCommand> =
+            commands.filter(|command| command.is_bounded()).collect();
         if !commands.is_empty() {
             let processes = processes();
             let usage = usage(&processes, &commands.iter().map(|command| command.init).collect::<Vec<_>>());
@@ -113,7 +125,7 @@ impl Watch {
     /// refuses more; `detached` is the memory of segments that no process has mapped.
     fn breach(
         &self,
-        command: &Watched,
+        command: &WatchedCommand,
         usage: &Usage,
         together: Option<u64>,
         detached: u64,
@@ -331,11 +343,11 @@ mod tests {
     fn what_is_above_a_limit_is_said() {
         let watch = Watch::new(IsolationMode::Namespaces);
         let limits = Limits { processes: Some(4), memory_bytes: Some(1 << 40), ..Limits::default() };
-        let command = Watched { init: 1, limits, breach: None };
+        let command = WatchedCommand { init: 1, limits, breach: None };
         let usage = |threads| Usage { threads, ..Usage::default() };
         assert_eq!(watch.breach(&command, &usage(2), Some(3), 0), Some(Breach::Processes));
         let limits = Limits { processes: Some(40), ..Limits::default() };
-        let roomy = Watched { init: 1, limits, breach: None };
+        let roomy = WatchedCommand { init: 1, limits, breach: None };
         assert_eq!(watch.breach(&roomy, &usage(20), Some(30), 0), None);
         assert_eq!(watch.breach(&command, &usage(4), None, 0), None);
         assert_eq!(watch.breach(&command, &usage(5), None, 0), Some(Breach::TooManyProcesses));

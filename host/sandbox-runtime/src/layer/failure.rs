@@ -7,7 +7,7 @@ use portcullis_sandbox::Stage;
 
 /// A step that the kernel refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct StepRefusal {
     pub(crate) stage: Stage,
     pub(crate) errno: i32,
 }
@@ -21,9 +21,9 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    pub(crate) fn refusal(&self) -> Refusal {
+    pub(crate) fn refusal(&self) -> StepRefusal {
         // An error without an errno comes from this program, not from the kernel.
-        Refusal { stage: self.stage, errno: self.source.raw_os_error().unwrap_or(libc::EINVAL) }
+        StepRefusal { stage: self.stage, errno: self.source.raw_os_error().unwrap_or(libc::EINVAL) }
     }
 }
 

@@ -9,8 +9,8 @@ use rustix::process::{Resource, Rlimit, geteuid, getrlimit};
 use rustix::system::uname;
 
 /// Makes a command set its limits, never wider than those in force here, and disable core dumps.
-pub(crate) fn prepare_for_command(script: &mut Script<'_>, limits: Limits, walls: IsolationMode) {
-    let processes = limits.processes.map(|limit| match walls {
+pub(crate) fn prepare_for_command(script: &mut Script<'_>, limits: Limits, isolation: IsolationMode) {
+    let processes = limits.processes.map(|limit| match isolation {
         IsolationMode::Namespaces => limit,
         // Without a user namespace it counts all processes of the user on the machine.
         IsolationMode::Landlock => limit.saturating_add(threads_of_user()),

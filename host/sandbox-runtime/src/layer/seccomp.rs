@@ -25,8 +25,8 @@ pub(crate) use program::Broker;
 pub(crate) fn enforce(
     broker: Broker,
     reads: Reads,
-    walls: IsolationMode,
+    isolation: IsolationMode,
 ) -> Result<Option<OwnedFd>, Failure> {
     let handing = if broker.listens() { Handing::ToListener } else { Handing::None };
-    load(&program::assemble(broker, reads, walls), handing).during(Stage::Seccomp)
+    load(&program::assemble(broker, reads, isolation), handing).during(Stage::Seccomp)
 }

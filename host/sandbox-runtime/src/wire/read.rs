@@ -11,8 +11,8 @@ use portcullis_sandbox::{
 };
 use portcullis_syscall_broker::wire::codec::{DecodeError, Reader};
 
-use crate::exit::Ending;
-use crate::layer::failure::Refusal;
+use crate::exit::CommandEnd;
+use crate::layer::failure::StepRefusal;
 
 pub(super) fn owner(reader: &mut Reader<'_>) -> Result<Option<Owner>, DecodeError> {
     let given = reader.number()?;
@@ -108,17 +108,17 @@ pub(super) fn command(reader: &mut Reader<'_>) -> Result<Command, DecodeError> {
     Ok(Command { argv, env, cwd, limits, terminal })
 }
 
-pub(super) fn refusal(reader: &mut Reader<'_>) -> Result<Refusal, DecodeError> {
+pub(super) fn refusal(reader: &mut Reader<'_>) -> Result<StepRefusal, DecodeError> {
     let stage = Stage::from_number(reader.number()?).ok_or(DecodeError)?;
-    Ok(Refusal { stage, errno: reader.signed()? })
+    Ok(StepRefusal { stage, errno: reader.signed()? })
 }
 
-pub(super) fn ending(reader: &mut Reader<'_>) -> Result<Ending, DecodeError> {
+pub(super) fn ending(reader: &mut Reader<'_>) -> Result<CommandEnd, DecodeError> {
     let kind = reader.number()?;
     let value = reader.signed()?;
     match kind {
-        0 => Ok(Ending::Code(value)),
-        1 => Ok(Ending::Signal(value)),
+        0 => Ok(CommandEnd::Code(value)),
+        1 => Ok(CommandEnd::Signal(value)),
         _ => Err(DecodeError),
     }
 }

@@ -68,7 +68,7 @@ fn requests_survive_the_journey() {
 
 #[test]
 fn events_survive_the_journey() {
-    let refusal = Refusal { stage: Stage::Proc, errno: 1 };
+    let refusal = StepRefusal { stage: Stage::Proc, errno: 1 };
     for event in [
         Event::Keeper,
         Event::Ready { landlock: 7, processes_are_bounded: true, no_group: 0, no_gate: None },
@@ -76,8 +76,8 @@ fn events_survive_the_journey() {
         Event::Failed { refusal, path: "/x".into() },
         Event::Started { id: 3 },
         Event::NotStarted { id: 4, refusal },
-        Event::Ended { id: 5, ending: Ending::Code(3), breach: None },
-        Event::Ended { id: 6, ending: Ending::Signal(9), breach: Some(Breach::Memory) },
+        Event::Ended { id: 5, ending: CommandEnd::Code(3), breach: None },
+        Event::Ended { id: 6, ending: CommandEnd::Signal(9), breach: Some(Breach::Memory) },
     ] {
         assert_eq!(Event::decode(&event.encode()).expect("decodes"), event);
     }

@@ -9,8 +9,8 @@ use portcullis_sandbox::{
 };
 use portcullis_syscall_broker::wire::codec::Writer;
 
-use crate::exit::Ending;
-use crate::layer::failure::Refusal;
+use crate::exit::CommandEnd;
+use crate::layer::failure::StepRefusal;
 
 pub(super) fn owner(writer: &mut Writer, owner: Option<Owner>) {
     writer.number(u32::from(owner.is_some()));
@@ -104,15 +104,15 @@ pub(super) fn opening(writer: &mut Writer, opening: &Opening) {
     writer.number(u32::from(opening.kind == PathKind::Directory));
 }
 
-pub(super) fn refusal(writer: &mut Writer, refusal: Refusal) {
+pub(super) fn refusal(writer: &mut Writer, refusal: StepRefusal) {
     writer.number(refusal.stage.number());
     writer.signed(refusal.errno);
 }
 
-pub(super) fn ending(writer: &mut Writer, ending: Ending) {
+pub(super) fn ending(writer: &mut Writer, ending: CommandEnd) {
     let (kind, value) = match ending {
-        Ending::Code(code) => (0, code),
-        Ending::Signal(signal) => (1, signal),
+        CommandEnd::Code(code) => (0, code),
+        CommandEnd::Signal(signal) => (1, signal),
     };
     writer.number(kind);
     writer.signed(value);

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use crate::outcome::{CallResult, Outcome};
 use crate::pending::PendingCall;
 use crate::proc_paths::names_of;
-use crate::resolve_for_read::Node;
+use crate::resolve_for_read::FoundFile;
 use crate::resolved_name::LastLink;
 use crate::syscalls::{Target, Times};
 use crate::worker::Worker;
@@ -85,8 +85,8 @@ fn find(worker: &Worker, pending: &PendingCall, target: Target) -> Result<OwnedF
             match path.is_empty() && flags.contains(AtFlags::EMPTY_PATH) {
                 true => at.directory,
                 false => match broker.find(&pending.caller, at.directory, &path, last)? {
-                    Node::Found(file) => return permitted(worker, file),
-                    Node::Descriptor(number) => number,
+                    FoundFile::Found(file) => return permitted(worker, file),
+                    FoundFile::Descriptor(number) => number,
                 },
             }
         }

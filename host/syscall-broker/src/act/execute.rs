@@ -15,13 +15,13 @@ use super::read_permission::{permit_reading, permit_reading_of};
 use crate::outcome::{CallResult, Outcome, Stop};
 use crate::pending::PendingCall;
 use crate::proc_paths::names_of;
-use crate::resolve_for_read::Node;
+use crate::resolve_for_read::FoundFile;
 use crate::resolved_name::LastLink;
-use crate::syscalls::At;
+use crate::syscalls::PathArgument;
 use crate::worker::Worker;
 
 /// Lets a command execute a program if every file that this reads may be read.
-pub(crate) fn execute(worker: &Worker, pending: &PendingCall, at: At, flags: u32) -> CallResult {
+pub(crate) fn execute(worker: &Worker, pending: &PendingCall, at: PathArgument, flags: u32) -> CallResult {
     let broker = worker.broker;
     let path = match pending.path(at) {
         Ok(path) => path,
@@ -38,7 +38,9 @@ pub(crate) fn execute(worker: &Worker, pending: &PendingCall, at: At, flags: u32
     // This check gives a refusal its usual form; the check below is the one that protects. A file that is not found
     // here is not found by the kernel either, or it is judged afterwards.
     match broker.find(&pending.caller, at.directory, &path, last) {
-        Ok(Node::Found(node)) if FileType::from_raw_mode(fstat(&node)?.st_mode) == FileType::RegularFile => {
+        Ok(FoundFile::Found(node))
+            if FileType::from_raw_mode(fstat(&node)?.st_mode) == FileType::RegularFile =>
+        {
             permit_reading(worker, pending, &node)?;
         }
         // A hidden file, in a sandbox without mounts that would hide it.

@@ -19,7 +19,7 @@ use crate::judge::{NameChange, ask};
 use crate::outcome::{CallResult, Outcome, Stop};
 use crate::pending::PendingCall;
 use crate::resolved_name::ResolvedName;
-use crate::wire::asks::Outside;
+use crate::wire::questions::Outside;
 use crate::worker::Worker;
 
 /// Passes opening a file for writing to the host, which decides and asks the user.

@@ -5,11 +5,11 @@ use rustix::io::Errno;
 use crate::pending::PendingCall;
 use crate::resolve::Found;
 use crate::resolved_name::{LastLink, ResolvedName};
-use crate::syscalls::At;
+use crate::syscalls::PathArgument;
 use crate::worker::Worker;
 
 /// The place of a name that a call creates, changes or removes.
-pub(super) enum Where {
+pub(super) enum Located {
     /// Names are judged there, and the broker makes the change.
     Judged(ResolvedName),
     /// Commands may not change anything there.
@@ -19,11 +19,16 @@ pub(super) enum Where {
 }
 
 /// Resolves the path of a name that a call creates, changes or removes.
-pub(super) fn find(worker: &Worker, pending: &PendingCall, at: At, last: LastLink) -> Result<Where, Errno> {
+pub(super) fn find(
+    worker: &Worker,
+    pending: &PendingCall,
+    at: PathArgument,
+    last: LastLink,
+) -> Result<Located, Errno> {
     let path = pending.path(at)?;
     Ok(match worker.broker.resolve(&pending.caller, at.directory, &path, last)? {
-        Found::Name(place) if worker.broker.is_judged(&place.path) => Where::Judged(place),
-        Found::Name(place) => Where::Outside(place),
-        Found::Descriptor(_) | Found::Elsewhere => Where::Elsewhere,
+        Found::Name(place) if worker.broker.is_judged(&place.path) => Located::Judged(place),
+        Found::Name(place) => Located::Outside(place),
+        Found::Descriptor(_) | Found::Elsewhere => Located::Elsewhere,
     })
 }

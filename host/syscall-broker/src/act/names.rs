@@ -12,29 +12,34 @@ use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
 
 use super::host_changes;
-use super::locate::{Where, find};
+use super::locate::{Located, find};
 use super::reachable::permit_link;
-use crate::displaced::{Displaced, Gone};
+use crate::displaced::{Departure, Displaced};
 use crate::identity::identify;
 use crate::judge::NameChange;
 use crate::outcome::{CallResult, Outcome};
 use crate::pending::PendingCall;
 use crate::resolve::Found;
 use crate::resolved_name::{LastLink, ResolvedName, kind_of};
-use crate::syscalls::At;
+use crate::syscalls::PathArgument;
 use crate::worker::Worker;
 
 /// The size of the path in `struct sockaddr_un`, after two bytes with the address family.
 const SOCKET_PATH_BYTES: usize = 108;
 const FAMILY_BYTES: usize = 2;
 
-pub(crate) fn make_directory(worker: &Worker, pending: &PendingCall, at: At, mode: u32) -> CallResult {
+pub(crate) fn make_directory(
+    worker: &Worker,
+    pending: &PendingCall,
+    at: PathArgument,
+    mode: u32,
+) -> CallResult {
     let place = match find(worker, pending, at, LastLink::Keep)? {
-        Where::Judged(place) => place,
-        Where::Outside(place) => {
+        Located::Judged(place) => place,
+        Located::Outside(place) => {
             return host_changes::make_directory(worker, pending, &place, Mode::from_raw_mode(mode & 0o7777));
         }
-        Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
+        Located::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
     worker.permit_plain(pending, Change::MakeDirectory, &place)?;
     worker.take_mask_of(pending);
@@ -58,8 +63,8 @@ fn note_made(worker: &Worker, pending: &PendingCall, place: &ResolvedName) {
     }
 }
 
-pub(crate) fn make_node(worker: &Worker, pending: &PendingCall, at: At, mode: u32) -> CallResult {
-    let Where::Judged(place) = find(worker, pending, at, LastLink::Keep)? else {
+pub(crate) fn make_node(worker: &Worker, pending: &PendingCall, at: PathArgument, mode: u32) -> CallResult {
+    let Located::Judged(place) = find(worker, pending, at, LastLink::Keep)? else {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     };
     let kind = match mode & libc::S_IFMT {
@@ -77,11 +82,11 @@ pub(crate) fn make_node(worker: &Worker, pending: &PendingCall, at: At, mode: u3
     Ok(Outcome::SUCCESS)
 }
 
-pub(crate) fn make_link(worker: &Worker, pending: &PendingCall, target: u64, at: At) -> CallResult {
+pub(crate) fn make_link(worker: &Worker, pending: &PendingCall, target: u64, at: PathArgument) -> CallResult {
     let place = match find(worker, pending, at, LastLink::Keep)? {
-        Where::Judged(place) => place,
-        Where::Outside(place) => return host_changes::make_link(worker, &place, &pending.text(target)?),
-        Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
+        Located::Judged(place) => place,
+        Located::Outside(place) => return host_changes::make_link(worker, &place, &pending.text(target)?),
+        Located::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
     let target = pending.text(target)?;
     // The name is free, so the file that was there before has been recorded.
@@ -101,12 +106,12 @@ pub(crate) fn make_link(worker: &Worker, pending: &PendingCall, target: u64, at:
     Ok(Outcome::SUCCESS)
 }
 
-pub(crate) fn remove(worker: &Worker, pending: &PendingCall, at: At, flags: u32) -> CallResult {
+pub(crate) fn remove(worker: &Worker, pending: &PendingCall, at: PathArgument, flags: u32) -> CallResult {
     let flags = AtFlags::from_bits_retain(flags);
     let place = match find(worker, pending, at, LastLink::Keep)? {
-        Where::Judged(place) => place,
-        Where::Outside(place) => return host_changes::remove(worker, &place, flags),
-        Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
+        Located::Judged(place) => place,
+        Located::Outside(place) => return host_changes::remove(worker, &place, flags),
+        Located::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
     if worker.broker.is_pinned(&place.path) {
         return Err(Errno::BUSY.into());
@@ -116,7 +121,7 @@ pub(crate) fn remove(worker: &Worker, pending: &PendingCall, at: At, flags: u32)
     let taken = Displaced::from(worker, &place)?;
     let removed = unlinkat(&place.directory, place.given(), flags);
     match removed {
-        Ok(()) => taken.settle(worker.broker, Gone::Removed),
+        Ok(()) => taken.settle(worker.broker, Departure::Removed),
         Err(_) => taken.undo(worker.broker),
     }
     removed?;
@@ -126,11 +131,11 @@ pub(crate) fn remove(worker: &Worker, pending: &PendingCall, at: At, flags: u32)
     Ok(Outcome::SUCCESS)
 }
 
-pub(crate) fn truncate(worker: &Worker, pending: &PendingCall, at: At, length: u64) -> CallResult {
+pub(crate) fn truncate(worker: &Worker, pending: &PendingCall, at: PathArgument, length: u64) -> CallResult {
     let place = match find(worker, pending, at, LastLink::Follow)? {
-        Where::Judged(place) => place,
-        Where::Outside(place) => return host_changes::truncate(worker, &place, length),
-        Where::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
+        Located::Judged(place) => place,
+        Located::Outside(place) => return host_changes::truncate(worker, &place, length),
+        Located::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
     };
     if place.as_directory {
         return Err(Errno::NOTDIR.into());

@@ -21,7 +21,7 @@ use crate::outcome::{CallResult, Outcome, Stop};
 use crate::pending::PendingCall;
 use crate::resolve::Found;
 use crate::resolved_name::{LastLink, ResolvedName};
-use crate::syscalls::At;
+use crate::syscalls::PathArgument;
 use crate::worker::Worker;
 
 /// The number of attempts to open a name at which symbolic links keep appearing.
@@ -30,7 +30,13 @@ const ATTEMPTS: usize = 8;
 const UNNAMED: OFlags = OFlags::TMPFILE.difference(OFlags::DIRECTORY);
 
 /// Opens a file for a command; creates it if the flags say so.
-pub(crate) fn open(worker: &Worker, pending: &PendingCall, at: At, flags: u32, mode: u32) -> CallResult {
+pub(crate) fn open(
+    worker: &Worker,
+    pending: &PendingCall,
+    at: PathArgument,
+    flags: u32,
+    mode: u32,
+) -> CallResult {
     let flags = OFlags::from_bits_retain(flags);
     if flags.contains(OFlags::PATH) {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);

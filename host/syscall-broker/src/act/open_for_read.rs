@@ -15,9 +15,9 @@ use super::read_permission::{permit_reading, permit_reading_of};
 use crate::outcome::CallResult;
 use crate::pending::PendingCall;
 use crate::resolve::Found;
-use crate::resolve_for_read::Node;
+use crate::resolve_for_read::FoundFile;
 use crate::resolved_name::LastLink;
-use crate::syscalls::At;
+use crate::syscalls::PathArgument;
 use crate::worker::Worker;
 
 /// Major and minor number of `/dev/tty`, which means a different device for each process.
@@ -32,7 +32,7 @@ const COUNTING: OFlags =
 pub(super) fn open_to_read(
     worker: &Worker,
     pending: &PendingCall,
-    (at, path): (At, &CStr),
+    (at, path): (PathArgument, &CStr),
     (flags, mode): (OFlags, Mode),
 ) -> CallResult {
     let broker = worker.broker;
@@ -46,8 +46,8 @@ pub(super) fn open_to_read(
         found => found?,
     };
     match node {
-        Node::Found(node) => open_node(worker, pending, &node, flags),
-        Node::Descriptor(number) => open_own(worker, pending, number, flags),
+        FoundFile::Found(node) => open_node(worker, pending, &node, flags),
+        FoundFile::Descriptor(number) => open_own(worker, pending, number, flags),
     }
 }
 
@@ -128,7 +128,7 @@ fn open_own(worker: &Worker, pending: &PendingCall, number: i32, flags: OFlags) 
 fn make(
     worker: &Worker,
     pending: &PendingCall,
-    (at, path): (At, &CStr),
+    (at, path): (PathArgument, &CStr),
     (flags, mode): (OFlags, Mode),
 ) -> CallResult {
     let broker = worker.broker;

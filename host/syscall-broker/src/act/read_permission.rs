@@ -9,7 +9,7 @@ use portcullis_sandbox::{Attempt, Deed, Judgement};
 
 use crate::approval::Question;
 use crate::judge::HARD_LINKS;
-use crate::outcome::{Refusal, Stop};
+use crate::outcome::{RuleRefusal, Stop};
 use crate::pending::PendingCall;
 use crate::proc_paths::names_of;
 use crate::worker::Worker;
@@ -22,7 +22,7 @@ pub(super) fn permit_reading(worker: &Worker, pending: &PendingCall, file: &Owne
     let text = worker.broker.processes.path_of(file.as_fd())?;
     if worker.broker.is_kept_back(file)? {
         let path = Path::new(OsStr::from_bytes(&text)).to_owned();
-        return Err(Stop::Refused(Box::new(Refusal { attempt: Attempt::Read, path, rule: HARD_LINKS })));
+        return Err(Stop::Refused(Box::new(RuleRefusal { attempt: Attempt::Read, path, rule: HARD_LINKS })));
     }
     names_of(&text).try_for_each(|path| permit_reading_of(worker, pending, path))
 }
@@ -41,8 +41,10 @@ pub(super) fn permit_reading_of(worker: &Worker, pending: &PendingCall, path: &P
             reachable: None,
             outside: None,
         }))),
-        Judgement::Refused => {
-            Err(Stop::Refused(Box::new(Refusal { attempt: Attempt::Read, path: path.to_owned(), rule: "" })))
-        }
+        Judgement::Refused => Err(Stop::Refused(Box::new(RuleRefusal {
+            attempt: Attempt::Read,
+            path: path.to_owned(),
+            rule: "",
+        }))),
     }
 }

@@ -16,7 +16,7 @@ use super::open::permit_open;
 use super::reachable::{is_users_place, permit_directory, permit_link, permit_surroundings, stands_users};
 use super::read_permission::{permit_reading, permit_reading_of};
 use super::relative_links::permit_leading;
-use crate::displaced::{Displaced, Gone};
+use crate::displaced::{Departure, Displaced};
 use crate::identity::Moving;
 use crate::judge::{Allowed, NameChange};
 use crate::outcome::{CallResult, Outcome, Stop};
@@ -24,7 +24,7 @@ use crate::pending::PendingCall;
 use crate::repository::{LEVELS, for_each_name, read};
 use crate::resolve::Found;
 use crate::resolved_name::{LastLink, ResolvedName, change_for, kind_of};
-use crate::syscalls::At;
+use crate::syscalls::PathArgument;
 use crate::user_places::Reached;
 use crate::worker::Worker;
 
@@ -32,7 +32,13 @@ use crate::worker::Worker;
 const LOOKED_AT: usize = 50_000;
 
 /// Renames a file or directory; no other call changes names meanwhile.
-pub(crate) fn rename(worker: &Worker, pending: &PendingCall, from: At, to: At, flags: u32) -> CallResult {
+pub(crate) fn rename(
+    worker: &Worker,
+    pending: &PendingCall,
+    from: PathArgument,
+    to: PathArgument,
+    flags: u32,
+) -> CallResult {
     let broker = worker.broker;
     let (old, new) = (pending.path(from)?, pending.path(to)?);
     let old = broker.resolve(&pending.caller, from.directory, &old, LastLink::Keep)?;
@@ -77,8 +83,8 @@ pub(crate) fn rename(worker: &Worker, pending: &PendingCall, from: At, to: At, f
         to.undo(broker);
         return Err(error.into());
     }
-    from.settle(broker, Gone::Moved);
-    to.settle(broker, if kind == Move::Exchange { Gone::Moved } else { Gone::Removed });
+    from.settle(broker, Departure::Moved);
+    to.settle(broker, if kind == Move::Exchange { Departure::Moved } else { Departure::Removed });
     if !is_directory {
         broker.note_removed(&old);
     }
@@ -258,7 +264,13 @@ impl Walk<'_> {
 }
 
 /// Creates a hard link. A process that may write one name of a file can write the file, so both names are judged.
-pub(crate) fn link(worker: &Worker, pending: &PendingCall, from: At, to: At, flags: u32) -> CallResult {
+pub(crate) fn link(
+    worker: &Worker,
+    pending: &PendingCall,
+    from: PathArgument,
+    to: PathArgument,
+    flags: u32,
+) -> CallResult {
     let broker = worker.broker;
     let (old, new) = (pending.path(from)?, pending.path(to)?);
     let flags = AtFlags::from_bits_retain(flags);

@@ -28,10 +28,10 @@ impl Broker {
 }
 
 /// Returns the whole filter.
-pub(super) fn assemble(broker: Broker, reads: Reads, walls: IsolationMode) -> Vec<Instruction> {
+pub(super) fn assemble(broker: Broker, reads: Reads, isolation: IsolationMode) -> Vec<Instruction> {
     let mut program = Program::default();
     program.head();
-    if walls == IsolationMode::Landlock {
+    if isolation == IsolationMode::Landlock {
         landlock_only::add(&mut program);
     }
     for number in UNKNOWN {
@@ -77,7 +77,7 @@ pub(super) fn assemble(broker: Broker, reads: Reads, walls: IsolationMode) -> Ve
             if reads.are_judged() {
                 // Opening with O_PATH or only a directory reads no file; without mounts, only the broker hides
                 // directories.
-                let passing = match walls {
+                let passing = match isolation {
                     IsolationMode::Namespaces => libc::O_PATH | libc::O_DIRECTORY,
                     IsolationMode::Landlock => libc::O_PATH,
                 };

@@ -6,7 +6,7 @@ use super::codec::{DecodeError, Reader, Writer};
 
 /// A message of the broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BrokerEvent {
+pub enum ConnectMessage {
     /// The first message; carries the seccomp listener on which calls are answered.
     Begins,
     /// A call waits. Carries the pidfd of the calling thread.
@@ -22,7 +22,7 @@ pub enum BrokerEvent {
     },
 }
 
-impl BrokerEvent {
+impl ConnectMessage {
     /// Returns the message in its encoded form.
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
@@ -80,10 +80,13 @@ mod tests {
     fn what_is_said_survives_the_journey() {
         for address in ["192.0.2.1:80", "[2001:db8::1]:65535"] {
             let address = address.parse().expect("an address");
-            let told = BrokerEvent::Waits { id: u64::MAX, command: 7, socket: 1 << 40, address };
-            assert_eq!(BrokerEvent::decode(&told.encode()).expect("decodes"), told);
-            assert!(BrokerEvent::decode(&told.encode()[1..]).is_err());
+            let told = ConnectMessage::Waits { id: u64::MAX, command: 7, socket: 1 << 40, address };
+            assert_eq!(ConnectMessage::decode(&told.encode()).expect("decodes"), told);
+            assert!(ConnectMessage::decode(&told.encode()[1..]).is_err());
         }
-        assert_eq!(BrokerEvent::decode(&BrokerEvent::Begins.encode()).expect("decodes"), BrokerEvent::Begins);
+        assert_eq!(
+            ConnectMessage::decode(&ConnectMessage::Begins.encode()).expect("decodes"),
+            ConnectMessage::Begins
+        );
     }
 }

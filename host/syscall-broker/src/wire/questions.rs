@@ -9,7 +9,7 @@ use super::codec::{DecodeError, Reader, Writer};
 
 /// A message of the broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BrokerEvent {
+pub enum BrokerMessage {
     /// A call waits.
     Asked(Asked),
     /// A call was refused.
@@ -100,12 +100,12 @@ pub struct Answered {
     /// The id of the call.
     pub id: u64,
     /// What becomes of the call.
-    pub ending: Ending,
+    pub resolution: Resolution,
 }
 
 /// The continuation of a waiting call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum Resolution {
     /// It fails.
     Refused,
     /// The broker performs the operation.
@@ -118,7 +118,7 @@ pub enum Ending {
     Failed(i32),
 }
 
-impl BrokerEvent {
+impl BrokerMessage {
     /// Decodes a message.
     ///
     /// # Errors
@@ -293,12 +293,12 @@ impl Answered {
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         writer.long(self.id);
-        let (kind, errno) = match self.ending {
-            Ending::Refused => (0, 0),
-            Ending::GoesOn => (1, 0),
-            Ending::File => (2, 0),
-            Ending::Failed(errno) => (3, errno),
-            Ending::Done => (4, 0),
+        let (kind, errno) = match self.resolution {
+            Resolution::Refused => (0, 0),
+            Resolution::GoesOn => (1, 0),
+            Resolution::File => (2, 0),
+            Resolution::Failed(errno) => (3, errno),
+            Resolution::Done => (4, 0),
         };
         writer.number(kind);
         writer.signed(errno);
@@ -312,15 +312,15 @@ impl Answered {
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let (id, kind, errno) = (reader.long()?, reader.number()?, reader.signed()?);
-        let ending = match kind {
-            0 => Ending::Refused,
-            1 => Ending::GoesOn,
-            2 => Ending::File,
-            3 => Ending::Failed(errno),
-            4 => Ending::Done,
+        let resolution = match kind {
+            0 => Resolution::Refused,
+            1 => Resolution::GoesOn,
+            2 => Resolution::File,
+            3 => Resolution::Failed(errno),
+            4 => Resolution::Done,
             _ => return Err(DecodeError),
         };
-        reader.end(Self { id, ending })
+        reader.end(Self { id, resolution })
     }
 }
 
@@ -351,16 +351,22 @@ mod tests {
             let (path, rule) = ("/a".into(), "host.tool-files".to_owned());
             let reason = "line 1".to_owned();
             let asked = Asked { id: u64::MAX, command: 7, attempt, deed, path, rule, reason, outside };
-            assert!(BrokerEvent::decode(&asked.encode()[1..]).is_err());
+            assert!(BrokerMessage::decode(&asked.encode()[1..]).is_err());
             let refused = Refused { command: 7, attempt, path: asked.path.clone(), rule: asked.rule.clone() };
             assert_eq!(
-                BrokerEvent::decode(&refused.encode()).expect("decodes"),
-                BrokerEvent::Refused(refused)
+                BrokerMessage::decode(&refused.encode()).expect("decodes"),
+                BrokerMessage::Refused(refused)
             );
-            assert_eq!(BrokerEvent::decode(&asked.encode()).expect("decodes"), BrokerEvent::Asked(asked));
+            assert_eq!(BrokerMessage::decode(&asked.encode()).expect("decodes"), BrokerMessage::Asked(asked));
         }
-        for ending in [Ending::Refused, Ending::GoesOn, Ending::File, Ending::Done, Ending::Failed(13)] {
-            let answered = Answered { id: 1, ending };
+        for resolution in [
+            Resolution::Refused,
+            Resolution::GoesOn,
+            Resolution::File,
+            Resolution::Done,
+            Resolution::Failed(13),
+        ] {
+            let answered = Answered { id: 1, resolution };
             assert_eq!(Answered::decode(&answered.encode()).expect("decodes"), answered);
         }
     }
