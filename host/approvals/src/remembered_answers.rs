@@ -33,12 +33,12 @@ pub enum Kept {
 #[derive(Debug, Clone)]
 pub struct Denied {
     pattern: GrantPattern,
-    aspect: Aspect,
+    aspect: DeniedPart,
 }
 
 /// The part of a [`GrantPattern`]'s permissions that is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Aspect {
+enum DeniedPart {
     /// A right to a file: a denial of writing does not affect reading.
     Right(FileRight),
     /// Sending more than the budget: the connection itself stays allowed.
@@ -51,29 +51,29 @@ impl Denied {
     /// Returns the denial that a choice makes, for the right that `action` uses.
     #[must_use]
     pub fn of(choice: &Choice, action: &Action) -> Self {
-        Self { pattern: choice.pattern.clone(), aspect: Aspect::of(action) }
+        Self { pattern: choice.pattern.clone(), aspect: DeniedPart::of(action) }
     }
 
     /// Returns a denial of sending more than the budget to a host and port.
     #[must_use]
     pub fn of_more(access: &NetworkAccess) -> Self {
-        Self { pattern: GrantPattern::Network(endpoint_pattern(access)), aspect: Aspect::More }
+        Self { pattern: GrantPattern::Network(endpoint_pattern(access)), aspect: DeniedPart::More }
     }
 
-    fn covers(&self, action: &Action, aspect: Aspect) -> bool {
+    fn covers(&self, action: &Action, aspect: DeniedPart) -> bool {
         self.aspect == aspect && self.pattern.covers(action)
     }
 
     fn spoken(&self) -> String {
         let what = spoken(&self.pattern);
         match self.aspect {
-            Aspect::More => format!("nothing beyond the budget over {what}"),
-            Aspect::Right(_) | Aspect::Whole => format!("no {what}"),
+            DeniedPart::More => format!("nothing beyond the budget over {what}"),
+            DeniedPart::Right(_) | DeniedPart::Whole => format!("no {what}"),
         }
     }
 }
 
-impl Aspect {
+impl DeniedPart {
     fn of(action: &Action) -> Self {
         if let Action::File(access) = action { Self::Right(access.operation.right()) } else { Self::Whole }
     }
@@ -127,13 +127,13 @@ impl RememberedAnswers {
     /// Returns true if the user has denied the action for the session.
     #[must_use]
     pub fn denies(&self, action: &Action) -> bool {
-        self.lock().denied.iter().any(|(_, denied)| denied.covers(action, Aspect::of(action)))
+        self.lock().denied.iter().any(|(_, denied)| denied.covers(action, DeniedPart::of(action)))
     }
 
     /// Returns true if the user has denied sending more than the budget of this connection.
     #[must_use]
     pub fn denies_more(&self, connection: &Action) -> bool {
-        self.lock().denied.iter().any(|(_, denied)| denied.covers(connection, Aspect::More))
+        self.lock().denied.iter().any(|(_, denied)| denied.covers(connection, DeniedPart::More))
     }
 
     /// Returns the grants that are live at `now`, including those of the settings.

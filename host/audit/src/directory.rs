@@ -236,7 +236,7 @@ fn last(files: &[LogFile]) -> Result<Option<Decided>, FindError> {
 }
 
 /// A decision whose log is not yet known.
-struct Half {
+struct UnplacedDecision {
     sequence: u64,
     session: String,
     verdict: VerdictLine,
@@ -244,7 +244,7 @@ struct Half {
     outcome_at: Option<u64>,
 }
 
-impl Half {
+impl UnplacedDecision {
     fn decided(self, file: &LogFile) -> Decided {
         Decided {
             log: file.path.clone(),
@@ -258,15 +258,15 @@ impl Half {
 }
 
 /// Reads the decisions of a log with their outcomes. Unreadable lines are skipped; [`crate::verify`] reports them.
-fn decisions(file: &LogFile) -> Result<Vec<Half>, ReadError> {
-    let mut found: Vec<Half> = Vec::new();
+fn decisions(file: &LogFile) -> Result<Vec<UnplacedDecision>, ReadError> {
+    let mut found: Vec<UnplacedDecision> = Vec::new();
     let mut places: HashMap<u64, usize> = HashMap::new();
     for line in read_all(&file.path)?.flatten() {
         match line.record {
             Record::Verdict(verdict) => {
                 places.insert(line.sequence, found.len());
                 let (sequence, session) = (line.sequence, line.session);
-                found.push(Half { sequence, session, verdict, outcome: None, outcome_at: None });
+                found.push(UnplacedDecision { sequence, session, verdict, outcome: None, outcome_at: None });
             }
             Record::Outcome(outcome) => {
                 let half = places.get(&outcome.verdict).and_then(|place| found.get_mut(*place));

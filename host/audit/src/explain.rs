@@ -10,13 +10,13 @@ pub struct Winner {
     /// Its index in [`VerdictLine::policies`]; `None` if no vote decided.
     pub place: Option<usize>,
     /// Why it decided.
-    pub why: Why,
+    pub why: Explanation,
 }
 
 /// Why a vote decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Why {
+pub enum Explanation {
     /// No vote was stricter.
     Strictest,
     /// Another vote was stricter, and `combine` in the settings prefers this one.
@@ -33,7 +33,7 @@ pub enum Why {
     Host,
 }
 
-impl Why {
+impl Explanation {
     /// Returns the reason as a sentence for the user.
     #[must_use]
     pub fn words(self) -> &'static str {
@@ -52,7 +52,7 @@ impl Why {
 /// Returns the vote that decided.
 ///
 /// ```
-/// use portcullis_audit::{PolicyLine, VerdictLine, Why, winner};
+/// use portcullis_audit::{PolicyLine, VerdictLine, Explanation, winner};
 /// let vote = |name: &str, verdict: &str| PolicyLine {
 ///     name: name.to_owned(),
 ///     verdict: verdict.to_owned(),
@@ -66,7 +66,7 @@ impl Why {
 ///     ..VerdictLine::default()
 /// };
 /// let winner = winner(&line);
-/// assert_eq!((winner.place, winner.why), (Some(1), Why::Strictest));
+/// assert_eq!((winner.place, winner.why), (Some(1), Explanation::Strictest));
 /// ```
 #[must_use]
 pub fn winner(line: &VerdictLine) -> Winner {
@@ -75,13 +75,13 @@ pub fn winner(line: &VerdictLine) -> Winner {
     let asked = vote.is_some_and(|vote| vote.verdict == "ask") || (vote.is_none() && is_unopposed(line));
     let strictest = line.policies.iter().filter(|vote| vote.counts).map(strictness).max().unwrap_or(0);
     let why = match vote {
-        _ if asked && line.effect == "allow" => Why::Granted,
-        _ if asked && line.effect == "deny" => Why::Refused,
-        None if is_unopposed(line) => Why::NoOpinion,
-        None => Why::Host,
-        Some(vote) if vote.verdict == "failed" => Why::Failed,
-        Some(vote) if strictness(vote) < strictest => Why::Preferred,
-        Some(_) => Why::Strictest,
+        _ if asked && line.effect == "allow" => Explanation::Granted,
+        _ if asked && line.effect == "deny" => Explanation::Refused,
+        None if is_unopposed(line) => Explanation::NoOpinion,
+        None => Explanation::Host,
+        Some(vote) if vote.verdict == "failed" => Explanation::Failed,
+        Some(vote) if strictness(vote) < strictest => Explanation::Preferred,
+        Some(_) => Explanation::Strictest,
     };
     Winner { place, why }
 }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     /// Votes have the form `name verdict rule`, with `~` before one that is only observed.
-    fn check(effect: &str, policy: &str, rule: &str, votes: &[&str], place: Option<usize>, why: Why) {
+    fn check(effect: &str, policy: &str, rule: &str, votes: &[&str], place: Option<usize>, why: Explanation) {
         let vote = |text: &&str| {
             let (counts, text) = text.strip_prefix('~').map_or((true, *text), |text| (false, text));
             let mut words = text.split(' ').map(str::to_owned);
@@ -133,17 +133,31 @@ mod tests {
     #[test]
     fn who_decided() {
         let w = "workspace";
-        check("allow", w, "w.x", &["workspace allow w.x", "rules:base ask b"], Some(0), Why::Preferred);
-        check("allow", w, "w.x", &["workspace allow w.x", "~strict deny s"], Some(0), Why::Strictest);
-        check("deny", "base", "b", &["workspace allow w", "rules:base deny b"], Some(1), Why::Strictest);
-        check("deny", w, "f", &["workspace failed f", "team allow t"], Some(0), Why::Failed);
-        check("deny", w, "w.x", &["workspace ask w.x"], Some(0), Why::Refused);
-        check("ask", w, "w.x", &["workspace ask w.x"], Some(0), Why::Strictest);
-        check("allow", "user", "t", &["workspace ask w", "team ask t"], Some(1), Why::Granted);
-        check("ask", "base", "base.no-opinion", &["workspace abstain"], None, Why::NoOpinion);
-        check("deny", "base", "base.no-opinion", &["workspace abstain"], None, Why::Refused);
-        check("allow", "user", "base.no-opinion", &[], None, Why::Granted);
-        check("deny", "host", "host.audit-failed", &[], None, Why::Host);
-        check("allow", "team", "t", &["team allow t", "workspace deny w"], Some(0), Why::Preferred);
+        check(
+            "allow",
+            w,
+            "w.x",
+            &["workspace allow w.x", "rules:base ask b"],
+            Some(0),
+            Explanation::Preferred,
+        );
+        check("allow", w, "w.x", &["workspace allow w.x", "~strict deny s"], Some(0), Explanation::Strictest);
+        check(
+            "deny",
+            "base",
+            "b",
+            &["workspace allow w", "rules:base deny b"],
+            Some(1),
+            Explanation::Strictest,
+        );
+        check("deny", w, "f", &["workspace failed f", "team allow t"], Some(0), Explanation::Failed);
+        check("deny", w, "w.x", &["workspace ask w.x"], Some(0), Explanation::Refused);
+        check("ask", w, "w.x", &["workspace ask w.x"], Some(0), Explanation::Strictest);
+        check("allow", "user", "t", &["workspace ask w", "team ask t"], Some(1), Explanation::Granted);
+        check("ask", "base", "base.no-opinion", &["workspace abstain"], None, Explanation::NoOpinion);
+        check("deny", "base", "base.no-opinion", &["workspace abstain"], None, Explanation::Refused);
+        check("allow", "user", "base.no-opinion", &[], None, Explanation::Granted);
+        check("deny", "host", "host.audit-failed", &[], None, Explanation::Host);
+        check("allow", "team", "t", &["team allow t", "workspace deny w"], Some(0), Explanation::Preferred);
     }
 }

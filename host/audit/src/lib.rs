@@ -42,7 +42,7 @@ mod record;
 mod stats;
 
 pub use directory::{Decided, Directory, FindError, LogFile, MissingLog, Placed};
-pub use explain::{Why, Winner, winner};
+pub use explain::{Explanation, Winner, winner};
 pub use facts::{Recall, is_whole};
 pub use follow::Follower;
 #[cfg(unix)]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 /// The parts of a context that the log stores beside the request.
 #[derive(Debug, PartialEq)]
-pub struct Told {
+pub struct LoggedContext {
     /// The facts that are the same for all decisions of a session; null without a context.
     pub facts: Value,
     /// The time.
@@ -50,7 +50,7 @@ pub fn grants(context: &Context) -> Value {
     grants.and_then(|grants| serde_json::to_value(grants).ok()).unwrap_or_default()
 }
 
-impl Told {
+impl LoggedContext {
     /// Returns the context, or `None` if parts of it are missing.
     pub fn context(self) -> Option<Context> {
         let Value::Object(facts) = self.facts else { return None };
@@ -73,8 +73,8 @@ mod tests {
 
     use super::*;
 
-    fn told(context: &Context) -> Told {
-        Told { facts: facts(context), now: context.now.into(), grants: grants(context) }
+    fn told(context: &Context) -> LoggedContext {
+        LoggedContext { facts: facts(context), now: context.now.into(), grants: grants(context) }
     }
 
     #[test]
@@ -104,7 +104,7 @@ mod tests {
         let same_but_grants = told(&context);
         assert_eq!(same_but_grants.facts, facts(&Context { now: 1, ..context.clone() }));
         assert_eq!(same_but_grants.context(), Some(context.clone()));
-        assert_eq!(Told { facts: Value::Null, ..told(&context) }.context(), None);
+        assert_eq!(LoggedContext { facts: Value::Null, ..told(&context) }.context(), None);
     }
 
     #[test]

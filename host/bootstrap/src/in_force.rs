@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::loaded_settings::{self, Purpose, Wanted};
 use crate::process_env::{OWN_PROGRAM, ProcessEnv};
-use crate::session::{self, Wired};
+use crate::session::{self, OpenSession};
 
 /// Text if the settings disable the sandbox.
 pub const OFF: &str = "Nothing: the sandbox is switched off (`enabled` is false).";
@@ -31,7 +31,7 @@ pub fn judging(
     project: &Path,
     settings: Option<&Path>,
     disk: &dyn Disk,
-) -> anyhow::Result<Option<Wired>> {
+) -> anyhow::Result<Option<OpenSession>> {
     // As in pi's terminal: policies can be stricter where the user cannot be asked.
     let wanted =
         Wanted { interactive: true, ..Wanted::judging(project.to_owned(), settings.map(PathBuf::from)) };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use portcullis_decision::context::AgentInfo;
-use portcullis_session::Inmate;
+use portcullis_session::SandboxSubject;
 use portcullis_settings::{Disk, Found, Places, RealDisk, Resolved, discover, resolve};
 
 use crate::manifest::MANIFEST;
@@ -29,7 +29,7 @@ pub struct Wanted {
     /// The purpose of the session.
     pub purpose: Purpose,
     /// The subject of its sandbox.
-    pub inmate: Inmate,
+    pub inmate: SandboxSubject,
 }
 
 /// The purpose of a session.
@@ -67,7 +67,7 @@ impl Wanted {
             trusted: false,
             interactive: false,
             purpose: Purpose::Judge,
-            inmate: Inmate::Commands,
+            inmate: SandboxSubject::Commands,
         }
     }
 }

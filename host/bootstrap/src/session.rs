@@ -9,7 +9,7 @@ use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::{Context, path_text};
 use portcullis_sandbox::NameOrder;
 use portcullis_session::{
-    Basis, Confining, Entry, GrantStore, Inmate, Journal, JournalError, Prompter, Session, Setup,
+    Basis, Confining, Entry, GrantStore, Journal, JournalError, Prompter, SandboxSubject, Session, Setup,
 };
 use portcullis_settings::{AllowLists, Resolved};
 
@@ -28,7 +28,7 @@ type Variables = Box<dyn Fn() -> Vec<(String, String)> + Send + Sync>;
 
 /// A session, with the values that must live as long as it.
 #[derive(Debug)]
-pub struct Wired {
+pub struct OpenSession {
     /// The session.
     pub session: Arc<Session>,
     /// Stores answers that outlive the session.
@@ -39,7 +39,7 @@ pub struct Wired {
     scratch: Option<Scratch>,
 }
 
-impl Wired {
+impl OpenSession {
     /// Returns the host's directory that is `/tmp` inside.
     pub fn temp(&self) -> Option<PathBuf> {
         self.scratch.as_ref().map(Scratch::temp)
@@ -54,7 +54,7 @@ impl Wired {
     }
 }
 
-impl Drop for Wired {
+impl Drop for OpenSession {
     fn drop(&mut self) {
         self.session.close();
     }
@@ -81,7 +81,7 @@ pub fn open(
     wanted: &Wanted,
     loaded: LoadedSettings,
     prompter: Arc<dyn Prompter>,
-) -> anyhow::Result<Wired> {
+) -> anyhow::Result<OpenSession> {
     let id = random_name()?;
     let context = context(around, wanted, &loaded, &id);
     open_in(around, wanted, loaded, prompter, &id, context)
@@ -95,7 +95,7 @@ pub fn open_in(
     prompter: Arc<dyn Prompter>,
     id: &str,
     context: Context,
-) -> anyhow::Result<Wired> {
+) -> anyhow::Result<OpenSession> {
     let keeper = Arc::new(FileKeeper::new(&loaded));
     let (basis, lists) = basis(around, wanted, loaded.resolved)?;
     keeper.learn(lists);
@@ -106,7 +106,7 @@ pub fn open_in(
             let sessions = around.state.join("sessions");
             let scratch = Scratch::make(&sessions, id)
                 .with_context(|| format!("making the session's directory in `{}`", sessions.display()))?;
-            let is_for_commands = matches!(wanted.inmate, Inmate::Commands);
+            let is_for_commands = matches!(wanted.inmate, SandboxSubject::Commands);
             if is_for_commands && rustix::process::geteuid().is_root() {
                 // If the host is root, commands run as the owner of the project.
                 scratch.give_to_owner_of(&basis.resolved.workspace)?;
@@ -151,7 +151,7 @@ pub fn open_in(
         ),
         _ => None,
     };
-    Ok(Wired { session, keeper, _control: control, scratch })
+    Ok(OpenSession { session, keeper, _control: control, scratch })
 }
 
 /// Returns the context of a session's decisions.

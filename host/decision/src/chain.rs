@@ -72,7 +72,7 @@ impl Chain {
         rules: &RuleSet,
         grants: &[Grant],
     ) -> Decision {
-        let Heard { evaluation, obligations, mut votes } = self.evaluate(request, context);
+        let Combined { evaluation, obligations, mut votes } = self.evaluate(request, context);
         let ruling = ruling_on(request, rules);
         votes.extend(ruling.as_ref().map(vote));
         let decision = match (evaluation, ruling) {
@@ -119,7 +119,7 @@ impl Chain {
     }
 
     /// Evaluates every policy.
-    fn evaluate(&self, request: &Request, context: &Context) -> Heard {
+    fn evaluate(&self, request: &Request, context: &Context) -> Combined {
         let mut votes = Vec::with_capacity(self.members.len() + 1);
         let (mut heard, mut tightening) = (Vec::new(), Vec::new());
         for member in &self.members {
@@ -149,7 +149,12 @@ impl Chain {
 
     /// Combines the opinions: first those of policies that count in full, as configured; then those that can only
     /// tighten, each of which is applied whatever the configuration.
-    fn combined(&self, mut heard: Vec<Opinion<'_>>, tightening: Vec<Opinion<'_>>, votes: Vec<Vote>) -> Heard {
+    fn combined(
+        &self,
+        mut heard: Vec<Opinion<'_>>,
+        tightening: Vec<Opinion<'_>>,
+        votes: Vec<Vote>,
+    ) -> Combined {
         // An expression may name them; there they abstain.
         let silent = tightening.iter().map(|opinion| (opinion.policy, Answer::Abstain));
         let answers: Vec<(&str, Answer)> =
@@ -170,7 +175,7 @@ impl Chain {
             _ => Some(opinion.without_offers()),
         });
         let evaluation = counts.map(|opinion| (opinion.policy.to_owned(), opinion.evaluation));
-        Heard { evaluation, obligations, votes }
+        Combined { evaluation, obligations, votes }
     }
 }
 
@@ -210,7 +215,7 @@ fn without_text(request: &Request) -> Option<Request> {
 }
 
 /// The combined result of the policies.
-struct Heard {
+struct Combined {
     /// The answer that counts, with the name of its policy; `None` if no counting policy has an opinion.
     evaluation: Option<(String, Evaluation)>,
     /// What must be done if the action is carried out.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::change::{Change, Class, ProtectedName, normal, on_whole};
 use crate::name_index::{has_known_name, is_known};
-use crate::rules::{Anywhere, PACKAGES, RULES, Rule};
+use crate::rules::{PACKAGES, RULES, Rule, Treatment};
 use crate::site::Site;
 use crate::table::is_like;
 use crate::{dot_files, git_directory, other_vcs};
@@ -42,7 +42,7 @@ pub(crate) fn protected_by_path(
     is_meant: impl Fn(&'static Rule) -> bool,
 ) -> Option<ProtectedName> {
     let relative = site.relative(path);
-    let Some((start, end)) = named(relative, |rule| rule.anywhere == Anywhere::Asked && is_meant(rule))
+    let Some((start, end)) = named(relative, |rule| rule.anywhere == Treatment::Asked && is_meant(rule))
     else {
         return dot_files::protected(path, site).filter(|(rule, _)| is_meant(rule)).map(|(_, name)| name);
     };
@@ -104,7 +104,7 @@ fn starts(names: &[&OsStr]) -> Vec<usize> {
 /// Returns the position before which a pattern of `rule` must begin.
 fn reach(rule: &Rule, names: &[&OsStr]) -> usize {
     let packages = names.iter().position(|name| *name == PACKAGES).unwrap_or(names.len());
-    if rule.anywhere == Anywhere::Asked { packages } else { names.len() }
+    if rule.anywhere == Treatment::Asked { packages } else { names.len() }
 }
 
 enum Match {

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Component, PathBuf};
 
 use crate::git::Content;
-use crate::rules::{Anywhere, Rule};
+use crate::rules::{Rule, Treatment};
 
 /// The kind of a change at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,7 +59,7 @@ pub enum Class {
     /// The content decides, see [`crate::git::judge`].
     Judged(&'static Rule, Content),
     /// The user is asked; it is free in a directory that the running command itself made, if the rule is
-    /// [`Anywhere::Asked`].
+    /// [`Treatment::Asked`].
     Asked(&'static Rule),
     /// It is refused.
     Denied(&'static Rule),
@@ -96,7 +96,7 @@ impl Class {
     }
 }
 
-/// A name that a rule under [`Anywhere::Asked`] protects, as paths.
+/// A name that a rule under [`Treatment::Asked`] protects, as paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtectedName {
     /// The directory that contains the name: the project, for `.github/workflows`.
@@ -108,13 +108,13 @@ pub struct ProtectedName {
 /// Classifies a change of a name that a rule lists.
 pub(crate) fn on_whole(rule: &'static Rule, change: Change) -> Class {
     match (rule.anywhere, change) {
-        (Anywhere::Denied, Change::Metadata) | (Anywhere::Judged, _) => Class::Free,
-        (Anywhere::Denied, _) => Class::Denied(rule),
+        (Treatment::Denied, Change::Metadata) | (Treatment::Judged, _) => Class::Free,
+        (Treatment::Denied, _) => Class::Denied(rule),
         // A directory, or a missing file, is not executed.
-        (Anywhere::Asked, Change::MakeDirectory | Change::Remove | Change::MoveAway | Change::Metadata) => {
+        (Treatment::Asked, Change::MakeDirectory | Change::Remove | Change::MoveAway | Change::Metadata) => {
             Class::Free
         }
-        (Anywhere::Asked, _) => Class::Asked(rule),
+        (Treatment::Asked, _) => Class::Asked(rule),
     }
 }
 

@@ -48,9 +48,9 @@ pub use change::{Change, Class, ProtectedName};
 pub use classify::{class, class_under, completed, protected_name};
 pub use git_directory::{EXAMINED, is_link_of_git};
 pub use rules::{
-    AGENT_FILES, Anywhere, CI_FILES, EDITOR_FILES, GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_INDEX,
-    GIT_POINTERS, GIT_REBASE, HOME_FILES, HOOK_MANAGERS, NEW_DOT_FILES, PACKAGES, PROJECT_AGENT_NAMES,
-    PROJECT_AGENT_SETTINGS, RULES, Rule, SHELL_FILES, TOOL_FILES, rule,
+    AGENT_FILES, CI_FILES, EDITOR_FILES, GIT_ATTRIBUTES, GIT_CONFIG, GIT_HOOKS, GIT_INDEX, GIT_POINTERS,
+    GIT_REBASE, HOME_FILES, HOOK_MANAGERS, NEW_DOT_FILES, PACKAGES, PROJECT_AGENT_NAMES,
+    PROJECT_AGENT_SETTINGS, RULES, Rule, SHELL_FILES, TOOL_FILES, Treatment, rule,
 };
 pub use site::{Site, UserLink};
 pub use user_links::is_linked;

@@ -13,12 +13,12 @@ pub struct Rule {
     /// One sentence for the user.
     pub reason: &'static str,
     /// How changes of its names are treated.
-    pub anywhere: Anywhere,
+    pub anywhere: Treatment,
 }
 
 /// How changes of a name are treated, at any depth of the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Anywhere {
+pub enum Treatment {
     /// They are refused.
     Denied,
     /// The user is asked, except in a directory that the running command itself made.
@@ -27,7 +27,7 @@ pub enum Anywhere {
     Judged,
 }
 
-/// The directory in which names under [`Anywhere::Asked`] are free: packages contain such files by the hundred, and the
+/// The directory in which names under [`Treatment::Asked`] are free: packages contain such files by the hundred, and the
 /// user does not work in there.
 pub const PACKAGES: &str = "node_modules";
 
@@ -68,51 +68,51 @@ pub const PROJECT_AGENT_NAMES: &[&str] = &[
 pub static PROJECT_AGENT_SETTINGS: Rule = Rule {
     id: "host.project-agent-settings",
     reason: "it decides what the agent is and may do in this project",
-    anywhere: Anywhere::Denied,
+    anywhere: Treatment::Denied,
 };
 
 /// Hooks of git directories.
 pub static GIT_HOOKS: Rule =
-    Rule { id: "host.git-hooks", reason: "your own git runs programs from it", anywhere: Anywhere::Judged };
+    Rule { id: "host.git-hooks", reason: "your own git runs programs from it", anywhere: Treatment::Judged };
 
 /// Git's settings.
 pub static GIT_CONFIG: Rule = Rule {
     id: "host.git-config",
     reason: "your own git takes settings from it, which can name programs to run",
-    anywhere: Anywhere::Judged,
+    anywhere: Treatment::Judged,
 };
 
 /// Files that give the location of a repository.
 pub static GIT_POINTERS: Rule = Rule {
     id: "host.git-pointers",
     reason: "it tells your own git where a repository lies",
-    anywhere: Anywhere::Judged,
+    anywhere: Treatment::Judged,
 };
 
 /// Files of an interrupted rebase or series of picks.
 pub static GIT_REBASE: Rule = Rule {
     id: "host.git-rebase",
     reason: "it says what your own git does when a rebase or a series of picks goes on",
-    anywhere: Anywhere::Judged,
+    anywhere: Treatment::Judged,
 };
 
 /// `index`, and the list of conflicts whose resolutions are recorded.
 pub static GIT_INDEX: Rule = Rule {
     id: "host.git-index",
     reason: "it names the files that your own git reads and writes",
-    anywhere: Anywhere::Judged,
+    anywhere: Treatment::Judged,
 };
 
 /// `info/attributes`.
 pub static GIT_ATTRIBUTES: Rule = Rule {
     id: "host.git-attributes",
     reason: "it chooses programs that your own git runs on files",
-    anywhere: Anywhere::Judged,
+    anywhere: Treatment::Judged,
 };
 
 /// Startup files of shells.
 pub static SHELL_FILES: Rule =
-    Rule { id: "host.shell-files", reason: "a shell executes it", anywhere: Anywhere::Asked };
+    Rule { id: "host.shell-files", reason: "a shell executes it", anywhere: Treatment::Asked };
 
 /// Settings of tools that are started in the project.
 ///
@@ -121,35 +121,35 @@ pub static SHELL_FILES: Rule =
 pub static TOOL_FILES: Rule = Rule {
     id: "host.tool-files",
     reason: "a tool that you start in this directory takes settings from it, which can name programs to run",
-    anywhere: Anywhere::Asked,
+    anywhere: Treatment::Asked,
 };
 
 /// Settings of editors.
 pub static EDITOR_FILES: Rule = Rule {
     id: "host.editor-files",
     reason: "an editor that you open here takes settings and tasks from it",
-    anywhere: Anywhere::Asked,
+    anywhere: Treatment::Asked,
 };
 
 /// Settings and instructions of agents.
 pub static AGENT_FILES: Rule = Rule {
     id: "host.agent-files",
     reason: "an agent that works here is told by it what to do and which programs to start",
-    anywhere: Anywhere::Asked,
+    anywhere: Treatment::Asked,
 };
 
 /// Settings of programs that manage hooks.
 pub static HOOK_MANAGERS: Rule = Rule {
     id: "host.hook-managers",
     reason: "it says which programs run when you commit",
-    anywhere: Anywhere::Asked,
+    anywhere: Treatment::Asked,
 };
 
 /// Instructions for machines that build the project.
 pub static CI_FILES: Rule = Rule {
     id: "host.ci-files",
     reason: "machines that build the project do what it says, with their own secrets",
-    anywhere: Anywhere::Asked,
+    anywhere: Treatment::Asked,
 };
 
 /// Dot files that appear at the root of a project.
@@ -158,14 +158,14 @@ pub static CI_FILES: Rule = Rule {
 pub static NEW_DOT_FILES: Rule = Rule {
     id: "host.new-dot-files",
     reason: "a tool that you start in this directory may take settings from it and run programs that it names",
-    anywhere: Anywhere::Asked,
+    anywhere: Treatment::Asked,
 };
 
 /// Dot files of a home directory, existing or not, and other names from which a login starts programs.
 pub static HOME_FILES: Rule = Rule {
     id: "host.home-files",
     reason: "your shell, desktop or tools may start programs from it",
-    anywhere: Anywhere::Asked,
+    anywhere: Treatment::Asked,
 };
 
 impl Rule {
@@ -211,11 +211,11 @@ mod tests {
     #[test]
     fn every_section_of_the_table_is_a_rule_with_names() {
         for entry in table::executed() {
-            assert!(rule(entry.section).is_some_and(|rule| rule.anywhere == Anywhere::Asked), "{entry:?}");
+            assert!(rule(entry.section).is_some_and(|rule| rule.anywhere == Treatment::Asked), "{entry:?}");
         }
         let by_place = [&NEW_DOT_FILES, &HOME_FILES];
         for rule in RULES {
-            let has_none = rule.anywhere == Anywhere::Judged || by_place.contains(rule);
+            let has_none = rule.anywhere == Treatment::Judged || by_place.contains(rule);
             assert_eq!(rule.names().is_empty(), has_none, "{}", rule.id);
         }
     }

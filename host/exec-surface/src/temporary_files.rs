@@ -8,13 +8,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use crate::change::{Change, Class};
-use crate::rules::{Anywhere, Rule};
+use crate::rules::{Rule, Treatment};
 
 /// The rule on those names. It is not among [`crate::RULES`], because it cannot be disabled.
 static TEMPORARY_FILES: Rule = Rule {
     id: "host.portcullis",
     reason: "Portcullis writes under this name what it puts in a file's place",
-    anywhere: Anywhere::Denied,
+    anywhere: Treatment::Denied,
 };
 
 const BEGINNING: &[u8] = b".portcullis-";

@@ -61,7 +61,7 @@ impl SharedEngine {
     }
 
     /// Waits for a slot to run a guest. Returns `None` if none becomes free in time.
-    pub(crate) fn turn(self: &Arc<Self>) -> Option<Turn> {
+    pub(crate) fn turn(self: &Arc<Self>) -> Option<GuestSlot> {
         let until = Instant::now() + TURN;
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         while *running >= limits::CONCURRENT {
@@ -74,7 +74,7 @@ impl SharedEngine {
         if !self.clock.is_ticking.load(Ordering::SeqCst) {
             self.ticker.unpark();
         }
-        Some(Turn { engine: Arc::clone(self) })
+        Some(GuestSlot { engine: Arc::clone(self) })
     }
 }
 
@@ -87,11 +87,11 @@ impl Drop for SharedEngine {
 
 /// A slot to run one guest, released on drop.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct GuestSlot {
     engine: Arc<SharedEngine>,
 }
 
-impl Drop for Turn {
+impl Drop for GuestSlot {
     fn drop(&mut self) {
         self.engine.clock.calls.fetch_sub(1, Ordering::SeqCst);
         let mut running = self.engine.running.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,7 +7,7 @@ use portcullis_decision::PolicyError;
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Store, Trap, UpdateDeadline};
 
-use crate::engine::{SharedEngine, Turn};
+use crate::engine::{GuestSlot, SharedEngine};
 use crate::limits::{self, MemoryUsedUp, TimeBudget, TimeUsedUp};
 use crate::state::{HostState, LogLine};
 use crate::wasi::Forbidden;
@@ -48,7 +48,7 @@ pub(crate) struct Running {
     pub(crate) store: Store<HostState>,
     pub(crate) instance: Instance,
     memory: usize,
-    _turn: Turn,
+    _turn: GuestSlot,
 }
 
 impl Running {

@@ -22,7 +22,7 @@ pub struct Item {
 
 /// The answer of a policy to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Said {
+pub struct PolicyAnswer {
     /// `allow`, `ask`, `deny`, `abstain` or `failed`.
     pub verdict: String,
     /// The id of the rule.
@@ -37,9 +37,9 @@ pub struct Change {
     /// The source of the request.
     pub name: String,
     /// The answer of the old policy.
-    pub old: Said,
+    pub old: PolicyAnswer,
     /// The answer of the new policy.
-    pub new: Said,
+    pub new: PolicyAnswer,
     /// True if the new answer is less strict, so that a denied action may become possible.
     pub loosens: bool,
 }
@@ -47,13 +47,13 @@ pub struct Change {
 impl Change {
     /// Returns the difference between two answers; `None` if the verdicts are the same.
     #[must_use]
-    pub fn between(name: String, old: Said, new: Said) -> Option<Self> {
+    pub fn between(name: String, old: PolicyAnswer, new: PolicyAnswer) -> Option<Self> {
         let loosens = new.strength() < old.strength();
         (old.verdict != new.verdict).then_some(Self { name, old, new, loosens })
     }
 }
 
-impl Said {
+impl PolicyAnswer {
     /// Creates an answer from its texts.
     #[must_use]
     pub fn new(verdict: &str, rule: &str, reason: &str) -> Self {
@@ -85,15 +85,17 @@ pub fn of_cases(file: &str, text: &str) -> Result<Vec<Item>, CasesError> {
 
 /// Returns the answer of a policy to a request.
 #[must_use]
-pub fn say(policy: &dyn Policy, item: &Item) -> Said {
+pub fn say(policy: &dyn Policy, item: &Item) -> PolicyAnswer {
     if !policy.handles().includes(&item.request.action) {
-        return Said::new("abstain", "", "");
+        return PolicyAnswer::new("abstain", "", "");
     }
     match policy.evaluate(&item.request, &item.context) {
-        Ok(evaluation) => {
-            Said::new(effect_of(&evaluation.verdict), &evaluation.cause.rule, &evaluation.cause.reason)
-        }
-        Err(error) => Said::new("failed", "", &error.to_string()),
+        Ok(evaluation) => PolicyAnswer::new(
+            effect_of(&evaluation.verdict),
+            &evaluation.cause.rule,
+            &evaluation.cause.reason,
+        ),
+        Err(error) => PolicyAnswer::new("failed", "", &error.to_string()),
     }
 }
 

@@ -87,12 +87,12 @@ pub struct Fuzzed {
     /// The number of verdicts: allow, ask, deny, abstain.
     pub verdicts: [u64; 4],
     /// The errors found.
-    pub found: Vec<Misstep>,
+    pub found: Vec<FailedRequest>,
 }
 
 /// A request that the policy failed on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Misstep {
+pub struct FailedRequest {
     /// The error.
     pub message: String,
     /// The request, as in the log; for an error in `inspect`, the request of the tool call.
@@ -104,7 +104,7 @@ pub struct Misstep {
 /// The argument of `goes_on` is the number of requests so far.
 #[must_use]
 pub fn fuzz(policy: &ComponentPolicy, seed: u64, mut goes_on: impl FnMut(u64) -> bool) -> Fuzzed {
-    let mut dice = Dice::new(seed);
+    let mut dice = RandomNumbers::new(seed);
     let declared: BTreeSet<&str> = policy.description().rules.iter().map(|rule| rule.id.as_str()).collect();
     let mut fuzzed = Fuzzed { run: 0, verdicts: [0; 4], found: Vec::new() };
     while fuzzed.found.len() < MOST_FINDINGS && goes_on(fuzzed.run) {
@@ -114,7 +114,7 @@ pub fn fuzz(policy: &ComponentPolicy, seed: u64, mut goes_on: impl FnMut(u64) ->
         if let Err(message) = fuzzed.put(policy, &declared, &request, &context, &mut dice) {
             // One mistake affects thousands of requests.
             if fuzzed.found.iter().all(|known| known.message != message) {
-                fuzzed.found.push(Misstep { message, request });
+                fuzzed.found.push(FailedRequest { message, request });
             }
         }
     }
@@ -129,7 +129,7 @@ impl Fuzzed {
         declared: &BTreeSet<&str>,
         request: &Request,
         context: &Context,
-        dice: &mut Dice,
+        dice: &mut RandomNumbers,
     ) -> Result<(), String> {
         if policy.inspects() && dice.one_in(8) {
             let output = dice.output(request.clone());
@@ -157,9 +157,9 @@ impl Fuzzed {
 }
 
 /// A pseudo-random number generator (SplitMix64); the same seed gives the same numbers.
-struct Dice(u64);
+struct RandomNumbers(u64);
 
-impl Dice {
+impl RandomNumbers {
     fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     fn requests(seed: u64) -> Vec<Request> {
-        let mut dice = Dice::new(seed);
+        let mut dice = RandomNumbers::new(seed);
         (0..200)
             .map(|_| {
                 let context = dice.context();

@@ -26,7 +26,7 @@ const SAMPLES_MAX: usize = 400;
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Gravity {
+pub enum Severity {
     /// A hint.
     Note,
     /// Probably a mistake.
@@ -39,14 +39,14 @@ pub enum Gravity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The severity.
-    pub gravity: Gravity,
+    pub gravity: Severity,
     /// The check, for example `probe.failed`.
     pub check: &'static str,
     /// The description.
     pub message: String,
 }
 
-fn finding(gravity: Gravity, check: &'static str, message: String) -> Finding {
+fn finding(gravity: Severity, check: &'static str, message: String) -> Finding {
     Finding { gravity, check, message }
 }
 
@@ -67,17 +67,17 @@ fn describing(description: &Description) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut add = |gravity, check, message: String| found.push(finding(gravity, check, message));
     if description.id.split_once(':').is_none_or(|(one, two)| one.is_empty() || two.is_empty()) {
-        add(Gravity::Error, "describe.id", format!("`{}` is not `namespace:name`", description.id));
+        add(Severity::Error, "describe.id", format!("`{}` is not `namespace:name`", description.id));
     }
     if description.version.split('.').count() < 3 {
         add(
-            Gravity::Warning,
+            Severity::Warning,
             "describe.version",
             format!("`{}` is no semantic version", description.version),
         );
     }
     if description.title.trim().is_empty() {
-        add(Gravity::Warning, "describe.title", "there is no title".to_owned());
+        add(Severity::Warning, "describe.title", "there is no title".to_owned());
     }
     let mut ids = BTreeSet::new();
     for rule in &description.rules {
@@ -86,13 +86,13 @@ fn describing(description: &Description) -> Vec<Finding> {
         };
         if rule.id.is_empty() || !rule.id.chars().all(plain) {
             add(
-                Gravity::Warning,
+                Severity::Warning,
                 "describe.rule",
                 format!("the rule id `{}` is not dotted and lower case", rule.id),
             );
         }
         if !ids.insert(&rule.id) {
-            add(Gravity::Warning, "describe.rule", format!("the rule `{}` is declared twice", rule.id));
+            add(Severity::Warning, "describe.rule", format!("the rule `{}` is declared twice", rule.id));
         }
     }
     found
@@ -107,12 +107,12 @@ fn probing(policy: &ComponentPolicy, context: &Context) -> Vec<Finding> {
         for context in [context, &probes::empty(context)] {
             match policy.evaluate(&probe.request, context) {
                 Err(error) => {
-                    add(Gravity::Error, "probe.failed", format!("{}: the policy {error}", probe.name))
+                    add(Severity::Error, "probe.failed", format!("{}: the policy {error}", probe.name))
                 }
                 Ok(answer) => {
                     if probe.no_allow && matches!(answer.verdict, Verdict::Allow(_)) {
                         add(
-                            Gravity::Error,
+                            Severity::Error,
                             "probe.allowed",
                             format!("{}: it allows what it cannot know", probe.name),
                         );
@@ -120,14 +120,14 @@ fn probing(policy: &ComponentPolicy, context: &Context) -> Vec<Finding> {
                     let rule = answer.cause.rule.as_str();
                     if !rule.is_empty() && !declared.contains(rule) {
                         add(
-                            Gravity::Warning,
+                            Severity::Warning,
                             "probe.undeclared",
                             format!("the rule `{rule}` is not declared in `describe`"),
                         );
                     }
                     if rule.is_empty() && answer.verdict != Verdict::Abstain {
                         add(
-                            Gravity::Warning,
+                            Severity::Warning,
                             "probe.no-rule",
                             format!("{}: a verdict names no rule", probe.name),
                         );
@@ -138,14 +138,14 @@ fn probing(policy: &ComponentPolicy, context: &Context) -> Vec<Finding> {
     }
     for context in [context, &probes::empty(context)] {
         if let Err(error) = policy.standing(context) {
-            add(Gravity::Error, "probe.failed", format!("`standing`: the policy {error}"));
+            add(Severity::Error, "probe.failed", format!("`standing`: the policy {error}"));
         }
         if let Err(error) = policy.brief(context) {
-            add(Gravity::Error, "probe.failed", format!("`brief`: the policy {error}"));
+            add(Severity::Error, "probe.failed", format!("`brief`: the policy {error}"));
         }
         for output in probes::outputs(context) {
             if let Err(error) = policy.inspect(&output, context) {
-                add(Gravity::Error, "probe.failed", format!("`inspect`: the policy {error}"));
+                add(Severity::Error, "probe.failed", format!("`inspect`: the policy {error}"));
             }
         }
     }
@@ -173,12 +173,12 @@ fn comparing(policy: &ComponentPolicy, context: &Context) -> Vec<Finding> {
             let verb = if right == FileRight::Read { "reading" } else { "writing" };
             match ruled {
                 Some((effect, rule)) if said < effect => found.push(finding(
-                    Gravity::Note,
+                    Severity::Note,
                     "rules.stricter",
                     format!("{verb} `{path}`: `evaluate` says {said} (`{}`), the rule `{rule}` says {effect}; the rule holds", answer.cause.rule),
                 )),
                 Some((Effect::Allow, rule)) if said == Effect::Deny => found.push(finding(
-                    Gravity::Warning,
+                    Severity::Warning,
                     "rules.milder",
                     format!("{verb} `{path}`: `evaluate` denies (`{}`) and the rule `{rule}` allows, so commands may; make it a rule", answer.cause.rule),
                 )),

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use portcullis_audit::{PolicyLine, Recall, Record, VerdictLine, is_whole, read_all};
-use portcullis_bootstrap::context_json::Told;
+use portcullis_bootstrap::context_json::LoggedContext;
 use portcullis_bootstrap::streams::say;
 use portcullis_decision::{Context, Request};
 use portcullis_text::counted;
 use serde_json::Value;
 
-use crate::corpus::Said;
+use crate::corpus::PolicyAnswer;
 
 /// A logged decision.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct Logged {
     /// Its context; `None` if the log does not have it.
     pub context: Option<Context>,
     /// The decision of policies and rules, before the user was asked.
-    pub said: Said,
+    pub said: PolicyAnswer,
     /// The time, in milliseconds since 1970.
     pub at_ms: u64,
     /// The vote of each policy.
@@ -95,8 +95,8 @@ pub(crate) fn read(log: &Path) -> anyhow::Result<Vec<Logged>> {
 /// Returns `None` for a request of another version, or one whose masked parts are no longer valid.
 pub fn logged(name: String, verdict: VerdictLine, facts: Value) -> Option<Logged> {
     let is_whole = [&verdict.request, &verdict.grants, &facts].into_iter().all(is_whole);
-    let said = Said::new(said_at_first(&verdict), &verdict.rule, &verdict.reason);
-    let told = Told { facts, now: verdict.now, grants: verdict.grants };
+    let said = PolicyAnswer::new(said_at_first(&verdict), &verdict.rule, &verdict.reason);
+    let told = LoggedContext { facts, now: verdict.now, grants: verdict.grants };
     Some(Logged {
         name,
         request: serde_json::from_value(verdict.request).ok()?,

@@ -1,6 +1,6 @@
 //! Compares a manifest with the component that carries it.
 
-use crate::lint::{Finding, Gravity};
+use crate::lint::{Finding, Severity};
 use crate::project::component::Component;
 
 /// Returns the differences between the manifest and the component.
@@ -11,7 +11,7 @@ pub fn manifest_findings(
 ) -> Vec<Finding> {
     let Some(pack) = &component.pack else {
         return vec![Finding {
-            gravity: Gravity::Note,
+            gravity: Severity::Note,
             check: "pack.none",
             message: "it carries no manifest; `portcullis policy build` puts one into it".to_owned(),
         }];
@@ -21,7 +21,7 @@ pub fn manifest_findings(
     let different = pairs.into_iter().filter(|(_, one, two)| one != two);
     different
         .map(|(what, one, two)| Finding {
-            gravity: Gravity::Error,
+            gravity: Severity::Error,
             check: "pack.differs",
             message: format!("the {what} is `{one}` in the manifest and `{two}` in `describe`"),
         })

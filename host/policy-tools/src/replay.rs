@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use portcullis_bootstrap::loaded_settings::{self, Purpose, Wanted};
 use portcullis_bootstrap::process_env::{ProcessEnv, random_name};
-use portcullis_bootstrap::session::{self, Wired};
+use portcullis_bootstrap::session::{self, OpenSession};
 use portcullis_bootstrap::streams::say;
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::{Context, path_text};
@@ -15,7 +15,7 @@ use portcullis_session::Nobody;
 use portcullis_text::escape;
 use serde::Serialize;
 
-use crate::corpus::{Change, Item, Said, changes};
+use crate::corpus::{Change, Item, PolicyAnswer, changes};
 use crate::logged::{self, Lacks};
 use crate::project::component::{Component, requests_of};
 use crate::runtime::runtime;
@@ -80,7 +80,7 @@ pub fn replay(
     }
     let mut differences = Vec::new();
     // Rules depend on the context, which seldom changes within a log.
-    let mut judge: Option<(Context, Wired)> = None;
+    let mut judge: Option<(Context, OpenSession)> = None;
     for (done, logged) in logged.into_iter().enumerate() {
         progress(done, total);
         let context = logged.context_or(&now);
@@ -94,7 +94,7 @@ pub fn replay(
         let Some((_, wired)) = &judge else { continue };
         let decision = wired.session.decide_in(&logged.request, context);
         let cause = decision.cause();
-        let new = Said::new(&decision.effect().to_string(), &cause.rule, &cause.reason);
+        let new = PolicyAnswer::new(&decision.effect().to_string(), &cause.rule, &cause.reason);
         let lacks = logged.lacks();
         let change = Change::between(logged.name, logged.said, new);
         differences.extend(change.map(|change| Difference { change, lacks }));

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use portcullis_policy_runtime::{CachePlace, Compiler, Limits, Runtime, read_component};
-use portcullis_policy_tools::{Gravity, Source, changes, lint, measure, of_cases, run};
+use portcullis_policy_tools::{Severity, Source, changes, lint, measure, of_cases, run};
 
 /// Rules that no case covers, with the reason.
 const UNSEEN: [(&str, &str); 2] = [
@@ -79,7 +79,7 @@ fn they_survive_the_probes() {
         let component = read_component(&policy.join("policy.wasm")).unwrap();
         let loaded = runtime().load("policy", &component, "{}").unwrap();
         let bad: Vec<_> =
-            lint(&loaded).into_iter().filter(|finding| finding.gravity == Gravity::Error).collect();
+            lint(&loaded).into_iter().filter(|finding| finding.gravity == Severity::Error).collect();
         assert!(bad.is_empty(), "{}: {bad:#?}", policy.display());
     }
 }

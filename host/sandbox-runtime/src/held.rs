@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use portcullis_sandbox::{Attempt, Deed};
+use portcullis_sandbox::{Attempt, CallDetails};
 
 /// A call of a command that a rule refused without asking the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Refusal {
 pub struct Held {
     /// The operation that the call is about to perform.
     pub(crate) attempt: Attempt,
-    pub(crate) deed: Deed,
+    pub(crate) deed: CallDetails,
     pub(crate) path: PathBuf,
     pub(crate) rule: String,
     pub(crate) reason: String,
@@ -47,7 +47,7 @@ impl Held {
     }
 
     /// Returns what the call does beyond that.
-    pub fn deed(&self) -> &Deed {
+    pub fn deed(&self) -> &CallDetails {
         &self.deed
     }
 
@@ -164,7 +164,7 @@ mod tests {
             Box::new(move |answer, _: &dyn Fn() -> bool| told.lock().expect("no panic").push(answer));
         Held {
             attempt: Attempt::Write,
-            deed: Deed::Plain,
+            deed: CallDetails::Plain,
             path: "/x".into(),
             rule: String::new(),
             reason: String::new(),

@@ -168,12 +168,12 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use portcullis_sandbox::{Attempt, Deed};
+    use portcullis_sandbox::{Attempt, CallDetails};
 
     const LONG: Duration = Duration::from_secs(60);
 
     fn call() -> Held {
-        let (attempt, deed) = (Attempt::Write, Deed::Plain);
+        let (attempt, deed) = (Attempt::Write, CallDetails::Plain);
         Held { attempt, deed, path: "/x".into(), rule: String::new(), reason: String::new(), answer: None }
     }
 

@@ -55,7 +55,7 @@ pub use error::PlanError;
 pub use facts::Facts;
 pub use names::{FileId, Judgement, MakeNames, NameRules, Names, Reads};
 pub use network::{Hold, Network, WayOut};
-pub use operation::{Attempt, Deed};
+pub use operation::{Attempt, CallDetails};
 #[cfg(target_os = "linux")]
 pub use order::OrderFiles;
 pub use order::{Exclusive, Lock, NameOrder, RECORD_BEGINS};

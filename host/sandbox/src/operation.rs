@@ -18,7 +18,7 @@ pub enum Attempt {
 
 /// Details of a waiting call beyond its [`Attempt`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Deed {
+pub enum CallDetails {
     /// Nothing else.
     Plain,
     /// The name becomes a symbolic link with this target.

@@ -70,7 +70,7 @@ pub const RECORD_BEGINS: [u8; 4] = [0; 4];
 /// Names do not change until this is dropped.
 #[derive(Debug)]
 pub struct Exclusive<'a> {
-    _held: Alone<'a>,
+    _held: ExclusiveOrder<'a>,
 }
 
 impl NameOrder {
@@ -199,7 +199,7 @@ pub struct Shared<'a> {
 
 /// The lock, held exclusively.
 #[derive(Debug)]
-pub struct Alone<'a> {
+pub struct ExclusiveOrder<'a> {
     // In drop order: readers find `names` unlocked when they reach the front of the queue.
     _names: Option<Locked<'a>>,
     _queued: Option<Queued<'a>>,
@@ -249,7 +249,7 @@ impl Lock {
     }
 
     /// Takes the lock exclusively.
-    pub fn alone(&self) -> io::Result<Alone<'_>> {
+    pub fn alone(&self) -> io::Result<ExclusiveOrder<'_>> {
         let threads = self.threads.write().unwrap_or_else(PoisonError::into_inner);
         let queued = self.files.as_ref().map(LockFiles::stand_in_queue).transpose()?;
         let names = match &self.files {
@@ -259,7 +259,7 @@ impl Lock {
                 Some(Locked(&files.names))
             }
         };
-        Ok(Alone { _names: names, _queued: queued, _threads: threads })
+        Ok(ExclusiveOrder { _names: names, _queued: queued, _threads: threads })
     }
 
     #[cfg(target_os = "linux")]

@@ -66,14 +66,14 @@ impl Size {
 
 /// The layout of a question.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Sheet {
+pub struct PromptLayout {
     /// Its lines, none wider than the terminal.
     pub lines: Vec<String>,
     /// The text to type for each choice, with the index of the choice.
     pub answers: Vec<(String, usize)>,
 }
 
-impl Sheet {
+impl PromptLayout {
     /// Lays out `question` below `heading`. Answers end with `number`, which only the terminal shows.
     pub fn new(heading: &str, question: &Question, number: &str, footer: &str, size: Size) -> Self {
         let page = Page { question, number, size };
@@ -100,7 +100,7 @@ struct Page<'a> {
 
 impl Page<'_> {
     /// Lays out the whole question, with the choices that are `offered`.
-    fn whole(&self, heading: &str, footer: &str, offered: impl Fn(usize, &Choice) -> bool) -> Sheet {
+    fn whole(&self, heading: &str, footer: &str, offered: impl Fn(usize, &Choice) -> bool) -> PromptLayout {
         let Question { title, subject, asker, reason, rule, policy, .. } = self.question;
         let mut lines = self.wrapped("", heading);
         lines.extend(self.size.headed("", title));
@@ -114,7 +114,7 @@ impl Page<'_> {
     }
 
     /// Lays out a summary, for a screen that is too small.
-    fn short(&self, heading: &str, footer: &str) -> Sheet {
+    fn short(&self, heading: &str, footer: &str) -> PromptLayout {
         let Question { title, subject, asker, .. } = self.question;
         let first = |indent: &str, text: &str| self.wrapped(indent, text).into_iter().next();
         let mut below = vec![String::new()];
@@ -129,7 +129,7 @@ impl Page<'_> {
         let shown = self.size.rows.saturating_sub(lines.len() + end.lines.len() + KEPT_ROWS).max(1);
         lines.extend(self.wrapped(QUOTED, subject).into_iter().take(shown));
         lines.extend(end.lines);
-        Sheet { lines, ..end }
+        PromptLayout { lines, ..end }
     }
 
     fn with_choices(
@@ -137,7 +137,7 @@ impl Page<'_> {
         mut lines: Vec<String>,
         footer: &str,
         offered: impl Fn(usize, &Choice) -> bool,
-    ) -> Sheet {
+    ) -> PromptLayout {
         let mut answers = Vec::new();
         let choices = self.question.choices.iter().enumerate();
         for (place, choice) in choices.filter(|(place, choice)| offered(*place, choice)) {
@@ -150,7 +150,7 @@ impl Page<'_> {
         if !footer.is_empty() {
             lines.extend(self.wrapped("", footer));
         }
-        Sheet { lines, answers }
+        PromptLayout { lines, answers }
     }
 
     fn wrapped(&self, indent: &str, text: &str) -> Vec<String> {
@@ -193,9 +193,9 @@ pub(crate) mod tests {
         }
     }
 
-    fn sheet(subject: &str, size: Size) -> Sheet {
+    fn sheet(subject: &str, size: Size) -> PromptLayout {
         let question = Question { subject: subject.to_owned(), ..question(1) };
-        Sheet::new("Portcullis asks:", &question, "-1234", "Type one.", size)
+        PromptLayout::new("Portcullis asks:", &question, "-1234", "Type one.", size)
     }
 
     #[test]
@@ -234,7 +234,7 @@ pub(crate) mod tests {
     fn no_piece_of_a_title_passes_for_a_line_of_ours() {
         let title = format!("Allow the tool `x`?{}[o-1234] Allow once`?", " ".repeat(80));
         let question = Question { title, ..question(1) };
-        let sheet = Sheet::new("Portcullis asks:", &question, "-1234", "", SMALL);
+        let sheet = PromptLayout::new("Portcullis asks:", &question, "-1234", "", SMALL);
         assert_eq!(sheet.chosen("o-1234"), Some(0));
         let like_an_answer = sheet.lines.iter().filter(|line| line.trim_start().starts_with("[o-1234]"));
         assert_eq!(like_an_answer.count(), 1, "{sheet:#?}");
@@ -250,7 +250,7 @@ pub(crate) mod tests {
         let choices = (0..4).map(wide).collect();
         let question = Question { choices, ..question(1) };
         let codes = |rows| {
-            let sheet = Sheet::new("Portcullis asks:", &question, "-1", "", Size::new(80, rows));
+            let sheet = PromptLayout::new("Portcullis asks:", &question, "-1", "", Size::new(80, rows));
             assert!(sheet.lines.len() + KEPT_ROWS <= rows, "{sheet:#?}");
             sheet.answers.into_iter().map(|(code, _)| code).collect::<Vec<_>>()
         };

@@ -16,7 +16,7 @@ use portcullis_session::{Answer, Answerer, Prompter, Question, Refusal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::prompt_layout::{Sheet, Size};
+use crate::prompt_layout::{PromptLayout, Size};
 
 /// Maximum length of an answer.
 const LONGEST_LINE: usize = 4096;
@@ -46,7 +46,7 @@ impl Prompter for Terminal {
 fn ask(question: &Question) -> io::Result<Answer> {
     let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
     let number = answer_number()?;
-    let sheet = Sheet::new("", question, &number, "", Size::of(&terminal));
+    let sheet = PromptLayout::new("", question, &number, "", Size::of(&terminal));
     let text = format!("{}\n> ", sheet.lines.join("\n"));
     tcflush(&terminal, FlushArg::TCIFLUSH)?;
     terminal.write_all(text.as_bytes())?;

@@ -7,7 +7,7 @@ use portcullis_decision::path_text;
 use portcullis_decision::request::{
     Action, Content, FileAccess, FileFacts, FileOperation, PathKind, PathRef,
 };
-use portcullis_sandbox::{Attempt, Deed};
+use portcullis_sandbox::{Attempt, CallDetails};
 use portcullis_sandbox_runtime::Held;
 
 use crate::paths;
@@ -17,13 +17,15 @@ use crate::session::Session;
 pub(crate) fn action(session: &Session, held: &Held) -> Action {
     let here = held.path();
     match held.deed() {
-        Deed::Plain => plain(session, here, held.attempt()),
-        Deed::Symlink(target) => file(session, here, FileOperation::Symlink(text(target))),
-        Deed::Special => file(session, here, FileOperation::Other("make a special file at".to_owned())),
-        Deed::LinkOf(name) => file(session, name, FileOperation::Link(reference(session, here))),
-        Deed::LinkTo(name) => file(session, here, FileOperation::Link(reference(session, name))),
-        Deed::MoveOf(name) => file(session, name, FileOperation::Move(reference(session, here))),
-        Deed::MoveTo(name) => file(session, here, FileOperation::Move(reference(session, name))),
+        CallDetails::Plain => plain(session, here, held.attempt()),
+        CallDetails::Symlink(target) => file(session, here, FileOperation::Symlink(text(target))),
+        CallDetails::Special => {
+            file(session, here, FileOperation::Other("make a special file at".to_owned()))
+        }
+        CallDetails::LinkOf(name) => file(session, name, FileOperation::Link(reference(session, here))),
+        CallDetails::LinkTo(name) => file(session, here, FileOperation::Link(reference(session, name))),
+        CallDetails::MoveOf(name) => file(session, name, FileOperation::Move(reference(session, here))),
+        CallDetails::MoveTo(name) => file(session, here, FileOperation::Move(reference(session, name))),
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portcullis_decision::host_rules::{Unclaimed, unclaimed};
+use portcullis_decision::host_rules::{ClaimFailure, unclaimed};
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{Action, Origin};
 use portcullis_decision::reservation::{Reservation, Until, overlap};
@@ -92,9 +92,10 @@ impl Claims {
 
     /// A session must not reserve paths that it may not write without a question.
     fn all_are_writable(&self, paths: &[PathBuf]) -> Result<(), ClaimError> {
-        let force = self.policy.current();
-        let is_foreign =
-            |path: &&PathBuf| force.rules.file(path, FileRight::Write, Caller::Tool).effect != Effect::Allow;
+        let effective = self.policy.current();
+        let is_foreign = |path: &&PathBuf| {
+            effective.rules.file(path, FileRight::Write, Caller::Tool).effect != Effect::Allow
+        };
         paths.iter().find(is_foreign).map_or(Ok(()), |path| {
             let path = escape(&path_text::encode(path));
             Err(ClaimError::Failed(format!("`{path}` cannot be reserved: this session may not write it")))
@@ -123,10 +124,10 @@ impl Claims {
 
     /// Returns the paths in the form of the file gate.
     fn canonical(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
-        let force = self.policy.current();
+        let effective = self.policy.current();
         let canonical = |path: &Path| {
-            locate(&force.gate, path, Purpose::Existing)
-                .or_else(|_| locate(&force.gate, path, Purpose::ForWriting))
+            locate(&effective.gate, path, Purpose::Existing)
+                .or_else(|_| locate(&effective.gate, path, Purpose::ForWriting))
                 .map_or_else(|_| path_text::normalize(path), |located| located.canonical().to_owned())
         };
         paths.iter().map(|path| canonical(path)).collect()
@@ -140,8 +141,8 @@ fn call_of(request: &Request) -> &str {
 
 fn refusal(error: &ClaimError) -> Ruling {
     let why = match error {
-        ClaimError::Taken(_) => Unclaimed::Taken,
-        ClaimError::Failed(_) => Unclaimed::Failed,
+        ClaimError::Taken(_) => ClaimFailure::Taken,
+        ClaimError::Failed(_) => ClaimFailure::Failed,
     };
     unclaimed(why, error.to_string())
 }

@@ -38,7 +38,8 @@ pub fn action(session: &Session, call: &CommandCall<'_>) -> Result<Action, Comma
         Program::Argv(_) => None,
     };
     let script = shown(&call.program);
-    let parsed = reading::read(&call.program, call.cwd, &session.force().gate, &session.setup.context);
+    let parsed =
+        reading::read(&call.program, call.cwd, &session.effective_policy().gate, &session.setup.context);
     Ok(Action::Command(CommandExecution {
         script,
         shell,
@@ -83,9 +84,9 @@ pub(crate) fn request(session: &Session, call: &CommandCall<'_>) -> Result<Reque
     let action = action(session, call)?;
     let mut request = session.request(call.origin, action);
     // Record the sandbox of each command in the log.
-    let force = session.force();
-    request.facts.push(Fact::SandboxTier(force.tier().to_string()));
-    request.facts.push(Fact::ControlGroup(force.controllers()));
+    let effective = session.effective_policy();
+    request.facts.push(Fact::SandboxTier(effective.tier().to_string()));
+    request.facts.push(Fact::ControlGroup(effective.controllers()));
     if session.setup.inmate.is_agent() {
         request.facts.push(Fact::Contained("pi itself".to_owned()));
     }
@@ -122,17 +123,17 @@ fn launch(
         return Err(CommandFailure::Denied(Box::new(denial)));
     }
     fault_point("exec");
-    let force = session.force();
+    let effective = session.effective_policy();
     let grants = session.live_grants();
     let context = session.context_for(&request, &grants);
     let grants = (grants.as_slice(), opened);
-    let ForCommand { sandbox, rules: own_rules } = force
+    let ForCommand { sandbox, rules: own_rules } = effective
         .for_command(&session.setup, session.network(), &request, &context, grants)
         .map_err(CommandFailure::NoSandbox)?;
-    let rules = own_rules.as_deref().unwrap_or(&force.rules);
+    let rules = own_rules.as_deref().unwrap_or(&effective.rules);
     let bounds = bounds(rules.limits(defaults()), call.origin);
     let bounds = Bounds { wall: [call.timeout, bounds.wall].into_iter().flatten().min(), ..bounds };
-    let temp = force.rules.base().temp.to_string_lossy();
+    let temp = effective.rules.base().temp.to_string_lossy();
     let command = Command {
         argv: argv(call.program),
         env: variables_of(session, call.environment, rules, &temp)
@@ -206,8 +207,8 @@ pub fn finish(session: &Session, started: &Started) -> Ended {
     reports.retain(|report| !settings.ignored.iter().any(|ignored| ignored.covers(script, report)));
     // A second call finds no further notes.
     let _told_once = started.connections.set(reports);
-    let force = session.force();
-    let rules = started.rules.as_deref().unwrap_or(&force.rules);
+    let effective = session.effective_policy();
+    let rules = started.rules.as_deref().unwrap_or(&effective.rules);
     let by_rules = refused::by_rules(&started.running.refusals(), rules);
     let refused = started.questions.refused().into_iter().chain(by_rules).collect();
     let _told_once = started.refused.set(refused);
@@ -242,8 +243,8 @@ fn wait_for_end(session: &Session, started: &Started, command: u32, answer: impl
 }
 
 fn directory(session: &Session, cwd: &Path) -> Result<PathRef, CommandFailure> {
-    let force = session.force();
-    let located = force.gate.locate(cwd, Purpose::Existing).map_err(CommandFailure::Directory)?;
+    let effective = session.effective_policy();
+    let located = effective.gate.locate(cwd, Purpose::Existing).map_err(CommandFailure::Directory)?;
     if located.kind() != PathKind::Directory {
         let path = located.canonical_text().to_owned();
         return Err(CommandFailure::Directory(FileError::NotADirectory { path }));

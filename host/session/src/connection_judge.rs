@@ -16,7 +16,7 @@ use portcullis_network_gate::{
 use portcullis_text::escape;
 
 use crate::authorized::Authorized;
-use crate::effective_policy::Force;
+use crate::effective_policy::EffectivePolicy;
 use crate::fault::RULE;
 use crate::provoked::fault_point;
 use crate::session::Session;
@@ -46,8 +46,8 @@ impl CommandJudge {
         self.session.get().and_then(Weak::upgrade)
     }
 
-    fn rules<'a>(&'a self, force: &'a Force) -> &'a RuleSet {
-        self.stricter.as_deref().unwrap_or(&force.rules)
+    fn rules<'a>(&'a self, effective: &'a EffectivePolicy) -> &'a RuleSet {
+        self.stricter.as_deref().unwrap_or(&effective.rules)
     }
 
     /// Decides on an attempt: by rules, policies, grants and earlier answers.
@@ -55,12 +55,12 @@ impl CommandJudge {
         // Read first, so that a change during the decision counts as a later one.
         let revision = session.revision();
         let request = request(session, attempt);
-        let force = session.policy.unchecked();
-        let rules = self.rules(&force);
+        let effective = session.policy.unchecked();
+        let rules = self.rules(&effective);
         let mut decision = match attempt.want {
-            Want::Connect => session.decide_by(&request, &force, rules),
+            Want::Connect => session.decide_by(&request, &effective, rules),
             Want::SendMore { .. } if session.after_fault().is_some() => {
-                session.decide_by(&request, &force, rules)
+                session.decide_by(&request, &effective, rules)
             }
             Want::SendMore { .. } => {
                 let budget = rules.budget(&attempt.access.target, attempt.access.port);
@@ -207,8 +207,8 @@ impl Judge for CommandJudge {
     fn address(&self, attempt: &Attempt, address: IpAddr) -> AddressRuling {
         let Some(session) = self.session() else { return AddressRuling::Denied(closed()) };
         let access = &attempt.access;
-        let force = session.policy.unchecked();
-        let ruling = self.rules(&force).address(address, access.port, &access.process);
+        let effective = session.policy.unchecked();
+        let ruling = self.rules(&effective).address(address, access.port, &access.process);
         let as_itself = Endpoint::Address(address);
         match ruling {
             Some(ruling) if ruling.effect == Effect::Deny => AddressRuling::Denied(Refused {
@@ -230,8 +230,8 @@ impl Judge for CommandJudge {
 
     fn budget(&self, attempt: &Attempt) -> u64 {
         let Some(session) = self.session() else { return 0 };
-        let force = session.policy.unchecked();
-        self.rules(&force).budget(&attempt.access.target, attempt.access.port).bytes
+        let effective = session.policy.unchecked();
+        self.rules(&effective).budget(&attempt.access.target, attempt.access.port).bytes
     }
 
     fn checks(&self) -> Checks {
@@ -246,8 +246,8 @@ impl Judge for CommandJudge {
 
     fn stages(&self) -> Stages {
         let Some(session) = self.session() else { return Stages::default() };
-        let force = session.policy.unchecked();
-        let hears_of = |kind: fn(ActionKinds) -> bool| force.basis.chain.hears_of(kind);
+        let effective = session.policy.unchecked();
+        let hears_of = |kind: fn(ActionKinds) -> bool| effective.basis.chain.hears_of(kind);
         Stages {
             resolved: hears_of(|kinds| kinds.network_resolved),
             client_hello: hears_of(|kinds| kinds.network_client_hello),
@@ -257,8 +257,8 @@ impl Judge for CommandJudge {
 
     fn upstream(&self, attempt: &Attempt) -> Option<Upstream> {
         let session = self.session()?;
-        let force = session.policy.unchecked();
-        upstream::of(&force.basis.resolved, &attempt.access.target, attempt.access.port)
+        let effective = session.policy.unchecked();
+        upstream::of(&effective.basis.resolved, &attempt.access.target, attempt.access.port)
     }
 
     fn running(&self) -> Running {

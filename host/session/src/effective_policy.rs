@@ -17,7 +17,7 @@ use portcullis_sandbox::{IsolationMode, Report, Tier};
 use crate::chain_rules;
 use crate::error::{OpenError, with_causes};
 use crate::network::{Network, Sandbox};
-use crate::replaceable_paths::{Loose, Surveyed};
+use crate::replaceable_paths::{ReplaceablePaths, Surveyed};
 use crate::requirements::{Requirements, required_tier};
 use crate::sandbox::confinement;
 use crate::setup::{Basis, Confining, Setup};
@@ -33,7 +33,7 @@ pub(crate) struct ForCommand {
 
 /// The policy in force at one time.
 #[derive(Debug)]
-pub struct Force {
+pub struct EffectivePolicy {
     /// The rules.
     pub rules: RuleSet,
     /// The sandbox, or the reason why there is none.
@@ -51,10 +51,10 @@ pub struct Force {
     /// The grants that it was built with.
     grants: Vec<Grant>,
     /// Writable paths that its mounts do not pin.
-    loose: Mutex<Loose>,
+    loose: Mutex<ReplaceablePaths>,
 }
 
-impl Force {
+impl EffectivePolicy {
     /// Compiles the rules and sets up the sandbox. Reuses parts of `before` that need not change.
     pub(crate) fn build(
         setup: &Setup,
@@ -156,7 +156,7 @@ impl Force {
         };
         let rules = RuleSet::compile(layers.clone(), base, grants);
         let places = rules.places();
-        let loose = Loose::among(&places, rules.base());
+        let loose = ReplaceablePaths::among(&places, rules.base());
         let surveyed = Surveyed { rules: &rules, places: &places, loose: &loose };
         let confinement = match before {
             Some(before)
@@ -256,7 +256,7 @@ impl Force {
             return Ok(ForCommand { sandbox: self.confinement.clone()?, rules: Some(rules) });
         }
         let places = rules.places();
-        let loose = Loose::among(&places, rules.base());
+        let loose = ReplaceablePaths::among(&places, rules.base());
         let surveyed = Surveyed { rules: &rules, places: &places, loose: &loose };
         let how = (&setup.confinement, network);
         let wanted = Requirements::of(setup, (&self.basis.resolved, &self.links), self.walls());
@@ -298,10 +298,10 @@ impl Force {
 
     /// Accepts the current state of the files, because no better sandbox can be built until something else changes.
     pub(crate) fn settle(&self) {
-        *self.loose() = Loose::among(&self.places, self.rules.base());
+        *self.loose() = ReplaceablePaths::among(&self.places, self.rules.base());
     }
 
-    fn loose(&self) -> MutexGuard<'_, Loose> {
+    fn loose(&self) -> MutexGuard<'_, ReplaceablePaths> {
         self.loose.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -9,11 +9,11 @@ use portcullis_decision::request::PathKind;
 use portcullis_decision::{ContentVerdict, Decision, Fact, Grant, Request, Ruling};
 use portcullis_exec_surface::git::{Content, Judgement, judge};
 use portcullis_exec_surface::{
-    Anywhere, Change, Class, NEW_DOT_FILES, Rule, Site, class_under, completed, protected_name,
+    Change, Class, NEW_DOT_FILES, Rule, Site, Treatment, class_under, completed, protected_name,
 };
 use portcullis_file_gate::{FileError, Gate, Identity, Limits, Located, Purpose};
 
-use crate::effective_policy::Force;
+use crate::effective_policy::EffectivePolicy;
 use crate::locate::locate;
 use crate::setup::Settings;
 use crate::user_links::roots;
@@ -39,14 +39,14 @@ impl Judged {
 
 /// The surroundings of names: the files that a policy in force shows, and what the settings say of them.
 pub(crate) struct ExecSurface<'a> {
-    force: &'a Force,
+    effective: &'a EffectivePolicy,
     settings: Settings,
     roots: OnceCell<Vec<PathBuf>>,
 }
 
 impl<'a> ExecSurface<'a> {
-    pub(crate) fn new(force: &'a Force, settings: Settings) -> Self {
-        Self { force, settings, roots: OnceCell::new() }
+    pub(crate) fn new(effective: &'a EffectivePolicy, settings: Settings) -> Self {
+        Self { effective, settings, roots: OnceCell::new() }
     }
 
     /// Returns the directories in which the user's programs work.
@@ -76,7 +76,7 @@ impl<'a> ExecSurface<'a> {
 
     /// Returns true if only this session sees the path.
     fn is_private(&self, path: &Path) -> bool {
-        let temp = &self.force.rules.base().temp;
+        let temp = &self.effective.rules.base().temp;
         let is_in = |root: &PathBuf| root.starts_with(temp) && path.starts_with(root);
         path.starts_with(temp) && !self.roots().iter().any(is_in)
     }
@@ -84,13 +84,13 @@ impl<'a> ExecSurface<'a> {
     /// Returns the surroundings of paths from the settings and the user's links, without looking at the disk.
     fn bare_site(&self) -> Site<'_> {
         let site = Site::of(&self.settings.workspace, self.roots());
-        Site { homes: &self.settings.homes, links: &self.force.links.named, ..site }
+        Site { homes: &self.settings.homes, links: &self.effective.links.named, ..site }
     }
 
     /// Passes the surroundings of paths to `work`, with the files that the gate finds.
     fn with_site<T>(&self, work: impl FnOnce(&Site<'_>) -> T) -> T {
-        let exists = |path: &Path| exists(&self.force.gate, path);
-        let is_link = |path: &Path| is_link(&self.force.gate, path);
+        let exists = |path: &Path| exists(&self.effective.gate, path);
+        let is_link = |path: &Path| is_link(&self.effective.gate, path);
         work(&Site { exists: &exists, is_link: &is_link, ..self.bare_site() })
     }
 
@@ -100,7 +100,7 @@ impl<'a> ExecSurface<'a> {
             return Judged::default();
         }
         let limits = Limits { bytes: LONGEST_JUDGED, ..Limits::default() };
-        match self.force.gate.inspect(located, limits) {
+        match self.effective.gate.inspect(located, limits) {
             Ok(previous) => {
                 let bytes = previous.as_ref().map(|previous| previous.bytes.as_slice());
                 Judged {
@@ -141,7 +141,7 @@ impl<'a> ExecSurface<'a> {
     ///
     /// Other rules may ask about the name as well.
     fn judged_as(&self, path: &Path, site: &Site<'_>) -> Option<Content> {
-        let holds = |rule: &'static Rule| rule.anywhere == Anywhere::Judged && !self.is_lifted(rule.id);
+        let holds = |rule: &'static Rule| rule.anywhere == Treatment::Judged && !self.is_lifted(rule.id);
         match class_under(path, Change::Write, site, &holds) {
             Class::Judged(_, content) => Some(content),
             Class::Free | Class::Walk | Class::Completes(_) | Class::Asked(_) | Class::Denied(_) => None,

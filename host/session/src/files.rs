@@ -14,7 +14,7 @@ use portcullis_file_gate::{
 use portcullis_settings::{RealDisk, names_on_the_way};
 
 use crate::authorized::{Authorized, Granted};
-use crate::effective_policy::Force;
+use crate::effective_policy::EffectivePolicy;
 use crate::links::{read_by_another_name, written_by_other_names};
 use crate::locate::locate;
 use crate::paths;
@@ -67,7 +67,7 @@ pub struct EditFile {
     editing: Editing,
     request: Request,
     decision: Decision,
-    force: Arc<Force>,
+    effective: Arc<EffectivePolicy>,
     links: Links,
     call: Option<String>,
 }
@@ -91,11 +91,11 @@ impl EditFile {
 /// # Errors
 /// When reading is not allowed, or fails.
 pub fn read(session: &Session, call: FileCall<'_>) -> Result<ReadFile, FileFailure> {
-    let force = session.force();
-    let (located, authorized) = located(session, &force, call, Purpose::Existing, FileOperation::Read)?;
+    let effective = session.effective_policy();
+    let (located, authorized) = located(session, &effective, call, Purpose::Existing, FileOperation::Read)?;
     let canonical = located.canonical_text().to_owned();
     let granted = authorized.granted()?;
-    let content = force.gate.read(located, granted.permit, Limits::default());
+    let content = effective.gate.read(located, granted.permit, Limits::default());
     session.outcome(&granted.request, &told(&content));
     Ok(ReadFile { canonical, content: content? })
 }
@@ -109,19 +109,19 @@ pub fn edit(
     call: FileCall<'_>,
     edits: &[(String, String)],
 ) -> Result<EditFile, FileFailure> {
-    let force = session.force();
+    let effective = session.effective_policy();
     let text_edit = |(old, new): &(String, String)| TextEdit { old: Text::cut(old), new: Text::cut(new) };
     let operation = FileOperation::Edit(edits.iter().map(text_edit).collect());
     let mut linked = None;
     let (located, authorized) =
-        located_knowing(session, &force, call, Purpose::ForWriting, operation.clone(), |located| {
-            linked = written_by_other_names(session, &force, located, &operation);
+        located_knowing(session, &effective, call, Purpose::ForWriting, operation.clone(), |located| {
+            linked = written_by_other_names(session, &effective, located, &operation);
             linked.iter().filter_map(|linked| linked.fact.clone()).collect()
         })?;
     let granted = authorized.granted()?;
     let path = located.canonical_text().to_owned();
     let edited =
-        force.gate.edit(located, granted.permit, Limits::default()).and_then(|editing| match &linked {
+        effective.gate.edit(located, granted.permit, Limits::default()).and_then(|editing| match &linked {
             // The other names of the new file have not been checked.
             Some(linked) if editing.content().identity != linked.identity => {
                 Err(FileError::Conflict { path })
@@ -135,7 +135,7 @@ pub fn edit(
                 editing,
                 request: granted.request,
                 decision: granted.decision,
-                force,
+                effective,
                 links: links(linked.is_some()),
                 call,
             })
@@ -181,17 +181,17 @@ fn install_edit(
     let _order = exclusive(session, &path)?;
     let judged = judged_edit(session, &edit, content);
     let decisions: Vec<&Decision> = std::iter::once(&edit.decision).chain(of_content).collect();
-    if !is_still_allowed(session, &edit.force, &edit.request.clone().with_content(judged), &decisions) {
+    if !is_still_allowed(session, &edit.effective, &edit.request.clone().with_content(judged), &decisions) {
         return Err(overtaken(&path));
     }
     // Use the gate that read the file: a newer one can have other views.
-    edit.force.gate.replace(edit.editing, content.as_bytes(), edit.links)
+    edit.effective.gate.replace(edit.editing, content.as_bytes(), edit.links)
 }
 
 /// Returns the verdict on the result of an edit, if the decision depends on content.
 fn judged_edit(session: &Session, edit: &EditFile, content: &str) -> Option<ContentVerdict> {
     let path = path_text::decode(edit.canonical_text())?;
-    session.exec_surface(&edit.force).content(&path, Some(edit.bytes()), content.as_bytes())
+    session.exec_surface(&edit.effective).content(&path, Some(edit.bytes()), content.as_bytes())
 }
 
 /// Authorizes the result of an edit if the decision depends on content, and returns the decision.
@@ -219,13 +219,13 @@ pub fn abandon_edit(session: &Session, edit: &EditFile) {
 /// # Errors
 /// When it is not allowed, or cannot be written.
 pub fn write(session: &Session, call: FileCall<'_>, content: &str) -> Result<(String, Written), FileFailure> {
-    let force = session.force();
+    let effective = session.effective_policy();
     let operation = FileOperation::Write(Content::Text(Text::cut(content)));
     let mut options = WriteOptions::default();
     let (located, authorized) =
-        located_knowing(session, &force, call, Purpose::ForWriting, operation.clone(), |located| {
-            let judged = session.exec_surface(&force).judged(located, content.as_bytes());
-            let linked = written_by_other_names(session, &force, located, &operation);
+        located_knowing(session, &effective, call, Purpose::ForWriting, operation.clone(), |located| {
+            let judged = session.exec_surface(&effective).judged(located, content.as_bytes());
+            let linked = written_by_other_names(session, &effective, located, &operation);
             options.links = links(linked.is_some());
             options.expect = linked.as_ref().map(|linked| linked.identity).or(judged.replaces);
             judged.facts().chain(linked.and_then(|linked| linked.fact)).collect()
@@ -233,7 +233,7 @@ pub fn write(session: &Session, call: FileCall<'_>, content: &str) -> Result<(St
     let canonical = located.canonical_text().to_owned();
     let granted = authorized.granted()?;
     let request = granted.request.clone();
-    let written = install(session, &force, (located, granted), content.as_bytes(), options);
+    let written = install(session, &effective, (located, granted), content.as_bytes(), options);
     session.outcome(&request, &told(&written));
     Ok((canonical, written?))
 }
@@ -241,7 +241,7 @@ pub fn write(session: &Session, call: FileCall<'_>, content: &str) -> Result<(St
 /// Writes a file, if it is still allowed while names cannot change.
 fn install(
     session: &Session,
-    force: &Force,
+    effective: &EffectivePolicy,
     (located, granted): (Located, Granted),
     bytes: &[u8],
     options: WriteOptions,
@@ -249,14 +249,14 @@ fn install(
     let path = located.canonical_text();
     let _order = exclusive(session, path)?;
     fault_point("file");
-    let judged = session.exec_surface(force).judged(&located, bytes);
+    let judged = session.exec_surface(effective).judged(&located, bytes);
     let request = granted.request.clone().with_content(judged.verdict);
-    if !is_still_allowed(session, force, &request, &[&granted.decision]) {
+    if !is_still_allowed(session, effective, &request, &[&granted.decision]) {
         return Err(overtaken(path));
     }
-    examine(session, force, &located)?;
+    examine(session, effective, &located)?;
     let expect = options.expect.or(judged.replaces);
-    force.gate.write(located, granted.permit, bytes, WriteOptions { expect, ..options })
+    effective.gate.write(located, granted.permit, bytes, WriteOptions { expect, ..options })
 }
 
 /// Returns the request of a file operation with the path resolved; does not decide.
@@ -268,13 +268,14 @@ pub fn request(
     call: FileCall<'_>,
     operation: FileOperation,
 ) -> Result<Request, FileFailure> {
-    let force = session.force();
-    let Ok(located) = locate(&force.gate, call.path, purpose(&operation)) else {
-        return Ok(session.request(Origin::Agent, missing(session, &force.gate, call, operation)));
+    let effective = session.effective_policy();
+    let Ok(located) = locate(&effective.gate, call.path, purpose(&operation)) else {
+        return Ok(session.request(Origin::Agent, missing(session, &effective.gate, call, operation)));
     };
-    let secret = if reads(&operation) { read_by_another_name(&force, &located) } else { None };
+    let secret = if reads(&operation) { read_by_another_name(&effective, &located) } else { None };
     let is_change = matches!(operation, FileOperation::Write(_) | FileOperation::Edit(_));
-    let linked = if is_change { written_by_other_names(session, &force, &located, &operation) } else { None };
+    let linked =
+        if is_change { written_by_other_names(session, &effective, &located, &operation) } else { None };
     let mut request = session.request(Origin::Agent, action(session, call, &located, operation));
     request.facts.extend(secret.into_iter().chain(linked.and_then(|linked| linked.fact)));
     Ok(request)
@@ -286,26 +287,26 @@ pub fn request(
 /// see.
 pub(crate) fn located(
     session: &Session,
-    force: &Force,
+    effective: &EffectivePolicy,
     call: FileCall<'_>,
     purpose: Purpose,
     operation: FileOperation,
 ) -> Result<(Located, Authorized), FileFailure> {
-    located_knowing(session, force, call, purpose, operation, |_| Vec::new())
+    located_knowing(session, effective, call, purpose, operation, |_| Vec::new())
 }
 
 /// Like [`located`], with the facts that `find` returns for the located file.
 pub(crate) fn located_knowing(
     session: &Session,
-    force: &Force,
+    effective: &EffectivePolicy,
     call: FileCall<'_>,
     purpose: Purpose,
     operation: FileOperation,
     find: impl FnOnce(&Located) -> Vec<Fact>,
 ) -> Result<(Located, Authorized), FileFailure> {
-    match locate(&force.gate, call.path, purpose) {
+    match locate(&effective.gate, call.path, purpose) {
         Ok(located) => {
-            let secret = if reads(&operation) { read_by_another_name(force, &located) } else { None };
+            let secret = if reads(&operation) { read_by_another_name(effective, &located) } else { None };
             // If both are about other names, the first one counts.
             let facts: Vec<Fact> = secret.into_iter().chain(find(&located)).collect();
             let action = action(session, call, &located, operation);
@@ -316,7 +317,7 @@ pub(crate) fn located_knowing(
         }
         // Returning the error would tell which files exist.
         Err(error) => {
-            let action = missing(session, &force.gate, call, operation);
+            let action = missing(session, &effective.gate, call, operation);
             let authorized =
                 session.authorize(session.request(Origin::Agent, action), call.call, call.cancel);
             let granted = authorized.granted()?;

@@ -75,7 +75,7 @@ pub use portcullis_approvals::{
 
 pub use authorized::{Authorized, Granted, advice};
 pub use command_call::{CommandCall, Program};
-pub use effective_policy::Force;
+pub use effective_policy::EffectivePolicy;
 pub use environment::{KeptBack, Withheld, kept_back};
 pub use error::{OpenError, with_causes};
 pub use fault::caught;
@@ -92,11 +92,11 @@ pub use provoked::provoke;
 pub use requirements::required_tier;
 pub use rerun_after_denial::Runs;
 pub use reservations::{ClaimError, NoReservations, Reservations};
-pub use sandbox_subject::{AgentPlaces, Inmate};
+pub use sandbox_subject::{AgentPlaces, SandboxSubject};
 pub use searches::{Listed, SearchFailure};
 pub use session::Session;
 pub use setup::{Basis, Confining, Settings, Setup};
 pub use started::{CommandFailure, Ended, Started};
 pub use statements::{Statement, Statements};
-pub use stderr_hints::Heard;
+pub use stderr_hints::StderrHints;
 pub use tools::Output;

@@ -12,7 +12,7 @@ use portcullis_decision::request::{Action, Content, FileAccess, FileOperation, O
 use portcullis_decision::{Effect, Fact, OtherNames, path_text};
 use portcullis_file_gate::{Identity, Located, Purpose};
 
-use crate::effective_policy::Force;
+use crate::effective_policy::EffectivePolicy;
 use crate::kept_back::KeptBack;
 use crate::paths;
 use crate::session::Session;
@@ -28,11 +28,11 @@ pub(crate) struct Linked {
 }
 
 /// Returns the fact on a file to read, if reading it under another of its names is restricted.
-pub(crate) fn read_by_another_name(force: &Force, located: &Located) -> Option<Fact> {
+pub(crate) fn read_by_another_name(effective: &EffectivePolicy, located: &Located) -> Option<Fact> {
     if !has_several(located) {
         return None;
     }
-    let kept_back = KeptBack::from_tools(&force.rules);
+    let kept_back = KeptBack::from_tools(&effective.rules);
     let (effect, rule) = kept_back.ruling(located.inode()?)?;
     let reason = format!("it is another name (hard link) of a file that the rule `{rule}` keeps back");
     Some(other_names_are(effect, reason))
@@ -41,7 +41,7 @@ pub(crate) fn read_by_another_name(force: &Force, located: &Located) -> Option<F
 /// Returns the facts about a file to write, or `None` if it has one name only.
 pub(crate) fn written_by_other_names(
     session: &Session,
-    force: &Force,
+    effective: &EffectivePolicy,
     located: &Located,
     operation: &FileOperation,
 ) -> Option<Linked> {
@@ -49,8 +49,8 @@ pub(crate) fn written_by_other_names(
         return None;
     }
     let tops: Vec<PathBuf> =
-        roots(&session.settings()).into_iter().chain([force.rules.base().temp.clone()]).collect();
-    let names = force.gate.names_of(located, &tops).ok()?;
+        roots(&session.settings()).into_iter().chain([effective.rules.base().temp.clone()]).collect();
+    let names = effective.gate.names_of(located, &tops).ok()?;
     let others = names.paths.iter().filter(|path| *path != located.canonical());
     let strictest = others
         .map(|path| {
@@ -87,11 +87,11 @@ pub(crate) fn written_by_other_names(
 
 /// Returns the fact on a file that a command is about to write.
 pub(crate) fn other_names(session: &Session, path: &Path) -> Option<Fact> {
-    let force = session.force();
-    match force.gate.locate(path, Purpose::ForWriting) {
+    let effective = session.effective_policy();
+    match effective.gate.locate(path, Purpose::ForWriting) {
         Ok(located) => {
             let operation = FileOperation::Write(Content::Unknown);
-            written_by_other_names(session, &force, &located, &operation)?.fact
+            written_by_other_names(session, &effective, &located, &operation)?.fact
         }
         Err(_) => {
             let reason = "it has other names (hard links), which could not be looked for".to_owned();

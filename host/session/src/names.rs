@@ -9,7 +9,7 @@ use portcullis_decision::{Base, Effect, RuleSet};
 use portcullis_sandbox::{FileId, Judgement, NameRules, Names, Reads};
 use portcullis_settings_format::Layer;
 
-use crate::replaceable_paths::{Loose, Surveyed};
+use crate::replaceable_paths::{ReplaceablePaths, Surveyed};
 use crate::sandbox_subject;
 use crate::user_links::UserLinks;
 
@@ -62,7 +62,7 @@ pub fn plain_name_rules(base: Base) -> Result<NameRules, DataError> {
 fn without_rules(base: Base, reads: Reads) -> Result<NameRules, DataError> {
     let rules = RuleSet::compile(Vec::new(), base, &[]);
     let places = rules.places();
-    let loose = Loose::among(&places, rules.base());
+    let loose = ReplaceablePaths::among(&places, rules.base());
     let surveyed = Surveyed { rules: &rules, places: &places, loose: &loose };
     name_rules(surveyed, (&[], &UserLinks::default()), &[], reads, Vec::new())
 }

@@ -13,7 +13,7 @@ use portcullis_decision::{Caller, ContentVerdict, Decision, Fact};
 use portcullis_file_gate::spelling::{self, PiLine};
 use portcullis_file_gate::{Located, Purpose};
 
-use crate::effective_policy::Force;
+use crate::effective_policy::EffectivePolicy;
 use crate::files::{FileCall, FileFailure, located_knowing};
 use crate::links::written_by_other_names;
 use crate::session::Session;
@@ -41,7 +41,7 @@ pub fn authorize(
     provider: &str,
     operation: TakenOver<'_>,
 ) -> Result<String, FileFailure> {
-    let force = session.force();
+    let effective = session.effective_policy();
     let (purpose, operation, content) = match operation {
         TakenOver::Read => (Purpose::Existing, FileOperation::Read, None),
         TakenOver::Search(operation) => (Purpose::Existing, operation.clone(), None),
@@ -56,9 +56,9 @@ pub fn authorize(
     };
     let is_search = matches!(operation, FileOperation::List | FileOperation::Search(_));
     let is_edit = matches!(operation, FileOperation::Edit(_));
-    let surface = session.exec_surface(&force);
+    let surface = session.exec_surface(&effective);
     let (located, authorized) =
-        located_knowing(session, &force, call, purpose, operation.clone(), |located| {
+        located_knowing(session, &effective, call, purpose, operation.clone(), |located| {
             let mut facts = match content {
                 Some(content) => surface.judged(located, content.as_bytes()).facts().collect(),
                 None if is_edit && surface.is_judged(located.canonical()) => {
@@ -68,15 +68,15 @@ pub fn authorize(
                 None => Vec::new(),
             };
             if matches!(purpose, Purpose::ForWriting) {
-                let linked = written_by_other_names(session, &force, located, &operation);
+                let linked = written_by_other_names(session, &effective, located, &operation);
                 facts.extend(linked.and_then(|linked| linked.fact));
             }
             facts.push(Fact::Provider(provider.to_owned()));
             facts
         })?;
     let granted = authorized.granted()?;
-    let left = hand_on(session, &located, is_search.then_some(&*force)).and_then(|path| {
-        force.gate.leave_to_others(located, granted.permit)?;
+    let left = hand_on(session, &located, is_search.then_some(&*effective)).and_then(|path| {
+        effective.gate.leave_to_others(located, granted.permit)?;
         Ok(path)
     });
     match &left {
@@ -90,11 +90,13 @@ pub fn authorize(
 fn hand_on(
     session: &Session,
     located: &Located,
-    search_under: Option<&Force>,
+    search_under: Option<&EffectivePolicy>,
 ) -> Result<String, FileFailure> {
     let path = located.canonical();
     let denied = |rule, reason| FileFailure::Denied(Box::new(Decision::host_denial(rule, reason)));
-    if search_under.is_some_and(|force| !force.rules.is_open_below(path, FileRight::Read, Caller::Tool)) {
+    if search_under
+        .is_some_and(|effective| !effective.rules.is_open_below(path, FileRight::Read, Caller::Tool))
+    {
         return Err(denied(
             "host.unfiltered-search",
             "rules keep names below it back, which only the sandbox's own tools do; use `bash`",

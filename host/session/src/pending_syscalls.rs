@@ -10,7 +10,7 @@ use portcullis_approvals::{Access, Answered, Cancel, Known, Refusal, Subject, on
 use portcullis_decision::host_rules::{HARD_LINKS, HOST, broker_rule};
 use portcullis_decision::request::Origin;
 use portcullis_decision::{AnsweredBy, ContentVerdict, Decision, Effect, Fact, GrantScope, Request};
-use portcullis_sandbox::{Attempt, Deed};
+use portcullis_sandbox::{Attempt, CallDetails};
 use portcullis_sandbox_runtime::Held;
 
 use crate::authorized::Authorized;
@@ -34,7 +34,8 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
     let action = broker_question::action(session, &held);
     let deed = only_once(&action);
     let mut request = session.request(Origin::Process, action);
-    let makes_link = matches!(held.deed(), Deed::Symlink(_) | Deed::LinkOf(_) | Deed::MoveOf(_));
+    let makes_link =
+        matches!(held.deed(), CallDetails::Symlink(_) | CallDetails::LinkOf(_) | CallDetails::MoveOf(_));
     request.facts.extend(broker_rule(held.rule(), makes_link));
     // Content and links are asked about one by one.
     let is_plain = deed.is_none() && content.is_none();
@@ -42,7 +43,7 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
     let executed = asks.and_then(|decision| {
         let rules = [held.rule(), decision.cause().rule.as_str()];
         let rule = rules.into_iter().find(|rule| has_own_question(rule))?;
-        session.exec_surface(&session.force()).question_place(&path, rule)
+        session.exec_surface(&session.effective_policy()).question_place(&path, rule)
     });
     request.facts.extend(executed.clone().map(Fact::QuestionPlace));
     request.facts.extend(match held.rule() {
@@ -93,12 +94,12 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
     }
     // Get the rules before names are locked: putting changed rules in force builds a sandbox, which takes that
     // lock.
-    let force = session.force();
+    let effective = session.effective_policy();
     held.allow_if(&|| {
         // The "yes" does not cover names of the file that were created since.
         (knows_other_names || !is_shared())
-            && is_still_allowed(session, &force, &request, &[&decision])
-            && (attempt == Attempt::Remove || may_complete(session, &force, &path))
+            && is_still_allowed(session, &effective, &request, &[&decision])
+            && (attempt == Attempt::Remove || may_complete(session, &effective, &path))
     });
 }
 

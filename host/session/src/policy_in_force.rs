@@ -10,7 +10,7 @@ use portcullis_decision::{Grant, path_text};
 use portcullis_file_gate::FileError;
 use portcullis_text::escape;
 
-use crate::effective_policy::Force;
+use crate::effective_policy::EffectivePolicy;
 use crate::error::{OpenError, with_causes};
 use crate::network::Network;
 use crate::setup::{Basis, Setup};
@@ -20,7 +20,7 @@ pub(crate) struct PolicyInForce {
     setup: Arc<Setup>,
     answers: Arc<RememberedAnswers>,
     /// Locked for moments only. A thread that holds the order of names reads it, and a new sandbox waits for that order.
-    current: RwLock<Arc<Force>>,
+    current: RwLock<Arc<EffectivePolicy>>,
     /// Number of policies that were put in force.
     built: AtomicU64,
     /// Held while the next policy is built.
@@ -41,7 +41,7 @@ impl PolicyInForce {
     ) -> Result<Self, OpenError> {
         let grants = basis.resolved.grants.iter().filter(|grant| grant.is_live(setup.seconds()));
         let grants: Vec<Grant> = grants.cloned().collect();
-        let first = Force::build(&setup, &Arc::new(basis), network.as_ref(), &grants, None)?;
+        let first = EffectivePolicy::build(&setup, &Arc::new(basis), network.as_ref(), &grants, None)?;
         let current = RwLock::new(Arc::new(first));
         Ok(Self {
             setup,
@@ -70,11 +70,16 @@ impl PolicyInForce {
     /// When a policy fails to return its rules; the earlier ones stay in force.
     pub(crate) fn reload(&self, basis: Basis) -> Result<(), OpenError> {
         let building = self.building();
-        let force = self.unchecked();
+        let effective = self.unchecked();
         let grants = self.answers.live(&basis.resolved.grants, self.setup.seconds(), Kept::InFiles);
-        let built =
-            Force::build(&self.setup, &Arc::new(basis), self.network.as_ref(), &grants, Some(&force))?;
-        let refused = built.confinement.as_ref().err().filter(|_| force.confinement.is_ok()).cloned();
+        let built = EffectivePolicy::build(
+            &self.setup,
+            &Arc::new(basis),
+            self.network.as_ref(),
+            &grants,
+            Some(&effective),
+        )?;
+        let refused = built.confinement.as_ref().err().filter(|_| effective.confinement.is_ok()).cloned();
         self.put_in_force(built);
         self.answers.forget_kept();
         drop(building);
@@ -102,34 +107,41 @@ impl PolicyInForce {
     }
 
     /// As `rebuild`, unless the policy in force `is_current` when it is this thread's turn.
-    fn rebuild_unless(&self, is_current: impl Fn(&Force) -> bool) {
+    fn rebuild_unless(&self, is_current: impl Fn(&EffectivePolicy) -> bool) {
         let _making = self.building();
-        let force = self.unchecked();
-        if is_current(&force) {
+        let effective = self.unchecked();
+        if is_current(&effective) {
             return;
         }
-        let grants = self.answers.live(&force.basis.resolved.grants, self.setup.seconds(), Kept::InMemory);
-        let built = Force::build(&self.setup, &force.basis, self.network.as_ref(), &grants, Some(&force));
+        let grants =
+            self.answers.live(&effective.basis.resolved.grants, self.setup.seconds(), Kept::InMemory);
+        let built = EffectivePolicy::build(
+            &self.setup,
+            &effective.basis,
+            self.network.as_ref(),
+            &grants,
+            Some(&effective),
+        );
         let failed = match &built {
             Err(error) => Some(with_causes(error)),
-            Ok(built) => built.confinement.as_ref().err().filter(|_| force.confinement.is_ok()).cloned(),
+            Ok(built) => built.confinement.as_ref().err().filter(|_| effective.confinement.is_ok()).cloned(),
         };
         match (built, failed) {
             (Ok(built), None) => self.put_in_force(built),
-            (built, reason) if force.reaches_beyond(&grants) => {
+            (built, reason) if effective.reaches_beyond(&grants) => {
                 let reason = escape(&reason.unwrap_or_default());
                 let text = format!(
                     "commands are refused, as no sandbox can be made without an answer that has ended: {reason}"
                 );
                 let closed = match built {
                     Ok(built) => built.refusing(text.clone()),
-                    Err(_) => force.closed(&grants, text.clone()),
+                    Err(_) => effective.closed(&grants, text.clone()),
                 };
                 self.put_in_force(closed);
                 self.setup.prompter.notice(&text);
             }
             (_, reason) => {
-                force.settle();
+                effective.settle();
                 let reason = escape(&reason.unwrap_or_default());
                 self.setup.prompter.notice(&format!("the sandbox of commands stays as it was: {reason}"));
             }
@@ -142,10 +154,10 @@ impl PolicyInForce {
     }
 
     /// Puts a built policy in force, with pi's own files: one that is registered meanwhile is not missed.
-    fn put_in_force(&self, made: Force) {
-        let mut force = self.current.write().unwrap_or_else(PoisonError::into_inner);
+    fn put_in_force(&self, made: EffectivePolicy) {
+        let mut effective = self.current.write().unwrap_or_else(PoisonError::into_inner);
         self.accept_outputs(&made);
-        *force = Arc::new(made);
+        *effective = Arc::new(made);
         self.built.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -155,12 +167,12 @@ impl PolicyInForce {
     }
 
     /// Returns the policy in force, rebuilt if a grant has ended or its files have changed.
-    pub(crate) fn current(&self) -> Arc<Force> {
+    pub(crate) fn current(&self) -> Arc<EffectivePolicy> {
         let known = self.unchecked();
         if known.outlives(self.setup.seconds()) {
             return known;
         }
-        self.rebuild_unless(|force| force.outlives(self.setup.seconds()));
+        self.rebuild_unless(|effective| effective.outlives(self.setup.seconds()));
         self.unchecked()
     }
 
@@ -168,7 +180,7 @@ impl PolicyInForce {
     ///
     /// It does not check that its sandbox shows the current files or that its grants are live. For callers that need
     /// neither, such as decisions about connections: each check costs a system call per file.
-    pub(crate) fn unchecked(&self) -> Arc<Force> {
+    pub(crate) fn unchecked(&self) -> Arc<EffectivePolicy> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -177,17 +189,17 @@ impl PolicyInForce {
     /// # Errors
     /// When its name is not of the form that pi uses for such files.
     pub(crate) fn register_output(&self, path: &Path) -> Result<(), FileError> {
-        let force = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        force.gate.register_output(path)?;
+        let effective = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        effective.gate.register_output(path)?;
         self.lock_outputs().push(path.to_owned());
         Ok(())
     }
 
     /// Registers pi's output files with a new gate.
-    fn accept_outputs(&self, force: &Force) {
+    fn accept_outputs(&self, effective: &EffectivePolicy) {
         for path in self.lock_outputs().iter() {
             // Each name was accepted before.
-            let _accepted = force.gate.register_output(path);
+            let _accepted = effective.gate.register_output(path);
         }
     }
 

@@ -16,16 +16,16 @@ struct InSession(Weak<PolicyInForce>);
 
 impl Sockets for InSession {
     fn make(&self, is_v6: bool) -> io::Result<OwnedFd> {
-        let force = self.0.upgrade().ok_or(io::ErrorKind::NotConnected)?.current();
-        force.confinement.as_ref().map_err(|_none| io::ErrorKind::NotConnected)?.socket_inside(is_v6)
+        let effective = self.0.upgrade().ok_or(io::ErrorKind::NotConnected)?.current();
+        effective.confinement.as_ref().map_err(|_none| io::ErrorKind::NotConnected)?.socket_inside(is_v6)
     }
 }
 
 /// Returns the ports on which commands listen, and those that are open.
 #[must_use]
 pub fn list(session: &Session) -> Vec<InsidePort> {
-    let force = session.force();
-    let servers = force.confinement.as_ref().map(|sandbox| sandbox.servers()).unwrap_or_default();
+    let effective = session.effective_policy();
+    let servers = effective.confinement.as_ref().map(|sandbox| sandbox.servers()).unwrap_or_default();
     session.network().map(|network| network.open_ports().list(servers)).unwrap_or_default()
 }
 

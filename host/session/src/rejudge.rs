@@ -14,7 +14,7 @@ use portcullis_file_gate::{FileError, Located, Purpose};
 use portcullis_sandbox::Exclusive;
 use portcullis_syscall_broker::examine_repository;
 
-use crate::effective_policy::Force;
+use crate::effective_policy::EffectivePolicy;
 use crate::locate::locate;
 use crate::session::Session;
 
@@ -34,11 +34,11 @@ pub(crate) fn exclusive<'a>(session: &'a Session, path: &str) -> Result<Option<E
 /// Returns true if the rules on names have no ruling on `request` now that was unknown to `decisions`.
 pub(crate) fn is_still_allowed(
     session: &Session,
-    force: &Force,
+    effective: &EffectivePolicy,
     request: &Request,
     decisions: &[&Decision],
 ) -> bool {
-    let ruling = session.exec_surface(force).ruling(request, &session.live_grants());
+    let ruling = session.exec_surface(effective).ruling(request, &session.live_grants());
     ruling.is_none_or(|ruling| {
         ruling.effect == Effect::Allow || decisions.iter().any(|decision| decision.knows(&ruling))
     })
@@ -48,8 +48,12 @@ pub(crate) fn is_still_allowed(
 ///
 /// The user who allowed that has not seen the content of the directory. The caller must hold the lock on name
 /// changes.
-pub(crate) fn examine(session: &Session, force: &Force, located: &Located) -> Result<(), FileError> {
-    let surface = session.exec_surface(force);
+pub(crate) fn examine(
+    session: &Session,
+    effective: &EffectivePolicy,
+    located: &Located,
+) -> Result<(), FileError> {
+    let surface = session.exec_surface(effective);
     let Some(repository) = surface.completed_by(located) else { return Ok(()) };
     let Some(directory) = located.directory() else { return Ok(()) };
     examine_repository(directory, &repository, surface.roots(), &session.settings().lifted).map_err(
@@ -63,9 +67,9 @@ pub(crate) fn examine(session: &Session, force: &Force, located: &Located) -> Re
 /// Returns true unless a new name at `path` makes a repository of a directory in which something does harm.
 ///
 /// As for [`examine`], for what the host does for a command.
-pub(crate) fn may_complete(session: &Session, force: &Force, path: &Path) -> bool {
-    locate(&force.gate, path, Purpose::ForWriting)
-        .is_ok_and(|located| examine(session, force, &located).is_ok())
+pub(crate) fn may_complete(session: &Session, effective: &EffectivePolicy, path: &Path) -> bool {
+    locate(&effective.gate, path, Purpose::ForWriting)
+        .is_ok_and(|located| examine(session, effective, &located).is_ok())
 }
 
 /// Returns the error for a file whose surroundings changed the decision.

@@ -15,12 +15,12 @@ pub(crate) struct Surveyed<'a> {
     /// Their places.
     pub(crate) places: &'a [Place],
     /// The places that a mount does not pin.
-    pub(crate) loose: &'a Loose,
+    pub(crate) loose: &'a ReplaceablePaths,
 }
 
 /// Such paths with their state when a sandbox was built.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Loose(Vec<(PathBuf, Found)>);
+pub(crate) struct ReplaceablePaths(Vec<(PathBuf, Found)>);
 
 /// The state of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ enum Found {
     File(u64, u64),
 }
 
-impl Loose {
+impl ReplaceablePaths {
     /// Finds them in `places`, those of rules and grants over `base`.
     pub(crate) fn among(places: &[Place], base: &Base) -> Self {
         let is_named = |path: &Path| base.workspace.iter().all(|top| top != path);
@@ -90,7 +90,7 @@ mod tests {
         };
         let base = Base { workspace: vec!["/w".into()], temp: "/tmp/x".into(), closed: vec![] };
         let rules = RuleSet::compile(Vec::new(), base, &["file", "directory", "new"].map(grant));
-        let look = || Loose::among(&rules.places(), rules.base());
+        let look = || ReplaceablePaths::among(&rules.places(), rules.base());
         let loose = look();
         assert_eq!(loose.missing().collect::<Vec<_>>(), [at("new")]);
         std::fs::write(at("file"), "more").unwrap();

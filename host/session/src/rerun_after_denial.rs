@@ -1,7 +1,7 @@
 //! Questions after a failed command, in the tier without a broker, where no question is possible while it runs.
 //!
 //! In that tier the kernel refuses writes outside without reporting them. The only hint is the error output of the
-//! command ([`Heard`]), which the agent may have made up. So each path in it is looked up as commands see it. It
+//! command ([`StderrHints`]), which the agent may have made up. So each path in it is looked up as commands see it. It
 //! becomes a question only if commands can see it, cannot write it, and no rule denies writing it; the question is the
 //! same as for a tool that writes there. With a made-up line the agent gets no question that it could not get by
 //! trying.
@@ -25,13 +25,13 @@ use portcullis_sandbox_runtime::Exit;
 use crate::authorized::Granted;
 use crate::command_call::CommandCall;
 use crate::commands;
-use crate::effective_policy::Force;
+use crate::effective_policy::EffectivePolicy;
 use crate::links::other_names;
 use crate::paths;
 use crate::refused;
 use crate::session::Session;
 use crate::started::{CommandFailure, Ended, Started};
-use crate::stderr_hints::{Heard, Named};
+use crate::stderr_hints::{Named, StderrHints};
 
 /// Maximum number of questions about one command, over all its runs; each is about another path.
 const MOST_QUESTIONS: usize = 5;
@@ -42,7 +42,7 @@ const MOST_RUNS: usize = 3;
 
 /// The questions about one command so far, over all its runs.
 #[derive(Debug, Default)]
-struct Afterwards {
+struct DenialQuestions {
     asked: Vec<PathBuf>,
     opened: Vec<Grant>,
     runs: usize,
@@ -51,7 +51,7 @@ struct Afterwards {
 
 /// A command that the user wants to run again, with the grants for that run.
 #[derive(Debug)]
-struct Again {
+struct Rerun {
     granted: Granted,
     opened: Vec<Grant>,
 }
@@ -68,7 +68,7 @@ struct Place {
 /// A user interface must be present, and commands must be unable to ask while they run.
 #[must_use]
 pub fn is_possible(session: &Session) -> bool {
-    session.setup.context.interactive && session.force().tier() == Tier::Namespaces
+    session.setup.context.interactive && session.effective_policy().tier() == Tier::Namespaces
 }
 
 /// The caller's part in the runs of a command: its streams, and its output.
@@ -88,7 +88,8 @@ pub trait Runs {
     ///
     /// # Errors
     /// When the output cannot be passed on.
-    fn finish(&mut self, started: Started, output: Self::Output) -> Result<(Ended, Heard), Self::Error>;
+    fn finish(&mut self, started: Started, output: Self::Output)
+    -> Result<(Ended, StderrHints), Self::Error>;
 
     /// Reports that the command could not be run again.
     fn not_run_again(&mut self, failure: &CommandFailure);
@@ -107,7 +108,7 @@ pub fn follow<R: Runs>(
     runs: &mut R,
     cancel: &Cancel,
 ) -> Result<(Ended, Vec<String>), R::Error> {
-    let mut past = Afterwards::default();
+    let mut past = DenialQuestions::default();
     let (mut started, mut output) = first;
     loop {
         let (ended, heard) = runs.finish(started, output)?;
@@ -132,10 +133,10 @@ pub fn follow<R: Runs>(
 fn ask(
     session: &Session,
     call: &CommandCall<'_>,
-    (ended, heard): (&Ended, Heard),
-    past: &mut Afterwards,
+    (ended, heard): (&Ended, StderrHints),
+    past: &mut DenialQuestions,
     cancel: &Cancel,
-) -> Option<Again> {
+) -> Option<Rerun> {
     if !is_possible(session) || !has_failed(ended) {
         return None;
     }
@@ -144,7 +145,7 @@ fn ask(
         if past.asked.len() == MOST_QUESTIONS || cancel.is_cancelled() {
             break;
         }
-        let Some(place) = place_of(&session.force(), call.cwd, &named) else { continue };
+        let Some(place) = place_of(&session.effective_policy(), call.cwd, &named) else { continue };
         if let Some(grant) = ask_about(session, &named, &place, call.call, past, cancel) {
             allowed.push(place.named);
             past.opened.push(grant);
@@ -160,7 +161,7 @@ fn ask(
 fn start(
     session: &Session,
     call: CommandCall<'_>,
-    again: Again,
+    again: Rerun,
     stdio: [OwnedFd; 3],
     cancel: &Cancel,
 ) -> Result<Started, CommandFailure> {
@@ -170,11 +171,11 @@ fn start(
 /// Returns the place that must be writable to write a name: the file itself, or the closest existing directory.
 ///
 /// Returns `None` if commands cannot see it, can write it already, or it cannot be a mount point.
-fn place_of(force: &Force, cwd: &Path, named: &Named) -> Option<Place> {
+fn place_of(effective: &EffectivePolicy, cwd: &Path, named: &Named) -> Option<Place> {
     let path = cwd.join(&named.path);
     let mut tops = path.ancestors().skip(usize::from(named.is_for_its_name)).take(MOST_LEVELS);
     let (top, located) = tops.find_map(|top| {
-        let located = force.gate.locate(top, Purpose::ForWriting).ok()?;
+        let located = effective.gate.locate(top, Purpose::ForWriting).ok()?;
         (located.kind() != PathKind::Missing).then_some((top, located))
     })?;
     let rest = path.strip_prefix(top).ok()?;
@@ -183,12 +184,12 @@ fn place_of(force: &Force, cwd: &Path, named: &Named) -> Option<Place> {
     }
     let named: PathBuf = located.canonical().components().chain(rest.components()).collect();
     let is_place = match located.kind() {
-        PathKind::Directory => !holds_regions(force, located.canonical()),
+        PathKind::Directory => !holds_regions(effective, located.canonical()),
         PathKind::File => rest.as_os_str().is_empty(),
         PathKind::Missing | PathKind::Symlink | PathKind::Other => false,
     };
     let is_seen =
-        |path: &Path| force.rules.answer(path, FileRight::Read, Caller::Command).effect == Effect::Allow;
+        |path: &Path| effective.rules.answer(path, FileRight::Read, Caller::Command).effect == Effect::Allow;
     let is_closed = is_place && !is_the_kernels(located.canonical()) && located.is_on_read_only_mount();
     (is_closed && is_seen(located.canonical()) && is_seen(&named)).then_some(Place { located, named })
 }
@@ -199,7 +200,7 @@ fn ask_about(
     said: &Named,
     place: &Place,
     call: Option<&str>,
-    past: &mut Afterwards,
+    past: &mut DenialQuestions,
     cancel: &Cancel,
 ) -> Option<Grant> {
     // A rule on the name itself counts as well as a rule on the place.
@@ -247,9 +248,9 @@ fn ask_to_run(
     call: &CommandCall<'_>,
     ended: &Ended,
     allowed: &[PathBuf],
-    past: &mut Afterwards,
+    past: &mut DenialQuestions,
     cancel: &Cancel,
-) -> Option<Again> {
+) -> Option<Rerun> {
     if past.runs == MOST_RUNS {
         past.note(format!("The command was run {} times, and is not run again.", MOST_RUNS + 1));
         return None;
@@ -265,7 +266,7 @@ fn ask_to_run(
                 "The command could not write {places} ({ended}). The user has allowed that, and it was run again \
                  from its beginning: the output of both runs is here, and what the first one did stays done."
             ));
-            Some(Again { granted, opened: past.opened.clone() })
+            Some(Rerun { granted, opened: past.opened.clone() })
         }
         Err(decision) => {
             past.note(format!(
@@ -278,7 +279,7 @@ fn ask_to_run(
     }
 }
 
-impl Afterwards {
+impl DenialQuestions {
     fn note(&mut self, note: String) {
         if !self.notes.contains(&note) {
             self.notes.push(note);
@@ -301,8 +302,8 @@ fn has_failed(ended: &Ended) -> bool {
 /// Returns true if the directory contains a closed region, a workspace or the temporary directory.
 ///
 /// These would be opened with it.
-fn holds_regions(force: &Force, directory: &Path) -> bool {
-    let base = force.rules.base();
+fn holds_regions(effective: &EffectivePolicy, directory: &Path) -> bool {
+    let base = effective.rules.base();
     let mut tops = base.closed.iter().chain(&base.workspace).chain([&base.temp]);
     tops.any(|top| top.starts_with(directory))
 }

@@ -104,8 +104,8 @@ mod tests {
 
     #[test]
     fn less_than_required_is_nothing() {
-        let report = |force| Report {
-            layers: vec![(Layer::Landlock, force), (Layer::Names, LayerForce::Full)],
+        let report = |effective| Report {
+            layers: vec![(Layer::Landlock, effective), (Layer::Names, LayerForce::Full)],
             controllers: Vec::new(),
         };
         let without = report(LayerForce::None("not there".to_owned()));

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use portcullis_decision::pattern::{FilePattern, GlobText};
 use portcullis_decision::profile::{FileRights, FileRule};
 use portcullis_decision::{Effect, Profile, RuleLayer, RuleSet};
-use portcullis_sandbox::{Attempt, Deed};
+use portcullis_sandbox::{Attempt, CallDetails};
 
 /// The process in the sandbox.
 #[derive(Debug, Clone, Default)]
-pub enum Inmate {
+pub enum SandboxSubject {
     /// The agent's commands, side by side.
     #[default]
     Commands,
@@ -59,23 +59,23 @@ const HIDDEN: &str = "it holds what was said and done in other projects";
 const NO_REPOSITORY: &str = "programs of the user may take settings from it";
 const OWN: &str = "pi itself needs it";
 
-impl Inmate {
+impl SandboxSubject {
     /// Returns true for the agent itself.
     pub(crate) fn is_agent(&self) -> bool {
         matches!(self, Self::Agent(_))
     }
 
     /// Returns true if it may perform an operation on a name that the session's rules let it write.
-    pub(crate) fn may(&self, path: &Path, attempt: Attempt, deed: &Deed) -> bool {
+    pub(crate) fn may(&self, path: &Path, attempt: Attempt, deed: &CallDetails) -> bool {
         let Self::Agent(places) = self else { return true };
         let is_plain = |path: &Path| places.written.iter().any(|tree| path.starts_with(tree));
         if places.locks.iter().any(|lock| lock == path) {
-            return matches!((attempt, deed), (Attempt::MakeDirectory | Attempt::Remove, Deed::Plain));
+            return matches!((attempt, deed), (Attempt::MakeDirectory | Attempt::Remove, CallDetails::Plain));
         }
         match deed {
-            Deed::Symlink(_) | Deed::Special => !is_plain(path),
-            Deed::LinkOf(old) | Deed::MoveOf(old) => !is_plain(path) || is_plain(old),
-            Deed::Plain | Deed::LinkTo(_) | Deed::MoveTo(_) => true,
+            CallDetails::Symlink(_) | CallDetails::Special => !is_plain(path),
+            CallDetails::LinkOf(old) | CallDetails::MoveOf(old) => !is_plain(path) || is_plain(old),
+            CallDetails::Plain | CallDetails::LinkTo(_) | CallDetails::MoveTo(_) => true,
         }
     }
 
@@ -132,7 +132,7 @@ impl AgentPlaces {
     }
 }
 
-/// Returns the paths below which only files and directories may be created, from rules of [`Inmate::rules`].
+/// Returns the paths below which only files and directories may be created, from rules of [`SandboxSubject::rules`].
 pub(crate) fn plain_places(rules: &RuleSet) -> Vec<PathBuf> {
     let own = rules.layers().iter().filter(|layer| layer.name == LAYER);
     let is_plain = |rule: &&FileRule| rule.id == PLAIN || rule.id == LOCK;
@@ -208,7 +208,7 @@ mod tests {
             profile: Profile { files, ..Profile::default() },
             tightens: false,
         };
-        let agent = Inmate::Agent(agent());
+        let agent = SandboxSubject::Agent(agent());
         let base =
             Base { workspace: vec!["/home/u/p".into()], temp: "/tmp".into(), closed: vec!["/home".into()] };
         RuleSet::compile(agent.rules(vec![layer]), base, &[])
@@ -245,25 +245,25 @@ mod tests {
 
     #[test]
     fn what_a_pi_outside_finds_leads_nowhere() {
-        let agent = Inmate::Agent(agent());
+        let agent = SandboxSubject::Agent(agent());
         let (own, lock) = ("/home/u/.pi/agent/sessions/--p--/s.jsonl", "/home/u/.pi/agent/auth.json.lock");
         let elsewhere = "/home/u/p/file";
         for (path, attempt, deed, is_allowed) in [
-            (own, Attempt::Write, Deed::Plain, true),
-            (own, Attempt::Write, Deed::Symlink("/home/u/.bashrc".into()), false),
-            (own, Attempt::Write, Deed::Special, false),
-            (own, Attempt::Write, Deed::LinkOf(elsewhere.into()), false),
-            (own, Attempt::Write, Deed::MoveOf(elsewhere.into()), false),
-            (own, Attempt::Write, Deed::MoveOf(own.into()), true),
-            (lock, Attempt::MakeDirectory, Deed::Plain, true),
-            (lock, Attempt::Remove, Deed::Plain, true),
-            (lock, Attempt::Write, Deed::Plain, false),
-            (lock, Attempt::Write, Deed::Symlink("x".into()), false),
-            (lock, Attempt::Write, Deed::MoveOf(own.into()), false),
-            (elsewhere, Attempt::Write, Deed::Symlink("/etc".into()), true),
+            (own, Attempt::Write, CallDetails::Plain, true),
+            (own, Attempt::Write, CallDetails::Symlink("/home/u/.bashrc".into()), false),
+            (own, Attempt::Write, CallDetails::Special, false),
+            (own, Attempt::Write, CallDetails::LinkOf(elsewhere.into()), false),
+            (own, Attempt::Write, CallDetails::MoveOf(elsewhere.into()), false),
+            (own, Attempt::Write, CallDetails::MoveOf(own.into()), true),
+            (lock, Attempt::MakeDirectory, CallDetails::Plain, true),
+            (lock, Attempt::Remove, CallDetails::Plain, true),
+            (lock, Attempt::Write, CallDetails::Plain, false),
+            (lock, Attempt::Write, CallDetails::Symlink("x".into()), false),
+            (lock, Attempt::Write, CallDetails::MoveOf(own.into()), false),
+            (elsewhere, Attempt::Write, CallDetails::Symlink("/etc".into()), true),
         ] {
             assert_eq!(agent.may(Path::new(path), attempt, &deed), is_allowed, "{path} {attempt:?} {deed:?}");
-            assert!(Inmate::Commands.may(Path::new(path), attempt, &deed));
+            assert!(SandboxSubject::Commands.may(Path::new(path), attempt, &deed));
         }
         let AgentPlaces { written, locks, .. } = self::agent();
         assert_eq!(plain_places(&rules()), [written, locks].concat());
@@ -272,6 +272,6 @@ mod tests {
     #[test]
     fn commands_keep_their_rules() {
         let layer = RuleLayer { name: "host".into(), profile: Profile::default(), tightens: false };
-        assert_eq!(Inmate::Commands.rules(vec![layer.clone()]), [layer]);
+        assert_eq!(SandboxSubject::Commands.rules(vec![layer.clone()]), [layer]);
     }
 }

@@ -18,7 +18,7 @@ use portcullis_file_gate::{
 };
 
 use crate::authorized::Granted;
-use crate::effective_policy::Force;
+use crate::effective_policy::EffectivePolicy;
 use crate::files::{FileCall, FileFailure, located, told};
 use crate::kept_back::KeptBack;
 use crate::paths;
@@ -49,13 +49,13 @@ pub enum SearchFailure {
 /// # Errors
 /// When it is not allowed, is not a directory, or has more names than the limit.
 pub fn list(session: &Session, call: FileCall<'_>) -> Result<Vec<Listed>, FileFailure> {
-    let force = session.force();
-    let (located, granted, guard) = searchable(session, &force, call, FileOperation::List)?;
+    let effective = session.effective_policy();
+    let (located, granted, guard) = searchable(session, &effective, call, FileOperation::List)?;
     let limits = Limits::default();
     let place = located.canonical_text().to_owned();
     let top = located.canonical().to_owned();
     let mut keep = |path: &Path, kind| guard.may_enter(path, kind) && guard.may_show(path, kind);
-    let listing = force.gate.list(located, granted.permit, limits, &mut keep);
+    let listing = effective.gate.list(located, granted.permit, limits, &mut keep);
     session.outcome(&granted.request, &told(&listing));
     let listing = listing?;
     if listing.truncated {
@@ -81,10 +81,10 @@ pub fn find(
     query: &FindQuery,
     tell: &mut dyn FnMut(&Found<'_>) -> Flow,
 ) -> Result<SearchEnd, SearchFailure> {
-    let force = session.force();
+    let effective = session.effective_policy();
     let operation = FileOperation::Search(SearchQuery { pattern: query.glob.clone(), glob: None });
-    let (located, granted, guard) = searchable(session, &force, call, operation)?;
-    let found = force.gate.find(located, granted.permit, query, &guard, tell);
+    let (located, granted, guard) = searchable(session, &effective, call, operation)?;
+    let found = effective.gate.find(located, granted.permit, query, &guard, tell);
     session.outcome(&granted.request, &told(&found));
     Ok(found?)
 }
@@ -100,11 +100,11 @@ pub fn grep(
     begin: &mut dyn FnMut(PathKind),
     tell: &mut dyn FnMut(&Line<'_>) -> Flow,
 ) -> Result<SearchEnd, SearchFailure> {
-    let force = session.force();
+    let effective = session.effective_policy();
     let search = SearchQuery { pattern: query.pattern.clone(), glob: query.glob.clone() };
-    let (located, granted, guard) = searchable(session, &force, call, FileOperation::Search(search))?;
+    let (located, granted, guard) = searchable(session, &effective, call, FileOperation::Search(search))?;
     begin(located.kind());
-    let found = force.gate.grep(located, granted.permit, query, &guard, tell);
+    let found = effective.gate.grep(located, granted.permit, query, &guard, tell);
     session.outcome(&granted.request, &told(&found));
     Ok(found?)
 }
@@ -112,29 +112,29 @@ pub fn grep(
 /// Locates the start of a search and authorizes the search.
 fn searchable<'a>(
     session: &'a Session,
-    force: &'a Arc<Force>,
+    effective: &'a Arc<EffectivePolicy>,
     call: FileCall<'a>,
     operation: FileOperation,
 ) -> Result<(Located, Granted, Guard<'a>), FileFailure> {
-    let (located, authorized) = located(session, force, call, Purpose::Existing, operation)?;
-    let covered = covered(force, &located, &authorized.decision);
+    let (located, authorized) = located(session, effective, call, Purpose::Existing, operation)?;
+    let covered = covered(effective, &located, &authorized.decision);
     let granted = authorized.granted()?;
     let is_judged =
         |member: &portcullis_decision::Member| member.mode != Mode::Observe && member.policy.handles().file;
     let judged = session.basis().chain.members.iter().any(is_judged);
     let kept_back = OnceCell::new();
-    Ok((located, granted, Guard { session, force, cancel: call.cancel, covered, judged, kept_back }))
+    Ok((located, granted, Guard { session, effective, cancel: call.cancel, covered, judged, kept_back }))
 }
 
 /// Returns policy and rule of the questions that permission for the search also answers.
 ///
 /// The same rule asks the same about all paths below.
-fn covered(force: &Force, located: &Located, decision: &Decision) -> Vec<(String, String)> {
+fn covered(effective: &EffectivePolicy, located: &Located, decision: &Decision) -> Vec<(String, String)> {
     let mut covered = Vec::new();
     if decision.answered_by() != AnsweredBy::Nothing {
         covered.push((decision.policy().to_owned(), decision.cause().rule.clone()));
     }
-    let ruling = force.rules.file(located.canonical(), FileRight::Read, Caller::Tool);
+    let ruling = effective.rules.file(located.canonical(), FileRight::Read, Caller::Tool);
     if ruling.effect == Effect::Ask {
         covered.push((ruling.policy, ruling.rule));
     }
@@ -144,7 +144,7 @@ fn covered(force: &Force, located: &Located, decision: &Decision) -> Vec<(String
 /// Filters files that must not be read out of a search.
 struct Guard<'a> {
     session: &'a Session,
-    force: &'a Force,
+    effective: &'a EffectivePolicy,
     cancel: &'a Cancel,
     /// Policy and rule of the questions that are answered.
     covered: Vec<(String, String)>,
@@ -156,7 +156,7 @@ struct Guard<'a> {
 
 impl SearchGuard for Guard<'_> {
     fn may_enter(&self, path: &Path, _kind: PathKind) -> bool {
-        let answer = self.force.rules.answer(path, FileRight::Read, Caller::Tool);
+        let answer = self.effective.rules.answer(path, FileRight::Read, Caller::Tool);
         self.allows(answer.effect, answer.policy, answer.rule)
     }
 
@@ -176,7 +176,7 @@ impl SearchGuard for Guard<'_> {
     }
 
     fn may_read_linked(&self, file: Inode) -> bool {
-        !self.kept_back.get_or_init(|| KeptBack::from_tools(&self.force.rules)).holds(file)
+        !self.kept_back.get_or_init(|| KeptBack::from_tools(&self.effective.rules)).holds(file)
     }
 
     fn is_cancelled(&self) -> bool {
@@ -197,7 +197,9 @@ impl Guard<'_> {
     ///
     /// A hidden target counts as missing, so that a link does not reveal which files exist elsewhere.
     fn behind(&self, link: &Path) -> PathKind {
-        let Ok(located) = self.force.gate.locate(link, Purpose::Existing) else { return PathKind::Missing };
+        let Ok(located) = self.effective.gate.locate(link, Purpose::Existing) else {
+            return PathKind::Missing;
+        };
         let (path, kind): (PathBuf, _) = (located.canonical().to_owned(), located.kind());
         if self.may_enter(&path, kind) { kind } else { PathKind::Missing }
     }

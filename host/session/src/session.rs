@@ -23,7 +23,7 @@ use serde_json::json;
 
 use crate::authorized::Authorized;
 use crate::claims::Claims;
-use crate::effective_policy::Force;
+use crate::effective_policy::EffectivePolicy;
 use crate::env_verdict_cache::EnvVerdictCache;
 use crate::error::OpenError;
 use crate::exec_surface::ExecSurface;
@@ -228,8 +228,8 @@ impl Session {
 
     /// Returns the decision by the rules of one command, if it has its own.
     pub(crate) fn decide_under(&self, request: &Request, rules: Option<&RuleSet>) -> Decision {
-        let force = self.force();
-        self.decide_by(request, &force, rules.unwrap_or(&force.rules))
+        let effective = self.effective_policy();
+        self.decide_by(request, &effective, rules.unwrap_or(&effective.rules))
     }
 
     /// Returns the decision in a recorded context, with only the grants that were live then.
@@ -237,20 +237,25 @@ impl Session {
     /// The session must have the same environment, since rules depend on it.
     #[must_use]
     pub fn decide_in(&self, request: &Request, context: Context) -> Decision {
-        let (force, grants) = (self.force(), context.grants.clone());
-        self.decide_with(request, (&force, &force.rules), context, &grants)
+        let (effective, grants) = (self.effective_policy(), context.grants.clone());
+        self.decide_with(request, (&effective, &effective.rules), context, &grants)
     }
 
     /// Returns the decision by an earlier policy in force, or by `rules` if they differ from its own.
-    pub(crate) fn decide_by(&self, request: &Request, force: &Force, rules: &RuleSet) -> Decision {
+    pub(crate) fn decide_by(
+        &self,
+        request: &Request,
+        effective: &EffectivePolicy,
+        rules: &RuleSet,
+    ) -> Decision {
         let grants = self.live_grants();
-        self.decide_with(request, (force, rules), self.context_for(request, &grants), &grants)
+        self.decide_with(request, (effective, rules), self.context_for(request, &grants), &grants)
     }
 
     fn decide_with(
         &self,
         request: &Request,
-        (force, rules): (&Force, &RuleSet),
+        (effective, rules): (&EffectivePolicy, &RuleSet),
         context: Context,
         grants: &[Grant],
     ) -> Decision {
@@ -258,8 +263,8 @@ impl Session {
             return denied.taken_in(context);
         }
         fault_point("decide");
-        let decision = force.basis.chain.decide(request, &context, rules, grants);
-        self.exec_surface(force).tightened(request, decision, grants).taken_in(context)
+        let decision = effective.basis.chain.decide(request, &context, rules, grants);
+        self.exec_surface(effective).tightened(request, decision, grants).taken_in(context)
     }
 
     /// Returns a number that grows whenever something changes that decisions depend on: policies, settings, answers.
@@ -369,7 +374,7 @@ impl Session {
 
     /// Returns the policy in force.
     #[must_use]
-    pub fn force(&self) -> Arc<Force> {
+    pub fn effective_policy(&self) -> Arc<EffectivePolicy> {
         self.policy.current()
     }
 
@@ -441,8 +446,8 @@ impl Session {
     }
 
     /// Returns the names that the user's other programs execute, as a policy in force sees them.
-    pub(crate) fn exec_surface<'a>(&self, force: &'a Force) -> ExecSurface<'a> {
-        ExecSurface::new(force, self.settings())
+    pub(crate) fn exec_surface<'a>(&self, effective: &'a EffectivePolicy) -> ExecSurface<'a> {
+        ExecSurface::new(effective, self.settings())
     }
 
     /// Returns the agent of the session.

@@ -11,7 +11,7 @@ use portcullis_settings::Resolved;
 
 use crate::journal::Journal;
 use crate::reservations::Reservations;
-use crate::sandbox_subject::Inmate;
+use crate::sandbox_subject::SandboxSubject;
 
 /// Settings and policies, which are read and replaced together.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub struct Setup {
     /// How commands are confined.
     pub confinement: Confining,
     /// The subject of the sandbox.
-    pub inmate: Inmate,
+    pub inmate: SandboxSubject,
     /// Returns the additional variables of commands; called once, for the first command.
     pub variables: Box<dyn Fn() -> Vec<(String, String)> + Send + Sync>,
 }

@@ -34,7 +34,7 @@ pub(crate) struct Named {
 
 /// Collects paths from the output of one command.
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct StderrHints {
     /// The incomplete line at the end of the output so far.
     line: Vec<u8>,
     /// Whether that line exceeds the maximum length.
@@ -44,7 +44,7 @@ pub struct Heard {
     named: Vec<Named>,
 }
 
-impl Heard {
+impl StderrHints {
     /// Processes the next part of the output.
     pub fn hear(&mut self, output: &[u8]) {
         let mut rest = output;
@@ -96,7 +96,7 @@ impl Heard {
     }
 }
 
-impl Heard {
+impl StderrHints {
     fn keep(&mut self, path: String, line: &str) {
         let words = line.replace(&path, "");
         let is_for_its_name = OF_NAMES.iter().any(|word| words.contains(word));
@@ -180,12 +180,12 @@ mod tests {
     use super::*;
 
     fn heard(output: &str) -> Vec<String> {
-        let mut heard = Heard::default();
+        let mut heard = StderrHints::default();
         heard.hear(output.as_bytes());
         paths(heard)
     }
 
-    fn paths(heard: Heard) -> Vec<String> {
+    fn paths(heard: StderrHints) -> Vec<String> {
         heard.into_named().into_iter().map(|named| named.path).collect()
     }
 
@@ -219,7 +219,7 @@ mod tests {
             ("bash: line 1: /o/link: Read-only file system", false),
             ("touch: cannot touch '/o/rename': Read-only file system", false),
         ] {
-            let mut heard = Heard::default();
+            let mut heard = StderrHints::default();
             heard.hear(line.as_bytes());
             let named = heard.into_named();
             assert!(named.iter().all(|named| named.is_for_its_name == is_for_its_name), "{line}: {named:?}");
@@ -247,7 +247,7 @@ mod tests {
             assert_eq!(heard(line), [""; 0], "{line}");
         }
         assert_eq!(heard(&format!("'/{}': Read-only file system", "x".repeat(LONGEST_LINE))), [""; 0]);
-        let mut heard = Heard::default();
+        let mut heard = StderrHints::default();
         heard.hear(b"'/o/\xff': Read-only file system\n");
         assert_eq!(paths(heard), [""; 0]);
     }
@@ -257,7 +257,7 @@ mod tests {
         let output =
             "a\ntouch: cannot touch '/o/x': Read-only file system\nb\nopen /o/y: read-only file system";
         for size in [1, 7, 100] {
-            let mut heard = Heard::default();
+            let mut heard = StderrHints::default();
             output.as_bytes().chunks(size).for_each(|part| heard.hear(part));
             assert_eq!(paths(heard), ["/o/x", "/o/y"], "{size}");
         }

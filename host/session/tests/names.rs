@@ -88,7 +88,7 @@ fn scene_with(answer: Answer, settings: Option<&str>) -> Scene {
             keeper: Arc::new(portcullis_session::NoGrantStore),
             reservations: Box::new(portcullis_session::NoReservations),
             confinement: Confining::NoCommands,
-            inmate: portcullis_session::Inmate::Commands,
+            inmate: portcullis_session::SandboxSubject::Commands,
         },
         portcullis_session::Basis { resolved, chain: Chain::default() },
     )

@@ -5,7 +5,7 @@ use portcullis_decision::verdict::Effect;
 use portcullis_settings_format::error::shown;
 use portcullis_settings_format::{ConfigError, Entry, Layer, PathEntry};
 
-use crate::pattern::Surroundings;
+use crate::pattern::PathContext;
 use crate::rule::Rule;
 
 /// Returns the rules for an entry that denies.
@@ -14,7 +14,7 @@ pub(crate) fn deny(
     id: &str,
     entry: &Entry<PathEntry>,
     rights: FileRights,
-    around: &Surroundings<'_>,
+    around: &PathContext<'_>,
 ) -> Result<Vec<Rule>, ConfigError> {
     let rule = |pattern| Rule {
         layer,
@@ -33,7 +33,7 @@ pub(crate) fn keep_links(
     layer: Layer,
     id: &str,
     entry: &Entry<PathEntry>,
-    around: &Surroundings<'_>,
+    around: &PathContext<'_>,
 ) -> Result<Vec<Rule>, ConfigError> {
     let rule = |pattern| Rule {
         layer,

@@ -156,7 +156,7 @@ impl Followed {
 /// either. So does a path with more links than the kernel follows: an agent can easily leave a loop of links, and it
 /// must not make the settings unusable.
 pub(crate) fn follow(path: &Path, disk: &dyn Disk) -> io::Result<Followed> {
-    let mut rest: VecDeque<Step> = steps(&path_text::normalize(path), Via::Path).collect();
+    let mut rest: VecDeque<Step> = steps(&path_text::normalize(path), ComponentSource::Path).collect();
     let mut followed = Followed { canonical: PathBuf::from("/"), links: Vec::new(), dangling: false };
     let mut exists = true;
     while let Some(step) = rest.pop_front() {
@@ -178,13 +178,13 @@ pub(crate) fn follow(path: &Path, disk: &dyn Disk) -> io::Result<Followed> {
                 if target.is_absolute() {
                     followed.canonical = PathBuf::from("/");
                 }
-                for step in steps(&target, Via::Link).collect::<Vec<_>>().into_iter().rev() {
+                for step in steps(&target, ComponentSource::Link).collect::<Vec<_>>().into_iter().rev() {
                     rest.push_front(step);
                 }
             }
             Some(Seen::Other) => followed.canonical = next,
             None => {
-                followed.dangling |= step.via == Via::Link;
+                followed.dangling |= step.via == ComponentSource::Link;
                 exists = false;
                 followed.canonical = next;
             }
@@ -213,17 +213,17 @@ pub fn links_on_the_way(path: &Path, disk: &dyn Disk) -> io::Result<Vec<PathBuf>
 #[derive(Debug)]
 struct Step {
     name: Option<OsString>,
-    via: Via,
+    via: ComponentSource,
 }
 
 /// The source of a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Via {
+enum ComponentSource {
     Path,
     Link,
 }
 
-fn steps(path: &Path, via: Via) -> impl Iterator<Item = Step> {
+fn steps(path: &Path, via: ComponentSource) -> impl Iterator<Item = Step> {
     path.components().filter_map(move |component| match component {
         Component::Normal(name) => Some(Step { name: Some(name.to_owned()), via }),
         Component::ParentDir => Some(Step { name: None, via }),

@@ -16,7 +16,7 @@ use portcullis_settings_format::{ConfigError, Entry, Origin, PathEntry, Sites, W
 
 use crate::found::Found;
 use crate::path_rules::Files;
-use crate::pattern::{Resolved, Surroundings};
+use crate::pattern::{PathContext, Resolved};
 
 /// The user's allow lists, narrowed.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Narrowed {
 }
 
 /// Narrows the user's allow lists by each layer that has such lists.
-pub(crate) fn narrowed(found: &Found, around: &Surroundings<'_>) -> Result<Narrowed, ConfigError> {
+pub(crate) fn narrowed(found: &Found, around: &PathContext<'_>) -> Result<Narrowed, ConfigError> {
     let (filesystem, network) = (&found.settings.filesystem, &found.settings.network);
     let mut all = Narrowed {
         allow_read: filesystem.allow_read.clone(),
@@ -72,7 +72,7 @@ impl Narrowed {
         users: &[Entry<PathEntry>],
         more: &[Entry<PathEntry>],
         own: &[Entry<PathEntry>],
-        around: &Surroundings<'_>,
+        around: &PathContext<'_>,
     ) -> Result<Vec<Entry<PathEntry>>, ConfigError> {
         let (ours, others, theirs) = (opened(users, around)?, opened(more, around)?, opened(own, around)?);
         let mut both = Vec::new();
@@ -100,7 +100,7 @@ impl Narrowed {
         &mut self,
         users: &[Entry<PathEntry>],
         own: &[Entry<PathEntry>],
-        around: &Surroundings<'_>,
+        around: &PathContext<'_>,
     ) -> Result<Vec<Entry<PathEntry>>, ConfigError> {
         let (ours, theirs) = (opened(users, around)?, opened(own, around)?);
         let is_same = |one: &Opened, other: &Opened| lies_in(one, other) && lies_in(other, one);
@@ -166,7 +166,7 @@ impl Narrowed {
     ///
     /// The closed regions stay as the user's full lists define them: with shorter lists, a denial could become a
     /// question.
-    pub(crate) fn apply(&self, files: &mut Files, around: &Surroundings<'_>) -> Result<(), ConfigError> {
+    pub(crate) fn apply(&self, files: &mut Files, around: &PathContext<'_>) -> Result<(), ConfigError> {
         let is_gone = |origin: &Option<Origin>| origin.as_ref().is_some_and(|at| self.gone.contains(at));
         files.rules.retain(|rule| rule.effect != Effect::Allow || !is_gone(&rule.origin));
         let placed = |entry: &Entry<PathEntry>| -> Result<(FilePattern, Origin), ConfigError> {
@@ -199,7 +199,7 @@ struct Opened {
     glob: Option<String>,
 }
 
-fn opened(entries: &[Entry<PathEntry>], around: &Surroundings<'_>) -> Result<Vec<Opened>, ConfigError> {
+fn opened(entries: &[Entry<PathEntry>], around: &PathContext<'_>) -> Result<Vec<Opened>, ConfigError> {
     let hidden = HIDDEN_BY_DEFAULT.map(Path::new).into_iter().chain([around.temp]);
     let one = |entry| {
         let Resolved { base, glob, .. } = around.resolve_to_open(entry)?;
@@ -276,7 +276,7 @@ pub(crate) fn guard_lists(
     found: &Found,
     narrowed: &Narrowed,
     allowed: &[(NetworkPattern, Origin)],
-    around: &Surroundings<'_>,
+    around: &PathContext<'_>,
 ) -> Result<([(String, serde_json::Value); 2], Sites), ConfigError> {
     let settings = &found.settings;
     let layers = || found.layers.iter();
@@ -326,7 +326,7 @@ fn is_plain(text: &str) -> bool {
 /// Returns directories with every link resolved. The session's temporary directory keeps the name that policies see.
 fn places(
     entries: &[Entry<PathEntry>],
-    around: &Surroundings<'_>,
+    around: &PathContext<'_>,
 ) -> Result<Vec<(PathBuf, Origin)>, ConfigError> {
     let mut places = Vec::new();
     for entry in entries {

@@ -9,7 +9,7 @@ use portcullis_settings_format::error::shown;
 use portcullis_settings_format::{ConfigError, Entry, Layer, Origin, PathEntry, Settings};
 
 use crate::deny_rules::{deny, keep_links};
-use crate::pattern::{Resolved, Surroundings};
+use crate::pattern::{PathContext, Resolved};
 use crate::rule::Rule;
 
 /// Directories that contain only home directories, on any machine.
@@ -35,7 +35,7 @@ struct Allowed<'a> {
 
 pub(crate) fn files(
     settings: &Settings,
-    around: &Surroundings<'_>,
+    around: &PathContext<'_>,
     homes: &[PathBuf],
 ) -> Result<Files, ConfigError> {
     let filesystem = &settings.filesystem;
@@ -103,7 +103,7 @@ fn allowed<'a>(
     field: &str,
     entries: &'a [Entry<PathEntry>],
     rights: FileRights,
-    around: &Surroundings<'_>,
+    around: &PathContext<'_>,
 ) -> Result<Vec<Allowed<'a>>, ConfigError> {
     let one = |(index, entry): (usize, &'a Entry<PathEntry>)| {
         Ok(Allowed {

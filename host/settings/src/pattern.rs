@@ -13,7 +13,7 @@ pub(crate) const GLOB_CHARACTERS: [char; 4] = ['*', '?', '[', '{'];
 
 /// The context in which entries are resolved; all paths are canonical.
 #[derive(Clone, Copy)]
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct PathContext<'a> {
     pub(crate) workspace: &'a Path,
     pub(crate) home: &'a Path,
     /// The session's temporary directory, as commands and tools see it.
@@ -38,7 +38,7 @@ pub(crate) struct Resolved {
     /// A link that may be the agent's and leads elsewhere.
     ///
     /// In that case an entry that allows covers only the link's own name.
-    pub(crate) strayed: Option<Strayed>,
+    pub(crate) strayed: Option<EscapingLink>,
     /// The text of a glob, taken as a plain path.
     literally: Option<PathBuf>,
     origin: Origin,
@@ -46,7 +46,7 @@ pub(crate) struct Resolved {
 
 /// A link that leads out of a place that commands can write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Strayed {
+pub(crate) struct EscapingLink {
     /// The path of the link.
     pub(crate) link: PathBuf,
     /// The path that the entry would open through the link.
@@ -96,7 +96,7 @@ impl Resolved {
     }
 }
 
-impl Surroundings<'_> {
+impl PathContext<'_> {
     /// Resolves an entry that denies: expands `~` and relative paths, and follows links.
     ///
     /// A link's target is denied in any case, even if the agent made the link.
@@ -138,7 +138,7 @@ impl Surroundings<'_> {
         };
         if let Some(link) = link {
             let target = std::mem::replace(&mut resolved.base, link.name.clone());
-            resolved.strayed = Some(Strayed { link: link.at.clone(), target });
+            resolved.strayed = Some(EscapingLink { link: link.at.clone(), target });
         }
         Ok(resolved)
     }

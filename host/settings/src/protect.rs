@@ -19,7 +19,7 @@ use crate::writable::Writable;
 use crate::{hook_links, own_git};
 
 /// The context of the host's own rules; all paths are canonical.
-pub(crate) struct Ground<'a> {
+pub(crate) struct HostRuleContext<'a> {
     pub(crate) places: &'a Places,
     pub(crate) workspace: &'a Path,
     pub(crate) homes: &'a [PathBuf],
@@ -30,7 +30,7 @@ pub(crate) struct Ground<'a> {
     pub(crate) disk: &'a dyn Disk,
 }
 
-impl Ground<'_> {
+impl HostRuleContext<'_> {
     /// Returns the host's own rules. `decisive` names further files that decide about the agent.
     pub(crate) fn rules(&self, decisive: &[PathBuf]) -> Result<Vec<Rule>, ConfigError> {
         let mut rules = Vec::new();

@@ -19,9 +19,9 @@ use crate::found::{Found, Source};
 use crate::git_directory::git_directory;
 use crate::narrow::{self, Narrowed};
 use crate::old_settings::OldFile;
-use crate::pattern::{Surroundings, refused};
+use crate::pattern::{PathContext, refused};
 use crate::places::{Places, canonical};
-use crate::protect::Ground;
+use crate::protect::HostRuleContext;
 use crate::resolved::{PolicyAt, Resolved, ResolvedPolicy};
 use crate::rule::{ConnectionRule, Rule, every_port};
 use crate::writable::Writable;
@@ -48,7 +48,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     crate::glob_limit::globs_are_few(found)?;
     let writable = writable(&found.settings, &workspace, (&home, &places.temp), disk)?;
     let temp = &places.temp;
-    let around = Surroundings { workspace: &workspace, home: &home, temp, writable: &writable, disk };
+    let around = PathContext { workspace: &workspace, home: &home, temp, writable: &writable, disk };
     let (found, useless) = without_useless(found, &around);
     let (found, settings) = (&found, &found.settings);
     let narrowed = narrow::narrowed(found, &around)?;
@@ -56,7 +56,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     let (policies, policies_at) = policies(found, &narrowed, &domains, &around)?.into_iter().unzip();
     let git_directory = git_directory(&workspace, disk);
 
-    let ground = Ground {
+    let ground = HostRuleContext {
         places,
         workspace: &workspace,
         homes: &homes,
@@ -138,7 +138,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
 }
 
 /// Returns the settings without the entries that have no effect on the current disk, and a warning for each of these.
-fn without_useless(found: &Found, around: &Surroundings<'_>) -> (Found, Vec<Warning>) {
+fn without_useless(found: &Found, around: &PathContext<'_>) -> (Found, Vec<Warning>) {
     let (mut found, mut warnings) = (found.clone(), Vec::new());
     let filesystem = &mut found.settings.filesystem;
     let narrowing = found.layers.iter_mut().map(|layer| &mut layer.narrowing);
@@ -163,7 +163,7 @@ fn writable(
     disk: &dyn Disk,
 ) -> Result<Writable, ConfigError> {
     let alone = Writable::new(workspace, std::iter::empty());
-    let around = Surroundings { workspace, home, temp, writable: &alone, disk };
+    let around = PathContext { workspace, home, temp, writable: &alone, disk };
     let entries = settings.filesystem.allow_write.iter().map(|entry| around.resolve(entry));
     let entries =
         entries.chain(crate::stored_grants::written(&settings.grants).map(|entry| around.resolve(entry)));
@@ -180,7 +180,7 @@ fn scope(found: &Found, file: &Path) -> GrantScope {
 /// Returns the rules of a layer that can only tighten.
 ///
 /// All its entries are explicit denies: a closed region would give way to paths that the user allows.
-fn tightening_rules(layer: &Tightening, around: &Surroundings<'_>) -> Result<Vec<Rule>, ConfigError> {
+fn tightening_rules(layer: &Tightening, around: &PathContext<'_>) -> Result<Vec<Rule>, ConfigError> {
     let lists = [
         ("filesystem.denyRead", &layer.deny_read, FileRights::ALL),
         ("filesystem.denyWrite", &layer.deny_write, FileRights::WRITE),
@@ -265,7 +265,7 @@ fn for_policies(allowed: &[Entry<NetworkPattern>]) -> Vec<(NetworkPattern, Origi
 /// Returns the paths of sockets.
 ///
 /// Globs are refused: a glob would also open sockets that are created later, which the user has not seen.
-fn sockets(entries: &[Entry<PathEntry>], around: &Surroundings<'_>) -> Result<Vec<PathBuf>, ConfigError> {
+fn sockets(entries: &[Entry<PathEntry>], around: &PathContext<'_>) -> Result<Vec<PathBuf>, ConfigError> {
     let one = |entry: &Entry<PathEntry>| {
         let resolved = around.resolve_to_open(entry)?;
         match resolved.glob {
@@ -302,7 +302,7 @@ fn policies(
     found: &Found,
     narrowed: &Narrowed,
     allowed: &[(NetworkPattern, Origin)],
-    around: &Surroundings<'_>,
+    around: &PathContext<'_>,
 ) -> Result<Vec<(ResolvedPolicy, PolicyAt)>, ConfigError> {
     let place =
         |path: &Path, what: &'static str| canonical(&named_file(path, what, found, around)?, around.disk);
@@ -341,7 +341,7 @@ fn named_file(
     path: &Path,
     what: &'static str,
     found: &Found,
-    around: &Surroundings<'_>,
+    around: &PathContext<'_>,
 ) -> Result<PathBuf, ConfigError> {
     let directory = found.source.file().and_then(Path::parent).unwrap_or_else(|| Path::new("/"));
     let path = match path.strip_prefix("~") {
@@ -360,7 +360,7 @@ const CONFIGURATION: &str = "the path of a configuration";
 fn decisive_files(
     found: &Found,
     places: &Places,
-    around: &Surroundings<'_>,
+    around: &PathContext<'_>,
 ) -> Result<Vec<PathBuf>, ConfigError> {
     let sandbox = places.sandbox_directory();
     // Add each file separately: one of them may be a link out of the protected directories, into the project.
@@ -396,7 +396,7 @@ fn warnings(
     found: &Found,
     resolved: &Resolved,
     places: &Places,
-    around: &Surroundings<'_>,
+    around: &PathContext<'_>,
 ) -> Result<Vec<Warning>, ConfigError> {
     let filesystem = &found.settings.filesystem;
     let mut warnings = Vec::new();

@@ -7,7 +7,7 @@ use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::{Grant, GrantPattern, GrantScope};
 use portcullis_settings_format::{ConfigError, Entry, GrantEntry, GrantResource, PathEntry};
 
-use crate::pattern::Surroundings;
+use crate::pattern::PathContext;
 
 /// Returns the paths of the entries.
 pub(crate) fn paths(entries: &[GrantEntry]) -> impl Iterator<Item = &Entry<PathEntry>> {
@@ -32,7 +32,7 @@ pub(crate) fn written(entries: &[GrantEntry]) -> impl Iterator<Item = &Entry<Pat
 pub(crate) fn resolve(
     entries: &[GrantEntry],
     scope: impl Fn(&Path) -> GrantScope,
-    around: &Surroundings<'_>,
+    around: &PathContext<'_>,
 ) -> Result<Vec<Grant>, ConfigError> {
     let grant = |entry: &GrantEntry| {
         let pattern = match &entry.what {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_sandbox::{Attempt, Deed};
+use portcullis_sandbox::{Attempt, CallDetails};
 
 use crate::wire::questions::Outside;
 
@@ -10,7 +10,7 @@ use crate::wire::questions::Outside;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) attempt: Attempt,
-    pub(crate) deed: Deed,
+    pub(crate) deed: CallDetails,
     pub(crate) path: PathBuf,
     /// The rule over names; empty for the session's own rules.
     pub(crate) rule: &'static str,
@@ -27,7 +27,7 @@ pub(crate) struct Question {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Approval {
     pub(crate) attempt: Attempt,
-    pub(crate) deed: Deed,
+    pub(crate) deed: CallDetails,
     pub(crate) path: PathBuf,
     /// As in [`Question`].
     pub(crate) rule: &'static str,
@@ -41,7 +41,7 @@ impl Approval {
     /// then.
     pub(crate) fn covers(
         &self,
-        (attempt, deed): (Attempt, &Deed),
+        (attempt, deed): (Attempt, &CallDetails),
         path: &Path,
         rule: &str,
         text: Option<&[u8]>,
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_yes_is_for_what_was_asked_about() {
         let (path, other) = (Path::new("/w/.envrc"), Path::new("/w/.npmrc"));
-        let deed = Deed::Symlink("target".into());
+        let deed = CallDetails::Symlink("target".into());
         let yes = Approval {
             attempt: Attempt::Write,
             deed: deed.clone(),
@@ -72,8 +72,8 @@ mod tests {
         let write = (Attempt::Write, &deed);
         assert!(yes.covers(write, path, "a", None));
         assert!(!yes.covers((Attempt::Remove, &deed), path, "a", None));
-        assert!(!yes.covers((Attempt::Write, &Deed::Plain), path, "a", None));
-        assert!(!yes.covers((Attempt::Write, &Deed::Symlink("other".into())), path, "a", None));
+        assert!(!yes.covers((Attempt::Write, &CallDetails::Plain), path, "a", None));
+        assert!(!yes.covers((Attempt::Write, &CallDetails::Symlink("other".into())), path, "a", None));
         assert!(!yes.covers(write, other, "a", None));
         assert!(!yes.covers(write, path, "b", None));
         assert!(!yes.covers(write, path, "a", Some(b"text")));

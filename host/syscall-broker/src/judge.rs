@@ -7,10 +7,10 @@ use std::path::{Component, Path};
 
 use portcullis_exec_surface::git::Content;
 use portcullis_exec_surface::{
-    Anywhere, Change, Class, EXAMINED, GIT_POINTERS, Rule, Site, class_under, completed, is_link_of_git,
+    Change, Class, EXAMINED, GIT_POINTERS, Rule, Site, Treatment, class_under, completed, is_link_of_git,
     is_linked, protected_name,
 };
-use portcullis_sandbox::{Attempt, Deed, FileId, Judgement};
+use portcullis_sandbox::{Attempt, CallDetails, FileId, Judgement};
 use rustix::fs::{AtFlags, FileType, fstat, major, minor, statat};
 use rustix::io::{self, Errno};
 
@@ -38,11 +38,11 @@ pub(crate) enum Allowed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NameChange {
     pub(crate) change: Change,
-    pub(crate) deed: Deed,
+    pub(crate) deed: CallDetails,
 }
 
 impl NameChange {
-    pub(crate) fn new(change: Change, deed: Deed) -> Self {
+    pub(crate) fn new(change: Change, deed: CallDetails) -> Self {
         Self { change, deed }
     }
 
@@ -63,7 +63,7 @@ impl NameChange {
 
 impl From<Change> for NameChange {
     fn from(change: Change) -> Self {
-        let deed = if change == Change::Special { Deed::Special } else { Deed::Plain };
+        let deed = if change == Change::Special { CallDetails::Special } else { CallDetails::Plain };
         Self { change, deed }
     }
 }
@@ -173,9 +173,9 @@ impl Worker {
         let holds = |rule: &'static Rule| {
             let is_said = || pending.is_allowed((doing.attempt(), &doing.deed), &place.path, rule.id, None);
             let is_left = || self.is_own(pending, place, moving) || is_said();
-            let is_of_git = || matches!(&doing.deed, Deed::Symlink(target) if is_link_of_git(&place.path, target.as_bytes()));
+            let is_of_git = || matches!(&doing.deed, CallDetails::Symlink(target) if is_link_of_git(&place.path, target.as_bytes()));
             self.broker.holds(rule)
-                && !(rule.anywhere == Anywhere::Asked && is_left())
+                && !(rule.anywhere == Treatment::Asked && is_left())
                 && !(rule == &GIT_POINTERS && is_of_git())
         };
         // This applies even if the change itself is judged: it can give a meaning to other files that are already
@@ -242,7 +242,7 @@ impl Worker {
         doing: &NameChange,
         place: &ResolvedName,
     ) -> Result<(), Stop> {
-        let Deed::Symlink(target) = &doing.deed else { return Ok(()) };
+        let CallDetails::Symlink(target) = &doing.deed else { return Ok(()) };
         if self.broker.loosens(&place.path, Path::new(target)) {
             ask(pending, doing, place, SYMBOLIC_LINKS)?;
         }
@@ -252,10 +252,12 @@ impl Worker {
     /// Returns true if the name is a file or directory of its own after the change.
     fn stays_plain(&self, doing: &NameChange) -> bool {
         match &doing.deed {
-            Deed::Symlink(_) | Deed::Special => false,
-            Deed::LinkOf(old) => self.broker.names.is_plain(old),
+            CallDetails::Symlink(_) | CallDetails::Special => false,
+            CallDetails::LinkOf(old) => self.broker.names.is_plain(old),
             // No file moves there from elsewhere, see `rename`.
-            Deed::Plain | Deed::LinkTo(_) | Deed::MoveOf(_) | Deed::MoveTo(_) => true,
+            CallDetails::Plain | CallDetails::LinkTo(_) | CallDetails::MoveOf(_) | CallDetails::MoveTo(_) => {
+                true
+            }
         }
     }
 
@@ -275,7 +277,7 @@ impl Worker {
             && !self.broker.known.cover(place, moving)
     }
 
-    /// Returns true if a directory that the command did not make leaves a place where names under [`Anywhere::Asked`]
+    /// Returns true if a directory that the command did not make leaves a place where names under [`Treatment::Asked`]
     /// are free to the command: no question was asked about what was put into it there.
     pub(crate) fn leaves_free_place(
         &self,

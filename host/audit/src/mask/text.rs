@@ -65,7 +65,7 @@ struct Scan<'a> {
 }
 
 /// The text between a name and its value.
-struct Joint {
+struct Between {
     /// Its length in bytes.
     length: usize,
     /// `NAME=value`, without blanks and quotes.
@@ -273,14 +273,14 @@ fn secret_path(word: &str) -> Option<usize> {
 }
 
 /// Parses `=`, `:` or `:=` after a name, with the closing quote of the name and blanks.
-fn joint(rest: &str) -> Option<Joint> {
+fn joint(rest: &str) -> Option<Between> {
     let closing = rest.len() - rest.trim_start_matches(['"', '\'', '\\', ' ', '\t']).len();
     let tail = rest.get(closing..)?;
     let sign = [":=", "=", ":"].into_iter().find(|sign| tail.starts_with(sign))?;
     let tail = tail.get(sign.len()..)?;
     let blanks = tail.len() - tail.trim_start_matches([' ', '\t']).len();
     let is_assignment = closing == 0 && sign == "=" && blanks == 0;
-    Some(Joint { length: closing + sign.len() + blanks, is_assignment })
+    Some(Between { length: closing + sign.len() + blanks, is_assignment })
 }
 
 fn trailing_quote(text: &str) -> &str {

@@ -98,7 +98,7 @@ pub(crate) enum Config {
         place: Place,
         /// Another file than the one that holds here
         #[arg(value_enum, value_name = "WHICH", conflicts_with = "settings")]
-        which: Option<Which>,
+        which: Option<SettingsFile>,
     },
     /// Take settings over from another sandbox
     #[command(after_help = IMPORT_HELP)]
@@ -119,7 +119,7 @@ pub(crate) enum Config {
 
 /// A settings file of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Which {
+pub(crate) enum SettingsFile {
     /// `default.json`
     Default,
     /// `projects.json`

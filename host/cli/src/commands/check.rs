@@ -60,7 +60,7 @@ fn wanted(around: &ProcessEnv, sources: Sources) -> loaded_settings::Wanted {
         trusted: false,
         interactive: true,
         purpose: Purpose::Judge,
-        inmate: portcullis_session::Inmate::Commands,
+        inmate: portcullis_session::SandboxSubject::Commands,
     }
 }
 

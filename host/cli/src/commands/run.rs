@@ -19,14 +19,14 @@ use portcullis_sandbox_runtime::Exit as CommandExit;
 use portcullis_server::grace::wait_out;
 use portcullis_server::terminal::{AlwaysOnce, Terminal};
 use portcullis_session::{
-    Cancel, CommandCall, CommandFailure, Ended, Heard, Nobody, Program, Prompter, Runs, Session, Started,
-    commands, rerun_after_denial, with_causes,
+    Cancel, CommandCall, CommandFailure, Ended, Nobody, Program, Prompter, Runs, Session, Started,
+    StderrHints, commands, rerun_after_denial, with_causes,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;
 
 use crate::args::{Ask, Run};
-use crate::commands::stderr_tee::Overheard;
+use crate::commands::stderr_tee::StderrTee;
 use crate::exit::{Exit, RUN_FAILED, RUN_REFUSED};
 
 /// Signals that are forwarded to the command.
@@ -51,7 +51,7 @@ pub(crate) fn run(run: Run) -> crate::exit::Outcome {
         trusted: false,
         interactive: ask != Ask::Deny,
         purpose: Purpose::Act,
-        inmate: portcullis_session::Inmate::Commands,
+        inmate: portcullis_session::SandboxSubject::Commands,
     };
     let loaded = loaded_settings::load(&around, &wanted)?;
     if !loaded.resolved.enabled {
@@ -65,7 +65,7 @@ pub(crate) fn run(run: Run) -> crate::exit::Outcome {
     for warning in &wired.session.settings().warnings {
         say(&format!("portcullis: {}: {}", warning.origin, warning.text));
     }
-    let tier = wired.session.force().tier();
+    let tier = wired.session.effective_policy().tier();
     if !matches!(tier, Tier::Full | Tier::None) {
         say(&format!("portcullis: the sandbox is only of the tier `{tier}`; `portcullis doctor` says more"));
     }
@@ -99,12 +99,12 @@ fn prompter(ask: Ask) -> Arc<dyn Prompter> {
 }
 
 /// Returns the command's streams: copies of our own, except for an error output that is read for hints.
-fn streams(listens: bool) -> anyhow::Result<([OwnedFd; 3], Option<Overheard>)> {
+fn streams(listens: bool) -> anyhow::Result<([OwnedFd; 3], Option<StderrTee>)> {
     let copies = "copying our input and output";
     let input = std::io::stdin().as_fd().try_clone_to_owned().context(copies)?;
     let output = portcullis_bootstrap::streams::output().as_fd().try_clone_to_owned().context(copies)?;
     if listens {
-        let (ours, theirs) = Overheard::open().context("making the command's error output")?;
+        let (ours, theirs) = StderrTee::open().context("making the command's error output")?;
         return Ok(([input, output, theirs], Some(ours)));
     }
     let errors = portcullis_bootstrap::streams::errors().as_fd().try_clone_to_owned().context(copies)?;
@@ -115,7 +115,7 @@ fn streams(listens: bool) -> anyhow::Result<([OwnedFd; 3], Option<Overheard>)> {
 fn follow(
     session: &Session,
     call: &CommandCall<'_>,
-    started: (Started, Option<Overheard>),
+    started: (Started, Option<StderrTee>),
     mut signals: Signals,
 ) -> crate::exit::Outcome {
     let handle = signals.handle();
@@ -158,18 +158,22 @@ struct OwnRuns<'a> {
 }
 
 impl Runs for OwnRuns<'_> {
-    type Output = Option<Overheard>;
+    type Output = Option<StderrTee>;
     type Error = anyhow::Error;
 
-    fn streams(&mut self) -> anyhow::Result<([OwnedFd; 3], Option<Overheard>)> {
+    fn streams(&mut self) -> anyhow::Result<([OwnedFd; 3], Option<StderrTee>)> {
         streams(true)
     }
 
-    fn finish(&mut self, started: Started, errors: Option<Overheard>) -> anyhow::Result<(Ended, Heard)> {
+    fn finish(
+        &mut self,
+        started: Started,
+        errors: Option<StderrTee>,
+    ) -> anyhow::Result<(Ended, StderrHints)> {
         let running = Arc::new((started, errors));
         self.current.set(&running);
         let (command, errors) = &*running;
-        let mut heard = Heard::default();
+        let mut heard = StderrHints::default();
         let ended = thread::scope(|scope| {
             if let Some(errors) = errors {
                 scope.spawn(|| errors.pass(&mut heard));
@@ -191,7 +195,7 @@ impl Runs for OwnRuns<'_> {
 fn attend(
     session: &Session,
     call: &CommandCall<'_>,
-    started: (Started, Option<Overheard>),
+    started: (Started, Option<StderrTee>),
     current: &Current,
 ) -> anyhow::Result<Ended> {
     let mut runs = OwnRuns { session, current };
@@ -213,10 +217,10 @@ fn tell(command: &Started, ended: &Ended) {
 
 /// The command that gets signals; without one, signals end this process.
 #[derive(Debug, Default)]
-struct Current(Mutex<Weak<(Started, Option<Overheard>)>>);
+struct Current(Mutex<Weak<(Started, Option<StderrTee>)>>);
 
 impl Current {
-    fn set(&self, running: &Arc<(Started, Option<Overheard>)>) {
+    fn set(&self, running: &Arc<(Started, Option<StderrTee>)>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(running);
     }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 
-use portcullis_session::Heard;
+use portcullis_session::StderrHints;
 
 /// Size of a read.
 const CHUNK: usize = 16 * 1024;
@@ -13,9 +13,9 @@ const CHUNK: usize = 16 * 1024;
 ///
 /// It is a terminal if ours is one, so that the command behaves as it would without us.
 #[derive(Debug)]
-pub(crate) struct Overheard(File);
+pub(crate) struct StderrTee(File);
 
-impl Overheard {
+impl StderrTee {
     /// Creates one. The second value is the command's end.
     pub(crate) fn open() -> anyhow::Result<(Self, OwnedFd)> {
         #[cfg(target_os = "linux")]
@@ -46,7 +46,7 @@ impl Overheard {
     }
 
     /// Forwards everything until all writers have exited.
-    pub(crate) fn pass(&self, heard: &mut Heard) {
+    pub(crate) fn pass(&self, heard: &mut StderrHints) {
         let mut chunk = vec![0; CHUNK];
         let mut ours = &self.0;
         loop {

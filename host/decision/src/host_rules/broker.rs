@@ -3,7 +3,7 @@
 //! The host decides each question again from the facts that it sees itself. But if the broker asks, the user is asked
 //! at least: the broker knows the call and the surroundings of the name best.
 
-use portcullis_exec_surface::Anywhere;
+use portcullis_exec_surface::Treatment;
 
 use super::by_host::by_host;
 use super::grantable::may_be_granted;
@@ -39,7 +39,7 @@ pub(super) fn ruling(request: &Request, surroundings: &Surroundings<'_>, grants:
         Some(rule) => {
             let site = surroundings.bare_site();
             let covers = |grant: &Grant| grant.covers(request) && may_be_granted(rule, &grant.pattern, &site);
-            if rule.anywhere == Anywhere::Asked && grants.iter().any(covers) {
+            if rule.anywhere == Treatment::Asked && grants.iter().any(covers) {
                 return None;
             }
             rule.reason

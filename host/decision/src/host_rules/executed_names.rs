@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_exec_surface::{Anywhere, Change, Class, GIT_CONFIG, GIT_POINTERS, Rule, class_under};
+use portcullis_exec_surface::{Change, Class, GIT_CONFIG, GIT_POINTERS, Rule, Treatment, class_under};
 
 use super::by_host::by_host;
 use super::content::on_content;
@@ -28,7 +28,7 @@ pub fn ruling(request: &Request, surroundings: &Surroundings<'_>, grants: &[Gran
     };
     // A lifted or granted rule must not hide another rule on the same name.
     let holds = |rule: &'static Rule| {
-        !(surroundings.is_lifted(rule.id) || rule.anywhere == Anywhere::Asked && granted(rule))
+        !(surroundings.is_lifted(rule.id) || rule.anywhere == Treatment::Asked && granted(rule))
     };
     let mut strictest: Option<Ruling> = None;
     for (path, change) in own.iter().chain(&made) {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use portcullis_exec_surface::{Anywhere, Change, Class, Rule, Site, class};
+use portcullis_exec_surface::{Change, Class, Rule, Site, Treatment, class};
 
 use super::by_host::HOST;
 use crate::pattern::FilePattern;
@@ -28,7 +28,7 @@ pub(super) fn may_be_granted(rule: &Rule, pattern: &GrantPattern, site: &Site<'_
     match pattern {
         GrantPattern::Exact(_) => true,
         GrantPattern::Path(granted) => match &granted.pattern {
-            FilePattern::Exact(_) => rule.anywhere == Anywhere::Asked,
+            FilePattern::Exact(_) => rule.anywhere == Treatment::Asked,
             FilePattern::Tree(top) => {
                 matches!(class(top, Change::Write, site), Class::Asked(own) if own == rule)
             }

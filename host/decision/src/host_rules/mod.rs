@@ -18,7 +18,7 @@ pub use by_host::HOST;
 pub use executed_names::ruling as ruling_on_names;
 pub use grantable::{HARD_LINKS, is_offered};
 pub use rerun::listed;
-pub use reservations::{Unclaimed, unclaimed};
+pub use reservations::{ClaimFailure, unclaimed};
 pub use surroundings::Surroundings;
 
 use crate::{Decision, Grant, Request};

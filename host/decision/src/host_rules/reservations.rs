@@ -5,7 +5,7 @@ use crate::{Effect, Ruling};
 
 /// Why paths could not be claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unclaimed {
+pub enum ClaimFailure {
     /// Another session has claimed one of them.
     Taken,
     /// Claims cannot be read or written.
@@ -14,10 +14,10 @@ pub enum Unclaimed {
 
 /// Returns the ruling that denies an action whose paths could not be claimed.
 #[must_use]
-pub fn unclaimed(why: Unclaimed, reason: String) -> Ruling {
+pub fn unclaimed(why: ClaimFailure, reason: String) -> Ruling {
     let rule = match why {
-        Unclaimed::Taken => "host.reserved",
-        Unclaimed::Failed => "host.reservation-failed",
+        ClaimFailure::Taken => "host.reserved",
+        ClaimFailure::Failed => "host.reservation-failed",
     };
     by_host(Effect::Deny, rule, reason)
 }

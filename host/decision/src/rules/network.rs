@@ -28,8 +28,8 @@ impl RuleSet {
         let matches =
             |rule: &NetworkRule| rule.target.matches(target, port) && program_matches(rule, process);
         let unnamed = || of_base("base.network", "no rule names this host");
-        let standing = self.strictest_connection(Voice::Full, matches).unwrap_or_else(unnamed);
-        match self.strictest_connection(Voice::Tightening, matches) {
+        let standing = self.strictest_connection(LayerSet::Full, matches).unwrap_or_else(unnamed);
+        match self.strictest_connection(LayerSet::Tightening, matches) {
             Some(ruling) if ruling.effect > standing.effect => ruling,
             _ => standing,
         }
@@ -46,9 +46,9 @@ impl RuleSet {
                 && rule.target.matches(&target, port)
                 && program_matches(rule, process)
         };
-        let standing = self.strictest_connection(Voice::Full, matches);
+        let standing = self.strictest_connection(LayerSet::Full, matches);
         let known = standing.as_ref().map_or(Effect::Allow, |ruling| ruling.effect);
-        let tightening = self.strictest_connection(Voice::Tightening, matches);
+        let tightening = self.strictest_connection(LayerSet::Tightening, matches);
         tightening.filter(|ruling| ruling.effect > known).or(standing)
     }
 
@@ -116,9 +116,13 @@ impl RuleSet {
         ports
     }
 
-    fn strictest_connection(&self, voice: Voice, matches: impl Fn(&NetworkRule) -> bool) -> Option<Ruling> {
+    fn strictest_connection(
+        &self,
+        voice: LayerSet,
+        matches: impl Fn(&NetworkRule) -> bool,
+    ) -> Option<Ruling> {
         let mut strictest: Option<Ruling> = None;
-        for layer in self.layers.iter().filter(|layer| layer.tightens == (voice == Voice::Tightening)) {
+        for layer in self.layers.iter().filter(|layer| layer.tightens == (voice == LayerSet::Tightening)) {
             let Some(rule) = layer.profile.network.iter().rev().find(|rule| matches(rule)) else { continue };
             if strictest.as_ref().is_none_or(|known| rule.effect > known.effect) {
                 strictest = Some(Ruling {
@@ -137,7 +141,7 @@ impl RuleSet {
 
 /// A set of layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Voice {
+enum LayerSet {
     /// Layers that count in full.
     Full,
     /// Layers that can only tighten.

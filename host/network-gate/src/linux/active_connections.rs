@@ -6,12 +6,12 @@ use std::time::Duration;
 
 /// The number of allowed connections that have not ended, by command.
 #[derive(Debug, Default)]
-pub(crate) struct Carried {
+pub(crate) struct ActiveConnections {
     counts: Mutex<HashMap<u32, usize>>,
     ended: Condvar,
 }
 
-impl Carried {
+impl ActiveConnections {
     pub(crate) fn begin(&self, command: u32) {
         *self.counts().entry(command).or_default() += 1;
     }
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_command_is_waited_for_until_its_last_connection_has_ended() {
-        let carried = Carried::default();
+        let carried = ActiveConnections::default();
         carried.begin(7);
         carried.begin(7);
         carried.begin(8);

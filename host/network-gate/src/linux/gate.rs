@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::dns;
 use crate::judge::Judge;
-use crate::linux::active_connections::Carried;
+use crate::linux::active_connections::ActiveConnections;
 use crate::linux::ask::Asking;
 use crate::linux::budget::Budgets;
 use crate::linux::decider::Decider;
@@ -117,7 +117,7 @@ impl Gate {
             names: Names::default(),
             budgets: Budgets::default(),
             asking: Arc::clone(&asking),
-            carried: Carried::default(),
+            carried: ActiveConnections::default(),
             decider: Decider::start()?,
             room: Arc::new(Semaphore::new(room(descriptors))),
             told: Arc::new(Semaphore::new(TOLD_MAX)),

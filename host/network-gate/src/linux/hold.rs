@@ -25,7 +25,7 @@ pub(crate) const HOLD: Duration = Duration::from_secs(100);
 const ARRIVAL: Duration = Duration::from_secs(5);
 
 /// An event that the thread receiving calls passes to the task in [`serve`].
-pub(crate) enum Heard {
+pub(crate) enum HoldEvent {
     /// Only the user can decide.
     Open {
         undecided: Box<Undecided>,
@@ -58,7 +58,10 @@ impl Drop for Release {
 ///
 /// The same thread asks the judge. Each further thread would have to be woken before a short connection can be made,
 /// and that costs more than the decision.
-pub(crate) fn hear(scope: &Arc<Scope>, line: &Arc<dyn Calls>) -> io::Result<mpsc::UnboundedReceiver<Heard>> {
+pub(crate) fn hear(
+    scope: &Arc<Scope>,
+    line: &Arc<dyn Calls>,
+) -> io::Result<mpsc::UnboundedReceiver<HoldEvent>> {
     let (told, heard) = mpsc::unbounded_channel();
     let (scope, line) = (Arc::clone(scope), Arc::clone(line));
     let hear = move || {
@@ -70,7 +73,7 @@ pub(crate) fn hear(scope: &Arc<Scope>, line: &Arc<dyn Calls>) -> io::Result<mpsc
                     let wanted = wanted(&scope, address).filter(|_| !told.is_closed());
                     wanted.map(|wanted| decide(&scope, &wanted, Owner::of(process, command), socket, release))
                 }
-                Call::Gone { id } => Some(Heard::Gone { id }),
+                Call::Gone { id } => Some(HoldEvent::Gone { id }),
             };
             if let Some(news) = news {
                 // If the event is not received, dropping it releases its call.
@@ -91,25 +94,25 @@ fn wanted(scope: &Scope, address: SocketAddr) -> Option<Wanted> {
     Some(Wanted { target, port: address.port(), client: address, server: address })
 }
 
-fn decide(scope: &Scope, wanted: &Wanted, owner: Owner, socket: u64, release: Release) -> Heard {
+fn decide(scope: &Scope, wanted: &Wanted, owner: Owner, socket: u64, release: Release) -> HoldEvent {
     let attempt = scope.attempt(wanted, owner);
     match scope.judge.decide(&attempt) {
-        Judgement::Ask(undecided) => Heard::Open { undecided, socket, release },
+        Judgement::Ask(undecided) => HoldEvent::Open { undecided, socket, release },
         settled @ (Judgement::Allow(_) | Judgement::Deny(_)) => {
             let state = State::Settled(Box::new(settled));
-            Heard::Settled(scope.held.keep(socket, Found { attempt, state }))
+            HoldEvent::Settled(scope.held.keep(socket, Found { attempt, state }))
         }
     }
 }
 
 /// Holds calls that need the user, and drops verdicts whose connections never arrive.
-pub(crate) async fn serve(scope: Arc<Scope>, mut heard: mpsc::UnboundedReceiver<Heard>) {
+pub(crate) async fn serve(scope: Arc<Scope>, mut heard: mpsc::UnboundedReceiver<HoldEvent>) {
     let mut held = JoinSet::new();
     let mut under_way: HashMap<u64, oneshot::Sender<()>> = HashMap::new();
     loop {
         tokio::select! {
             news = heard.recv() => match news {
-                Some(Heard::Open { undecided, socket, release }) => {
+                Some(HoldEvent::Open { undecided, socket, release }) => {
                     let (gone, is_gone) = oneshot::channel();
                     let id = release.id;
                     under_way.insert(id, gone);
@@ -119,14 +122,14 @@ pub(crate) async fn serve(scope: Arc<Scope>, mut heard: mpsc::UnboundedReceiver<
                         Some(id)
                     });
                 }
-                Some(Heard::Settled(expected)) => {
+                Some(HoldEvent::Settled(expected)) => {
                     let scope = Arc::clone(&scope);
                     held.spawn(async move {
                         expect(&scope, expected).await;
                         None
                     });
                 }
-                Some(Heard::Gone { id }) => drop(under_way.remove(&id)),
+                Some(HoldEvent::Gone { id }) => drop(under_way.remove(&id)),
                 None => return,
             },
             Some(Ok(Some(id))) = held.join_next(), if !held.is_empty() => drop(under_way.remove(&id)),

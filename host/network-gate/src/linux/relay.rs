@@ -15,7 +15,7 @@ use crate::linux::dial::dial;
 use crate::linux::proxy::Manner;
 use crate::linux::pump::{Cut, DESERTED, Pump, Traffic};
 use crate::linux::refuse::{self, News};
-use crate::linux::scope::{Cleared, Scope, Wanted};
+use crate::linux::scope::{Clearance, Scope, Wanted};
 
 /// Serves a connection that the kernel has redirected here.
 pub(crate) async fn serve(scope: Arc<Scope>, client: TcpStream, from: SocketAddr) {
@@ -49,15 +49,15 @@ pub(crate) async fn connect(
     beginning: Vec<u8>,
 ) {
     match scope.clear(wanted, &client).await {
-        Cleared::Allowed(attempt, permit) => {
+        Clearance::Allowed(attempt, permit) => {
             let report = Report::new(scope, *attempt, permit.request());
             carry(report, client, wanted, manner, beginning).await;
         }
-        Cleared::Denied(refusal) => {
+        Clearance::Denied(refusal) => {
             let why = told(wanted, &refusal);
             refuse_unheard(client, manner, News::Denied, &why).await;
         }
-        Cleared::Abandoned => {}
+        Clearance::Abandoned => {}
     }
 }
 

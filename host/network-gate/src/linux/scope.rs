@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::judge::{Attempt, Ended, Judge, Judgement, Refusal, Running, Undecided, Want};
-use crate::linux::active_connections::Carried;
+use crate::linux::active_connections::ActiveConnections;
 use crate::linux::ask::Asking;
 use crate::linux::budget::{Budgets, Spent};
 use crate::linux::decider::Decider;
@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     pub(crate) names: Names,
     pub(crate) budgets: Budgets,
     pub(crate) asking: Arc<Asking>,
-    pub(crate) carried: Carried,
+    pub(crate) carried: ActiveConnections,
     pub(crate) decider: Decider,
     /// One permit for each connection that the file descriptors allow.
     pub(crate) room: Arc<Semaphore>,
@@ -65,7 +65,7 @@ pub(crate) struct Wanted {
 
 /// The outcome of an attempt.
 #[derive(Debug)]
-pub(crate) enum Cleared {
+pub(crate) enum Clearance {
     Allowed(Box<Attempt>, Permit),
     Denied(Refusal),
     /// The client has gone.
@@ -74,7 +74,7 @@ pub(crate) enum Cleared {
 
 impl Scope {
     /// Has a connection decided, and holds it until there is an answer.
-    pub(crate) async fn clear(self: &Arc<Self>, wanted: &Wanted, stream: &TcpStream) -> Cleared {
+    pub(crate) async fn clear(self: &Arc<Self>, wanted: &Wanted, stream: &TcpStream) -> Clearance {
         // Most connections were decided inside connect(2). If the kernel identifies the socket at once, the verdict is
         // found without a switch of threads.
         let client = self.clients.ask_kernel(wanted.client, wanted.server);
@@ -92,10 +92,10 @@ impl Scope {
             Some(Found { attempt, state: State::Asked(answer) }) => {
                 match self.answered(answer, wanted, stream).await {
                     Some(judgement) => self.settle(attempt, judgement, wanted, stream).await,
-                    None => Cleared::Abandoned,
+                    None => Clearance::Abandoned,
                 }
             }
-            None => Cleared::Denied(closing()),
+            None => Clearance::Denied(closing()),
         }
     }
 
@@ -151,9 +151,9 @@ impl Scope {
             return Err(Some(closing()));
         };
         match self.settle(attempt, judgement, wanted, stream).await {
-            Cleared::Allowed(..) => Ok(()),
-            Cleared::Denied(refusal) => Err(Some(refusal)),
-            Cleared::Abandoned => Err(None),
+            Clearance::Allowed(..) => Ok(()),
+            Clearance::Denied(refusal) => Err(Some(refusal)),
+            Clearance::Abandoned => Err(None),
         }
     }
 
@@ -175,12 +175,12 @@ impl Scope {
             return Err(Some(closing()));
         };
         match self.settle(attempt, judgement, wanted, stream).await {
-            Cleared::Allowed(attempt, _permit) => {
+            Clearance::Allowed(attempt, _permit) => {
                 spent.extend(self.judge.budget(&attempt));
                 Ok(())
             }
-            Cleared::Denied(refusal) => Err(Some(refusal)),
-            Cleared::Abandoned => Err(None),
+            Clearance::Denied(refusal) => Err(Some(refusal)),
+            Clearance::Abandoned => Err(None),
         }
     }
 
@@ -190,26 +190,27 @@ impl Scope {
         judgement: Judgement,
         wanted: &Wanted,
         stream: &TcpStream,
-    ) -> Cleared {
+    ) -> Clearance {
         let judgement = match judgement {
             Judgement::Ask(undecided) => match self.ask(undecided, wanted, stream).await {
                 Some(judgement) => judgement,
-                None => return Cleared::Abandoned,
+                None => return Clearance::Abandoned,
             },
             settled @ (Judgement::Allow(_) | Judgement::Deny(_)) => settled,
         };
         match judgement {
             // The permit must be for exactly this access.
             Judgement::Allow(permit) if *permit.action() == Action::Network(attempt.access.clone()) => {
-                Cleared::Allowed(Box::new(attempt), permit)
+                Clearance::Allowed(Box::new(attempt), permit)
             }
-            Judgement::Allow(_) => {
-                Cleared::Denied(Refusal::of_gate("host.wrong-permit", "the permit is for another connection"))
-            }
+            Judgement::Allow(_) => Clearance::Denied(Refusal::of_gate(
+                "host.wrong-permit",
+                "the permit is for another connection",
+            )),
             Judgement::Ask(_) => {
-                Cleared::Denied(Refusal::of_gate("host.no-answer", "nobody has answered the question"))
+                Clearance::Denied(Refusal::of_gate("host.no-answer", "nobody has answered the question"))
             }
-            Judgement::Deny(refusal) => Cleared::Denied(refusal),
+            Judgement::Deny(refusal) => Clearance::Denied(refusal),
         }
     }
 

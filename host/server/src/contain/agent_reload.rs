@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
 use portcullis_bootstrap::loaded_settings::LoadedSettings;
-use portcullis_bootstrap::session::Wired;
+use portcullis_bootstrap::session::OpenSession;
 use portcullis_session::Started;
 use signal_hook::consts::SIGTERM;
 
@@ -13,13 +13,13 @@ use crate::serve::{Follow, LOOK_EVERY, Watch};
 
 /// pi, with the session that it runs in.
 #[derive(Clone, Copy)]
-pub(super) struct Own<'a> {
+pub(super) struct ContainedPi<'a> {
     pub(super) watch: &'a Watch,
-    pub(super) wired: &'a Wired,
+    pub(super) wired: &'a OpenSession,
     pub(super) pi: &'a Started,
 }
 
-impl Own<'_> {
+impl ContainedPi<'_> {
     /// Puts edited settings in force until `is_over`. Sends to `ends` if pi must exit.
     pub(super) fn keep_up(self, asking: &Asking, ends: &Sender<()>, is_over: &Receiver<()>) {
         let pi = Following { own: self, is_closed: Cell::new(false) };
@@ -37,7 +37,7 @@ impl Own<'_> {
 }
 
 struct Following<'a> {
-    own: Own<'a>,
+    own: ContainedPi<'a>,
     is_closed: Cell<bool>,
 }
 

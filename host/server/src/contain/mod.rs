@@ -24,17 +24,19 @@ use anyhow::{Context as _, bail};
 use portcullis_bootstrap::loaded_settings::{Purpose, Wanted};
 use portcullis_bootstrap::process_env::{ProcessEnv, random_name};
 use portcullis_bootstrap::scratch::Scratch;
-use portcullis_bootstrap::session::{self, Wired};
+use portcullis_bootstrap::session::{self, OpenSession};
 use portcullis_bootstrap::streams::say;
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::Origin;
 use portcullis_sandbox::{Terminal as Controlled, Tier};
 use portcullis_sandbox_runtime::Exit as CommandExit;
-use portcullis_session::{Cancel, CommandCall, Inmate, Program, Session, Started, commands, with_causes};
+use portcullis_session::{
+    Cancel, CommandCall, Program, SandboxSubject, Session, Started, commands, with_causes,
+};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;
 
-use crate::contain::agent_reload::Own;
+use crate::contain::agent_reload::ContainedPi;
 use crate::contain::door::Door;
 use crate::contain::question_router::Asking;
 use crate::grace::wait_out;
@@ -73,7 +75,7 @@ pub fn run(around: &ProcessEnv, start: &Start) -> anyhow::Result<Option<u8>> {
         trusted: start.trusted,
         interactive: asking.is_possible(),
         purpose: Purpose::Act,
-        inmate: Inmate::Agent(places),
+        inmate: SandboxSubject::Agent(places),
     };
     let trusted = wanted.trusted;
     let watch = Watch::new(around.clone(), wanted.clone(), None);
@@ -103,7 +105,7 @@ pub fn run(around: &ProcessEnv, start: &Start) -> anyhow::Result<Option<u8>> {
     let ended = begin(&wired, &program, start, variables, (terminal, stdio)).map(|started| {
         let started = Arc::new(started);
         asking.introduce(&started);
-        follow(Own { watch: &watch, wired: &wired, pi: &started }, &asking)
+        follow(ContainedPi { watch: &watch, wired: &wired, pi: &started }, &asking)
     });
     asking.end();
     copies.finish();
@@ -119,7 +121,7 @@ fn is_no_sandbox(word: &OsString) -> bool {
 
 /// Checks that the sandbox has the full tier, which pi itself needs.
 fn is_whole(session: &Session) -> anyhow::Result<()> {
-    let force = session.force();
+    let force = session.effective_policy();
     if let Err(reason) = &force.confinement {
         bail!("pi cannot be contained here, and is not started: {reason}");
     }
@@ -144,7 +146,7 @@ fn variables(around: &ProcessEnv, start: &Start, door: &Path) -> Vec<(String, St
 }
 
 fn begin(
-    wired: &Wired,
+    wired: &OpenSession,
     program: &Path,
     start: &Start,
     environment: Vec<(String, String)>,
@@ -165,8 +167,8 @@ fn begin(
 }
 
 /// Forwards signals and puts edited settings in force until pi has exited.
-fn follow(own: Own<'_>, asking: &Asking) -> Option<u8> {
-    let Own { wired, pi: started, .. } = own;
+fn follow(own: ContainedPi<'_>, asking: &Asking) -> Option<u8> {
+    let ContainedPi { wired, pi: started, .. } = own;
     let Ok(mut signals) = Signals::new(FORWARDED) else {
         say("portcullis: catching signals");
         return None;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use portcullis_bootstrap::control::answer_number;
 use portcullis_session::{Answer, Question, Refusal};
 
-use crate::prompt_layout::{Sheet, Size};
+use crate::prompt_layout::{PromptLayout, Size};
 
 /// Pause in typing after which keys count, so that keys typed for pi do not answer a question.
 const QUIET: Duration = Duration::from_millis(700);
@@ -84,7 +84,7 @@ struct Shown {
     is_ready: bool,
     /// The suffix of an answer.
     number: String,
-    sheet: Sheet,
+    sheet: PromptLayout,
     line: String,
 }
 
@@ -261,7 +261,7 @@ impl<W: Write> Overlay<W> {
     fn show(&mut self, now: Instant) {
         // Without a random number no question can be answered safely.
         let Ok(number) = answer_number() else { return self.close() };
-        let sheet = Sheet::default();
+        let sheet = PromptLayout::default();
         self.shown =
             Some(Shown { since: now, last_key: now, is_ready: false, number, sheet, line: String::new() });
         self.lay_out();
@@ -274,7 +274,7 @@ impl<W: Write> Overlay<W> {
             0 => HOW.to_owned(),
             waiting => format!("{HOW} {waiting} more wait."),
         };
-        shown.sheet = Sheet::new(HEADING, &entry.question, &shown.number, &footer, self.size);
+        shown.sheet = PromptLayout::new(HEADING, &entry.question, &shown.number, &footer, self.size);
     }
 
     /// Draws the question, a note on the last input, and the text typed so far.

@@ -82,9 +82,9 @@ impl Console {
     }
 
     /// Returns the prompter for one session.
-    pub(super) fn seat(self: &Arc<Self>) -> Seat {
+    pub(super) fn seat(self: &Arc<Self>) -> TerminalPrompter {
         let number = self.next_seat.fetch_add(1, Ordering::Relaxed);
-        Seat { console: Arc::clone(self), number }
+        TerminalPrompter { console: Arc::clone(self), number }
     }
 
     /// Returns pi's end as standard input, output and error. A redirected error output stays redirected.
@@ -261,12 +261,12 @@ impl Console {
 }
 
 /// The prompter of one session.
-pub(super) struct Seat {
+pub(super) struct TerminalPrompter {
     console: Arc<Console>,
     number: u64,
 }
 
-impl Prompter for Seat {
+impl Prompter for TerminalPrompter {
     fn show(&self, question: &Question, answer: Answerer) {
         let id = Id { seat: self.number, question: question.id };
         let reply = Box::new(move |with| answer.answer(with));

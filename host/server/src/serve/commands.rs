@@ -13,7 +13,7 @@ use portcullis_rpc::{
 };
 use portcullis_sandbox_runtime::Exit as CommandExit;
 use portcullis_session::{
-    Cancel, CommandCall, CommandFailure, Ended, Heard, Program, Runs, Session, Started, commands,
+    Cancel, CommandCall, CommandFailure, Ended, Program, Runs, Session, Started, StderrHints, commands,
     rerun_after_denial, with_causes,
 };
 
@@ -73,7 +73,7 @@ impl Host {
         started: &Arc<Started>,
         output: Output,
         cancel: &Cancel,
-    ) -> Result<(Ended, Heard), ErrorObject> {
+    ) -> Result<(Ended, StderrHints), ErrorObject> {
         let (done, all_sent) = sync_channel(1);
         let (sender, taken_back) = (Arc::clone(started), cancel.clone());
         let sending = self.workers.start(move || {
@@ -108,8 +108,8 @@ impl Runs for StreamedRuns<'_> {
     type Output = OwnedFd;
     type Error = ErrorObject;
 
-    fn finish(&mut self, started: Started, reader: OwnedFd) -> Result<(Ended, Heard), ErrorObject> {
-        let heard = rerun_after_denial::is_possible(self.session).then(Heard::default);
+    fn finish(&mut self, started: Started, reader: OwnedFd) -> Result<(Ended, StderrHints), ErrorObject> {
+        let heard = rerun_after_denial::is_possible(self.session).then(StderrHints::default);
         let output = Output { reader, stream: self.stream, to: self.host.output.clone(), heard };
         let running = Arc::new(started);
         let ended = self.host.wait_for(self.session, &running, output, self.cancel)?;
@@ -133,14 +133,14 @@ struct Output {
     stream: StreamId,
     to: StreamWriter<File>,
     /// Captures hints in the output, if questions after the command are possible.
-    heard: Option<Heard>,
+    heard: Option<StderrHints>,
 }
 
 impl Output {
     /// Sends output until all writers have closed it.
     ///
     /// All processes of the command are killed in the end, so this terminates.
-    fn forward(mut self, started: &Started, cancel: &Cancel) -> Option<Heard> {
+    fn forward(mut self, started: &Started, cancel: &Cancel) -> Option<StderrHints> {
         let mut left = started.output_bytes();
         let mut reader = File::from(self.reader);
         let mut chunk = vec![0_u8; CHUNK];

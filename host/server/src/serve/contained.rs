@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use portcullis_bootstrap::session::Wired;
+use portcullis_bootstrap::session::OpenSession;
 use portcullis_rpc::{ErrorCode, ErrorObject, StatusResponse};
 use portcullis_session::{Answerer, Prompter, Question};
 
@@ -32,7 +32,7 @@ impl Host {
     }
 
     /// Copies a file with a tool's full output, if the client is contained. Returns whether it is.
-    pub(super) fn bring_output(&self, path: &Path, wired: &Wired) -> Result<bool, ErrorObject> {
+    pub(super) fn bring_output(&self, path: &Path, wired: &OpenSession) -> Result<bool, ErrorObject> {
         let Some(contained) = &self.contained else { return Ok(false) };
         let refused = |error: anyhow::Error| ErrorObject::new(ErrorCode::Unavailable, format!("{error:#}"));
         contained.bring(path, wired).map_err(refused).map(|()| true)

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_bootstrap::loaded_settings::Wanted;
-use portcullis_bootstrap::session::Wired;
+use portcullis_bootstrap::session::OpenSession;
 use portcullis_rpc::{HelloParams, Switch};
 use portcullis_session::Prompter;
 use rustix::fs::OFlags;
@@ -58,7 +58,7 @@ impl Contained {
     }
 
     /// Copies a file with a tool's full output from pi's `/tmp` to that of the session.
-    pub(super) fn bring(&self, path: &Path, wired: &Wired) -> anyhow::Result<()> {
+    pub(super) fn bring(&self, path: &Path, wired: &OpenSession) -> anyhow::Result<()> {
         let name = path.file_name().filter(|_| path.parent() == Some(Path::new("/tmp")));
         let name = name.context("it is not in the temporary directory of pi")?;
         let from = open_plain(&self.temp.join(name)).context("opening it")?;

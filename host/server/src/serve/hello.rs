@@ -70,7 +70,7 @@ fn wanted(hello: &HelloParams) -> Wanted {
         trusted: hello.project_trusted.unwrap_or(false),
         interactive: hello.interactive && matches!(hello.mode, RunMode::Tui | RunMode::Rpc),
         purpose: Purpose::Act,
-        inmate: portcullis_session::Inmate::Commands,
+        inmate: portcullis_session::SandboxSubject::Commands,
     }
 }
 

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use portcullis_bootstrap::process_env::ProcessEnv;
-use portcullis_bootstrap::session::Wired;
+use portcullis_bootstrap::session::OpenSession;
 use portcullis_bootstrap::streams::complain;
 use portcullis_rpc::{ErrorCode, ErrorObject, RequestId, StreamWriter};
 use portcullis_session::{Cancel, Session};
@@ -26,7 +26,7 @@ const LAST_REQUESTS: Duration = Duration::from_secs(2);
 /// The state after the client's `hello`.
 pub(super) enum Stage {
     /// A session is open.
-    Open(Box<Wired>),
+    Open(Box<OpenSession>),
     /// The user's settings disable the sandbox.
     Off,
     /// All requests are denied, with the reason.

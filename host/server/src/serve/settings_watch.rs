@@ -11,7 +11,7 @@ use std::time::Duration;
 use portcullis_bootstrap::loaded_settings::{self, LoadedSettings, Wanted};
 use portcullis_bootstrap::policy_source::Revoked;
 use portcullis_bootstrap::process_env::ProcessEnv;
-use portcullis_bootstrap::session::{self, Wired};
+use portcullis_bootstrap::session::{self, OpenSession};
 use portcullis_bootstrap::trust_files;
 use portcullis_decision::{Chain, Mode};
 use portcullis_rpc::{NoticeLevel, Switch};
@@ -138,7 +138,7 @@ impl Watch {
     }
 
     /// Puts other settings and policies in force in a session, and returns the changes.
-    pub(crate) fn reload(&self, wired: &Wired, loaded: LoadedSettings) -> anyhow::Result<Vec<String>> {
+    pub(crate) fn reload(&self, wired: &OpenSession, loaded: LoadedSettings) -> anyhow::Result<Vec<String>> {
         let before = wired.session.basis();
         let mut changes = differences(&before.resolved, &loaded.resolved);
         let (basis, lists) = session::basis(&self.around, &self.wanted, loaded.resolved)?;

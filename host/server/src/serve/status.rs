@@ -72,7 +72,7 @@ fn open(session: &Session) -> StatusResponse {
 
 /// Returns which parts of the sandbox are missing, in a few words.
 pub(super) fn reduced(session: &Session) -> Option<String> {
-    let force = session.force();
+    let force = session.effective_policy();
     let Ok(confinement) = &force.confinement else {
         return Some("no commands".to_owned());
     };
@@ -85,7 +85,7 @@ fn count(number: usize) -> u32 {
 }
 
 fn warnings(session: &Session) -> Vec<String> {
-    let force = session.force();
+    let force = session.effective_policy();
     let settings = session.settings();
     let mut warnings: Vec<String> =
         settings.warnings.iter().map(|warning| format!("{}: {}", warning.origin, warning.text)).collect();

@@ -10,7 +10,7 @@ use portcullis_settings::{Places, RealDisk, discover, resolve};
 use super::*;
 use crate::journal::{Entry, Journal, JournalError};
 use crate::reservations::NoReservations;
-use crate::sandbox_subject::Inmate;
+use crate::sandbox_subject::SandboxSubject;
 use crate::setup::{Basis, Confining, Setup};
 
 /// Asks about each connection, and counts how often it is called.
@@ -89,7 +89,7 @@ fn a_connection_that_asks_is_decided_once() {
         keeper: Arc::new(NoGrantStore),
         reservations: Box::new(NoReservations),
         confinement: Confining::NoCommands,
-        inmate: Inmate::Commands,
+        inmate: SandboxSubject::Commands,
     };
     let policy = Asking::default();
     let count = Arc::clone(&policy.0);

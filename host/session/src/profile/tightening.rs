@@ -21,7 +21,7 @@ use portcullis_sandbox::{Limits, PathKind, Plan, Profile, Step, Writable};
 use tempfile::TempDir;
 
 use super::mounted;
-use crate::sandbox_subject::{AgentPlaces, Inmate};
+use crate::sandbox_subject::{AgentPlaces, SandboxSubject};
 
 /// Default number of rule sets, limited by the time of a test run.
 const RULE_SETS: u64 = 1_000;
@@ -150,11 +150,11 @@ impl Ground {
         }
     }
 
-    fn inmate(&self, random: &mut Random) -> Inmate {
+    fn inmate(&self, random: &mut Random) -> SandboxSubject {
         let directory = self.home.join(".pi/agent");
         let places =
             AgentPlaces { written: vec![directory.join("sub")], directory, ..AgentPlaces::default() };
-        if random.below(4) == 0 { Inmate::Agent(places) } else { Inmate::Commands }
+        if random.below(4) == 0 { SandboxSubject::Agent(places) } else { SandboxSubject::Commands }
     }
 }
 
@@ -171,7 +171,7 @@ struct Case<'a> {
     tier: Tier,
     base: Base,
     grants: Vec<Grant>,
-    inmate: Inmate,
+    inmate: SandboxSubject,
     named: Vec<PathBuf>,
 }
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::command_call::{CommandCall, Program};
 use crate::commands;
-use crate::effective_policy::Force;
+use crate::effective_policy::EffectivePolicy;
 use crate::files::{self, FileCall};
 use crate::session::Session;
 use crate::setup::{Basis, Confining};
@@ -73,8 +73,8 @@ const RIGHTS: [(Caller, FileRight); 4] = [
 ];
 
 /// Returns the rules for an unknown command, if they differ from the session's.
-fn stricter_rules(session: &Session, force: &Force) -> Option<RuleSet> {
-    let cwd = force.basis.resolved.workspace.clone();
+fn stricter_rules(session: &Session, effective: &EffectivePolicy) -> Option<RuleSet> {
+    let cwd = effective.basis.resolved.workspace.clone();
     let call = CommandCall {
         program: Program::Script(ANY_SCRIPT.to_owned()),
         cwd: &cwd,
@@ -85,7 +85,7 @@ fn stricter_rules(session: &Session, force: &Force) -> Option<RuleSet> {
     };
     let request = session.request(Origin::Agent, commands::action(session, &call).ok()?);
     let context = session.context_for(&request, &session.live_grants());
-    force.stricter_rules(&session.setup, &request, &context)
+    effective.stricter_rules(&session.setup, &request, &context)
 }
 
 /// Names that no rule mentions.
@@ -117,15 +117,16 @@ impl Statements {
     /// If the session runs no commands, it describes those of a session with a sandbox of `tier`.
     #[must_use]
     pub fn of(session: &Session, tier: Tier) -> Self {
-        let force = session.force();
-        let tier = match (&session.setup.confinement, &force.confinement) {
+        let effective = session.effective_policy();
+        let tier = match (&session.setup.confinement, &effective.confinement) {
             (Confining::NoCommands, _) => tier,
             (Confining::Sandbox { .. }, Ok(confinement)) => confinement.report().tier(),
             (Confining::Sandbox { .. }, Err(_)) => Tier::None,
         };
-        let stricter = stricter_rules(session, &force);
-        let commands = stricter.as_ref().unwrap_or(&force.rules);
-        let mut statements = Self::new((&force.rules, commands), &session.live_grants(), tier, &force.basis);
+        let stricter = stricter_rules(session, &effective);
+        let commands = stricter.as_ref().unwrap_or(&effective.rules);
+        let mut statements =
+            Self::new((&effective.rules, commands), &session.live_grants(), tier, &effective.basis);
         statements.find_names_that_ask(session);
         statements
     }
@@ -137,8 +138,8 @@ impl Statements {
         let asks = |file: &Path| {
             let call = FileCall { path: file, given: "", call: None, cancel: &Cancel::default() };
             let request = files::request(session, call, FileOperation::Write(Content::Unknown)).ok()?;
-            let force = session.policy.unchecked();
-            let ruling = session.exec_surface(&force).ruling(&request, &session.live_grants())?;
+            let effective = session.policy.unchecked();
+            let ruling = session.exec_surface(&effective).ruling(&request, &session.live_grants())?;
             (ruling.effect != Effect::Allow).then_some(())
         };
         let workspace = self.base.workspace.first().cloned();

@@ -16,8 +16,8 @@ use portcullis_decision::{
 use portcullis_exec_surface::RULES;
 use portcullis_sandbox::NameOrder;
 use portcullis_session::{
-    Answer, Answerer, Basis, ChoiceKind, Confining, Entry, Inmate, Journal, JournalError, NoGrantStore,
-    NoReservations, Prompter, Question, Refusal, Session, Setup,
+    Answer, Answerer, Basis, ChoiceKind, Confining, Entry, Journal, JournalError, NoGrantStore,
+    NoReservations, Prompter, Question, Refusal, SandboxSubject, Session, Setup,
 };
 use portcullis_settings::{Places, RealDisk, discover, resolve};
 
@@ -135,7 +135,7 @@ impl Scene {
                 temp,
                 order,
             },
-            inmate: Inmate::Commands,
+            inmate: SandboxSubject::Commands,
         };
         let member =
             Member { policy: Arc::new(Commands { readable: self.project.clone() }), mode: Mode::Enforce };

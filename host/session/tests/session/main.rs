@@ -221,7 +221,7 @@ fn scene_with(
         keeper: Arc::clone(&keeper) as Arc<dyn GrantStore>,
         reservations: Box::new(portcullis_session::NoReservations),
         confinement: Confining::NoCommands,
-        inmate: portcullis_session::Inmate::Commands,
+        inmate: portcullis_session::SandboxSubject::Commands,
     };
     let chain = Chain { members: vec![Member { policy, mode: Mode::Enforce }], ..Chain::default() };
     let session = portcullis_session::open(setup, Basis { resolved, chain }).unwrap();

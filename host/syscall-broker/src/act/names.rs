@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 
 use portcullis_exec_surface::Change;
-use portcullis_sandbox::Deed;
+use portcullis_sandbox::CallDetails;
 use portcullis_sys::memory::read_exactly;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ftruncate, mkdirat, mknodat, openat, symlinkat, unlinkat};
 use rustix::io::Errno;
@@ -93,8 +93,10 @@ pub(crate) fn make_link(worker: &Worker, pending: &PendingCall, target: u64, at:
     if kind_of(place.directory.as_fd(), &place.name).is_ok() {
         return Err(Errno::EXIST.into());
     }
-    let doing =
-        NameChange::new(Change::Symlink, Deed::Symlink(OsStr::from_bytes(target.to_bytes()).to_owned()));
+    let doing = NameChange::new(
+        Change::Symlink,
+        CallDetails::Symlink(OsStr::from_bytes(target.to_bytes()).to_owned()),
+    );
     worker.permit_plain(pending, doing.clone(), &place)?;
     let reached = permit_link(worker, pending, &doing, &place)?;
     worker.check_still_waiting(pending)?;

@@ -10,8 +10,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use portcullis_exec_surface::{Anywhere, Class, PACKAGES, Rule, class_under};
-use portcullis_sandbox::Deed;
+use portcullis_exec_surface::{Class, PACKAGES, Rule, Treatment, class_under};
+use portcullis_sandbox::CallDetails;
 use rustix::fs::{Dir, FileType, Mode, OFlags, openat, readlinkat};
 use rustix::io::{Errno, dup};
 
@@ -54,7 +54,7 @@ pub(super) fn permit_link(
     doing: &NameChange,
     new: &ResolvedName,
 ) -> Result<Reached, Stop> {
-    let Deed::Symlink(target) = &doing.deed else { return Ok(Reached::default()) };
+    let CallDetails::Symlink(target) = &doing.deed else { return Ok(Reached::default()) };
     if !is_users_place(worker.broker, new) {
         return Ok(Reached::default());
     }
@@ -194,9 +194,9 @@ impl<'a> Search<'a> {
     /// Examines the directory that a link at `path` leads to.
     fn end(&mut self, end: OwnedFd, path: &Path) -> Result<(), Errno> {
         match self.territory(&self.path_of(end.as_fd())?) {
-            Territory::Outside => {}
-            Territory::Around | Territory::Unclear => self.is_unclear = true,
-            Territory::Judged => {
+            Permission::Outside => {}
+            Permission::Around | Permission::Unclear => self.is_unclear = true,
+            Permission::Judged => {
                 self.reached.directories.push(identify(&end, c"")?);
                 self.surroundings(end.as_fd())?;
                 self.remember(Pending { open: end, path: path.to_owned(), is_judged: false })?;
@@ -271,7 +271,7 @@ impl<'a> Search<'a> {
         kind: FileType,
     ) -> Result<(), Errno> {
         if !is_judged {
-            let holds = |rule: &'static Rule| rule.anywhere == Anywhere::Asked && self.broker.holds(rule);
+            let holds = |rule: &'static Rule| rule.anywhere == Treatment::Asked && self.broker.holds(rule);
             let class = self.broker.site(|site| class_under(path, change_for(kind), site, &holds));
             if let Class::Asked(rule) = class {
                 self.found.insert((rule.id, path.to_owned()));
@@ -296,7 +296,7 @@ impl<'a> Search<'a> {
             }
             let there = self.path_of(here.as_fd())?.join(OsStr::from_bytes(&name));
             let territory = self.territory(&there);
-            if is_proc(&here) || territory == Territory::Unclear {
+            if is_proc(&here) || territory == Permission::Unclear {
                 return Ok(End::Unclear);
             }
             let name = std::ffi::CString::new(name).map_err(|_nul| Errno::INVAL)?;
@@ -309,7 +309,7 @@ impl<'a> Search<'a> {
             let is_way = matches!(kind, FileType::Directory | FileType::Symlink);
             // A directory or link of the user becomes a user's place when a command removes it, so it is not recorded
             // here.
-            if territory == Territory::Judged && !(is_users && is_way) {
+            if territory == Permission::Judged && !(is_users && is_way) {
                 self.reached.names.push((identify(&here, c"")?, name.to_bytes().to_vec()));
             }
             match kind {
@@ -333,19 +333,19 @@ impl<'a> Search<'a> {
         Ok(End::Directory(here))
     }
 
-    fn territory(&self, path: &Path) -> Territory {
+    fn territory(&self, path: &Path) -> Permission {
         let contains_judged = || self.broker.judged.iter().any(|place| place.starts_with(path));
         let is_special = ["/proc", "/sys", "/dev"].iter().any(|top| path.starts_with(top));
         if is_special || self.broker.is_free(path) {
-            Territory::Unclear
+            Permission::Unclear
         } else if self.broker.is_judged(path) {
-            if has_packages(path) { Territory::Unclear } else { Territory::Judged }
+            if has_packages(path) { Permission::Unclear } else { Permission::Judged }
         } else if self.broker.judged.iter().any(|place| place == path) {
-            Territory::Judged
+            Permission::Judged
         } else if contains_judged() {
-            Territory::Around
+            Permission::Around
         } else {
-            Territory::Outside
+            Permission::Outside
         }
     }
 
@@ -356,7 +356,7 @@ impl<'a> Search<'a> {
 
 /// The permissions of commands at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Territory {
+enum Permission {
     /// Names are judged there.
     Judged,
     /// Commands may not change anything there.

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use portcullis_sandbox::{Attempt, Deed, Judgement};
+use portcullis_sandbox::{Attempt, CallDetails, Judgement};
 
 use crate::approval::Question;
 use crate::judge::HARD_LINKS;
@@ -31,10 +31,12 @@ pub(super) fn permit_reading(worker: &Worker, pending: &PendingCall, file: &Owne
 pub(super) fn permit_reading_of(worker: &Worker, pending: &PendingCall, path: &Path) -> Result<(), Stop> {
     match worker.broker.judge_reading(path) {
         Judgement::Free => Ok(()),
-        Judgement::Asked if pending.is_allowed((Attempt::Read, &Deed::Plain), path, READING, None) => Ok(()),
+        Judgement::Asked if pending.is_allowed((Attempt::Read, &CallDetails::Plain), path, READING, None) => {
+            Ok(())
+        }
         Judgement::Asked => Err(Stop::Ask(Box::new(Question {
             attempt: Attempt::Read,
-            deed: Deed::Plain,
+            deed: CallDetails::Plain,
             path: path.to_owned(),
             rule: READING,
             content: None,

@@ -11,8 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use portcullis_exec_surface::git::{self, climbs, may_lead};
-use portcullis_exec_surface::{Anywhere, Change, Class, Rule, class_under};
-use portcullis_sandbox::Deed;
+use portcullis_exec_surface::{Change, Class, Rule, Treatment, class_under};
+use portcullis_sandbox::CallDetails;
 use rustix::fs::{Dir, FileType, Mode, OFlags, openat, readlinkat};
 use rustix::io::{Errno, dup};
 
@@ -134,7 +134,7 @@ impl Leading<'_> {
         }
         match self.class(Change::Symlink) {
             Class::Asked(rule) => {
-                let doing = NameChange::new(Change::Symlink, Deed::Symlink(target.to_owned()));
+                let doing = NameChange::new(Change::Symlink, CallDetails::Symlink(target.to_owned()));
                 ask(self.pending, &doing, &self.place(holder, name)?, rule.id)
             }
             Class::Denied(_) => Err(Errno::ACCESS.into()),
@@ -145,7 +145,7 @@ impl Leading<'_> {
     /// Returns how git treats the examined name at its old place.
     fn class(&self, change: Change) -> Class {
         let broker = self.worker.broker;
-        let holds = |rule: &'static Rule| rule.anywhere == Anywhere::Judged && broker.holds(rule);
+        let holds = |rule: &'static Rule| rule.anywhere == Treatment::Judged && broker.holds(rule);
         broker.site(|site| class_under(&self.old, change, site, &holds))
     }
 

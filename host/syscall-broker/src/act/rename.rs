@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use portcullis_exec_surface::Change;
 use portcullis_exec_surface::git::Content;
-use portcullis_sandbox::{Deed, Judgement};
+use portcullis_sandbox::{CallDetails, Judgement};
 use rustix::fs::{AtFlags, FileType, RenameFlags, fstat, linkat, readlinkat, renameat_with, statat};
 use rustix::io::Errno;
 
@@ -114,7 +114,8 @@ fn permit_move(
     }
     // Under its new name the file could be read.
     permit_reading_of(worker, pending, &old.path)?;
-    let away = if what == FileType::Directory { Deed::MoveTo(new.path.clone()) } else { Deed::Plain };
+    let away =
+        if what == FileType::Directory { CallDetails::MoveTo(new.path.clone()) } else { CallDetails::Plain };
     worker.permit_plain(pending, NameChange::new(Change::MoveAway, away), old)?;
     let doing = doing_for(what, old)?;
     let allowed = worker.permit(pending, doing.clone(), new)?;
@@ -180,15 +181,15 @@ fn doing_for(kind: FileType, old: &ResolvedName) -> Result<NameChange, Errno> {
     let deed = match kind {
         FileType::Symlink => {
             let target = readlinkat(&old.directory, &old.name, Vec::new())?;
-            Deed::Symlink(OsStr::from_bytes(target.to_bytes()).to_owned())
+            CallDetails::Symlink(OsStr::from_bytes(target.to_bytes()).to_owned())
         }
-        FileType::Directory => Deed::MoveOf(old.path.clone()),
-        FileType::RegularFile => Deed::Plain,
+        FileType::Directory => CallDetails::MoveOf(old.path.clone()),
+        FileType::RegularFile => CallDetails::Plain,
         FileType::Fifo
         | FileType::Socket
         | FileType::CharacterDevice
         | FileType::BlockDevice
-        | FileType::Unknown => Deed::Special,
+        | FileType::Unknown => CallDetails::Special,
     };
     Ok(NameChange::new(change_for(kind), deed))
 }
@@ -303,11 +304,11 @@ pub(crate) fn link(
                 worker.must_be_alone()?;
             }
             permit_reading_of(worker, pending, &old.path)?;
-            let source = NameChange::new(Change::Link, Deed::LinkTo(new.path.clone()));
+            let source = NameChange::new(Change::Link, CallDetails::LinkTo(new.path.clone()));
             worker.permit_plain(pending, source, &old)?;
             let mut doing = doing_for(kind, &old)?;
             if kind == FileType::RegularFile {
-                doing.deed = Deed::LinkOf(old.path.clone());
+                doing.deed = CallDetails::LinkOf(old.path.clone());
             }
             worker.permit_plain(pending, doing.clone(), &new)?;
             let reached = permit_link(worker, pending, &doing, &new)?;
@@ -340,7 +341,7 @@ fn link_open(worker: &Worker, pending: &PendingCall, number: i32, new: &Resolved
             return Err(Errno::ACCESS.into());
         }
         permit_open(worker, pending, &own, &path)?;
-        doing.deed = Deed::LinkOf(path);
+        doing.deed = CallDetails::LinkOf(path);
     }
     permit_reading(worker, pending, &own)?;
     worker.permit_plain(pending, doing, new)?;

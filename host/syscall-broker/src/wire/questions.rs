@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use portcullis_sandbox::{Attempt, Deed};
+use portcullis_sandbox::{Attempt, CallDetails};
 
 use super::codec::{DecodeError, Reader, Writer};
 
@@ -39,7 +39,7 @@ pub struct Asked {
     /// The kind of operation.
     pub attempt: Attempt,
     /// Details of the operation.
-    pub deed: Deed,
+    pub deed: CallDetails,
     /// The path as commands see it.
     pub path: PathBuf,
     /// The rule over names; empty for the session's own rules.
@@ -192,15 +192,15 @@ impl Writer {
         });
     }
 
-    fn deed(&mut self, deed: &Deed) {
+    fn deed(&mut self, deed: &CallDetails) {
         let (kind, other) = match deed {
-            Deed::Plain => (0, None),
-            Deed::Symlink(target) => (1, Some(target.as_os_str())),
-            Deed::LinkOf(name) => (2, Some(name.as_os_str())),
-            Deed::LinkTo(name) => (3, Some(name.as_os_str())),
-            Deed::MoveOf(name) => (4, Some(name.as_os_str())),
-            Deed::MoveTo(name) => (5, Some(name.as_os_str())),
-            Deed::Special => (6, None),
+            CallDetails::Plain => (0, None),
+            CallDetails::Symlink(target) => (1, Some(target.as_os_str())),
+            CallDetails::LinkOf(name) => (2, Some(name.as_os_str())),
+            CallDetails::LinkTo(name) => (3, Some(name.as_os_str())),
+            CallDetails::MoveOf(name) => (4, Some(name.as_os_str())),
+            CallDetails::MoveTo(name) => (5, Some(name.as_os_str())),
+            CallDetails::Special => (6, None),
         };
         self.number(kind);
         if let Some(other) = other {
@@ -256,15 +256,15 @@ impl Reader<'_> {
         })
     }
 
-    fn deed(&mut self) -> Result<Deed, DecodeError> {
+    fn deed(&mut self) -> Result<CallDetails, DecodeError> {
         Ok(match self.number()? {
-            0 => Deed::Plain,
-            1 => Deed::Symlink(self.string()?),
-            2 => Deed::LinkOf(self.string()?.into()),
-            3 => Deed::LinkTo(self.string()?.into()),
-            4 => Deed::MoveOf(self.string()?.into()),
-            5 => Deed::MoveTo(self.string()?.into()),
-            6 => Deed::Special,
+            0 => CallDetails::Plain,
+            1 => CallDetails::Symlink(self.string()?),
+            2 => CallDetails::LinkOf(self.string()?.into()),
+            3 => CallDetails::LinkTo(self.string()?.into()),
+            4 => CallDetails::MoveOf(self.string()?.into()),
+            5 => CallDetails::MoveTo(self.string()?.into()),
+            6 => CallDetails::Special,
             _ => return Err(DecodeError),
         })
     }
@@ -331,22 +331,26 @@ mod tests {
     #[test]
     fn questions_and_answers_survive_the_journey() {
         for (attempt, deed, outside) in [
-            (Attempt::Write, Deed::Plain, Some(Outside::Open { flags: 0o101, mode: 0o644 })),
-            (Attempt::Write, Deed::Plain, Some(Outside::Truncate { length: 1 << 40 })),
-            (Attempt::MakeDirectory, Deed::Plain, None),
-            (Attempt::MakeDirectory, Deed::Plain, Some(Outside::MakeDirectory { mode: 0o755 })),
-            (Attempt::Write, Deed::Symlink("../x".into()), Some(Outside::MakeLink { target: "../x".into() })),
-            (Attempt::Remove, Deed::Plain, Some(Outside::Remove { is_directory: true })),
+            (Attempt::Write, CallDetails::Plain, Some(Outside::Open { flags: 0o101, mode: 0o644 })),
+            (Attempt::Write, CallDetails::Plain, Some(Outside::Truncate { length: 1 << 40 })),
+            (Attempt::MakeDirectory, CallDetails::Plain, None),
+            (Attempt::MakeDirectory, CallDetails::Plain, Some(Outside::MakeDirectory { mode: 0o755 })),
             (
                 Attempt::Write,
-                Deed::MoveOf("/a".into()),
+                CallDetails::Symlink("../x".into()),
+                Some(Outside::MakeLink { target: "../x".into() }),
+            ),
+            (Attempt::Remove, CallDetails::Plain, Some(Outside::Remove { is_directory: true })),
+            (
+                Attempt::Write,
+                CallDetails::MoveOf("/a".into()),
                 Some(Outside::Move { from: "/a".into(), replaces: true }),
             ),
-            (Attempt::Write, Deed::LinkOf("/a".into()), Some(Outside::Link { from: "/a".into() })),
-            (Attempt::Read, Deed::Plain, None),
-            (Attempt::Remove, Deed::MoveTo("/b".into()), None),
-            (Attempt::Write, Deed::LinkTo("/b".into()), None),
-            (Attempt::Write, Deed::Special, None),
+            (Attempt::Write, CallDetails::LinkOf("/a".into()), Some(Outside::Link { from: "/a".into() })),
+            (Attempt::Read, CallDetails::Plain, None),
+            (Attempt::Remove, CallDetails::MoveTo("/b".into()), None),
+            (Attempt::Write, CallDetails::LinkTo("/b".into()), None),
+            (Attempt::Write, CallDetails::Special, None),
         ] {
             let (path, rule) = ("/a".into(), "host.tool-files".to_owned());
             let reason = "line 1".to_owned();

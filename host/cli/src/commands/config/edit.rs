@@ -16,14 +16,14 @@ use portcullis_settings_format::{BUILT_IN, FileKind};
 
 use super::in_use;
 use super::validate::human;
-use crate::args::config::Which;
+use crate::args::config::SettingsFile;
 use crate::exit::Exit;
 use crate::output::Page;
 
 /// The editor if neither VISUAL nor EDITOR is set.
 const USUAL_EDITOR: &str = "vi";
 
-pub(super) fn run(around: &ProcessEnv, places: &Places, which: Option<Which>) -> crate::exit::Outcome {
+pub(super) fn run(around: &ProcessEnv, places: &Places, which: Option<SettingsFile>) -> crate::exit::Outcome {
     let (file, kind) = wanted(places, which)?;
     let before = match std::fs::read(&file) {
         Ok(bytes) => Some(bytes),
@@ -60,12 +60,12 @@ pub(super) fn run(around: &ProcessEnv, places: &Places, which: Option<Which>) ->
 }
 
 /// Returns the file to edit: the named one, else the one that applies or has a mistake.
-fn wanted(places: &Places, which: Option<Which>) -> anyhow::Result<(PathBuf, FileKind)> {
+fn wanted(places: &Places, which: Option<SettingsFile>) -> anyhow::Result<(PathBuf, FileKind)> {
     let file = match which {
-        Some(Which::Default) => places.default_file(),
-        Some(Which::Projects) => places.projects_file(),
-        Some(Which::Layered) => places.layered_file(),
-        Some(Which::LayeredProjects) => places.layered_entries_file(),
+        Some(SettingsFile::Default) => places.default_file(),
+        Some(SettingsFile::Projects) => places.projects_file(),
+        Some(SettingsFile::Layered) => places.layered_file(),
+        Some(SettingsFile::LayeredProjects) => places.layered_entries_file(),
         None => in_use::file_in_use(places)?,
     };
     ensure!(

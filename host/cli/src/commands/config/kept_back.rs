@@ -8,7 +8,7 @@ use crate::output::{Page, Tint, cell, tinted};
 
 /// Returns the variables of this environment that the session's rules keep from commands.
 pub(super) fn variables(around: &ProcessEnv, session: &Session) -> Vec<(String, KeptBack)> {
-    let force = session.force();
+    let force = session.effective_policy();
     let kept_back = kept_back(&around.variables, &force.rules);
     kept_back.into_iter().map(|(name, why)| (name.to_owned(), why)).collect()
 }

@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::args::doctor::Doctor;
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
-use self_test::{Attacked, Came};
+use self_test::{AttackResult, Attacked};
 
 /// The results.
 #[derive(Debug, Serialize)]
@@ -125,7 +125,7 @@ fn system(facts: &Facts) -> String {
 }
 
 fn exit(tier: Tier, required: Tier, attacked: &[Attacked]) -> Exit {
-    if attacked.iter().any(|attack| attack.came == Came::Through) {
+    if attacked.iter().any(|attack| attack.came == AttackResult::Through) {
         return Exit::Bad;
     }
     match tier {
@@ -171,9 +171,9 @@ fn human(page: &mut Page, findings: &Findings) {
         page.line("\nself-test");
         let row = |attacked: &Attacked| {
             let (word, tint) = match attacked.came {
-                Came::Blocked => ("blocked", Tint::Good),
-                Came::Through => ("CAME THROUGH", Tint::Bad),
-                Came::Untried => ("not tried", Tint::Faint),
+                AttackResult::Blocked => ("blocked", Tint::Good),
+                AttackResult::Through => ("CAME THROUGH", Tint::Bad),
+                AttackResult::Untried => ("not tried", Tint::Faint),
             };
             vec![tinted(word, tint), cell(attacked.attack)]
         };
@@ -215,14 +215,14 @@ mod tests {
     fn the_exit_says_what_is_there() {
         let attacked = |came| vec![Attacked { attack: "x", came }];
         for (tier, required, came, expected) in [
-            (Tier::Full, Tier::Full, Came::Blocked, Exit::Done),
-            (Tier::Full, Tier::Full, Came::Untried, Exit::Done),
-            (Tier::Full, Tier::Full, Came::Through, Exit::Bad),
-            (Tier::Namespaces, Tier::Namespaces, Came::Blocked, Exit::Weaker),
-            (Tier::Namespaces, Tier::Full, Came::Blocked, Exit::NoSandbox),
-            (Tier::Landlock, Tier::Landlock, Came::Blocked, Exit::Weaker),
-            (Tier::Landlock, Tier::Namespaces, Came::Blocked, Exit::NoSandbox),
-            (Tier::None, Tier::Namespaces, Came::Untried, Exit::NoSandbox),
+            (Tier::Full, Tier::Full, AttackResult::Blocked, Exit::Done),
+            (Tier::Full, Tier::Full, AttackResult::Untried, Exit::Done),
+            (Tier::Full, Tier::Full, AttackResult::Through, Exit::Bad),
+            (Tier::Namespaces, Tier::Namespaces, AttackResult::Blocked, Exit::Weaker),
+            (Tier::Namespaces, Tier::Full, AttackResult::Blocked, Exit::NoSandbox),
+            (Tier::Landlock, Tier::Landlock, AttackResult::Blocked, Exit::Weaker),
+            (Tier::Landlock, Tier::Namespaces, AttackResult::Blocked, Exit::NoSandbox),
+            (Tier::None, Tier::Namespaces, AttackResult::Untried, Exit::NoSandbox),
         ] {
             assert_eq!(exit(tier, required, &attacked(came)), expected, "{tier} {required} {came:?}");
         }

@@ -20,7 +20,7 @@ use serde::Serialize;
 /// The result of an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Came {
+pub(super) enum AttackResult {
     /// It succeeded without the sandbox and failed in it.
     Blocked,
     /// It succeeded in the sandbox.
@@ -33,7 +33,7 @@ pub(super) enum Came {
 #[derive(Debug, Serialize)]
 pub(super) struct Attacked {
     pub(super) attack: &'static str,
-    pub(super) came: Came,
+    pub(super) came: AttackResult,
 }
 
 /// The attacks, as `sh` scripts; exit status 0 means that the attack succeeded.
@@ -80,9 +80,9 @@ pub(super) fn run(around: &ProcessEnv) -> anyhow::Result<Result<(Tier, Vec<Attac
     let port = server.local_addr()?.port().to_string();
     let attack = |(attack, script): &(&'static str, &str)| {
         let came = match (free.works(script, &port), confined.comes_through(&confinement, script, &port)?) {
-            (_, true) => Came::Through,
-            (true, false) => Came::Blocked,
-            (false, false) => Came::Untried,
+            (_, true) => AttackResult::Through,
+            (true, false) => AttackResult::Blocked,
+            (false, false) => AttackResult::Untried,
         };
         Ok(Attacked { attack, came })
     };

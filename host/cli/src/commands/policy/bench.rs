@@ -7,7 +7,7 @@ use portcullis_policy_tools::{Component, Figures, Item, measure, requests_of, ru
 use portcullis_text::escape;
 use serde_json::json;
 
-use super::progress::Telling;
+use super::progress::ProgressPrinter;
 use crate::args::policy::Bench;
 use crate::exit::Exit;
 use crate::output::{Page, cell};
@@ -34,7 +34,7 @@ pub(super) fn run(bench: &Bench) -> crate::exit::Outcome {
     }
     let rounds = usize::try_from(bench.rounds)?;
     let policies: Vec<&ComponentPolicy> = policies.iter().collect();
-    let mut telling = Telling::begin(bench.json);
+    let mut telling = ProgressPrinter::begin(bench.json);
     let progress = |round| telling.tell(|| format!("{round} of {rounds} rounds …"));
     let figures = measure(&policies, &wanted, rounds, progress).context("measuring")?;
     print(bench, &components, &figures, wanted.len())

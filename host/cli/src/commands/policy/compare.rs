@@ -1,11 +1,11 @@
 //! `policy replay` and `policy diff`: show which decisions would change.
 
 use portcullis_bootstrap::process_env::ProcessEnv;
-use portcullis_policy_tools::{Comparison, Difference, Lacks, ReplayWith, Said};
+use portcullis_policy_tools::{Comparison, Difference, Lacks, PolicyAnswer, ReplayWith};
 use portcullis_text::counted;
 use serde_json::json;
 
-use super::progress::Telling;
+use super::progress::ProgressPrinter;
 use crate::args::policy::{Diff, Replay};
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
@@ -17,7 +17,7 @@ pub(super) fn replay(replay: Replay) -> crate::exit::Outcome {
         settings: replay.sources.settings,
         policies: replay.sources.policies,
     };
-    let mut telling = Telling::begin(replay.json);
+    let mut telling = ProgressPrinter::begin(replay.json);
     let progress = |done, total| telling.tell(|| format!("{done} of {total} decisions …"));
     let comparison = portcullis_policy_tools::replay(&around, &replay.log, with, progress)?;
     print(&around, &comparison, replay.json)?;
@@ -26,7 +26,7 @@ pub(super) fn replay(replay: Replay) -> crate::exit::Outcome {
 
 pub(super) fn diff(diff: &Diff) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
-    let mut telling = Telling::begin(diff.json);
+    let mut telling = ProgressPrinter::begin(diff.json);
     let progress = |done, total| telling.tell(|| format!("{done} of {total} requests …"));
     let versions = [diff.old.as_path(), diff.new.as_path()];
     let comparison = portcullis_policy_tools::diff(&around, versions, &diff.config, &diff.logs, progress)?;
@@ -49,7 +49,7 @@ fn print(around: &ProcessEnv, comparison: &Comparison, as_json: bool) -> anyhow:
         page.print()?;
         return Ok(());
     }
-    let said = |said: &Said| tinted(&said.verdict, Tint::of(&said.verdict));
+    let said = |said: &PolicyAnswer| tinted(&said.verdict, Tint::of(&said.verdict));
     let rows: Vec<_> = differences
         .iter()
         .map(|Difference { change, lacks }| {

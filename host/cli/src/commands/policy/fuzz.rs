@@ -8,7 +8,7 @@ use portcullis_policy_tools::{Component, Fuzzed, fuzz};
 use portcullis_text::{counted, escape};
 use serde_json::json;
 
-use super::progress::Telling;
+use super::progress::ProgressPrinter;
 use crate::args::policy::Fuzz;
 use crate::exit::Exit;
 use crate::output::{Page, Tint, tinted};
@@ -21,7 +21,7 @@ pub(super) fn run(args: &Fuzz) -> crate::exit::Outcome {
         None => getrandom::u64().context("asking the system for a seed")?,
     };
     let (started, time) = (Instant::now(), Duration::from_secs(args.seconds.into()));
-    let mut telling = Telling::begin(args.json);
+    let mut telling = ProgressPrinter::begin(args.json);
     let fuzzed = fuzz(&policy, seed, |run| {
         telling.tell(|| format!("{} …", counted(run, "request")));
         args.runs.map_or(started.elapsed() < time, |runs| run < runs)

@@ -1,7 +1,7 @@
 //! `policy lint`: finds violations of the contract.
 
 use portcullis_bootstrap::process_env::ProcessEnv;
-use portcullis_policy_tools::{Component, Finding, Gravity, lint, manifest_findings};
+use portcullis_policy_tools::{Component, Finding, Severity, lint, manifest_findings};
 use serde_json::json;
 
 use crate::args::policy::Lint;
@@ -15,7 +15,7 @@ pub(super) fn run(args: &Lint) -> crate::exit::Outcome {
     let mut found = lint(&policy);
     found.extend(manifest_findings(&component, policy.description()));
     found.sort_by_key(|finding| std::cmp::Reverse(finding.gravity));
-    let least = if args.strict { Gravity::Warning } else { Gravity::Error };
+    let least = if args.strict { Severity::Warning } else { Severity::Error };
     let bad = found.iter().any(|finding| finding.gravity >= least);
     print(args, &found)?;
     Ok(if bad { Exit::Bad } else { Exit::Done })
@@ -31,15 +31,15 @@ fn print(args: &Lint, found: &[Finding]) -> anyhow::Result<()> {
             .iter()
             .map(|finding| {
                 let (word, tint) = match finding.gravity {
-                    Gravity::Error => ("error", Tint::Bad),
-                    Gravity::Warning => ("warning", Tint::Open),
-                    Gravity::Note => ("note", Tint::Faint),
+                    Severity::Error => ("error", Tint::Bad),
+                    Severity::Warning => ("warning", Tint::Open),
+                    Severity::Note => ("note", Tint::Faint),
                 };
                 vec![tinted(word, tint), cell(finding.check), cell(&finding.message)]
             })
             .collect();
         page.table("", &rows);
-        if found.iter().all(|finding| finding.gravity == Gravity::Note) {
+        if found.iter().all(|finding| finding.gravity == Severity::Note) {
             page.row("", &[tinted("nothing breaks the contract", Tint::Good)], &[]);
         }
     }

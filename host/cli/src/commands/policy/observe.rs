@@ -7,7 +7,7 @@ use portcullis_audit::{Directory, Follower, Placed, Recall, Record, Trouble, rea
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
 use portcullis_decision::{Context, Policy};
-use portcullis_policy_tools::{Component, Item, Lacks, Logged, Said, logged, say as ask};
+use portcullis_policy_tools::{Component, Item, Lacks, Logged, PolicyAnswer, logged, say as ask};
 use portcullis_server::record_text;
 use portcullis_text::escape;
 use serde_json::{Value, json};
@@ -93,13 +93,13 @@ impl Observer<'_> {
         Some((logged(id, verdict, facts.unwrap_or_default())?, asked))
     }
 
-    fn said(&self, logged: &Logged) -> Said {
+    fn said(&self, logged: &Logged) -> PolicyAnswer {
         let context = logged.context_or(&self.now);
         ask(self.policy, &Item { name: String::new(), request: logged.request.clone(), context })
     }
 }
 
-fn row(page: &mut Page, logged: &Logged, said: &Said, asked: &str) {
+fn row(page: &mut Page, logged: &Logged, said: &PolicyAnswer, asked: &str) {
     let lacks = logged.lacks().map_or("", Lacks::text);
     let row = [
         tinted(&utc(logged.at_ms), Tint::Faint),
@@ -113,7 +113,7 @@ fn row(page: &mut Page, logged: &Logged, said: &Said, asked: &str) {
     page.row("", &row, &WIDTHS);
 }
 
-fn as_object(logged: &Logged, said: &Said, asked: &str) -> Value {
+fn as_object(logged: &Logged, said: &PolicyAnswer, asked: &str) -> Value {
     json!({
         "id": logged.name, "atMs": logged.at_ms, "asked": asked, "decided": logged.said, "said": said,
         "lacks": logged.lacks(),

@@ -8,12 +8,12 @@ use portcullis_bootstrap::streams::say;
 const EVERY: Duration = Duration::from_secs(5);
 
 /// Prints progress messages at intervals.
-pub(super) struct Telling {
+pub(super) struct ProgressPrinter {
     /// Time of the last message; `None` if the output is for a program.
     told: Option<Instant>,
 }
 
-impl Telling {
+impl ProgressPrinter {
     /// Starts the first interval.
     pub(super) fn begin(is_for_a_program: bool) -> Self {
         Self { told: (!is_for_a_program).then(Instant::now) }

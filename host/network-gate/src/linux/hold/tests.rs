@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::*;
 use crate::Upstream;
 use crate::judge::{AddressRuling, Attempt, Checks, Judge, Refusal, Running, Stages};
-use crate::linux::active_connections::Carried;
+use crate::linux::active_connections::ActiveConnections;
 use crate::linux::ask::Asking;
 use crate::linux::ask::tests::undecided;
 use crate::linux::budget::Budgets;
@@ -17,7 +17,7 @@ use crate::linux::decider::Decider;
 use crate::linux::held::Held;
 use crate::linux::process::Client;
 use crate::linux::pump::WIDE_MAX;
-use crate::linux::scope::{Cleared, Shared};
+use crate::linux::scope::{Clearance, Shared};
 use crate::linux::sock_diag::Clients;
 use crate::names::Names;
 
@@ -126,7 +126,7 @@ impl Stand {
         let running = Arc::clone(&asking);
         std::thread::spawn(move || running.run());
         let decider = Decider::start().unwrap();
-        let (names, budgets, carried) = (Names::default(), Budgets::default(), Carried::default());
+        let (names, budgets, carried) = (Names::default(), Budgets::default(), ActiveConnections::default());
         let room = Arc::new(tokio::sync::Semaphore::new(9));
         let [told, chunks] = [9, WIDE_MAX].map(|count| Arc::new(tokio::sync::Semaphore::new(count)));
         let shared = Arc::new(Shared { names, budgets, asking, carried, decider, room, told, chunks });
@@ -191,7 +191,10 @@ fn the_answer_to_a_call_is_the_answer_to_its_connection() {
         stand.answer.send(()).unwrap();
         assert_eq!(stand.released.recv().await, Some(7));
         let cleared = stand.scope.clear(&stand.wanted, &stand.server).await;
-        assert!(matches!(&cleared, Cleared::Denied(refusal) if refusal.reason == "answered"), "{cleared:?}");
+        assert!(
+            matches!(&cleared, Clearance::Denied(refusal) if refusal.reason == "answered"),
+            "{cleared:?}"
+        );
         assert_eq!(stand.counts(), [1, 1, 0]);
     });
 }
@@ -208,7 +211,10 @@ fn after_the_longest_time_the_connection_goes_on_waiting_for_the_same_answer() {
         assert!(timeout(Duration::from_millis(200), &mut cleared).await.is_err(), "there is no answer yet");
         stand.answer.send(()).unwrap();
         let cleared = cleared.await;
-        assert!(matches!(&cleared, Cleared::Denied(refusal) if refusal.reason == "answered"), "{cleared:?}");
+        assert!(
+            matches!(&cleared, Clearance::Denied(refusal) if refusal.reason == "answered"),
+            "{cleared:?}"
+        );
         assert_eq!(stand.counts(), [1, 1, 0]);
     });
 }
