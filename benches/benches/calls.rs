@@ -10,7 +10,7 @@ use std::process::{Command as Bare, ExitCode, Stdio};
 
 use portcullis_benches::{Contestant, Race};
 use portcullis_decision::Base;
-use portcullis_sandbox::{Access, Command, Limits, NameOrder, Place, Profile, Reads, Terminal};
+use portcullis_sandbox::{Access, Command, Limits, NameOrder, PathAccess, Profile, Reads, Terminal};
 use portcullis_sandbox_runtime::{Confinement, Exit, KEEPER_ARGUMENT, keeper_main};
 use portcullis_session::{make_names, plain_name_rules};
 
@@ -121,7 +121,7 @@ fn sandbox(project: &Path, temp: &Path, reads: Reads) -> Confinement {
     names.reads = reads;
     let profile = Profile {
         acting: None,
-        places: vec![Place { path: project.to_owned(), access: Access::ReadWrite }],
+        places: vec![PathAccess { path: project.to_owned(), access: Access::ReadWrite }],
         temp: temp.to_owned(),
         hostname: "sandbox".to_owned(),
         limits: Limits::default(),

@@ -15,7 +15,7 @@ use std::process::{Command as Bare, ExitCode, Stdio};
 
 use portcullis_benches::{Contestant, Race, Told, is_wanted};
 use portcullis_sandbox::{
-    Access, Command, Judgement, Limits, NameOrder, NameRules, Names, Place, Profile, Reads, Terminal,
+    Access, Command, Judgement, Limits, NameOrder, NameRules, Names, PathAccess, Profile, Reads, Terminal,
 };
 use portcullis_sandbox_runtime::{Confinement, Exit, KEEPER_ARGUMENT, keeper_main};
 
@@ -130,7 +130,7 @@ impl Ruled {
             let path = project.join(format!("d{}/e{number}", number % 20));
             std::fs::create_dir_all(&path).expect("a directory");
             let access = if number % 2 == 0 { Access::ReadOnly } else { Access::Hidden };
-            profile.places.push(Place { path, access });
+            profile.places.push(PathAccess { path, access });
         }
         Self { project, profile }
     }
@@ -203,7 +203,7 @@ fn has_bubblewrap() -> bool {
 
 /// The system read-only, homes hidden, the project writable.
 fn profile(project: &Path, temp: PathBuf) -> Profile {
-    let place = |path: &Path, access| Place { path: path.to_owned(), access };
+    let place = |path: &Path, access| PathAccess { path: path.to_owned(), access };
     Profile {
         places: vec![
             place(Path::new("/home"), Access::Hidden),

@@ -12,7 +12,7 @@ use std::process::{Command as Bare, ExitCode, Stdio};
 
 use portcullis_benches::{Contestant, Race, is_wanted};
 use portcullis_decision::Base;
-use portcullis_sandbox::{Access, Command, Limits, NameOrder, Place, Profile, Terminal};
+use portcullis_sandbox::{Access, Command, Limits, NameOrder, PathAccess, Profile, Terminal};
 use portcullis_sandbox_runtime::{Confinement, Exit, KEEPER_ARGUMENT, keeper_main};
 use portcullis_session::{make_names, plain_name_rules};
 
@@ -118,7 +118,7 @@ fn profile(project: &Path, temp: PathBuf) -> Profile {
         Base { workspace: vec![project.to_owned()], temp: "/tmp".into(), closed: vec!["/home".into()] };
     Profile {
         acting: None,
-        places: vec![Place { path: project.to_owned(), access: Access::ReadWrite }],
+        places: vec![PathAccess { path: project.to_owned(), access: Access::ReadWrite }],
         temp,
         hostname: "sandbox".to_owned(),
         limits: Limits::default(),

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A cancellation flag, shared between the thread that runs a call and those that can cancel it.
 #[derive(Clone, Default)]
 pub struct Cancel {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<CancelState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct CancelState {
     cancelled: bool,
     hooks: Vec<Box<dyn FnOnce() + Send>>,
 }

@@ -54,7 +54,7 @@ pub enum Access {
 /// The questions of one command.
 #[derive(Debug, Default)]
 pub struct CommandQuestions {
-    state: Mutex<State>,
+    state: Mutex<AnswersState>,
     changed: Condvar,
     contents: AtomicU64,
     /// Notes on refused operations, for the model.
@@ -64,7 +64,7 @@ pub struct CommandQuestions {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct AnswersState {
     /// `None` while the user is being asked.
     answers: HashMap<Subject, Option<bool>>,
     /// Number of questions so far.
@@ -101,7 +101,7 @@ impl CommandQuestions {
         match state.answers.get(&subject) {
             Some(Some(answer)) => return Known::Before(*answer),
             Some(None) => {
-                let is_open = |state: &mut State| state.answers.get(&subject) == Some(&None);
+                let is_open = |state: &mut AnswersState| state.answers.get(&subject) == Some(&None);
                 let state = self.changed.wait_while(state, is_open);
                 let state = state.unwrap_or_else(PoisonError::into_inner);
                 let answer = state.answers.get(&subject).copied().flatten();
@@ -171,7 +171,7 @@ impl CommandQuestions {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, AnswersState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -16,7 +16,7 @@ const NOTES_MAX: usize = 20;
 const INTRODUCTION: Duration = Duration::from_millis(300);
 
 /// A host and a port.
-pub type Place = (Endpoint, u16);
+pub type HostAndPort = (Endpoint, u16);
 
 /// Answers and facts about the connections of a session's commands.
 #[derive(Debug, Default)]
@@ -42,10 +42,10 @@ struct Table {
 #[derive(Debug, Default)]
 struct Command {
     identity: Option<Identity>,
-    allowed: HashSet<Place>,
-    refused: HashSet<Place>,
+    allowed: HashSet<HostAndPort>,
+    refused: HashSet<HostAndPort>,
     /// Places refused to a connection of an unknown command while this command ran.
-    refused_to_unknown: HashSet<Place>,
+    refused_to_unknown: HashSet<HostAndPort>,
     notes: Vec<String>,
     /// Total time its connections have waited for the user, without the current wait.
     waited: Duration,
@@ -63,7 +63,7 @@ pub struct Identity {
 
 /// Returns the host and port of a connection.
 #[must_use]
-pub fn place(access: &NetworkAccess) -> Place {
+pub fn place(access: &NetworkAccess) -> HostAndPort {
     (access.target.clone(), access.port)
 }
 
@@ -144,7 +144,7 @@ impl Connections {
     /// Remembers that the user allowed a place to a command for as long as it runs.
     ///
     /// An answer with a longer scope is a grant and ends with that.
-    pub fn allow(&self, command: u32, place: Place, scope: GrantScope) {
+    pub fn allow(&self, command: u32, place: HostAndPort, scope: GrantScope) {
         let mut table = self.table();
         table.revision += 1;
         if command != 0 && scope == GrantScope::Once {
@@ -156,7 +156,7 @@ impl Connections {
     ///
     /// So a program that retries does not ask again; other commands do. For an unknown command (0), the "no" applies to
     /// unknown commands while any of the current commands runs.
-    pub fn refuse(&self, command: u32, place: Place) {
+    pub fn refuse(&self, command: u32, place: HostAndPort) {
         let mut table = self.table();
         table.revision += 1;
         if command != 0 {
@@ -172,7 +172,7 @@ impl Connections {
     ///
     /// An unknown command (0) can be any running one, so a refusal for one of these applies.
     #[must_use]
-    pub fn is_refused(&self, command: u32, place: &Place) -> bool {
+    pub fn is_refused(&self, command: u32, place: &HostAndPort) -> bool {
         let table = self.table();
         if command != 0 {
             return table.commands.get(&command).is_some_and(|command| command.refused.contains(place));
@@ -194,7 +194,7 @@ impl Connections {
 
     /// Returns true if the user allowed a place to a command for as long as it runs.
     #[must_use]
-    pub fn is_allowed(&self, command: u32, place: &Place) -> bool {
+    pub fn is_allowed(&self, command: u32, place: &HostAndPort) -> bool {
         self.table().commands.get(&command).is_some_and(|command| command.allowed.contains(place))
     }
 
@@ -247,7 +247,7 @@ impl Connections {
 mod tests {
     use super::*;
 
-    fn a_place() -> Place {
+    fn a_place() -> HostAndPort {
         (Endpoint::Domain("a.test".to_owned()), 443)
     }
 

@@ -4,7 +4,7 @@ use portcullis_decision::{Grant, GrantScope};
 
 /// A place that stores answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct GrantPlace {
     /// Its id, which stays valid if other places appear or vanish while a question is open.
     pub id: String,
     /// The key that selects it; in upper case it confirms at once.
@@ -20,7 +20,7 @@ pub struct Place {
 /// Stores answers that outlive the session.
 pub trait GrantStore: Send + Sync {
     /// Returns the places that can store an answer, the narrowest first.
-    fn places(&self) -> Vec<Place>;
+    fn places(&self) -> Vec<GrantPlace>;
 
     /// Stores a grant at the place with this id.
     ///
@@ -34,7 +34,7 @@ pub trait GrantStore: Send + Sync {
 pub struct NoGrantStore;
 
 impl GrantStore for NoGrantStore {
-    fn places(&self) -> Vec<Place> {
+    fn places(&self) -> Vec<GrantPlace> {
         Vec::new()
     }
 

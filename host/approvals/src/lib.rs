@@ -18,8 +18,8 @@ mod special_addresses;
 
 pub use cancel::Cancel;
 pub use command_questions::{Access, Answered, CommandQuestions, Known, Subject, only_once};
-pub use connections::{Connections, Identity, Place as ConnectionPlace, place};
-pub use grant_store::{GrantStore, NoGrantStore, Place};
+pub use connections::{Connections, HostAndPort, Identity, place};
+pub use grant_store::{GrantPlace, GrantStore, NoGrantStore};
 pub use open_questions::{
     Answer, Answerer, Choice, ChoiceKind, Nobody, OpenQuestions, Prompter, Question, Refusal,
 };

@@ -30,11 +30,11 @@ pub struct Log {
     directory: OwnedFd,
     /// Size limit of a file.
     full_at: u64,
-    state: Mutex<State>,
+    state: Mutex<LogState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct LogState {
     file: OwnedFd,
     /// The number of the file, counted from one.
     part: u32,
@@ -103,7 +103,7 @@ impl Log {
         let handle = open_directory(directory)?;
         let (path, file, head) = create_file(directory, &handle, session_id)?;
         let (previous, facts) = (String::new(), Facts::default());
-        let state = State { file, part: 1, length: 0, sequence: 0, previous, head, facts, torn: false };
+        let state = LogState { file, part: 1, length: 0, sequence: 0, previous, head, facts, torn: false };
         let (session, state) = (session_id.to_owned(), Mutex::new(state));
         Ok(Self { path, session, directory: handle, full_at: FULL_AT, state })
     }
@@ -206,7 +206,7 @@ impl Log {
     }
 
     /// Continues in a new file. An existing file was not created by this log, so that is an error.
-    fn go_on(&self, state: &mut State) -> Result<(), LogError> {
+    fn go_on(&self, state: &mut LogState) -> Result<(), LogError> {
         let part = state.part.saturating_add(1);
         let (name, _) = parts::split(&self.path).unwrap_or((&self.session, 1));
         let name = parts::file_name(name, part);

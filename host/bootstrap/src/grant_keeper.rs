@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use portcullis_decision::{Grant, GrantScope};
-use portcullis_session::{GrantStore, Place};
+use portcullis_session::{GrantPlace, GrantStore};
 use portcullis_settings::{
     AllowLists, Found, GrantFile, Places, RealDisk, Seed, SettingsFiles, Store, grant_files, keep,
 };
@@ -19,17 +19,17 @@ const ENTRY: &str = "entry:";
 pub struct FileKeeper {
     places: Places,
     store: Store,
-    state: Mutex<State>,
+    state: Mutex<StoreState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct StoreState {
     grant_files: Vec<GrantFile>,
     files: SettingsFiles,
     lists: AllowLists,
 }
 
-impl State {
+impl StoreState {
     /// Without a place to store them, answers last as long as the session.
     fn of(found: &Found, places: &Places, lists: AllowLists) -> Self {
         let grant_files = grant_files(found, places, &RealDisk).unwrap_or_default();
@@ -41,7 +41,7 @@ impl FileKeeper {
     /// Returns a keeper for these settings.
     #[must_use]
     pub fn new(loaded: &LoadedSettings) -> Self {
-        let state = State::of(&loaded.found, &loaded.places, AllowLists::Unheard);
+        let state = StoreState::of(&loaded.found, &loaded.places, AllowLists::Unheard);
         Self { places: loaded.places.clone(), store: Store::new(&loaded.places), state: Mutex::new(state) }
     }
 
@@ -52,16 +52,16 @@ impl FileKeeper {
 
     /// Called when the settings have been read again.
     pub fn refresh(&self, found: &Found, lists: AllowLists) {
-        *self.lock() = State::of(found, &self.places, lists);
+        *self.lock() = StoreState::of(found, &self.places, lists);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, StoreState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl GrantStore for FileKeeper {
-    fn places(&self) -> Vec<Place> {
+    fn places(&self) -> Vec<GrantPlace> {
         let state = self.lock();
         state.grant_files.iter().filter_map(|grant_file| place(grant_file, &state.files)).collect()
     }
@@ -79,7 +79,7 @@ impl GrantStore for FileKeeper {
 }
 
 /// Labels of `@oddsjam/pi-sandbox`.
-fn place(grant_file: &GrantFile, files: &SettingsFiles) -> Option<Place> {
+fn place(grant_file: &GrantFile, files: &SettingsFiles) -> Option<GrantPlace> {
     let entries = files.entries_name();
     let (key, scope, label, id, target) = match grant_file {
         GrantFile::Entry { key, exact } => {
@@ -111,5 +111,5 @@ fn place(grant_file: &GrantFile, files: &SettingsFiles) -> Option<Place> {
             ('A', GrantScope::User, label, "default".to_owned(), files.default_name().to_owned())
         }
     };
-    Some(Place { id, key, scope, label, target })
+    Some(GrantPlace { id, key, scope, label, target })
 }

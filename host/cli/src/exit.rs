@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use portcullis_bootstrap::streams::{complain, output, say};
 use portcullis_decision::Effect;
-use portcullis_packs::Refusal;
+use portcullis_packs::PackRefusal;
 use portcullis_text::{escape, escape_json};
 use serde_json::{Value, json};
 
@@ -114,12 +114,12 @@ fn print_json(value: &Value) {
 
 /// Returns an error as JSON: the failed operation, the causes, and for a refused pack the kind of refusal.
 fn object(error: &anyhow::Error) -> Value {
-    let refusal = error.chain().find_map(|cause| cause.downcast_ref::<Refusal>());
+    let refusal = error.chain().find_map(|cause| cause.downcast_ref::<PackRefusal>());
     let causes: Vec<String> = error.chain().skip(1).map(|cause| escape(&cause.to_string())).collect();
     json!({
         "error": {
             "kind": if refusal.is_some() { "refused" } else { "failed" },
-            "code": refusal.map(Refusal::code),
+            "code": refusal.map(PackRefusal::code),
             "message": escape(&error.to_string()),
             "causes": causes,
         },
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_refusal_has_a_word_for_its_reason() {
-        let refused = anyhow::Error::new(Refusal::NoManifest).context("`x\u{1b}` is refused");
+        let refused = anyhow::Error::new(PackRefusal::NoManifest).context("`x\u{1b}` is refused");
         let object = object(&refused);
         assert_eq!(object.pointer("/error/code"), Some(&json!("no-manifest")));
         assert_eq!(object.pointer("/error/kind"), Some(&json!("refused")));

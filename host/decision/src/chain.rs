@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::combine::{Answer, Combine, Outcome};
+use crate::combine::{Combine, Outcome, PolicyVote};
 use crate::context::Context;
 use crate::decision::{AnsweredBy, Decision, Mode, Vote, vote};
 use crate::grant::{Grant, GrantPattern};
@@ -156,8 +156,8 @@ impl Chain {
         votes: Vec<Vote>,
     ) -> Combined {
         // An expression may name them; there they abstain.
-        let silent = tightening.iter().map(|opinion| (opinion.policy, Answer::Abstain));
-        let answers: Vec<(&str, Answer)> =
+        let silent = tightening.iter().map(|opinion| (opinion.policy, PolicyVote::Abstain));
+        let answers: Vec<(&str, PolicyVote)> =
             heard.iter().map(|opinion| (opinion.policy, opinion.answer())).chain(silent).collect();
         let obligations = obligations(&heard, &self.combine.supporters(&answers));
         let counts = match self.combine.combine(&answers) {
@@ -187,7 +187,7 @@ struct Opinion<'a> {
 }
 
 impl Opinion<'_> {
-    fn answer(&self) -> Answer {
+    fn answer(&self) -> PolicyVote {
         answer(&self.evaluation, self.failed)
     }
 
@@ -301,11 +301,11 @@ fn is_object(text: &str) -> bool {
     serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok()
 }
 
-fn answer(evaluation: &Evaluation, failed: bool) -> Answer {
+fn answer(evaluation: &Evaluation, failed: bool) -> PolicyVote {
     if failed {
-        return Answer::Failed;
+        return PolicyVote::Failed;
     }
-    evaluation.verdict.effect().map_or(Answer::Abstain, Answer::Effect)
+    evaluation.verdict.effect().map_or(PolicyVote::Abstain, PolicyVote::Effect)
 }
 
 fn strength(evaluation: &Evaluation) -> Effect {

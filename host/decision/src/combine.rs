@@ -27,7 +27,7 @@ pub enum Expression {
 
 /// The answer of one policy, for combining.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum PolicyVote {
     /// No opinion.
     Abstain,
     /// An opinion.
@@ -66,13 +66,13 @@ impl Combine {
 
     /// Combines the answers of policies, given as `(name, answer)` in order.
     #[must_use]
-    pub fn combine(&self, answers: &[(&str, Answer)]) -> Outcome {
-        if let Some(failed) = answers.iter().position(|(_, answer)| *answer == Answer::Failed) {
+    pub fn combine(&self, answers: &[(&str, PolicyVote)]) -> Outcome {
+        if let Some(failed) = answers.iter().position(|(_, answer)| *answer == PolicyVote::Failed) {
             return Outcome::Failed(failed);
         }
         let effects = answers.iter().enumerate().filter_map(|(index, (_, answer))| match answer {
-            Answer::Effect(effect) => Some((index, *effect)),
-            Answer::Abstain | Answer::Failed => None,
+            PolicyVote::Effect(effect) => Some((index, *effect)),
+            PolicyVote::Abstain | PolicyVote::Failed => None,
         });
         let winner = match self {
             Self::Strictest => effects.fold(None, |best, next| stricter(best, Some(next))),
@@ -86,10 +86,10 @@ impl Combine {
     /// that have an opinion, under `first` the first one, and in an expression both sides of `&` and the milder side of
     /// `|`.
     #[must_use]
-    pub fn supporters(&self, answers: &[(&str, Answer)]) -> Vec<usize> {
+    pub fn supporters(&self, answers: &[(&str, PolicyVote)]) -> Vec<usize> {
         let opinions = answers.iter().enumerate().filter_map(|(index, (_, answer))| match answer {
-            Answer::Effect(_) => Some(index),
-            Answer::Abstain | Answer::Failed => None,
+            PolicyVote::Effect(_) => Some(index),
+            PolicyVote::Abstain | PolicyVote::Failed => None,
         });
         let mut supporters: Vec<usize> = match self {
             Self::Strictest => opinions.collect(),
@@ -140,12 +140,12 @@ impl Expression {
         }
     }
 
-    fn evaluate(&self, answers: &[(&str, Answer)]) -> Ranked {
+    fn evaluate(&self, answers: &[(&str, PolicyVote)]) -> Ranked {
         match self {
             Self::Name(name) => answers.iter().enumerate().find(|(_, (known, _))| known == name).and_then(
                 |(index, (_, answer))| match answer {
-                    Answer::Effect(effect) => Some((index, *effect)),
-                    Answer::Abstain | Answer::Failed => None,
+                    PolicyVote::Effect(effect) => Some((index, *effect)),
+                    PolicyVote::Abstain | PolicyVote::Failed => None,
                 },
             ),
             Self::And(one, two) => stricter(one.evaluate(answers), two.evaluate(answers)),
@@ -153,7 +153,7 @@ impl Expression {
         }
     }
 
-    fn supporters(&self, answers: &[(&str, Answer)]) -> Vec<usize> {
+    fn supporters(&self, answers: &[(&str, PolicyVote)]) -> Vec<usize> {
         match self {
             Self::Name(_) => self.evaluate(answers).map(|(index, _)| index).into_iter().collect(),
             Self::And(one, two) => [one.supporters(answers), two.supporters(answers)].concat(),

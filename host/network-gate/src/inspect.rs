@@ -20,14 +20,14 @@ mod watch;
 use portcullis_decision::pattern::HostName;
 use portcullis_decision::request::{Endpoint, Stage};
 
-use crate::Refusal;
+use crate::ConnectionRefusal;
 use crate::judge::{Checks, Stages};
 use crate::names::is_localhost;
 use chunked::Chunked;
 use client_hello::{ClientHello, Hello};
 use head::{Body, Named};
 use opening::{Opening, VERSIONS};
-use server_hello::Answer;
+use server_hello::ServerReply;
 use watch::{Found, Watch};
 
 /// The beginning of an HTTP response that switches protocols, and its length.
@@ -46,7 +46,7 @@ const RECORD_MAX: usize = (1 << 14) + 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
     /// It names another server, or hides the name.
-    Forbidden(Refusal),
+    Forbidden(ConnectionRefusal),
     /// It contains a request that servers could read differently.
     Malformed(&'static str),
 }
@@ -59,7 +59,7 @@ pub struct Inspector {
     /// TLS may hide or omit the name of the server.
     hidden_names: bool,
     compared: Compared,
-    state: State,
+    state: StreamState,
     /// Bytes that may not be forwarded yet.
     pending: Vec<u8>,
     /// The length of the prefix of `pending` that contains no end of a head.
@@ -88,7 +88,7 @@ enum Compared {
 }
 
 #[derive(Debug)]
-enum State {
+enum StreamState {
     /// The protocol is unknown.
     Start,
     /// Apparently another protocol, whose server has not answered yet.
@@ -132,7 +132,7 @@ impl Inspector {
             port,
             hidden_names: checks.hidden_names,
             compared,
-            state: if is_free { State::Free } else { State::Start },
+            state: if is_free { StreamState::Free } else { StreamState::Start },
             pending: Vec::new(),
             known: 0,
             said: Vec::new(),
@@ -164,19 +164,22 @@ impl Inspector {
 
     /// Returns true if all further bytes are forwarded without inspection.
     pub fn is_free(&self) -> bool {
-        matches!(self.state, State::Free)
+        matches!(self.state, StreamState::Free)
     }
 
     /// Returns true if the server has to answer before the client's bytes are forwarded.
     pub fn awaits_answer(&self) -> bool {
-        matches!(self.state, State::Offered { .. } | State::Greeted { .. } | State::Silenced)
+        matches!(
+            self.state,
+            StreamState::Offered { .. } | StreamState::Greeted { .. } | StreamState::Silenced
+        )
     }
 
     /// Records that the server has ended; returns true if an expected answer is missing.
     pub fn server_has_ended(&mut self) -> bool {
         let unanswered = self.awaits_answer();
         if unanswered {
-            self.state = State::Silenced;
+            self.state = StreamState::Silenced;
         }
         unanswered
     }
@@ -210,28 +213,28 @@ impl Inspector {
     pub fn answered(&mut self, bytes: &[u8]) -> Result<bool, Stop> {
         let missing = SAID - self.said.len();
         self.said.extend(bytes.iter().take(missing).map(u8::to_ascii_lowercase));
-        if matches!(self.state, State::Other(_)) {
+        if matches!(self.state, StreamState::Other(_)) {
             // The server has read an HTTP request that this inspector did not see, so the next request would be
             // unchecked as well.
             if VERSIONS.iter().any(|version| self.said.starts_with(version)) {
                 return Err(Stop::Malformed("the server answers in HTTP what is no request of HTTP"));
             }
             if self.has_said_otherwise() {
-                self.state = State::Free;
+                self.state = StreamState::Free;
             }
             return Ok(false);
         }
-        if let State::Greeted { answer } = &mut self.state {
+        if let StreamState::Greeted { answer } = &mut self.state {
             answer.extend_from_slice(bytes);
             self.state = match server_hello::read(answer) {
-                Answer::Incomplete => return Ok(false),
-                Answer::Accepted => State::Free,
-                Answer::AnotherHello => State::AnotherHello,
-                Answer::Unreadable => State::Silenced,
+                ServerReply::Incomplete => return Ok(false),
+                ServerReply::Accepted => StreamState::Free,
+                ServerReply::AnotherHello => StreamState::AnotherHello,
+                ServerReply::Unreadable => StreamState::Silenced,
             };
             return Ok(true);
         }
-        let State::Offered { protocols, answer } = &mut self.state else { return Ok(false) };
+        let StreamState::Offered { protocols, answer } = &mut self.state else { return Ok(false) };
         answer.extend_from_slice(bytes);
         let Some(status) = answer.get(..STATUS) else { return Ok(false) };
         let is_switched = SWITCHED.contains(&status);
@@ -239,7 +242,7 @@ impl Inspector {
         if is_http2 && self.reads_http2() {
             return Err(Stop::Forbidden(unreadable()));
         }
-        self.state = if is_switched { State::Free } else { State::Head };
+        self.state = if is_switched { StreamState::Free } else { StreamState::Head };
         Ok(true)
     }
 
@@ -267,33 +270,33 @@ impl Inspector {
             return Ok(false);
         }
         match &mut self.state {
-            State::Start => self.start(forward),
-            State::Other(_) => self.other(forward),
-            State::Head => self.head(forward),
-            State::Body(left) => {
+            StreamState::Start => self.start(forward),
+            StreamState::Other(_) => self.other(forward),
+            StreamState::Head => self.head(forward),
+            StreamState::Body(left) => {
                 let count = usize::try_from(*left).unwrap_or(usize::MAX).min(self.pending.len());
                 *left -= u64::try_from(count).unwrap_or(*left);
                 if *left == 0 {
-                    self.state = State::Head;
+                    self.state = StreamState::Head;
                 }
                 forward.extend(self.pending.drain(..count));
                 Ok(true)
             }
-            State::Chunked(chunked) => {
+            StreamState::Chunked(chunked) => {
                 let count = chunked.take(&self.pending).map_err(Stop::Malformed)?;
                 if chunked.is_over() {
-                    self.state = State::Head;
+                    self.state = StreamState::Head;
                 }
                 forward.extend(self.pending.drain(..count));
                 Ok(count > 0)
             }
-            State::AnotherHello => self.another_hello(forward),
-            State::Offered { .. } | State::Greeted { .. } => Ok(false),
-            State::Silenced => {
+            StreamState::AnotherHello => self.another_hello(forward),
+            StreamState::Offered { .. } | StreamState::Greeted { .. } => Ok(false),
+            StreamState::Silenced => {
                 self.pending.clear();
                 Ok(false)
             }
-            State::Free => {
+            StreamState::Free => {
                 forward.append(&mut self.pending);
                 Ok(false)
             }
@@ -310,7 +313,7 @@ impl Inspector {
             Opening::Undecided | Opening::Malformed(_) | Opening::Other => true,
         };
         if !is_of_interest {
-            self.state = State::Free;
+            self.state = StreamState::Free;
             return Ok(true);
         }
         self.state = match opening {
@@ -319,30 +322,30 @@ impl Inspector {
                 if !self.takes_hello(forward)? {
                     return Ok(false);
                 }
-                State::Greeted { answer: Vec::new() }
+                StreamState::Greeted { answer: Vec::new() }
             }
             Opening::NamelessHello => {
                 self.hello(&ClientHello { server_name: None, is_hiding: false })?;
                 if self.waits(self.stages.client_hello, || Stage::ClientHello(String::new())) {
                     return Ok(false);
                 }
-                State::Free
+                StreamState::Free
             }
             Opening::Http(skipped) => {
                 self.pending.drain(..skipped);
-                State::Head
+                StreamState::Head
             }
             Opening::Http2 => return Err(Stop::Forbidden(unreadable())),
             Opening::Malformed(problem) => return Err(Stop::Malformed(problem)),
-            Opening::Other if self.has_said_otherwise() => State::Free,
-            Opening::Other => State::Other(Watch::default()),
+            Opening::Other if self.has_said_otherwise() => StreamState::Free,
+            Opening::Other => StreamState::Other(Watch::default()),
         };
         Ok(true)
     }
 
     /// Forwards bytes as long as no server could find a request or the name of another server in them.
     fn other(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
-        let State::Other(watch) = &mut self.state else { return Ok(false) };
+        let StreamState::Other(watch) = &mut self.state else { return Ok(false) };
         let found: Vec<Found> = self.pending.iter().filter_map(|&byte| watch.take(byte)).collect();
         for found in found {
             match found {
@@ -391,7 +394,7 @@ impl Inspector {
         if !BETWEEN_HELLOS.contains(&kind) {
             let is_there = self.takes_hello(forward)?;
             if is_there {
-                self.state = State::Free;
+                self.state = StreamState::Free;
             }
             return Ok(is_there);
         }
@@ -453,18 +456,18 @@ impl Inspector {
         }
         self.requests += 1;
         self.state = match (head.body, head.upgrade) {
-            (Body::Tunnel, _) => State::Offered { protocols: String::new(), answer: Vec::new() },
+            (Body::Tunnel, _) => StreamState::Offered { protocols: String::new(), answer: Vec::new() },
             // After other requests, it would be unclear which response answers the offer.
             (_, Some(_)) if self.requests > 1 => {
                 return Err(Stop::Malformed(
                     "only the first request of a connection may offer another protocol",
                 ));
             }
-            (Body::Bytes(0), Some(protocols)) => State::Offered { protocols, answer: Vec::new() },
+            (Body::Bytes(0), Some(protocols)) => StreamState::Offered { protocols, answer: Vec::new() },
             (_, Some(_)) => return Err(Stop::Malformed("a request with content offers another protocol")),
-            (Body::Bytes(0), None) => State::Head,
-            (Body::Bytes(count), None) => State::Body(count),
-            (Body::Chunked, None) => State::Chunked(Chunked::default()),
+            (Body::Bytes(0), None) => StreamState::Head,
+            (Body::Bytes(count), None) => StreamState::Body(count),
+            (Body::Chunked, None) => StreamState::Chunked(Chunked::default()),
         };
         forward.extend(self.pending.drain(..end));
         Ok(true)
@@ -501,11 +504,14 @@ impl Inspector {
 }
 
 fn forbidden(rule: &str, reason: String) -> Stop {
-    Stop::Forbidden(Refusal::of_gate(rule, reason))
+    Stop::Forbidden(ConnectionRefusal::of_gate(rule, reason))
 }
 
-fn unreadable() -> Refusal {
-    Refusal::of_gate("host.unreadable-http", "HTTP/2 without TLS hides which server a request names")
+fn unreadable() -> ConnectionRefusal {
+    ConnectionRefusal::of_gate(
+        "host.unreadable-http",
+        "HTTP/2 without TLS hides which server a request names",
+    )
 }
 
 #[cfg(test)]

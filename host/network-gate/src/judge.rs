@@ -9,7 +9,7 @@ use crate::Upstream;
 
 /// A connection that needs a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
+pub struct ConnectionAttempt {
     /// The destination, and the process that connects.
     pub access: NetworkAccess,
     /// The root process of the command that the process belongs to. If the process is unknown, it is that of the only
@@ -39,14 +39,14 @@ pub enum Judgement {
     /// Only the user can decide; see [`Judge::ask`].
     Ask(Box<Undecided>),
     /// The attempt is denied.
-    Deny(Refusal),
+    Deny(ConnectionRefusal),
 }
 
 /// An attempt on which only the user can decide, with the decision so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undecided {
     /// The attempt.
-    pub attempt: Attempt,
+    pub attempt: ConnectionAttempt,
     /// The request for it.
     pub request: Request,
     /// The decision that asks.
@@ -57,7 +57,7 @@ pub struct Undecided {
 
 /// The reason for a denial.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ConnectionRefusal {
     /// The policy that denies.
     pub policy: String,
     /// The id of the rule.
@@ -66,7 +66,7 @@ pub struct Refusal {
     pub reason: String,
 }
 
-impl Refusal {
+impl ConnectionRefusal {
     /// Returns a refusal by the gate itself.
     pub(crate) fn of_gate(rule: &str, reason: impl Into<String>) -> Self {
         Self { policy: "host".to_owned(), rule: rule.to_owned(), reason: reason.into() }
@@ -97,7 +97,7 @@ pub enum AddressRuling {
     /// No rule names it.
     Unnamed,
     /// It is denied, whatever name resolved to it.
-    Denied(Refusal),
+    Denied(ConnectionRefusal),
 }
 
 /// The summary of a finished connection.
@@ -117,7 +117,7 @@ pub enum Ending {
     /// The client or the server closed it.
     Closed,
     /// The gate refused it after the verdict: because of its address or its content, or by a later decision.
-    Refused(Refusal),
+    Refused(ConnectionRefusal),
     /// The server cannot be reached, for this reason.
     Unreachable(String),
 }
@@ -152,7 +152,7 @@ pub struct Stages {
 /// Decides about connections. It is called on threads that may block.
 pub trait Judge: Send + Sync + 'static {
     /// Decides without asking the user, and logs the verdict unless that is [`Judgement::Ask`].
-    fn decide(&self, attempt: &Attempt) -> Judgement;
+    fn decide(&self, attempt: &ConnectionAttempt) -> Judgement;
 
     /// Returns the judgement on an attempt that has waited: an answer given in the meantime may cover it.
     ///
@@ -170,10 +170,10 @@ pub trait Judge: Send + Sync + 'static {
     fn withdraw(&self, round: u64);
 
     /// Returns the verdict of the rules on the address itself.
-    fn address(&self, attempt: &Attempt, address: IpAddr) -> AddressRuling;
+    fn address(&self, attempt: &ConnectionAttempt, address: IpAddr) -> AddressRuling;
 
     /// Returns how many bytes a session may send to this host and port before the judge is asked again.
-    fn budget(&self, attempt: &Attempt) -> u64;
+    fn budget(&self, attempt: &ConnectionAttempt) -> u64;
 
     /// Returns the checks in force.
     fn checks(&self) -> Checks;
@@ -182,7 +182,7 @@ pub trait Judge: Send + Sync + 'static {
     fn stages(&self) -> Stages;
 
     /// Returns the user's own proxy for this connection; `None` means a direct connection.
-    fn upstream(&self, attempt: &Attempt) -> Option<Upstream>;
+    fn upstream(&self, attempt: &ConnectionAttempt) -> Option<Upstream>;
 
     /// Returns which commands run.
     fn running(&self) -> Running;
@@ -194,5 +194,5 @@ pub trait Judge: Send + Sync + 'static {
     fn overloaded(&self, why: &str);
 
     /// Reports the end of a connection that `request` allowed.
-    fn ended(&self, attempt: &Attempt, request: &str, ended: &Ended);
+    fn ended(&self, attempt: &ConnectionAttempt, request: &str, ended: &Ended);
 }

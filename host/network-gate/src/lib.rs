@@ -14,7 +14,7 @@
 //! - The content must name the server that was allowed, as far as the gate can read it.
 //!
 //! # Terms
-//! An [`Attempt`] is a connection that needs a verdict, a [`Refusal`] is the reason why it is denied.
+//! A [`ConnectionAttempt`] is a connection that needs a verdict, a [`ConnectionRefusal`] is the reason why it is denied.
 //!
 //! # Never
 //! This crate knows no policies, settings, users or questions. It asks through the trait that it is given, and acts
@@ -47,8 +47,8 @@ mod unsupported;
 pub use calls::{Call, Calls};
 pub use inside::{Server, Sockets};
 pub use judge::{
-    AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal, Running, Stages, Undecided,
-    Want,
+    AddressRuling, Checks, ConnectionAttempt, ConnectionRefusal, Ended, Ending, Judge, Judgement, Running,
+    Stages, Undecided, Want,
 };
 #[cfg(target_os = "linux")]
 pub use linux::{Attached, Gate, WayIn, special};

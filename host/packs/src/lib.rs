@@ -38,7 +38,8 @@ mod registry;
 mod store;
 
 pub use accept::{
-    Approval, CAPABILITIES, Candidate, Described, FROM_FILE, Refusal, Voucher, accept, capabilities, vouched,
+    Approval, CAPABILITIES, Candidate, Described, FROM_FILE, PackRefusal, Voucher, accept, capabilities,
+    vouched,
 };
 pub use archive::{ArchiveError, load, save};
 pub use date::Seconds;
@@ -53,7 +54,7 @@ pub use pack::{Pack, Provenance};
 pub use registry::{
     Credentials, Reference, ReferenceError, Registry, RegistryError, Transfer, tag_of, version_of,
 };
-pub use signature::{Checked, PURPOSE, SignatureError, Signatures, State, TEXT_MAX};
+pub use signature::{Checked, PURPOSE, SignatureError, SignatureState, Signatures, TEXT_MAX};
 pub use store::{
     COMPONENT_MAX, LOCK, Signed, Store, StoreError, Writing, beside, open, read, read_text,
     signatures_beside, write, write_signed,

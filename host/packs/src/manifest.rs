@@ -131,9 +131,9 @@ pub enum StateScope {
     /// No state.
     #[default]
     None,
-    /// State for a session.
+    /// SignatureState for a session.
     Session,
-    /// State for a project.
+    /// SignatureState for a project.
     Project,
 }
 

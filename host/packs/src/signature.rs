@@ -62,12 +62,12 @@ pub struct Checked {
     /// The key that the signature names.
     pub key: String,
     /// The result.
-    pub state: State,
+    pub state: SignatureState,
 }
 
 /// The result of checking a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum SignatureState {
     /// A valid signature over these bytes.
     Good,
     /// A known key, but the signature is not over these bytes.
@@ -174,11 +174,13 @@ fn check_ssh(signature: &ssh_key::SshSig, bytes: &[u8], known: &[&Key]) -> Check
         Kind::Ssh(_) | Kind::Minisign { .. } => None,
     });
     let state = match keys.next_back() {
-        None => State::Unknown,
-        Some(_) if signature.namespace() != PURPOSE => State::OtherPurpose(signature.namespace().to_owned()),
+        None => SignatureState::Unknown,
+        Some(_) if signature.namespace() != PURPOSE => {
+            SignatureState::OtherPurpose(signature.namespace().to_owned())
+        }
         Some(key) => match key.verify(PURPOSE, bytes, signature) {
-            Ok(()) => State::Good,
-            Err(_) => State::Broken,
+            Ok(()) => SignatureState::Good,
+            Err(_) => SignatureState::Broken,
         },
     };
     Checked { key: fingerprint, state }
@@ -187,13 +189,16 @@ fn check_ssh(signature: &ssh_key::SshSig, bytes: &[u8], known: &[&Key]) -> Check
 fn check_minisign(one: &Minisign, bytes: &[u8], known: &[&Key]) -> Checked {
     let Minisign { id, signature } = one;
     let mut named =
-        Checked { key: format!("minisign {:016X}", u64::from_le_bytes(*id)), state: State::Unknown };
+        Checked { key: format!("minisign {:016X}", u64::from_le_bytes(*id)), state: SignatureState::Unknown };
     // Minisign key ids are short and chosen by the key's creator, so several keys may have the same id.
     for key in known {
         let Kind::Minisign { id: known, key: public } = &key.kind else { continue };
-        if known == id && named.state != State::Good {
-            let state =
-                if public.verify(bytes, signature, false).is_ok() { State::Good } else { State::Broken };
+        if known == id && named.state != SignatureState::Good {
+            let state = if public.verify(bytes, signature, false).is_ok() {
+                SignatureState::Good
+            } else {
+                SignatureState::Broken
+            };
             named = Checked { key: key.fingerprint().to_owned(), state };
         }
     }

@@ -19,7 +19,8 @@ const MAX_IN_FLIGHT: usize = 1024;
 
 /// Returns the two ends of a connection on `input` and `output`.
 pub fn connection<R: Read, W: Write>(input: R, output: W) -> (Receiver<R, W>, Sender<W>) {
-    let sender = Sender { shared: Arc::new(Mutex::new(Shared { output, state: State::default() })) };
+    let sender =
+        Sender { shared: Arc::new(Mutex::new(Shared { output, state: ConnectionState::default() })) };
     (Receiver { lines: Lines::new(input, MAX_MESSAGE_BYTES), sender: sender.clone(), length: 0 }, sender)
 }
 
@@ -41,11 +42,11 @@ pub struct Sender<W> {
 #[derive(Debug)]
 struct Shared<W> {
     output: W,
-    state: State,
+    state: ConnectionState,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ConnectionState {
     handshake: Handshake,
     /// Requests without a reply, each with the stream that it uses.
     in_flight: HashMap<RequestId, Option<StreamId>>,
@@ -113,7 +114,7 @@ impl<R: Read, W: Write> Receiver<R, W> {
     }
 }
 
-impl State {
+impl ConnectionState {
     /// Registers a request, or returns the reason to refuse it.
     fn admit(&mut self, id: RequestId, request: &Request) -> Result<(), Refused> {
         if self.in_flight.contains_key(&id) {

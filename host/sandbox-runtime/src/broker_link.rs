@@ -13,7 +13,7 @@ use portcullis_syscall_broker::wire::questions::{
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::Refusal;
+use crate::RefusedCall;
 use crate::held::{Held, HostAnswer};
 use crate::host_ops::perform;
 use crate::keeper_link::KeeperLink;
@@ -44,7 +44,7 @@ pub(crate) fn hear(link: &KeeperLink, socket: &Arc<OwnedFd>, host_ops: HostOps) 
         let asked = match BrokerMessage::decode(&message.bytes) {
             Ok(BrokerMessage::Asked(asked)) => asked,
             Ok(BrokerMessage::Refused(Refused { command, attempt, path, rule })) => {
-                link.note_refusal(command, Refusal { attempt, path, rule });
+                link.note_refusal(command, RefusedCall { attempt, path, rule });
                 continue;
             }
             Err(_garbled) => return,

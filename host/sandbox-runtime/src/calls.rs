@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use portcullis_sys::notify::{Answer, Listener};
+use portcullis_sys::notify::{Listener, SyscallAnswer};
 use portcullis_syscall_broker::transport::{self, Received};
 use portcullis_syscall_broker::wire::connects::ConnectMessage;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -84,7 +84,7 @@ impl Calls {
             && let Some(listener) = self.listener.get()
         {
             // A call that has been abandoned needs no answer.
-            drop(listener.answer(id, Answer::Continue));
+            drop(listener.answer(id, SyscallAnswer::Continue));
         }
     }
 

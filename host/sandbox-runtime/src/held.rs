@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use portcullis_sandbox::{Attempt, CallDetails};
+use portcullis_sandbox::{CallDetails, NameAccess};
 
 /// A call of a command that a rule refused without asking the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct RefusedCall {
     /// The operation that was refused.
-    pub attempt: Attempt,
+    pub attempt: NameAccess,
     /// The path that it was refused for, as commands see it.
     pub path: PathBuf,
     /// The rule over names, or `host.hard-links` for a hard link to a hidden file; empty for the session's own rules.
@@ -21,7 +21,7 @@ pub struct Refusal {
 #[must_use = "a call that is not answered is refused"]
 pub struct Held {
     /// The operation that the call is about to perform.
-    pub(crate) attempt: Attempt,
+    pub(crate) attempt: NameAccess,
     pub(crate) deed: CallDetails,
     pub(crate) path: PathBuf,
     pub(crate) rule: String,
@@ -42,7 +42,7 @@ pub(crate) enum HostAnswer {
 
 impl Held {
     /// Returns the operation that the call is about to perform.
-    pub fn attempt(&self) -> Attempt {
+    pub fn attempt(&self) -> NameAccess {
         self.attempt
     }
 
@@ -163,7 +163,7 @@ mod tests {
         let answer =
             Box::new(move |answer, _: &dyn Fn() -> bool| told.lock().expect("no panic").push(answer));
         Held {
-            attempt: Attempt::Write,
+            attempt: NameAccess::Write,
             deed: CallDetails::Plain,
             path: "/x".into(),
             rule: String::new(),

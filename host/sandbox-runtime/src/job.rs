@@ -8,7 +8,7 @@ use portcullis_sandbox::Stage;
 
 use crate::exit::{Exit, Next};
 use crate::held::{Held, PendingQueue};
-use crate::{Breach, Refusal};
+use crate::{Breach, RefusedCall};
 
 /// One command, shared by the threads that wait for it and the thread that receives the keeper's messages.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Job {
     waiting: Option<PendingQueue>,
     /// The pid of the command's init; 0 while unknown.
     init: AtomicU32,
-    refusals: Mutex<Vec<Refusal>>,
+    refusals: Mutex<Vec<RefusedCall>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +58,7 @@ impl Job {
         }
     }
 
-    pub(crate) fn note_refusal(&self, refusal: Refusal) {
+    pub(crate) fn note_refusal(&self, refusal: RefusedCall) {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).push(refusal);
     }
 
@@ -115,7 +115,7 @@ impl Job {
         }
     }
 
-    pub(crate) fn refusals(&self) -> Vec<Refusal> {
+    pub(crate) fn refusals(&self) -> Vec<RefusedCall> {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -168,12 +168,12 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use portcullis_sandbox::{Attempt, CallDetails};
+    use portcullis_sandbox::{CallDetails, NameAccess};
 
     const LONG: Duration = Duration::from_secs(60);
 
     fn call() -> Held {
-        let (attempt, deed) = (Attempt::Write, CallDetails::Plain);
+        let (attempt, deed) = (NameAccess::Write, CallDetails::Plain);
         Held { attempt, deed, path: "/x".into(), rule: String::new(), reason: String::new(), answer: None }
     }
 

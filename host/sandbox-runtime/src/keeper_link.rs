@@ -16,7 +16,7 @@ use crate::group::directory::Deaths;
 use crate::held::{Held, PendingQueue};
 use crate::job::Job;
 use crate::wire::{Event, Request};
-use crate::{Breach, Refusal};
+use crate::{Breach, RefusedCall};
 
 /// The connection to the keeper: sends requests, and passes the keeper's events on to the running commands.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl KeeperLink {
         Ok(job)
     }
 
-    pub(crate) fn note_refusal(&self, command: u64, refusal: Refusal) {
+    pub(crate) fn note_refusal(&self, command: u64, refusal: RefusedCall) {
         let jobs = self.jobs();
         let ended = || jobs.ended.iter().find_map(|job| job.upgrade().filter(|job| job.id() == command));
         if let Some(job) = jobs.under_way.get(&command).map(Arc::clone).or_else(ended) {

@@ -100,7 +100,7 @@ pub use file_limit::raise_file_limit;
 pub use group::directory::sweep_groups;
 #[cfg(not(target_os = "linux"))]
 pub use group::sweep_groups;
-pub use held::{Held, Refusal};
+pub use held::{Held, RefusedCall};
 pub use limit_exceeded::Breach;
 pub use listeners::{Ends, Listeners, NoGate};
 pub use probe::{probe, probe_main, read_facts};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::exit::{Exit, Next};
-use crate::held::Refusal;
+use crate::held::RefusedCall;
 use crate::job::Job;
 use crate::keeper_link::KeeperLink;
 use crate::limit_exceeded::Breach;
@@ -22,7 +22,7 @@ pub struct Running {
 impl Running {
     /// Returns the operations that rules have refused so far without asking the user; only the first few of many.
     #[must_use]
-    pub fn refusals(&self) -> Vec<Refusal> {
+    pub fn refusals(&self) -> Vec<RefusedCall> {
         self.link.settle();
         self.job.refusals()
     }

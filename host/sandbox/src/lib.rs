@@ -12,12 +12,12 @@
 //! users or grants; rules over names are opaque data to it.
 //!
 //! ```
-//! use portcullis_sandbox::{Access, Limits, PathKind, Place, Plan, Profile};
+//! use portcullis_sandbox::{Access, Limits, PathKind, PathAccess, Plan, Profile};
 //!
 //! let profile = Profile {
 //!     places: vec![
-//!         Place { path: "/home".into(), access: Access::Hidden },
-//!         Place { path: "/home/u/project".into(), access: Access::ReadWrite },
+//!         PathAccess { path: "/home".into(), access: Access::Hidden },
+//!         PathAccess { path: "/home/u/project".into(), access: Access::ReadWrite },
 //!     ],
 //!     temp: "/var/tmp/session".into(),
 //!     hostname: "sandbox".into(),
@@ -55,7 +55,7 @@ pub use error::PlanError;
 pub use facts::Facts;
 pub use names::{FileId, Judgement, MakeNames, NameRules, Names, Reads};
 pub use network::{Hold, Network, WayOut};
-pub use operation::{Attempt, CallDetails};
+pub use operation::{CallDetails, NameAccess};
 #[cfg(target_os = "linux")]
 pub use order::OrderFiles;
 pub use order::{Exclusive, Lock, NameOrder, RECORD_BEGINS};
@@ -63,7 +63,7 @@ pub use places::Places;
 pub use plan::{Opening, PathKind, Plan, Step, Writable};
 pub use primitive::{Finding, Primitive, Refused};
 pub use profile::{
-    Access, Command, HIDDEN_UNLESS_SHOWN, IsolationMode, Limits, Owner, Place, Profile, Terminal,
+    Access, Command, HIDDEN_UNLESS_SHOWN, IsolationMode, Limits, Owner, PathAccess, Profile, Terminal,
     machine_memory,
 };
 pub use report::{Force, Layer, Report};

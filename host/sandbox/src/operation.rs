@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// The kind of access of a waiting call to a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Attempt {
+pub enum NameAccess {
     /// Reads a file.
     Read,
     /// Creates or changes a file.
@@ -16,7 +16,7 @@ pub enum Attempt {
     Remove,
 }
 
-/// Details of a waiting call beyond its [`Attempt`].
+/// Details of a waiting call beyond its [`NameAccess`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CallDetails {
     /// Nothing else.

@@ -87,10 +87,10 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Limits, PathKind, Place, Profile};
+    use crate::{Limits, PathAccess, PathKind, Profile};
 
     fn places(wanted: &[(&str, Access)]) -> Places {
-        let places = wanted.iter().map(|(path, access)| Place { path: path.into(), access: *access });
+        let places = wanted.iter().map(|(path, access)| PathAccess { path: path.into(), access: *access });
         let profile = Profile {
             places: places.collect(),
             temp: "/var/t".into(),

@@ -14,7 +14,7 @@ pub struct Profile {
     /// [`HIDDEN_UNLESS_SHOWN`] starts hidden; `/dev` and `/proc` are the sandbox's own.
     /// A path below `/tmp` means the host's directory, shown inside the session's own `/tmp`.
     /// If a path is listed twice, the stricter access counts.
-    pub places: Vec<Place>,
+    pub places: Vec<PathAccess>,
     /// The directory of the host that commands see as `/tmp`, writable.
     ///
     /// The host creates it for this session alone and removes it at the end.
@@ -55,7 +55,7 @@ pub struct Owner {
 
 /// The access to the tree below a path, until a deeper place changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct PathAccess {
     /// An absolute path without `.`, `..` or symbolic links in it.
     pub path: PathBuf,
     /// The access from there on.

@@ -7,7 +7,7 @@ use portcullis_decision::path_text;
 use portcullis_decision::request::{
     Action, Content, FileAccess, FileFacts, FileOperation, PathKind, PathRef,
 };
-use portcullis_sandbox::{Attempt, CallDetails};
+use portcullis_sandbox::{CallDetails, NameAccess};
 use portcullis_sandbox_runtime::Held;
 
 use crate::paths;
@@ -29,15 +29,15 @@ pub(crate) fn action(session: &Session, held: &Held) -> Action {
     }
 }
 
-fn plain(session: &Session, path: &Path, attempt: Attempt) -> Action {
+fn plain(session: &Session, path: &Path, attempt: NameAccess) -> Action {
     let operation = match attempt {
-        Attempt::Read => FileOperation::Read,
-        Attempt::Write => FileOperation::Write(Content::Unknown),
-        Attempt::MakeDirectory => FileOperation::CreateDirectory,
-        Attempt::Remove => FileOperation::Delete,
+        NameAccess::Read => FileOperation::Read,
+        NameAccess::Write => FileOperation::Write(Content::Unknown),
+        NameAccess::MakeDirectory => FileOperation::CreateDirectory,
+        NameAccess::Remove => FileOperation::Delete,
     };
     let is_directory =
-        attempt == Attempt::MakeDirectory || path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        attempt == NameAccess::MakeDirectory || path.symlink_metadata().is_ok_and(|found| found.is_dir());
     let kind = if is_directory { PathKind::Directory } else { PathKind::File };
     let path = paths::reference(&session.setup.context, &path.to_string_lossy(), path, path, kind);
     Action::File(FileAccess { path, operation, facts: FileFacts::default() })

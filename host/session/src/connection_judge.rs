@@ -10,8 +10,8 @@ use portcullis_decision::request::{Action, ActionKinds, Endpoint, NetworkAccess,
 use portcullis_decision::verdict::Cause;
 use portcullis_decision::{AnsweredBy, Decision, Effect, Fact, GrantPattern, GrantScope, Request, RuleSet};
 use portcullis_network_gate::{
-    AddressRuling, Attempt, Checks, Ended, Ending, Judge, Judgement, Refusal as Refused, Running, Stages,
-    Undecided, Upstream, Want,
+    AddressRuling, Checks, ConnectionAttempt, ConnectionRefusal, Ended, Ending, Judge, Judgement, Running,
+    Stages, Undecided, Upstream, Want,
 };
 use portcullis_text::escape;
 
@@ -51,7 +51,7 @@ impl CommandJudge {
     }
 
     /// Decides on an attempt: by rules, policies, grants and earlier answers.
-    fn judge(&self, session: &Session, attempt: &Attempt) -> Undecided {
+    fn judge(&self, session: &Session, attempt: &ConnectionAttempt) -> Undecided {
         // Read first, so that a change during the decision counts as a later one.
         let revision = session.revision();
         let request = request(session, attempt);
@@ -175,7 +175,7 @@ struct Answered {
 }
 
 impl Judge for CommandJudge {
-    fn decide(&self, attempt: &Attempt) -> Judgement {
+    fn decide(&self, attempt: &ConnectionAttempt) -> Judgement {
         let Some(session) = self.session() else { return Judgement::Deny(closed()) };
         let judge = || {
             fault_point("judge");
@@ -192,7 +192,8 @@ impl Judge for CommandJudge {
 
     fn ask(&self, round: u64, attempts: Vec<Undecided>) -> Vec<Judgement> {
         let count = attempts.len();
-        let all_denied = |refused: Refused| vec![refused; count].into_iter().map(Judgement::Deny).collect();
+        let all_denied =
+            |refused: ConnectionRefusal| vec![refused; count].into_iter().map(Judgement::Deny).collect();
         let Some(session) = self.session() else { return all_denied(closed()) };
         let ask = || self.ask_about(&session, round, attempts);
         session.guarded(JUDGING, ask, |reason| all_denied(fault(reason)))
@@ -204,14 +205,14 @@ impl Judge for CommandJudge {
         }
     }
 
-    fn address(&self, attempt: &Attempt, address: IpAddr) -> AddressRuling {
+    fn address(&self, attempt: &ConnectionAttempt, address: IpAddr) -> AddressRuling {
         let Some(session) = self.session() else { return AddressRuling::Denied(closed()) };
         let access = &attempt.access;
         let effective = session.policy.unchecked();
         let ruling = self.rules(&effective).address(address, access.port, &access.process);
         let as_itself = Endpoint::Address(address);
         match ruling {
-            Some(ruling) if ruling.effect == Effect::Deny => AddressRuling::Denied(Refused {
+            Some(ruling) if ruling.effect == Effect::Deny => AddressRuling::Denied(ConnectionRefusal {
                 policy: ruling.policy,
                 rule: ruling.rule,
                 reason: format!("`{}` leads to {address}: {}", access.target, escape(&ruling.reason)),
@@ -228,7 +229,7 @@ impl Judge for CommandJudge {
         }
     }
 
-    fn budget(&self, attempt: &Attempt) -> u64 {
+    fn budget(&self, attempt: &ConnectionAttempt) -> u64 {
         let Some(session) = self.session() else { return 0 };
         let effective = session.policy.unchecked();
         self.rules(&effective).budget(&attempt.access.target, attempt.access.port).bytes
@@ -255,7 +256,7 @@ impl Judge for CommandJudge {
         }
     }
 
-    fn upstream(&self, attempt: &Attempt) -> Option<Upstream> {
+    fn upstream(&self, attempt: &ConnectionAttempt) -> Option<Upstream> {
         let session = self.session()?;
         let effective = session.policy.unchecked();
         upstream::of(&effective.basis.resolved, &attempt.access.target, attempt.access.port)
@@ -278,7 +279,7 @@ impl Judge for CommandJudge {
         }
     }
 
-    fn ended(&self, attempt: &Attempt, request: &str, ended: &Ended) {
+    fn ended(&self, attempt: &ConnectionAttempt, request: &str, ended: &Ended) {
         let Some(session) = self.session() else { return };
         let Ended { how, sent, received } = ended;
         let how = match how {
@@ -326,12 +327,17 @@ fn asking(decision: &Decision) -> impl Iterator<Item = (&str, &Cause)> {
 }
 
 /// Returns the attempts that a question was about.
-fn chosen<'a>(judged: &'a [Undecided], is_about: &'a [bool]) -> impl Iterator<Item = &'a Attempt> {
+fn chosen<'a>(judged: &'a [Undecided], is_about: &'a [bool]) -> impl Iterator<Item = &'a ConnectionAttempt> {
     judged.iter().zip(is_about).filter_map(|(one, is_about)| is_about.then_some(&one.attempt))
 }
 
 /// Applies an earlier answer of the user, if there is one.
-fn answered_before(session: &Session, attempt: &Attempt, action: &Action, decision: Decision) -> Decision {
+fn answered_before(
+    session: &Session,
+    attempt: &ConnectionAttempt,
+    action: &Action,
+    decision: Decision,
+) -> Decision {
     let place = place(&attempt.access);
     match attempt.want {
         Want::SendMore { .. } if session.answers.denies_more(action) => {
@@ -352,12 +358,12 @@ fn answered_before(session: &Session, attempt: &Attempt, action: &Action, decisi
 }
 
 /// Returns true for an attempt to connect, as opposed to its later stages.
-fn is_to_connect(attempt: &Attempt) -> bool {
+fn is_to_connect(attempt: &ConnectionAttempt) -> bool {
     attempt.want == Want::Connect && attempt.access.stage == Stage::Connect
 }
 
 /// Returns the request for an attempt.
-fn request(session: &Session, attempt: &Attempt) -> Request {
+fn request(session: &Session, attempt: &ConnectionAttempt) -> Request {
     let mut request = session.request(Origin::Process, Action::Network(attempt.access.clone()));
     request.parent = session.connections.identity(attempt.command).map(|identity| identity.request);
     if let Want::SendMore { sent } = attempt.want {
@@ -367,13 +373,13 @@ fn request(session: &Session, attempt: &Attempt) -> Request {
 }
 
 /// Records the decision and returns the judgement.
-fn settle(session: &Session, attempt: &Attempt, request: Request, decision: Decision) -> Judgement {
+fn settle(session: &Session, attempt: &ConnectionAttempt, request: Request, decision: Decision) -> Judgement {
     let Authorized { decision, permit, .. } = session.record(request, decision);
     match permit {
         Some(permit) => Judgement::Allow(permit),
         None => {
             let cause = decision.cause();
-            let refused = Refused {
+            let refused = ConnectionRefusal {
                 policy: escape(decision.policy()),
                 rule: escape(&cause.rule),
                 reason: escape(&cause.reason),
@@ -389,16 +395,16 @@ fn settle(session: &Session, attempt: &Attempt, request: Request, decision: Deci
 }
 
 /// Adds a note on a connection, for the model.
-fn note(session: &Session, attempt: &Attempt, why: &str) {
+fn note(session: &Session, attempt: &ConnectionAttempt, why: &str) {
     let NetworkAccess { target, port, .. } = &attempt.access;
     let place = target.with_port(*port);
     session.connections.note(attempt.command, format!("network: no connection to {place}: {why}"));
 }
 
 /// Remembers one answer for all the places in a question.
-fn remember(session: &Session, choice: &Choice, attempts: &[&Attempt]) {
+fn remember(session: &Session, choice: &Choice, attempts: &[&ConnectionAttempt]) {
     // All of them send more to the same place.
-    if let Some(Attempt { want: Want::SendMore { .. }, access, .. }) = attempts.first() {
+    if let Some(ConnectionAttempt { want: Want::SendMore { .. }, access, .. }) = attempts.first() {
         return session.answers.deny(vec![Denied::of_more(access)]);
     }
     let mut patterns: Vec<GrantPattern> = Vec::new();
@@ -429,12 +435,12 @@ fn names(pattern: &GrantPattern, address: &Endpoint, port: u16) -> bool {
 }
 
 /// Returns the refusal after a fault of the host.
-fn fault(reason: String) -> Refused {
-    Refused { policy: "host".to_owned(), rule: RULE.to_owned(), reason }
+fn fault(reason: String) -> ConnectionRefusal {
+    ConnectionRefusal { policy: "host".to_owned(), rule: RULE.to_owned(), reason }
 }
 
-fn closed() -> Refused {
-    Refused {
+fn closed() -> ConnectionRefusal {
+    ConnectionRefusal {
         policy: "host".to_owned(),
         rule: "host.closing".to_owned(),
         reason: "the session is ending".to_owned(),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::reservation::RESERVATIONS;
-use portcullis_decision::rules::Place;
+use portcullis_decision::rules::RulePlace;
 use portcullis_decision::{
     Base, Caller, Context, Effect, Grant, GrantPattern, Profile, Request, RuleLayer, RuleSet, path_text,
 };
@@ -44,7 +44,7 @@ pub struct EffectivePolicy {
     pub basis: Arc<Basis>,
     /// The user's links as they were at the start of the session.
     pub(crate) links: Arc<UserLinks>,
-    places: Vec<Place>,
+    places: Vec<RulePlace>,
     layers: Vec<RuleLayer>,
     /// Whether a policy uses reservations.
     pub(crate) wants_reservations: bool,

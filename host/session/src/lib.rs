@@ -69,7 +69,7 @@ mod user_links;
 // The types of questions are part of a session's interface.
 pub use portcullis_approvals::question::keepable;
 pub use portcullis_approvals::{
-    Answer, Answerer, Cancel, Choice, ChoiceKind, GrantStore, NoGrantStore, Nobody, Place, Prompter,
+    Answer, Answerer, Cancel, Choice, ChoiceKind, GrantPlace, GrantStore, NoGrantStore, Nobody, Prompter,
     Question, Refusal, Remembered,
 };
 

@@ -6,11 +6,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use portcullis_approvals::question::pending_call::has_own_question;
-use portcullis_approvals::{Access, Answered, Cancel, Known, Refusal, Subject, only_once};
+use portcullis_approvals::{Access, Answered, Cancel, Known, RefusedCall, Subject, only_once};
 use portcullis_decision::host_rules::{HARD_LINKS, HOST, broker_rule};
 use portcullis_decision::request::Origin;
 use portcullis_decision::{AnsweredBy, ContentVerdict, Decision, Effect, Fact, GrantScope, Request};
-use portcullis_sandbox::{Attempt, CallDetails};
+use portcullis_sandbox::{CallDetails, NameAccess};
 use portcullis_sandbox_runtime::Held;
 
 use crate::authorized::Authorized;
@@ -51,7 +51,7 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
         _ => (!reason.is_empty()).then(|| Fact::Content(ContentVerdict::with_reason(reason))),
     });
     // A write through this name changes the file under all its names, and one of the others may be denied.
-    let is_shared = || attempt == Attempt::Write && has_other_names(&path);
+    let is_shared = || attempt == NameAccess::Write && has_other_names(&path);
     let knows_other_names = held.rule() == HARD_LINKS || is_shared();
     if held.rule() != HARD_LINKS && knows_other_names {
         request.facts.extend(other_names(session, &path));
@@ -99,7 +99,7 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
         // The "yes" does not cover names of the file that were created since.
         (knows_other_names || !is_shared())
             && is_still_allowed(session, &effective, &request, &[&decision])
-            && (attempt == Attempt::Remove || may_complete(session, &effective, &path))
+            && (attempt == NameAccess::Remove || may_complete(session, &effective, &path))
     });
 }
 
@@ -113,7 +113,7 @@ fn authorize_held(session: &Session, request: Request, started: &Started, cancel
 /// Denials for the session and reservations of other sessions still apply.
 fn authorize_as_before(session: &Session, request: Request, decision: Decision) -> Authorized {
     let decision = if session.answers.denies(&request.action) {
-        decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
+        decision.refused(AnsweredBy::User, RefusedCall::Remembered.reason())
     } else {
         decision.granted(AnsweredBy::User, "you allowed it for all that this command does there")
     };
@@ -121,17 +121,17 @@ fn authorize_as_before(session: &Session, request: Request, decision: Decision) 
 }
 
 /// Returns true if a call may proceed; notes the reason for the model otherwise.
-fn is_allowed(started: &Started, authorized: Authorized, attempt: Attempt, path: &Path) -> bool {
+fn is_allowed(started: &Started, authorized: Authorized, attempt: NameAccess, path: &Path) -> bool {
     let refused = authorized.granted().err();
     refused.inspect(|why| started.questions.note(refused::after_question(attempt, path, why))).is_none()
 }
 
 /// Returns what a call does, for the questions about it.
-fn access(attempt: Attempt) -> Access {
+fn access(attempt: NameAccess) -> Access {
     match attempt {
-        Attempt::Read => Access::Read,
-        Attempt::Write | Attempt::MakeDirectory => Access::Write,
-        Attempt::Remove => Access::Remove,
+        NameAccess::Read => Access::Read,
+        NameAccess::Write | NameAccess::MakeDirectory => Access::Write,
+        NameAccess::Remove => Access::Remove,
     }
 }
 

@@ -6,9 +6,9 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use portcullis_decision::profile::FileRight;
-use portcullis_decision::rules::{Place as RulePlace, Reach};
+use portcullis_decision::rules::{Reach, RulePlace};
 use portcullis_decision::{Caller, Effect, RuleSet};
-use portcullis_sandbox::{Access, HIDDEN_UNLESS_SHOWN, Owner, Place, Profile, Reads};
+use portcullis_sandbox::{Access, HIDDEN_UNLESS_SHOWN, Owner, PathAccess, Profile, Reads};
 use portcullis_settings_format::Layer;
 
 use crate::error::with_causes;
@@ -67,7 +67,7 @@ fn mounted(
     places: &[RulePlace],
     bound: &[PathBuf],
     named: &[PathBuf],
-) -> Result<(Vec<Place>, Reads), String> {
+) -> Result<(Vec<PathAccess>, Reads), String> {
     let mut wanted = wanted(places);
     let secrets = hidden(&wanted);
     hide_by_default(&mut wanted, &rules.base().temp);
@@ -86,10 +86,10 @@ fn mounted(
             return Err("the rules make all of `/` writable; name the directories to be written".to_owned());
         }
     }
-    let mut places: Vec<Place> = wanted
+    let mut places: Vec<PathAccess> = wanted
         .into_iter()
         .filter(|(path, _)| path != &rules.base().temp && path != Path::new(HOST_TEMP) && !is_own(path))
-        .map(|(path, access)| Place { path, access })
+        .map(|(path, access)| PathAccess { path, access })
         .collect();
     // So that the same rules are the same sandbox.
     places.sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));

@@ -5,8 +5,8 @@ use std::path::Path;
 use portcullis_decision::host_rules::HARD_LINKS;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::{Caller, Decision, RuleSet};
-use portcullis_sandbox::Attempt;
-use portcullis_sandbox_runtime::Refusal;
+use portcullis_sandbox::NameAccess;
+use portcullis_sandbox_runtime::RefusedCall;
 use portcullis_text::escape;
 
 /// Reason for refusing to read a file that a rule hides under another name.
@@ -16,31 +16,33 @@ const OTHER_NAME: &str = "it is another name (hard link) of a file that commands
 const TOLD: usize = 8;
 
 /// Returns the notes on refusals by rules, without a question.
-pub(crate) fn by_rules(refusals: &[Refusal], rules: &RuleSet) -> Vec<String> {
+pub(crate) fn by_rules(refusals: &[RefusedCall], rules: &RuleSet) -> Vec<String> {
     let told =
-        refusals.iter().map(|Refusal { attempt, path, rule }| match portcullis_exec_surface::rule(rule) {
-            Some(rule) => line(*attempt, path, rule.reason, (rule.id, "host")),
-            None if rule == HARD_LINKS => line(*attempt, path, OTHER_NAME, (HARD_LINKS, "host")),
-            None => {
-                let right = if *attempt == Attempt::Read { FileRight::Read } else { FileRight::Write };
-                let ruling = rules.file(path, right, Caller::Command);
-                line(*attempt, path, &ruling.reason, (&ruling.rule, &ruling.policy))
+        refusals.iter().map(|RefusedCall { attempt, path, rule }| {
+            match portcullis_exec_surface::rule(rule) {
+                Some(rule) => line(*attempt, path, rule.reason, (rule.id, "host")),
+                None if rule == HARD_LINKS => line(*attempt, path, OTHER_NAME, (HARD_LINKS, "host")),
+                None => {
+                    let right = if *attempt == NameAccess::Read { FileRight::Read } else { FileRight::Write };
+                    let ruling = rules.file(path, right, Caller::Command);
+                    line(*attempt, path, &ruling.reason, (&ruling.rule, &ruling.policy))
+                }
             }
         });
     shortened(told.collect())
 }
 
 /// Returns the note on a refusal after a question.
-pub(crate) fn after_question(attempt: Attempt, path: &Path, decision: &Decision) -> String {
+pub(crate) fn after_question(attempt: NameAccess, path: &Path, decision: &Decision) -> String {
     line(attempt, path, &decision.cause().reason, (&decision.cause().rule, decision.policy()))
 }
 
-fn line(attempt: Attempt, path: &Path, reason: &str, (rule, policy): (&str, &str)) -> String {
+fn line(attempt: NameAccess, path: &Path, reason: &str, (rule, policy): (&str, &str)) -> String {
     let what = match attempt {
-        Attempt::Read => "reading",
-        Attempt::Write => "writing",
-        Attempt::MakeDirectory => "making the directory",
-        Attempt::Remove => "removing",
+        NameAccess::Read => "reading",
+        NameAccess::Write => "writing",
+        NameAccess::MakeDirectory => "making the directory",
+        NameAccess::Remove => "removing",
     };
     let path = escape(&path.to_string_lossy());
     format!("The sandbox refused {what} `{path}`: {reason} (rule `{rule}` of `{policy}`).")
@@ -64,8 +66,8 @@ mod tests {
     #[test]
     fn rule_and_reason_are_told() {
         let rules = RuleSet::compile(Vec::new(), Base::default(), &[]);
-        let refusal = |path: &str, rule: &str| Refusal {
-            attempt: Attempt::Write,
+        let refusal = |path: &str, rule: &str| RefusedCall {
+            attempt: NameAccess::Write,
             path: path.into(),
             rule: rule.to_owned(),
         };

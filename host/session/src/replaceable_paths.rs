@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use portcullis_decision::rules::{Place, Reach};
+use portcullis_decision::rules::{Reach, RulePlace};
 use portcullis_decision::{Base, RuleSet};
 
 /// Rules with facts about their places. Building a sandbox needs these several times, and sorting paths is slow.
@@ -13,7 +13,7 @@ pub(crate) struct Surveyed<'a> {
     /// The rules.
     pub(crate) rules: &'a RuleSet,
     /// Their places.
-    pub(crate) places: &'a [Place],
+    pub(crate) places: &'a [RulePlace],
     /// The places that a mount does not pin.
     pub(crate) loose: &'a ReplaceablePaths,
 }
@@ -35,7 +35,7 @@ enum Found {
 
 impl ReplaceablePaths {
     /// Finds them in `places`, those of rules and grants over `base`.
-    pub(crate) fn among(places: &[Place], base: &Base) -> Self {
+    pub(crate) fn among(places: &[RulePlace], base: &Base) -> Self {
         let is_named = |path: &Path| base.workspace.iter().all(|top| top != path);
         let opened = places.iter().filter(|place| place.write && place.reach == Reach::Opens);
         // Skip paths in the session's own directory, which are not on the machine's disk.

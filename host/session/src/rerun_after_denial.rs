@@ -19,7 +19,7 @@ use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind};
 use portcullis_decision::{Caller, Effect, Fact, Grant, GrantScope, Request, path_text};
 use portcullis_file_gate::{Located, Purpose};
-use portcullis_sandbox::{Attempt, Terminal, Tier};
+use portcullis_sandbox::{NameAccess, Terminal, Tier};
 use portcullis_sandbox_runtime::Exit;
 
 use crate::authorized::Granted;
@@ -57,7 +57,7 @@ struct Rerun {
 }
 
 /// A path that commands can see but not write.
-struct Place {
+struct DeniedPath {
     located: Located,
     /// The canonical form of the path that was named: the place itself, or a name in it that does not exist yet.
     named: PathBuf,
@@ -171,7 +171,7 @@ fn start(
 /// Returns the place that must be writable to write a name: the file itself, or the closest existing directory.
 ///
 /// Returns `None` if commands cannot see it, can write it already, or it cannot be a mount point.
-fn place_of(effective: &EffectivePolicy, cwd: &Path, named: &Named) -> Option<Place> {
+fn place_of(effective: &EffectivePolicy, cwd: &Path, named: &Named) -> Option<DeniedPath> {
     let path = cwd.join(&named.path);
     let mut tops = path.ancestors().skip(usize::from(named.is_for_its_name)).take(MOST_LEVELS);
     let (top, located) = tops.find_map(|top| {
@@ -191,14 +191,14 @@ fn place_of(effective: &EffectivePolicy, cwd: &Path, named: &Named) -> Option<Pl
     let is_seen =
         |path: &Path| effective.rules.answer(path, FileRight::Read, Caller::Command).effect == Effect::Allow;
     let is_closed = is_place && !is_the_kernels(located.canonical()) && located.is_on_read_only_mount();
-    (is_closed && is_seen(located.canonical()) && is_seen(&named)).then_some(Place { located, named })
+    (is_closed && is_seen(located.canonical()) && is_seen(&named)).then_some(DeniedPath { located, named })
 }
 
 /// Asks about a place, unless it was asked about before. Returns the grant for one run if the user allows it.
 fn ask_about(
     session: &Session,
     said: &Named,
-    place: &Place,
+    place: &DeniedPath,
     call: Option<&str>,
     past: &mut DenialQuestions,
     cancel: &Cancel,
@@ -206,7 +206,7 @@ fn ask_about(
     // A rule on the name itself counts as well as a rule on the place.
     let of_name = session.decide(&request_for(session, said, &place.named, PathKind::File));
     if of_name.effect() == Effect::Deny {
-        past.note(refused::after_question(Attempt::Write, &place.named, &of_name));
+        past.note(refused::after_question(NameAccess::Write, &place.named, &of_name));
         return None;
     }
     let top = place.located.canonical();
@@ -223,7 +223,7 @@ fn ask_about(
             Some(Grant { scope: GrantScope::Once, pattern, granted_at: now, expires_at: 0 })
         }
         Err(decision) => {
-            past.note(refused::after_question(Attempt::Write, &place.named, &decision));
+            past.note(refused::after_question(NameAccess::Write, &place.named, &decision));
             None
         }
     }
@@ -238,7 +238,7 @@ fn request_for(session: &Session, said: &Named, canonical: &Path, kind: PathKind
     request
 }
 
-fn other_names_at(session: &Session, place: &Place) -> Option<Fact> {
+fn other_names_at(session: &Session, place: &DeniedPath) -> Option<Fact> {
     let is_file = place.located.kind() == PathKind::File;
     is_file.then(|| other_names(session, place.located.canonical())).flatten()
 }

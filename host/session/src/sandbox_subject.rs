@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use portcullis_decision::pattern::{FilePattern, GlobText};
 use portcullis_decision::profile::{FileRights, FileRule};
 use portcullis_decision::{Effect, Profile, RuleLayer, RuleSet};
-use portcullis_sandbox::{Attempt, CallDetails};
+use portcullis_sandbox::{CallDetails, NameAccess};
 
 /// The process in the sandbox.
 #[derive(Debug, Clone, Default)]
@@ -66,11 +66,14 @@ impl SandboxSubject {
     }
 
     /// Returns true if it may perform an operation on a name that the session's rules let it write.
-    pub(crate) fn may(&self, path: &Path, attempt: Attempt, deed: &CallDetails) -> bool {
+    pub(crate) fn may(&self, path: &Path, attempt: NameAccess, deed: &CallDetails) -> bool {
         let Self::Agent(places) = self else { return true };
         let is_plain = |path: &Path| places.written.iter().any(|tree| path.starts_with(tree));
         if places.locks.iter().any(|lock| lock == path) {
-            return matches!((attempt, deed), (Attempt::MakeDirectory | Attempt::Remove, CallDetails::Plain));
+            return matches!(
+                (attempt, deed),
+                (NameAccess::MakeDirectory | NameAccess::Remove, CallDetails::Plain)
+            );
         }
         match deed {
             CallDetails::Symlink(_) | CallDetails::Special => !is_plain(path),
@@ -249,18 +252,18 @@ mod tests {
         let (own, lock) = ("/home/u/.pi/agent/sessions/--p--/s.jsonl", "/home/u/.pi/agent/auth.json.lock");
         let elsewhere = "/home/u/p/file";
         for (path, attempt, deed, is_allowed) in [
-            (own, Attempt::Write, CallDetails::Plain, true),
-            (own, Attempt::Write, CallDetails::Symlink("/home/u/.bashrc".into()), false),
-            (own, Attempt::Write, CallDetails::Special, false),
-            (own, Attempt::Write, CallDetails::LinkOf(elsewhere.into()), false),
-            (own, Attempt::Write, CallDetails::MoveOf(elsewhere.into()), false),
-            (own, Attempt::Write, CallDetails::MoveOf(own.into()), true),
-            (lock, Attempt::MakeDirectory, CallDetails::Plain, true),
-            (lock, Attempt::Remove, CallDetails::Plain, true),
-            (lock, Attempt::Write, CallDetails::Plain, false),
-            (lock, Attempt::Write, CallDetails::Symlink("x".into()), false),
-            (lock, Attempt::Write, CallDetails::MoveOf(own.into()), false),
-            (elsewhere, Attempt::Write, CallDetails::Symlink("/etc".into()), true),
+            (own, NameAccess::Write, CallDetails::Plain, true),
+            (own, NameAccess::Write, CallDetails::Symlink("/home/u/.bashrc".into()), false),
+            (own, NameAccess::Write, CallDetails::Special, false),
+            (own, NameAccess::Write, CallDetails::LinkOf(elsewhere.into()), false),
+            (own, NameAccess::Write, CallDetails::MoveOf(elsewhere.into()), false),
+            (own, NameAccess::Write, CallDetails::MoveOf(own.into()), true),
+            (lock, NameAccess::MakeDirectory, CallDetails::Plain, true),
+            (lock, NameAccess::Remove, CallDetails::Plain, true),
+            (lock, NameAccess::Write, CallDetails::Plain, false),
+            (lock, NameAccess::Write, CallDetails::Symlink("x".into()), false),
+            (lock, NameAccess::Write, CallDetails::MoveOf(own.into()), false),
+            (elsewhere, NameAccess::Write, CallDetails::Symlink("/etc".into()), true),
         ] {
             assert_eq!(agent.may(Path::new(path), attempt, &deed), is_allowed, "{path} {attempt:?} {deed:?}");
             assert!(SandboxSubject::Commands.may(Path::new(path), attempt, &deed));

@@ -61,7 +61,7 @@ impl Change {
     /// When the text is not JSON, or a value on the path has the wrong type.
     pub fn apply(&self, text: &str) -> Result<String, EditError> {
         let document = crate::json::read(text)?;
-        let at = |path: &[String]| Place::find(&document, path);
+        let at = |path: &[String]| DeepestNode::find(&document, path);
         match self {
             Self::Set(path, value) => at(path)?.put(text, &Written::Value(value)),
             Self::Copy(path, json) => at(path)?.put(text, &Written::Text(json)),
@@ -129,12 +129,12 @@ impl Written<'_> {
 }
 
 /// The deepest existing node on a path, with the missing rest of the path.
-struct Place<'a> {
+struct DeepestNode<'a> {
     node: &'a Node,
     missing: Vec<String>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> DeepestNode<'a> {
     fn find(document: &'a Node, path: &[String]) -> Result<Self, EditError> {
         let mut node = document;
         for (depth, key) in path.iter().enumerate() {

@@ -26,7 +26,7 @@ pub struct Call {
 
 /// The answer to a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum SyscallAnswer {
     /// The kernel executes the call. Data read from the caller's memory may have changed since.
     Continue,
     /// The call returns this value.
@@ -81,12 +81,12 @@ impl Listener {
     ///
     /// # Errors
     /// `ENOENT` when the caller has ended.
-    pub fn answer(&self, id: u64, answer: Answer) -> io::Result<()> {
+    pub fn answer(&self, id: u64, answer: SyscallAnswer) -> io::Result<()> {
         let mut response = libc::seccomp_notif_resp { id, val: 0, error: 0, flags: 0 };
         match answer {
-            Answer::Continue => response.flags = CONTINUE,
-            Answer::Value(value) => response.val = value,
-            Answer::Error(errno) => response.error = errno.saturating_neg(),
+            SyscallAnswer::Continue => response.flags = CONTINUE,
+            SyscallAnswer::Value(value) => response.val = value,
+            SyscallAnswer::Error(errno) => response.error = errno.saturating_neg(),
         }
         self.request(libc::SECCOMP_IOCTL_NOTIF_SEND, &mut response).map(drop)
     }
@@ -111,7 +111,7 @@ impl Listener {
         let mut given = addition(id, 0, descriptor.as_fd(), close_on_exec);
         let number = self.request(libc::SECCOMP_IOCTL_NOTIF_ADDFD, &mut given)?;
         drop(descriptor);
-        self.answer(id, Answer::Value(number.into()))
+        self.answer(id, SyscallAnswer::Value(number.into()))
     }
 
     fn request<T>(&self, request: libc::Ioctl, argument: &mut T) -> io::Result<i32> {

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use portcullis_sys::notify::Answer;
+use portcullis_sys::notify::SyscallAnswer;
 use rustix::fs::OFlags;
 
 use crate::act::give;
@@ -43,10 +43,10 @@ fn hand_over(broker: &Broker, pending: &PendingCall, file: OwnedFd) {
 }
 
 fn succeed(broker: &Broker, pending: &PendingCall) {
-    drop(broker.listener.answer(pending.call.id, Answer::Value(0)));
+    drop(broker.listener.answer(pending.call.id, SyscallAnswer::Value(0)));
 }
 
 fn refuse(broker: &Broker, pending: &PendingCall, errno: i32) {
     // The caller may have ended and need no answer.
-    drop(broker.listener.answer(pending.call.id, Answer::Error(errno)));
+    drop(broker.listener.answer(pending.call.id, SyscallAnswer::Error(errno)));
 }

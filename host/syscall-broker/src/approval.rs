@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_sandbox::{Attempt, CallDetails};
+use portcullis_sandbox::{CallDetails, NameAccess};
 
 use crate::wire::questions::Outside;
 
 /// A question that must be answered before a call continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
-    pub(crate) attempt: Attempt,
+    pub(crate) attempt: NameAccess,
     pub(crate) deed: CallDetails,
     pub(crate) path: PathBuf,
     /// The rule over names; empty for the session's own rules.
@@ -26,7 +26,7 @@ pub(crate) struct Question {
 /// An operation that the user has approved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Approval {
-    pub(crate) attempt: Attempt,
+    pub(crate) attempt: NameAccess,
     pub(crate) deed: CallDetails,
     pub(crate) path: PathBuf,
     /// As in [`Question`].
@@ -41,7 +41,7 @@ impl Approval {
     /// then.
     pub(crate) fn covers(
         &self,
-        (attempt, deed): (Attempt, &CallDetails),
+        (attempt, deed): (NameAccess, &CallDetails),
         path: &Path,
         rule: &str,
         text: Option<&[u8]>,
@@ -63,17 +63,17 @@ mod tests {
         let (path, other) = (Path::new("/w/.envrc"), Path::new("/w/.npmrc"));
         let deed = CallDetails::Symlink("target".into());
         let yes = Approval {
-            attempt: Attempt::Write,
+            attempt: NameAccess::Write,
             deed: deed.clone(),
             path: path.to_owned(),
             rule: "a",
             text: None,
         };
-        let write = (Attempt::Write, &deed);
+        let write = (NameAccess::Write, &deed);
         assert!(yes.covers(write, path, "a", None));
-        assert!(!yes.covers((Attempt::Remove, &deed), path, "a", None));
-        assert!(!yes.covers((Attempt::Write, &CallDetails::Plain), path, "a", None));
-        assert!(!yes.covers((Attempt::Write, &CallDetails::Symlink("other".into())), path, "a", None));
+        assert!(!yes.covers((NameAccess::Remove, &deed), path, "a", None));
+        assert!(!yes.covers((NameAccess::Write, &CallDetails::Plain), path, "a", None));
+        assert!(!yes.covers((NameAccess::Write, &CallDetails::Symlink("other".into())), path, "a", None));
         assert!(!yes.covers(write, other, "a", None));
         assert!(!yes.covers(write, path, "b", None));
         assert!(!yes.covers(write, path, "a", Some(b"text")));

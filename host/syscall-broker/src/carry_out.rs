@@ -1,6 +1,6 @@
 //! Carries out one call, and answers it.
 
-use portcullis_sys::notify::Answer;
+use portcullis_sys::notify::SyscallAnswer;
 use rustix::io::Errno;
 
 use crate::approval::Question;
@@ -16,16 +16,16 @@ impl Worker {
         let answer = match self.carry_out(pending) {
             Ok(Outcome::Answer(answer)) => answer,
             Ok(Outcome::Done) => return,
-            Err(Stop::Error(error)) => Answer::Error(error.raw_os_error()),
+            Err(Stop::Error(error)) => SyscallAnswer::Error(error.raw_os_error()),
             Err(Stop::Refused(refusal)) => {
                 self.broker.asking.tell(&self.broker.processes, pending, *refusal);
-                Answer::Error(libc::EACCES)
+                SyscallAnswer::Error(libc::EACCES)
             }
             // The retry already held the lock exclusively.
-            Err(Stop::NotAlone) => Answer::Error(libc::EDEADLK),
+            Err(Stop::NotAlone) => SyscallAnswer::Error(libc::EDEADLK),
             Err(Stop::Ask(question)) => match self.ask(pending, &question) {
                 Some(()) => return,
-                None => Answer::Error(libc::EACCES),
+                None => SyscallAnswer::Error(libc::EACCES),
             },
         };
         // This fails if the caller has ended and needs no answer.

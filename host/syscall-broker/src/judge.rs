@@ -10,7 +10,7 @@ use portcullis_exec_surface::{
     Change, Class, EXAMINED, GIT_POINTERS, Rule, Site, Treatment, class_under, completed, is_link_of_git,
     is_linked, protected_name,
 };
-use portcullis_sandbox::{Attempt, CallDetails, FileId, Judgement};
+use portcullis_sandbox::{CallDetails, FileId, Judgement, NameAccess};
 use rustix::fs::{AtFlags, FileType, fstat, major, minor, statat};
 use rustix::io::{self, Errno};
 
@@ -46,17 +46,17 @@ impl NameChange {
         Self { change, deed }
     }
 
-    fn attempt(&self) -> Attempt {
+    fn attempt(&self) -> NameAccess {
         match self.change {
-            Change::MakeDirectory => Attempt::MakeDirectory,
-            Change::Remove | Change::MoveAway => Attempt::Remove,
+            Change::MakeDirectory => NameAccess::MakeDirectory,
+            Change::Remove | Change::MoveAway => NameAccess::Remove,
             Change::Write
             | Change::Install
             | Change::Symlink
             | Change::MoveTree
             | Change::Special
             | Change::Link
-            | Change::Metadata => Attempt::Write,
+            | Change::Metadata => NameAccess::Write,
         }
     }
 }

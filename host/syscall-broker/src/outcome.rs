@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use portcullis_sandbox::Attempt;
-use portcullis_sys::notify::Answer;
+use portcullis_sandbox::NameAccess;
+use portcullis_sys::notify::SyscallAnswer;
 use rustix::io::Errno;
 
 use crate::approval::Question;
@@ -11,14 +11,14 @@ use crate::approval::Question;
 /// The end of a call.
 pub(crate) enum Outcome {
     /// With this answer.
-    Answer(Answer),
+    Answer(SyscallAnswer),
     /// It has been answered, or the caller has ended.
     Done,
 }
 
 impl Outcome {
-    pub(crate) const LEFT_TO_THE_KERNEL: Self = Self::Answer(Answer::Continue);
-    pub(crate) const SUCCESS: Self = Self::Answer(Answer::Value(0));
+    pub(crate) const LEFT_TO_THE_KERNEL: Self = Self::Answer(SyscallAnswer::Continue);
+    pub(crate) const SUCCESS: Self = Self::Answer(SyscallAnswer::Value(0));
 }
 
 /// The result of carrying out a call.
@@ -46,7 +46,7 @@ impl From<Errno> for Stop {
 /// A refusal by a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct RuleRefusal {
-    pub(crate) attempt: Attempt,
+    pub(crate) attempt: NameAccess,
     pub(crate) path: PathBuf,
     /// The rule over names; empty for the session's own rules.
     pub(crate) rule: &'static str,

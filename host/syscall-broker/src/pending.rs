@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::path::Path;
 use std::sync::Arc;
 
-use portcullis_sandbox::{Attempt, CallDetails};
+use portcullis_sandbox::{CallDetails, NameAccess};
 use portcullis_sys::memory::read_string;
 use portcullis_sys::notify::{Call, Listener};
 use rustix::io::Errno;
@@ -29,7 +29,7 @@ impl PendingCall {
     /// Returns true if the user has approved this operation on this name, with this text, for this rule.
     pub(crate) fn is_allowed(
         &self,
-        doing: (Attempt, &CallDetails),
+        doing: (NameAccess, &CallDetails),
         path: &Path,
         rule: &str,
         text: Option<&[u8]>,

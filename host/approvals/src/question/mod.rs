@@ -18,7 +18,7 @@ use portcullis_decision::{Decision, Effect, GrantPattern, GrantScope, Mode, Requ
 use portcullis_shell::quoted;
 use portcullis_text::{escape, escape_confusables, escape_confusables_in_subject, escape_script};
 
-use crate::grant_store::Place;
+use crate::grant_store::GrantPlace;
 use crate::open_questions::{Choice, ChoiceKind, Question};
 use crate::special_addresses;
 use file_operation::{meaning, other_end};
@@ -39,7 +39,7 @@ pub fn question(
     call: Option<&str>,
     request: &Request,
     decision: &Decision,
-    places: &[Place],
+    places: &[GrantPlace],
     kept_for: u32,
 ) -> Question {
     let asked = decision.question();
@@ -169,7 +169,7 @@ fn is_only_once(action: &Action) -> bool {
 fn choices(
     (request, is_cut): (&Request, bool),
     decision: &Decision,
-    places: &[Place],
+    places: &[GrantPlace],
     kept_for: u32,
 ) -> Vec<Choice> {
     let once = Choice {

@@ -64,7 +64,7 @@ pub(crate) enum Config {
     #[command(after_help = SHOW_HELP)]
     Show {
         #[command(flatten)]
-        place: Place,
+        place: SettingsChoice,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
@@ -73,7 +73,7 @@ pub(crate) enum Config {
     #[command(after_help = VALIDATE_HELP)]
     Validate {
         #[command(flatten)]
-        place: Place,
+        place: SettingsChoice,
         /// A file in place of those that hold here
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
@@ -95,7 +95,7 @@ pub(crate) enum Config {
     #[command(after_help = EDIT_HELP)]
     Edit {
         #[command(flatten)]
-        place: Place,
+        place: SettingsChoice,
         /// Another file than the one that holds here
         #[arg(value_enum, value_name = "WHICH", conflicts_with = "settings")]
         which: Option<SettingsFile>,
@@ -107,7 +107,7 @@ pub(crate) enum Config {
     #[command(after_help = PATH_HELP)]
     Path {
         #[command(flatten)]
-        place: Place,
+        place: SettingsChoice,
         /// Print every file that is looked for, and whether it is there
         #[arg(long)]
         all: bool,
@@ -154,7 +154,7 @@ pub(crate) struct Import {
 
 /// Which settings are meant.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Place {
+pub(crate) struct SettingsChoice {
     /// The project directory; the current one by default
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<PathBuf>,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::config::Place;
+use super::config::SettingsChoice;
 
 pub(crate) const DOCTOR_HELP: &str = "\
 Every mechanism is tried in a process that is thrown away, then a sandbox is started in a temporary directory \
@@ -20,7 +20,7 @@ Examples:
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: SettingsChoice,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,

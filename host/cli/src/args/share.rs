@@ -114,7 +114,7 @@ pub(crate) enum Share {
 
 /// Where packs are used.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Place {
+pub(crate) struct PackScope {
     /// A directory with a `policy.lock`, in place of that of your settings
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
@@ -141,7 +141,7 @@ pub(crate) struct Agreement {
 #[command(after_help = ADD_HELP)]
 pub(crate) struct Add {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: PackScope,
     #[command(flatten)]
     pub(crate) agreement: Agreement,
     /// What to add
@@ -159,7 +159,7 @@ pub(crate) struct Add {
 #[command(after_help = UPDATE_HELP)]
 pub(crate) struct Update {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: PackScope,
     #[command(flatten)]
     pub(crate) agreement: Agreement,
     /// Which; all by default
@@ -173,7 +173,7 @@ pub(crate) struct Update {
 #[derive(Debug, Args)]
 pub(crate) struct Remove {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: PackScope,
     /// Which
     #[arg(value_name = "ID", required = true)]
     pub(crate) ids: Vec<String>,
@@ -185,7 +185,7 @@ pub(crate) struct Remove {
 #[derive(Debug, Args)]
 pub(crate) struct Shown {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: PackScope,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -212,7 +212,7 @@ pub(crate) struct Sign {
 #[command(after_help = VERIFY_HELP)]
 pub(crate) struct Verify {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: PackScope,
     /// The pack
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
@@ -256,7 +256,7 @@ pub(crate) struct Pull {
 #[command(after_help = VENDOR_HELP)]
 pub(crate) struct Vendor {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: PackScope,
     /// The directory; what is locked there before is replaced
     #[arg(value_name = "DIR")]
     pub(crate) to: PathBuf,
@@ -269,7 +269,7 @@ pub(crate) struct Vendor {
 #[command(after_help = CARRY_HELP)]
 pub(crate) struct Save {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: PackScope,
     /// The archive
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
@@ -285,7 +285,7 @@ pub(crate) struct Save {
 #[command(after_help = CARRY_HELP)]
 pub(crate) struct Load {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: PackScope,
     #[command(flatten)]
     pub(crate) agreement: Agreement,
     /// The archive

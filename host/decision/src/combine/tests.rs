@@ -2,19 +2,19 @@
 
 use proptest::prelude::*;
 
-use super::Answer::{Abstain, Failed};
+use super::PolicyVote::{Abstain, Failed};
 use super::*;
 
-const ALLOW: Answer = Answer::Effect(Effect::Allow);
-const ASK: Answer = Answer::Effect(Effect::Ask);
-const DENY: Answer = Answer::Effect(Effect::Deny);
+const ALLOW: PolicyVote = PolicyVote::Effect(Effect::Allow);
+const ASK: PolicyVote = PolicyVote::Effect(Effect::Ask);
+const DENY: PolicyVote = PolicyVote::Effect(Effect::Deny);
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-fn named(answers: &[Answer]) -> Vec<(&'static str, Answer)> {
+fn named(answers: &[PolicyVote]) -> Vec<(&'static str, PolicyVote)> {
     NAMES.into_iter().zip(answers.iter().copied()).collect()
 }
 
-fn check(combine: &str, answers: [Answer; 3], expected: Outcome, supporters: &[usize]) {
+fn check(combine: &str, answers: [PolicyVote; 3], expected: Outcome, supporters: &[usize]) {
     let combine = Combine::parse(combine, &NAMES).unwrap();
     assert_eq!(combine.combine(&named(&answers)), expected, "{combine:?} of {answers:?}");
     assert_eq!(combine.supporters(&named(&answers)), supporters, "{combine:?} of {answers:?}");
@@ -41,11 +41,11 @@ fn refuses() {
     }
 }
 
-fn answer() -> impl Strategy<Value = Answer> {
+fn answer() -> impl Strategy<Value = PolicyVote> {
     proptest::sample::select(vec![Abstain, ALLOW, ASK, DENY])
 }
 
-fn answers() -> impl Strategy<Value = [Answer; 4]> {
+fn answers() -> impl Strategy<Value = [PolicyVote; 4]> {
     [answer(), answer(), answer(), answer()]
 }
 
@@ -62,18 +62,18 @@ fn combine() -> impl Strategy<Value = Combine> {
 }
 
 /// Returns the result; `None` if no policy has an opinion, which ends as `ask`.
-fn effect(combine: &Combine, answers: &[Answer]) -> Option<Effect> {
+fn effect(combine: &Combine, answers: &[PolicyVote]) -> Option<Effect> {
     match combine.combine(&named(answers)) {
         Outcome::NoOpinion => None,
         Outcome::Failed(_) => Some(Effect::Deny),
         Outcome::Winner(index) => match answers[index] {
-            Answer::Effect(effect) => Some(effect),
+            PolicyVote::Effect(effect) => Some(effect),
             Abstain | Failed => panic!("the winner has an opinion"),
         },
     }
 }
 
-fn of(text: &str, answers: &[Answer]) -> Option<Effect> {
+fn of(text: &str, answers: &[PolicyVote]) -> Option<Effect> {
     effect(&Combine::parse(text, &NAMES).unwrap(), answers)
 }
 
@@ -93,7 +93,7 @@ proptest! {
     #[test]
     fn strictest_is_the_greatest(answers in answers(), order in Just([0_usize, 1, 2, 3]).prop_shuffle()) {
         let greatest = answers.iter().filter_map(|answer| match answer {
-            Answer::Effect(effect) => Some(*effect),
+            PolicyVote::Effect(effect) => Some(*effect),
             Abstain | Failed => None,
         }).max();
         prop_assert_eq!(effect(&Combine::Strictest, &answers), greatest);
@@ -146,7 +146,7 @@ proptest! {
     fn a_stricter_answer_never_loosens(combine in combine(), answers in answers(), place in 0_usize..4) {
         let before = effect(&combine, &answers);
         for stricter in [ALLOW, ASK, DENY] {
-            let (Answer::Effect(now), Answer::Effect(then)) = (stricter, answers[place]) else { continue };
+            let (PolicyVote::Effect(now), PolicyVote::Effect(then)) = (stricter, answers[place]) else { continue };
             if now >= then {
                 let mut changed = answers;
                 changed[place] = stricter;

@@ -19,9 +19,9 @@ pub use base::{Base, HIDDEN_BY_DEFAULT};
 pub use data::{DataError, RuleData};
 pub use facts::{Availability, FileFacts, HostFact, HostFacts, NameFact, PlaceFact};
 pub use network::BUDGET_KIB;
-pub use places::{Place, Reach};
+pub use places::{Reach, RulePlace};
 pub use rule_set::RuleSet;
-pub use ruling::{Answer, Caller, RuleLayer, Ruling};
+pub use ruling::{Caller, RuleAnswer, RuleLayer, Ruling};
 
 #[cfg(test)]
 mod tests;

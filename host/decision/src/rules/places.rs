@@ -15,7 +15,7 @@ const HOST: &str = "host";
 
 /// The access of commands at a path and below it, until a deeper place changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct RulePlace {
     /// The location; its path is absolute and canonical.
     pub location: Location,
     /// Whether it is readable, as far as `reach` says.
@@ -39,7 +39,7 @@ impl RuleSet {
     /// Returns a place for every literal path that the base, a rule or a grant names, shallow first. Patterns over
     /// names are left out: they are enforced name by name.
     #[must_use]
-    pub fn places(&self) -> Vec<Place> {
+    pub fn places(&self) -> Vec<RulePlace> {
         let mut paths: BTreeSet<&Path> = BTreeSet::new();
         paths.insert(Path::new("/"));
         paths.extend(self.base.workspace.iter().map(PathBuf::as_path));
@@ -54,11 +54,11 @@ impl RuleSet {
 
     /// Returns the access of commands at one path.
     #[must_use]
-    pub fn place(&self, path: &Path) -> Place {
+    pub fn place(&self, path: &Path) -> RulePlace {
         let allows = |right| self.answer(path, right, Caller::Command).effect == Effect::Allow;
         let read = allows(FileRight::Read);
         let reach = if self.opens(path) { Reach::Opens } else { Reach::Restricts };
-        Place { location: self.locate(path), read, write: read && allows(FileRight::Write), reach }
+        RulePlace { location: self.locate(path), read, write: read && allows(FileRight::Write), reach }
     }
 
     /// Returns the location that a path means to commands and tools.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::base::Base;
-use super::ruling::{Answer, BASE, BaseRuling, Caller, RuleLayer, RuleRef, Ruling};
+use super::ruling::{BASE, BaseRuling, Caller, RuleAnswer, RuleLayer, RuleRef, Ruling};
 use super::trie::Trie;
 use crate::grant::{Grant, GrantPattern, PathPattern};
 use crate::pattern::steps::Steps;
@@ -81,12 +81,12 @@ impl RuleSet {
 
     /// Returns the ruling on one path and right in short form: the same as [`RuleSet::file`], for frequent calls.
     #[must_use]
-    pub fn answer(&self, path: &Path, right: FileRight, caller: Caller) -> Answer<'_> {
+    pub fn answer(&self, path: &Path, right: FileRight, caller: Caller) -> RuleAnswer<'_> {
         let mut answer = match self.standing(path, right, caller) {
             Standing::Rule(layer, rule) => {
-                Answer { effect: rule.effect, policy: &layer.name, rule: &rule.id }
+                RuleAnswer { effect: rule.effect, policy: &layer.name, rule: &rule.id }
             }
-            Standing::Base(BaseRuling { effect, rule, .. }) => Answer { effect, policy: BASE, rule },
+            Standing::Base(BaseRuling { effect, rule, .. }) => RuleAnswer { effect, policy: BASE, rule },
         };
         if answer.effect == Effect::Ask && self.is_granted(path, right) {
             answer.effect = Effect::Allow;

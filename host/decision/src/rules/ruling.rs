@@ -48,7 +48,7 @@ pub(super) const BASE: &str = "base";
 
 /// An answer of the rule set in short form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer<'a> {
+pub struct RuleAnswer<'a> {
     /// The answer.
     pub effect: Effect,
     /// The source of the answer.
@@ -57,7 +57,7 @@ pub struct Answer<'a> {
     pub rule: &'a str,
 }
 
-impl Answer<'_> {
+impl RuleAnswer<'_> {
     /// Returns true if no rule matches, and the base answers.
     #[must_use]
     pub fn is_of_the_base(&self) -> bool {

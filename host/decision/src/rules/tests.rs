@@ -149,7 +149,7 @@ fn only_the_hosts_own_exceptions_open_what_was_closed() {
 #[test]
 fn places_are_what_commands_meet() {
     use Reach::{Opens, Restricts};
-    let place = |path: &str, read, write, reach| Place {
+    let place = |path: &str, read, write, reach| RulePlace {
         location: Location::Machine(path.into()),
         read,
         write,

@@ -19,7 +19,7 @@ const RETRY: [u8; 32] = [
 
 /// A server's answer to a client hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum ServerReply {
     /// More bytes are needed.
     Incomplete,
     Accepted,
@@ -30,27 +30,27 @@ pub(super) enum Answer {
 }
 
 /// Reads the bytes that a server has sent so far.
-pub(super) fn read(mut bytes: &[u8]) -> Answer {
+pub(super) fn read(mut bytes: &[u8]) -> ServerReply {
     if bytes.len() > ANSWER_MAX {
-        return Answer::Unreadable;
+        return ServerReply::Unreadable;
     }
     let mut message = Vec::new();
     loop {
         let begin = message.strip_prefix(&HELLO_REQUEST).unwrap_or(&message);
         match (begin.first(), begin.get(RANDOM)) {
-            (Some(&SERVER_HELLO), Some(random)) if random == RETRY => return Answer::AnotherHello,
-            (Some(&SERVER_HELLO), Some(_)) => return Answer::Accepted,
+            (Some(&SERVER_HELLO), Some(random)) if random == RETRY => return ServerReply::AnotherHello,
+            (Some(&SERVER_HELLO), Some(_)) => return ServerReply::Accepted,
             (Some(&SERVER_HELLO | &0) | None, _) => {}
-            (Some(_), _) => return Answer::Unreadable,
+            (Some(_), _) => return ServerReply::Unreadable,
         }
         match bytes {
             [ALERT | HANDSHAKE, 3, ..] | [ALERT | HANDSHAKE] | [] => {}
-            _ => return Answer::Unreadable,
+            _ => return ServerReply::Unreadable,
         }
-        let Some((head, rest)) = bytes.split_at_checked(5) else { return Answer::Incomplete };
-        let &[kind, _, _, high, low] = head else { return Answer::Incomplete };
+        let Some((head, rest)) = bytes.split_at_checked(5) else { return ServerReply::Incomplete };
+        let &[kind, _, _, high, low] = head else { return ServerReply::Incomplete };
         let length = usize::from(u16::from_be_bytes([high, low]));
-        let Some((fragment, rest)) = rest.split_at_checked(length) else { return Answer::Incomplete };
+        let Some((fragment, rest)) = rest.split_at_checked(length) else { return ServerReply::Incomplete };
         if kind == HANDSHAKE {
             message.extend_from_slice(fragment);
         }
@@ -85,27 +85,30 @@ pub(super) mod tests {
     fn an_answer_is_read_however_it_comes() {
         let warning = record(ALERT, &[1, 112]);
         for (bytes, answer) in [
-            (accepting(), Answer::Accepted),
-            (retrying(), Answer::AnotherHello),
-            ([warning.clone(), retrying()].concat(), Answer::AnotherHello),
-            (hello(RETRY).chunks(5).flat_map(|part| record(HANDSHAKE, part)).collect(), Answer::AnotherHello),
-            ([record(HANDSHAKE, &HELLO_REQUEST), accepting()].concat(), Answer::Accepted),
+            (accepting(), ServerReply::Accepted),
+            (retrying(), ServerReply::AnotherHello),
+            ([warning.clone(), retrying()].concat(), ServerReply::AnotherHello),
+            (
+                hello(RETRY).chunks(5).flat_map(|part| record(HANDSHAKE, part)).collect(),
+                ServerReply::AnotherHello,
+            ),
+            ([record(HANDSHAKE, &HELLO_REQUEST), accepting()].concat(), ServerReply::Accepted),
         ] {
             assert_eq!(read(&bytes), answer);
             let early =
-                (0..bytes.len()).map(|end| read(&bytes[..end])).find(|read| *read != Answer::Incomplete);
+                (0..bytes.len()).map(|end| read(&bytes[..end])).find(|read| *read != ServerReply::Incomplete);
             assert!(early.is_none_or(|early| early == answer), "{early:?}");
         }
-        assert_eq!(read(&warning), Answer::Incomplete);
+        assert_eq!(read(&warning), ServerReply::Incomplete);
     }
 
     #[test]
     fn what_is_no_answer_is_not_taken_for_one() {
         for bytes in [b"HTTP/1.1 400 Bad Request".as_slice(), b"\x16\x02", b"\x17\x03\x03", b"220 mail"] {
-            assert_eq!(read(bytes), Answer::Unreadable);
+            assert_eq!(read(bytes), ServerReply::Unreadable);
         }
-        assert_eq!(read(&record(HANDSHAKE, &[11, 0, 0, 9])), Answer::Unreadable);
-        assert_eq!(read(&record(ALERT, &[1, 112]).repeat(10_000)), Answer::Unreadable);
+        assert_eq!(read(&record(HANDSHAKE, &[11, 0, 0, 9])), ServerReply::Unreadable);
+        assert_eq!(read(&record(ALERT, &[1, 112]).repeat(10_000)), ServerReply::Unreadable);
     }
 
     proptest::proptest! {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use portcullis_decision::request::{Endpoint, Stage};
 use tokio::sync::oneshot;
 
-use crate::judge::{Attempt, Judge, Judgement, Refusal, Undecided, Want};
+use crate::judge::{ConnectionAttempt, ConnectionRefusal, Judge, Judgement, Undecided, Want};
 
 /// How long the first connection of a question waits for others: programs open several at once.
 const GATHER: Duration = Duration::from_millis(40);
@@ -25,12 +25,12 @@ const QUESTIONS: usize = 20;
 /// The queue of attempts, and the open question.
 #[derive(Debug, Default)]
 pub(crate) struct Asking {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     waiting: Vec<Waiting>,
     /// The number of attempts that the next question is being chosen from.
     in_hand: usize,
@@ -42,9 +42,9 @@ struct State {
     is_closed: bool,
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for QueueState {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("State").field("waiting", &self.waiting.len()).finish_non_exhaustive()
+        formatter.debug_struct("QueueState").field("waiting", &self.waiting.len()).finish_non_exhaustive()
     }
 }
 
@@ -68,12 +68,12 @@ impl Asking {
         &self,
         judge: &Arc<dyn Judge>,
         undecided: Box<Undecided>,
-    ) -> Result<oneshot::Receiver<Judgement>, Refusal> {
+    ) -> Result<oneshot::Receiver<Judgement>, ConnectionRefusal> {
         let (reply, answer) = oneshot::channel();
         let mut state = self.state();
         let asked = state.round.as_ref().map_or(0, |round| round.replies.len());
         if state.is_closed || state.waiting.len() + state.in_hand + asked >= WAITING_MAX {
-            return Err(Refusal::of_gate(
+            return Err(ConnectionRefusal::of_gate(
                 "host.too-many-waiting",
                 "too many connections wait for an answer already",
             ));
@@ -160,7 +160,7 @@ impl Asking {
             return None;
         };
         let judge = Arc::clone(&first.judge);
-        let Attempt { access, command, want } = first.attempt().clone();
+        let ConnectionAttempt { access, command, want } = first.attempt().clone();
         let stage = access.stage;
         let is_to_connect = want == Want::Connect && stage == Stage::Connect;
         let mut places = vec![place(first.attempt())];
@@ -202,13 +202,13 @@ impl Asking {
         Some((number, judge, attempts))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Waiting {
-    fn attempt(&self) -> &Attempt {
+    fn attempt(&self) -> &ConnectionAttempt {
         &self.undecided.attempt
     }
 
@@ -219,7 +219,7 @@ impl Waiting {
             return None;
         }
         let judgement = if self.judge.has_ended(self.attempt().command) {
-            Judgement::Deny(Refusal::of_ended_command())
+            Judgement::Deny(ConnectionRefusal::of_ended_command())
         } else {
             self.judge.review(self.undecided)
         };
@@ -233,7 +233,7 @@ impl Waiting {
     }
 
     fn refuse(self) {
-        let refusal = Refusal::of_gate(
+        let refusal = ConnectionRefusal::of_gate(
             "host.too-many-questions",
             "the command has led to as many questions about connections as one may",
         );
@@ -247,7 +247,7 @@ impl Round {
     }
 }
 
-fn place(attempt: &Attempt) -> (Endpoint, u16) {
+fn place(attempt: &ConnectionAttempt) -> (Endpoint, u16) {
     (attempt.access.target.clone(), attempt.access.port)
 }
 

@@ -10,7 +10,7 @@ use portcullis_decision::request::{Endpoint, Stage};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::judge::{AddressRuling, Attempt, Ending, Refusal};
+use crate::judge::{AddressRuling, ConnectionAttempt, ConnectionRefusal, Ending};
 use crate::linux::lookup::{self, Unfound};
 use crate::linux::range::{Range, end, is_own_or_leads_there};
 use crate::linux::scope::{Scope, Wanted};
@@ -32,7 +32,7 @@ const ADDRESSES_MAX: usize = 8;
 /// Connects to the destination of an allowed attempt, for `client`.
 pub(crate) async fn dial(
     scope: &Scope,
-    attempt: &Attempt,
+    attempt: &ConnectionAttempt,
     wanted: &Wanted,
     client: &TcpStream,
 ) -> Result<TcpStream, Ending> {
@@ -70,7 +70,7 @@ pub(crate) async fn dial(
 /// All addresses that this machine can resolve are checked as usual, since the proxy may choose any of them.
 async fn through(
     scope: &Scope,
-    attempt: &Attempt,
+    attempt: &ConnectionAttempt,
     upstream: &Upstream,
     wanted: &Wanted,
     client: &TcpStream,
@@ -88,7 +88,7 @@ async fn through(
         }
         Err(Unfound::Unknown(_)) => {
             let reason = "its addresses are known to the proxy only, and `deniedResolvedAddresses` speaks of addresses";
-            return Err(Ending::Refused(Refusal::of_gate("host.unresolved-name", reason)));
+            return Err(Ending::Refused(ConnectionRefusal::of_gate("host.unresolved-name", reason)));
         }
     }
     let access = &attempt.access;
@@ -102,7 +102,7 @@ async fn through(
 /// Has the resolved addresses decided, if a policy wants to.
 async fn resolved(
     scope: &Scope,
-    attempt: &Attempt,
+    attempt: &ConnectionAttempt,
     addresses: &[SocketAddr],
     wanted: &Wanted,
     client: &TcpStream,
@@ -118,7 +118,7 @@ async fn resolved(
     }
 }
 
-async fn addresses(attempt: &Attempt, patience: Duration) -> Result<Vec<SocketAddr>, Unfound> {
+async fn addresses(attempt: &ConnectionAttempt, patience: Duration) -> Result<Vec<SocketAddr>, Unfound> {
     let port = attempt.access.port;
     match &attempt.access.target {
         Endpoint::Address(address) => Ok(vec![SocketAddr::new(*address, port)]),
@@ -127,14 +127,14 @@ async fn addresses(attempt: &Attempt, patience: Duration) -> Result<Vec<SocketAd
 }
 
 /// Checks an address. One outside the public internet, or of this machine, must be named by a rule or the user.
-fn judged(scope: &Scope, attempt: &Attempt, address: IpAddr) -> Result<(), Refusal> {
+fn judged(scope: &Scope, attempt: &ConnectionAttempt, address: IpAddr) -> Result<(), ConnectionRefusal> {
     let refused = |what: &str| {
         let who = match &attempt.access.target {
             Endpoint::Domain(name) => format!("`{name}` leads to {address}"),
             Endpoint::Address(_) => format!("it is {address}"),
         };
         let reason = format!("{who}, which is {what}; name this address in the settings to allow it");
-        Err(Refusal::of_gate("host.special-address", reason))
+        Err(ConnectionRefusal::of_gate("host.special-address", reason))
     };
     if let Some(AddressRuling::Denied(refusal)) = end(address).map(|end| scope.judge.address(attempt, end)) {
         return Err(refusal);
@@ -151,7 +151,7 @@ fn judged(scope: &Scope, attempt: &Attempt, address: IpAddr) -> Result<(), Refus
     }
 }
 
-fn unreachable(attempt: &Attempt, why: &str) -> Ending {
+fn unreachable(attempt: &ConnectionAttempt, why: &str) -> Ending {
     let place = attempt.access.target.with_port(attempt.access.port);
     Ending::Unreachable(format!("`{place}` cannot be reached: {why}"))
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use portcullis_decision::request::Endpoint;
 use tokio::sync::oneshot;
 
-use crate::judge::{Attempt, Judgement};
+use crate::judge::{ConnectionAttempt, Judgement};
 
 /// The verdicts on calls whose connections have not been accepted yet, by the inode number of the socket.
 #[derive(Debug, Default)]
@@ -30,13 +30,13 @@ struct Kept {
 /// The state of a connection before it is accepted.
 #[derive(Debug)]
 pub(crate) struct Found {
-    pub(crate) attempt: Attempt,
-    pub(crate) state: State,
+    pub(crate) attempt: ConnectionAttempt,
+    pub(crate) state: VerdictState,
 }
 
 /// The state of a verdict.
 #[derive(Debug)]
-pub(crate) enum State {
+pub(crate) enum VerdictState {
     Settled(Box<Judgement>),
     /// The question to the user is still open.
     Asked(oneshot::Receiver<Judgement>),

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::judge::{Ended, Ending, Judgement, Undecided};
-use crate::linux::held::{Expected, Found, State};
+use crate::linux::held::{Expected, Found, VerdictState};
 use crate::linux::process::Owner;
 use crate::linux::scope::{Scope, Wanted, closing};
 use crate::{Call, Calls};
@@ -99,7 +99,7 @@ fn decide(scope: &Scope, wanted: &Wanted, owner: Owner, socket: u64, release: Re
     match scope.judge.decide(&attempt) {
         Judgement::Ask(undecided) => HoldEvent::Open { undecided, socket, release },
         settled @ (Judgement::Allow(_) | Judgement::Deny(_)) => {
-            let state = State::Settled(Box::new(settled));
+            let state = VerdictState::Settled(Box::new(settled));
             HoldEvent::Settled(scope.held.keep(socket, Found { attempt, state }))
         }
     }
@@ -163,11 +163,15 @@ async fn expect(scope: &Scope, Expected { socket, number, arrival }: Expected) {
 }
 
 /// Waits for the user; returns `None` if the process gives up.
-async fn ask(scope: &Scope, undecided: Box<Undecided>, is_gone: oneshot::Receiver<()>) -> Option<State> {
+async fn ask(
+    scope: &Scope,
+    undecided: Box<Undecided>,
+    is_gone: oneshot::Receiver<()>,
+) -> Option<VerdictState> {
     let asking = &scope.shared.asking;
     let mut answer = match asking.put(&scope.judge, undecided) {
         Ok(answer) => answer,
-        Err(refusal) => return Some(State::Settled(Box::new(Judgement::Deny(refusal)))),
+        Err(refusal) => return Some(VerdictState::Settled(Box::new(Judgement::Deny(refusal)))),
     };
     let outcome = tokio::select! {
         answered = &mut answer => Some(answered.unwrap_or_else(|_lost| Judgement::Deny(closing()))),
@@ -179,19 +183,19 @@ async fn ask(scope: &Scope, undecided: Box<Undecided>, is_gone: oneshot::Receive
         }
         () = sleep(scope.hold) => None,
     };
-    Some(outcome.map_or(State::Asked(answer), |judgement| State::Settled(Box::new(judgement))))
+    Some(outcome.map_or(VerdictState::Asked(answer), |judgement| VerdictState::Settled(Box::new(judgement))))
 }
 
 fn never_came(scope: &Scope, Found { attempt, state }: Found) {
     match state {
-        State::Settled(judgement) => {
+        VerdictState::Settled(judgement) => {
             if let Judgement::Allow(permit) = *judgement {
                 let ended = Ended { how: Ending::Closed, sent: 0, received: 0 };
                 scope.shared.carried.begin(attempt.command);
                 scope.report(attempt, permit.request().to_owned(), ended);
             }
         }
-        State::Asked(answer) => {
+        VerdictState::Asked(answer) => {
             drop(answer);
             scope.shared.asking.one_gave_up();
         }

@@ -11,7 +11,7 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use crate::inspect::{Inspector, Stop};
-use crate::judge::{Attempt, Refusal};
+use crate::judge::{ConnectionAttempt, ConnectionRefusal};
 use crate::linux::budget::Spent;
 use crate::linux::scope::{Scope, Wanted};
 
@@ -40,7 +40,7 @@ pub(crate) enum Cut {
     /// The inspector stopped it because of its content.
     Stopped(Stop),
     /// A later decision refused it: on more than the budget, or on a later stage.
-    Refused(Refusal),
+    Refused(ConnectionRefusal),
     /// The client or the server is gone.
     Broken,
 }
@@ -60,7 +60,7 @@ impl From<Stop> for Cut {
 /// One connection with its limits and its inspector.
 pub(crate) struct Pump<'a> {
     pub(crate) scope: &'a Scope,
-    pub(crate) attempt: &'a Attempt,
+    pub(crate) attempt: &'a ConnectionAttempt,
     pub(crate) wanted: &'a Wanted,
     pub(crate) spent: &'a Spent,
     pub(crate) traffic: &'a Traffic,

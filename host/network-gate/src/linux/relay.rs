@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use crate::inspect::{Inspector, Stop};
-use crate::judge::{Attempt, Ended, Ending, Refusal};
+use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ended, Ending};
 use crate::linux::dial::dial;
 use crate::linux::proxy::Manner;
 use crate::linux::pump::{Cut, DESERTED, Pump, Traffic};
@@ -120,7 +120,7 @@ async fn carry(
         Cut::Broken => return refuse::reset(&client),
         Cut::Stopped(Stop::Forbidden(refusal)) | Cut::Refused(refusal) => (refusal, News::Denied),
         Cut::Stopped(Stop::Malformed(problem)) => {
-            (Refusal::of_gate("host.malformed", problem), News::Malformed)
+            (ConnectionRefusal::of_gate("host.malformed", problem), News::Malformed)
         }
     };
     let beginning = pump.beginning();
@@ -131,8 +131,8 @@ async fn carry(
     refuse::tell(client, &beginning, news, &why).await;
 }
 
-fn told(wanted: &Wanted, refusal: &Refusal) -> String {
-    let Refusal { policy, rule, reason } = refusal;
+fn told(wanted: &Wanted, refusal: &ConnectionRefusal) -> String {
+    let ConnectionRefusal { policy, rule, reason } = refusal;
     let place = wanted.target.with_port(wanted.port);
     format!("the connection to {place} is denied: {reason} (rule `{rule}` of `{policy}`)")
 }
@@ -140,14 +140,14 @@ fn told(wanted: &Wanted, refusal: &Refusal) -> String {
 /// Reports the end of a connection when it is dropped, however the connection ends.
 struct Report<'a> {
     scope: &'a Scope,
-    attempt: Attempt,
+    attempt: ConnectionAttempt,
     request: String,
     how: Ending,
     traffic: Arc<Traffic>,
 }
 
 impl<'a> Report<'a> {
-    fn new(scope: &'a Scope, attempt: Attempt, request: &str) -> Self {
+    fn new(scope: &'a Scope, attempt: ConnectionAttempt, request: &str) -> Self {
         let request = request.to_owned();
         scope.shared.carried.begin(attempt.command);
         Self { scope, attempt, request, how: Ending::Closed, traffic: Arc::default() }

@@ -10,12 +10,12 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::judge::{Attempt, Ended, Judge, Judgement, Refusal, Running, Undecided, Want};
+use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ended, Judge, Judgement, Running, Undecided, Want};
 use crate::linux::active_connections::ActiveConnections;
 use crate::linux::ask::Asking;
 use crate::linux::budget::{Budgets, Spent};
 use crate::linux::decider::Decider;
-use crate::linux::held::{Found, Held, State};
+use crate::linux::held::{Found, Held, VerdictState};
 use crate::linux::process::{Client, Owner};
 use crate::linux::sock_diag::Clients;
 use crate::names::Names;
@@ -66,8 +66,8 @@ pub(crate) struct Wanted {
 /// The outcome of an attempt.
 #[derive(Debug)]
 pub(crate) enum Clearance {
-    Allowed(Box<Attempt>, Permit),
-    Denied(Refusal),
+    Allowed(Box<ConnectionAttempt>, Permit),
+    Denied(ConnectionRefusal),
     /// The client has gone.
     Abandoned,
 }
@@ -86,10 +86,10 @@ impl Scope {
             }
         };
         match found {
-            Some(Found { attempt, state: State::Settled(judgement) }) => {
+            Some(Found { attempt, state: VerdictState::Settled(judgement) }) => {
                 self.settle(attempt, *judgement, wanted, stream).await
             }
-            Some(Found { attempt, state: State::Asked(answer) }) => {
+            Some(Found { attempt, state: VerdictState::Asked(answer) }) => {
                 match self.answered(answer, wanted, stream).await {
                     Some(judgement) => self.settle(attempt, judgement, wanted, stream).await,
                     None => Clearance::Abandoned,
@@ -120,15 +120,15 @@ impl Scope {
         let attempt = self.attempt(wanted, owner);
         let judgement = match (client, self.judge.running()) {
             // It was queued by a command that has ended: a question about it would come from no command.
-            (Client::Gone, Running::None) => Judgement::Deny(Refusal::of_ended_command()),
+            (Client::Gone, Running::None) => Judgement::Deny(ConnectionRefusal::of_ended_command()),
             (Client::Gone | Client::Open(_), _) => self.judge.decide(&attempt),
         };
-        Found { attempt, state: State::Settled(Box::new(judgement)) }
+        Found { attempt, state: VerdictState::Settled(Box::new(judgement)) }
     }
 
     /// Returns the attempt of a process to make this connection. It counts for the only command that runs where the
     /// process is not known any more, so that a process cannot escape what was answered by closing its socket.
-    pub(crate) fn attempt(&self, wanted: &Wanted, owner: Owner) -> Attempt {
+    pub(crate) fn attempt(&self, wanted: &Wanted, owner: Owner) -> ConnectionAttempt {
         let command = match (owner.command, self.judge.running()) {
             (0, Running::One(command)) => command,
             (known, _) => known,
@@ -139,11 +139,11 @@ impl Scope {
     /// Has a later stage of an allowed connection decided. The error is `None` if the client has gone.
     pub(crate) async fn clear_stage(
         &self,
-        attempt: &Attempt,
+        attempt: &ConnectionAttempt,
         stage: Stage,
         wanted: &Wanted,
         stream: &TcpStream,
-    ) -> Result<(), Option<Refusal>> {
+    ) -> Result<(), Option<ConnectionRefusal>> {
         let mut attempt = attempt.clone();
         attempt.access.stage = stage;
         let (judge, asked) = (Arc::clone(&self.judge), attempt.clone());
@@ -160,16 +160,16 @@ impl Scope {
     /// Has it decided whether the connection may exceed its budget. The caller must not send until then.
     pub(crate) async fn clear_more(
         &self,
-        attempt: &Attempt,
+        attempt: &ConnectionAttempt,
         spent: &Spent,
         wanted: &Wanted,
         stream: &TcpStream,
-    ) -> Result<(), Option<Refusal>> {
+    ) -> Result<(), Option<ConnectionRefusal>> {
         let _turn = spent.turn.lock().await;
         if spent.is_within() {
             return Ok(());
         }
-        let attempt = Attempt { want: Want::SendMore { sent: spent.sent() }, ..attempt.clone() };
+        let attempt = ConnectionAttempt { want: Want::SendMore { sent: spent.sent() }, ..attempt.clone() };
         let (judge, asked) = (Arc::clone(&self.judge), attempt.clone());
         let Some(judgement) = self.shared.decider.ask(move || judge.decide(&asked)).await else {
             return Err(Some(closing()));
@@ -186,7 +186,7 @@ impl Scope {
 
     async fn settle(
         &self,
-        attempt: Attempt,
+        attempt: ConnectionAttempt,
         judgement: Judgement,
         wanted: &Wanted,
         stream: &TcpStream,
@@ -203,13 +203,14 @@ impl Scope {
             Judgement::Allow(permit) if *permit.action() == Action::Network(attempt.access.clone()) => {
                 Clearance::Allowed(Box::new(attempt), permit)
             }
-            Judgement::Allow(_) => Clearance::Denied(Refusal::of_gate(
+            Judgement::Allow(_) => Clearance::Denied(ConnectionRefusal::of_gate(
                 "host.wrong-permit",
                 "the permit is for another connection",
             )),
-            Judgement::Ask(_) => {
-                Clearance::Denied(Refusal::of_gate("host.no-answer", "nobody has answered the question"))
-            }
+            Judgement::Ask(_) => Clearance::Denied(ConnectionRefusal::of_gate(
+                "host.no-answer",
+                "nobody has answered the question",
+            )),
             Judgement::Deny(refusal) => Clearance::Denied(refusal),
         }
     }
@@ -265,7 +266,7 @@ impl Scope {
     }
 
     /// Reports the end of a connection to the judge.
-    pub(crate) fn report(&self, attempt: Attempt, request: String, ended: Ended) {
+    pub(crate) fn report(&self, attempt: ConnectionAttempt, request: String, ended: Ended) {
         let (judge, command) = (Arc::clone(&self.judge), attempt.command);
         self.shared.decider.tell(move || judge.ended(&attempt, &request, &ended));
         self.shared.carried.end(command);
@@ -274,7 +275,7 @@ impl Scope {
 
 impl Wanted {
     /// Returns the attempt of a process to make this connection.
-    pub(crate) fn attempt_of(&self, Owner { process, command, .. }: Owner) -> Attempt {
+    pub(crate) fn attempt_of(&self, Owner { process, command, .. }: Owner) -> ConnectionAttempt {
         let access = NetworkAccess {
             transport: Transport::Tcp,
             direction: Direction::Outbound,
@@ -283,10 +284,10 @@ impl Wanted {
             stage: Stage::Connect,
             process,
         };
-        Attempt { access, command, want: Want::Connect }
+        ConnectionAttempt { access, command, want: Want::Connect }
     }
 }
 
-pub(crate) fn closing() -> Refusal {
-    Refusal::of_gate("host.closing", "the session is ending")
+pub(crate) fn closing() -> ConnectionRefusal {
+    ConnectionRefusal::of_gate("host.closing", "the session is ending")
 }

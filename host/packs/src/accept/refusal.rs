@@ -7,7 +7,7 @@ use crate::error::PackError;
 /// The reason why a pack is refused.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
-pub enum Refusal {
+pub enum PackRefusal {
     /// The pack is damaged, or is not a pack.
     #[error("it cannot be read as a pack")]
     Pack(#[source] PackError),
@@ -64,7 +64,7 @@ pub enum Refusal {
     Capabilities { wanted: String },
 }
 
-impl Refusal {
+impl PackRefusal {
     /// Returns a stable identifier for programs. It does not change with the wording of the message.
     #[must_use]
     pub fn code(&self) -> &'static str {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::Refusal;
+use super::PackRefusal;
 use super::candidate::{Approval, Candidate, OWN};
 use crate::date::Seconds;
 use crate::lock::Lock;
 use crate::pack::Pack;
-use crate::signature::{Checked, Signatures, State};
+use crate::signature::{Checked, SignatureState, Signatures};
 use crate::trust::{Publisher, Trust};
 
 /// The reason to trust a component that is used as a file, without a lock.
@@ -46,13 +46,13 @@ pub(super) fn signers(
     lock: &Lock,
     approval: &Approval,
     now: Seconds,
-) -> Result<Vec<String>, Refusal> {
+) -> Result<Vec<String>, PackRefusal> {
     let checked = candidate.signatures.check(candidate.bytes, &trust.keys());
     let namespace = id.split(':').next().unwrap_or_default();
     if let Some(owner) = trust.owner(namespace) {
         return of_owner(&checked, id, owner, trust, now);
     }
-    if let Some(one) = checked.iter().find(|one| one.state == State::Good) {
+    if let Some(one) = checked.iter().find(|one| one.state == SignatureState::Good) {
         let signed =
             |publisher: &&Publisher| publisher.keys.iter().any(|(key, _)| key.fingerprint() == one.key);
         let publisher = trust.publishers.iter().find(signed);
@@ -60,7 +60,7 @@ pub(super) fn signers(
             .map(|publisher| (publisher.name.clone(), publisher.namespaces.clone()))
             .unwrap_or_default();
         let namespaces = listed(&namespaces);
-        return Err(Refusal::Namespace { id: id.to_owned(), publisher, namespaces });
+        return Err(PackRefusal::Namespace { id: id.to_owned(), publisher, namespaces });
     }
     // The namespace of the program's own policies is reserved.
     let may_be_unsigned = namespace != OWN && !trust.require_signature;
@@ -70,14 +70,14 @@ pub(super) fn signers(
     }
     if !candidate.signatures.is_empty() {
         let keys: Vec<String> = checked.into_iter().map(|one| one.key).collect();
-        return Err(Refusal::Foreign { keys: keys.join("`, `") });
+        return Err(PackRefusal::Foreign { keys: keys.join("`, `") });
     }
     let hint = if may_be_unsigned && !had_signature {
         "`--unsigned` trusts exactly these bytes"
     } else {
         "here it must be signed"
     };
-    Err(Refusal::Unsigned { hint: hint.to_owned() })
+    Err(PackRefusal::Unsigned { hint: hint.to_owned() })
 }
 
 fn of_owner(
@@ -86,7 +86,7 @@ fn of_owner(
     owner: &Publisher,
     trust: &Trust,
     now: Seconds,
-) -> Result<Vec<String>, Refusal> {
+) -> Result<Vec<String>, PackRefusal> {
     let mut good = BTreeSet::new();
     let mut notes = Vec::new();
     for one in checked {
@@ -95,15 +95,15 @@ fn of_owner(
         let is_own = own.peek().is_some();
         let holds = own.any(|(_, validity)| validity.holds(now));
         match &one.state {
-            State::Unknown => notes.push(format!("the key `{}` is not theirs", one.key)),
+            SignatureState::Unknown => notes.push(format!("the key `{}` is not theirs", one.key)),
             _ if !is_own => notes.push(format!("the key `{}` is not theirs", one.key)),
-            State::Broken => {
+            SignatureState::Broken => {
                 notes.push(format!("the signature of `{}` is not over these bytes", one.key));
             }
-            State::OtherPurpose(purpose) => {
+            SignatureState::OtherPurpose(purpose) => {
                 notes.push(format!("the signature of `{}` was made for `{purpose}`", one.key));
             }
-            State::Good => match trust.revoked(&one.key) {
+            SignatureState::Good => match trust.revoked(&one.key) {
                 Some(reason) => notes.push(format!("the key `{}` was revoked: {reason}", one.key)),
                 None if !holds => {
                     notes.push(format!("the key `{}` has expired, or does not count yet", one.key));
@@ -123,7 +123,7 @@ fn of_owner(
         count => format!("{count} of them"),
     };
     let found = std::iter::once(count).filter(|count| !count.is_empty()).chain(notes);
-    Err(Refusal::NotSigned {
+    Err(PackRefusal::NotSigned {
         id: id.to_owned(),
         publisher: owner.name.clone(),
         threshold: owner.threshold,

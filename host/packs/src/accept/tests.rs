@@ -76,7 +76,7 @@ fn good(id: &str, version: &str) -> Case {
 }
 
 impl Case {
-    fn judge(&self) -> Result<Locked, Refusal> {
+    fn judge(&self) -> Result<Locked, PackRefusal> {
         let candidate = Candidate {
             bytes: &self.bytes,
             signatures: &self.signatures,

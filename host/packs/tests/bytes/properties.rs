@@ -2,8 +2,8 @@
 //! and `fuzz/` on as many as time allows.
 
 use portcullis_packs::{
-    Key, Lock, Manifest, Pack, Reference, Signatures, Signed, State, Trust, digest, load, save, tag_of,
-    version_of,
+    Key, Lock, Manifest, Pack, Reference, SignatureState, Signatures, Signed, Trust, digest, load, save,
+    tag_of, version_of,
 };
 use serde_json::json;
 
@@ -83,7 +83,7 @@ pub(crate) fn text(bytes: &[u8]) {
             .map(|all| all.fingerprints());
         assert_eq!(again.ok(), Some(signatures.fingerprints()));
         // Without known keys no signature is good.
-        assert!(signatures.check(bytes, &[]).iter().all(|one| one.state == State::Unknown));
+        assert!(signatures.check(bytes, &[]).iter().all(|one| one.state == SignatureState::Unknown));
     }
     if let Ok(reference) = Reference::parse(text) {
         assert_eq!(Reference::parse(&reference.to_string()).ok(), Some(reference));

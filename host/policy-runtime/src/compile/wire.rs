@@ -36,9 +36,9 @@ impl Order {
     }
 }
 
-/// The answer of the process. After [`Answer::Code`] the machine code follows as raw bytes.
+/// The answer of the process. After [`CompilerReply::Code`] the machine code follows as raw bytes.
 #[derive(Serialize, Deserialize)]
-enum Answer {
+enum CompilerReply {
     Code,
     Fault(String),
 }
@@ -47,11 +47,11 @@ enum Answer {
 pub(super) fn send_answer(to: &mut impl Write, answer: Result<Artifact, LoadError>) -> io::Result<()> {
     match answer {
         Ok(code) => {
-            send(to, &Answer::Code)?;
+            send(to, &CompilerReply::Code)?;
             send_bytes(to, code.bytes())?;
         }
-        Err(LoadError::Compile { source }) => send(to, &Answer::Fault(format!("{source:#}")))?,
-        Err(error) => send(to, &Answer::Fault(error.to_string()))?,
+        Err(LoadError::Compile { source }) => send(to, &CompilerReply::Fault(format!("{source:#}")))?,
+        Err(error) => send(to, &CompilerReply::Fault(error.to_string()))?,
     }
     to.flush()
 }
@@ -59,8 +59,8 @@ pub(super) fn send_answer(to: &mut impl Write, answer: Result<Artifact, LoadErro
 /// Receives the machine code, or the error.
 pub(super) fn receive_answer(from: &mut impl Read) -> io::Result<Result<Artifact, LoadError>> {
     Ok(match receive(from)? {
-        Answer::Code => Ok(Artifact::from_compiler(receive_bytes(from, limits::ARTIFACT)?)),
-        Answer::Fault(said) => Err(LoadError::Compile { source: wasmtime::Error::msg(said) }),
+        CompilerReply::Code => Ok(Artifact::from_compiler(receive_bytes(from, limits::ARTIFACT)?)),
+        CompilerReply::Fault(said) => Err(LoadError::Compile { source: wasmtime::Error::msg(said) }),
     })
 }
 

@@ -27,7 +27,7 @@ pub(super) fn define(
     linker: &mut LinkerInstance<'_, HostState>,
 ) -> wasmtime::Result<()> {
     let function = format!("{interface}#{name}");
-    let answer = Answer::of(interface, name);
+    let answer = FunctionResult::of(interface, name);
     linker.func_new(name, move |mut store, _, arguments, results| {
         let arguments = receive(&mut store, arguments)?;
         let value = match answer {
@@ -43,7 +43,7 @@ pub(super) fn define(
 
 /// The answer of a known function.
 #[derive(Debug, Clone, Copy)]
-enum Answer {
+enum FunctionResult {
     /// No value.
     Nothing,
     /// An empty list.
@@ -78,7 +78,7 @@ enum Answer {
     NoError,
 }
 
-impl Answer {
+impl FunctionResult {
     /// Returns the answer of a known function.
     fn of(interface: &str, name: &str) -> Option<Self> {
         let answer = match (interface, name) {

@@ -7,8 +7,8 @@ use portcullis_bootstrap::process_env::{ProcessEnv, now};
 use portcullis_bootstrap::trust_files;
 use portcullis_bootstrap::untrusted_paths::UntrustedPaths;
 use portcullis_packs::{
-    Approval, Candidate, Credentials, Described, Lock, Locked, Reference, Refusal, Registry, Seconds, Signed,
-    Store, Trust, accept,
+    Approval, Candidate, Credentials, Described, Lock, Locked, PackRefusal, Reference, Registry, Seconds,
+    Signed, Store, Trust, accept,
 };
 use portcullis_policy_runtime::Runtime;
 
@@ -105,7 +105,7 @@ impl LockEditor {
         let name = offer.name();
         let refused = || format!("`{name}` is refused, and nothing was changed");
         match self.accept(offer, lock, approval) {
-            Err(Refusal::Capabilities { wanted }) if agrees(&name, &wanted) => {
+            Err(PackRefusal::Capabilities { wanted }) if agrees(&name, &wanted) => {
                 let mut approval = approval.clone();
                 approval.capabilities.extend(wanted.split(',').map(str::to_owned));
                 self.accept(offer, lock, &approval).with_context(refused)
@@ -118,7 +118,7 @@ impl LockEditor {
     ///
     /// # Errors
     /// The refusal.
-    pub fn accept(&self, offer: &Offer, lock: &Lock, approval: &Approval) -> Result<Locked, Refusal> {
+    pub fn accept(&self, offer: &Offer, lock: &Lock, approval: &Approval) -> Result<Locked, PackRefusal> {
         let bytes = &offer.signed.bytes;
         let candidate = Candidate {
             bytes,

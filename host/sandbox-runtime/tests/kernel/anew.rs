@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use portcullis_sandbox::{Access, NameRules, Place, Reads};
+use portcullis_sandbox::{Access, NameRules, PathAccess, Reads};
 use portcullis_sandbox_runtime::Exit;
 
 use crate::kit::{self, Session, WITHOUT};
@@ -75,7 +75,7 @@ fn reading() -> Session {
     Session::with(|place, profile| {
         profile.names = Some(NameRules { reads: Reads::Judged, ..rules("hide .pem") });
         fs::create_dir(place.join("work/closed")).expect("a directory");
-        profile.places.push(Place { path: place.join("work/closed"), access: Access::Hidden });
+        profile.places.push(PathAccess { path: place.join("work/closed"), access: Access::Hidden });
     })
 }
 

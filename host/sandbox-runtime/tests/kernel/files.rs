@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use portcullis_sandbox::{Access, Place, Stage};
+use portcullis_sandbox::{Access, PathAccess, Stage};
 use portcullis_sandbox_runtime::{Confinement, StartError};
 
 use crate::Test;
@@ -74,7 +74,7 @@ fn hidden_places_cannot_be_written() {
 
 fn a_hidden_file_cannot_be_opened() {
     let session = Session::with(|place, wanted| {
-        wanted.places.push(Place { path: place.join("work/file"), access: Access::Hidden });
+        wanted.places.push(PathAccess { path: place.join("work/file"), access: Access::Hidden });
     });
     session.refuses("cat file");
     session.refuses("echo x >> file");
@@ -101,7 +101,7 @@ fn places_nest_to_any_depth() {
             ("home/open/deep/a/b/c/d/e", Access::Hidden),
         ] {
             fs::create_dir_all(place.join(path)).expect("a directory");
-            wanted.places.push(Place { path: place.join(path), access });
+            wanted.places.push(PathAccess { path: place.join(path), access });
         }
         fs::write(place.join("home/open/deep/a/b/c/d/e/key"), "content").expect("a file");
     });
@@ -116,7 +116,7 @@ fn places_nest_to_any_depth() {
 fn protected_names_cannot_be_moved_away() {
     let session = Session::with(|place, wanted| {
         fs::create_dir_all(place.join("work/conf/inner/deep")).expect("a directory");
-        wanted.places.push(Place { path: place.join("work/conf/inner/deep"), access: Access::ReadOnly });
+        wanted.places.push(PathAccess { path: place.join("work/conf/inner/deep"), access: Access::ReadOnly });
     });
     session.sh("mv conf c").assert_fails();
     session.sh("mv conf/inner conf/h").assert_fails();
@@ -143,8 +143,8 @@ fn a_workspace_below_tmp_is_at_its_path() {
     fs::write(below.path().join("a/file"), "content").expect("a file");
     fs::write(below.path().join("single"), "content").expect("a file");
     let session = Session::with(|_, wanted| {
-        wanted.places.push(Place { path: below.path().join("a/work"), access: Access::ReadWrite });
-        wanted.places.push(Place { path: below.path().join("single"), access: Access::ReadOnly });
+        wanted.places.push(PathAccess { path: below.path().join("a/work"), access: Access::ReadWrite });
+        wanted.places.push(PathAccess { path: below.path().join("single"), access: Access::ReadOnly });
     });
     let at = below.path().display();
     session.allows(&format!("cd {at}/a/work && echo x > new && cat {at}/single"));
@@ -161,7 +161,7 @@ fn a_file_to_write_is_written_in_place() {
     let file = below.path().join("single");
     fs::write(&file, "old").expect("a file");
     let session = Session::with(|_, wanted| {
-        wanted.places.push(Place { path: file.clone(), access: Access::ReadWrite });
+        wanted.places.push(PathAccess { path: file.clone(), access: Access::ReadWrite });
     });
     let at = below.path().display();
     session.allows(&format!("echo x > {at}/single && echo y >> {at}/single && cat {at}/single"));
@@ -175,7 +175,7 @@ fn a_file_to_write_is_written_in_place() {
     // Its other names are unknown.
     fs::hard_link(&file, below.path().join("other")).expect("a link");
     let session = Session::with(|_, wanted| {
-        wanted.places.push(Place { path: file.clone(), access: Access::ReadWrite });
+        wanted.places.push(PathAccess { path: file.clone(), access: Access::ReadWrite });
     });
     session.sh(&format!("echo z > {at}/single")).assert_fails();
     assert_eq!(fs::read_to_string(&file).expect("what was written"), "x\ny\n");
@@ -248,7 +248,7 @@ fn links_in_a_place_are_refused() {
     let place = kit::make_place();
     symlink(place.path().join("home"), place.path().join("way")).expect("a link");
     let mut wanted = kit::profile(place.path());
-    wanted.places.push(Place { path: place.path().join("way/closed"), access: Access::ReadWrite });
+    wanted.places.push(PathAccess { path: place.path().join("way/closed"), access: Access::ReadWrite });
     let error = Confinement::start(&kit::own_program(), &wanted).expect_err("a link on the way");
     let StartError::Refused { stage: Stage::OpenPlace, path: Some(path), source } = error else {
         panic!("{error:?}");
@@ -272,7 +272,7 @@ fn names_of_any_bytes_work() {
     let odd = std::ffi::OsStr::from_bytes(b"odd \xff\n\"'*");
     let session = Session::with(|place, wanted| {
         fs::create_dir(place.join(odd)).expect("a directory");
-        wanted.places.push(Place { path: place.join(odd), access: Access::ReadWrite });
+        wanted.places.push(PathAccess { path: place.join(odd), access: Access::ReadWrite });
     });
     session.allows("cd \"$P\"/odd* && echo x > new");
     assert!(session.place.path().join(odd).join("new").exists());

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use portcullis_sandbox::Attempt;
-use portcullis_sandbox_runtime::{Confinement, Exit, Refusal};
+use portcullis_sandbox::NameAccess;
+use portcullis_sandbox_runtime::{Confinement, Exit, RefusedCall};
 
 use crate::Test;
 use crate::kit::{self, Session};
@@ -24,7 +24,11 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 /// Runs a script and answers its calls; returns how it ended, its output and its questions.
-pub(crate) fn asked(session: &Session, script: &str, answer: bool) -> (Exit, String, Vec<(Attempt, String)>) {
+pub(crate) fn asked(
+    session: &Session,
+    script: &str,
+    answer: bool,
+) -> (Exit, String, Vec<(NameAccess, String)>) {
     asked_in(&session.confinement, session, script, answer)
 }
 
@@ -34,7 +38,7 @@ pub(crate) fn asked_in(
     session: &Session,
     script: &str,
     answer: bool,
-) -> (Exit, String, Vec<(Attempt, String)>) {
+) -> (Exit, String, Vec<(NameAccess, String)>) {
     let (read, write) = kit::pipe();
     let copy = write.try_clone().expect("a copy");
     let command = session.command(&["sh", "-c", script]);
@@ -52,9 +56,9 @@ pub(crate) fn asked_in(
 
 fn a_call_goes_on_after_a_yes() {
     let session = session("ask slow");
-    let write = |path: &str| (Attempt::Write, path.to_owned());
-    let make = |path: &str| (Attempt::MakeDirectory, path.to_owned());
-    let remove = |path: &str| (Attempt::Remove, path.to_owned());
+    let write = |path: &str| (NameAccess::Write, path.to_owned());
+    let make = |path: &str| (NameAccess::MakeDirectory, path.to_owned());
+    let remove = |path: &str| (NameAccess::Remove, path.to_owned());
     for (script, expected) in [
         ("echo x > slow && test -s slow", vec![write("work/slow")]),
         ("mkdir sub/slow && test -d sub/slow", vec![make("work/sub/slow")]),
@@ -86,7 +90,7 @@ fn a_file_outside_is_opened_by_the_host() {
     let session = session("ask open");
     let script = "umask 077; cd \"$P/home/open\" && echo new > new && echo more >> file";
     let (exit, output, asked) = asked(&session, script, true);
-    let expected = ["home/open/new", "home/open/file"].map(|path| (Attempt::Write, path.to_owned()));
+    let expected = ["home/open/new", "home/open/file"].map(|path| (NameAccess::Write, path.to_owned()));
     assert_eq!((exit, asked), (Exit::Code(0), expected.to_vec()), "{output}");
     assert_eq!(fs::read_to_string(session.path("home/open/new")).expect("made"), "new\n");
     assert!(fs::read_to_string(session.path("home/open/file")).expect("changed").ends_with("more\n"));
@@ -101,9 +105,9 @@ fn a_file_outside_is_opened_by_the_host() {
 
 fn names_outside_are_changed_by_the_host() {
     let session = session("ask open");
-    let write = |path: &str| (Attempt::Write, format!("home/open/{path}"));
-    let make = |path: &str| (Attempt::MakeDirectory, format!("home/open/{path}"));
-    let remove = |path: &str| (Attempt::Remove, format!("home/open/{path}"));
+    let write = |path: &str| (NameAccess::Write, format!("home/open/{path}"));
+    let make = |path: &str| (NameAccess::MakeDirectory, format!("home/open/{path}"));
+    let remove = |path: &str| (NameAccess::Remove, format!("home/open/{path}"));
     for (script, expected) in [
         ("umask 027; mkdir new && test $(stat -c %a new) = 750", vec![make("new")]),
         ("mv new newer && test -d newer && ! test -e new", vec![remove("new"), write("newer")]),
@@ -152,15 +156,15 @@ fn what_rules_refuse_is_told() {
         let told: Vec<_> = running
             .refusals()
             .into_iter()
-            .map(|Refusal { attempt, path, rule }| {
+            .map(|RefusedCall { attempt, path, rule }| {
                 let path = path.strip_prefix(session.path("work")).expect("in the workspace").to_owned();
                 (attempt, path.display().to_string(), rule)
             })
             .collect();
         let expected = [
-            (Attempt::Write, "bad", ""),
-            (Attempt::MakeDirectory, "sub/bad", ""),
-            (Attempt::Write, ".git/hooks/x", "host.git-hooks"),
+            (NameAccess::Write, "bad", ""),
+            (NameAccess::MakeDirectory, "sub/bad", ""),
+            (NameAccess::Write, ".git/hooks/x", "host.git-hooks"),
         ];
         let expected = expected.map(|(attempt, path, rule)| (attempt, path.to_owned(), rule.to_owned()));
         assert_eq!(told, expected);
@@ -196,7 +200,7 @@ fn a_file_with_other_names_is_asked_about() {
     }
     assert!(session.control("echo evil > shared") && fs::read_to_string(&other).expect("read") == "evil\n");
     let (exit, _, questions) = asked(&session, "echo wanted > shared && cat shared", true);
-    assert_eq!((exit, questions), (Exit::Code(0), vec![(Attempt::Write, "work/shared".to_owned())]));
+    assert_eq!((exit, questions), (Exit::Code(0), vec![(NameAccess::Write, "work/shared".to_owned())]));
     // Links made here, replacing, and reading need no question.
     let script = "ln own a; mv a b; echo y > b; ln b c; echo z >> c; cat shared; cp shared copy; echo new > copy; \
                   sed -i s/wanted/x/ shared; test $(stat -c %h shared) = 1; echo free > shared";

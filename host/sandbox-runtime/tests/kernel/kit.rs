@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use portcullis_sandbox::{Access, Command, IsolationMode, Limits, NameOrder, Place, Profile, Terminal};
+use portcullis_sandbox::{Access, Command, IsolationMode, Limits, NameOrder, PathAccess, Profile, Terminal};
 use portcullis_sandbox_runtime::{Confinement, Exit, Held, LaunchError, Next, Running};
 use tempfile::TempDir;
 
@@ -81,7 +81,7 @@ pub(crate) fn profile(place: &Path) -> Profile {
         ("home", Access::Hidden),
         ("home/open", Access::ReadOnly),
     ];
-    let places = places.map(|(path, access)| Place { path: place.join(path), access });
+    let places = places.map(|(path, access)| PathAccess { path: place.join(path), access });
     Profile {
         places: places.into(),
         temp: place.join("temp"),

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::process::{Child, Command};
 
-use portcullis_sandbox::{Access, Place};
+use portcullis_sandbox::{Access, PathAccess};
 use portcullis_sandbox_runtime::Exit;
 
 use crate::kit::{Session, eventually, without_namespaces};
@@ -332,7 +332,7 @@ fn hidden_places_are_not_listed() {
 
 fn hidden_in_the_workspace() {
     let session = Session::with(|place, wanted| {
-        wanted.places.push(Place { path: place.join("work/sub"), access: Access::Hidden });
+        wanted.places.push(PathAccess { path: place.join("work/sub"), access: Access::Hidden });
     });
     for script in [
         "cat sub/file",
@@ -371,8 +371,8 @@ fn hidden_in_the_workspace() {
 /// A program's file is mapped in its memory, so a process that executes it could read it with preloaded code.
 fn hidden_programs_are_not_executed() {
     let session = Session::with(|place, wanted| {
-        wanted.places.push(Place { path: place.join("work/sub"), access: Access::Hidden });
-        wanted.places.push(Place { path: place.join("work/alone"), access: Access::Hidden });
+        wanted.places.push(PathAccess { path: place.join("work/sub"), access: Access::Hidden });
+        wanted.places.push(PathAccess { path: place.join("work/alone"), access: Access::Hidden });
         for program in ["work/sub/tool", "work/alone", "work/seen"] {
             fs::copy("/bin/sh", place.join(program)).expect("a copy");
         }
@@ -406,7 +406,7 @@ fn hidden_programs_are_not_executed() {
 /// The target of a process's link reveals something about it, also in another visible procfs.
 fn links_of_other_processes_are_not_followed() {
     let session = Session::with(|place, wanted| {
-        wanted.places.push(Place { path: place.join("work/sub"), access: Access::Hidden });
+        wanted.places.push(PathAccess { path: place.join("work/sub"), access: Access::Hidden });
     });
     let victim = Victim::new(&session);
     let pid = victim.0.id();

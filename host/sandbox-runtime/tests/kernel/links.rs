@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use portcullis_sandbox::{Attempt, CallDetails};
+use portcullis_sandbox::{CallDetails, NameAccess};
 use portcullis_sandbox_runtime::Exit;
 
 use crate::held::asked;
@@ -148,25 +148,25 @@ fn a_question_says_where_it_leads() {
         deeds
     };
     let path = |name: &str| -> PathBuf { session.path("home/open").join(name) };
-    assert_eq!(deeds("ln -s /home notes"), [(Attempt::Write, CallDetails::Symlink("/home".into()))]);
+    assert_eq!(deeds("ln -s /home notes"), [(NameAccess::Write, CallDetails::Symlink("/home".into()))]);
     assert_eq!(
         deeds("ln file hard"),
         [
-            (Attempt::Write, CallDetails::LinkTo(path("hard"))),
-            (Attempt::Write, CallDetails::LinkOf(path("file")))
+            (NameAccess::Write, CallDetails::LinkTo(path("hard"))),
+            (NameAccess::Write, CallDetails::LinkOf(path("file")))
         ]
     );
     assert_eq!(
         deeds("mv file other"),
         [
-            (Attempt::Remove, CallDetails::MoveTo(path("other"))),
-            (Attempt::Write, CallDetails::MoveOf(path("file")))
+            (NameAccess::Remove, CallDetails::MoveTo(path("other"))),
+            (NameAccess::Write, CallDetails::MoveOf(path("file")))
         ]
     );
-    assert_eq!(deeds("echo x > new"), [(Attempt::Write, CallDetails::Plain)]);
+    assert_eq!(deeds("echo x > new"), [(NameAccess::Write, CallDetails::Plain)]);
     assert_eq!(
         deeds("cd \"$P/work\"; ln -s / l; mv l open"),
-        [(Attempt::Write, CallDetails::Symlink("/".into()))]
+        [(NameAccess::Write, CallDetails::Symlink("/".into()))]
     );
-    assert_eq!(deeds("cd \"$P/work\"; mkfifo sub/open"), [(Attempt::Write, CallDetails::Special)]);
+    assert_eq!(deeds("cd \"$P/work\"; mkfifo sub/open"), [(NameAccess::Write, CallDetails::Special)]);
 }

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::process::Command;
 
 use portcullis_exec_surface::UserLink;
-use portcullis_sandbox::{Attempt, NameOrder, NameRules, Profile};
+use portcullis_sandbox::{NameAccess, NameOrder, NameRules, Profile};
 use portcullis_sandbox_runtime::{Confinement, Exit, Running};
 
 use crate::Test;
@@ -160,7 +160,7 @@ fn a_yes_is_for_one_link() {
     assert!(session.control(SETUP));
     let link = "mv s1 old; mkdir n; evil n/.envrc; evil n/.npmrc; ln -s n s1";
     let (exit, output, questions) = asked(&session, &format!("{TOOLS}{link}"), true);
-    let expected = vec![(Attempt::Write, "work/s1".to_owned())];
+    let expected = vec![(NameAccess::Write, "work/s1".to_owned())];
     assert_eq!((exit, questions), (Exit::Code(0), expected), "{output}");
     assert!(session.path("work/s1/.envrc").exists());
     let (_, output, questions) = asked(&session, &format!("{TOOLS}evil n/.envrc; evil s1/.envrc"), false);

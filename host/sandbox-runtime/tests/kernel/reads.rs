@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use portcullis_sandbox::{Attempt, FileId, NameRules, Reads};
+use portcullis_sandbox::{FileId, NameAccess, NameRules, Reads};
 use portcullis_sandbox_runtime::Exit;
 
 use crate::held::asked;
@@ -233,7 +233,7 @@ fn somebody_can_say_yes() {
     assert!(session.control("echo content > x.ask; echo other > y.ask"));
     let (exit, output, questions) = asked(&session, "cat x.ask && cat x.ask", true);
     assert_eq!((exit, output.as_str()), (Exit::Code(0), "content\ncontent\n"));
-    assert_eq!(questions[0], (Attempt::Read, "work/x.ask".to_owned()));
+    assert_eq!(questions[0], (NameAccess::Read, "work/x.ask".to_owned()));
     let (exit, output, _) = asked(&session, "cat x.ask", false);
     assert!(exit != Exit::Code(0) && output.contains("Permission denied"), "{output}");
     session.sh("cat x.ask").assert_fails();

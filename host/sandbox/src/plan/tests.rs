@@ -4,10 +4,10 @@ use Access::{Hidden, ReadOnly, ReadWrite, Unwritable};
 use insta::assert_snapshot;
 
 use super::{PathKind, Plan};
-use crate::{Access, Limits, Place, PlanError, Profile};
+use crate::{Access, Limits, PathAccess, PlanError, Profile};
 
 fn profile(places: &[(&str, Access)]) -> Profile {
-    let places = places.iter().map(|&(path, access)| Place { path: path.into(), access }).collect();
+    let places = places.iter().map(|&(path, access)| PathAccess { path: path.into(), access }).collect();
     let (temp, hostname, limits) = ("/var/t".into(), "box".into(), Limits::default());
     Profile { places, temp, hostname, limits, acting: None, names: None, order: None }
 }

@@ -112,7 +112,7 @@ impl Host {
         })
     }
 
-    fn grep_query(&self, params: &FileGrepParams, place: &Place<'_>, context: usize) -> GrepQuery {
+    fn grep_query(&self, params: &FileGrepParams, place: &SearchStart<'_>, context: usize) -> GrepQuery {
         let (glob, glob_root, around) = match place.line {
             // A glob is relative to pi's own working directory; context lines are taken from the whole file.
             PiLine::V0 => (params.glob.clone(), Some(place.cwd.canonicalize().unwrap_or_default()), 0),
@@ -154,25 +154,25 @@ impl Host {
         session: &Session,
         cwd: &'a AbsolutePath,
         given: Option<&'a str>,
-    ) -> Result<Place<'a>, ErrorObject> {
+    ) -> Result<SearchStart<'a>, ErrorObject> {
         let line = PiLine::of(&session.agent().version);
         // pi takes an empty path for none.
         let given = given.filter(|given| !given.is_empty()).unwrap_or(".");
         let cwd = cwd.as_path();
         let path = spelling::resolve_as(line, given, cwd, &self.around.home);
-        Ok(Place { line, cwd, given, path: path.map_err(|error| misspelt(&error))? })
+        Ok(SearchStart { line, cwd, given, path: path.map_err(|error| misspelt(&error))? })
     }
 }
 
 /// The start of a search.
-struct Place<'a> {
+struct SearchStart<'a> {
     line: PiLine,
     cwd: &'a Path,
     given: &'a str,
     path: PathBuf,
 }
 
-impl<'a> Place<'a> {
+impl<'a> SearchStart<'a> {
     fn call(&'a self, call: &'a str, cancel: &'a Cancel) -> FileCall<'a> {
         FileCall { path: &self.path, given: self.given, call: Some(call), cancel }
     }
@@ -200,7 +200,7 @@ fn refused(error: &SearchFailure) -> Result<FileSearchResponse, ErrorObject> {
 }
 
 /// Returns ripgrep's messages on unreadable files; pi then fails even if there are matches.
-fn unreadable(end: &SearchEnd, place: &Place<'_>) -> String {
+fn unreadable(end: &SearchEnd, place: &SearchStart<'_>) -> String {
     let start = place.path.canonicalize().unwrap_or_else(|_| place.path.clone());
     let line = |(path, error): &(PathBuf, std::io::Error)| {
         let relative = path.strip_prefix(&start).unwrap_or(path);

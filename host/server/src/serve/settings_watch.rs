@@ -31,11 +31,11 @@ pub(crate) struct Watch {
     wanted: Wanted,
     /// The user's choice, which overrides `enabled`.
     switch: Option<Switch>,
-    state: Mutex<State>,
+    state: Mutex<WatchState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WatchState {
     files: Vec<PathBuf>,
     stamps: Vec<Stamp>,
     /// Number of settings files; the other files are policies.
@@ -95,7 +95,7 @@ impl Watch {
         self.read(&mut self.lock())
     }
 
-    fn read(&self, state: &mut State) -> anyhow::Result<LoadedSettings> {
+    fn read(&self, state: &mut WatchState) -> anyhow::Result<LoadedSettings> {
         let loaded = self.places().and_then(|places| {
             state.look(places.settings_files());
             loaded_settings::load(&self.around, &self.wanted)
@@ -183,12 +183,12 @@ impl Watch {
         self.switch.map_or(resolved.enabled, |switch| switch == Switch::On)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl WatchState {
     fn look(&mut self, files: Vec<PathBuf>) {
         self.stamps = files.iter().map(|file| Stamp::of(file)).collect();
         self.settings = files.len();
@@ -221,7 +221,7 @@ impl State {
     }
 }
 
-impl State {
+impl WatchState {
     fn followed(&mut self, changed: Changed, changes: Vec<String>) -> News {
         (self.problem, self.waits) = (None, false);
         let (those, _) = changed.words();

@@ -66,11 +66,11 @@ impl Journal for Unwritten {
     fn after(&self, _: SystemTime, _: &str, _: &str) {}
 }
 
-fn attempt(host: &str) -> Attempt {
+fn attempt(host: &str) -> ConnectionAttempt {
     let (transport, direction, process) = (Transport::Tcp, Direction::Outbound, ProcessInfo::default());
     let (target, stage) = (Endpoint::Domain(host.to_owned()), Stage::Connect);
     let access = NetworkAccess { transport, direction, target, port: 443, stage, process };
-    Attempt { access, command: 7, want: Want::Connect }
+    ConnectionAttempt { access, command: 7, want: Want::Connect }
 }
 
 #[test]

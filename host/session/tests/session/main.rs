@@ -24,9 +24,9 @@ use portcullis_decision::{
     Request, Verdict,
 };
 use portcullis_session::{
-    Answer, Answerer, Basis, Cancel, ChoiceKind, Confining, Entry, FileCall, FileFailure, GrantStore,
-    Journal, JournalError, Output, Place, Prompter, Question, Refusal, Session, Setup, commands, escalation,
-    files,
+    Answer, Answerer, Basis, Cancel, ChoiceKind, Confining, Entry, FileCall, FileFailure, GrantPlace,
+    GrantStore, Journal, JournalError, Output, Prompter, Question, Refusal, Session, Setup, commands,
+    escalation, files,
 };
 use portcullis_settings::{Places, RealDisk, discover, resolve};
 
@@ -128,8 +128,8 @@ struct MemoryKeeper {
 }
 
 impl GrantStore for MemoryKeeper {
-    fn places(&self) -> Vec<Place> {
-        let place = |key, scope, id: &str| Place {
+    fn places(&self) -> Vec<GrantPlace> {
+        let place = |key, scope, id: &str| GrantPlace {
             id: id.into(),
             key,
             scope,

@@ -52,7 +52,7 @@ struct Call {
     label: u32,
     number: usize,
     arguments: [Argument; 6],
-    answer: Answer,
+    answer: SyscallAnswer,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +63,7 @@ enum Argument {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Answer {
+enum SyscallAnswer {
     Descriptor,
     Unused,
 }
@@ -85,9 +85,14 @@ impl<'descriptors> Script<'descriptors> {
         let (filesystem, target) = (self.keep(filesystem), self.keep(target));
         let attributes = usize::try_from(attributes).unwrap_or(usize::MAX);
         self.opening(label, libc::SYS_fsopen, [filesystem, FSOPEN_CLOEXEC, 0]);
-        self.push(label, libc::SYS_fsconfig, [LastDescriptor, Value(FSCONFIG_CMD_CREATE)], Answer::Unused);
+        self.push(
+            label,
+            libc::SYS_fsconfig,
+            [LastDescriptor, Value(FSCONFIG_CMD_CREATE)],
+            SyscallAnswer::Unused,
+        );
         let mount = [LastDescriptor, Value(FSMOUNT_CLOEXEC), Value(attributes)];
-        self.push(label, libc::SYS_fsmount, mount, Answer::Descriptor);
+        self.push(label, libc::SYS_fsmount, mount, SyscallAnswer::Descriptor);
         self.attach(label, target);
     }
 
@@ -101,7 +106,7 @@ impl<'descriptors> Script<'descriptors> {
 
     /// Starts a new session and process group.
     pub fn new_session(&mut self, label: u32) {
-        self.push(label, libc::SYS_setsid, [], Answer::Unused);
+        self.push(label, libc::SYS_setsid, [], SyscallAnswer::Unused);
     }
 
     /// Makes standard input the controlling terminal of the new session, see ioctl_tty(2).
@@ -165,7 +170,7 @@ impl<'descriptors> Script<'descriptors> {
     pub fn unblock_signals(&mut self, label: u32) {
         let none = std::ptr::from_ref(&NO_SIGNALS).expose_provenance();
         let arguments = [word(libc::SIG_SETMASK), none, 0, SIGNALS_BYTES].map(Value);
-        self.push(label, libc::SYS_rt_sigprocmask, arguments, Answer::Unused);
+        self.push(label, libc::SYS_rt_sigprocmask, arguments, SyscallAnswer::Unused);
     }
 
     fn keep(&mut self, string: CString) -> usize {
@@ -180,18 +185,24 @@ impl<'descriptors> Script<'descriptors> {
         let to = [Value(word(libc::AT_FDCWD)), Value(target), Value(MOVE_MOUNT_F_EMPTY_PATH)];
         let [directory, path, flags] = to;
         let all = [LastDescriptor, empty, directory, path, flags];
-        self.push(label, libc::SYS_move_mount, all, Answer::Unused);
+        self.push(label, libc::SYS_move_mount, all, SyscallAnswer::Unused);
     }
 
     fn opening(&mut self, label: u32, number: libc::c_long, arguments: [usize; 3]) {
-        self.push(label, number, arguments.map(Value), Answer::Descriptor);
+        self.push(label, number, arguments.map(Value), SyscallAnswer::Descriptor);
     }
 
     fn simple(&mut self, label: u32, number: libc::c_long, arguments: [usize; 3]) {
-        self.push(label, number, arguments.map(Value), Answer::Unused);
+        self.push(label, number, arguments.map(Value), SyscallAnswer::Unused);
     }
 
-    fn push<const N: usize>(&mut self, label: u32, call: libc::c_long, given: [Argument; N], answer: Answer) {
+    fn push<const N: usize>(
+        &mut self,
+        label: u32,
+        call: libc::c_long,
+        given: [Argument; N],
+        answer: SyscallAnswer,
+    ) {
         let mut arguments = [Value(0); 6];
         arguments.iter_mut().zip(given).for_each(|(place, argument)| *place = argument);
         self.calls.push(Call { label, number: number(call), arguments, answer });
@@ -224,7 +235,7 @@ impl<'descriptors> Script<'descriptors> {
             if let Some(errno) = raw::errno(answer) {
                 return Err(Refused { label: call.label, errno });
             }
-            if matches!(call.answer, Answer::Descriptor) {
+            if matches!(call.answer, SyscallAnswer::Descriptor) {
                 last = answer.cast_unsigned();
             }
         }

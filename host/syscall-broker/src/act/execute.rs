@@ -5,7 +5,7 @@
 //! and the files that it has mapped are judged, including the dynamic loader. The interpreter of a script opens the
 //! script itself, which is judged like any other reading.
 
-use portcullis_sys::notify::Answer;
+use portcullis_sys::notify::SyscallAnswer;
 use portcullis_sys::trace::{Seized, Stopped};
 use rustix::fs::{AtFlags, FileType, fstat};
 use rustix::io::Errno;
@@ -50,7 +50,7 @@ pub(crate) fn execute(worker: &Worker, pending: &PendingCall, at: PathArgument, 
     let seized = Seized::seize(pending.call.thread).map_err(|_not_to_be_looked_at| Errno::ACCESS)?;
     // If the seized thread no longer waits in this call, its number has been reused: it then stops and continues,
     // whatever the answer is.
-    drop(broker.listener.answer(pending.call.id, Answer::Continue));
+    drop(broker.listener.answer(pending.call.id, SyscallAnswer::Continue));
     if let Ok(Some(stopped)) = seized.wait()
         && stopped.has_executed
         && judge(worker, pending, &stopped).is_err()

@@ -7,7 +7,7 @@
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 
-use portcullis_sandbox::{Access as Reach, Attempt, CallDetails, Judgement};
+use portcullis_sandbox::{Access as Reach, CallDetails, Judgement, NameAccess};
 use rustix::fs::{
     Access, AtFlags, FileType, Mode, OFlags, RenameFlags, StatxFlags, accessat, fstat, statat, statx,
 };
@@ -37,13 +37,15 @@ pub(super) fn open(
         Ok(_) | Err(_) => false,
     };
     let outside = || Outside::Open { flags: flags.bits(), mode: masked(worker, pending, mode) };
-    ask_if(is_blocked, worker, (Attempt::Write, CallDetails::Plain, place), outside)
+    ask_if(is_blocked, worker, (NameAccess::Write, CallDetails::Plain, place), outside)
 }
 
 pub(super) fn truncate(worker: &Worker, place: &ResolvedName, length: u64) -> CallResult {
     let is_file = kind_of(place) == Ok(FileType::RegularFile) && !place.as_directory;
     let is_blocked = is_file && file_is_blocked(worker, place);
-    ask_if(is_blocked, worker, (Attempt::Write, CallDetails::Plain, place), || Outside::Truncate { length })
+    ask_if(is_blocked, worker, (NameAccess::Write, CallDetails::Plain, place), || Outside::Truncate {
+        length,
+    })
 }
 
 pub(super) fn make_directory(
@@ -54,7 +56,7 @@ pub(super) fn make_directory(
 ) -> CallResult {
     let is_blocked = kind_of(place) == Err(Errno::NOENT) && holder_is_blocked(worker, place);
     let outside = || Outside::MakeDirectory { mode: masked(worker, pending, mode) };
-    ask_if(is_blocked, worker, (Attempt::MakeDirectory, CallDetails::Plain, place), outside)
+    ask_if(is_blocked, worker, (NameAccess::MakeDirectory, CallDetails::Plain, place), outside)
 }
 
 pub(super) fn make_link(worker: &Worker, place: &ResolvedName, target: &CStr) -> CallResult {
@@ -62,14 +64,14 @@ pub(super) fn make_link(worker: &Worker, place: &ResolvedName, target: &CStr) ->
         kind_of(place) == Err(Errno::NOENT) && !place.as_directory && holder_is_blocked(worker, place);
     let target = OsStr::from_bytes(target.to_bytes()).to_owned();
     let deed = CallDetails::Symlink(target.clone());
-    ask_if(is_blocked, worker, (Attempt::Write, deed, place), || Outside::MakeLink { target })
+    ask_if(is_blocked, worker, (NameAccess::Write, deed, place), || Outside::MakeLink { target })
 }
 
 pub(super) fn remove(worker: &Worker, place: &ResolvedName, flags: AtFlags) -> CallResult {
     let is_directory = flags.contains(AtFlags::REMOVEDIR);
     let fits = kind_of(place).is_ok_and(|kind| (kind == FileType::Directory) == is_directory);
     let is_blocked = fits && may_be_taken(place) && holder_is_blocked(worker, place);
-    ask_if(is_blocked, worker, (Attempt::Remove, CallDetails::Plain, place), || Outside::Remove {
+    ask_if(is_blocked, worker, (NameAccess::Remove, CallDetails::Plain, place), || Outside::Remove {
         is_directory,
     })
 }
@@ -102,7 +104,7 @@ pub(super) fn rename(
         NameChange::new(portcullis_exec_surface::Change::MoveAway, CallDetails::MoveTo(new.path.clone()));
     ask(pending, &away, old, "")?;
     let outside = || Outside::Move { from: old.path.clone(), replaces: replaces.is_ok() };
-    ask_if(true, worker, (Attempt::Write, CallDetails::MoveOf(old.path.clone()), new), outside)
+    ask_if(true, worker, (NameAccess::Write, CallDetails::MoveOf(old.path.clone()), new), outside)
 }
 
 /// Gives a file another name (hard link).
@@ -123,13 +125,13 @@ pub(super) fn link(
         NameChange::new(portcullis_exec_surface::Change::Link, CallDetails::LinkTo(new.path.clone()));
     ask(pending, &source, old, "")?;
     let deed = CallDetails::LinkOf(old.path.clone());
-    ask_if(true, worker, (Attempt::Write, deed, new), || Outside::Link { from: old.path.clone() })
+    ask_if(true, worker, (NameAccess::Write, deed, new), || Outside::Link { from: old.path.clone() })
 }
 
 fn ask_if(
     is_blocked: bool,
     worker: &Worker,
-    (attempt, deed, place): (Attempt, CallDetails, &ResolvedName),
+    (attempt, deed, place): (NameAccess, CallDetails, &ResolvedName),
     outside: impl FnOnce() -> Outside,
 ) -> CallResult {
     if !is_blocked || !is_asked(worker, place) {

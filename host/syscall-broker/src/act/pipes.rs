@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use portcullis_sys::notify::Answer;
+use portcullis_sys::notify::SyscallAnswer;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
@@ -56,7 +56,7 @@ pub(super) fn wait_for_reader(
         let given = opened.map_err(Stop::from).and_then(|file| give(broker, &pending, file, flags));
         if let Err(Stop::Error(error)) = given {
             // A caller that is gone needs no answer.
-            drop(broker.listener.answer(pending.call.id, Answer::Error(error.raw_os_error())));
+            drop(broker.listener.answer(pending.call.id, SyscallAnswer::Error(error.raw_os_error())));
         }
     };
     start(look).map_err(|_no_thread| Errno::AGAIN)?;
@@ -95,7 +95,7 @@ pub(super) fn wait_for_writer(
         is_open.store(true, Ordering::Release);
         let given = opened.map_err(Stop::from).and_then(|file| give(broker, &pending, file, flags));
         if let Err(Stop::Error(error)) = given {
-            drop(broker.listener.answer(pending.call.id, Answer::Error(error.raw_os_error())));
+            drop(broker.listener.answer(pending.call.id, SyscallAnswer::Error(error.raw_os_error())));
         }
     };
     start(open).and_then(|()| start(watch)).map_err(|_no_thread| Errno::AGAIN)?;

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use portcullis_sandbox::{Attempt, CallDetails, Judgement};
+use portcullis_sandbox::{CallDetails, Judgement, NameAccess};
 
 use crate::approval::Question;
 use crate::judge::HARD_LINKS;
@@ -22,7 +22,11 @@ pub(super) fn permit_reading(worker: &Worker, pending: &PendingCall, file: &Owne
     let text = worker.broker.processes.path_of(file.as_fd())?;
     if worker.broker.is_kept_back(file)? {
         let path = Path::new(OsStr::from_bytes(&text)).to_owned();
-        return Err(Stop::Refused(Box::new(RuleRefusal { attempt: Attempt::Read, path, rule: HARD_LINKS })));
+        return Err(Stop::Refused(Box::new(RuleRefusal {
+            attempt: NameAccess::Read,
+            path,
+            rule: HARD_LINKS,
+        })));
     }
     names_of(&text).try_for_each(|path| permit_reading_of(worker, pending, path))
 }
@@ -31,11 +35,13 @@ pub(super) fn permit_reading(worker: &Worker, pending: &PendingCall, file: &Owne
 pub(super) fn permit_reading_of(worker: &Worker, pending: &PendingCall, path: &Path) -> Result<(), Stop> {
     match worker.broker.judge_reading(path) {
         Judgement::Free => Ok(()),
-        Judgement::Asked if pending.is_allowed((Attempt::Read, &CallDetails::Plain), path, READING, None) => {
+        Judgement::Asked
+            if pending.is_allowed((NameAccess::Read, &CallDetails::Plain), path, READING, None) =>
+        {
             Ok(())
         }
         Judgement::Asked => Err(Stop::Ask(Box::new(Question {
-            attempt: Attempt::Read,
+            attempt: NameAccess::Read,
             deed: CallDetails::Plain,
             path: path.to_owned(),
             rule: READING,
@@ -44,7 +50,7 @@ pub(super) fn permit_reading_of(worker: &Worker, pending: &PendingCall, path: &P
             outside: None,
         }))),
         Judgement::Refused => Err(Stop::Refused(Box::new(RuleRefusal {
-            attempt: Attempt::Read,
+            attempt: NameAccess::Read,
             path: path.to_owned(),
             rule: "",
         }))),

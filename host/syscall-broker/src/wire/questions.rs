@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use portcullis_sandbox::{Attempt, CallDetails};
+use portcullis_sandbox::{CallDetails, NameAccess};
 
 use super::codec::{DecodeError, Reader, Writer};
 
@@ -22,7 +22,7 @@ pub struct Refused {
     /// The number of its command.
     pub command: u64,
     /// The kind of operation.
-    pub attempt: Attempt,
+    pub attempt: NameAccess,
     /// The path as commands see it.
     pub path: PathBuf,
     /// The rule over names; empty for the session's own rules.
@@ -37,7 +37,7 @@ pub struct Asked {
     /// The number of its command.
     pub command: u64,
     /// The kind of operation.
-    pub attempt: Attempt,
+    pub attempt: NameAccess,
     /// Details of the operation.
     pub deed: CallDetails,
     /// The path as commands see it.
@@ -183,12 +183,12 @@ impl Asked {
 }
 
 impl Writer {
-    fn attempt(&mut self, attempt: Attempt) {
+    fn attempt(&mut self, attempt: NameAccess) {
         self.number(match attempt {
-            Attempt::Write => 0,
-            Attempt::MakeDirectory => 1,
-            Attempt::Remove => 2,
-            Attempt::Read => 3,
+            NameAccess::Write => 0,
+            NameAccess::MakeDirectory => 1,
+            NameAccess::Remove => 2,
+            NameAccess::Read => 3,
         });
     }
 
@@ -246,12 +246,12 @@ impl Writer {
 }
 
 impl Reader<'_> {
-    fn attempt(&mut self) -> Result<Attempt, DecodeError> {
+    fn attempt(&mut self) -> Result<NameAccess, DecodeError> {
         Ok(match self.number()? {
-            0 => Attempt::Write,
-            1 => Attempt::MakeDirectory,
-            2 => Attempt::Remove,
-            3 => Attempt::Read,
+            0 => NameAccess::Write,
+            1 => NameAccess::MakeDirectory,
+            2 => NameAccess::Remove,
+            3 => NameAccess::Read,
             _ => return Err(DecodeError),
         })
     }
@@ -331,26 +331,26 @@ mod tests {
     #[test]
     fn questions_and_answers_survive_the_journey() {
         for (attempt, deed, outside) in [
-            (Attempt::Write, CallDetails::Plain, Some(Outside::Open { flags: 0o101, mode: 0o644 })),
-            (Attempt::Write, CallDetails::Plain, Some(Outside::Truncate { length: 1 << 40 })),
-            (Attempt::MakeDirectory, CallDetails::Plain, None),
-            (Attempt::MakeDirectory, CallDetails::Plain, Some(Outside::MakeDirectory { mode: 0o755 })),
+            (NameAccess::Write, CallDetails::Plain, Some(Outside::Open { flags: 0o101, mode: 0o644 })),
+            (NameAccess::Write, CallDetails::Plain, Some(Outside::Truncate { length: 1 << 40 })),
+            (NameAccess::MakeDirectory, CallDetails::Plain, None),
+            (NameAccess::MakeDirectory, CallDetails::Plain, Some(Outside::MakeDirectory { mode: 0o755 })),
             (
-                Attempt::Write,
+                NameAccess::Write,
                 CallDetails::Symlink("../x".into()),
                 Some(Outside::MakeLink { target: "../x".into() }),
             ),
-            (Attempt::Remove, CallDetails::Plain, Some(Outside::Remove { is_directory: true })),
+            (NameAccess::Remove, CallDetails::Plain, Some(Outside::Remove { is_directory: true })),
             (
-                Attempt::Write,
+                NameAccess::Write,
                 CallDetails::MoveOf("/a".into()),
                 Some(Outside::Move { from: "/a".into(), replaces: true }),
             ),
-            (Attempt::Write, CallDetails::LinkOf("/a".into()), Some(Outside::Link { from: "/a".into() })),
-            (Attempt::Read, CallDetails::Plain, None),
-            (Attempt::Remove, CallDetails::MoveTo("/b".into()), None),
-            (Attempt::Write, CallDetails::LinkTo("/b".into()), None),
-            (Attempt::Write, CallDetails::Special, None),
+            (NameAccess::Write, CallDetails::LinkOf("/a".into()), Some(Outside::Link { from: "/a".into() })),
+            (NameAccess::Read, CallDetails::Plain, None),
+            (NameAccess::Remove, CallDetails::MoveTo("/b".into()), None),
+            (NameAccess::Write, CallDetails::LinkTo("/b".into()), None),
+            (NameAccess::Write, CallDetails::Special, None),
         ] {
             let (path, rule) = ("/a".into(), "host.tool-files".to_owned());
             let reason = "line 1".to_owned();

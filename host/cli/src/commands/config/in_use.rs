@@ -8,10 +8,10 @@ use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_settings::{Places, RealDisk, Resolved, discover};
 use portcullis_settings_format::ConfigError;
 
-use crate::args::config::Place;
+use crate::args::config::SettingsChoice;
 
 /// Returns the paths of settings and protected files.
-pub(super) fn places(around: &ProcessEnv, place: &Place) -> anyhow::Result<Places> {
+pub(super) fn places(around: &ProcessEnv, place: &SettingsChoice) -> anyhow::Result<Places> {
     let project = place.project.as_deref().unwrap_or(&around.cwd);
     loaded_settings::places(around, project, place.settings.as_deref())
 }

@@ -13,11 +13,11 @@ use portcullis_text::escape;
 use serde_json::Value;
 
 use super::{in_use, kept_back};
-use crate::args::config::Place;
+use crate::args::config::SettingsChoice;
 use crate::exit::Exit;
 use crate::output::{Cell, Page, Tint, cell, tinted};
 
-pub(super) fn run(around: &ProcessEnv, place: &Place, as_json: bool) -> crate::exit::Outcome {
+pub(super) fn run(around: &ProcessEnv, place: &SettingsChoice, as_json: bool) -> crate::exit::Outcome {
     let places = &in_use::places(around, place)?;
     let found = discover(places, &RealDisk)
         .context("the settings cannot be used, nothing is allowed until they are mended")?;

@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use portcullis_bootstrap::process_env::{OWN_PROGRAM, ProcessEnv, random_name};
 use portcullis_bootstrap::scratch::Scratch;
 use portcullis_decision::Base;
-use portcullis_sandbox::{Access, Command, Limits, Place, Profile, Stage, Terminal, Tier};
+use portcullis_sandbox::{Access, Command, Limits, PathAccess, Profile, Stage, Terminal, Tier};
 use portcullis_sandbox_runtime::{Confinement, Exit, StartError};
 use portcullis_session::{plain_name_rules, with_causes};
 use serde::Serialize;
@@ -143,7 +143,7 @@ impl Scene {
 
     /// The project is writable, a secret beside it is hidden, and the rest has the defaults.
     fn profile(&self) -> anyhow::Result<Profile> {
-        let place = |name, access| Place { path: self.root.join(name), access };
+        let place = |name, access| PathAccess { path: self.root.join(name), access };
         Ok(Profile {
             places: vec![place("project", Access::ReadWrite), place("secret", Access::Hidden)],
             temp: self.root.join("tmp"),

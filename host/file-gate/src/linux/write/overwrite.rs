@@ -15,7 +15,7 @@ use crate::system::temporary::{Looks, Temporary};
 use crate::view::View;
 
 /// The outcome of an attempt to replace the file by a new one.
-enum Attempt {
+enum ReplaceOutcome {
     Done(Status),
     Conflict,
     /// The file cannot be replaced, so it must be written in place.
@@ -41,23 +41,28 @@ impl Job<'_> {
         // a mount is not visible at all.
         let has_mount = before.is_mount || self.located.view == View::BeyondSession;
         let in_place = linked || has_mount;
-        let attempt = if in_place { Attempt::NotHere } else { self.replace(&file, &before, options)? };
+        let attempt = if in_place { ReplaceOutcome::NotHere } else { self.replace(&file, &before, options)? };
         match attempt {
-            Attempt::Done(status) => Ok(self.written(&status, false)),
-            Attempt::Conflict => Err(self.conflict()),
-            Attempt::NotHere => self.write_in_place(file, &before, options),
+            ReplaceOutcome::Done(status) => Ok(self.written(&status, false)),
+            ReplaceOutcome::Conflict => Err(self.conflict()),
+            ReplaceOutcome::NotHere => self.write_in_place(file, &before, options),
         }
     }
 
-    fn replace(&self, file: &OwnedFd, before: &Status, options: WriteOptions) -> Result<Attempt, FileError> {
+    fn replace(
+        &self,
+        file: &OwnedFd,
+        before: &Status,
+        options: WriteOptions,
+    ) -> Result<ReplaceOutcome, FileError> {
         let mut temporary = match Temporary::create(&self.slot.parent, self.descriptors, 0o600) {
             // The directory is not writable, but the file is.
-            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => return Ok(Attempt::NotHere),
+            Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => return Ok(ReplaceOutcome::NotHere),
             created => created.map_err(|errno| self.failed(errno))?,
         };
         // Replacing the file would change its owner or lose its attributes.
         if temporary.dress(Looks::after_write(before), file).is_err() {
-            return Ok(Attempt::NotHere);
+            return Ok(ReplaceOutcome::NotHere);
         }
         temporary.write(self.bytes).map_err(|error| self.broken(error))?;
         let is_expected = |displaced: &Status| match options.expect {
@@ -70,11 +75,11 @@ impl Job<'_> {
             None => displaced.identity.inode == before.identity.inode,
         };
         match temporary.exchange(&self.slot.name, is_expected) {
-            Ok(Some(status)) => Ok(Attempt::Done(status)),
-            Ok(None) | Err(Errno::NOENT) => Ok(Attempt::Conflict),
+            Ok(Some(status)) => Ok(ReplaceOutcome::Done(status)),
+            Ok(None) | Err(Errno::NOENT) => Ok(ReplaceOutcome::Conflict),
             // There is a mount on the name, or the file system cannot exchange files (NFS, some FUSE).
             Err(Errno::BUSY | Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                Ok(Attempt::NotHere)
+                Ok(ReplaceOutcome::NotHere)
             }
             Err(errno) => Err(self.failed(errno)),
         }

@@ -9,7 +9,7 @@ use portcullis_decision::{Decision, Request};
 
 use super::*;
 use crate::Upstream;
-use crate::judge::{AddressRuling, Checks, Ended, Refusal, Running, Stages};
+use crate::judge::{AddressRuling, Checks, ConnectionRefusal, Ended, Running, Stages};
 
 /// A judge that sends its questions to the test and receives the answers from it.
 struct Shown {
@@ -25,7 +25,7 @@ struct Shown {
 }
 
 impl Judge for Shown {
-    fn decide(&self, attempt: &Attempt) -> Judgement {
+    fn decide(&self, attempt: &ConnectionAttempt) -> Judgement {
         let is_settled = self.settled.lock().unwrap().contains(&attempt.access.target.to_string());
         if is_settled {
             Judgement::Deny(refusal("settled"))
@@ -55,11 +55,11 @@ impl Judge for Shown {
         self.withdrawn.lock().unwrap().push(round);
     }
 
-    fn address(&self, _attempt: &Attempt, _address: IpAddr) -> AddressRuling {
+    fn address(&self, _attempt: &ConnectionAttempt, _address: IpAddr) -> AddressRuling {
         AddressRuling::Unnamed
     }
 
-    fn budget(&self, _attempt: &Attempt) -> u64 {
+    fn budget(&self, _attempt: &ConnectionAttempt) -> u64 {
         0
     }
 
@@ -71,7 +71,7 @@ impl Judge for Shown {
         Stages::default()
     }
 
-    fn upstream(&self, _attempt: &Attempt) -> Option<Upstream> {
+    fn upstream(&self, _attempt: &ConnectionAttempt) -> Option<Upstream> {
         None
     }
 
@@ -85,18 +85,18 @@ impl Judge for Shown {
 
     fn overloaded(&self, _why: &str) {}
 
-    fn ended(&self, _attempt: &Attempt, _request: &str, _ended: &Ended) {}
+    fn ended(&self, _attempt: &ConnectionAttempt, _request: &str, _ended: &Ended) {}
 }
 
 /// Returns an attempt that the user must decide on.
-pub(in crate::linux) fn undecided(attempt: Attempt) -> Box<Undecided> {
+pub(in crate::linux) fn undecided(attempt: ConnectionAttempt) -> Box<Undecided> {
     let action = Action::Network(attempt.access.clone());
     let request = Request { id: "1".into(), parent: None, origin: Origin::Process, action, facts: vec![] };
     Box::new(Undecided { attempt, request, decision: Decision::host_denial("test", ""), revision: 0 })
 }
 
-fn refusal(reason: &str) -> Refusal {
-    Refusal::of_gate("test", reason)
+fn refusal(reason: &str) -> ConnectionRefusal {
+    ConnectionRefusal::of_gate("test", reason)
 }
 
 struct Stand {
@@ -146,7 +146,7 @@ impl Drop for Stand {
     }
 }
 
-fn attempt(host: &str, command: u32) -> Attempt {
+fn attempt(host: &str, command: u32) -> ConnectionAttempt {
     let access = NetworkAccess {
         transport: Transport::Tcp,
         direction: Direction::Outbound,
@@ -155,7 +155,7 @@ fn attempt(host: &str, command: u32) -> Attempt {
         stage: Stage::Connect,
         process: ProcessInfo::default(),
     };
-    Attempt { access, command, want: Want::Connect }
+    ConnectionAttempt { access, command, want: Want::Connect }
 }
 
 fn reason(answer: oneshot::Receiver<Judgement>) -> String {

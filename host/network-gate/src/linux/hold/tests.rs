@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::Upstream;
-use crate::judge::{AddressRuling, Attempt, Checks, Judge, Refusal, Running, Stages};
+use crate::judge::{AddressRuling, Checks, ConnectionAttempt, ConnectionRefusal, Judge, Running, Stages};
 use crate::linux::active_connections::ActiveConnections;
 use crate::linux::ask::Asking;
 use crate::linux::ask::tests::undecided;
@@ -30,7 +30,7 @@ struct Asks {
 }
 
 impl Judge for Asks {
-    fn decide(&self, attempt: &Attempt) -> Judgement {
+    fn decide(&self, attempt: &ConnectionAttempt) -> Judgement {
         self.decided.fetch_add(1, Ordering::Relaxed);
         Judgement::Ask(undecided(attempt.clone()))
     }
@@ -42,18 +42,18 @@ impl Judge for Asks {
     fn ask(&self, _round: u64, attempts: Vec<Undecided>) -> Vec<Judgement> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let _closed = self.answers.lock().unwrap().recv();
-        attempts.iter().map(|_| Judgement::Deny(Refusal::of_gate("test", "answered"))).collect()
+        attempts.iter().map(|_| Judgement::Deny(ConnectionRefusal::of_gate("test", "answered"))).collect()
     }
 
     fn withdraw(&self, _round: u64) {
         self.withdrawn.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn address(&self, _attempt: &Attempt, _address: IpAddr) -> AddressRuling {
+    fn address(&self, _attempt: &ConnectionAttempt, _address: IpAddr) -> AddressRuling {
         AddressRuling::Unnamed
     }
 
-    fn budget(&self, _attempt: &Attempt) -> u64 {
+    fn budget(&self, _attempt: &ConnectionAttempt) -> u64 {
         0
     }
 
@@ -65,7 +65,7 @@ impl Judge for Asks {
         Stages::default()
     }
 
-    fn upstream(&self, _attempt: &Attempt) -> Option<Upstream> {
+    fn upstream(&self, _attempt: &ConnectionAttempt) -> Option<Upstream> {
         None
     }
 
@@ -79,7 +79,7 @@ impl Judge for Asks {
 
     fn overloaded(&self, _why: &str) {}
 
-    fn ended(&self, _attempt: &Attempt, _request: &str, _ended: &Ended) {}
+    fn ended(&self, _attempt: &ConnectionAttempt, _request: &str, _ended: &Ended) {}
 }
 
 /// A source of calls that the test feeds.

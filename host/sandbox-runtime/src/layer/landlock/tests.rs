@@ -5,7 +5,7 @@ use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
-use portcullis_sandbox::{Access, Limits, PathKind, Place, Profile};
+use portcullis_sandbox::{Access, Limits, PathAccess, PathKind, Profile};
 use portcullis_sys::landlock::restrict_self;
 use rustix::fs::{AtFlags, CWD, Mode, linkat, mknodat};
 use tempfile::TempDir;
@@ -25,7 +25,7 @@ fn place() -> TempDir {
 
 fn plan(place: &Path) -> Plan {
     let profile = Profile {
-        places: vec![Place { path: place.join("work"), access: Access::ReadWrite }],
+        places: vec![PathAccess { path: place.join("work"), access: Access::ReadWrite }],
         temp: "/tmp".into(),
         hostname: "box".into(),
         limits: Limits::default(),
@@ -58,10 +58,10 @@ fn version_here() -> Option<u32> {
     version
 }
 
-type Attempt = fn(PathBuf) -> std::io::Result<()>;
+type NameAccess = fn(PathBuf) -> std::io::Result<()>;
 
 /// Attempts to change a directory that contains `file`.
-const CHANGES: [(&str, Attempt); 11] = [
+const CHANGES: [(&str, NameAccess); 11] = [
     ("create", |at| File::create(at.join("new")).map(drop)),
     ("append", |at| OpenOptions::new().append(true).open(at.join("file")).map(drop)),
     ("truncate", |at| OpenOptions::new().write(true).truncate(true).open(at.join("file")).map(drop)),

@@ -1,7 +1,7 @@
 //! `policy sign` and `policy verify`.
 
 use portcullis_bootstrap::process_env::ProcessEnv;
-use portcullis_packs::{Approval, Refusal, digest};
+use portcullis_packs::{Approval, PackRefusal, digest};
 use portcullis_policy_tools::LockEditor;
 use portcullis_session::with_causes;
 use serde_json::json;
@@ -46,7 +46,7 @@ pub(super) fn verify(verify: &Verify) -> crate::exit::Outcome {
     if verify.json {
         page.json(&json!({
             "digest": digest, "signatures": found, "taken": judged.is_ok(), "refusal": refusal,
-            "code": judged.as_ref().err().map(Refusal::code),
+            "code": judged.as_ref().err().map(PackRefusal::code),
             "policy": judged.as_ref().ok(),
         }));
     } else {
