@@ -70,6 +70,7 @@ const WIT: &[File] = tree!["wit/types.wit", "wit/exports.wit", "wit/imports.wit"
 /// The sources of the SDK; a test compares them with the folder.
 const SDK: &[File] = tree![
     "guest/sdk/src/bindings.rs",
+    "guest/sdk/src/cases/case.rs",
     "guest/sdk/src/cases/format.rs",
     "guest/sdk/src/cases/mod.rs",
     "guest/sdk/src/cases/run.rs",
