@@ -159,7 +159,7 @@ fn usual(around: &ProcessEnv, agent: &str) -> Wanted {
         trusted: false,
         interactive: true,
         purpose: Purpose::Judge,
-        inmate: portcullis_session::Inmate::Commands,
+        inmate: portcullis_session::SandboxSubject::Commands,
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use portcullis_approvals::question::pending_call::has_own_question;
-use portcullis_approvals::{Access, Answered, Cancel, Known, RefusedCall, Subject, only_once};
+use portcullis_approvals::{Access, Answered, Cancel, Known, Refusal, Subject, only_once};
 use portcullis_decision::host_rules::{HARD_LINKS, HOST, broker_rule};
 use portcullis_decision::request::Origin;
 use portcullis_decision::{AnsweredBy, ContentVerdict, Decision, Effect, Fact, GrantScope, Request};
@@ -113,7 +113,7 @@ fn authorize_held(session: &Session, request: Request, started: &Started, cancel
 /// Denials for the session and reservations of other sessions still apply.
 fn authorize_as_before(session: &Session, request: Request, decision: Decision) -> Authorized {
     let decision = if session.answers.denies(&request.action) {
-        decision.refused(AnsweredBy::User, RefusedCall::Remembered.reason())
+        decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
     } else {
         decision.granted(AnsweredBy::User, "you allowed it for all that this command does there")
     };

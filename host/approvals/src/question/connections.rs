@@ -5,14 +5,14 @@ use portcullis_decision::request::NetworkAccess;
 use portcullis_text::escape;
 
 use super::GRANT_TEXT_MAX;
-use crate::connections::{GrantPlace, place};
+use crate::connections::{HostAndPort, place};
 use crate::open_questions::{ChoiceKind, Question};
 use crate::special_addresses;
 
 /// Returns the distinct places of some connections, in order.
 #[must_use]
-pub fn places<'a>(accesses: impl Iterator<Item = &'a NetworkAccess>) -> Vec<GrantPlace> {
-    let mut places: Vec<GrantPlace> = Vec::new();
+pub fn places<'a>(accesses: impl Iterator<Item = &'a NetworkAccess>) -> Vec<HostAndPort> {
+    let mut places: Vec<HostAndPort> = Vec::new();
     for access in accesses {
         let place = place(access);
         if !places.contains(&place) {
@@ -26,7 +26,7 @@ pub fn places<'a>(accesses: impl Iterator<Item = &'a NetworkAccess>) -> Vec<Gran
 ///
 /// `details` is the policy's text, which is the same for each.
 #[must_use]
-pub fn about_all(mut question: Question, places: &[GrantPlace], details: Option<&str>) -> Question {
+pub fn about_all(mut question: Question, places: &[HostAndPort], details: Option<&str>) -> Question {
     let [_, _, ..] = places else { return question };
     question.title = format!("Allow these {} connections?", places.len());
     question.subject = listed(places, "\n");
@@ -74,7 +74,7 @@ pub fn about_more(mut question: Question, sent: u64) -> Question {
 }
 
 /// Formats places. Canonical host names are safe to show.
-fn listed(places: &[GrantPlace], between: &str) -> String {
+fn listed(places: &[HostAndPort], between: &str) -> String {
     let shown: Vec<String> = places.iter().map(|(host, port)| host.with_port(*port)).collect();
     shown.join(between)
 }

@@ -12,7 +12,7 @@ use super::artifact::{self, MANIFEST};
 use super::{Credentials, Reference, Registry, RegistryError};
 use crate::manifest::Manifest;
 use crate::pack::Pack;
-use crate::signature::{PURPOSE, Signatures, State};
+use crate::signature::{PURPOSE, SignatureState, Signatures};
 use crate::{Key, Signed};
 
 /// Status, header lines with line ends, body.
@@ -123,7 +123,7 @@ fn the_control_gives_what_it_has() {
     assert_eq!(signed.bytes, pack().bytes);
     let public = Key::parse(&key().public_key().to_openssh().unwrap()).unwrap();
     let checked = signed.signatures.check(&signed.bytes, &[&public]);
-    assert!(matches!(checked.as_slice(), [one] if one.state == State::Good));
+    assert!(matches!(checked.as_slice(), [one] if one.state == SignatureState::Good));
     assert_eq!(tags(&from).unwrap(), ["1.0.0"]);
 }
 
