@@ -152,6 +152,12 @@ impl Scene {
         self
     }
 
+    /// Returns true if hosts are started without a facility of the machine.
+    #[must_use]
+    pub fn is_weakened(&self) -> bool {
+        self.through.is_some()
+    }
+
     /// Returns the command that starts a program as the scene's user.
     #[must_use]
     pub fn program(&self, program: &Path) -> Command {

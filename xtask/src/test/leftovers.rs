@@ -15,6 +15,8 @@ const NAMES: [&str; 2] = ["portcullis", ".tmp"];
 /// Where copies of programs are that an ordinary user can run, and how their names begin (`tests/it/src/reach.rs`).
 const COPIES_IN: &str = "/var/tmp";
 const COPIES: &str = "portcullis-it-tools";
+/// How the line of a control group begins.
+const GROUP: &str = "control group ";
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 /// How deep control groups are searched.
 const DEPTH: usize = 8;
@@ -45,9 +47,14 @@ impl Traces {
             fs::remove_dir_all(Path::new(COPIES_IN).join(name))
                 .with_context(|| format!("removing `{name}`"))?;
         }
+        // The next session would remove the groups of hosts that were killed.
+        for group in self.new_ones().iter().filter_map(|line| line.strip_prefix(GROUP)) {
+            // One that is in use stays, and is named below.
+            let _in_use = fs::remove_dir(group);
+        }
         let start = Instant::now();
         loop {
-            let left: Vec<String> = traces(&self.target).difference(&self.found).cloned().collect();
+            let left = self.new_ones();
             if left.is_empty() {
                 return Ok(());
             }
@@ -56,6 +63,10 @@ impl Traces {
             }
             sleep(Duration::from_millis(200));
         }
+    }
+
+    fn new_ones(&self) -> Vec<String> {
+        traces(&self.target).difference(&self.found).cloned().collect()
     }
 }
 
@@ -103,7 +114,7 @@ fn groups(group: &Path, depth: usize, found: &mut BTreeSet<String>) {
             continue;
         }
         if name.starts_with("portcullis-") {
-            found.insert(format!("control group {}", inner.display()));
+            found.insert(format!("{GROUP}{}", inner.display()));
         }
         if depth > 0 {
             groups(&inner, depth - 1, found);

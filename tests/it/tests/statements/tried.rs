@@ -44,7 +44,11 @@ pub(super) fn tried(scene: &Scene, claims: &[Claim]) -> Result<Tried> {
         }
     }
     for target in of(Who::Commands, Right::Connect) {
-        let standing = by_connecting(&mut host, &target.to_string_lossy())?;
+        let target_text = target.to_string_lossy();
+        let standing = match scene.is_weakened() {
+            true => by_connecting_without_hold(&mut host, &target_text)?,
+            false => by_connecting(&mut host, &target_text, "")?,
+        };
         tried.0.insert((Who::Commands, Right::Connect, target.to_owned()), standing);
     }
     Ok(tried)
@@ -124,16 +128,20 @@ fn by_command(host: &mut Serve, script: &str) -> Result<(Standing, Value)> {
     })
 }
 
-/// Tries a connection; a server that does not answer does not count as a refusal.
-fn by_connecting(host: &mut Serve, target: &str) -> Result<Standing> {
-    let (has_network, _) =
-        by_command(host, "perl -MSocket -e 'socket(S, AF_INET, SOCK_STREAM, 0) or exit 1'")?;
-    if has_network == Standing::Closed {
+/// Tries a connection in a sandbox that may have no network, and does not hold connections inside the call.
+fn by_connecting_without_hold(host: &mut Serve, target: &str) -> Result<Standing> {
+    let socket = "perl -MSocket -e 'socket(S, AF_INET, SOCK_STREAM, 0) or exit 1'";
+    if by_command(host, socket)?.0 == Standing::Closed {
         return Ok(Standing::Closed);
     }
+    // It waits for an answer, as programs do: a connection that is closed at once is not asked about.
+    by_connecting(host, target, " && { read -t 5 -u 3 || true; }")
+}
+
+/// Tries a connection; a server that does not answer does not count as a refusal.
+fn by_connecting(host: &mut Serve, target: &str, then: &str) -> Result<Standing> {
     let (name, port) = target.rsplit_once(':').unwrap_or((target, "443"));
-    // It waits for an answer, as programs do: a connection that is closed at once is not asked about everywhere.
-    let connect = format!("bash -c 'exec 3<>/dev/tcp/{name}/{port} && {{ read -t 5 -u 3 || true; }}'");
+    let connect = format!("bash -c 'exec 3<>/dev/tcp/{name}/{port}{then}'");
     let (standing, ended) = by_command(host, &connect)?;
     // The connection to the gate itself always succeeds; the report at the end tells the verdict.
     let told = ended.to_string();
