@@ -100,12 +100,14 @@ pub fn run(around: &ProcessEnv, start: &Start) -> anyhow::Result<Option<u8>> {
     let door = Door::open(threshold, around, contained)?;
     let (terminal, stdio, copies) = asking.streams()?;
     let variables = variables(around, start, door.path());
+    // From here on signals wait until pi runs, so that none of them ends the host and leaves pi without it.
+    let signals = Signals::new(FORWARDED).context("catching signals")?;
     asking.begin();
     // A policy may ask about the start of pi itself.
     let ended = begin(&wired, &program, start, variables, (terminal, stdio)).map(|started| {
         let started = Arc::new(started);
         asking.introduce(&started);
-        follow(ContainedPi { watch: &watch, wired: &wired, pi: &started }, &asking)
+        follow(ContainedPi { watch: &watch, wired: &wired, pi: &started }, signals, &asking)
     });
     asking.end();
     copies.finish();
@@ -167,12 +169,8 @@ fn begin(
 }
 
 /// Forwards signals and puts edited settings in force until pi has exited.
-fn follow(own: ContainedPi<'_>, asking: &Asking) -> Option<u8> {
+fn follow(own: ContainedPi<'_>, mut signals: Signals, asking: &Asking) -> Option<u8> {
     let ContainedPi { wired, pi: started, .. } = own;
-    let Ok(mut signals) = Signals::new(FORWARDED) else {
-        say("portcullis: catching signals");
-        return None;
-    };
     let handle = signals.handle();
     let ended = thread::scope(|scope| {
         let (told, last) = channel();
