@@ -473,7 +473,7 @@ const MANY: usize = 1_000;
 const MANY_VARIABLE: &str = "PORTCULLIS_IT_PENDING";
 /// The cost that they may cause the host: threads in total, and KiB for each connection.
 const THREADS: u64 = 4;
-const MEMORY: usize = 16;
+const MEMORY: usize = 20;
 
 fn many_that_wait_cost_little_and_are_one_question(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
