@@ -26,5 +26,6 @@ pub mod grant_keeper;
 pub mod in_force;
 pub mod journal;
 mod reservations;
+pub mod running_sessions;
 pub mod scratch;
 pub mod session;

@@ -14,5 +14,6 @@ pub(crate) mod pi_extension;
 pub(crate) mod policy;
 pub(crate) mod ports;
 pub(crate) mod run;
+pub(crate) mod status;
 pub(crate) mod stderr_tee;
 pub(crate) mod sweep;
