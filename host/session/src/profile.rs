@@ -92,15 +92,15 @@ fn mounted(
     Ok((places, reads))
 }
 
-/// Hides each name in a directory that cannot be hidden itself, unless a rule opens that very name. Links stay: what they
-/// lead to has its own place.
+/// Hides every entry of `directory` that no rule opens. Symbolic links stay visible: their targets are hidden or shown by
+/// their own paths.
 fn hide_all_in(directory: &Path, wanted: &mut Places) -> Result<(), String> {
     let unread = |error: io::Error| format!("the rules hide `/`, and it cannot be read: {error}");
     for entry in std::fs::read_dir(directory).map_err(unread)? {
         let entry = entry.map_err(unread)?;
         if !entry.file_type().map_err(unread)?.is_symlink() {
             let access = wanted.entry(entry.path()).or_insert(Access::Hidden);
-            // A restriction takes away from what is seen, and shows nothing.
+            // A rule that only denies writing does not make an entry visible.
             if *access == Access::Unwritable {
                 *access = Access::Hidden;
             }

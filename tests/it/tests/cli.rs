@@ -85,7 +85,7 @@ fn run_confines(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Whoever tries is told where it is.
+/// `run`, `pi` and `serve` inside a sandbox fail with a message that says so.
 fn there_is_no_sandbox_in_a_sandbox(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let program = portcullis_it::portcullis(user)?;

@@ -21,7 +21,7 @@ const RECENT: usize = 200;
 /// Number of digits of a session's id to show.
 const SHORT: usize = 8;
 
-/// A session with what it is doing.
+/// A running session, with its running commands and open questions.
 struct Row {
     session: RunningSession,
     /// The newest commands that were allowed and have not ended.
