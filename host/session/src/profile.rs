@@ -77,11 +77,7 @@ fn mounted(
     let reads = reads(rules, &wanted);
     match wanted.remove(Path::new("/")) {
         None | Some(Access::ReadOnly | Access::Unwritable) => {}
-        Some(Access::Hidden) => {
-            return Err(
-                "the rules hide `/`, and no command runs without the system; hide what is in it".to_owned()
-            );
-        }
+        Some(Access::Hidden) => hide_all_in(Path::new("/"), &mut wanted)?,
         Some(Access::ReadWrite) => {
             return Err("the rules make all of `/` writable; name the directories to be written".to_owned());
         }
@@ -94,6 +90,23 @@ fn mounted(
     // So that the same rules are the same sandbox.
     places.sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
     Ok((places, reads))
+}
+
+/// Hides each name in a directory that cannot be hidden itself, unless a rule opens that very name. Links stay: what they
+/// lead to has its own place.
+fn hide_all_in(directory: &Path, wanted: &mut Places) -> Result<(), String> {
+    let unread = |error: io::Error| format!("the rules hide `/`, and it cannot be read: {error}");
+    for entry in std::fs::read_dir(directory).map_err(unread)? {
+        let entry = entry.map_err(unread)?;
+        if !entry.file_type().map_err(unread)?.is_symlink() {
+            let access = wanted.entry(entry.path()).or_insert(Access::Hidden);
+            // A restriction takes away from what is seen, and shows nothing.
+            if *access == Access::Unwritable {
+                *access = Access::Hidden;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the places of the machine that the rules name, each with what is wanted of it.

@@ -4,6 +4,7 @@
 mod matrix;
 
 mod against_pi;
+mod allow_list;
 mod asked_afterwards;
 mod asked_links;
 mod attacks;
