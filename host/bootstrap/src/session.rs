@@ -129,7 +129,9 @@ pub fn open_in(
             // This applies even if the project is the home directory: a git program there is as untrusted as in any
             // project.
             let reach = UntrustedPaths::of(&basis.resolved, &around.homes()).and(project);
-            Box::new(git_identity::asked(around, project, reach))
+            let identity = git_identity::asked(around, project, reach);
+            let patience = patience(around);
+            Box::new(move || patience.iter().cloned().chain(identity()).collect())
         }
     };
     let setup = Setup {
@@ -184,6 +186,17 @@ pub fn context(around: &ProcessEnv, wanted: &Wanted, loaded: &LoadedSettings, id
         explain: false,
         attributes: Vec::new(),
     }
+}
+
+/// Returns variables for programs that take a refused connection for a fault that passes, unless the user sets them.
+///
+/// npm tries twice more after any error, 10 and 60 seconds later; with these it does one and three seconds later.
+fn patience(around: &ProcessEnv) -> Vec<(String, String)> {
+    let usual =
+        [("npm_config_fetch_retry_mintimeout", "1000"), ("npm_config_fetch_retry_maxtimeout", "3000")];
+    let is_set = |wanted: &str| around.variables.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
+    let unset = usual.into_iter().filter(|(name, _)| !is_set(name));
+    unset.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 /// Opens the lock on name changes for all sessions of the user.

@@ -12,6 +12,11 @@ pub trait Calls: std::fmt::Debug + Send + Sync + 'static {
 
     /// Lets a suspended call continue.
     fn release(&self, id: u64);
+
+    /// Makes a suspended call fail with `EACCES`.
+    ///
+    /// Programs take that for an answer. They try again after `ECONNREFUSED`, some of them for minutes.
+    fn refuse(&self, id: u64);
 }
 
 /// An event of a suspended call.

@@ -11,6 +11,7 @@ use portcullis_sys::notify::{Listener, SyscallAnswer};
 use portcullis_syscall_broker::transport::{self, Received};
 use portcullis_syscall_broker::wire::connects::ConnectMessage;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use crate::keeper_link::KeeperLink;
 use crate::pidfd::process_of;
@@ -80,11 +81,20 @@ impl Calls {
 
     /// Lets a call continue: the kernel makes the connection as if it had never waited.
     pub fn release(&self, id: u64) {
+        self.answer(id, SyscallAnswer::Continue);
+    }
+
+    /// Makes a call fail with `EACCES`; the kernel makes no connection.
+    pub fn refuse(&self, id: u64) {
+        self.answer(id, SyscallAnswer::Error(Errno::ACCESS.raw_os_error()));
+    }
+
+    fn answer(&self, id: u64, answer: SyscallAnswer) {
         if self.waiting().calls.remove(&id)
             && let Some(listener) = self.listener.get()
         {
             // A call that has been abandoned needs no answer.
-            drop(listener.answer(id, SyscallAnswer::Continue));
+            drop(listener.answer(id, answer));
         }
     }
 

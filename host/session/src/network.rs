@@ -97,6 +97,10 @@ impl Calls for HeldCalls {
     fn release(&self, id: u64) {
         self.0.release(id);
     }
+
+    fn refuse(&self, id: u64) {
+        self.0.refuse(id);
+    }
 }
 
 /// A sandbox, with the server for its network.

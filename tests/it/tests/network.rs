@@ -22,6 +22,8 @@ as_each_user!(
     controls_work,
     nothing_is_asked_of_any_name_server,
     the_model_is_told_why,
+    whoever_connects_before_the_verdict_is_told_why,
+    a_refused_connection_fails_at_once,
     connections_and_their_bytes_are_logged,
     a_budget_that_is_used_up_stops_what_follows,
     ports_of_this_machines_loopback_are_named,
@@ -140,20 +142,45 @@ fn the_model_is_told_why(user: User) -> Result<()> {
     let script = "curl -sS http://evil.test/; curl -sS https://evil.test/; curl -sS http://unlisted.test/; \
                   exec 3<>/dev/tcp/evil.test/22 && cat <&3";
     let finished = world.run(NETWORK, script)?;
-    // HTTP clients read the reason, TLS clients get an alert, other connections are reset; and the reason is also
-    // appended to the output of the command.
-    let page = "portcullis: the connection to evil.test:80 is denied: nothing good comes from there (rule \
-                `network.deniedDomains[0]` of `settings`)";
-    ensure!(finished.stdout.contains(page), "{finished:#?}");
-    ensure!(finished.stderr.contains("access denied"), "{finished:#?}");
-    ensure!(finished.stderr.to_lowercase().contains("reset by peer"), "{finished:#?}");
+    // The call fails, so no program takes a page for content, nor tries again; and the reason is appended once to the
+    // output of the command.
+    ensure!(finished.stdout.is_empty(), "{finished:#?}");
+    ensure!(finished.stderr.contains("/dev/tcp/evil.test/22: Permission denied"), "{finished:#?}");
     for line in [
         "network: no connection to evil.test:80: nothing good comes from there",
         "network: no connection to evil.test:443: nothing good",
         "network: no connection to unlisted.test:80: `allowedDomains` does not name this host",
     ] {
-        ensure!(finished.stderr.contains(line), "{line}: {finished:#?}");
+        ensure!(finished.stderr.matches(line).count() == 1, "{line}: {finished:#?}");
     }
+    Ok(())
+}
+
+/// Where calls are not held, the client is told in its own protocol.
+fn whoever_connects_before_the_verdict_is_told_why(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?.holding("accept");
+    let script = "curl -sS http://evil.test/; curl -sS https://evil.test/; \
+                  exec 3<>/dev/tcp/evil.test/22 && cat <&3";
+    let finished = world.run(NETWORK, script)?;
+    let page = "portcullis: the connection to evil.test:80 is denied: nothing good comes from there (rule \
+                `network.deniedDomains[0]` of `settings`)";
+    ensure!(finished.stdout.contains(page), "{finished:#?}");
+    ensure!(finished.stderr.contains("access denied"), "{finished:#?}");
+    ensure!(finished.stderr.to_lowercase().contains("reset by peer"), "{finished:#?}");
+    Ok(())
+}
+
+/// Package managers try again for as long as they take a refusal for a fault of the network.
+fn a_refused_connection_fails_at_once(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let script = "npm install --registry http://unlisted.test/ left-pad; echo \"exit $?\"";
+    let began = std::time::Instant::now();
+    let finished = world.run(NETWORK, script)?.ended_with(0)?;
+    let took = began.elapsed();
+    ensure!(!finished.stdout.contains("exit 0") && finished.stderr.contains("EACCES"), "{finished:#?}");
+    ensure!(took < std::time::Duration::from_secs(30), "it took {took:?}: {finished:#?}");
     Ok(())
 }
 

@@ -33,7 +33,7 @@ pub(crate) enum HoldEvent {
         socket: u64,
         release: Release,
     },
-    /// The call was decided and released.
+    /// The call was allowed and released.
     Settled(Expected),
     /// A call is no longer suspended.
     Gone {
@@ -45,12 +45,23 @@ pub(crate) enum HoldEvent {
 /// Releases the call when it is dropped, so that no failure here blocks a process forever.
 pub(crate) struct Release {
     id: u64,
-    line: Arc<dyn Calls>,
+    line: Option<Arc<dyn Calls>>,
+}
+
+impl Release {
+    /// Makes the call fail.
+    fn refuse(mut self) {
+        if let Some(line) = self.line.take() {
+            line.refuse(self.id);
+        }
+    }
 }
 
 impl Drop for Release {
     fn drop(&mut self) {
-        self.line.release(self.id);
+        if let Some(line) = &self.line {
+            line.release(self.id);
+        }
     }
 }
 
@@ -68,10 +79,12 @@ pub(crate) fn hear(
         while let Some(call) = line.next() {
             let news = match call {
                 Call::Waits { id, process, command, socket, address } => {
-                    let release = Release { id, line: Arc::clone(&line) };
+                    let release = Release { id, line: Some(Arc::clone(&line)) };
                     // After the receiver is gone, the call continues and its connection fails.
                     let wanted = wanted(&scope, address).filter(|_| !told.is_closed());
-                    wanted.map(|wanted| decide(&scope, &wanted, Owner::of(process, command), socket, release))
+                    wanted.and_then(|wanted| {
+                        decide(&scope, &wanted, Owner::of(process, command), socket, release)
+                    })
                 }
                 Call::Gone { id } => Some(HoldEvent::Gone { id }),
             };
@@ -94,13 +107,18 @@ fn wanted(scope: &Scope, address: SocketAddr) -> Option<Wanted> {
     Some(Wanted { target, port: address.port(), client: address, server: address })
 }
 
-fn decide(scope: &Scope, wanted: &Wanted, owner: Owner, socket: u64, release: Release) -> HoldEvent {
+/// Decides a call. Returns `None` if it is refused, which ends it.
+fn decide(scope: &Scope, wanted: &Wanted, owner: Owner, socket: u64, release: Release) -> Option<HoldEvent> {
     let attempt = scope.attempt(wanted, owner);
     match scope.judge.decide(&attempt) {
-        Judgement::Ask(undecided) => HoldEvent::Open { undecided, socket, release },
-        settled @ (Judgement::Allow(_) | Judgement::Deny(_)) => {
+        Judgement::Ask(undecided) => Some(HoldEvent::Open { undecided, socket, release }),
+        Judgement::Deny(_) => {
+            release.refuse();
+            None
+        }
+        settled @ Judgement::Allow(_) => {
             let state = VerdictState::Settled(Box::new(settled));
-            HoldEvent::Settled(scope.held.keep(socket, Found { attempt, state }))
+            Some(HoldEvent::Settled(scope.held.keep(socket, Found { attempt, state })))
         }
     }
 }
@@ -149,6 +167,9 @@ async fn hold(
 ) {
     let attempt = undecided.attempt.clone();
     let Some(state) = ask(scope, undecided, is_gone).await else { return };
+    if matches!(&state, VerdictState::Settled(judgement) if matches!(**judgement, Judgement::Deny(_))) {
+        return release.refuse();
+    }
     let expected = scope.held.keep(socket, Found { attempt, state });
     drop(release);
     expect(scope, expected).await;

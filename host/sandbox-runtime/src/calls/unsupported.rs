@@ -19,4 +19,9 @@ impl Calls {
     pub fn release(&self, _id: u64) {
         match *self {}
     }
+
+    /// Makes a call fail with `EACCES`.
+    pub fn refuse(&self, _id: u64) {
+        match *self {}
+    }
 }
