@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
 use anyhow::Context as _;
+use portcullis_session::SANDBOX_VARIABLE;
 
 use crate::untrusted_paths::UntrustedPaths;
 
@@ -77,6 +78,21 @@ impl ProcessEnv {
             executable: std::env::current_exe().context("finding this program's own file")?,
             home,
         })
+    }
+
+    /// Fails if this process runs in a sandbox of Portcullis, as a command of an agent or of `portcullis run`.
+    ///
+    /// # Errors
+    /// With what to do instead.
+    pub fn ensure_outside(&self) -> anyhow::Result<()> {
+        let is_inside = self.variables.iter().any(|(name, _)| name == SANDBOX_VARIABLE);
+        anyhow::ensure!(
+            !is_inside,
+            "this runs in a sandbox of Portcullis already, and there is none in another ({SANDBOX_VARIABLE} is set); \
+             start the program itself, without `portcullis`: the rules of this sandbox hold for it; for a sandbox of its \
+             own it has to be started outside, from the user's terminal"
+        );
+        Ok(())
     }
 
     /// Returns a path relative to the working directory as an absolute one.

@@ -17,7 +17,7 @@ use portcullis_sandbox_runtime::{Held, Next};
 use crate::authorized::Granted;
 use crate::command_call::{CommandCall, Program, shown};
 use crate::effective_policy::ForCommand;
-use crate::environment::{environment, environment_of_agent};
+use crate::environment::{SANDBOX_VARIABLE, environment, environment_of_agent};
 use crate::limits::{Bounds, LimitMet, bounds, defaults};
 use crate::network::command_of;
 use crate::paths;
@@ -139,6 +139,7 @@ fn launch(
         env: variables_of(session, call.environment, rules, &temp)
             .into_iter()
             .chain(sandbox.proxy_variable())
+            .chain(inside_variable(session))
             .map(|(name, value)| (name.into(), value.into()))
             .collect(),
         cwd: call.cwd.to_owned(),
@@ -167,6 +168,11 @@ fn launch(
         connections: OnceLock::new(),
         refused: OnceLock::new(),
     })
+}
+
+/// Returns the variable that says that this is a sandbox. A contained agent has its own way out of it.
+fn inside_variable(session: &Session) -> Option<(String, String)> {
+    (!session.setup.inmate.is_agent()).then(|| (SANDBOX_VARIABLE.to_owned(), "1".to_owned()))
 }
 
 fn variables_of(

@@ -124,6 +124,9 @@ const CREDENTIAL_FAMILIES: &[&str] = &[
     "VAULT_*",
 ];
 
+/// The variable that tells commands that they run in a sandbox of Portcullis; its value is 1.
+pub const SANDBOX_VARIABLE: &str = "PORTCULLIS_SANDBOX";
+
 /// Builds the environment of a command from the host's environment and the rules, which include the settings.
 ///
 /// A variable that a rule drops is dropped, and one that a rule keeps is kept. For all others the host's own lists

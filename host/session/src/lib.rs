@@ -76,7 +76,7 @@ pub use portcullis_approvals::{
 pub use authorized::{Authorized, Granted, advice};
 pub use command_call::{CommandCall, Program};
 pub use effective_policy::EffectivePolicy;
-pub use environment::{KeptBack, Withheld, kept_back};
+pub use environment::{KeptBack, SANDBOX_VARIABLE, Withheld, kept_back};
 pub use error::{OpenError, with_causes};
 pub use fault::caught;
 pub use files::{EditFile, FileCall, FileFailure, ReadFile};

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 as_each_user!(
     run_gives_the_commands_status,
     run_confines,
+    the_project_keeps_the_working_directory,
+    there_is_no_sandbox_in_a_sandbox,
     run_asks_as_told,
     questions_while_a_command_runs,
     patterns_hide_what_appears_later,
@@ -80,6 +82,46 @@ fn run_confines(user: User) -> Result<()> {
     let finished = Finished::run(command.current_dir(scene.outside()))?.ended_with(0)?;
     ensure!(!finished.stdout.contains("seen"), "{finished:#?}");
     ensure!(fs::read_to_string(scene.project().join("inside"))? == "y\n", "{finished:#?}");
+    Ok(())
+}
+
+/// Whoever tries is told where it is.
+fn there_is_no_sandbox_in_a_sandbox(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let program = portcullis_it::portcullis(user)?;
+    let inside = scene.project().join("portcullis");
+    fs::copy(program, &inside)?;
+    for (words, code) in [("run -- true", OWN_FAILURE), ("pi -p hello", ERROR), ("serve", ERROR)] {
+        let script = format!("./portcullis {words}");
+        let finished = scene.portcullis(&["run", "--", "sh", "-c", &script])?.ended_with(code)?;
+        ensure!(
+            finished.stderr.contains("runs in a sandbox of Portcullis already"),
+            "{words}: {finished:#?}"
+        );
+    }
+    Ok(())
+}
+
+/// With `--project`, the command starts where the caller is if that lies in the project, else in the project.
+fn the_project_keeps_the_working_directory(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let (project, below) = (scene.project(), scene.project().join("a/b"));
+    fs::create_dir_all(&below)?;
+    scene.user().own(&below)?;
+    std::os::unix::fs::symlink(&below, scene.outside().join("link"))?;
+    let (given, link) = (project.display().to_string(), scene.outside().join("link"));
+    for (from, starts_in) in [
+        (project.as_path(), &project),
+        (&below, &below),
+        (&link, &below),
+        (&scene.outside(), &project),
+        (&scene.home(), &project),
+    ] {
+        let mut command = scene.portcullis_command(&["run", "--project", &given, "--", "pwd", "-P"])?;
+        let finished = Finished::run(command.current_dir(from))?.ended_with(0)?;
+        let expected = starts_in.canonicalize()?.display().to_string();
+        ensure!(finished.stdout.trim_end() == expected, "from {}: {finished:#?}", from.display());
+    }
     Ok(())
 }
 

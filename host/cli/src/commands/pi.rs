@@ -22,6 +22,7 @@ const WHOLE_PATH: &str = "PORTCULLIS_PATH";
 /// Executes pi; returns only if that fails.
 pub(crate) fn run(pi: &Pi) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
+    around.ensure_outside()?;
     let mut arguments = pi.arguments.clone();
     // Remove the word at any position: pi would ignore it, and the user would rely on a sandbox.
     arguments.retain(|word| word != CONTAIN);

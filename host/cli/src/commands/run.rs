@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
@@ -38,6 +39,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Runs the command and returns its status.
 pub(crate) fn run(run: Run) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
+    around.ensure_outside()?;
     let ask = run.ask.unwrap_or(if std::io::stdin().is_terminal() { Ask::Prompt } else { Ask::Deny });
     let wanted = Wanted {
         project: run.sources.project.unwrap_or_else(|| around.cwd.clone()),
@@ -59,8 +61,7 @@ pub(crate) fn run(run: Run) -> crate::exit::Outcome {
             "the sandbox is switched off in the settings (`enabled` is false); run the command without portcullis"
         );
     }
-    let cwd =
-        if wanted.project == around.cwd { around.cwd.clone() } else { loaded.resolved.workspace.clone() };
+    let cwd = working_directory(&around.cwd, &loaded.resolved.workspace);
     let wired = session::open(&around, &wanted, loaded, prompter(ask))?;
     for warning in &wired.session.settings().warnings {
         say(&format!("portcullis: {}: {}", warning.origin, warning.text));
@@ -87,6 +88,14 @@ pub(crate) fn run(run: Run) -> crate::exit::Outcome {
             follow(&wired.session, &call, (started, errors), signals)
         }
         Err(failure) => Ok(refused(&failure)),
+    }
+}
+
+/// Returns the command's working directory: ours if it lies in the project, else the project.
+fn working_directory(cwd: &Path, project: &Path) -> PathBuf {
+    match cwd.canonicalize() {
+        Ok(here) if here.starts_with(project) => here,
+        _ => project.to_owned(),
     }
 }
 

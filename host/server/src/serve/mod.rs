@@ -61,6 +61,7 @@ pub(crate) struct Ends {
 /// Serves the client that started this process, until it disconnects.
 pub(crate) fn standard_streams() -> anyhow::Result<()> {
     let around = ProcessEnv::read()?;
+    around.ensure_outside()?;
     let frames = side_channel().context(
         "opening descriptor 3 for the output of commands; `serve` is started by the pi extension, not by hand",
     )?;
