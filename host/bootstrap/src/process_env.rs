@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::Context as _;
 use portcullis_session::SANDBOX_VARIABLE;
+use portcullis_decision::path_text;
 
 use crate::untrusted_paths::UntrustedPaths;
 
@@ -103,6 +104,15 @@ impl ProcessEnv {
     /// Returns the user's home directories, from HOME and from the user database.
     pub fn homes(&self) -> Vec<PathBuf> {
         std::iter::once(&self.home).chain(&self.account_home).cloned().collect()
+    }
+
+    /// Returns the directory for the sockets of the user's programs.
+    pub fn runtime_directory(&self) -> PathBuf {
+        let named = self.variables.iter().find(|(name, _)| name == "XDG_RUNTIME_DIR").map(|(_, value)| value);
+        let named = named.map(|value| path_text::normalize(Path::new(value)));
+        // Elsewhere it may lie in a directory that means something else.
+        let usual = named.filter(|path| path.starts_with("/run/user") && path != Path::new("/run/user"));
+        usual.unwrap_or_else(|| format!("/run/user/{}", rustix::process::getuid().as_raw()).into())
     }
 
     /// Finds a program on PATH that no command can have created.

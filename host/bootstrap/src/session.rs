@@ -9,7 +9,8 @@ use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::{Context, path_text};
 use portcullis_sandbox::NameOrder;
 use portcullis_session::{
-    Basis, Confining, Entry, GrantStore, Journal, JournalError, Prompter, SandboxSubject, Session, Setup,
+    Basis, Confining, Entry, GrantStore, Journal, JournalError, OwnDirectories, Prompter, SandboxSubject,
+    Session, Setup,
 };
 use portcullis_settings::{AllowLists, Resolved};
 
@@ -19,7 +20,7 @@ use crate::journal::AuditJournal;
 use crate::loaded_settings::{LoadedSettings, Purpose, Wanted};
 use crate::process_env::{OWN_PROGRAM, ProcessEnv, now, random_name};
 use crate::reservations::SharedReservations;
-use crate::scratch::Scratch;
+use crate::scratch::{self, Scratch};
 use crate::untrusted_paths::UntrustedPaths;
 use crate::{git_identity, policies};
 
@@ -142,6 +143,7 @@ pub fn open_in(
         keeper: Arc::clone(&keeper) as Arc<dyn GrantStore>,
         reservations: Box::new(SharedReservations::new(&around.state, id, &around.agent)),
         confinement,
+        own: own_directories(around, wanted, &basis.resolved.workspace, scratch.as_ref()),
         inmate: wanted.inmate.clone(),
         variables,
     };
@@ -198,6 +200,29 @@ fn patience(around: &ProcessEnv) -> Vec<(String, String)> {
     let unset = usual.into_iter().filter(|(name, _)| !is_set(name));
     unset.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
+
+/// Returns the directories that the sandbox for commands has of its own. Without `scratch` no command runs.
+fn own_directories(
+    around: &ProcessEnv,
+    wanted: &Wanted,
+    workspace: &Path,
+    scratch: Option<&Scratch>,
+) -> OwnDirectories {
+    if !matches!(wanted.inmate, SandboxSubject::Commands) {
+        return OwnDirectories::default();
+    }
+    let runtime = around.runtime_directory();
+    let source = |name| scratch.map(|scratch| scratch.own(name)).unwrap_or_default();
+    let mut directories = vec![(runtime.clone(), source(scratch::RUNTIME))];
+    // Who works in it has more there than the project.
+    if !around.homes().iter().any(|home| home.starts_with(VAR_TMP)) && !workspace.starts_with(VAR_TMP) {
+        directories.push((VAR_TMP.into(), source(scratch::VAR_TMP)));
+    }
+    OwnDirectories { directories, runtime: Some(runtime) }
+}
+
+/// The machine's directory for temporary files that outlive a restart.
+const VAR_TMP: &str = "/var/tmp";
 
 /// Opens the lock on name changes for all sessions of the user.
 fn name_order(state: &Path) -> anyhow::Result<NameOrder> {

@@ -54,4 +54,4 @@ pub use search::{
     SearchError, SearchGuard,
 };
 pub use system::{Editing, Gate, Located, linked_files, symbolic_links};
-pub use view::{RootView, View, Views};
+pub use view::{IsOwn, RootView, View, Views};

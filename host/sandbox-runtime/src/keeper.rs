@@ -97,7 +97,7 @@ fn set_up(
     };
     let processes_are_bounded = setup.limits.processes.is_some_and(limits::bound_processes);
     limits::bound_watching();
-    mounts::enforce(&setup.plan, setup.limits.memory_bytes)?;
+    mounts::enforce(&setup.plan, setup.limits.memory_bytes, setup.acting)?;
     if identity.is_root() && setup.acting.is_none() {
         mounts::check_owners(&setup.plan)?;
     }
@@ -166,7 +166,7 @@ fn set_up(
 fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
     let writable = plan.steps().iter().filter_map(|step| match step {
         Step::Temp { .. } => Some(Path::new("/tmp")),
-        Step::Show { path, writable: Writable::Yes } => Some(path),
+        Step::Own { path, .. } | Step::Show { path, writable: Writable::Yes } => Some(path),
         Step::Prepare { .. }
         | Step::Pin { .. }
         | Step::Devices

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use portcullis_approvals::{Cancel, CommandQuestions};
 use portcullis_decision::request::{Action, CommandExecution, PathKind, PathRef};
-use portcullis_decision::{Decision, Fact, Grant, Request, RuleSet};
+use portcullis_decision::{Base, Decision, Fact, Grant, Request, RuleSet};
 use portcullis_file_gate::{FileError, Purpose};
 use portcullis_sandbox::{Command, Terminal};
 use portcullis_sandbox_runtime::{Held, Next};
@@ -133,10 +133,9 @@ fn launch(
     let rules = own_rules.as_deref().unwrap_or(&effective.rules);
     let bounds = bounds(rules.limits(defaults()), call.origin);
     let bounds = Bounds { wall: [call.timeout, bounds.wall].into_iter().flatten().min(), ..bounds };
-    let temp = effective.rules.base().temp.to_string_lossy();
     let command = Command {
         argv: argv(call.program),
-        env: variables_of(session, call.environment, rules, &temp)
+        env: variables_of(session, call.environment, rules, effective.rules.base())
             .into_iter()
             .chain(sandbox.proxy_variable())
             .chain(inside_variable(session))
@@ -179,13 +178,17 @@ fn variables_of(
     session: &Session,
     given: Vec<(String, String)>,
     rules: &RuleSet,
-    temp: &str,
+    base: &Base,
 ) -> Vec<(String, String)> {
+    let temp = base.temp.to_string_lossy();
     match session.setup.inmate.is_agent() {
-        true => environment_of_agent(given, temp),
+        true => environment_of_agent(given, &temp),
         false => {
             let harmless = session.env_verdicts.of(&given);
-            environment(given, &harmless, session.variables(), rules, temp)
+            let runtime =
+                session.setup.own.runtime.as_ref().filter(|path| base.own.directories.contains(path));
+            let runtime = runtime.map(|path| path.to_string_lossy());
+            environment(given, &harmless, session.variables(), rules, (&temp, runtime.as_deref()))
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::reservation::RESERVATIONS;
-use portcullis_decision::rules::RulePlace;
+use portcullis_decision::rules::{OwnPlaces, RulePlace};
 use portcullis_decision::{
     Base, Caller, Context, Effect, Grant, GrantPattern, Profile, Request, RuleLayer, RuleSet, path_text,
 };
@@ -46,6 +46,8 @@ pub struct EffectivePolicy {
     pub(crate) links: Arc<UserLinks>,
     places: Vec<RulePlace>,
     layers: Vec<RuleLayer>,
+    /// The directories of the sandbox's own, before rules take any from it.
+    own: OwnPlaces,
     /// Whether a policy uses reservations.
     pub(crate) wants_reservations: bool,
     /// The grants that it was built with.
@@ -147,12 +149,19 @@ impl EffectivePolicy {
         grants: &[Grant],
         before: Option<&Arc<Self>>,
     ) -> Result<Self, OpenError> {
+        let own = match (&setup.confinement, confining, walls) {
+            // Without mounts every directory is the machine's.
+            (_, _, IsolationMode::Landlock) | (Confining::Sandbox { .. }, Confining::NoCommands, _) => {
+                OwnPlaces::default()
+            }
+            _ => setup.own.places(),
+        };
         let (layers, base) = match before {
             // The standing rules do not change with grants, so the earlier answers are used.
             Some(before) if Arc::ptr_eq(&before.basis, basis) => {
-                (before.layers.clone(), Self::base(basis, &before.rules.base().temp))
+                (before.layers.clone(), Self::base(basis, &before.rules.base().temp, own.clone()))
             }
-            _ => (layers(setup, basis, temp)?, Self::base(basis, temp)),
+            _ => (layers(setup, basis, temp)?, Self::base(basis, temp, own.clone())),
         };
         let rules = RuleSet::compile(layers.clone(), base, grants);
         let places = rules.places();
@@ -182,18 +191,35 @@ impl EffectivePolicy {
                 confinement((confining, network), surveyed, None, wanted)
             }
         };
-        let gate = Gate::new(views(&confinement, &basis.resolved.temp)).map_err(OpenError::Gate)?;
+        let gate = Gate::new(views(&confinement, rules.base())).map_err(OpenError::Gate)?;
         let wants_reservations = layers.iter().any(wants_reservations);
         let basis = Arc::clone(basis);
         let (gate, grants) = (Arc::new(gate), grants.to_vec());
         let loose = Mutex::new(loose);
         let links = Arc::clone(links);
-        Ok(Self { rules, confinement, gate, basis, links, places, layers, wants_reservations, grants, loose })
+        Ok(Self {
+            rules,
+            confinement,
+            gate,
+            basis,
+            links,
+            places,
+            layers,
+            own,
+            wants_reservations,
+            grants,
+            loose,
+        })
     }
 
     /// Returns the base rules, with `temp` as the session's temporary directory as commands see it.
-    fn base(basis: &Basis, temp: &Path) -> Base {
-        Base { temp: temp.to_owned(), ..basis.resolved.base() }
+    fn base(basis: &Basis, temp: &Path, own: OwnPlaces) -> Base {
+        Base { temp: temp.to_owned(), own, ..basis.resolved.base() }
+    }
+
+    /// Returns the base rules of this policy, before rules and grants have taken anything from them.
+    fn own_base(&self) -> Base {
+        Self::base(&self.basis, &self.rules.base().temp, self.own.clone())
     }
 
     /// Returns the same policy without a sandbox: commands are refused for `reason`.
@@ -205,7 +231,7 @@ impl EffectivePolicy {
     ///
     /// Commands are refused for `reason`, and so is each file once the earlier sandbox has ended.
     pub(crate) fn closed(&self, grants: &[Grant], reason: String) -> Self {
-        let base = Self::base(&self.basis, &self.rules.base().temp);
+        let base = self.own_base();
         Self {
             rules: RuleSet::compile(self.layers.clone(), base, grants),
             confinement: Err(reason),
@@ -214,6 +240,7 @@ impl EffectivePolicy {
             links: Arc::clone(&self.links),
             places: self.places.clone(),
             layers: self.layers.clone(),
+            own: self.own.clone(),
             wants_reservations: self.wants_reservations,
             grants: grants.to_vec(),
             loose: Mutex::new(self.loose().clone()),
@@ -250,7 +277,7 @@ impl EffectivePolicy {
         let grants = &[grants, opened].concat();
         let mut layers = self.layers.clone();
         layers.extend(setup.inmate.relaxed(stricter));
-        let base = Self::base(&self.basis, &self.rules.base().temp);
+        let base = self.own_base();
         let rules = Arc::new(RuleSet::compile(layers, base, grants));
         if is_same_sandbox {
             return Ok(ForCommand { sandbox: self.confinement.clone()?, rules: Some(rules) });
@@ -279,7 +306,7 @@ impl EffectivePolicy {
         }
         let mut layers = self.layers.clone();
         layers.extend(setup.inmate.relaxed(stricter));
-        let base = Self::base(&self.basis, &self.rules.base().temp);
+        let base = self.own_base();
         Some(RuleSet::compile(layers, base, &self.grants))
     }
 
@@ -365,14 +392,18 @@ fn wants_reservations(layer: &RuleLayer) -> bool {
     layer.profile.attributes.iter().any(|attribute| attribute.name == RESERVATIONS)
 }
 
-fn views(confinement: &Result<Arc<Sandbox>, String>, temp: &Path) -> Views {
+fn views(confinement: &Result<Arc<Sandbox>, String>, base: &Base) -> Views {
     match confinement {
         // In this tier no mounts change the files behind names, and the rules are evaluated in any case.
         Ok(confinement) if confinement.report().tier() == Tier::Landlock => Views::Host,
-        Ok(confinement) => Views::Session {
-            root: Box::new(SessionRoot(confinement.view())),
-            private_temp: Some(temp.to_owned()),
-        },
+        Ok(confinement) => {
+            let base = base.clone();
+            Views::Session {
+                root: Box::new(SessionRoot(confinement.view())),
+                // No file of the machine is opened in the temporary directory, even one that is shown there.
+                is_own: Box::new(move |path| path.starts_with(&base.temp) || base.is_own(path)),
+            }
+        }
         Err(_) => Views::Host,
     }
 }

@@ -95,7 +95,7 @@ pub use reservations::{ClaimError, NoReservations, Reservations};
 pub use sandbox_subject::{AgentPlaces, SandboxSubject};
 pub use searches::{Listed, SearchFailure};
 pub use session::Session;
-pub use setup::{Basis, Confining, Settings, Setup};
+pub use setup::{Basis, Confining, OwnDirectories, Settings, Setup};
 pub use started::{CommandFailure, Ended, Started};
 pub use statements::{Statement, Statements};
 pub use stderr_hints::StderrHints;

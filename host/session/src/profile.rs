@@ -49,6 +49,7 @@ pub(crate) fn profile(
     Ok(Profile {
         places,
         temp: temp.to_owned(),
+        own: session.own.mounts(&rules.base().own),
         hostname: HOSTNAME.to_owned(),
         limits: limits::sandbox(rules.limits(limits::defaults())),
         acting: session

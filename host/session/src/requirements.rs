@@ -6,7 +6,7 @@ use portcullis_sandbox::{Hold, IsolationMode, Tier};
 use portcullis_settings::Resolved;
 use portcullis_settings_format::RequiredTier;
 
-use crate::setup::Setup;
+use crate::setup::{OwnDirectories, Setup};
 use crate::user_links::UserLinks;
 
 /// Requirements for every sandbox of a session.
@@ -25,11 +25,13 @@ pub(crate) struct Requirements<'a> {
     pub(crate) sockets: &'a [PathBuf],
     pub(crate) hold: Hold,
     pub(crate) walls: IsolationMode,
+    /// Directories of the sandbox's own.
+    pub(crate) own: &'a OwnDirectories,
 }
 
 impl<'a> Requirements<'a> {
     pub(crate) fn of(
-        setup: &Setup,
+        setup: &'a Setup,
         (resolved, links): (&'a Resolved, &'a UserLinks),
         walls: IsolationMode,
     ) -> Self {
@@ -40,7 +42,17 @@ impl<'a> Requirements<'a> {
         };
         // The agent itself runs as the user who started it: under another user it could not reach its own files.
         let is_root = setup.is_root() && !setup.inmate.is_agent();
-        Self { tier: required_tier(resolved), is_root, homes, lifted, links, sockets, hold, walls }
+        Self {
+            tier: required_tier(resolved),
+            is_root,
+            homes,
+            lifted,
+            links,
+            sockets,
+            hold,
+            walls,
+            own: &setup.own,
+        }
     }
 }
 

@@ -166,7 +166,7 @@ impl Resolved {
     #[must_use]
     pub fn base(&self) -> Base {
         let workspace = std::iter::once(&self.workspace).chain(&self.git_directory).cloned().collect();
-        Base { workspace, temp: self.temp.clone(), closed: self.closed.clone() }
+        Base { workspace, temp: self.temp.clone(), closed: self.closed.clone(), ..Base::default() }
     }
 
     /// Returns true if the value at `origin` has no effect because of a project's own file.

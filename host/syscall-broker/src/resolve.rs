@@ -181,7 +181,8 @@ impl Broker {
         if let Some(places) = &self.places {
             return self.is_changeable(path) && path.starts_with(places.temp());
         }
-        ["/tmp", "/dev/shm"].iter().any(|place| path.starts_with(place)) && !self.is_judged(path)
+        let is_shared_with_nobody = ["/tmp", "/dev/shm"].iter().any(|place| path.starts_with(place));
+        (is_shared_with_nobody || self.names.is_own(path)) && !self.is_judged(path)
     }
 
     /// Returns true if names in `path` are judged here; elsewhere the kernel knows what is allowed.

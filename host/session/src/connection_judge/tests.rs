@@ -11,7 +11,7 @@ use super::*;
 use crate::journal::{Entry, Journal, JournalError};
 use crate::reservations::NoReservations;
 use crate::sandbox_subject::SandboxSubject;
-use crate::setup::{Basis, Confining, Setup};
+use crate::setup::{Basis, Confining, OwnDirectories, Setup};
 
 /// Asks about each connection, and counts how often it is called.
 #[derive(Default)]
@@ -89,6 +89,7 @@ fn a_connection_that_asks_is_decided_once() {
         keeper: Arc::new(NoGrantStore),
         reservations: Box::new(NoReservations),
         confinement: Confining::NoCommands,
+        own: OwnDirectories::default(),
         inmate: SandboxSubject::Commands,
     };
     let policy = Asking::default();

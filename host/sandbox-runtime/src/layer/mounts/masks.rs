@@ -3,9 +3,11 @@
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path};
 
-use portcullis_sandbox::{Opening, PathKind, Stage, Step};
+use portcullis_sandbox::{Opening, Owner, PathKind, Stage, Step};
 use portcullis_sys::mount::{Attributes, Reach, add_attributes};
-use rustix::fs::{Mode, OFlags, ResolveFlags, fchmod, mkdirat, openat, openat2};
+use rustix::fs::{
+    AtFlags, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, fchmod, mkdirat, openat, openat2, unlinkat,
+};
 use rustix::io::{self, Errno};
 use rustix::mount::{MountAttrFlags, UnmountFlags, unmount};
 
@@ -79,6 +81,7 @@ impl Common {
             | Step::Devices
             | Step::Processes
             | Step::Temp { .. }
+            | Step::Own { .. }
             | Step::Show { .. } => return None,
         })
     }
@@ -99,11 +102,35 @@ fn small_filesystem() -> io::Result<OwnedFd> {
 }
 
 /// Creates mount points; existing names stay.
-pub(super) fn make_names(root: &OwnedFd, openings: &[Opening]) -> io::Result<()> {
-    openings.iter().try_for_each(|opening| make_name(root, opening))
+fn make_names(root: &OwnedFd, openings: &[Opening]) -> io::Result<()> {
+    openings.iter().try_for_each(|opening| make_name(root, opening, &make_directory))
 }
 
-fn make_name(root: &OwnedFd, opening: &Opening) -> io::Result<()> {
+/// Creates mount points in a directory of the sandbox's own, where commands may have put something else in their place.
+/// What is made belongs to `owner`.
+pub(super) fn make_own_names(root: &OwnedFd, openings: &[Opening], owner: Option<Owner>) -> io::Result<()> {
+    let make = |parent: &OwnedFd, name: &Path| {
+        let made = match mkdirat(parent, name, Mode::from_raw_mode(0o755)) {
+            Err(Errno::EXIST) if reopen(parent, name).is_err() => {
+                unlinkat(parent, name, AtFlags::empty())?;
+                mkdirat(parent, name, Mode::from_raw_mode(0o755))
+            }
+            Err(Errno::EXIST) => return Ok(()),
+            made => made,
+        };
+        made?;
+        let Some(Owner { uid, gid }) = owner else { return Ok(()) };
+        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+        chownat(parent, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
+    };
+    openings.iter().try_for_each(|opening| make_name(root, opening, &make))
+}
+
+fn make_name(
+    root: &OwnedFd,
+    opening: &Opening,
+    make_directory: &dyn Fn(&OwnedFd, &Path) -> io::Result<()>,
+) -> io::Result<()> {
     let mut parent = reopen(root, Path::new("."))?;
     let mut names = opening.path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(Path::new(name)),
@@ -171,11 +198,15 @@ mod tests {
     }
 
     #[test]
-    fn links_are_not_followed() {
+    fn links_are_replaced_and_not_followed() {
         let root = tempfile::tempdir().expect("a directory");
         let outside = tempfile::tempdir().expect("a directory");
         std::os::unix::fs::symlink(outside.path(), root.path().join("a")).expect("a link");
-        assert!(make_names(&open(root.path()), &[opening("a/b", PathKind::Directory)]).is_err());
+        std::fs::write(root.path().join("file"), "").expect("a file");
+        let openings = [opening("a/b", PathKind::Directory), opening("file/c", PathKind::Directory)];
+        assert!(make_names(&open(root.path()), &openings).is_err());
+        make_own_names(&open(root.path()), &openings, None).expect("made");
         assert!(!outside.path().join("b").exists());
+        assert!(root.path().join("a/b").is_dir() && root.path().join("file/c").is_dir());
     }
 }
