@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
 use anyhow::Context as _;
-use portcullis_session::SANDBOX_VARIABLE;
 use portcullis_decision::path_text;
+use portcullis_session::SANDBOX_VARIABLE;
 
 use crate::untrusted_paths::UntrustedPaths;
 

@@ -1,5 +1,6 @@
 //! Opens a session from settings and policies, with its log, directory and control socket.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,13 +10,15 @@ use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::{Context, path_text};
 use portcullis_sandbox::NameOrder;
 use portcullis_session::{
-    Basis, Confining, Entry, GrantStore, Journal, JournalError, OwnDirectories, Prompter, SandboxSubject,
-    Session, Setup,
+    Basis, Confining, Entry, GrantStore, Journal, JournalError, OwnDirectories, PrivateHome, Prompter,
+    SandboxSubject, Session, Setup,
 };
 use portcullis_settings::{AllowLists, Resolved};
+use portcullis_settings_format::{Origin, Position, Warning};
 
 use crate::control::{Control, listen_for};
 use crate::grant_keeper::FileKeeper;
+use crate::home::{self, ProjectHome};
 use crate::journal::AuditJournal;
 use crate::loaded_settings::{LoadedSettings, Purpose, Wanted};
 use crate::process_env::{OWN_PROGRAM, ProcessEnv, now, random_name};
@@ -36,8 +39,9 @@ pub struct OpenSession {
     pub keeper: Arc<FileKeeper>,
     /// The socket for other terminals, if a user can be asked.
     _control: Option<Control>,
-    // Dropped after the session, whose sandbox uses it.
+    // Dropped after the session, whose sandbox uses them.
     scratch: Option<Scratch>,
+    _home: Option<ProjectHome>,
 }
 
 impl OpenSession {
@@ -98,7 +102,7 @@ pub fn open_in(
     context: Context,
 ) -> anyhow::Result<OpenSession> {
     let keeper = Arc::new(FileKeeper::new(&loaded));
-    let (basis, lists) = basis(around, wanted, loaded.resolved)?;
+    let (mut basis, lists) = basis(around, wanted, loaded.resolved)?;
     keeper.learn(lists);
     let (journal, scratch): (Box<dyn Journal>, Option<Scratch>) = match wanted.purpose {
         Purpose::Judge => (Box::new(Unwritten), None),
@@ -135,6 +139,7 @@ pub fn open_in(
             Box::new(move || patience.iter().cloned().chain(identity()).collect())
         }
     };
+    let home = scratch.as_ref().map(|_| private_home(around, wanted, &mut basis.resolved));
     let setup = Setup {
         context,
         clock: Box::new(now),
@@ -143,7 +148,7 @@ pub fn open_in(
         keeper: Arc::clone(&keeper) as Arc<dyn GrantStore>,
         reservations: Box::new(SharedReservations::new(&around.state, id, &around.agent)),
         confinement,
-        own: own_directories(around, wanted, &basis.resolved.workspace, scratch.as_ref()),
+        own: own_directories(around, wanted, &basis.resolved, (scratch.as_ref(), home.as_ref())),
         inmate: wanted.inmate.clone(),
         variables,
     };
@@ -155,7 +160,7 @@ pub fn open_in(
         ),
         _ => None,
     };
-    Ok(OpenSession { session, keeper, _control: control, scratch })
+    Ok(OpenSession { session, keeper, _control: control, scratch, _home: home.flatten() })
 }
 
 /// Returns the context of a session's decisions.
@@ -205,8 +210,8 @@ fn patience(around: &ProcessEnv) -> Vec<(String, String)> {
 fn own_directories(
     around: &ProcessEnv,
     wanted: &Wanted,
-    workspace: &Path,
-    scratch: Option<&Scratch>,
+    resolved: &Resolved,
+    (scratch, home): (Option<&Scratch>, Option<&Option<ProjectHome>>),
 ) -> OwnDirectories {
     if !matches!(wanted.inmate, SandboxSubject::Commands) {
         return OwnDirectories::default();
@@ -215,10 +220,47 @@ fn own_directories(
     let source = |name| scratch.map(|scratch| scratch.own(name)).unwrap_or_default();
     let mut directories = vec![(runtime.clone(), source(scratch::RUNTIME))];
     // Who works in it has more there than the project.
-    if !around.homes().iter().any(|home| home.starts_with(VAR_TMP)) && !workspace.starts_with(VAR_TMP) {
+    if !around.homes().iter().any(|home| home.starts_with(VAR_TMP))
+        && !resolved.workspace.starts_with(VAR_TMP)
+    {
         directories.push((VAR_TMP.into(), source(scratch::VAR_TMP)));
     }
-    OwnDirectories { directories, runtime: Some(runtime) }
+    let kept = match (scratch, home) {
+        (Some(scratch), Some(Some(home))) => Some(home.kept(scratch.directory())),
+        (None, _) => None,
+        // It could not be opened.
+        (Some(_), _) => return OwnDirectories { directories, runtime: Some(runtime), home: None },
+    };
+    let home = resolved.homes.first().map(|path| PrivateHome {
+        path: path.clone(),
+        caches: home::caches(path),
+        kept,
+    });
+    OwnDirectories { directories, runtime: Some(runtime), home }
+}
+
+/// Opens the private home for the session's commands. Where that fails the session goes on without, with a warning.
+fn private_home(around: &ProcessEnv, wanted: &Wanted, resolved: &mut Resolved) -> Option<ProjectHome> {
+    if !matches!(wanted.inmate, SandboxSubject::Commands) {
+        return None;
+    }
+    let owner = resolved.workspace.metadata().ok().map(|found| (found.uid(), found.gid()));
+    let owner = owner.filter(|(uid, _)| rustix::process::geteuid().is_root() && *uid != 0);
+    match ProjectHome::open(&around.state, &resolved.workspace, owner) {
+        Ok(home) => Some(home),
+        Err(error) => {
+            let text = format!(
+                "the private home of this project cannot be used, so the home directory is closed to commands: \
+                 {error:#}; `portcullis home clear` removes it"
+            );
+            let file = around.state.join("homes");
+            resolved.warnings.push(Warning {
+                text,
+                origin: Origin { file, pointer: String::new(), at: Position::default() },
+            });
+            None
+        }
+    }
 }
 
 /// The machine's directory for temporary files that outlive a restart.

@@ -73,14 +73,14 @@ pub enum OwnSource {
     Plain(PathBuf),
     /// A directory of the machine, over which changes are kept elsewhere.
     Layered {
-        /// The machine's directory, which does not change.
-        lower: PathBuf,
+        /// The directories below, which do not change, the first on top.
+        lower: Vec<PathBuf>,
         /// The directory of the changes.
         upper: PathBuf,
         /// A directory for the kernel's own use, in the file system of `upper`.
         work: PathBuf,
-        /// The directory to show where directories cannot be layered.
-        cold: PathBuf,
+        /// The directory to show where directories cannot be layered; otherwise the last of `lower`, unchangeable.
+        cold: Option<PathBuf>,
     },
 }
 

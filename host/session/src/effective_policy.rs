@@ -13,10 +13,12 @@ use portcullis_decision::{
 };
 use portcullis_file_gate::{Gate, RootView, Views};
 use portcullis_sandbox::{IsolationMode, Report, Tier};
+use portcullis_settings_format::Layer as SettingsLayer;
 
 use crate::chain_rules;
 use crate::error::{OpenError, with_causes};
 use crate::network::{Network, Sandbox};
+use crate::own_directories::{Changes, OwnDirectories};
 use crate::replaceable_paths::{ReplaceablePaths, Surveyed};
 use crate::requirements::{Requirements, required_tier};
 use crate::sandbox::confinement;
@@ -90,6 +92,15 @@ impl EffectivePolicy {
         {
             return Ok(without);
         }
+        if built.confinement.is_ok() && built.tier() < Tier::Full && built.own.home.is_some() {
+            // Nobody holds names there that rules protect.
+            let temp = &basis.resolved.temp;
+            let own = OwnPlaces { home: None, ..built.own.clone() };
+            let homeless = Self { own, layers: layers(setup, basis, temp)?, ..built };
+            let walls = IsolationMode::Namespaces;
+            let before = Some(&Arc::new(homeless));
+            return Self::build_for(setup, (basis, &links), temp, usual, walls, grants, before);
+        }
         match (&built.confinement, &setup.confinement) {
             // Without a sandbox, `/tmp` is the directory that all users share. So only the session's own directory is
             // free, under its real name.
@@ -149,19 +160,19 @@ impl EffectivePolicy {
         grants: &[Grant],
         before: Option<&Arc<Self>>,
     ) -> Result<Self, OpenError> {
-        let own = match (&setup.confinement, confining, walls) {
-            // Without mounts every directory is the machine's.
-            (_, _, IsolationMode::Landlock) | (Confining::Sandbox { .. }, Confining::NoCommands, _) => {
-                OwnPlaces::default()
-            }
-            _ => setup.own.places(),
-        };
+        let own = own_places(setup, confining, walls, before);
         let (layers, base) = match before {
             // The standing rules do not change with grants, so the earlier answers are used.
             Some(before) if Arc::ptr_eq(&before.basis, basis) => {
                 (before.layers.clone(), Self::base(basis, &before.rules.base().temp, own.clone()))
             }
-            _ => (layers(setup, basis, temp)?, Self::base(basis, temp, own.clone())),
+            _ => {
+                let mut layers = layers(setup, basis, temp)?;
+                if own.home.is_some() {
+                    layers.iter_mut().for_each(|layer| leave_programs(layer, &setup.own));
+                }
+                (layers, Self::base(basis, temp, own.clone()))
+            }
         };
         let rules = RuleSet::compile(layers.clone(), base, grants);
         let places = rules.places();
@@ -286,7 +297,11 @@ impl EffectivePolicy {
         let loose = ReplaceablePaths::among(&places, rules.base());
         let surveyed = Surveyed { rules: &rules, places: &places, loose: &loose };
         let how = (&setup.confinement, network);
-        let wanted = Requirements::of(setup, (&self.basis.resolved, &self.links), self.walls());
+        // The session's own sandbox has the directories of changes in use.
+        let wanted = Requirements {
+            changes: Changes::Passing,
+            ..Requirements::of(setup, (&self.basis.resolved, &self.links), self.walls())
+        };
         let sandbox = confinement(how, surveyed, Some(&rules), wanted)?;
         Ok(ForCommand { sandbox, rules: Some(rules) })
     }
@@ -386,6 +401,35 @@ fn name_temp(layer: &mut RuleLayer, usual: &Path, temp: &Path) {
             | FilePattern::Name { .. } => {}
         }
     }
+}
+
+/// Returns the directories of the sandbox's own, as far as it can have them.
+fn own_places(
+    setup: &Setup,
+    confining: &Confining,
+    walls: IsolationMode,
+    before: Option<&Arc<EffectivePolicy>>,
+) -> OwnPlaces {
+    match (&setup.confinement, confining, walls, before) {
+        // Without mounts every directory is the machine's.
+        (_, _, IsolationMode::Landlock, _) | (Confining::Sandbox { .. }, Confining::NoCommands, ..) => {
+            OwnPlaces::default()
+        }
+        (.., Some(before)) if before.tier() == Tier::Namespaces => before.own.clone(),
+        _ => setup.own.places(),
+    }
+}
+
+/// Removes what a layer says of directories of programs in the private home: the user's own do not change there. What
+/// the settings say of them stays.
+fn leave_programs(layer: &mut RuleLayer, own: &OwnDirectories) {
+    let settings =
+        [SettingsLayer::User, SettingsLayer::Machine, SettingsLayer::Project, SettingsLayer::Sandbox];
+    if settings.iter().any(|known| known.name() == layer.name) {
+        return;
+    }
+    let is_left = |path: &Path| own.programs().any(|programs| programs == path);
+    layer.profile.files.retain(|rule| !rule.pattern.literal().is_some_and(is_left));
 }
 
 fn wants_reservations(layer: &RuleLayer) -> bool {

@@ -6,13 +6,16 @@ use portcullis_sandbox::{Hold, IsolationMode, Tier};
 use portcullis_settings::Resolved;
 use portcullis_settings_format::RequiredTier;
 
-use crate::setup::{OwnDirectories, Setup};
+use crate::own_directories::{Changes, OwnDirectories};
+use crate::setup::Setup;
 use crate::user_links::UserLinks;
 
 /// Requirements for every sandbox of a session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Requirements<'a> {
     pub(crate) tier: Tier,
+    /// The user as whom the host runs.
+    pub(crate) user: u32,
     /// Whether the host runs as root.
     pub(crate) is_root: bool,
     /// The user's home directories.
@@ -27,6 +30,8 @@ pub(crate) struct Requirements<'a> {
     pub(crate) walls: IsolationMode,
     /// Directories of the sandbox's own.
     pub(crate) own: &'a OwnDirectories,
+    /// Whether what commands change in caches is kept.
+    pub(crate) changes: Changes,
 }
 
 impl<'a> Requirements<'a> {
@@ -44,6 +49,7 @@ impl<'a> Requirements<'a> {
         let is_root = setup.is_root() && !setup.inmate.is_agent();
         Self {
             tier: required_tier(resolved),
+            user: setup.context.machine.uid,
             is_root,
             homes,
             lifted,
@@ -52,6 +58,7 @@ impl<'a> Requirements<'a> {
             hold,
             walls,
             own: &setup.own,
+            changes: Changes::Kept,
         }
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use portcullis_approvals::{GrantStore, Prompter};
-use portcullis_decision::rules::OwnPlaces;
 use portcullis_decision::{Chain, Context};
-use portcullis_sandbox::{NameOrder, OwnPlace, OwnSource};
+use portcullis_sandbox::NameOrder;
 use portcullis_settings::Resolved;
 
 use crate::journal::Journal;
+use crate::own_directories::OwnDirectories;
 use crate::reservations::Reservations;
 use crate::sandbox_subject::SandboxSubject;
 
@@ -65,38 +65,6 @@ impl std::fmt::Debug for Setup {
         formatter.debug_struct("Setup").field("confinement", &self.confinement).finish_non_exhaustive()
     }
 }
-
-/// Directories that a sandbox has of its own in place of the machine's, each with the directory of the host that is
-/// shown there.
-#[derive(Debug, Clone, Default)]
-pub struct OwnDirectories {
-    /// Directories of the session, such as `/var/tmp`.
-    pub directories: Vec<(PathBuf, PathBuf)>,
-    /// The directory for the sockets of the user's programs, one of these.
-    pub runtime: Option<PathBuf>,
-}
-
-impl OwnDirectories {
-    /// Returns what the rules have to know of them.
-    pub(crate) fn places(&self) -> OwnPlaces {
-        // The sandbox has its own `/dev` in any case.
-        let directories = self.directories.iter().map(|(path, _)| path.clone());
-        OwnPlaces { directories: directories.chain([SHARED_MEMORY.into()]).collect(), home: None }
-    }
-
-    /// Returns the mounts of those that the rules leave to the sandbox.
-    pub(crate) fn mounts(&self, left: &OwnPlaces) -> Vec<OwnPlace> {
-        let directories = self.directories.iter().filter(|(path, _)| left.directories.contains(path));
-        let plain = |(path, source): &(PathBuf, PathBuf)| OwnPlace {
-            path: path.clone(),
-            source: OwnSource::Plain(source.clone()),
-        };
-        directories.map(plain).collect()
-    }
-}
-
-/// Where programs share memory.
-const SHARED_MEMORY: &str = "/dev/shm";
 
 /// How commands are confined.
 #[derive(Debug, Clone)]

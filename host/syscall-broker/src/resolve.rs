@@ -187,7 +187,13 @@ impl Broker {
 
     /// Returns true if names in `path` are judged here; elsewhere the kernel knows what is allowed.
     pub(crate) fn is_judged(&self, path: &Path) -> bool {
-        self.judged.iter().any(|place| path != place && path.starts_with(place)) && self.is_changeable(path)
+        let depth = |places: &[PathBuf]| {
+            let holding = places.iter().filter(|place| path.starts_with(place));
+            holding.map(|place| place.components().count()).max()
+        };
+        let is_in_one = self.judged.iter().any(|place| path != place && path.starts_with(place));
+        let is_fixed = || !self.fixed.is_empty() && depth(&self.fixed) > depth(&self.judged);
+        is_in_one && !is_fixed() && self.is_changeable(path)
     }
 
     /// Returns true if places let commands change the path; where there are mounts, the mounts decide.

@@ -45,6 +45,7 @@ mod pi_rpc;
 mod pi_settings;
 mod pi_terminal;
 mod policies;
+mod private_home;
 mod prompt;
 mod protocol;
 mod records;

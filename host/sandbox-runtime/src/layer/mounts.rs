@@ -67,7 +67,11 @@ fn prepare(step: &Step, acting: Option<Owner>) -> Result<Prepared, Failure> {
         Step::Own { source: OwnSource::Layered { lower, upper, work, cold }, .. } => {
             match layered::mount(lower, upper, work) {
                 Ok(mount) => Prepared::Copy(mount),
-                Err(_) => Prepared::Copy(copy(cold, harmless())?),
+                Err(_) => match (cold, lower.last()) {
+                    (Some(cold), _) => Prepared::Copy(copy(cold, harmless())?),
+                    (None, Some(lower)) => Prepared::Copy(copy(lower, harmless() | Attributes::READ_ONLY)?),
+                    (None, None) => Prepared::Nothing,
+                },
             }
         }
         Step::Show { path, writable: Writable::No } => {

@@ -83,10 +83,11 @@ pub(super) fn step(reader: &mut Reader<'_>) -> Result<Step, DecodeError> {
                 10 => Step::Resolver { path },
                 11 => Step::Own { path, source: OwnSource::Plain(PathBuf::from(reader.string()?)) },
                 12 => {
-                    let mut next = || Ok::<_, DecodeError>(PathBuf::from(reader.string()?));
-                    let source =
-                        OwnSource::Layered { lower: next()?, upper: next()?, work: next()?, cold: next()? };
-                    Step::Own { path, source }
+                    let next =
+                        |reader: &mut Reader<'_>| Ok::<_, DecodeError>(PathBuf::from(reader.string()?));
+                    let (lower, upper, work) = (reader.list(next)?, next(reader)?, next(reader)?);
+                    let cold = if reader.number()? == 0 { None } else { Some(next(reader)?) };
+                    Step::Own { path, source: OwnSource::Layered { lower, upper, work, cold } }
                 }
                 _ => return Err(DecodeError),
             }

@@ -97,7 +97,11 @@ pub(super) fn step(writer: &mut Writer, step: &Step) {
             [path, source].into_iter().for_each(|path| writer.string(path.as_os_str()));
         }
         Step::Own { path, source: OwnSource::Layered { lower, upper, work, cold } } => {
-            [path, lower, upper, work, cold].into_iter().for_each(|path| writer.string(path.as_os_str()));
+            writer.string(path.as_os_str());
+            writer.count(lower.len());
+            lower.iter().chain([upper, work]).for_each(|path| writer.string(path.as_os_str()));
+            writer.number(u32::from(cold.is_some()));
+            cold.iter().for_each(|path| writer.string(path.as_os_str()));
         }
         Step::Pin { path }
         | Step::Temp { directory: path }

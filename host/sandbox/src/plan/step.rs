@@ -123,7 +123,8 @@ impl fmt::Display for Step {
                 write!(formatter, "own {} from {}", path.display(), source.display())
             }
             Self::Own { path, source: OwnSource::Layered { lower, upper, .. } } => {
-                write!(formatter, "own {} from {} over {}", path.display(), upper.display(), lower.display())
+                write!(formatter, "own {} from {}", path.display(), upper.display())?;
+                lower.iter().try_for_each(|lower| write!(formatter, " over {}", lower.display()))
             }
             Self::Show { path, writable: Writable::No } => write!(formatter, "read-only {}", path.display()),
             Self::Show { path, writable: Writable::Yes } => write!(formatter, "writable {}", path.display()),

@@ -9,9 +9,10 @@ use portcullis_settings::{Places, RealDisk, discover, resolve};
 
 use super::*;
 use crate::journal::{Entry, Journal, JournalError};
+use crate::own_directories::OwnDirectories;
 use crate::reservations::NoReservations;
 use crate::sandbox_subject::SandboxSubject;
-use crate::setup::{Basis, Confining, OwnDirectories, Setup};
+use crate::setup::{Basis, Confining, Setup};
 
 /// Asks about each connection, and counts how often it is called.
 #[derive(Default)]
