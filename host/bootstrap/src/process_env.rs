@@ -13,6 +13,9 @@ use crate::untrusted_paths::UntrustedPaths;
 /// The variable that names the agent.
 const AGENT: &str = "PORTCULLIS_AGENT";
 
+/// The variable with which `portcullis pi --allow` tells the host that pi starts what is allowed, one item a line.
+pub const ALLOW: &str = "PORTCULLIS_ALLOW";
+
 /// The running program, even if its file has been replaced since.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
@@ -41,6 +44,8 @@ pub struct ProcessEnv {
     pub user: String,
     /// Name of the agent if several work side by side; empty without a name.
     pub agent: String,
+    /// What is allowed for the sessions of this process alone, as typed: presets, hosts, paths.
+    pub allow: Vec<String>,
     /// All environment variables that are UTF-8.
     pub variables: Vec<(String, String)>,
     /// This program.
@@ -75,6 +80,7 @@ impl ProcessEnv {
             user: account.as_ref().map(|account| account.name.clone()).unwrap_or_default(),
             // Accounts without a home have `/` or a path that does not exist.
             account_home: account.map(|account| account.dir).filter(|home| home != Path::new("/")),
+            allow: allowed(&std::env::var(ALLOW).unwrap_or_default()),
             variables: text_variables(std::env::vars_os()),
             executable: std::env::current_exe().context("finding this program's own file")?,
             home,
@@ -160,6 +166,10 @@ pub fn random_name() -> anyhow::Result<String> {
 
 fn absolute(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+fn allowed(text: &str) -> Vec<String> {
+    text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
 /// Returns the agent's name, which its parent process sets.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use portcullis_audit::Log;
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
-use portcullis_decision::{Context, path_text};
+use portcullis_decision::{Context, Grant, GrantPattern, GrantScope, path_text};
 use portcullis_sandbox::NameOrder;
 use portcullis_session::{
     Basis, Confining, Entry, GrantStore, Journal, JournalError, OwnDirectories, PrivateHome, Prompter,
@@ -76,6 +76,19 @@ pub fn basis(
     let mut loaded = policies::load(&resolved, &named, &cache, &around.agent_directory)?;
     if wanted.purpose == Purpose::Act {
         loaded.take_snapshots_later();
+    }
+    let mut resolved = resolved;
+    if loaded.lists == AllowLists::Unheard {
+        // No policy asks the allow lists, so the hosts of presets are answers.
+        let hosts = resolved.preset_hosts().cloned();
+        let grant = |host| Grant {
+            scope: GrantScope::User,
+            pattern: GrantPattern::Network(host),
+            granted_at: 0,
+            expires_at: 0,
+        };
+        let grants: Vec<Grant> = hosts.map(grant).collect();
+        resolved.grants.extend(grants);
     }
     Ok((Basis { resolved, chain: loaded.chain }, loaded.lists))
 }

@@ -68,6 +68,7 @@ mod upstream;
 mod user_links;
 
 // The types of questions are part of a session's interface.
+pub use portcullis_approvals::question::connections::preset_place;
 pub use portcullis_approvals::question::keepable;
 pub use portcullis_approvals::{
     Answer, Answerer, Cancel, Choice, ChoiceKind, GrantPlace, GrantStore, NoGrantStore, Nobody, Prompter,

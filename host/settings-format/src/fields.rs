@@ -63,6 +63,13 @@ pub const FIELDS: &[Field] = &[
         Honoured,
         "In an entry of `projects.json` only: the entry holds what differs from `default.json`, or from the entry of a directory above it (`parent`). Lists are added, other values replaced. Without it the entry is complete.",
     ),
+    row(
+        "presets",
+        Shape::List(&Shape::Text),
+        Optional,
+        Honoured,
+        "Named sets of hosts that commands may reach without a question, such as `npm` or `registries`, with a small budget for what is sent there. `portcullis presets` lists them.",
+    ),
     row("network", Shape::Object, Optional, Honoured, "Connections."),
     row(
         "network.allowedDomains",

@@ -18,6 +18,8 @@ use crate::source_map::Sites;
 pub struct Settings {
     /// Whether the sandbox is on.
     pub enabled: bool,
+    /// Names of presets, whose hosts are allowed.
+    pub presets: Vec<Entry<String>>,
     /// Connections.
     pub network: Network,
     /// Files.

@@ -134,6 +134,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     resolved.warnings = warnings(found, &resolved, places, &around)?;
     resolved.warnings.extend(narrowed.warnings);
     resolved.warnings.extend(useless);
+    resolved.warnings.extend(found.preset_warnings.iter().cloned());
     Ok(resolved)
 }
 
@@ -292,6 +293,7 @@ fn budgets(found: &Found) -> Vec<(Layer, BudgetRule)> {
         };
         Some((layer, rule))
     })
+    .chain(found.preset_budgets.iter().map(|rule| (Layer::User, rule.clone())))
     .collect()
 }
 

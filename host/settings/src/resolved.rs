@@ -14,6 +14,7 @@ use portcullis_settings_format::{
 };
 
 use crate::old_settings::OldFile;
+use crate::presets::PRESET_RULE;
 use crate::rule::{ConnectionRule, Rule};
 use crate::rule_layers::{environment_rules, layers};
 
@@ -156,6 +157,12 @@ impl Resolved {
         let profile = Profile { limits: self.tightened_limits, ..Profile::default() };
         layers.push(RuleLayer { name: "limits".to_owned(), profile, tightens: true });
         layers
+    }
+
+    /// Returns the hosts of the presets that the settings name.
+    pub fn preset_hosts(&self) -> impl Iterator<Item = &NetworkPattern> {
+        let of_presets = self.budgets.iter().filter(|(_, budget)| budget.id.starts_with(PRESET_RULE));
+        of_presets.map(|(_, budget)| &budget.target)
     }
 
     fn budgets_of(&self, is_owner: impl Fn(Layer) -> bool) -> impl Iterator<Item = BudgetRule> {

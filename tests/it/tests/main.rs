@@ -46,6 +46,7 @@ mod pi_settings;
 mod pi_terminal;
 mod policies;
 mod private_home;
+mod presets;
 mod prompt;
 mod protocol;
 mod records;

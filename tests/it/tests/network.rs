@@ -2,7 +2,7 @@
 //!
 //! The attacks have the numbers of the attack corpus; each comes with a control that succeeds without Portcullis.
 
-mod asking;
+pub(crate) mod asking;
 mod attacks;
 mod holding;
 mod ports;

@@ -1,5 +1,6 @@
 //! One module per subcommand.
 
+pub(crate) mod allow;
 pub(crate) mod asks;
 pub(crate) mod audit;
 pub(crate) mod check;
@@ -13,6 +14,7 @@ pub(crate) mod pi;
 pub(crate) mod pi_extension;
 pub(crate) mod policy;
 pub(crate) mod ports;
+pub(crate) mod presets;
 pub(crate) mod run;
 pub(crate) mod stderr_tee;
 pub(crate) mod sweep;

@@ -180,7 +180,7 @@ const UPSTREAM: &str = "
 
 /// Fields that sandbox-runtime does not have.
 const OURS: &str = "
-    $schema enabled layout extends network.hiddenServerNames network.uploadBudgetMib policies combine protections ask escalation requiredTier
+    $schema presets enabled layout extends network.hiddenServerNames network.uploadBudgetMib policies combine protections ask escalation requiredTier
     limits environment grants
 ";
 
