@@ -108,7 +108,7 @@ fn for_one_session_only(user: User) -> Result<()> {
     let open = run(&["--allow", "npm", "--allow", &notes])?.ended_with(0)?;
     ensure!(open.stdout == "NOTES", "{open:#?}");
     let closed = run(&["--allow", "npm"])?;
-    ensure!(closed.code() != 0, "it holds longer than the session: {closed:#?}");
+    ensure!(closed.stdout.is_empty(), "it holds longer than the session: {closed:#?}");
     let wrong = run(&["--allow", "nmp"])?.ended_with(125)?;
     ensure!(wrong.stderr.contains("is no preset"), "{wrong:#?}");
     ensure!(!scene.home().join(".pi/agent/sandbox").exists(), "something was written");
