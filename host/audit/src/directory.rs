@@ -5,6 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use serde_json::Value;
+
+use crate::facts::Recall;
 use crate::head;
 use crate::parts;
 use crate::read::{ReadError, read_all};
@@ -163,6 +166,17 @@ impl Directory {
         Ok(missing)
     }
 
+    /// Returns the newest decision that `is_wanted`, which gets the session's facts and the decision.
+    ///
+    /// # Errors
+    /// When a log cannot be read.
+    pub fn newest(
+        &self,
+        is_wanted: impl Fn(Option<&Value>, &VerdictLine) -> bool,
+    ) -> Result<Option<Decided>, FindError> {
+        newest(&self.files()?, &is_wanted)
+    }
+
     /// Returns the newest decisions of a session, the newest first.
     ///
     /// # Errors
@@ -190,7 +204,8 @@ impl Directory {
     pub fn decision(&self, wanted: &str) -> Result<Decided, FindError> {
         let files = self.files()?;
         if wanted.eq_ignore_ascii_case("last") {
-            return last(&files)?.ok_or_else(|| FindError::Nothing { directory: self.path.clone() });
+            return newest(&files, &|_, _| true)?
+                .ok_or_else(|| FindError::Nothing { directory: self.path.clone() });
         }
         let place = wanted.rsplit_once(':').and_then(|(name, number)| Some((name, number.parse().ok()?)));
         let Some((name, sequence)) = place.filter(|(name, _)| !name.is_empty()) else {
@@ -219,14 +234,21 @@ fn named<'a>(files: &'a [LogFile], name: &str) -> Result<&'a LogFile, FindError>
     }
 }
 
-fn last(files: &[LogFile]) -> Result<Option<Decided>, FindError> {
+fn newest(
+    files: &[LogFile],
+    is_wanted: &dyn Fn(Option<&Value>, &VerdictLine) -> bool,
+) -> Result<Option<Decided>, FindError> {
     let mut best: Option<Decided> = None;
     for file in files {
         // No record of a log is newer than the last write.
         if best.as_ref().is_some_and(|best| best.verdict.at_ms > milliseconds(file.modified)) {
             break;
         }
-        if let Some(found) = decisions(file)?.pop()
+        let mut facts = Recall::default();
+        let wanted = |decision: &UnplacedDecision| {
+            is_wanted(facts.facts(decision.sequence, &decision.verdict), &decision.verdict)
+        };
+        if let Some(found) = decisions(file)?.into_iter().filter(wanted).fold(None, |_, newer| Some(newer))
             && best.as_ref().is_none_or(|best| found.verdict.at_ms > best.verdict.at_ms)
         {
             best = Some(found.decided(file));

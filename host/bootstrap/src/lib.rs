@@ -27,5 +27,6 @@ pub mod home;
 pub mod in_force;
 pub mod journal;
 mod reservations;
+pub mod running_sessions;
 pub mod scratch;
 pub mod session;

@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use anyhow::Context as _;
 use portcullis_audit::Log;
@@ -23,6 +24,7 @@ use crate::journal::AuditJournal;
 use crate::loaded_settings::{LoadedSettings, Purpose, Wanted};
 use crate::process_env::{OWN_PROGRAM, ProcessEnv, now, random_name};
 use crate::reservations::SharedReservations;
+use crate::running_sessions::RunningSession;
 use crate::scratch::{self, Scratch};
 use crate::untrusted_paths::UntrustedPaths;
 use crate::{git_identity, policies};
@@ -153,6 +155,11 @@ pub fn open_in(
         }
     };
     let home = scratch.as_ref().map(|_| private_home(around, wanted, &mut basis.resolved));
+    if let Some(scratch) = &scratch {
+        running_session(id, &context)
+            .write(scratch.directory())
+            .context("writing the record of the session for `portcullis status`")?;
+    }
     let setup = Setup {
         context,
         clock: Box::new(now),
@@ -174,6 +181,20 @@ pub fn open_in(
         _ => None,
     };
     Ok(OpenSession { session, keeper, _control: control, scratch, _home: home.flatten() })
+}
+
+/// Returns the record of a session that starts now.
+fn running_session(id: &str, context: &Context) -> RunningSession {
+    let since = now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    RunningSession {
+        id: id.to_owned(),
+        pid: std::process::id(),
+        agent: context.agent.name.clone(),
+        agent_version: context.agent.version.clone(),
+        project: context.workspace.roots.first().cloned().unwrap_or_default(),
+        interactive: context.interactive,
+        started_at_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+    }
 }
 
 /// Returns the context of a session's decisions.
@@ -295,5 +316,5 @@ impl Journal for Unwritten {
         Err(JournalError("this session only says what would be decided".to_owned()))
     }
 
-    fn after(&self, _at: std::time::SystemTime, _request: &str, _outcome: &str) {}
+    fn after(&self, _at: SystemTime, _request: &str, _outcome: &str) {}
 }

@@ -16,15 +16,17 @@ mod help_tests;
 pub(crate) mod policy;
 pub(crate) mod ports;
 pub(crate) mod share;
+pub(crate) mod status;
 
 use action::{Action, Sources};
 use allow::{Presets, Rule};
 use asks::{Asks, Grants};
-use audit::{Audit, Decision};
+use audit::{Audit, Explain};
 use config::Config;
 use doctor::Doctor;
 use policy::Policy;
 use ports::Ports;
+use status::Status;
 
 /// A policy engine and a sandbox for the pi coding agent.
 #[derive(Debug, Parser)]
@@ -39,12 +41,15 @@ pub(crate) enum Verb {
     /// Run one command in the sandbox
     #[command(after_help = RUN_HELP)]
     Run(Run),
+    /// Show the running sessions: projects, commands, open questions
+    #[command(visible_alias = "ps", after_help = status::STATUS_HELP)]
+    Status(Status),
     /// Show what would be decided about an action, without doing it
     #[command(after_help = CHECK_HELP)]
     Check(Check),
-    /// Explain a decision: all verdicts, the one that counted, and the outcome
+    /// Explain a decision, by default the newest refusal in this project
     #[command(after_help = audit::EXPLAIN_HELP)]
-    Explain(Decision),
+    Explain(Explain),
     /// Read the audit log
     #[command(subcommand, after_help = audit::AUDIT_HELP)]
     Audit(Audit),

@@ -145,6 +145,7 @@ impl AfterPanic {
             Verb::Check(_) => Self::Deny,
             Verb::Run(_) | Verb::Attend(_) => Self::RunFailed,
             Verb::Explain(_)
+            | Verb::Status(_)
             | Verb::Audit(_)
             | Verb::Config(_)
             | Verb::Asks(_)

@@ -51,6 +51,7 @@ pub fn precompile() -> ExitCode {
 fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
     let outcome = match verb {
         Verb::Run(run) => return exit::of_run(commands::run::run(run)),
+        Verb::Status(status) => commands::status::run(&status),
         Verb::Check(check) => commands::check::run(check),
         Verb::Explain(decision) => commands::explain::run(&decision),
         Verb::Audit(audit) => commands::audit::run(audit),

@@ -40,6 +40,14 @@ pub struct Origin {
     pub at: Position,
 }
 
+impl Origin {
+    /// Returns true for a place in the built-in settings, which are no file.
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        self.file.as_os_str().as_encoded_bytes().starts_with(b"<")
+    }
+}
+
 impl std::fmt::Display for Origin {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let file = crate::error::shown(&self.file.to_string_lossy());

@@ -15,6 +15,9 @@ as_each_user!(
     a_changed_line_is_told,
     a_log_that_goes_on_in_another_file_is_one_log,
     tail_follows,
+    running_sessions_are_shown,
+    the_newest_refusal_here_is_explained,
+    what_was_changed_is_shown_alone,
     nothing_from_outside_acts_on_the_terminal,
     config_show_names_every_line,
     config_validate_tells_every_mistake,
@@ -60,6 +63,79 @@ fn the_log_tells_what_was_done(user: User) -> Result<()> {
     ensure!(stats.pointer("/effects/allow") == Some(&json!(1)), "{stats:#}");
     ensure!(stats.get("open") == Some(&json!(0)), "{stats:#}");
     scene.portcullis(&["audit", "stats"])?.ended_with(0)?;
+    Ok(())
+}
+
+fn running_sessions_are_shown(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let told = scene.portcullis(&["status"])?.ended_with(0)?;
+    ensure!(told.stdout == "no session is running\n", "{told:#?}");
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    host.begin("echo begun; sleep 60", &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let told = Deadline::start().until("the command in `ps`", || {
+        let told = scene.portcullis(&["ps"])?.ended_with(0)?;
+        Ok(told.stdout.contains("run echo begun; sleep 60").then_some(told))
+    })?;
+    let project = scene.project().display().to_string();
+    let process = format!("process {}", host.process_id());
+    for part in [project, process, "started ".to_owned(), "since ".to_owned()] {
+        ensure!(told.stdout.contains(&part), "no `{part}` in {told:#?}");
+    }
+    let open = json!({ "callId": "r", "path": scene.outside().join("notes"), "intent": { "kind": "read" } });
+    scene.write(&scene.outside().join("notes"), "alpha")?;
+    host.request("file/open", &open)?;
+    host.question()?;
+    let told = scene.portcullis(&["status"])?.ended_with(0)?;
+    ensure!(told.stdout.contains("1 question waits: portcullis asks list"), "{told:#?}");
+    let told = json_of(&scene.portcullis(&["status", "--json"])?.ended_with(0)?)?;
+    ensure!(told.pointer("/sessions/0/questions") == Some(&json!(1)), "{told:#}");
+    ensure!(told.pointer("/sessions/0/session/pid") == Some(&json!(host.process_id())), "{told:#}");
+    let commands = told.pointer("/sessions/0/commands").and_then(Value::as_array).context("commands")?;
+    ensure!(commands.len() == 1, "{told:#}");
+    host.kill()?;
+    let told = scene.portcullis(&["status"])?.ended_with(0)?;
+    ensure!(told.stdout == "no session is running\n", "its host was killed: {told:#?}");
+    Ok(())
+}
+
+fn the_newest_refusal_here_is_explained(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let none = scene.portcullis(&["explain"])?.ended_with(BAD)?;
+    ensure!(none.stderr.contains("nothing was refused in"), "{none:#?}");
+    let settings = scene.home().join(".pi/agent/sandbox/default.json");
+    scene.write(&settings, SETTINGS)?;
+    let secret = scene.home().join(".ssh/id");
+    scene.write(&secret, "hunter2")?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    host.call("file/open", &json!({ "callId": "r", "path": secret, "intent": { "kind": "read" } }))?;
+    let notes = scene.project().join("notes");
+    scene.write(&notes, "alpha")?;
+    host.succeed("file/open", &json!({ "callId": "s", "path": notes, "intent": { "kind": "read" } }))?;
+    host.close()?;
+    let told = scene.portcullis(&["explain"])?.ended_with(0)?;
+    ensure!(told.stdout.starts_with("deny  read ") && told.stdout.contains(".ssh/id"), "{told:#?}");
+    let tail = scene.portcullis(&["audit", "tail", "--denied"])?.ended_with(0)?;
+    ensure!(tail.stdout.lines().count() == 1 && tail.stdout.contains(".ssh/id"), "{tail:#?}");
+    let elsewhere = scene.outside();
+    fs::create_dir_all(&elsewhere)?;
+    let mut command = scene.portcullis_command(&["explain"])?;
+    let output = command.current_dir(&elsewhere).output()?;
+    ensure!(output.status.code() == Some(BAD), "a refusal of another project: {output:?}");
+    Ok(())
+}
+
+fn what_was_changed_is_shown_alone(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let told = scene.portcullis(&["config", "show", "--changed"])?.ended_with(0)?;
+    ensure!(told.stdout.contains("every setting has its default"), "{told:#?}");
+    let settings = scene.home().join(".pi/agent/sandbox/default.json");
+    scene.write(&settings, SETTINGS)?;
+    let changed = json_of(&scene.portcullis(&["config", "show", "--changed", "--json"])?.ended_with(0)?)?;
+    let all = json_of(&scene.portcullis(&["config", "show", "--json"])?.ended_with(0)?)?;
+    let values = |told: &Value| told.get("values").and_then(Value::as_array).map_or(0, Vec::len);
+    ensure!(0 < values(&changed) && values(&changed) < values(&all), "{changed:#}");
+    let told = scene.portcullis(&["config", "show", "--changed"])?.ended_with(0)?;
+    ensure!(told.stdout.contains("a.example") && told.stdout.contains("default.json:"), "{told:#?}");
     Ok(())
 }
 

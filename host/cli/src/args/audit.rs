@@ -13,8 +13,12 @@ Examples:
   portcullis audit stats --json";
 
 pub(crate) const EXPLAIN_HELP: &str = "\
+Without an id it explains the newest refusal in the project around the current directory. The exit status is 1 when \
+there is none.
+
 Examples:
-  portcullis explain LAST
+  portcullis explain                    the newest refusal here
+  portcullis explain LAST               the newest decision of all sessions
   portcullis explain 3f9c21d0:12 --json";
 
 const VERIFY_HELP: &str = "\
@@ -32,7 +36,7 @@ Examples:
 pub(crate) enum Audit {
     /// Show the newest records of all sessions
     #[command(
-        after_help = "Examples:\n  portcullis audit tail\n  portcullis audit tail -f\n  portcullis audit tail -n 100 --json"
+        after_help = "Examples:\n  portcullis audit tail\n  portcullis audit tail -f\n  portcullis audit tail --denied\n  portcullis audit tail -n 100 --json"
     )]
     Tail(Tail),
     /// Show a decision and its outcome as they were recorded
@@ -64,10 +68,23 @@ pub(crate) struct Tail {
     /// Go on with what is added
     #[arg(short, long)]
     pub(crate) follow: bool,
+    /// Show refusals only
+    #[arg(long)]
+    pub(crate) denied: bool,
     /// How many records to begin with
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
     pub(crate) lines: usize,
     /// Print one JSON object for each record
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// LAST, or an id as `audit tail` shows it; by default the newest refusal in this project
+    #[arg(value_name = "ID|LAST")]
+    pub(crate) id: Option<String>,
+    /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -56,6 +56,7 @@ session would refuse them.
 
 Examples:
   portcullis config show
+  portcullis config show --changed
   portcullis config show --project ~/src/foo --json";
 
 #[derive(Debug, Subcommand)]
@@ -65,6 +66,9 @@ pub(crate) enum Config {
     Show {
         #[command(flatten)]
         place: SettingsChoice,
+        /// Show only the values that you have set, not the defaults
+        #[arg(long)]
+        changed: bool,
         /// Print one JSON object
         #[arg(long)]
         json: bool,

@@ -1,19 +1,25 @@
 //! `portcullis explain`: prints why the host made a decision.
 
+use anyhow::Context as _;
 use portcullis_audit::{Decided, PolicyLine, VerdictLine, Winner, verify, winner};
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_decision::path_text;
 use portcullis_server::record_text;
+use portcullis_text::escape;
 use serde_json::{Value, json};
 
 use super::audit::logs::{causes, directory};
-use crate::args::audit::Decision;
+use crate::args::audit::Explain;
 use crate::exit::Exit;
 use crate::output::{Cell, Page, Tint, cell, tinted, utc};
 
 /// Explains a decision of the log.
-pub(crate) fn run(wanted: &Decision) -> crate::exit::Outcome {
+pub(crate) fn run(wanted: &Explain) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
-    let found = directory(&around).decision(&wanted.id)?;
+    let found = match &wanted.id {
+        Some(id) => directory(&around).decision(id)?,
+        None => newest_refusal(&around)?,
+    };
     let winner = winner(&found.verdict);
     let broken = verify(&found.log).err().map(|trouble| causes(trouble.error));
     let mut page = Page::new(&around);
@@ -24,6 +30,22 @@ pub(crate) fn run(wanted: &Decision) -> crate::exit::Outcome {
     }
     page.print()?;
     Ok(Exit::Done)
+}
+
+/// Returns the newest refusal in a project that contains the current directory.
+fn newest_refusal(around: &ProcessEnv) -> anyhow::Result<Decided> {
+    let here = around.cwd.canonicalize().unwrap_or_else(|_| around.cwd.clone());
+    let is_around =
+        |root: &Value| root.as_str().and_then(path_text::decode).is_some_and(|root| here.starts_with(root));
+    let is_here = |facts: Option<&Value>| {
+        let roots = facts.and_then(|facts| facts.pointer("/workspace/roots")?.as_array());
+        roots.is_some_and(|roots| roots.iter().any(is_around))
+    };
+    let found = directory(around).newest(|facts, verdict| verdict.effect == "deny" && is_here(facts))?;
+    found.with_context(|| {
+        let here = escape(&here.to_string_lossy());
+        format!("nothing was refused in `{here}`; `portcullis explain LAST` explains the newest decision")
+    })
 }
 
 fn human(page: &mut Page, found: &Decided, winner: Winner, broken: Option<&str>) {

@@ -16,5 +16,6 @@ pub(crate) mod policy;
 pub(crate) mod ports;
 pub(crate) mod presets;
 pub(crate) mod run;
+pub(crate) mod status;
 pub(crate) mod stderr_tee;
 pub(crate) mod sweep;

@@ -19,16 +19,33 @@ const WIDTHS: [usize; 3] = [19, 12, 7];
 
 pub(super) fn run(around: &ProcessEnv, options: &Tail) -> crate::exit::Outcome {
     let mut page = Page::new(around);
-    let (mut follower, newest) = Follower::begin(&directory(around), options.lines)?;
+    let filter = |lines: Vec<Result<Placed, Trouble>>| -> Vec<Result<Placed, Trouble>> {
+        lines.into_iter().filter(|line| !options.denied || is_refusal(line)).collect()
+    };
+    // How many records lie between refusals is not known.
+    let count = if options.denied { usize::MAX } else { options.lines };
+    let (mut follower, newest) = Follower::begin(&directory(around), count)?;
+    let mut newest = filter(newest);
+    newest.drain(..newest.len().saturating_sub(options.lines));
     if newest.is_empty() && !options.follow && !options.json {
-        page.line("nothing has been recorded yet");
+        let what =
+            if options.denied { "nothing has been refused yet" } else { "nothing has been recorded yet" };
+        page.line(what);
     }
     add(&mut page, newest, options.json)?;
     while page.print()? == Reader::There && options.follow {
         std::thread::sleep(PAUSE);
-        add(&mut page, follower.poll()?, options.json)?;
+        add(&mut page, filter(follower.poll()?), options.json)?;
     }
     Ok(Exit::Done)
+}
+
+/// Returns true for a denial, and for a line that cannot be read.
+fn is_refusal(line: &Result<Placed, Trouble>) -> bool {
+    line.as_ref().map_or(
+        true,
+        |placed| matches!(&placed.line.record, Record::Verdict(verdict) if verdict.effect == "deny"),
+    )
 }
 
 fn add(page: &mut Page, lines: Vec<Result<Placed, Trouble>>, as_json: bool) -> anyhow::Result<()> {

@@ -26,7 +26,7 @@ use in_use::{file_in_use, places};
 pub(crate) fn run(config: Config) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     match config {
-        Config::Show { place, json } => show::run(&around, &place, json),
+        Config::Show { place, changed, json } => show::run(&around, &place, changed, json),
         Config::Validate { place, file, kind, json } => {
             let kind = kind.map(FileKind::from);
             validate::run(&around, &places(&around, &place)?, file, kind, json)

@@ -17,7 +17,12 @@ use crate::args::config::SettingsChoice;
 use crate::exit::Exit;
 use crate::output::{Cell, Page, Tint, cell, tinted};
 
-pub(super) fn run(around: &ProcessEnv, place: &SettingsChoice, as_json: bool) -> crate::exit::Outcome {
+pub(super) fn run(
+    around: &ProcessEnv,
+    place: &SettingsChoice,
+    only_changed: bool,
+    as_json: bool,
+) -> crate::exit::Outcome {
     let places = &in_use::places(around, place)?;
     let found = discover(places, &RealDisk)
         .context("the settings cannot be used, nothing is allowed until they are mended")?;
@@ -34,7 +39,11 @@ pub(super) fn run(around: &ProcessEnv, place: &SettingsChoice, as_json: bool) ->
         Some(wired) => kept_back::variables(around, &wired.session),
         None => Vec::new(),
     };
-    let report = report(&found, &resolved, &portcullis_session::default_limits());
+    let mut report = report(&found, &resolved, &portcullis_session::default_limits());
+    if only_changed {
+        let is_own = |setting: &Setting| setting.origin.as_ref().is_some_and(|origin| !origin.is_built_in());
+        report.values.retain(is_own);
+    }
     // The tier is measured, not read from system settings: `requiredTier` is compared with the result.
     let tier = in_force::tier_here();
     let in_force = can_begin.then(|| InForce::of(session.as_ref().map(|wired| wired.session.as_ref()), tier));
@@ -87,6 +96,9 @@ fn human(page: &mut Page, report: &Report, tier: Tier) {
             row(name, setting)
         })
         .collect();
+    if rows.is_empty() {
+        page.line("every setting has its default");
+    }
     page.table("", &rows);
     if !report.unused.is_empty() {
         page.line("\nset, and without effect");

@@ -1,0 +1,17 @@
+//! Arguments of `status`.
+
+use clap::Args;
+
+pub(crate) const STATUS_HELP: &str = "\
+Lists the sessions of your user: of pi, and of `portcullis run`. The exit status is 0, also when nothing is running.
+
+Examples:
+  portcullis status
+  portcullis status --json";
+
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
