@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Interface, Scene, Serve, Tools, User, portcullis};
@@ -20,13 +20,14 @@ const LOOSER: i32 = 1;
 /// The folder of a policy author, with the environment of the user who runs the tests, which has the toolchains.
 struct Desk {
     folder: tempfile::TempDir,
+    since: SystemTime,
     /// The directory that comes first in PATH.
     first: Option<PathBuf>,
 }
 
 impl Desk {
     fn new() -> Result<Self> {
-        Ok(Self { folder: tempfile::tempdir()?, first: None })
+        Ok(Self { folder: tempfile::tempdir()?, since: SystemTime::now(), first: None })
     }
 
     /// Returns an author with another Node.
@@ -37,6 +38,22 @@ impl Desk {
 
     fn at(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// Copies what this author's verbs have compiled into the user's cache of the scene: compiling a large component
+    /// again takes long.
+    fn give_compiled_to(&self, scene: &Scene) -> Result<()> {
+        let compiled = |home: &Path| home.join(".cache/portcullis/policies");
+        let to = compiled(&scene.home());
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&to)?;
+        for entry in fs::read_dir(compiled(&home()?)).context("the cache of compiled policies")? {
+            let entry = entry?;
+            // A test that runs at the same time may replace a file.
+            if entry.metadata().and_then(|file| file.modified()).is_ok_and(|at| at >= self.since) {
+                fs::copy(entry.path(), to.join(entry.file_name()))?;
+            }
+        }
+        Ok(())
     }
 
     fn output(&self, arguments: &[&str]) -> Result<Output> {
@@ -102,12 +119,13 @@ fn path_of_a_newcomer(language: &str, desk: &Desk) -> Result<()> {
     let report = fs::read_to_string(desk.at("report.xml"))?;
     ensure!(report.contains("failures=\"1\"") && report.contains("a &lt; b"), "{report}");
 
-    used(&component)
+    used(&component, desk)
 }
 
 /// Copied into place and named in the settings, the policy applies to tools and commands.
-fn used(component: &Path) -> Result<()> {
+fn used(component: &Path, desk: &Desk) -> Result<()> {
     let scene = Scene::new(User::Caller)?;
+    desk.give_compiled_to(&scene)?;
     scene.write(&scene.project().join("LICENSE"), "mine\n")?;
     let sandbox = scene.home().join(".pi/agent/sandbox");
     fs::create_dir_all(sandbox.join("policies"))?;
@@ -208,8 +226,8 @@ fn c() -> Result<()> {
 
 #[test]
 fn hosts_in_tiers_in_javascript() -> Result<()> {
-    let (_desk, component) = shipped_script("net-tiers")?;
-    let scene = with_component(&component)?;
+    let (desk, component) = shipped_script("net-tiers")?;
+    let scene = with_component(&desk, &component)?;
     use_policies(&scene, r#"{"use": "policies/script.wasm"}"#)?;
     // The policy is not trusted yet: it can deny but not allow.
     for (target, code) in [("registry.npmjs.org:443", 10), ("pastebin.com:443", 20)] {
@@ -231,10 +249,9 @@ fn hosts_in_tiers_in_javascript() -> Result<()> {
 /// Runs a command as well, to test that the policy takes effect, not only its answer.
 #[test]
 fn runs_without_a_user_in_python() -> Result<()> {
-    let (_desk, component) = shipped_script("unattended")?;
-    let scene = with_component(&component)?;
+    let (desk, component) = shipped_script("unattended")?;
+    let scene = with_component(&desk, &component)?;
     use_policies(&scene, r#"{"use": "workspace"}, {"use": "policies/script.wasm"}"#)?;
-    // The first run compiles the policy, which may take long.
     let run = |script: &str| -> Result<Output> {
         let arguments = ["run", "--ask", "deny", "--", "bash", "-c", script];
         scene.portcullis_command(&arguments)?.output().context("starting `portcullis`")
@@ -286,9 +303,10 @@ fn shipped_script(name: &str) -> Result<(Desk, PathBuf)> {
     Ok((desk, component))
 }
 
-/// A scene with a component among the user's policies.
-fn with_component(component: &Path) -> Result<Scene> {
+/// A scene with a component of this author among the user's policies.
+fn with_component(desk: &Desk, component: &Path) -> Result<Scene> {
     let scene = Scene::new(User::Caller)?;
+    desk.give_compiled_to(&scene)?;
     let policies = scene.home().join(".pi/agent/sandbox/policies");
     fs::create_dir_all(&policies)?;
     fs::copy(component, policies.join("script.wasm"))?;
