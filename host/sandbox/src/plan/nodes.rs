@@ -14,6 +14,9 @@ const TEMP: &str = "/tmp";
 /// Files in which programs look up the name server; under Windows (WSL) the first is a link to the second. On other
 /// systems it is a plain file, or a link to a hidden target; programs' defaults for a missing file suit the sandbox.
 const RESOLVERS: [&str; 2] = ["/etc/resolv.conf", "/mnt/wsl/resolv.conf"];
+/// The file of names that need no name server. Those of the host's are asked from the host like all other names, so that
+/// they are judged as names, and not as the addresses they stand for.
+const HOSTS: &str = "/etc/hosts";
 
 /// A path whose state differs from that of the tree around it.
 pub(super) struct Node {
@@ -79,7 +82,12 @@ pub(super) fn collect(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Re
             Wanted::Own(source) => nodes.add_own(&path, source, kind),
         }
     }
-    for path in RESOLVERS.map(Path::new).into_iter().filter(|path| kind(path) == PathKind::File) {
+    for path in RESOLVERS
+        .map(Path::new)
+        .into_iter()
+        .chain([Path::new(HOSTS)])
+        .filter(|path| kind(path) == PathKind::File)
+    {
         nodes.add_resolver(path);
     }
     Ok(nodes.all)
@@ -134,7 +142,7 @@ impl Nodes {
         }
     }
 
-    /// Adds the sandbox's own resolver configuration where the file is visible: a search list of the host's would
+    /// Adds the sandbox's own resolver configuration, or file of names, where the file is visible: a search list of the host's would
     /// extend the names that programs ask for, and in the sandbox every name has an address.
     fn add_resolver(&mut self, path: &Path) {
         if !self.state_around(path).covers() {

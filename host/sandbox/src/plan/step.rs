@@ -59,7 +59,8 @@ pub enum Step {
         /// The file.
         path: PathBuf,
     },
-    /// Replaces a resolver configuration, so that it names the sandbox's own name server.
+    /// Replaces a resolver configuration, so that it names the sandbox's own name server, or the file of names, so that
+    /// it has the sandbox's own names only.
     Resolver {
         /// The file.
         path: PathBuf,

@@ -38,12 +38,19 @@ impl Masks {
 /// A resolver configuration; all DNS queries are redirected, whatever server they go to. It adds no domain to names.
 const RESOLVER: &[u8] = b"nameserver 127.0.0.1\noptions ndots:0\n";
 
+/// The names that the sandbox has by itself.
+const HOSTS: &[u8] = b"127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost ip6-loopback\n";
+
+/// The name of the file of names.
+const HOSTS_NAME: &str = "hosts";
+
 /// The common masks, copied for all places that are hidden completely: an empty directory, and a file that cannot be
 /// opened; also the replacements of files.
 struct Common {
     directory: OwnedFd,
     file: OwnedFd,
     resolver: OwnedFd,
+    hosts: OwnedFd,
 }
 
 impl Common {
@@ -51,15 +58,21 @@ impl Common {
         let root = small_filesystem()?;
         mkdirat(&root, "directory", Mode::from_raw_mode(0o755))?;
         drop(create_file(&root, Path::new("file"), Mode::empty())?);
-        let resolver = create_file(&root, Path::new("resolver"), Mode::WUSR)?;
-        io::write(&resolver, RESOLVER)?;
-        // Readable also for users as whom commands act, and whatever the caller's umask is.
-        fchmod(&resolver, Mode::RUSR | Mode::RGRP | Mode::ROTH)?;
-        drop(resolver);
+        for (name, text) in [("resolver", RESOLVER), (HOSTS_NAME, HOSTS)] {
+            let file = create_file(&root, Path::new(name), Mode::WUSR)?;
+            io::write(&file, text)?;
+            // Readable also for users as whom commands act, and whatever the caller's umask is.
+            fchmod(&file, Mode::RUSR | Mode::RGRP | Mode::ROTH)?;
+        }
         add_attributes(&root, Reach::One, Attributes::READ_ONLY).map_err(number_of)?;
         attach(&root, Path::new(FOR_A_MOMENT))?;
         let open = |name: &str| openat(&root, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-        Ok(Self { directory: open("directory")?, file: open("file")?, resolver: open("resolver")? })
+        Ok(Self {
+            directory: open("directory")?,
+            file: open("file")?,
+            resolver: open("resolver")?,
+            hosts: open(HOSTS_NAME)?,
+        })
     }
 
     fn detach(&self) -> io::Result<()> {
@@ -75,6 +88,9 @@ impl Common {
                 with_names(openings).during_at(Stage::NewFilesystem, path)
             }
             Step::HideFile { path } => copy_opened(&self.file).during_at(Stage::CopyMounts, path),
+            Step::Resolver { path } if path.ends_with(HOSTS_NAME) => {
+                copy_opened(&self.hosts).during_at(Stage::CopyMounts, path)
+            }
             Step::Resolver { path } => copy_opened(&self.resolver).during_at(Stage::CopyMounts, path),
             Step::Prepare { .. }
             | Step::Pin { .. }
