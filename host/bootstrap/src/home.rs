@@ -3,25 +3,32 @@
 //! In the state directory, which no command sees, `homes/PROJECT` holds the home itself, the changes in caches, and the
 //! path of the project. Sessions of one project share it. Each holds a lock on it, so that it is not removed under them.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+mod place;
+mod stored;
+
+use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use portcullis_session::{CacheKind, KeptHome, WarmCache};
-use sha2::{Digest as _, Sha256};
+
+use place::{PROJECT, lock, place};
+pub use stored::{Cleared, Size, StoredHome, clear, size, stored};
 
 /// The table of caches.
 const WARM_CACHES: &str = include_str!("warm-caches.txt");
 
-/// The directory of all private homes in the state directory.
-const HOMES: &str = "homes";
 const HOME: &str = "home";
 const LAYERS: &str = "layers";
-const PROJECT: &str = "project";
+/// The size in bytes, as it was when a session began.
+const SIZE: &str = "size";
+/// So long a noted size is taken for the size.
+const SIZE_LASTS: Duration = Duration::from_mins(5);
 
 /// The private home of a project, in use.
 #[derive(Debug)]
@@ -36,8 +43,8 @@ impl ProjectHome {
     /// Opens the private home of `project` for commands that act as `owner`, and makes it if it is missing.
     ///
     /// # Errors
-    /// If it cannot be made, or is not as this program made it.
-    pub fn open(state: &Path, project: &Path, owner: Option<(u32, u32)>) -> anyhow::Result<Self> {
+    /// If it cannot be made, is not as this program made it, or has `most` bytes already.
+    pub fn open(state: &Path, project: &Path, owner: Option<(u32, u32)>, most: u64) -> anyhow::Result<Self> {
         let place = place(state, project);
         let shown = place.display();
         private().recursive(true).create(&place).with_context(|| format!("making `{shown}`"))?;
@@ -46,6 +53,7 @@ impl ProjectHome {
         require_own(&place, rustix::process::geteuid().as_raw())?;
         let in_use = lock(&place.join("lock"))?;
         in_use.lock_shared().with_context(|| format!("waiting for the lock of `{shown}`"))?;
+        is_full(&place, most)?;
         std::fs::write(place.join(PROJECT), project.as_os_str().as_bytes())
             .with_context(|| format!("writing to `{shown}`"))?;
         let home = place.join(HOME);
@@ -63,6 +71,15 @@ impl ProjectHome {
         let layers = lock(&place.join("layers.lock"))?;
         let layers = layers.try_lock().is_ok().then_some(layers);
         Ok(Self { place, _in_use: in_use, layers })
+    }
+
+    /// Writes its size down for the next session, unless that was done a short while ago.
+    pub fn note_size(&self) {
+        let noted = self.place.join(SIZE);
+        let age = noted.metadata().and_then(|found| found.modified()).ok().and_then(|at| at.elapsed().ok());
+        if age.is_none_or(|age| age > SIZE_LASTS) {
+            let _for_the_next_session = std::fs::write(noted, size(&self.place).bytes.to_string());
+        }
     }
 
     /// Returns its directories; `scratch` is the session's own directory.
@@ -94,13 +111,17 @@ pub fn caches(home: &Path) -> Vec<WarmCache> {
     lines.filter_map(cache).collect()
 }
 
-/// Returns the directory of a project's private home.
-fn place(state: &Path, project: &Path) -> PathBuf {
-    let digest = Sha256::digest(project.as_os_str().as_bytes());
-    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    let name = project.file_name().unwrap_or_default().to_string_lossy();
-    let name: String = name.chars().filter(|letter| letter.is_ascii_alphanumeric()).take(24).collect();
-    state.join(HOMES).join(format!("{name}-{digest}"))
+/// Fails if a private home has more than `most` bytes. It is looked through only if it had at its last size.
+fn is_full(place: &Path, most: u64) -> anyhow::Result<()> {
+    let noted = std::fs::read_to_string(place.join(SIZE)).ok().and_then(|text| text.parse::<u64>().ok());
+    if noted.is_none_or(|noted| noted <= most) {
+        return Ok(());
+    }
+    let Size { bytes, .. } = size(place);
+    std::fs::write(place.join(SIZE), bytes.to_string())?;
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    anyhow::ensure!(bytes <= most, "it is full: {} MiB, and `home.maxMib` is {}", mib(bytes), mib(most));
+    Ok(())
 }
 
 /// Fails if a path is not a directory of this user.
@@ -114,13 +135,6 @@ fn require_own(path: &Path, user: u32) -> anyhow::Result<()> {
         found.uid()
     );
     Ok(())
-}
-
-fn lock(path: &Path) -> anyhow::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
-    options.open(path).with_context(|| format!("opening `{}`", path.display()))
 }
 
 fn private() -> DirBuilder {
@@ -148,10 +162,10 @@ mod tests {
     fn one_session_keeps_what_it_changes_in_caches() {
         let state = tempfile::tempdir().unwrap();
         let project = Path::new("/srv/app");
-        let first = ProjectHome::open(state.path(), project, None).unwrap();
-        let second = ProjectHome::open(state.path(), project, None).unwrap();
+        let first = ProjectHome::open(state.path(), project, None, u64::MAX).unwrap();
+        let second = ProjectHome::open(state.path(), project, None, u64::MAX).unwrap();
         assert!(first.layers.is_some() && second.layers.is_none());
-        let other = ProjectHome::open(state.path(), Path::new("/srv/other/app"), None).unwrap();
+        let other = ProjectHome::open(state.path(), Path::new("/srv/other/app"), None, u64::MAX).unwrap();
         assert_ne!(first.place, other.place);
     }
 
@@ -162,7 +176,36 @@ mod tests {
         let place = place(state.path(), project);
         std::fs::create_dir_all(&place).unwrap();
         std::os::unix::fs::symlink("/etc", place.join(HOME)).unwrap();
-        let said = ProjectHome::open(state.path(), project, None).unwrap_err().to_string();
+        let said = ProjectHome::open(state.path(), project, None, u64::MAX).unwrap_err().to_string();
         assert!(said.contains("is not a directory"), "{said}");
+    }
+
+    #[test]
+    fn a_home_in_use_stays() {
+        let state = tempfile::tempdir().unwrap();
+        let project = Path::new("/srv/app");
+        assert_eq!(stored(state.path(), Some(project)).unwrap(), []);
+        let home = ProjectHome::open(state.path(), project, None, u64::MAX).unwrap();
+        std::fs::write(home.place.join("home/x"), [1; 10_000]).unwrap();
+        let [found] = stored(state.path(), None).unwrap().try_into().unwrap();
+        assert!(found.is_in_use && found.size.bytes >= 10_000 && found.project == project, "{found:?}");
+        assert_eq!(clear(&found.directory).unwrap(), Cleared::InUse);
+        drop(home);
+        assert_eq!(clear(&found.directory).unwrap(), Cleared::Removed);
+        assert_eq!(stored(state.path(), None).unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_too_large_is_not_opened() {
+        let state = tempfile::tempdir().unwrap();
+        let project = Path::new("/srv/app");
+        let open = |most| ProjectHome::open(state.path(), project, None, most);
+        let home = open(50_000).unwrap();
+        std::fs::write(home.place.join("home/x"), vec![1; 100_000]).unwrap();
+        home.note_size();
+        drop(home);
+        let said = open(50_000).unwrap_err().to_string();
+        assert!(said.contains("is full"), "{said}");
+        assert!(open(1_000_000).is_ok());
     }
 }

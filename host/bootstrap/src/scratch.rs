@@ -121,6 +121,12 @@ fn open_lock(directory: &Path, create: bool) -> io::Result<File> {
         .open(directory.join("lock"))
 }
 
+/// Removes a directory, whatever permissions commands took away in it.
+pub(crate) fn remove_tree(directory: &Path) -> io::Result<()> {
+    remove::remove_directories(directory)?;
+    std::fs::remove_dir_all(directory)
+}
+
 /// Removes a directory. Its lock file goes last, so that the rest stays for the next sweep if removal fails.
 fn remove(directory: &Path) {
     if remove::remove_directories(directory).is_ok() {

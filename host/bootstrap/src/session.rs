@@ -43,7 +43,7 @@ pub struct OpenSession {
     _control: Option<Control>,
     // Dropped after the session, whose sandbox uses them.
     scratch: Option<Scratch>,
-    _home: Option<ProjectHome>,
+    _home: Option<Arc<ProjectHome>>,
 }
 
 impl OpenSession {
@@ -245,7 +245,7 @@ fn own_directories(
     around: &ProcessEnv,
     wanted: &Wanted,
     resolved: &Resolved,
-    (scratch, home): (Option<&Scratch>, Option<&Option<ProjectHome>>),
+    (scratch, home): (Option<&Scratch>, Option<&Option<Arc<ProjectHome>>>),
 ) -> OwnDirectories {
     if !matches!(wanted.inmate, SandboxSubject::Commands) {
         return OwnDirectories::default();
@@ -274,14 +274,21 @@ fn own_directories(
 }
 
 /// Opens the private home for the session's commands. Where that fails the session goes on without, with a warning.
-fn private_home(around: &ProcessEnv, wanted: &Wanted, resolved: &mut Resolved) -> Option<ProjectHome> {
+fn private_home(around: &ProcessEnv, wanted: &Wanted, resolved: &mut Resolved) -> Option<Arc<ProjectHome>> {
     if !matches!(wanted.inmate, SandboxSubject::Commands) {
         return None;
     }
     let owner = resolved.workspace.metadata().ok().map(|found| (found.uid(), found.gid()));
     let owner = owner.filter(|(uid, _)| rustix::process::geteuid().is_root() && *uid != 0);
-    match ProjectHome::open(&around.state, &resolved.workspace, owner) {
-        Ok(home) => Some(home),
+    let most = resolved.home_mib.saturating_mul(1 << 20);
+    match ProjectHome::open(&around.state, &resolved.workspace, owner, most) {
+        Ok(home) => {
+            let home = Arc::new(home);
+            let measured = Arc::clone(&home);
+            // It takes long where there is much, and the session does not need it.
+            let _runs_beside = std::thread::spawn(move || measured.note_size());
+            Some(home)
+        }
         Err(error) => {
             let text = format!(
                 "the private home of this project cannot be used, so the home directory is closed to commands: \

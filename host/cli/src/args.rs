@@ -13,6 +13,7 @@ pub(crate) mod config;
 pub(crate) mod doctor;
 #[cfg(test)]
 mod help_tests;
+pub(crate) mod home;
 pub(crate) mod policy;
 pub(crate) mod ports;
 pub(crate) mod share;
@@ -24,6 +25,7 @@ use asks::{Asks, Grants};
 use audit::{Audit, Explain};
 use config::Config;
 use doctor::Doctor;
+use home::Home;
 use policy::Policy;
 use ports::Ports;
 use status::Status;
@@ -80,6 +82,9 @@ pub(crate) enum Verb {
     /// Show the ports on which commands listen, and open them to this machine
     #[command(subcommand, after_help = ports::PORTS_HELP)]
     Ports(Ports),
+    /// Show and remove the private homes in which commands keep the state of tools
+    #[command(subcommand, after_help = home::HOME_HELP)]
+    Home(Home),
     /// Serve the pi extension: JSON-RPC on standard input and output
     #[command(
         after_help = "pi starts this by itself, with a socket as descriptor 3 for the output of commands.\ndocs/protocol.md describes the protocol for other clients."

@@ -43,6 +43,7 @@ pub(crate) fn settings(
             Some("ask") => Escalation::Ask,
             _ => Escalation::Off,
         },
+        home_mib: top.child("home").child("maxMib").number().map(u64::from),
         required_tier: required_tier(&top.child("requiredTier")).unwrap_or_default(),
         limits: limits(&top.child("limits")),
         environment: environment(&top.child("environment"))?,

@@ -680,6 +680,20 @@ pub const FIELDS: &[Field] = &[
         "Whether the agent may ask to run one command outside of the sandbox. `ask`: each time it is your question, with no answer that lasts. Default `off`.",
     ),
     row(
+        "home",
+        Shape::Object,
+        Optional,
+        Honoured,
+        "The private home of a project, in which the tools that commands run keep their state.",
+    ),
+    row(
+        "home.maxMib",
+        Shape::Integer(1, 16777216),
+        Optional,
+        Honoured,
+        "Its size on the disk. With more the next session says so and has none, until `portcullis home clear`. Default: 10240.",
+    ),
+    row(
         "requiredTier",
         Shape::OneOf(&["landlock", "namespaces", "full"]),
         Optional,

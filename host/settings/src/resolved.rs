@@ -69,6 +69,8 @@ pub struct Resolved {
     pub ask: Ask,
     /// Whether the agent may ask to run a command outside the sandbox.
     pub escalation: Escalation,
+    /// The size of the project's private home, in MiB.
+    pub home_mib: u64,
     /// The minimum tier of the sandbox for commands, the strictest of all layers.
     pub required_tier: RequiredTier,
     /// The user's limits for one command; `None` means the host's default.

@@ -19,6 +19,8 @@ as_each_user!(
     what_rules_say_of_a_name_counts,
     tools_see_the_same_files,
     a_damaged_home_is_said,
+    it_is_shown_and_removed,
+    a_full_one_is_said,
     other_directories_are_the_sessions_own,
 );
 
@@ -284,5 +286,37 @@ fn other_directories_are_the_sessions_own(user: User) -> Result<()> {
     let ran = Finished::run(command.env("HOME", &home).current_dir(&project))?;
     ensure!(ran.stdout == format!("x\nx\nx\n{name}.x\nbound\n"), "{ran:?}");
     ensure!(!Path::new("/var/tmp").join(format!("{name}.x")).exists(), "it is the machine's");
+    Ok(())
+}
+
+fn it_is_shown_and_removed(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    run(&scene, "mkdir -p ~/.tool/a && chmod 000 ~/.tool/a && mkdir ~/.npm")?.ended_with(0)?;
+    let shown = scene.portcullis(&["home", "show"])?.ended_with(0)?;
+    ensure!(shown.stdout.contains(&path_text(&scene.project())), "{shown:?}");
+    let host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    let cleared = scene.portcullis(&["home", "clear"])?;
+    ensure!(cleared.code() == 1 && cleared.stdout.contains("a session uses it"), "{cleared:?}");
+    drop(host);
+    let cleared = scene.portcullis(&["home", "clear", "--all", "--json"])?.ended_with(0)?;
+    ensure!(cleared.stdout.contains("\"removed\":true") && homes(&scene)?.is_empty(), "{cleared:?}");
+    let ran = run(&scene, "ls -A ~")?.ended_with(0)?;
+    ensure!(!ran.stdout.contains(".tool"), "{ran:?}");
+    Ok(())
+}
+
+fn a_full_one_is_said(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let settings = json!({ "home": { "maxMib": 1 } });
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
+    run(&scene, "mkdir ~/.tool && head -c 3000000 /dev/zero > ~/.tool/x")?;
+    let place = homes(&scene)?.pop().context("a private home")?;
+    fs::write(place.join("size"), "3000000")?;
+    let ran = run(&scene, "echo went on; mkdir ~/.other")?;
+    ensure!(ran.stdout == "went on\n" && ran.stderr.contains("it is full: "), "{ran:?}");
+    ensure!(!scene.home().join(".other").exists(), "{ran:?}");
+    scene.portcullis(&["home", "clear"])?.ended_with(0)?;
+    let ran = run(&scene, "mkdir ~/.other && echo did")?;
+    ensure!(ran.stdout == "did\n" && !ran.stderr.contains("full"), "{ran:?}");
     Ok(())
 }

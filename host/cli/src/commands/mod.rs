@@ -10,6 +10,7 @@ pub(crate) mod doctor;
 pub(crate) mod exec_client;
 pub(crate) mod explain;
 pub(crate) mod grants;
+pub(crate) mod home;
 pub(crate) mod pi;
 pub(crate) mod pi_extension;
 pub(crate) mod policy;

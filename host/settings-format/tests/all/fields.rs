@@ -181,7 +181,7 @@ const UPSTREAM: &str = "
 /// Fields that sandbox-runtime does not have.
 const OURS: &str = "
     $schema presets enabled layout extends network.hiddenServerNames network.uploadBudgetMib policies combine protections ask escalation requiredTier
-    limits environment grants
+    limits environment grants home
 ";
 
 #[test]
