@@ -40,6 +40,7 @@ mod exec_surface;
 mod fault;
 mod journal;
 mod kept_back;
+mod known_places;
 mod limits;
 mod links;
 mod locate;

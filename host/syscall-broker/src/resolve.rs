@@ -196,6 +196,11 @@ impl Broker {
         is_in_one && !is_fixed() && self.is_changeable(path)
     }
 
+    /// Returns true if the project lies at or below this path.
+    pub(crate) fn holds_workspace(&self, path: &Path) -> bool {
+        self.roots.first().is_some_and(|workspace| workspace.starts_with(path))
+    }
+
     /// Returns true if places let commands change the path; where there are mounts, the mounts decide.
     pub(crate) fn is_changeable(&self, path: &Path) -> bool {
         self.places.as_ref().is_none_or(|places| places.access(path) == Access::ReadWrite)

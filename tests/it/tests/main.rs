@@ -44,6 +44,7 @@ mod pi_print;
 mod pi_rpc;
 mod pi_settings;
 mod pi_terminal;
+mod places;
 mod policies;
 mod presets;
 mod private_home;
