@@ -12,13 +12,14 @@ use portcullis_decision::request::{Action, CommandExecution, PathKind, PathRef};
 use portcullis_decision::{Base, Decision, Fact, Grant, Request, RuleSet};
 use portcullis_file_gate::{FileError, Purpose};
 use portcullis_sandbox::{Command, Terminal};
-use portcullis_sandbox_runtime::{Held, Next};
+use portcullis_sandbox_runtime::{Exit, Held, Next};
 
 use crate::authorized::Granted;
 use crate::command_call::{CommandCall, Program, shown};
 use crate::effective_policy::ForCommand;
 use crate::environment::{SANDBOX_VARIABLE, environment, environment_of_agent};
 use crate::limits::{Bounds, LimitMet, bounds, defaults};
+use crate::named_places;
 use crate::network::command_of;
 use crate::paths;
 use crate::pending_syscalls;
@@ -76,7 +77,10 @@ pub fn start_with(
 ) -> Result<Started, CommandFailure> {
     let request = request(session, &call)?;
     let granted = session.authorize(request, call.call, cancel).granted()?;
-    start_granted(session, granted, call, &[], (terminal, stdio), cancel)
+    let named = named_places::ask(session, &granted, call.call, cancel);
+    let mut started = start_granted(session, granted, call, &named.opened, (terminal, stdio), cancel)?;
+    started.closed = named.notes;
+    Ok(started)
 }
 
 /// Returns the request for a command; does not decide.
@@ -166,6 +170,7 @@ fn launch(
         said_too_much: AtomicBool::new(false),
         connections: OnceLock::new(),
         refused: OnceLock::new(),
+        closed: Vec::new(),
     })
 }
 
@@ -219,7 +224,10 @@ pub fn finish(session: &Session, started: &Started) -> Ended {
     let effective = session.effective_policy();
     let rules = started.rules.as_deref().unwrap_or(&effective.rules);
     let by_rules = refused::by_rules(&started.running.refusals(), rules);
-    let refused = started.questions.refused().into_iter().chain(by_rules).collect();
+    // A command that did without has no need of them.
+    let closed = if ended.exit == Exit::Code(0) { &[][..] } else { started.closed.as_slice() };
+    let refused =
+        started.questions.refused().into_iter().chain(closed.iter().cloned()).chain(by_rules).collect();
     let _told_once = started.refused.set(refused);
     session.outcome(&started.request, &ended.to_string());
     ended

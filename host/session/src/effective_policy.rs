@@ -325,11 +325,12 @@ impl EffectivePolicy {
         Some(RuleSet::compile(layers, base, &self.grants))
     }
 
-    /// Returns true if commands may write the path of a grant without it.
+    /// Returns true if commands may use the path of a grant without it.
     fn is_open(&self, grant: &Grant) -> bool {
         let GrantPattern::Path(granted) = &grant.pattern else { return false };
         let (FilePattern::Exact(path) | FilePattern::Tree(path)) = &granted.pattern else { return false };
-        self.rules.answer(path, FileRight::Write, Caller::Command).effect == Effect::Allow
+        let right = if granted.rights.write { FileRight::Write } else { FileRight::Read };
+        self.rules.answer(path, right, Caller::Command).effect == Effect::Allow
     }
 
     /// Returns true if each of its grants is live at `now`, and its sandbox shows the current files.

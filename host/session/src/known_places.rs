@@ -129,7 +129,7 @@ fn is_project(directory: &HostDirectory) -> bool {
 impl Bounds<'_> {
     /// Returns true if `top` can be a place as a whole.
     fn may_hold(&self, top: &Path) -> bool {
-        let regions = self.base.closed.iter().chain(&self.base.workspace).chain([&self.base.temp]);
+        let regions = self.base.closed.iter().chain(&self.base.workspace).chain(self.base.own_tops());
         let mut kept = regions.chain(self.homes);
         !SYSTEM.iter().any(|system| top == Path::new(system)) && !kept.any(|kept| kept.starts_with(top))
     }
@@ -161,6 +161,7 @@ mod tests {
             workspace: vec![top.join("home/u/work/project")],
             temp: "/tmp".into(),
             closed: vec![top.join("home")],
+            ..Base::default()
         };
         let homes = vec![top.join("home/u")];
         (root, top, base, homes)

@@ -56,6 +56,7 @@ mod tool_calls;
 mod chain_rules;
 mod effective_policy;
 mod error;
+mod named_places;
 mod names;
 mod network;
 mod policy_in_force;

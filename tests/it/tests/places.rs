@@ -15,6 +15,8 @@ as_each_user!(
     protected_names_in_a_place_keep_their_questions,
     a_place_that_becomes_a_link_opens_nothing,
     a_file_that_was_allowed_can_be_replaced,
+    a_closed_place_that_a_command_names_is_a_question,
+    a_closed_place_stays_closed_where_nobody_is,
 );
 
 /// What a command does outside of the project, in one place, with a check that it has done it.
@@ -103,7 +105,12 @@ fn run(host: &mut Serve, scene: &Scene, script: &str, key: &str) -> Result<(Vec<
             let (result, output) = host.finish(id)?;
             return Ok((questions, format!("{result}: {output}")));
         }
-        let answer = if key == "refuse" { json!("refuse") } else { choice(&message, key)? };
+        // A question about content offers this command only.
+        let answer = if key == "refuse" {
+            json!("refuse")
+        } else {
+            choice(&message, key).or_else(|_| choice(&message, "o"))?
+        };
         host.answer(&message, &answer)?;
         questions.push(message);
     }
@@ -293,7 +300,7 @@ fn a_file_that_was_allowed_can_be_replaced(user: User) -> Result<()> {
     ensure!(fs::read_to_string(&file)? == "two\nthree\n", "{output}");
     for attack in [
         format!("ln -s {} $OUT/notes/l && mv $OUT/notes/l $OUT/notes/f", secret.display()),
-        format!("rm $OUT/notes/f && ln -s {} $OUT/notes/f", secret.display()),
+        format!("rm -f $OUT/notes/f && ln -s {} $OUT/notes/f", secret.display()),
     ] {
         let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
         let id = host.begin(&attack, &json!({ "PATH": "/usr/bin:/bin", "OUT": scene.outside() }))?;
@@ -310,6 +317,96 @@ fn a_file_that_was_allowed_can_be_replaced(user: User) -> Result<()> {
         ensure!(file.is_symlink(), "the control: {attack}");
         fs::remove_file(&file)?;
         scene.write(&file, "one\n")?;
+    }
+    Ok(())
+}
+
+/// A project with siblings in a closed home.
+fn with_siblings(user: User) -> Result<Scene> {
+    let scene = prepared(user)?;
+    let work = scene.home().join("work");
+    scene.write(&work.join("other/a/b"), "needle\n")?;
+    scene.write(&work.join("gone/a/b"), "x")?;
+    scene.write(&scene.home().join(".config/tool/f"), "needle\n")?;
+    scene.write(&scene.home().join("notes.txt"), "needle\n")?;
+    outside(
+        &scene,
+        "git clone -q . ~/work/lib && git clone -q --bare . ~/work/origin.git && \
+        git commit -q --allow-empty -m three",
+    )?
+    .ended_with(0)?;
+    Ok(scene)
+}
+
+/// What a command does with a closed place, how often it is asked, and a check.
+const CLOSED: &[(&str, &str, &str)] = &[
+    ("git clone -q ~/work/lib got", "work/lib", "test -f got/src/d"),
+    ("cp -r ../home/work/other .", "work/other", "grep needle other/a/b"),
+    ("grep -r needle ../home/work/other", "work/other", "true"),
+    ("cat ~/notes.txt > copy", "notes.txt", "grep needle copy"),
+    ("git push -q ../home/work/origin.git main", "work/origin.git", "git -C ~/work/origin.git log -3 main"),
+    ("rm -r ~/work/gone/a", "work/gone/a", "test ! -e ~/work/gone/a"),
+];
+
+/// The control is the same command without the sandbox.
+fn a_closed_place_that_a_command_names_is_a_question(user: User) -> Result<()> {
+    let control = with_siblings(user)?;
+    for (script, _, check) in CLOSED {
+        outside(&control, script)?.ended_with(0)?;
+        outside(&control, check)?.ended_with(0)?;
+    }
+    for key in ["o", "P"] {
+        let scene = with_siblings(user)?;
+        let mut known: Vec<&str> = Vec::new();
+        for (script, place, check) in CLOSED {
+            let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+            let (questions, output) = run(&mut host, &scene, script, key)?;
+            // A clone of a directory has its own question, about the address in its settings.
+            let is_of_git =
+                |question: &&Value| question.pointer("/params/rule") == Some(&json!("host.git-config"));
+            let texts: Vec<&str> = questions.iter().filter(|asked| !is_of_git(asked)).map(subject).collect();
+            let path = scene.home().join(place);
+            let expected = if key == "P" && known.contains(place) {
+                vec![]
+            } else {
+                vec![path.to_str().context("text")?]
+            };
+            ensure!(texts == expected, "{script} with {key}: {texts:?}; {output}");
+            let checked = outside(&scene, check)?;
+            ensure!(checked.code() == 0, "{script} with {key}: {checked:?}; {output}");
+            known.push(place);
+            // A yes is for this command alone.
+            if key == "o" {
+                let (questions, output) = run(&mut host, &scene, script, "refuse")?;
+                ensure!(questions.len() <= 1 && output.contains("exitCode"), "{script}: {questions:?}");
+            }
+            ensure!(host.close()?.success());
+        }
+    }
+    Ok(())
+}
+
+/// Without an interface a named place stays closed, and the model is told which, by which rule, and how to ask; what a
+/// command does not name is not asked about, and neither is the state of tools.
+fn a_closed_place_stays_closed_where_nobody_is(user: User) -> Result<()> {
+    let scene = with_siblings(user)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    let (_, output) = run(&mut host, &scene, "cat ~/work/other/a/b", "refuse")?;
+    ensure!(!output.contains("needle"), "{output}");
+    for said in ["work/other", "closed to commands", "base.closed", "read tool"] {
+        ensure!(output.contains(said), "{said}: {output}");
+    }
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    for script in ["cat ~/.config/tool/f", "ls ~/", "d=~/work; cat $d/other/a/b", "cat ~/work/missing"] {
+        let (questions, output) = run(&mut host, &scene, script, "refuse")?;
+        ensure!(questions.is_empty() && !output.contains("needle"), "{script}: {questions:?}; {output}");
+    }
+    // A link in the project names what it leads to, and no protected file is opened by a yes to the place around it.
+    scene.write(&scene.home().join(".ssh/id_rsa"), "hunter2")?;
+    symlink(scene.home().join("work/other"), scene.project().join("near"))?;
+    for script in ["cat near/a/b ~/.ssh/id_rsa", "cat ~/work/../.ssh/id_rsa"] {
+        let (_, output) = run(&mut host, &scene, script, "o")?;
+        ensure!(!output.contains("hunter2"), "{script}: {output}");
     }
     Ok(())
 }
