@@ -228,12 +228,11 @@ fn note(top: &Path, right: FileRight, decision: &Decision) -> String {
     let place = escape(&top.to_string_lossy());
     let cause = decision.cause();
     let why = format!("{} (rule `{}` of `{}`)", cause.reason, cause.rule, decision.policy());
-    let option = if right == FileRight::Write { "allowWrite" } else { "allowRead" };
-    let how = match decision.answered_by() {
-        AnsweredBy::User => String::new(),
-        _ => format!(
-            " To use it, ask with the read tool, or have the user add it to `{option}` in the settings."
-        ),
+    let option = if right == FileRight::Write { "--write" } else { "--read" };
+    let how = if decision.answered_by() == AnsweredBy::User {
+        String::new()
+    } else {
+        format!(" To use it, ask with the read tool, or have the user run: portcullis allow {place} {option}")
     };
     format!("`{place}` is closed to commands: {why}.{how}")
 }

@@ -17,6 +17,7 @@ as_each_user!(
     a_file_that_was_allowed_can_be_replaced,
     a_closed_place_that_a_command_names_is_a_question,
     a_closed_place_stays_closed_where_nobody_is,
+    harmless_files_of_git_are_written_in_place,
 );
 
 /// What a command does outside of the project, in one place, with a check that it has done it.
@@ -345,7 +346,7 @@ const CLOSED: &[(&str, &str, &str)] = &[
     ("grep -r needle ../home/work/other", "work/other", "true"),
     ("cat ~/notes.txt > copy", "notes.txt", "grep needle copy"),
     ("git push -q ../home/work/origin.git main", "work/origin.git", "git -C ~/work/origin.git log -3 main"),
-    ("rm -r ~/work/gone/a", "work/gone/a", "test ! -e ~/work/gone/a"),
+    ("rm -r ~/work/gone/a/b", "work/gone/a", "test ! -e ~/work/gone/a/b"),
 ];
 
 /// The control is the same command without the sandbox.
@@ -408,5 +409,42 @@ fn a_closed_place_stays_closed_where_nobody_is(user: User) -> Result<()> {
         let (_, output) = run(&mut host, &scene, script, "o")?;
         ensure!(!output.contains("hunter2"), "{script}: {output}");
     }
+    Ok(())
+}
+
+/// In a directory that a command has made, git's files are judged when they are written: harmless ones are no question,
+/// and harmful ones are not put in place, which is said. In a directory that was there they are asked about.
+fn harmless_files_of_git_are_written_in_place(user: User) -> Result<()> {
+    let scene = prepared(user)?;
+    let patch = "git checkout -q -b side && echo y > src/d && git commit -q -a -m side && \
+        git format-patch -q -1 --stdout > p.mbox && git checkout -q main";
+    outside(&scene, patch)?.ended_with(0)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    let config = "[core]\\n\\tbare = false\\n";
+    let new = |text: &str| {
+        format!(
+            "rm -rf new; mkdir -p new/.git/objects new/.git/refs; echo 'ref: refs/heads/main' > new/.git/HEAD; \
+             printf '{text}' > new/.git/config; sleep 0.1; cat new/.git/config"
+        )
+    };
+    for script in [
+        new(config),
+        "git -c user.name=A -c user.email=a@b.test am -q p.mbox && git log -1 --format=%s".to_owned(),
+    ] {
+        let (questions, output) = run(&mut host, &scene, &script, "refuse")?;
+        ensure!(
+            questions.is_empty() && output.contains("\"exitCode\":0"),
+            "{script}: {questions:?}; {output}"
+        );
+    }
+    let harmful = new("[core]\\n\\tfsmonitor = ./evil\\n");
+    let (questions, output) = run(&mut host, &scene, &harmful, "refuse")?;
+    ensure!(questions.is_empty() && output.contains("host.git-config"), "{questions:?}; {output}");
+    ensure!(!scene.project().join("new/.git/config").exists(), "{output}");
+    let there = "printf '[core]\\n\\tfsmonitor = ./evil\\n' > .git/config";
+    let (questions, output) = run(&mut host, &scene, there, "refuse")?;
+    ensure!(questions.len() == 1, "{questions:?}; {output}");
+    outside(&scene, &harmful)?.ended_with(0)?;
+    ensure!(scene.project().join("new/.git/config").exists(), "the control");
     Ok(())
 }
