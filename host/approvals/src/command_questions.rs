@@ -44,7 +44,7 @@ pub struct Subject {
     content: Option<u64>,
 }
 
-/// What a call does to a file. Creating a directory is the same question as creating a file.
+/// The access of a system call to a file. Creating a directory counts as writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
     /// It reads.

@@ -185,7 +185,7 @@ fn text_variables(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<(Strin
     all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
 }
 
-/// Returns true if `file` is a regular file that somebody may execute.
+/// Returns true if `file` is a regular file with an execute bit for owner, group or others.
 #[must_use]
 pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;

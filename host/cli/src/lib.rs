@@ -1,7 +1,7 @@
 //! The `portcullis` command: arguments, output, exit codes.
 //!
-//! This crate parses arguments, calls and prints. It must never contain rules: policies and settings state what is
-//! allowed, and `portcullis-session` decides. The work behind the verbs is in `portcullis-bootstrap`,
+//! This crate parses arguments, calls other crates and prints results. It contains no rules: policies and settings
+//! state what is allowed, and `portcullis-session` decides. The work behind the verbs is in `portcullis-bootstrap`,
 //! `portcullis-server` and `portcullis-policy-tools`.
 //!
 //! Reading order: `args` (the command line), `commands` (one file for each verb), `output`, `exit`.

@@ -139,7 +139,7 @@ fn is_allowed(started: &Started, authorized: Authorized, attempt: NameAccess, pa
     refused.inspect(|why| started.questions.note(refused::after_question(attempt, path, why))).is_none()
 }
 
-/// Returns what a call does, for the questions about it.
+/// Returns the access that the question about a call names.
 fn access(attempt: NameAccess) -> Access {
     match attempt {
         NameAccess::Read => Access::Read,
