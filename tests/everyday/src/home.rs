@@ -1,13 +1,14 @@
 //! A developer's home with a project in it, made anew for each run of a task.
 
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result};
 use portcullis_it::{Deadline, Finished, Scene, User};
 
-use crate::Machine;
+use crate::{Machine, Task};
 
 /// Where homes are made: the first that this user can write, unless the variable names another directory.
 const HOMES: [&str; 2] = ["/home", "/var/tmp"];
@@ -67,14 +68,16 @@ impl Home {
     /// Returns all variables of a command, as a login would set them.
     pub(crate) fn environment(&self) -> Vec<(String, String)> {
         let home = self.scene.home().display().to_string();
+        // Programs name directories in `/tmp` after their users.
+        let name = if self.scene.user().is_stranger() { "dev" } else { "caller" };
         let own = [
             ("HOME", home),
             ("PATH", self.scene.search_path()),
             ("LANG", "C.UTF-8".to_owned()),
             ("TERM", "xterm-256color".to_owned()),
             ("SHELL", "/bin/bash".to_owned()),
-            ("USER", "dev".to_owned()),
-            ("LOGNAME", "dev".to_owned()),
+            ("USER", name.to_owned()),
+            ("LOGNAME", name.to_owned()),
         ];
         let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
         own.chain(self.variables.iter().cloned()).collect()
@@ -88,6 +91,26 @@ impl Home {
         Finished::run_until(deadline, command.args(["-c", script]))
     }
 
+    /// Starts a task's service, and waits until it is ready.
+    pub(crate) fn serve(&self, task: &Task) -> Result<Option<Service>> {
+        let Some(script) = &task.service else { return Ok(None) };
+        let (ready, folder) = (self.scene.at("ready"), self.scene.at("service"));
+        if ready.exists() {
+            fs::remove_file(&ready)?;
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::create_dir(&folder)?;
+        self.scene.user().own(&folder)?;
+        let mut command: Command = self.scene.program("/bin/bash".as_ref());
+        self.scene.enter(&mut command);
+        command.envs(self.environment()).env("SERVICE", &folder).env("READY", &ready);
+        command.args(["-c", script]).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let service = Service(command.spawn().context("starting the service")?);
+        Deadline::start().until("the service", || Ok(ready.exists().then_some(())))?;
+        Ok(Some(service))
+    }
+
     /// Runs the check of a task on what it wrote.
     pub(crate) fn has_worked(&self, check: &str, output: &str) -> Result<bool> {
         self.scene.write(&self.output(), output)?;
@@ -96,6 +119,18 @@ impl Home {
 
     fn output(&self) -> PathBuf {
         self.scene.at("output.txt")
+    }
+}
+
+/// A running service; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Service(Child);
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let group = format!("-{}", self.0.id());
+        drop(Command::new("kill").args(["-KILL", "--", &group]).output());
+        drop(self.0.wait());
     }
 }
 

@@ -151,6 +151,10 @@ fn outside(machine: &Machine, task: &Task, user: User) -> Result<Result<Duration
     if let Err(error) = home.furnish(&task.setup) {
         return Ok(Err(shortened(&format!("{error:#}"))));
     }
+    let _service = match home.serve(task) {
+        Ok(service) => service,
+        Err(error) => return Ok(Err(shortened(&format!("{error:#}")))),
+    };
     let start = Instant::now();
     let ended = match home.run_script(&task.command, Deadline::after(task.patience())) {
         Ok(ended) => ended,
@@ -163,6 +167,7 @@ fn outside(machine: &Machine, task: &Task, user: User) -> Result<Result<Duration
 }
 
 fn attempt(home: &Home, task: &Task) -> Result<(Inside, bool)> {
+    let _service = home.serve(task)?;
     let ended = inside::run(home, task)?;
     let has_worked = ended.code == Some(0) && home.has_worked(&task.check, &ended.output)?;
     Ok((ended, has_worked))

@@ -40,6 +40,10 @@ pub struct Task {
     /// A script that prepares it, outside, in the project.
     #[serde(default)]
     pub setup: String,
+    /// A server of the machine's own, which runs outside beside it: a script that makes the file `$READY`, and may keep
+    /// files in `$SERVICE`.
+    #[serde(default)]
+    pub service: Option<String>,
     /// The script that is the task, in the project.
     pub command: String,
     /// A script that finds out whether it did its work, outside, in the project; `$OUTPUT` is what it wrote.

@@ -30,13 +30,11 @@ const FROM_DEBIAN: [Program; 10] = [
         "neovim",
         "export VIMRUNTIME=\"$root/usr/share/nvim/runtime\"\nexec \"$root/usr/bin/nvim\" \"$@\"",
     ),
-    script(
-        "headless-shell",
-        "chromium-headless-shell",
-        "exec \"$root/usr/lib/chromium/headless_shell\" \"$@\"",
-    ),
+    script("headless-shell", "chromium-headless-shell", CHROMIUM),
 ];
 
+const CHROMIUM: &str = "export LD_LIBRARY_PATH=\"$libraries:$libraries/pulseaudio\"\n\
+    exec \"$root/usr/lib/chromium/chromium-headless-shell\" \"$@\"";
 const RUBY: &str = "lib=$root/usr/lib\n\
     export RUBYLIB=\"$lib/ruby/3.1.0:$libraries/ruby/3.1.0:$lib/ruby/vendor_ruby:$root/usr/share/rubygems-integration/all\"\n\
     exec \"$root/usr/bin/ruby3.1\" \"$@\"";
@@ -59,7 +57,7 @@ const FROM_PYPI: [&str; 14] = [
     "jupyter-core==5.9.1",
     "sphinx==8.2.3",
     "imageio-ffmpeg==0.6.0",
-    "pypandoc-binary==1.16",
+    "pypandoc-binary==1.15",
     "pre-commit==4.3.0",
 ];
 
