@@ -42,6 +42,9 @@ pub(crate) struct Options {
     /// Runs them only as this user: `root` or `user`
     #[arg(long)]
     user: Option<String>,
+    /// Runs nothing: takes the results that `--json` printed
+    #[arg(long, value_name = "FILE")]
+    from: Vec<PathBuf>,
     /// Prints the results as JSON
     #[arg(long)]
     json: bool,
@@ -75,6 +78,8 @@ fn words(options: &Options) -> Vec<String> {
     for (name, value) in named {
         words.extend(value.iter().flat_map(|value| [name.to_owned(), value.clone()]));
     }
+    let files = options.from.iter().map(|file| file.display().to_string());
+    words.extend(files.flat_map(|file| ["--from".to_owned(), file]));
     let flags = [("--quick", options.quick), ("--json", options.json), ("--write-docs", options.write_docs)];
     words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (*name).to_owned()));
     words

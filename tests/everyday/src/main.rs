@@ -1,7 +1,7 @@
 //! Runs the matrix of everyday work; `cargo xtask everyday` starts it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
@@ -25,6 +25,9 @@ struct Arguments {
     /// Only as this user; as root and as an ordinary user otherwise, where root runs this
     #[arg(long, value_parser = ["root", "user"])]
     user: Option<String>,
+    /// Runs nothing: takes the results that `--json` printed, from one file for each user or from one for both
+    #[arg(long, value_name = "FILE")]
+    from: Vec<PathBuf>,
     /// Prints the results as JSON
     #[arg(long)]
     json: bool,
@@ -50,6 +53,33 @@ fn main() -> ExitCode {
 fn try_main(arguments: &Arguments) -> Result<ExitCode> {
     let is_partial = arguments.area.is_some() || arguments.name.is_some() || arguments.quick;
     ensure!(!(arguments.write_docs && is_partial), "the page shows all tasks: `--write-docs` goes alone");
+    let rows = if arguments.from.is_empty() { run_tasks(arguments)? } else { read(&arguments.from)? };
+    for line in report::sums(&rows) {
+        say(&line);
+    }
+    if arguments.json {
+        answer(&serde_json::to_string_pretty(&rows).context("printing the results")?);
+    }
+    if arguments.write_docs {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+        fs::write(&page, report::page(&rows, HEAD)).context("writing the page")?;
+    }
+    let failed = rows.iter().any(|row| row.counts() && !row.works());
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn read(files: &[PathBuf]) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(file).with_context(|| format!("reading `{}`", file.display()))?;
+        let more: Vec<Row> =
+            serde_json::from_str(&text).with_context(|| format!("reading `{}`", file.display()))?;
+        rows.extend(more);
+    }
+    Ok(rows)
+}
+
+fn run_tasks(arguments: &Arguments) -> Result<Vec<Row>> {
     let wanted = |task: &Task| {
         arguments.area.as_ref().is_none_or(|area| *area == task.area)
             && arguments.name.as_ref().is_none_or(|name| task.name.contains(name.as_str()))
@@ -66,18 +96,7 @@ fn try_main(arguments: &Arguments) -> Result<ExitCode> {
             rows.push(row);
         }
     }
-    for line in report::sums(&rows) {
-        say(&line);
-    }
-    if arguments.json {
-        answer(&serde_json::to_string_pretty(&rows).context("printing the results")?);
-    }
-    if arguments.write_docs {
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
-        fs::write(&page, report::page(&rows, HEAD)).context("writing the page")?;
-    }
-    let failed = rows.iter().any(|row: &Row| row.counts() && !row.works());
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(rows)
 }
 
 /// Returns the users as whom tasks run: root is only there if it is the caller.
