@@ -22,7 +22,7 @@ pub struct Sums {
     pub silent: usize,
     /// The time of builds outside.
     pub build_outside_ms: u64,
-    /// The time of the same builds inside.
+    /// The time of the same builds inside, the first time.
     pub build_inside_ms: u64,
 }
 
@@ -40,7 +40,7 @@ impl Sums {
             sums.silent += usize::from(row.is_silent());
             if row.build && row.works() {
                 sums.build_outside_ms += row.outside_ms;
-                sums.build_inside_ms += row.inside_ms.iter().min().copied().unwrap_or_default();
+                sums.build_inside_ms += row.inside_ms.first().copied().unwrap_or_default();
             }
         }
         sums
