@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result};
-use portcullis_it::{Deadline, Finished, Scene, User};
+use portcullis_it::{Deadline, Finished, Scene, User, processes};
 
 use crate::{Machine, Task};
 
@@ -136,6 +136,10 @@ impl Drop for Service {
 
 impl Drop for Home {
     fn drop(&mut self) {
+        // What a task left running outside; inside, the sandbox ends it.
+        for process in processes::of_scene(&self.scene).unwrap_or_default() {
+            drop(Command::new("kill").args(["-KILL", &process.id.to_string()]).output());
+        }
         // Go makes its cache read-only; the rest is removed with the scene.
         let home = self.scene.home();
         drop(Command::new("chmod").arg("-R").arg("u+rwX").arg(home).output());

@@ -13,9 +13,6 @@ use crate::{Machine, Task};
 /// How many characters of an output are kept of its beginning, and of its end.
 const KEPT: usize = 400;
 
-/// Ends what a task left running outside; inside, the sandbox does.
-const AND_ENDS_WHAT_IT_STARTED: &str = "trap 'kill $(jobs -p) 2> /dev/null' EXIT";
-
 /// How a task went.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "result", rename_all = "kebab-case")]
@@ -159,8 +156,7 @@ fn outside(machine: &Machine, task: &Task, user: User) -> Result<Result<Duration
         Err(error) => return Ok(Err(shortened(&format!("{error:#}")))),
     };
     let start = Instant::now();
-    let command = format!("{AND_ENDS_WHAT_IT_STARTED}\n{}", task.command);
-    let ended = match home.run_script(&command, Deadline::after(task.patience())) {
+    let ended = match home.run_script(&task.command, Deadline::after(task.patience())) {
         Ok(ended) => ended,
         Err(error) => return Ok(Err(shortened(&format!("{error:#}")))),
     };
