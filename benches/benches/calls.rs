@@ -115,14 +115,19 @@ fn inside(sandbox: &Confinement, program: &Path, project: &Path, kind: &str, cou
 /// Starts a sandbox as for a session with only the base rules.
 fn sandbox(project: &Path, temp: &Path, reads: Reads) -> Confinement {
     fs::create_dir(temp).expect("a directory");
-    let base =
-        Base { workspace: vec![project.to_owned()], temp: "/tmp".into(), closed: vec!["/home".into()] };
+    let base = Base {
+        workspace: vec![project.to_owned()],
+        temp: "/tmp".into(),
+        closed: vec!["/home".into()],
+        ..Base::default()
+    };
     let mut names = plain_name_rules(base).expect("rules that can be passed on");
     names.reads = reads;
     let profile = Profile {
         acting: None,
         places: vec![PathAccess { path: project.to_owned(), access: Access::ReadWrite }],
         temp: temp.to_owned(),
+        own: Vec::new(),
         hostname: "sandbox".to_owned(),
         limits: Limits::default(),
         names: Some(names),

@@ -55,7 +55,12 @@ struct Rules {
 
 impl Rules {
     fn new(project: &Path) -> Self {
-        let base = Base { workspace: vec![project.to_owned()], temp: "/tmp".into(), closed: Vec::new() };
+        let base = Base {
+            workspace: vec![project.to_owned()],
+            temp: "/tmp".into(),
+            closed: Vec::new(),
+            ..Base::default()
+        };
         let roots = vec![project.display().to_string()];
         let context =
             Context { workspace: Workspace { roots, ..Workspace::default() }, ..Context::default() };

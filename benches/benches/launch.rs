@@ -91,6 +91,10 @@ impl Names for NoRules {
         false
     }
 
+    fn is_own(&self, _path: &Path) -> bool {
+        false
+    }
+
     fn is_alike_below(&self, _one: &Path, _other: &Path) -> bool {
         true
     }
@@ -211,6 +215,7 @@ fn profile(project: &Path, temp: PathBuf) -> Profile {
             place(project, Access::ReadWrite),
         ],
         temp,
+        own: Vec::new(),
         hostname: "sandbox".to_owned(),
         limits: Limits::default(),
         names: Some(NameRules {

@@ -114,12 +114,17 @@ fn inside(sandbox: &Confinement, project: &Path, script: &str) {
 
 /// The profile of a session with only the base rules.
 fn profile(project: &Path, temp: PathBuf) -> Profile {
-    let base =
-        Base { workspace: vec![project.to_owned()], temp: "/tmp".into(), closed: vec!["/home".into()] };
+    let base = Base {
+        workspace: vec![project.to_owned()],
+        temp: "/tmp".into(),
+        closed: vec!["/home".into()],
+        ..Base::default()
+    };
     Profile {
         acting: None,
         places: vec![PathAccess { path: project.to_owned(), access: Access::ReadWrite }],
         temp,
+        own: Vec::new(),
         hostname: "sandbox".to_owned(),
         limits: Limits::default(),
         names: Some(plain_name_rules(base).expect("rules that can be passed on")),

@@ -8,6 +8,7 @@ mod cache;
 mod contract;
 mod digest;
 mod elsewhere;
+mod everyday;
 mod extension;
 mod guests;
 mod project;
@@ -55,6 +56,9 @@ enum Task {
     /// Sets up, builds, checks and tests everything
     #[command(after_help = test::EXAMPLES)]
     Test(test::Options),
+    /// Runs everyday work outside and inside the sandbox
+    #[command(after_help = everyday::EXAMPLES)]
+    Everyday(everyday::Options),
     /// Builds everything and shows a real pi under a policy
     #[command(after_help = build::DEMO_EXAMPLES)]
     Demo,
@@ -79,6 +83,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Elsewhere => elsewhere::task(),
         Task::WitCheck => contract::check(),
         Task::Test(options) => test::task(options),
+        Task::Everyday(options) => everyday::task(options),
         Task::Demo => build::demo(),
     }
 }

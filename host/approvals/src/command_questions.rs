@@ -1,9 +1,11 @@
 //! The questions about the pending calls of one command, and their answers.
 //!
 //! There is one question per command and place. A "no" applies to all further calls of the command there that the same
-//! rules ask about, and so does a "yes" for all that the command makes there. A name that other programs execute, such
+//! rules ask about, and so does a "yes". A place that a person knows (a repository, a project, a directory) reaches down
+//! to all below it, and one answer is for making, changing, moving, linking and removing there. Elsewhere, a place is one
+//! directory. A name that other programs execute, such
 //! as `.vscode`, is a place of its own together with all paths below; all new dot files in one directory are one place.
-//! Removing files is a different question from creating them.
+//! There, and outside of known places, removing files is a different question from creating them.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -33,6 +35,8 @@ pub struct Subject {
     place: PathBuf,
     /// Whether it is about a name that other programs execute, whichever rules ask.
     is_executed: bool,
+    /// Whether it reaches down to everything below the place.
+    reaches_down: bool,
     access: Access,
     /// The operation, if the place alone does not describe it.
     deed: Option<String>,
@@ -40,7 +44,7 @@ pub struct Subject {
     content: Option<u64>,
 }
 
-/// What a call does to a file. Creating a directory is the same question as creating a file.
+/// The access of a system call to a file. Creating a directory counts as writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
     /// It reads.
@@ -98,13 +102,13 @@ impl CommandQuestions {
     /// Returns the answer for a subject. Calls `ask` if there is none yet.
     pub fn answer(&self, subject: Subject, ask: impl FnOnce(&Cancel) -> Answered) -> Known {
         let mut state = self.lock();
-        match state.answers.get(&subject) {
-            Some(Some(answer)) => return Known::Before(*answer),
-            Some(None) => {
-                let is_open = |state: &mut AnswersState| state.answers.get(&subject) == Some(&None);
+        match state.known(&subject) {
+            Some((_, Some(answer))) => return Known::Before(answer),
+            Some((asked, None)) => {
+                let is_open = |state: &mut AnswersState| state.answers.get(&asked) == Some(&None);
                 let state = self.changed.wait_while(state, is_open);
                 let state = state.unwrap_or_else(PoisonError::into_inner);
-                let answer = state.answers.get(&subject).copied().flatten();
+                let answer = state.answers.get(&asked).copied().flatten();
                 return answer.map_or(Known::Changed, Known::Before);
             }
             None if state.asked >= QUESTIONS => return Known::Before(false),
@@ -176,6 +180,14 @@ impl CommandQuestions {
     }
 }
 
+impl AnswersState {
+    /// Returns the subject whose answer covers `subject`, the nearest one, with the answer.
+    fn known(&self, subject: &Subject) -> Option<(Subject, Option<bool>)> {
+        let mut around = subject.around();
+        around.find_map(|around| self.answers.get(&around).map(|answer| (around, *answer)))
+    }
+}
+
 /// The result of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answered {
@@ -214,10 +226,40 @@ impl Subject {
             asked_by: None,
             place: place.to_owned(),
             is_executed: true,
+            reaches_down: false,
             access,
             deed: None,
             content: None,
         }
+    }
+
+    /// Returns the subject for a place that a person knows.
+    #[must_use]
+    pub fn place(place: &Path, access: Access, decision: &Decision) -> Self {
+        Self {
+            rule: String::new(),
+            asked_by: Some((decision.policy().to_owned(), decision.cause().rule.clone())),
+            place: place.to_owned(),
+            is_executed: false,
+            reaches_down: true,
+            access: if access == Access::Read { Access::Read } else { Access::Write },
+            deed: None,
+            content: None,
+        }
+    }
+
+    /// Returns the subjects whose answers would cover this one, the nearest first: itself, and where answers reach down
+    /// those about the directories around its place. Who may write somewhere may read there.
+    fn around(&self) -> impl Iterator<Item = Self> {
+        let levels = if self.reaches_down { usize::MAX } else { 1 };
+        let accesses = match (self.reaches_down, self.access) {
+            (true, Access::Read) => [Some(Access::Read), Some(Access::Write)],
+            (_, access) => [Some(access), None],
+        };
+        self.place.ancestors().take(levels).flat_map(move |place| {
+            let subject = move |access| Self { place: place.to_owned(), access, ..self.clone() };
+            accesses.into_iter().flatten().map(subject)
+        })
     }
 
     /// Returns the subject of a call.
@@ -240,6 +282,7 @@ impl Subject {
             asked_by: deed.is_none().then(|| (decision.policy().to_owned(), rule)),
             place: place.to_owned(),
             is_executed: false,
+            reaches_down: false,
             access,
             deed: deed.map(|(_, deed)| deed.clone()),
             content,
@@ -259,6 +302,7 @@ mod tests {
             asked_by: None,
             place: place.into(),
             is_executed: false,
+            reaches_down: false,
             access: Access::Write,
             deed: None,
             content: None,
@@ -273,6 +317,26 @@ mod tests {
             assert_eq!(questions.answer(subject(place), |_| panic!("asked again")), Known::Before(answer));
         }
         assert!(!questions.is_open());
+    }
+
+    #[test]
+    fn an_answer_for_a_known_place_reaches_down() {
+        let questions = CommandQuestions::default();
+        let known = |place: &str, access| Subject { reaches_down: true, access, ..subject(place) };
+        let ask = |subject, answer| questions.answer(subject, |_| Answered::Place(answer));
+        assert_eq!(ask(known("/a/b", Access::Write), true), Known::Asked(true));
+        for below in ["/a/b", "/a/b/c", "/a/b/c/d"] {
+            assert_eq!(ask(known(below, Access::Write), false), Known::Before(true), "{below}");
+            assert_eq!(ask(known(below, Access::Read), false), Known::Before(true), "{below}");
+        }
+        for other in ["/a/bc", "/b", "/a"] {
+            assert_eq!(ask(known(other, Access::Write), false), Known::Asked(false), "{other}");
+        }
+        // The nearest answer counts, and a yes to reading is none to writing.
+        assert_eq!(ask(known("/a/bc/d", Access::Write), true), Known::Before(false));
+        assert_eq!(ask(known("/c", Access::Read), true), Known::Asked(true));
+        assert_eq!(ask(known("/c/d", Access::Write), true), Known::Asked(true));
+        assert_eq!(ask(subject("/a/b/c"), false), Known::Asked(false), "another kind of question");
     }
 
     #[test]

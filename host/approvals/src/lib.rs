@@ -1,4 +1,4 @@
-//! The one place of the host where a person is asked: open questions, what they say, and remembered answers.
+//! Asks the user: open questions, their text, and remembered answers. No other crate of the host asks.
 //!
 //! Terms: a [`Question`] is about a request on which a decision asks; a [`Prompter`] shows it; its [`Answer`] is one of
 //! the [`Choice`]s, which can be remembered: for the session in [`RememberedAnswers`], for longer by a [`GrantStore`].

@@ -3,9 +3,10 @@
 use std::sync::{Mutex, PoisonError};
 
 use portcullis_decision::{Grant, GrantScope};
-use portcullis_session::{GrantPlace, GrantStore};
+use portcullis_session::{GrantPlace, GrantStore, preset_place};
 use portcullis_settings::{
     AllowLists, Found, GrantFile, Places, RealDisk, Seed, SettingsFiles, Store, grant_files, keep,
+    keep_preset,
 };
 use portcullis_settings_format::Layout;
 
@@ -67,14 +68,23 @@ impl GrantStore for FileKeeper {
     }
 
     fn keep(&self, place: &str, grant: &Grant) -> Result<(), String> {
-        let grant_file = match place.strip_prefix(ENTRY) {
-            // Written to the existing entry if another process has created it, else to a new one.
-            Some(key) => GrantFile::Entry { key: key.to_owned(), exact: true },
-            None => GrantFile::Default,
-        };
+        if let Some((name, place)) = preset_place(place) {
+            return keep_preset(&self.store, &self.places, &grant_file_at(place), name)
+                .map_err(|error| format!("{:#}", anyhow::Error::new(error)));
+        }
+        let grant_file = grant_file_at(place);
         let lists = self.lock().lists;
         keep(&self.store, &self.places, &grant_file, grant, lists)
             .map_err(|error| format!("{:#}", anyhow::Error::new(error)))
+    }
+}
+
+/// Returns the file of a place's id.
+fn grant_file_at(place: &str) -> GrantFile {
+    match place.strip_prefix(ENTRY) {
+        // Written to the existing entry if another process has created it, else to a new one.
+        Some(key) => GrantFile::Entry { key: key.to_owned(), exact: true },
+        None => GrantFile::Default,
     }
 }
 

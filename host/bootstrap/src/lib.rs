@@ -23,6 +23,7 @@ pub mod context_json;
 pub mod control;
 mod git_identity;
 pub mod grant_keeper;
+pub mod home;
 pub mod in_force;
 pub mod journal;
 mod reservations;

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use portcullis_decision::context::AgentInfo;
 use portcullis_session::SandboxSubject;
-use portcullis_settings::{Disk, Found, Places, RealDisk, Resolved, discover, resolve};
+use portcullis_settings::{Disk, Found, Places, RealDisk, Resolved, allow_item, discover, resolve};
 
 use crate::manifest::MANIFEST;
 use crate::process_env::ProcessEnv;
@@ -80,6 +81,9 @@ pub fn load(around: &ProcessEnv, wanted: &Wanted) -> anyhow::Result<LoadedSettin
 /// Finds and reads the settings on a disk that may differ from the real one.
 pub fn load_on(around: &ProcessEnv, wanted: &Wanted, disk: &dyn Disk) -> anyhow::Result<LoadedSettings> {
     let mut places = places(around, &wanted.project, wanted.settings.as_deref())?;
+    for text in &around.allow {
+        places.allow.push(allow_item(text, &around.cwd, &places, disk).context("reading `--allow`")?);
+    }
     for file in wanted.policies.iter().map(|file| around.absolute(file)) {
         places.programs.extend([file.with_file_name(MANIFEST), file]);
     }

@@ -5,12 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
 use anyhow::Context as _;
+use portcullis_decision::path_text;
 use portcullis_session::SANDBOX_VARIABLE;
 
 use crate::untrusted_paths::UntrustedPaths;
 
 /// The variable that names the agent.
 const AGENT: &str = "PORTCULLIS_AGENT";
+
+/// The variable with which `portcullis pi --allow` tells the host that pi starts what is allowed, one item a line.
+pub const ALLOW: &str = "PORTCULLIS_ALLOW";
 
 /// The running program, even if its file has been replaced since.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
@@ -40,6 +44,8 @@ pub struct ProcessEnv {
     pub user: String,
     /// Name of the agent if several work side by side; empty without a name.
     pub agent: String,
+    /// What is allowed for the sessions of this process alone, as typed: presets, hosts, paths.
+    pub allow: Vec<String>,
     /// All environment variables that are UTF-8.
     pub variables: Vec<(String, String)>,
     /// This program.
@@ -74,6 +80,7 @@ impl ProcessEnv {
             user: account.as_ref().map(|account| account.name.clone()).unwrap_or_default(),
             // Accounts without a home have `/` or a path that does not exist.
             account_home: account.map(|account| account.dir).filter(|home| home != Path::new("/")),
+            allow: allowed(&std::env::var(ALLOW).unwrap_or_default()),
             variables: text_variables(std::env::vars_os()),
             executable: std::env::current_exe().context("finding this program's own file")?,
             home,
@@ -103,6 +110,15 @@ impl ProcessEnv {
     /// Returns the user's home directories, from HOME and from the user database.
     pub fn homes(&self) -> Vec<PathBuf> {
         std::iter::once(&self.home).chain(&self.account_home).cloned().collect()
+    }
+
+    /// Returns the directory for the sockets of the user's programs.
+    pub fn runtime_directory(&self) -> PathBuf {
+        let named = self.variables.iter().find(|(name, _)| name == "XDG_RUNTIME_DIR").map(|(_, value)| value);
+        let named = named.map(|value| path_text::normalize(Path::new(value)));
+        // Elsewhere it may lie in a directory that means something else.
+        let usual = named.filter(|path| path.starts_with("/run/user") && path != Path::new("/run/user"));
+        usual.unwrap_or_else(|| format!("/run/user/{}", rustix::process::getuid().as_raw()).into())
     }
 
     /// Finds a program on PATH that no command can have created.
@@ -152,6 +168,10 @@ fn absolute(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
+fn allowed(text: &str) -> Vec<String> {
+    text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
 /// Returns the agent's name, which its parent process sets.
 fn agent_name() -> anyhow::Result<String> {
     let name = std::env::var_os(AGENT).unwrap_or_default();
@@ -165,7 +185,7 @@ fn text_variables(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<(Strin
     all.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
 }
 
-/// Returns true if `file` is a regular file that somebody may execute.
+/// Returns true if `file` is a regular file with an execute bit for owner, group or others.
 #[must_use]
 pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;

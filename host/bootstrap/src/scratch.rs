@@ -1,4 +1,5 @@
-//! The session's own temporary directory, which commands and tools see as `/tmp`.
+//! The session's own directories, which commands and tools see as `/tmp`, as `/var/tmp` and as the directory for
+//! sockets of the user's programs.
 
 #[cfg(target_os = "linux")]
 mod remove;
@@ -14,6 +15,13 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+/// The directory that commands see as `/tmp`.
+const TEMP: &str = "tmp";
+/// The directory that commands see as `/var/tmp`.
+pub const VAR_TMP: &str = "var-tmp";
+/// The directory that commands see as `XDG_RUNTIME_DIR`.
+pub const RUNTIME: &str = "run";
 
 /// A session's directory, removed with its content on drop.
 ///
@@ -39,14 +47,18 @@ impl Scratch {
             lock.try_lock()?;
             Ok(lock)
         })?;
-        private_directory().create(directory.join("tmp"))?;
+        for name in [TEMP, VAR_TMP, RUNTIME] {
+            private_directory().create(directory.join(name))?;
+        }
         Ok(Self { directory, _lock: lock })
     }
 
-    /// Gives the directory that commands see as `/tmp` to the owner of `place`.
+    /// Gives the directories that commands see to the owner of `place`.
     pub fn give_to_owner_of(&self, place: &Path) -> io::Result<()> {
         let metadata = place.metadata()?;
-        std::os::unix::fs::chown(self.temp(), Some(metadata.uid()), Some(metadata.gid()))
+        let give =
+            |name| std::os::unix::fs::chown(self.own(name), Some(metadata.uid()), Some(metadata.gid()));
+        [TEMP, VAR_TMP, RUNTIME].into_iter().try_for_each(give)
     }
 
     /// Returns the session's directory.
@@ -56,7 +68,12 @@ impl Scratch {
 
     /// Returns the directory that commands see as `/tmp`.
     pub fn temp(&self) -> PathBuf {
-        self.directory.join("tmp")
+        self.own(TEMP)
+    }
+
+    /// Returns one of the directories that commands see.
+    pub fn own(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
     }
 }
 
@@ -102,6 +119,12 @@ fn open_lock(directory: &Path, create: bool) -> io::Result<File> {
         .mode(0o600)
         .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
         .open(directory.join("lock"))
+}
+
+/// Removes a directory, whatever permissions commands took away in it.
+pub(crate) fn remove_tree(directory: &Path) -> io::Result<()> {
+    remove::remove_directories(directory)?;
+    std::fs::remove_dir_all(directory)
 }
 
 /// Removes a directory. Its lock file goes last, so that the rest stays for the next sweep if removal fails.

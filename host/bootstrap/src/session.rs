@@ -1,5 +1,6 @@
 //! Opens a session from settings and policies, with its log, directory and control socket.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -7,21 +8,24 @@ use std::time::SystemTime;
 use anyhow::Context as _;
 use portcullis_audit::Log;
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
-use portcullis_decision::{Context, path_text};
+use portcullis_decision::{Context, Grant, GrantPattern, GrantScope, path_text};
 use portcullis_sandbox::NameOrder;
 use portcullis_session::{
-    Basis, Confining, Entry, GrantStore, Journal, JournalError, Prompter, SandboxSubject, Session, Setup,
+    Basis, Confining, Entry, GrantStore, Journal, JournalError, OwnDirectories, PrivateHome, Prompter,
+    SandboxSubject, Session, Setup,
 };
 use portcullis_settings::{AllowLists, Resolved};
+use portcullis_settings_format::{Origin, Position, Warning};
 
 use crate::control::{Control, listen_for};
 use crate::grant_keeper::FileKeeper;
+use crate::home::{self, ProjectHome};
 use crate::journal::AuditJournal;
 use crate::loaded_settings::{LoadedSettings, Purpose, Wanted};
 use crate::process_env::{OWN_PROGRAM, ProcessEnv, now, random_name};
 use crate::reservations::SharedReservations;
 use crate::running_sessions::RunningSession;
-use crate::scratch::Scratch;
+use crate::scratch::{self, Scratch};
 use crate::untrusted_paths::UntrustedPaths;
 use crate::{git_identity, policies};
 
@@ -37,8 +41,9 @@ pub struct OpenSession {
     pub keeper: Arc<FileKeeper>,
     /// The socket for other terminals, if a user can be asked.
     _control: Option<Control>,
-    // Dropped after the session, whose sandbox uses it.
+    // Dropped after the session, whose sandbox uses them.
     scratch: Option<Scratch>,
+    _home: Option<Arc<ProjectHome>>,
 }
 
 impl OpenSession {
@@ -74,6 +79,19 @@ pub fn basis(
     if wanted.purpose == Purpose::Act {
         loaded.take_snapshots_later();
     }
+    let mut resolved = resolved;
+    if loaded.lists == AllowLists::Unheard {
+        // No policy asks the allow lists, so the hosts of presets are answers.
+        let hosts = resolved.preset_hosts().cloned();
+        let grant = |host| Grant {
+            scope: GrantScope::User,
+            pattern: GrantPattern::Network(host),
+            granted_at: 0,
+            expires_at: 0,
+        };
+        let grants: Vec<Grant> = hosts.map(grant).collect();
+        resolved.grants.extend(grants);
+    }
     Ok((Basis { resolved, chain: loaded.chain }, loaded.lists))
 }
 
@@ -99,7 +117,7 @@ pub fn open_in(
     context: Context,
 ) -> anyhow::Result<OpenSession> {
     let keeper = Arc::new(FileKeeper::new(&loaded));
-    let (basis, lists) = basis(around, wanted, loaded.resolved)?;
+    let (mut basis, lists) = basis(around, wanted, loaded.resolved)?;
     keeper.learn(lists);
     let (journal, scratch): (Box<dyn Journal>, Option<Scratch>) = match wanted.purpose {
         Purpose::Judge => (Box::new(Unwritten), None),
@@ -136,6 +154,7 @@ pub fn open_in(
             Box::new(move || patience.iter().cloned().chain(identity()).collect())
         }
     };
+    let home = scratch.as_ref().map(|_| private_home(around, wanted, &mut basis.resolved));
     if let Some(scratch) = &scratch {
         running_session(id, &context)
             .write(scratch.directory())
@@ -149,6 +168,7 @@ pub fn open_in(
         keeper: Arc::clone(&keeper) as Arc<dyn GrantStore>,
         reservations: Box::new(SharedReservations::new(&around.state, id, &around.agent)),
         confinement,
+        own: own_directories(around, wanted, &basis.resolved, (scratch.as_ref(), home.as_ref())),
         inmate: wanted.inmate.clone(),
         variables,
     };
@@ -160,7 +180,7 @@ pub fn open_in(
         ),
         _ => None,
     };
-    Ok(OpenSession { session, keeper, _control: control, scratch })
+    Ok(OpenSession { session, keeper, _control: control, scratch, _home: home.flatten() })
 }
 
 /// Returns the record of a session that starts now.
@@ -219,6 +239,73 @@ fn patience(around: &ProcessEnv) -> Vec<(String, String)> {
     let unset = usual.into_iter().filter(|(name, _)| !is_set(name));
     unset.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
+
+/// Returns the directories that the sandbox for commands has of its own. Without `scratch` no command runs.
+fn own_directories(
+    around: &ProcessEnv,
+    wanted: &Wanted,
+    resolved: &Resolved,
+    (scratch, home): (Option<&Scratch>, Option<&Option<Arc<ProjectHome>>>),
+) -> OwnDirectories {
+    if !matches!(wanted.inmate, SandboxSubject::Commands) {
+        return OwnDirectories::default();
+    }
+    let runtime = around.runtime_directory();
+    let source = |name| scratch.map(|scratch| scratch.own(name)).unwrap_or_default();
+    let mut directories = vec![(runtime.clone(), source(scratch::RUNTIME))];
+    // Who works in it has more there than the project.
+    if !around.homes().iter().any(|home| home.starts_with(VAR_TMP))
+        && !resolved.workspace.starts_with(VAR_TMP)
+    {
+        directories.push((VAR_TMP.into(), source(scratch::VAR_TMP)));
+    }
+    let kept = match (scratch, home) {
+        (Some(scratch), Some(Some(home))) => Some(home.kept(scratch.directory())),
+        (None, _) => None,
+        // It could not be opened.
+        (Some(_), _) => return OwnDirectories { directories, runtime: Some(runtime), home: None },
+    };
+    let home = resolved.homes.first().map(|path| PrivateHome {
+        path: path.clone(),
+        caches: home::caches(path),
+        kept,
+    });
+    OwnDirectories { directories, runtime: Some(runtime), home }
+}
+
+/// Opens the private home for the session's commands. Where that fails the session goes on without, with a warning.
+fn private_home(around: &ProcessEnv, wanted: &Wanted, resolved: &mut Resolved) -> Option<Arc<ProjectHome>> {
+    if !matches!(wanted.inmate, SandboxSubject::Commands) {
+        return None;
+    }
+    let owner = resolved.workspace.metadata().ok().map(|found| (found.uid(), found.gid()));
+    let owner = owner.filter(|(uid, _)| rustix::process::geteuid().is_root() && *uid != 0);
+    let most = resolved.home_mib.saturating_mul(1 << 20);
+    match ProjectHome::open(&around.state, &resolved.workspace, owner, most) {
+        Ok(home) => {
+            let home = Arc::new(home);
+            let measured = Arc::clone(&home);
+            // It takes long where there is much, and the session does not need it.
+            let _runs_beside = std::thread::spawn(move || measured.note_size());
+            Some(home)
+        }
+        Err(error) => {
+            let text = format!(
+                "the private home of this project cannot be used, so the home directory is closed to commands: \
+                 {error:#}; `portcullis home clear` removes it"
+            );
+            let file = around.state.join("homes");
+            resolved.warnings.push(Warning {
+                text,
+                origin: Origin { file, pointer: String::new(), at: Position::default() },
+            });
+            None
+        }
+    }
+}
+
+/// The machine's directory for temporary files that outlive a restart.
+const VAR_TMP: &str = "/var/tmp";
 
 /// Opens the lock on name changes for all sessions of the user.
 fn name_order(state: &Path) -> anyhow::Result<NameOrder> {

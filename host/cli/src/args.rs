@@ -6,22 +6,26 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) mod action;
+pub(crate) mod allow;
 pub(crate) mod asks;
 pub(crate) mod audit;
 pub(crate) mod config;
 pub(crate) mod doctor;
 #[cfg(test)]
 mod help_tests;
+pub(crate) mod home;
 pub(crate) mod policy;
 pub(crate) mod ports;
 pub(crate) mod share;
 pub(crate) mod status;
 
 use action::{Action, Sources};
+use allow::{Presets, Rule};
 use asks::{Asks, Grants};
 use audit::{Audit, Explain};
 use config::Config;
 use doctor::Doctor;
+use home::Home;
 use policy::Policy;
 use ports::Ports;
 use status::Status;
@@ -63,12 +67,24 @@ pub(crate) enum Verb {
     /// Answer questions of running sessions from this terminal
     #[command(subcommand, after_help = asks::ASKS_HELP)]
     Asks(Asks),
+    /// Allow a preset, a host or a path, in this project or in all
+    #[command(after_help = allow::ALLOW_HELP)]
+    Allow(Rule),
+    /// Deny a host or a path, in this project or in all
+    #[command(after_help = allow::DENY_HELP)]
+    Deny(Rule),
+    /// Show the presets: named sets of hosts, with the reason for each
+    #[command(after_help = allow::PRESETS_HELP)]
+    Presets(Presets),
     /// Show and remove what you have allowed
     #[command(subcommand, after_help = asks::GRANTS_HELP)]
     Grants(Grants),
     /// Show the ports on which commands listen, and open them to this machine
     #[command(subcommand, after_help = ports::PORTS_HELP)]
     Ports(Ports),
+    /// Show and remove the private homes in which commands keep the state of tools
+    #[command(subcommand, after_help = home::HOME_HELP)]
+    Home(Home),
     /// Serve the pi extension: JSON-RPC on standard input and output
     #[command(
         after_help = "pi starts this by itself, with a socket as descriptor 3 for the output of commands.\ndocs/protocol.md describes the protocol for other clients."
@@ -107,6 +123,7 @@ The exit status is that of the command, or 128 + n when signal n ended it.
 Examples:
   portcullis run -- make test
   portcullis run --project ~/src/foo -- bash -c 'curl https://example.com'
+  portcullis run --allow registries -- npm ci
   portcullis run --settings team.json --policy strict.wasm --ask deny -- npm install";
 
 const CHECK_HELP: &str = "\
@@ -133,7 +150,8 @@ outside of it: on the terminal, and by `portcullis asks`. Where there is no sand
 Examples:
   portcullis pi
   portcullis pi --contain
-  portcullis pi -p 'summarise README.md'";
+  portcullis pi -p 'summarise README.md'
+  portcullis pi --allow registries -p 'update the dependencies'";
 
 const EXTENSION_HELP: &str = "\
 Installed, plain `pi` is under the policy from its next start; `portcullis pi` does without it.
@@ -149,6 +167,9 @@ pub(crate) struct Run {
     /// What to do when a policy asks; by default prompt on a terminal, otherwise deny
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) ask: Option<Ask>,
+    /// A preset, a host or a path to read, allowed to this command alone; may be given several times
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) allow: Vec<String>,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
@@ -184,6 +205,9 @@ pub(crate) struct Pi {
     /// Put pi itself, its extensions and MCP servers into a sandbox, too; the host stays outside
     #[arg(long)]
     pub(crate) contain: bool,
+    /// A preset, a host or a path to read, allowed in this session alone; may be given several times
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) allow: Vec<String>,
     /// Arguments for pi
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARG")]
     pub(crate) arguments: Vec<OsString>,

@@ -27,7 +27,8 @@ pub(crate) enum Exit {
     /// The check found a fault.
     ///
     /// `audit verify`: a log is broken; `config show`, `config validate`: a session would refuse the settings;
-    /// `doctor`: an attack came through; `asks list`, `grants list`, `ports list`: a session did not answer.
+    /// `doctor`: an attack came through; `asks list`, `grants list`, `ports list`: a session did not answer; `presets`: a preset has a
+    /// mistake; `home clear`: a session uses it.
     Bad,
     /// `audit verify`: the named log does not exist; same code as for wrong usage.
     Missing,
@@ -150,6 +151,10 @@ impl AfterPanic {
             | Verb::Config(_)
             | Verb::Asks(_)
             | Verb::Ports(_)
+            | Verb::Allow(_)
+            | Verb::Deny(_)
+            | Verb::Presets(_)
+            | Verb::Home(_)
             | Verb::Grants(_)
             | Verb::Doctor(_)
             | Verb::Policy(_)

@@ -1,7 +1,7 @@
 //! The `portcullis` command: arguments, output, exit codes.
 //!
-//! This crate parses arguments, calls and prints. It must never contain rules: policies and settings state what is
-//! allowed, and `portcullis-session` decides. The work behind the verbs is in `portcullis-bootstrap`,
+//! This crate parses arguments, calls other crates and prints results. It contains no rules: policies and settings
+//! state what is allowed, and `portcullis-session` decides. The work behind the verbs is in `portcullis-bootstrap`,
 //! `portcullis-server` and `portcullis-policy-tools`.
 //!
 //! Reading order: `args` (the command line), `commands` (one file for each verb), `output`, `exit`.
@@ -58,6 +58,10 @@ fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
         Verb::Config(config) => commands::config::run(config),
         Verb::Asks(asks) => commands::asks::run(&asks),
         Verb::Ports(ports) => commands::ports::run(&ports),
+        Verb::Allow(rule) => commands::allow::allow(&rule),
+        Verb::Deny(rule) => commands::allow::deny(&rule),
+        Verb::Presets(presets) => commands::presets::run(&presets),
+        Verb::Home(home) => commands::home::run(&home),
         Verb::Grants(grants) => commands::grants::run(&grants),
         Verb::Doctor(doctor) => commands::doctor::run(&doctor),
         Verb::Policy(verb) => commands::policy::run(verb),

@@ -23,6 +23,8 @@ pub enum Fact {
     BrokerRule(String),
     /// The place that one question covers, for names that the user's programs execute.
     QuestionPlace(PathBuf),
+    /// The place that a person knows, around the path of a command's call.
+    KnownPlace(KnownPlace),
     /// The verdict on a file's other names (hard links).
     OtherNames(OtherNames),
     /// The verdict on the content to write to one of git's own files.
@@ -43,6 +45,43 @@ pub enum Fact {
     SentBytes(u64),
     /// A fact that the host does not use itself.
     Other(Attribute),
+}
+
+/// A place that a person knows, and that a question about a path in it is about.
+///
+/// It only shapes the question: rules are evaluated for each path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownPlace {
+    /// Its top directory.
+    pub top: PathBuf,
+    /// What it is.
+    pub kind: KnownPlaceKind,
+    /// The directory around it, if an answer may cover that as well.
+    pub wider: Option<PathBuf>,
+}
+
+/// What a known place is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KnownPlaceKind {
+    /// A repository.
+    Repository,
+    /// A directory with the manifest of a project.
+    Project,
+    /// A directory.
+    Directory,
+}
+
+impl KnownPlaceKind {
+    /// Returns the noun for it.
+    #[must_use]
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Repository => "repository",
+            Self::Project => "project",
+            Self::Directory => "directory",
+        }
+    }
 }
 
 /// The verdict on a file's other names.
@@ -89,6 +128,7 @@ impl ContentVerdict {
 
 const BROKER_RULE: &str = "host:asked-by";
 const QUESTION_PLACE: &str = "host:place";
+const KNOWN_PLACE: &str = "host:known-place";
 const OTHER_NAMES: &str = "host:names";
 const CONTENT: &str = "host:git-content";
 const NAMED_BEFORE_FAILURE: &str = "host:said-afterwards";
@@ -111,6 +151,11 @@ impl Fact {
             }
             Self::BrokerRule(rule) => (BROKER_RULE, text(rule)),
             Self::QuestionPlace(place) => (QUESTION_PLACE, text(&path_text::encode(place))),
+            Self::KnownPlace(KnownPlace { top, kind, wider }) => {
+                let wider = wider.as_deref().map(path_text::encode);
+                let top = path_text::encode(top);
+                (KNOWN_PLACE, json!({ "kind": kind, "top": top, "wider": wider }).to_string())
+            }
             Self::OtherNames(OtherNames { is_denied, reason }) => {
                 let effect = if *is_denied { "deny" } else { "ask" };
                 (OTHER_NAMES, json!({ "effect": effect, "reason": reason }).to_string())
@@ -136,6 +181,12 @@ impl Fact {
             RESERVATIONS => Self::Claims(serde_json::from_str(value).ok()?),
             BROKER_RULE => Self::BrokerRule(text()?),
             QUESTION_PLACE => Self::QuestionPlace(path_text::decode(&text()?)?),
+            KNOWN_PLACE => {
+                let value: Value = serde_json::from_str(value).ok()?;
+                let path = |name| value.get(name).and_then(Value::as_str).and_then(path_text::decode);
+                let kind = serde_json::from_value(value.get("kind")?.clone()).ok()?;
+                Self::KnownPlace(KnownPlace { top: path("top")?, kind, wider: path("wider") })
+            }
             OTHER_NAMES => {
                 let value: Value = serde_json::from_str(value).ok()?;
                 let is_denied = value.get("effect").and_then(Value::as_str) == Some("deny");
@@ -185,6 +236,12 @@ mod tests {
         check(&Fact::Claims(None), RESERVATIONS, "null");
         check(&Fact::BrokerRule("host.git-hooks".into()), "host:asked-by", r#""host.git-hooks""#);
         check(&Fact::QuestionPlace("/w/.vscode".into()), "host:place", r#""/w/.vscode""#);
+        let place = KnownPlace { top: "/s/x".into(), kind: KnownPlaceKind::Repository, wider: None };
+        let text = r#"{"kind":"repository","top":"/s/x","wider":null}"#;
+        check(&Fact::KnownPlace(place.clone()), "host:known-place", text);
+        let wider = KnownPlace { wider: Some("/s".into()), ..place };
+        let text = r#"{"kind":"repository","top":"/s/x","wider":"/s"}"#;
+        check(&Fact::KnownPlace(wider), "host:known-place", text);
         let names = OtherNames { is_denied: true, reason: "it \"has\" more".into() };
         check(&Fact::OtherNames(names), "host:names", r#"{"effect":"deny","reason":"it \"has\" more"}"#);
         let names = OtherNames { is_denied: false, reason: String::new() };

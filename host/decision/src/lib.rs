@@ -41,7 +41,7 @@ pub use chain::{Chain, Member};
 pub use combine::Combine;
 pub use context::Context;
 pub use decision::{AnsweredBy, Decision, Mode, Vote};
-pub use facts::{ContentVerdict, Fact, OtherNames};
+pub use facts::{ContentVerdict, Fact, KnownPlace, KnownPlaceKind, OtherNames};
 pub use grant::{Grant, GrantPattern, GrantScope};
 pub use inspect::Inspection;
 pub use location::Location;

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 pub enum Location {
     /// A file or directory of the machine, at this absolute path.
     Machine(PathBuf),
-    /// A file or directory below the session's temporary directory; the empty path is that directory itself.
+    /// A file or directory below the session's temporary directory, relative to it; or one in another directory of the
+    /// sandbox's own, by its absolute path.
     Session(PathBuf),
 }
 

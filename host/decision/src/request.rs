@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub use crate::attribute::Attribute;
-use crate::facts::{ContentVerdict, Fact, OtherNames};
+use crate::facts::{ContentVerdict, Fact, KnownPlace, OtherNames};
 
 /// An action that the agent, the user or a confined process wants to perform; immutable once built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +35,12 @@ impl Request {
     #[must_use]
     pub fn question_place(&self) -> Option<&Path> {
         self.fact(|fact| if let Fact::QuestionPlace(place) = fact { Some(place.as_path()) } else { None })
+    }
+
+    /// Returns the place that a person knows, around the path.
+    #[must_use]
+    pub fn known_place(&self) -> Option<&KnownPlace> {
+        self.fact(|fact| if let Fact::KnownPlace(place) = fact { Some(place) } else { None })
     }
 
     /// Returns the verdict on the file's other names.

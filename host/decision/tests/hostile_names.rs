@@ -74,7 +74,12 @@ fn ruled(pattern: FilePattern, path: &Path) -> Effect {
     };
     let profile = Profile { files: vec![rule], ..Profile::default() };
     let layer = RuleLayer { name: "settings".to_owned(), profile, tightens: false };
-    let base = Base { workspace: vec![PathBuf::from("/")], temp: PathBuf::from("/tmp"), closed: vec![] };
+    let base = Base {
+        workspace: vec![PathBuf::from("/")],
+        temp: PathBuf::from("/tmp"),
+        closed: vec![],
+        ..Base::default()
+    };
     RuleSet::compile(vec![layer], base, &[]).file(path, FileRight::Write, Caller::Tool).effect
 }
 

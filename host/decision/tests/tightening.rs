@@ -120,7 +120,12 @@ fn layer(tightens: bool) -> impl Strategy<Value = RuleLayer> {
 }
 
 fn compile(layers: &[RuleLayer], granted: bool) -> RuleSet {
-    let base = Base { workspace: vec!["/p".into()], temp: "/tmp".into(), closed: vec!["/home".into()] };
+    let base = Base {
+        workspace: vec!["/p".into()],
+        temp: "/tmp".into(),
+        closed: vec!["/home".into()],
+        ..Base::default()
+    };
     let pattern = PathPattern { pattern: FilePattern::glob("/**").unwrap(), rights: FileRights::ALL };
     let grant = Grant {
         scope: GrantScope::Session,

@@ -53,5 +53,5 @@ pub use search::{
     Case, FindQuery, Flow, Found, GitRepositories, GrepQuery, IgnoreFiles, Line, PatternSyntax, SearchEnd,
     SearchError, SearchGuard,
 };
-pub use system::{Editing, Gate, Located, linked_files, symbolic_links};
-pub use view::{RootView, View, Views};
+pub use system::{Editing, Gate, HostDirectory, Located, linked_files, symbolic_links};
+pub use view::{IsOwn, RootView, View, Views};

@@ -23,6 +23,23 @@ pub struct Located(Infallible);
 #[derive(Debug)]
 pub struct Editing(Infallible);
 
+#[derive(Debug)]
+pub struct HostDirectory(Infallible);
+
+impl HostDirectory {
+    pub fn open(_path: &Path) -> Option<Self> {
+        None
+    }
+
+    pub fn has(&self, _name: &str) -> bool {
+        match self.0 {}
+    }
+
+    pub fn has_directory(&self, _name: &str) -> bool {
+        match self.0 {}
+    }
+}
+
 pub fn linked_files(_tops: &[PathBuf]) -> HashMap<Inode, PathBuf> {
     HashMap::new()
 }

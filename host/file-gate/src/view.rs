@@ -1,7 +1,7 @@
 //! The roots in which paths are opened.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// The root of a sandbox, available as long as the sandbox exists.
 pub trait RootView: Send + Sync {
@@ -24,13 +24,16 @@ pub enum Views {
     Session {
         /// The root of the sandbox.
         root: Box<dyn RootView>,
-        /// The sandbox's private directory with the name of a host directory (`/tmp`), if there is one.
+        /// Tells the paths that are the sandbox's own, where the host may have another file (`/tmp`).
         ///
-        /// No file below it is ever opened in the host's view, except those registered with
+        /// None of them is ever opened in the host's view, except those registered with
         /// [`Gate::register_output`](crate::Gate::register_output).
-        private_temp: Option<PathBuf>,
+        is_own: IsOwn,
     },
 }
+
+/// Tells the paths that are the sandbox's own.
+pub type IsOwn = Box<dyn Fn(&Path) -> bool + Send + Sync>;
 
 /// The view in which a path was located.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,9 +52,7 @@ impl fmt::Debug for Views {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Host => formatter.write_str("Host"),
-            Self::Session { private_temp, .. } => {
-                formatter.debug_struct("Session").field("private_temp", private_temp).finish_non_exhaustive()
-            }
+            Self::Session { .. } => formatter.debug_struct("Session").finish_non_exhaustive(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a policy says about itself.
+//! The description that a policy gives of itself: name, version, and the actions it wants to see.
 
 use portcullis_decision::request::ActionKinds;
 use serde::{Deserialize, Serialize};

@@ -7,8 +7,8 @@
 //! a list of requests with their contexts. A **probe** is a question that every policy must survive. A **pack** is a
 //! component that carries its manifest, cases and texts.
 //!
-//! Reading order: `project` (the folder of a policy and its component), `run` and `fuzz` and `lint` (what is done with
-//! one), `replay` (comparisons with logs), `packs` (sharing).
+//! Reading order: `project` (the folder of a policy and its component), `run`, `fuzz` and `lint` (what can be done
+//! with a policy), `replay` (decides the requests of a log again), `packs` (sharing).
 
 mod runtime;
 

@@ -51,12 +51,13 @@ pub(crate) fn hear(link: &KeeperLink, socket: &Arc<OwnedFd>, host_ops: HostOps) 
         };
         let (command, attempt, deed) = (asked.command, asked.attempt, asked.deed.clone());
         let (path, rule, reason) = (asked.path.clone(), asked.rule.clone(), asked.reason.clone());
+        let named = asked.named.clone();
         let (line, host_ops) = (Arc::clone(socket), Arc::clone(&host_ops));
         // If the broker has ended, the answer has no receiver.
         let answer = Box::new(move |answer, still_allowed: &dyn Fn() -> bool| {
             drop(tell(&line, &asked, answer, (&host_ops, still_allowed)));
         });
-        link.hold(command, Held { attempt, deed, path, rule, reason, answer: Some(answer) });
+        link.hold(command, Held { attempt, deed, path, rule, reason, named, answer: Some(answer) });
     }
 }
 

@@ -26,6 +26,7 @@ pub struct Held {
     pub(crate) path: PathBuf,
     pub(crate) rule: String,
     pub(crate) reason: String,
+    pub(crate) named: Vec<PathBuf>,
     pub(crate) answer: Option<Box<GiveAnswer>>,
 }
 
@@ -66,6 +67,12 @@ impl Held {
     /// An approval then covers this content only.
     pub fn reason(&self) -> &str {
         &self.reason
+    }
+
+    /// Returns the directories among the caller's arguments that hold the path, as far as their text tells. The caller
+    /// chooses its arguments.
+    pub fn named(&self) -> &[PathBuf] {
+        &self.named
     }
 
     /// Lets the call continue. The host performs operations outside the writable places, in its own view.
@@ -168,6 +175,7 @@ mod tests {
             path: "/x".into(),
             rule: String::new(),
             reason: String::new(),
+            named: Vec::new(),
             answer: Some(answer),
         }
     }

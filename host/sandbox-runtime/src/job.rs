@@ -174,7 +174,15 @@ mod tests {
 
     fn call() -> Held {
         let (attempt, deed) = (NameAccess::Write, CallDetails::Plain);
-        Held { attempt, deed, path: "/x".into(), rule: String::new(), reason: String::new(), answer: None }
+        Held {
+            attempt,
+            deed,
+            path: "/x".into(),
+            rule: String::new(),
+            reason: String::new(),
+            named: Vec::new(),
+            answer: None,
+        }
     }
 
     #[test]

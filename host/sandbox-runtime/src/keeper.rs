@@ -11,6 +11,7 @@ mod serve;
 mod session;
 mod watch;
 
+use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -97,7 +98,7 @@ fn set_up(
     };
     let processes_are_bounded = setup.limits.processes.is_some_and(limits::bound_processes);
     limits::bound_watching();
-    mounts::enforce(&setup.plan, setup.limits.memory_bytes)?;
+    mounts::enforce(&setup.plan, setup.limits.memory_bytes, setup.acting)?;
     if identity.is_root() && setup.acting.is_none() {
         mounts::check_owners(&setup.plan)?;
     }
@@ -129,6 +130,8 @@ fn set_up(
                 reads,
                 kept_back: rules.kept_back.clone(),
                 judged,
+                own: own(&setup.plan),
+                fixed: fixed(&setup.plan),
                 workspace: rules.workspace.clone(),
                 homes: rules.homes.clone(),
                 lifted: rules.lifted.clone(),
@@ -166,7 +169,7 @@ fn set_up(
 fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
     let writable = plan.steps().iter().filter_map(|step| match step {
         Step::Temp { .. } => Some(Path::new("/tmp")),
-        Step::Show { path, writable: Writable::Yes } => Some(path),
+        Step::Own { path, .. } | Step::Show { path, writable: Writable::Yes } => Some(path),
         Step::Prepare { .. }
         | Step::Pin { .. }
         | Step::Devices
@@ -188,6 +191,41 @@ fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
         lstat(place).is_ok_and(has_one_name) && !places.iter().any(lies_in)
     };
     places.iter().filter(|place| !is_alone(place)).cloned().collect()
+}
+
+/// Returns the places of the sandbox's own.
+fn own(plan: &Plan) -> Vec<PathBuf> {
+    plan.steps()
+        .iter()
+        .filter_map(|step| if let Step::Own { path, .. } = step { Some(path.clone()) } else { None })
+        .collect()
+}
+
+/// Returns the places of the machine in the sandbox's own that commands cannot change.
+fn fixed(plan: &Plan) -> Vec<PathBuf> {
+    let place = |step: &'_ Step| match step {
+        Step::Own { path, .. } => Some((path.clone(), true)),
+        Step::Show { path, .. } | Step::HideDirectory { path, .. } | Step::HideFile { path } => {
+            Some((path.clone(), false))
+        }
+        Step::Prepare { .. }
+        | Step::Pin { .. }
+        | Step::Devices
+        | Step::Processes
+        | Step::Temp { .. }
+        | Step::Resolver { .. } => None,
+    };
+    let places: HashMap<PathBuf, bool> = plan.steps().iter().filter_map(place).collect();
+    let is_in_own = |path: &Path| {
+        path.ancestors().skip(1).find_map(|above| places.get(above)).is_some_and(|is_own| *is_own)
+    };
+    let fixed = plan.steps().iter().filter_map(|step| {
+        let (Step::Show { path, writable: Writable::No } | Step::HideDirectory { path, .. }) = step else {
+            return None;
+        };
+        Some(path)
+    });
+    fixed.filter(|path| is_in_own(path)).cloned().collect()
 }
 
 /// Returns the loopback ports that stand for the host's own, if connections wait inside connect(2).

@@ -20,6 +20,7 @@
 //!         PathAccess { path: "/home/u/project".into(), access: Access::ReadWrite },
 //!     ],
 //!     temp: "/var/tmp/session".into(),
+//!     own: Vec::new(),
 //!     hostname: "sandbox".into(),
 //!     limits: Limits::default(),
 //!     names: None,
@@ -63,8 +64,8 @@ pub use places::Places;
 pub use plan::{Opening, PathKind, Plan, Step, Writable};
 pub use primitive::{Finding, Primitive, Refused};
 pub use profile::{
-    Access, Command, HIDDEN_UNLESS_SHOWN, IsolationMode, Limits, Owner, PathAccess, Profile, Terminal,
-    machine_memory,
+    Access, Command, HIDDEN_UNLESS_SHOWN, IsolationMode, Limits, OwnPlace, OwnSource, Owner, PathAccess,
+    Profile, Terminal, machine_memory,
 };
 pub use report::{Force, Layer, Report};
 pub use sockets::bound_sockets;

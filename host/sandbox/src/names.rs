@@ -74,6 +74,9 @@ pub trait Names: Send + Sync {
     /// True if only files and directories may have this name: no links and no special files.
     fn is_plain(&self, path: &Path) -> bool;
 
+    /// True if the path is in a directory of the sandbox's own: no other program of the user finds a name there.
+    fn is_own(&self, path: &Path) -> bool;
+
     /// True if both directories give the same judgements for every name below them.
     fn is_alike_below(&self, one: &Path, other: &Path) -> bool;
 

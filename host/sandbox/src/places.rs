@@ -33,7 +33,7 @@ impl Places {
                     places.add(directory, Access::ReadWrite);
                 }
                 // The resolver configuration does not matter without a network.
-                Step::Prepare { .. } | Step::Pin { .. } | Step::Resolver { .. } => {}
+                Step::Prepare { .. } | Step::Pin { .. } | Step::Resolver { .. } | Step::Own { .. } => {}
             }
         }
         places
@@ -94,6 +94,7 @@ mod tests {
         let profile = Profile {
             places: places.collect(),
             temp: "/var/t".into(),
+            own: Vec::new(),
             hostname: "x".into(),
             limits: Limits::default(),
             acting: None,

@@ -20,6 +20,10 @@ pub struct Profile {
     /// The host creates it for this session alone and removes it at the end.
     /// If it is the host's own `/tmp`, commands see that one.
     pub temp: PathBuf,
+    /// Further directories and files of the host that commands see elsewhere, writable.
+    ///
+    /// One that has no name to be mounted on is left out.
+    pub own: Vec<OwnPlace>,
     /// The host name inside the sandbox.
     pub hostname: String,
     /// The limits of each command of the session.
@@ -51,6 +55,33 @@ pub struct Owner {
     pub uid: u32,
     /// The group id.
     pub gid: u32,
+}
+
+/// A place of the sandbox's own: what commands see at a path instead of the machine's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnPlace {
+    /// The path, plain as that of [`PathAccess`].
+    pub path: PathBuf,
+    /// What is shown there.
+    pub source: OwnSource,
+}
+
+/// What a place of the sandbox's own shows. All paths are the host's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OwnSource {
+    /// A directory or file.
+    Plain(PathBuf),
+    /// A directory of the machine, over which changes are kept elsewhere.
+    Layered {
+        /// The directories below, which do not change, the first on top.
+        lower: Vec<PathBuf>,
+        /// The directory of the changes.
+        upper: PathBuf,
+        /// A directory for the kernel's own use, in the file system of `upper`.
+        work: PathBuf,
+        /// The directory to show where directories cannot be layered; otherwise the last of `lower`, unchangeable.
+        cold: Option<PathBuf>,
+    },
 }
 
 /// The access to the tree below a path, until a deeper place changes it.

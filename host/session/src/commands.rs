@@ -9,16 +9,17 @@ use std::time::{Duration, Instant};
 
 use portcullis_approvals::{Cancel, CommandQuestions};
 use portcullis_decision::request::{Action, CommandExecution, PathKind, PathRef};
-use portcullis_decision::{Decision, Fact, Grant, Request, RuleSet};
+use portcullis_decision::{Base, Decision, Fact, Grant, Request, RuleSet};
 use portcullis_file_gate::{FileError, Purpose};
 use portcullis_sandbox::{Command, Terminal};
-use portcullis_sandbox_runtime::{Held, Next};
+use portcullis_sandbox_runtime::{Exit, Held, Next};
 
 use crate::authorized::Granted;
 use crate::command_call::{CommandCall, Program, shown};
 use crate::effective_policy::ForCommand;
 use crate::environment::{SANDBOX_VARIABLE, environment, environment_of_agent};
 use crate::limits::{Bounds, LimitMet, bounds, defaults};
+use crate::named_places;
 use crate::network::command_of;
 use crate::paths;
 use crate::pending_syscalls;
@@ -76,7 +77,10 @@ pub fn start_with(
 ) -> Result<Started, CommandFailure> {
     let request = request(session, &call)?;
     let granted = session.authorize(request, call.call, cancel).granted()?;
-    start_granted(session, granted, call, &[], (terminal, stdio), cancel)
+    let named = named_places::ask(session, &granted, call.call, cancel);
+    let mut started = start_granted(session, granted, call, &named.opened, (terminal, stdio), cancel)?;
+    started.closed = named.notes;
+    Ok(started)
 }
 
 /// Returns the request for a command; does not decide.
@@ -133,10 +137,9 @@ fn launch(
     let rules = own_rules.as_deref().unwrap_or(&effective.rules);
     let bounds = bounds(rules.limits(defaults()), call.origin);
     let bounds = Bounds { wall: [call.timeout, bounds.wall].into_iter().flatten().min(), ..bounds };
-    let temp = effective.rules.base().temp.to_string_lossy();
     let command = Command {
         argv: argv(call.program),
-        env: variables_of(session, call.environment, rules, &temp)
+        env: variables_of(session, call.environment, rules, effective.rules.base())
             .into_iter()
             .chain(sandbox.proxy_variable())
             .chain(inside_variable(session))
@@ -167,6 +170,7 @@ fn launch(
         said_too_much: AtomicBool::new(false),
         connections: OnceLock::new(),
         refused: OnceLock::new(),
+        closed: Vec::new(),
     })
 }
 
@@ -179,13 +183,17 @@ fn variables_of(
     session: &Session,
     given: Vec<(String, String)>,
     rules: &RuleSet,
-    temp: &str,
+    base: &Base,
 ) -> Vec<(String, String)> {
+    let temp = base.temp.to_string_lossy();
     match session.setup.inmate.is_agent() {
-        true => environment_of_agent(given, temp),
+        true => environment_of_agent(given, &temp),
         false => {
             let harmless = session.env_verdicts.of(&given);
-            environment(given, &harmless, session.variables(), rules, temp)
+            let runtime =
+                session.setup.own.runtime.as_ref().filter(|path| base.own.directories.contains(path));
+            let runtime = runtime.map(|path| path.to_string_lossy());
+            environment(given, &harmless, session.variables(), rules, (&temp, runtime.as_deref()))
         }
     }
 }
@@ -216,7 +224,10 @@ pub fn finish(session: &Session, started: &Started) -> Ended {
     let effective = session.effective_policy();
     let rules = started.rules.as_deref().unwrap_or(&effective.rules);
     let by_rules = refused::by_rules(&started.running.refusals(), rules);
-    let refused = started.questions.refused().into_iter().chain(by_rules).collect();
+    // A command that did without has no need of them.
+    let closed = if ended.exit == Exit::Code(0) { &[][..] } else { started.closed.as_slice() };
+    let refused =
+        started.questions.refused().into_iter().chain(closed.iter().cloned()).chain(by_rules).collect();
     let _told_once = started.refused.set(refused);
     session.outcome(&started.request, &ended.to_string());
     ended

@@ -7,16 +7,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::reservation::RESERVATIONS;
-use portcullis_decision::rules::RulePlace;
+use portcullis_decision::rules::{OwnPlaces, RulePlace};
 use portcullis_decision::{
     Base, Caller, Context, Effect, Grant, GrantPattern, Profile, Request, RuleLayer, RuleSet, path_text,
 };
 use portcullis_file_gate::{Gate, RootView, Views};
 use portcullis_sandbox::{IsolationMode, Report, Tier};
+use portcullis_settings_format::Layer as SettingsLayer;
 
 use crate::chain_rules;
 use crate::error::{OpenError, with_causes};
 use crate::network::{Network, Sandbox};
+use crate::own_directories::{Changes, OwnDirectories};
 use crate::replaceable_paths::{ReplaceablePaths, Surveyed};
 use crate::requirements::{Requirements, required_tier};
 use crate::sandbox::confinement;
@@ -46,6 +48,8 @@ pub struct EffectivePolicy {
     pub(crate) links: Arc<UserLinks>,
     places: Vec<RulePlace>,
     layers: Vec<RuleLayer>,
+    /// The directories of the sandbox's own, before rules take any from it.
+    own: OwnPlaces,
     /// Whether a policy uses reservations.
     pub(crate) wants_reservations: bool,
     /// The grants that it was built with.
@@ -87,6 +91,15 @@ impl EffectivePolicy {
             && let Some(without) = Self::without_namespaces(setup, (basis, &links), grants, None)?
         {
             return Ok(without);
+        }
+        if built.confinement.is_ok() && built.tier() < Tier::Full && built.own.home.is_some() {
+            // Nobody holds names there that rules protect.
+            let temp = &basis.resolved.temp;
+            let own = OwnPlaces { home: None, ..built.own.clone() };
+            let homeless = Self { own, layers: layers(setup, basis, temp)?, ..built };
+            let walls = IsolationMode::Namespaces;
+            let before = Some(&Arc::new(homeless));
+            return Self::build_for(setup, (basis, &links), temp, usual, walls, grants, before);
         }
         match (&built.confinement, &setup.confinement) {
             // Without a sandbox, `/tmp` is the directory that all users share. So only the session's own directory is
@@ -147,12 +160,19 @@ impl EffectivePolicy {
         grants: &[Grant],
         before: Option<&Arc<Self>>,
     ) -> Result<Self, OpenError> {
+        let own = own_places(setup, confining, walls, before);
         let (layers, base) = match before {
             // The standing rules do not change with grants, so the earlier answers are used.
             Some(before) if Arc::ptr_eq(&before.basis, basis) => {
-                (before.layers.clone(), Self::base(basis, &before.rules.base().temp))
+                (before.layers.clone(), Self::base(basis, &before.rules.base().temp, own.clone()))
             }
-            _ => (layers(setup, basis, temp)?, Self::base(basis, temp)),
+            _ => {
+                let mut layers = layers(setup, basis, temp)?;
+                if own.home.is_some() {
+                    layers.iter_mut().for_each(|layer| leave_programs(layer, &setup.own));
+                }
+                (layers, Self::base(basis, temp, own.clone()))
+            }
         };
         let rules = RuleSet::compile(layers.clone(), base, grants);
         let places = rules.places();
@@ -182,18 +202,35 @@ impl EffectivePolicy {
                 confinement((confining, network), surveyed, None, wanted)
             }
         };
-        let gate = Gate::new(views(&confinement, &basis.resolved.temp)).map_err(OpenError::Gate)?;
+        let gate = Gate::new(views(&confinement, rules.base())).map_err(OpenError::Gate)?;
         let wants_reservations = layers.iter().any(wants_reservations);
         let basis = Arc::clone(basis);
         let (gate, grants) = (Arc::new(gate), grants.to_vec());
         let loose = Mutex::new(loose);
         let links = Arc::clone(links);
-        Ok(Self { rules, confinement, gate, basis, links, places, layers, wants_reservations, grants, loose })
+        Ok(Self {
+            rules,
+            confinement,
+            gate,
+            basis,
+            links,
+            places,
+            layers,
+            own,
+            wants_reservations,
+            grants,
+            loose,
+        })
     }
 
     /// Returns the base rules, with `temp` as the session's temporary directory as commands see it.
-    fn base(basis: &Basis, temp: &Path) -> Base {
-        Base { temp: temp.to_owned(), ..basis.resolved.base() }
+    fn base(basis: &Basis, temp: &Path, own: OwnPlaces) -> Base {
+        Base { temp: temp.to_owned(), own, ..basis.resolved.base() }
+    }
+
+    /// Returns the base rules of this policy, before rules and grants have taken anything from them.
+    fn own_base(&self) -> Base {
+        Self::base(&self.basis, &self.rules.base().temp, self.own.clone())
     }
 
     /// Returns the same policy without a sandbox: commands are refused for `reason`.
@@ -205,7 +242,7 @@ impl EffectivePolicy {
     ///
     /// Commands are refused for `reason`, and so is each file once the earlier sandbox has ended.
     pub(crate) fn closed(&self, grants: &[Grant], reason: String) -> Self {
-        let base = Self::base(&self.basis, &self.rules.base().temp);
+        let base = self.own_base();
         Self {
             rules: RuleSet::compile(self.layers.clone(), base, grants),
             confinement: Err(reason),
@@ -214,6 +251,7 @@ impl EffectivePolicy {
             links: Arc::clone(&self.links),
             places: self.places.clone(),
             layers: self.layers.clone(),
+            own: self.own.clone(),
             wants_reservations: self.wants_reservations,
             grants: grants.to_vec(),
             loose: Mutex::new(self.loose().clone()),
@@ -250,7 +288,7 @@ impl EffectivePolicy {
         let grants = &[grants, opened].concat();
         let mut layers = self.layers.clone();
         layers.extend(setup.inmate.relaxed(stricter));
-        let base = Self::base(&self.basis, &self.rules.base().temp);
+        let base = self.own_base();
         let rules = Arc::new(RuleSet::compile(layers, base, grants));
         if is_same_sandbox {
             return Ok(ForCommand { sandbox: self.confinement.clone()?, rules: Some(rules) });
@@ -259,7 +297,11 @@ impl EffectivePolicy {
         let loose = ReplaceablePaths::among(&places, rules.base());
         let surveyed = Surveyed { rules: &rules, places: &places, loose: &loose };
         let how = (&setup.confinement, network);
-        let wanted = Requirements::of(setup, (&self.basis.resolved, &self.links), self.walls());
+        // The session's own sandbox has the directories of changes in use.
+        let wanted = Requirements {
+            changes: Changes::Passing,
+            ..Requirements::of(setup, (&self.basis.resolved, &self.links), self.walls())
+        };
         let sandbox = confinement(how, surveyed, Some(&rules), wanted)?;
         Ok(ForCommand { sandbox, rules: Some(rules) })
     }
@@ -279,15 +321,16 @@ impl EffectivePolicy {
         }
         let mut layers = self.layers.clone();
         layers.extend(setup.inmate.relaxed(stricter));
-        let base = Self::base(&self.basis, &self.rules.base().temp);
+        let base = self.own_base();
         Some(RuleSet::compile(layers, base, &self.grants))
     }
 
-    /// Returns true if commands may write the path of a grant without it.
+    /// Returns true if commands may use the path of a grant without it.
     fn is_open(&self, grant: &Grant) -> bool {
         let GrantPattern::Path(granted) = &grant.pattern else { return false };
         let (FilePattern::Exact(path) | FilePattern::Tree(path)) = &granted.pattern else { return false };
-        self.rules.answer(path, FileRight::Write, Caller::Command).effect == Effect::Allow
+        let right = if granted.rights.write { FileRight::Write } else { FileRight::Read };
+        self.rules.answer(path, right, Caller::Command).effect == Effect::Allow
     }
 
     /// Returns true if each of its grants is live at `now`, and its sandbox shows the current files.
@@ -361,18 +404,51 @@ fn name_temp(layer: &mut RuleLayer, usual: &Path, temp: &Path) {
     }
 }
 
+/// Returns the directories of the sandbox's own, as far as it can have them.
+fn own_places(
+    setup: &Setup,
+    confining: &Confining,
+    walls: IsolationMode,
+    before: Option<&Arc<EffectivePolicy>>,
+) -> OwnPlaces {
+    match (&setup.confinement, confining, walls, before) {
+        // Without mounts every directory is the machine's.
+        (_, _, IsolationMode::Landlock, _) | (Confining::Sandbox { .. }, Confining::NoCommands, ..) => {
+            OwnPlaces::default()
+        }
+        (.., Some(before)) if before.tier() == Tier::Namespaces => before.own.clone(),
+        _ => setup.own.places(),
+    }
+}
+
+/// Removes what a layer says of directories of programs in the private home: the user's own do not change there. What
+/// the settings say of them stays.
+fn leave_programs(layer: &mut RuleLayer, own: &OwnDirectories) {
+    let settings =
+        [SettingsLayer::User, SettingsLayer::Machine, SettingsLayer::Project, SettingsLayer::Sandbox];
+    if settings.iter().any(|known| known.name() == layer.name) {
+        return;
+    }
+    let is_left = |path: &Path| own.programs().any(|programs| programs == path);
+    layer.profile.files.retain(|rule| !rule.pattern.literal().is_some_and(is_left));
+}
+
 fn wants_reservations(layer: &RuleLayer) -> bool {
     layer.profile.attributes.iter().any(|attribute| attribute.name == RESERVATIONS)
 }
 
-fn views(confinement: &Result<Arc<Sandbox>, String>, temp: &Path) -> Views {
+fn views(confinement: &Result<Arc<Sandbox>, String>, base: &Base) -> Views {
     match confinement {
         // In this tier no mounts change the files behind names, and the rules are evaluated in any case.
         Ok(confinement) if confinement.report().tier() == Tier::Landlock => Views::Host,
-        Ok(confinement) => Views::Session {
-            root: Box::new(SessionRoot(confinement.view())),
-            private_temp: Some(temp.to_owned()),
-        },
+        Ok(confinement) => {
+            let base = base.clone();
+            Views::Session {
+                root: Box::new(SessionRoot(confinement.view())),
+                // No file of the machine is opened in the temporary directory, even one that is shown there.
+                is_own: Box::new(move |path| path.starts_with(&base.temp) || base.is_own(path)),
+            }
+        }
         Err(_) => Views::Host,
     }
 }

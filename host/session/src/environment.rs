@@ -88,7 +88,7 @@ const LEADS_OUT: &[&str] = &[
     "CONTAINER_HOST",
     "KUBECONFIG",
     "KUBERNETES_*",
-    "XDG_RUNTIME_DIR",
+    RUNTIME,
     "WAYLAND_*",
     "DISPLAY",
     "XAUTHORITY",
@@ -106,6 +106,9 @@ const LEADS_OUT: &[&str] = &[
     "AT_SPI_*",
     "SESSION_MANAGER",
 ];
+
+/// The variable that names the directory for sockets of the user's programs.
+const RUNTIME: &str = "XDG_RUNTIME_DIR";
 
 /// Those of [`LEADS_OUT`] that only describe the terminal; the paths in them are hidden or unreachable.
 const TELLS_OF_THE_TERMINAL: &[&str] = &["SSH_CONNECTION", "SSH_CLIENT", "TMUX", "TMUX_PANE", "STY"];
@@ -131,14 +134,14 @@ pub const SANDBOX_VARIABLE: &str = "PORTCULLIS_SANDBOX";
 ///
 /// A variable that a rule drops is dropped, and one that a rule keeps is kept. For all others the host's own lists
 /// decide: `harmless` holds their verdict for each of `inherited`. `given` holds variables that the host adds. `TMPDIR`
-/// is set to the session's temporary directory.
+/// is set to the session's temporary directory, and `XDG_RUNTIME_DIR` to its `runtime` directory.
 #[must_use]
 pub(crate) fn environment(
     inherited: Vec<(String, String)>,
     harmless: &[bool],
     given: &[(String, String)],
     rules: &RuleSet,
-    temp: &str,
+    (temp, runtime): (&str, Option<&str>),
 ) -> Vec<(String, String)> {
     let kept = |((name, value), harmless): ((String, String), &bool)| {
         let is_kept = rules.environment(&name).map_or(*harmless, |effect| effect == Effect::Allow);
@@ -146,7 +149,9 @@ pub(crate) fn environment(
     };
     let mut result: Vec<(String, String)> = inherited.into_iter().zip(harmless).filter_map(kept).collect();
     let may_be_given = |name: &str| rules.environment(name).is_none_or(|effect| effect == Effect::Allow);
-    let given = given.iter().chain(rules.variables()).filter(|(name, _)| may_be_given(name)).cloned();
+    let runtime = runtime.map(|runtime| (RUNTIME.to_owned(), runtime.to_owned()));
+    let given = runtime.iter().chain(given).chain(rules.variables());
+    let given = given.filter(|(name, _)| may_be_given(name)).cloned();
     for (name, value) in given.chain([("TMPDIR".to_owned(), temp.to_owned())]) {
         result.retain(|(known, _)| *known != name);
         result.push((name, value));

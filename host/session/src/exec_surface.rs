@@ -76,9 +76,10 @@ impl<'a> ExecSurface<'a> {
 
     /// Returns true if only this session sees the path.
     fn is_private(&self, path: &Path) -> bool {
-        let temp = &self.effective.rules.base().temp;
+        let base = self.effective.rules.base();
+        let temp = &base.temp;
         let is_in = |root: &PathBuf| root.starts_with(temp) && path.starts_with(root);
-        path.starts_with(temp) && !self.roots().iter().any(is_in)
+        base.is_own(path) || path.starts_with(temp) && !self.roots().iter().any(is_in)
     }
 
     /// Returns the surroundings of paths from the settings and the user's links, without looking at the disk.

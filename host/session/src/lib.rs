@@ -17,6 +17,7 @@ pub mod commands;
 pub mod escalation;
 pub mod files;
 pub mod overridden_tools;
+mod own_directories;
 pub mod ports;
 pub mod rerun_after_denial;
 pub mod searches;
@@ -39,6 +40,7 @@ mod exec_surface;
 mod fault;
 mod journal;
 mod kept_back;
+mod known_places;
 mod limits;
 mod links;
 mod locate;
@@ -54,6 +56,7 @@ mod tool_calls;
 mod chain_rules;
 mod effective_policy;
 mod error;
+mod named_places;
 mod names;
 mod network;
 mod policy_in_force;
@@ -67,6 +70,7 @@ mod upstream;
 mod user_links;
 
 // The types of questions are part of a session's interface.
+pub use portcullis_approvals::question::connections::preset_place;
 pub use portcullis_approvals::question::keepable;
 pub use portcullis_approvals::{
     Answer, Answerer, Cancel, Choice, ChoiceKind, GrantPlace, GrantStore, NoGrantStore, Nobody, Prompter,
@@ -86,6 +90,7 @@ pub use names::{make_names, plain_name_rules};
 pub use network::{InsidePort, PortError, Sandbox};
 pub use open::open;
 pub use overridden_tools::TakenOver;
+pub use own_directories::{CacheKind, KeptHome, OwnDirectories, PrivateHome, WarmCache};
 pub use provoked::fault_point;
 #[cfg(debug_assertions)]
 pub use provoked::provoke;

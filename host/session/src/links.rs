@@ -49,7 +49,7 @@ pub(crate) fn written_by_other_names(
         return None;
     }
     let tops: Vec<PathBuf> =
-        roots(&session.settings()).into_iter().chain([effective.rules.base().temp.clone()]).collect();
+        roots(&session.settings()).into_iter().chain(effective.rules.base().own_tops().cloned()).collect();
     let names = effective.gate.names_of(located, &tops).ok()?;
     let others = names.paths.iter().filter(|path| *path != located.canonical());
     let strictest = others

@@ -27,11 +27,13 @@ pub(crate) fn name_rules(
     reads: Reads,
     kept_back: Vec<FileId>,
 ) -> Result<NameRules, DataError> {
-    let temp = &rules.base().temp;
-    let restricts = |right| rules.restricts_below(temp, right);
+    let base = rules.base();
     // Otherwise a file that must not be read could be read under another name.
-    let is_free = !restricts(FileRight::Write) && (reads == Reads::Free || !restricts(FileRight::Read));
-    let spared = if is_free { vec![temp.clone()] } else { Vec::new() };
+    let is_free = |place: &&PathBuf| {
+        let restricts = |right| rules.restricts_below(place, right);
+        !restricts(FileRight::Write) && (reads == Reads::Free || !restricts(FileRight::Read))
+    };
+    let spared = [&base.temp].into_iter().chain(&base.own.directories).filter(is_free).cloned().collect();
     let data = rules.data().without(Layer::Host.name(), is_gits_own).with_missing(loose.missing());
     // Without a workspace no name can be in it.
     let workspace = rules.base().workspace.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
@@ -123,6 +125,10 @@ impl Names for RuleNames {
         self.plain.iter().any(|place| path.starts_with(place))
     }
 
+    fn is_own(&self, path: &Path) -> bool {
+        self.rules.base().is_own(path)
+    }
+
     fn is_alike_below(&self, one: &Path, other: &Path) -> bool {
         self.rules.is_alike_below(one, other)
     }
@@ -167,7 +173,12 @@ mod tests {
 
     #[test]
     fn the_broker_says_what_the_rules_say() {
-        let base = Base { workspace: vec!["/w".into()], temp: "/tmp".into(), closed: vec!["/home".into()] };
+        let base = Base {
+            workspace: vec!["/w".into()],
+            temp: "/tmp".into(),
+            closed: vec!["/home".into()],
+            ..Base::default()
+        };
         let rules = without_rules(base, Reads::Judged).unwrap();
         assert_eq!(rules.spared, [Path::new("/tmp")]);
         let names = make_names(&rules.data).unwrap();

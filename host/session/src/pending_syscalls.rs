@@ -5,7 +5,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use portcullis_approvals::question::pending_call::has_own_question;
+use portcullis_approvals::question::pending_call::{has_own_question, known_place};
 use portcullis_approvals::{Access, Answered, Cancel, Known, Refusal, Subject, only_once};
 use portcullis_decision::host_rules::{HARD_LINKS, HOST, broker_rule};
 use portcullis_decision::request::Origin;
@@ -34,9 +34,17 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
     let action = broker_question::action(session, &held);
     let deed = only_once(&action);
     let mut request = session.request(Origin::Process, action);
-    let makes_link =
-        matches!(held.deed(), CallDetails::Symlink(_) | CallDetails::LinkOf(_) | CallDetails::MoveOf(_));
+    let place = broker_question::known_place(session, started, &held);
+    let details = held.deed().clone();
+    let at_first = session.effective_policy();
+    let rules = started.rules.as_deref().unwrap_or(&at_first.rules);
+    let is_link =
+        matches!(details, CallDetails::Symlink(_) | CallDetails::LinkOf(_) | CallDetails::MoveOf(_));
+    let loosens = || is_link && broker_question::loosens(rules, &path, &details);
+    // A rule on the name asks for more than the place.
+    let makes_link = loosens() || is_link && !held.rule().is_empty();
     request.facts.extend(broker_rule(held.rule(), makes_link));
+    request.facts.extend(place.map(Fact::KnownPlace));
     // Content and links are asked about one by one.
     let is_plain = deed.is_none() && content.is_none();
     let asks = is_plain.then(|| session.decide(&request)).filter(|decision| decision.policy() == HOST);
@@ -63,9 +71,12 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
             let authorized = authorize_held(session, request.clone(), started, started.questions.cancel());
             break (is_allowed(started, authorized, attempt, &path), decision);
         }
-        let subject = match &executed {
-            Some(place) => Subject::executed(place, access(attempt)),
-            None => Subject::of((held.rule(), access(attempt), &path), deed.as_ref(), content, &decision),
+        let subject = match (&executed, known_place(&request, &decision)) {
+            (Some(place), _) => Subject::executed(place, access(attempt)),
+            (None, Some(place)) => Subject::place(&place.top, access(attempt), &decision),
+            (None, None) => {
+                Subject::of((held.rule(), access(attempt), &path), deed.as_ref(), content, &decision)
+            }
         };
         let known = started.questions.answer(subject, |cancel| {
             let authorized = authorize_held(session, request.clone(), started, cancel);
@@ -98,6 +109,8 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
     held.allow_if(&|| {
         // The "yes" does not cover names of the file that were created since.
         (knows_other_names || !is_shared())
+            // Commands may have put another file at one of the names.
+            && (makes_link || !loosens())
             && is_still_allowed(session, &effective, &request, &[&decision])
             && (attempt == NameAccess::Remove || may_complete(session, &effective, &path))
     });
@@ -126,7 +139,7 @@ fn is_allowed(started: &Started, authorized: Authorized, attempt: NameAccess, pa
     refused.inspect(|why| started.questions.note(refused::after_question(attempt, path, why))).is_none()
 }
 
-/// Returns what a call does, for the questions about it.
+/// Returns the access that the question about a call names.
 fn access(attempt: NameAccess) -> Access {
     match attempt {
         NameAccess::Read => Access::Read,

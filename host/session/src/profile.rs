@@ -46,15 +46,23 @@ pub(crate) fn profile(
     let user = (session.homes, session.links);
     let names =
         name_rules(surveyed, user, session.lifted, reads, kept_back).map_err(|error| with_causes(&error))?;
+    let acting = session
+        .is_root
+        .then(|| rules.base().workspace.first().and_then(|workspace| owner(workspace)))
+        .flatten();
+    let has_places_below =
+        |cache: &Path| places.iter().any(|place| place.path != cache && place.path.starts_with(cache));
+    let own = session
+        .own
+        .mounts(&rules.base().own, (session.user, acting), session.changes, has_places_below)
+        .map_err(|error| format!("making the directories of the private home: {error}"))?;
     Ok(Profile {
         places,
         temp: temp.to_owned(),
+        own,
         hostname: HOSTNAME.to_owned(),
         limits: limits::sandbox(rules.limits(limits::defaults())),
-        acting: session
-            .is_root
-            .then(|| rules.base().workspace.first().and_then(|workspace| owner(workspace)))
-            .flatten(),
+        acting,
         names: Some(names),
         order: None,
     })

@@ -88,7 +88,8 @@ mod tests {
             granted_at: 0,
             expires_at: 0,
         };
-        let base = Base { workspace: vec!["/w".into()], temp: "/tmp/x".into(), closed: vec![] };
+        let base =
+            Base { workspace: vec!["/w".into()], temp: "/tmp/x".into(), closed: vec![], ..Base::default() };
         let rules = RuleSet::compile(Vec::new(), base, &["file", "directory", "new"].map(grant));
         let look = || ReplaceablePaths::among(&rules.places(), rules.base());
         let loose = look();

@@ -6,6 +6,7 @@ use portcullis_sandbox::{Hold, IsolationMode, Tier};
 use portcullis_settings::Resolved;
 use portcullis_settings_format::RequiredTier;
 
+use crate::own_directories::{Changes, OwnDirectories};
 use crate::setup::Setup;
 use crate::user_links::UserLinks;
 
@@ -13,6 +14,8 @@ use crate::user_links::UserLinks;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Requirements<'a> {
     pub(crate) tier: Tier,
+    /// The user as whom the host runs.
+    pub(crate) user: u32,
     /// Whether the host runs as root.
     pub(crate) is_root: bool,
     /// The user's home directories.
@@ -25,11 +28,15 @@ pub(crate) struct Requirements<'a> {
     pub(crate) sockets: &'a [PathBuf],
     pub(crate) hold: Hold,
     pub(crate) walls: IsolationMode,
+    /// Directories of the sandbox's own.
+    pub(crate) own: &'a OwnDirectories,
+    /// Whether what commands change in caches is kept.
+    pub(crate) changes: Changes,
 }
 
 impl<'a> Requirements<'a> {
     pub(crate) fn of(
-        setup: &Setup,
+        setup: &'a Setup,
         (resolved, links): (&'a Resolved, &'a UserLinks),
         walls: IsolationMode,
     ) -> Self {
@@ -40,7 +47,19 @@ impl<'a> Requirements<'a> {
         };
         // The agent itself runs as the user who started it: under another user it could not reach its own files.
         let is_root = setup.is_root() && !setup.inmate.is_agent();
-        Self { tier: required_tier(resolved), is_root, homes, lifted, links, sockets, hold, walls }
+        Self {
+            tier: required_tier(resolved),
+            user: setup.context.machine.uid,
+            is_root,
+            homes,
+            lifted,
+            links,
+            sockets,
+            hold,
+            walls,
+            own: &setup.own,
+            changes: Changes::Kept,
+        }
     }
 }
 

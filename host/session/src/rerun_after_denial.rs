@@ -304,7 +304,7 @@ fn has_failed(ended: &Ended) -> bool {
 /// These would be opened with it.
 fn holds_regions(effective: &EffectivePolicy, directory: &Path) -> bool {
     let base = effective.rules.base();
-    let mut tops = base.closed.iter().chain(&base.workspace).chain([&base.temp]);
+    let mut tops = base.closed.iter().chain(&base.workspace).chain(base.own_tops());
     tops.any(|top| top.starts_with(directory))
 }
 

@@ -212,8 +212,12 @@ mod tests {
             tightens: false,
         };
         let agent = SandboxSubject::Agent(agent());
-        let base =
-            Base { workspace: vec!["/home/u/p".into()], temp: "/tmp".into(), closed: vec!["/home".into()] };
+        let base = Base {
+            workspace: vec!["/home/u/p".into()],
+            temp: "/tmp".into(),
+            closed: vec!["/home".into()],
+            ..Base::default()
+        };
         RuleSet::compile(agent.rules(vec![layer]), base, &[])
     }
 

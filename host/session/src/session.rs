@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use portcullis_approvals::question::connections::{PresetOffer, offer_presets};
 use portcullis_approvals::question::pending_call::FOR_THIS_COMMAND;
 use portcullis_approvals::question::question;
 use portcullis_approvals::{
@@ -11,13 +12,14 @@ use portcullis_approvals::{
     RememberedAnswers,
 };
 use portcullis_decision::context::{AgentInfo, Machine};
-use portcullis_decision::request::{Action, Origin, OtherAction};
+use portcullis_decision::request::{Action, NetworkAccess, Origin, OtherAction};
 use portcullis_decision::reservation::Claim;
 use portcullis_decision::verdict::Obligation;
 use portcullis_decision::{
     AnsweredBy, Context, Decision, Effect, Grant, GrantPattern, GrantScope, Mode, Request, RuleSet,
 };
 use portcullis_file_gate::FileError;
+use portcullis_settings::{Preset, shipped_presets_with};
 use portcullis_text::escape;
 use serde_json::json;
 
@@ -178,6 +180,9 @@ impl Session {
         let places = self.setup.keeper.places();
         let mut question = question(self.asks.next_id(), call, request, decision, &places, kept_for);
         question.timeout_ms = question.timeout_ms.or(ask.timeout_ms);
+        if let Action::Network(access) = &request.action {
+            offer_presets(&mut question, &presets_with(access));
+        }
         if self.setup.inmate.is_agent() {
             question.asker = format!("pi itself: {}", question.asker);
             for choice in &mut question.choices {
@@ -531,4 +536,17 @@ impl Session {
     pub(crate) fn after_fault(&self) -> Option<Decision> {
         self.failure.get().map(|reason| Decision::host_denial(RULE, reason))
     }
+}
+/// Returns the presets that hold the place of a connection.
+fn presets_with(access: &NetworkAccess) -> Vec<PresetOffer> {
+    let presets = shipped_presets_with(|host| host.matches(&access.target, access.port));
+    let offer = |preset: Preset| PresetOffer {
+        holds: match preset.includes.as_slice() {
+            [] => preset.hosts.iter().map(|host| host.pattern.to_string()).collect(),
+            presets => presets.iter().map(|line| line.value.clone()).collect(),
+        },
+        name: preset.name,
+        title: preset.title,
+    };
+    presets.into_iter().map(offer).collect()
 }

@@ -10,6 +10,7 @@ use portcullis_sandbox::NameOrder;
 use portcullis_settings::Resolved;
 
 use crate::journal::Journal;
+use crate::own_directories::OwnDirectories;
 use crate::reservations::Reservations;
 use crate::sandbox_subject::SandboxSubject;
 
@@ -38,6 +39,8 @@ pub struct Setup {
     pub reservations: Box<dyn Reservations>,
     /// How commands are confined.
     pub confinement: Confining,
+    /// Directories that the sandbox has of its own, besides its temporary directory.
+    pub own: OwnDirectories,
     /// The subject of the sandbox.
     pub inmate: SandboxSubject,
     /// Returns the additional variables of commands; called once, for the first command.

@@ -84,6 +84,8 @@ pub struct Started {
     pub(crate) connections: OnceLock<Vec<String>>,
     /// Notes on refused operations, set after it has ended.
     pub(crate) refused: OnceLock<Vec<String>>,
+    /// Notes on closed places that it names, for the case that it fails.
+    pub(crate) closed: Vec<String>,
 }
 
 impl Started {

@@ -9,8 +9,8 @@ use std::time::SystemTime;
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::{Chain, Context, GrantScope};
 use portcullis_session::{
-    Answer, Answerer, Cancel, Confining, Entry, FileCall, FileFailure, Journal, JournalError, Prompter,
-    Question, Refusal, Session, Setup, files,
+    Answer, Answerer, Cancel, Confining, Entry, FileCall, FileFailure, Journal, JournalError, OwnDirectories,
+    Prompter, Question, Refusal, Session, Setup, files,
 };
 use portcullis_settings::{Places, RealDisk, discover, resolve};
 
@@ -88,6 +88,7 @@ fn scene_with(answer: Answer, settings: Option<&str>) -> Scene {
             keeper: Arc::new(portcullis_session::NoGrantStore),
             reservations: Box::new(portcullis_session::NoReservations),
             confinement: Confining::NoCommands,
+            own: OwnDirectories::default(),
             inmate: portcullis_session::SandboxSubject::Commands,
         },
         portcullis_session::Basis { resolved, chain: Chain::default() },

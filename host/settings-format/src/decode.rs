@@ -32,6 +32,7 @@ pub(crate) fn settings(
     let combine = chain::combine(&top.child("combine"), &policies)?;
     Ok(Settings {
         enabled: top.child("enabled").flag(true),
+        presets: presets(&top.child("presets")),
         network: network(&top.child("network"))?,
         filesystem: filesystem(&top.child("filesystem"))?,
         credentials: credentials(&top.child("credentials"))?,
@@ -42,6 +43,7 @@ pub(crate) fn settings(
             Some("ask") => Escalation::Ask,
             _ => Escalation::Off,
         },
+        home_mib: top.child("home").child("maxMib").number().map(u64::from),
         required_tier: required_tier(&top.child("requiredTier")).unwrap_or_default(),
         limits: limits(&top.child("limits")),
         environment: environment(&top.child("environment"))?,
@@ -50,6 +52,14 @@ pub(crate) fn settings(
         ignored: ignored(&top.child("ignoreViolations"))?,
         kept,
     })
+}
+
+fn presets(place: &DocumentValue<'_>) -> Vec<Entry<String>> {
+    let name = |item: DocumentValue<'_>| {
+        let text = item.text().unwrap_or_default();
+        item.entry(text.to_owned(), text)
+    };
+    place.items().into_iter().map(name).collect()
 }
 
 pub(crate) fn network(place: &DocumentValue<'_>) -> Result<Network, Fault> {

@@ -63,6 +63,13 @@ pub const FIELDS: &[Field] = &[
         Honoured,
         "In an entry of `projects.json` only: the entry holds what differs from `default.json`, or from the entry of a directory above it (`parent`). Lists are added, other values replaced. Without it the entry is complete.",
     ),
+    row(
+        "presets",
+        Shape::List(&Shape::Text),
+        Optional,
+        Honoured,
+        "Named sets of hosts that commands may reach without a question, such as `npm` or `registries`, with a small budget for what is sent there. `portcullis presets` lists them.",
+    ),
     row("network", Shape::Object, Optional, Honoured, "Connections."),
     row(
         "network.allowedDomains",
@@ -671,6 +678,20 @@ pub const FIELDS: &[Field] = &[
         Optional,
         Honoured,
         "Whether the agent may ask to run one command outside of the sandbox. `ask`: each time it is your question, with no answer that lasts. Default `off`.",
+    ),
+    row(
+        "home",
+        Shape::Object,
+        Optional,
+        Honoured,
+        "The private home of a project, in which the tools that commands run keep their state.",
+    ),
+    row(
+        "home.maxMib",
+        Shape::Integer(1, 16777216),
+        Optional,
+        Honoured,
+        "Its size on the disk. With more the next session says so and has none, until `portcullis home clear`. Default: 10240.",
     ),
     row(
         "requiredTier",

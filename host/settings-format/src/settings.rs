@@ -18,6 +18,8 @@ use crate::source_map::Sites;
 pub struct Settings {
     /// Whether the sandbox is on.
     pub enabled: bool,
+    /// Names of presets, whose hosts are allowed.
+    pub presets: Vec<Entry<String>>,
     /// Connections.
     pub network: Network,
     /// Files.
@@ -32,6 +34,8 @@ pub struct Settings {
     pub ask: Ask,
     /// Whether the agent may ask to run a command outside the sandbox.
     pub escalation: Escalation,
+    /// The size of a private home, in MiB.
+    pub home_mib: Option<u64>,
     /// The minimum tier of the sandbox for commands.
     pub required_tier: RequiredTier,
     /// Limits for one command; `None` means the host's default.

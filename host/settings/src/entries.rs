@@ -113,7 +113,8 @@ fn differences_of(entry: &Node) -> Node {
 }
 
 /// Lists in which order has no meaning.
-const UNORDERED: [&str; 7] = [
+const UNORDERED: [&str; 8] = [
+    "presets",
     "network.allowedDomains",
     "network.deniedDomains",
     "filesystem.denyRead",

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use portcullis_decision::profile::BudgetRule;
 use portcullis_settings_format::fault::invalid;
 use portcullis_settings_format::json::Node;
-use portcullis_settings_format::{ConfigError, Layer, Settings, Tightening};
+use portcullis_settings_format::{ConfigError, Layer, Settings, Tightening, Warning};
 
 use crate::old_settings::OldFile;
 use crate::settings_files::SettingsFiles;
@@ -26,6 +27,10 @@ pub struct Found {
     pub watched: Vec<PathBuf>,
     /// Settings files of other sandboxes, which are not read.
     pub old: Vec<OldFile>,
+    /// Warnings on presets that cannot be used.
+    pub(crate) preset_warnings: Vec<Warning>,
+    /// How much may be sent to the hosts of presets.
+    pub(crate) preset_budgets: Vec<BudgetRule>,
     /// The documents, for the report on the origin of each value.
     pub(crate) documents: Vec<Document>,
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use portcullis_decision::grant::PathPattern;
-use portcullis_decision::pattern::FilePattern;
+use portcullis_decision::pattern::{FilePattern, NetworkPattern};
 use portcullis_decision::{Grant, GrantPattern};
 use portcullis_settings_format::Change;
 use serde_json::Value as Json;
@@ -81,6 +81,37 @@ fn plain_path(pattern: &FilePattern) -> Option<&Path> {
 pub(crate) fn path_item(path: &Path) -> Option<Json> {
     let text = path.to_str()?;
     Some(json!({ "path": text, "literal": true }))
+}
+
+/// What a person denies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Denial {
+    /// Connections.
+    Host(NetworkPattern),
+    /// A path and all below it: reading, and with it writing.
+    Read(PathBuf),
+    /// A path and all below it: writing.
+    Write(PathBuf),
+}
+
+impl Denial {
+    /// Returns the list that it goes into.
+    #[must_use]
+    pub fn list(&self) -> &'static str {
+        match self {
+            Self::Host(_) => "network.deniedDomains",
+            Self::Read(_) => "filesystem.denyRead",
+            Self::Write(_) => "filesystem.denyWrite",
+        }
+    }
+
+    pub(crate) fn item(&self) -> Option<(&'static str, Json)> {
+        let item = match self {
+            Self::Host(pattern) => pattern.to_string().into(),
+            Self::Read(path) | Self::Write(path) => path_item(path)?,
+        };
+        Some((self.list(), item))
+    }
 }
 
 /// A place in the settings files that can store an answer.

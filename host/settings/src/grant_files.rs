@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use crate::disk::{Disk, RealDisk};
 use crate::entries::{self, Entries};
 use crate::found::{Found, Source};
-use crate::grant_changes::{self, AllowLists, GrantFile, Seed};
+use crate::grant_changes::{self, AllowLists, Denial, GrantFile, Seed};
 use crate::places::{Places, canonical};
 use crate::settings_files::SettingsFiles;
 use crate::store::{Store, StoreError, Writer};
@@ -91,8 +91,12 @@ impl KeptGrant {
     }
 }
 
+/// The list of presets that are allowed.
+const PRESETS: &str = "presets";
+
 /// The lists that hold answers.
-const LISTS: [&[&str]; 4] = [
+const LISTS: [&[&str]; 5] = [
+    &[PRESETS],
     &["network", "allowedDomains"],
     &["filesystem", "allowRead"],
     &["filesystem", "allowWrite"],
@@ -135,6 +139,53 @@ pub fn keep(
     grant: &Grant,
     lists: AllowLists,
 ) -> Result<(), StoreError> {
+    put(store, places, grant_file, lists, &|top, lists| grant_changes::keeping(grant, top, lists))
+}
+
+/// Allows a preset, unless it is allowed there already.
+///
+/// # Errors
+/// As for [`keep`].
+pub fn keep_preset(
+    store: &Store,
+    places: &Places,
+    grant_file: &GrantFile,
+    name: &str,
+) -> Result<(), StoreError> {
+    let change = |top: &[String], _| {
+        Some(Change::Append([top, &[PRESETS.to_owned()]].concat(), Json::String(name.to_owned())))
+    };
+    put(store, places, grant_file, AllowLists::Unheard, &change)
+}
+
+/// Denies a host or a path, unless it is denied there already.
+///
+/// # Errors
+/// As for [`keep`].
+pub fn keep_denial(
+    store: &Store,
+    places: &Places,
+    grant_file: &GrantFile,
+    denial: &Denial,
+) -> Result<(), StoreError> {
+    let change = |top: &[String], _| {
+        let (list, item) = denial.item()?;
+        let list = list.split('.').map(str::to_owned).collect::<Vec<_>>();
+        Some(Change::Append([top, &list].concat(), item))
+    };
+    put(store, places, grant_file, AllowLists::Unheard, &change)
+}
+
+/// Returns the change that records an answer in the settings at a path.
+type MakeChange<'a> = &'a dyn Fn(&[String], AllowLists) -> Option<Change>;
+
+fn put(
+    store: &Store,
+    places: &Places,
+    grant_file: &GrantFile,
+    lists: AllowLists,
+    change: MakeChange<'_>,
+) -> Result<(), StoreError> {
     // Hold the lock until all is written: another process could create the entry for this project in between, which
     // would then lack the answer.
     let writer = store.begin()?;
@@ -143,16 +194,16 @@ pub fn keep(
     // before.
     let lists = if files.layout == Layout::Layered { AllowLists::Unheard } else { lists };
     match grant_file {
-        GrantFile::Entry { key, .. } => entry(&writer, places, &files, key, grant, lists),
+        GrantFile::Entry { key, .. } => entry(&writer, places, &files, key, lists, change),
         GrantFile::NewEntry { key, .. } => match key.to_str() {
-            Some(key) => entry(&writer, places, &files, key, grant, lists),
+            Some(key) => entry(&writer, places, &files, key, lists, change),
             None => Err(StoreError::NotKept),
         },
         GrantFile::Default => {
             // The lists of `default.json` do not apply beside a complete entry, but its `grants` do.
             let lists = if has_complete_entries(&files)? { AllowLists::Unheard } else { lists };
             let usual = begins_as(files.layout);
-            let change = |text: Option<&str>| kept(text.unwrap_or(usual), &files.default, &[], grant, lists);
+            let change = |text: Option<&str>| kept(text.unwrap_or(usual), &files.default, change(&[], lists));
             writer.change(&files.default, files.default_kind(), change).map(drop)
         }
     }
@@ -163,15 +214,15 @@ fn entry(
     places: &Places,
     files: &SettingsFiles,
     key: &str,
-    grant: &Grant,
     lists: AllowLists,
+    change: MakeChange<'_>,
 ) -> Result<(), StoreError> {
     let change = |text: Option<&str>| {
         let text = text.unwrap_or("{}\n");
         // Another process may have removed the entry.
         let text = with_entry(text, files, places, key)?;
         let text = as_differences(&text, files, places, key)?;
-        kept(&text, &files.entries, &[key.to_owned()], grant, lists)
+        kept(&text, &files.entries, change(&[key.to_owned()], lists))
     };
     writer.change(&files.entries, files.entries_kind(), change).map(drop)
 }
@@ -264,16 +315,9 @@ pub(crate) fn outdented(text: &str) -> String {
     text.split('\n').map(|line| line.strip_prefix(&indent).unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
-fn kept(
-    text: &str,
-    file: &Path,
-    top: &[String],
-    grant: &Grant,
-    lists: AllowLists,
-) -> Result<String, StoreError> {
+fn kept(text: &str, file: &Path, change: Option<Change>) -> Result<String, StoreError> {
     let failed = |error| StoreError::edit(file, error);
-    let Some(change) = grant_changes::keeping(grant, top, lists) else { return Err(StoreError::NotKept) };
-    change.apply(text).map_err(failed)
+    change.ok_or(StoreError::NotKept)?.apply(text).map_err(failed)
 }
 
 /// Returns all items of the user's settings that allow more than the built-in settings.

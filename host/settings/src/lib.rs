@@ -16,6 +16,8 @@
 //! the caller passes directories as [`Places`], and files are read through a [`Disk`]. Unix only, since paths and links
 //! are resolved as its kernels do.
 
+mod allow_item;
+mod allowing;
 mod deny_rules;
 mod discover;
 mod disk;
@@ -37,6 +39,7 @@ mod path_rules;
 mod pattern;
 mod places;
 mod policy_config;
+mod presets;
 mod project_keys;
 mod protect;
 mod protections;
@@ -55,16 +58,22 @@ mod temporary_name;
 mod validate;
 mod writable;
 
+pub use allow_item::AllowItem;
+pub use allowing::{AllowItemError, allow_item};
 pub use discover::discover;
 pub use disk::{Disk, LARGEST_FILE, RealDisk, Seen, links_on_the_way, names_on_the_way};
 pub use draft::{Draft, Obstacle};
 pub use found::{Found, Source};
-pub use grant_changes::{AllowLists, GrantFile, Seed};
-pub use grant_files::{KeptGrant, grant_files, keep, kept_grants, revoke};
+pub use grant_changes::{AllowLists, Denial, GrantFile, Seed};
+pub use grant_files::{KeptGrant, grant_files, keep, keep_denial, keep_preset, kept_grants, revoke};
 pub use import::{Foreign, Imported, Left, read_foreign, stays_in_project};
 pub use layered::LAYERED_BUILT_IN;
 pub use old_settings::{OldFile, Owner};
 pub use places::Places;
+pub use presets::{
+    Preset, PresetError, PresetHost, PresetLine, is_preset_name, preset, shipped_presets,
+    shipped_presets_with,
+};
 pub use protections::{Anchor, Kind, PROTECTIONS, Protection};
 pub use report::{Report, Setting, SourceReport, Standing, Unused, report};
 pub use resolve::resolve;

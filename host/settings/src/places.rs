@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use portcullis_settings_format::ConfigError;
 
+use crate::allow_item::AllowItem;
 use crate::disk::{Disk, follow};
 
 /// The paths that settings depend on. Each is absolute; none must exist.
@@ -33,6 +34,8 @@ pub struct Places {
     pub toolchains: Vec<PathBuf>,
     /// The file named on the command line, which replaces the user's settings.
     pub settings: Option<PathBuf>,
+    /// What is allowed for this session alone.
+    pub allow: Vec<AllowItem>,
 }
 
 impl Places {
@@ -58,6 +61,7 @@ impl Places {
             path: Vec::new(),
             toolchains: Vec::new(),
             settings: None,
+            allow: Vec::new(),
         }
     }
 
@@ -65,6 +69,12 @@ impl Places {
     #[must_use]
     pub fn sandbox_directory(&self) -> PathBuf {
         self.agent_directory.join("sandbox")
+    }
+
+    /// Returns the directory of the user's own presets.
+    #[must_use]
+    pub fn presets_directory(&self) -> PathBuf {
+        self.sandbox_directory().join("presets")
     }
 
     /// Returns the project's own settings file, which can only tighten.

@@ -75,7 +75,12 @@ impl HostRuleContext<'_> {
                 excepted.extend(entry.exceptions(directory, self.disk));
             }
         }
-        for root in &self.places.toolchains {
+        let in_path = self.places.path.iter().filter(|directory| directory.is_absolute());
+        let in_path: Vec<PathBuf> = in_path
+            .map(|directory| Ok(self.follow(directory)?.canonical))
+            .collect::<Result<_, ConfigError>>()?;
+        // A directory of programs alone is no package manager's own.
+        for root in self.places.toolchains.iter().filter(|root| !in_path.contains(root)) {
             for name in TOOLCHAIN_SECRETS {
                 let reason = sensitive::reason("credentials of a toolchain", TOOLCHAIN_CREDENTIALS);
                 self.add(&mut denied, TOOLCHAIN_CREDENTIALS, &root.join(name), Kind::Hidden, &reason)?;

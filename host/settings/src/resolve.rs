@@ -27,6 +27,9 @@ use crate::rule::{ConnectionRule, Rule, every_port};
 use crate::writable::Writable;
 use crate::{path_rules, report};
 
+/// The usual size of a private home, in MiB.
+const HOME_MIB: u64 = 10 << 10;
+
 /// Resolves settings against the paths of the environment.
 ///
 /// ```
@@ -117,6 +120,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         combine: settings.combine.clone(),
         ask: settings.ask,
         escalation: settings.escalation,
+        home_mib: settings.home_mib.unwrap_or(HOME_MIB),
         required_tier,
         limits: settings.limits,
         tightened_limits,
@@ -134,6 +138,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     resolved.warnings = warnings(found, &resolved, places, &around)?;
     resolved.warnings.extend(narrowed.warnings);
     resolved.warnings.extend(useless);
+    resolved.warnings.extend(found.preset_warnings.iter().cloned());
     Ok(resolved)
 }
 
@@ -292,6 +297,7 @@ fn budgets(found: &Found) -> Vec<(Layer, BudgetRule)> {
         };
         Some((layer, rule))
     })
+    .chain(found.preset_budgets.iter().map(|rule| (Layer::User, rule.clone())))
     .collect()
 }
 

@@ -14,6 +14,7 @@ use portcullis_settings_format::{
 };
 
 use crate::old_settings::OldFile;
+use crate::presets::PRESET_RULE;
 use crate::rule::{ConnectionRule, Rule};
 use crate::rule_layers::{environment_rules, layers};
 
@@ -68,6 +69,8 @@ pub struct Resolved {
     pub ask: Ask,
     /// Whether the agent may ask to run a command outside the sandbox.
     pub escalation: Escalation,
+    /// The size of the project's private home, in MiB.
+    pub home_mib: u64,
     /// The minimum tier of the sandbox for commands, the strictest of all layers.
     pub required_tier: RequiredTier,
     /// The user's limits for one command; `None` means the host's default.
@@ -158,6 +161,12 @@ impl Resolved {
         layers
     }
 
+    /// Returns the hosts of the presets that the settings name.
+    pub fn preset_hosts(&self) -> impl Iterator<Item = &NetworkPattern> {
+        let of_presets = self.budgets.iter().filter(|(_, budget)| budget.id.starts_with(PRESET_RULE));
+        of_presets.map(|(_, budget)| &budget.target)
+    }
+
     fn budgets_of(&self, is_owner: impl Fn(Layer) -> bool) -> impl Iterator<Item = BudgetRule> {
         self.budgets.iter().filter(move |(owner, _)| is_owner(*owner)).map(|(_, budget)| budget.clone())
     }
@@ -166,7 +175,7 @@ impl Resolved {
     #[must_use]
     pub fn base(&self) -> Base {
         let workspace = std::iter::once(&self.workspace).chain(&self.git_directory).cloned().collect();
-        Base { workspace, temp: self.temp.clone(), closed: self.closed.clone() }
+        Base { workspace, temp: self.temp.clone(), closed: self.closed.clone(), ..Base::default() }
     }
 
     /// Returns true if the value at `origin` has no effect because of a project's own file.

@@ -355,7 +355,8 @@ fn wait_for(command: isize, ends: bool) -> i32 {
             let place = ptr::from_mut(&mut status).expose_provenance();
             // SAFETY: the status is writable and outlives the call.
             let ended = unsafe { raw::call(number(libc::SYS_wait4), [word(-1), place, options, 0, 0, 0]) };
-            if ended == command {
+            // A process whose parent is its tracer is reported when it stops, too.
+            if ended == command && !libc::WIFSTOPPED(status) {
                 return status;
             }
             if ended <= 0 {

@@ -26,6 +26,8 @@ pub(crate) struct Broker {
     pub(crate) kept_back: HashSet<FileId>,
     /// Writable places in which names are judged, as commands see them.
     pub(crate) judged: Vec<PathBuf>,
+    /// Places in these that the kernel alone judges.
+    pub(crate) fixed: Vec<PathBuf>,
     /// The access of each place, if no mounts enforce it.
     pub(crate) places: Option<Places>,
     /// The places among them in which names matter to the user's other programs.

@@ -1,7 +1,8 @@
-//! Files that git writes in place although they are judged by content: `.git` files, `commondir`, `gitdir`.
+//! Files that git writes in place although they are judged by content: `.git` files, `commondir`, `gitdir`, and
+//! settings and options in a directory that the command has made.
 //!
 //! The writer gets a file without a name. When no process can write it any more, its text is judged, and a copy gets
-//! the name. Until then, and if the text is harmful, the previous file stays in place.
+//! the name. Until then, and if the text is harmful, the previous file stays in place, and the host is told.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -12,12 +13,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use portcullis_exec_surface::git::Content;
-use portcullis_exec_surface::{Change, completed};
+use portcullis_exec_surface::{Change, Rule, completed};
+use portcullis_sandbox::NameAccess;
 use portcullis_sys::descriptor::has_writers;
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, unlinkat};
 use rustix::io::Errno;
 
 use crate::broker::Broker;
+use crate::outcome::RuleRefusal;
+use crate::pending::PendingCall;
 use crate::repository::{read, read_whole, unnamed};
 use crate::resolved_name::ResolvedName;
 use crate::staging::Staged;
@@ -30,8 +34,9 @@ impl Broker {
     /// Returns a file to be written in place of a name.
     pub(crate) fn stage(
         &'static self,
+        pending: &PendingCall,
         place: ResolvedName,
-        content: Content,
+        (rule, content): (&'static Rule, Content),
         (flags, mode): (OFlags, Mode),
     ) -> Result<OwnedFd, Errno> {
         let file = unnamed(place.directory.as_fd(), mode)?;
@@ -39,7 +44,10 @@ impl Broker {
         let given = self.processes.open_anew(&file, wanted, Mode::empty())?;
         let kept = self.processes.open_anew(&file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let ResolvedName { directory, name, path, .. } = place;
-        if self.staging.add(Staged { file: kept, directory, name, path, content })? {
+        // Known before the command can have ended.
+        self.processes.command(&pending.caller);
+        let pending = pending.clone();
+        if self.staging.add(Staged { file: kept, directory, name, path, content, rule, pending })? {
             start(move || self.watch()).map_err(|_no_thread| Errno::AGAIN)?;
         }
         Ok(given)
@@ -66,14 +74,18 @@ impl Broker {
             if has_writers(&staged.file) {
                 return true;
             }
-            // No caller is left to receive an error: a refused text is not put in place.
-            let _harmful_or_gone = self.put_in_place(staged);
+            // No caller is left to receive an error.
+            if self.put_in_place(staged) == Err(Errno::ACCESS) {
+                let Staged { pending, path, rule, .. } = staged;
+                let refusal = RuleRefusal { attempt: NameAccess::Write, path: path.clone(), rule: rule.id };
+                self.asking.tell(&self.processes, pending, refusal);
+            }
             false
         });
     }
 
     fn put_in_place(&self, staged: &Staged) -> Result<(), Errno> {
-        let Staged { file, directory, name, path, content } = staged;
+        let Staged { file, directory, name, path, content, .. } = staged;
         let anew = self.processes.open_anew(file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mode = Mode::from_raw_mode(fstat(file)?.st_mode & 0o7777);
         let text = read_whole(anew, *content)?;

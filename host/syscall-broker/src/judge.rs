@@ -165,6 +165,10 @@ impl Worker {
             return Err(refused(doing, place, ""));
         }
         self.permit_names_below(pending, doing, place)?;
+        // No other program of the user finds the name there.
+        if self.broker.names.is_own(&place.path) {
+            return Ok(Allowed::Plain);
+        }
         // Two changes that make a repository together must be judged one after the other.
         if may_complete(&place.path) {
             self.must_be_alone()?;

@@ -92,6 +92,7 @@ impl OpenQuestions {
             rule: question.rule.to_owned(),
             reason: question.content.as_ref().map(|(_, reason)| reason.clone()).unwrap_or_default(),
             outside: question.outside.clone(),
+            named: processes.named_above(&pending.caller, &question.path),
         };
         let sent = transport::send(&self.line, &asked.encode(), &[]);
         if sent.is_err() {

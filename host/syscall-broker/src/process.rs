@@ -1,8 +1,11 @@
 //! The processes whose calls the broker carries out: their directories, descriptors and commands.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -13,12 +16,17 @@ use rustix::fs::{CWD, Dir, Mode, OFlags, openat, readlinkat};
 use rustix::io::{self, Errno};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
+use crate::resolved_name::normalize;
+
 /// `PIDFD_THREAD`: pidfds of threads that are not the first of their process, since Linux 6.9.
 const OF_A_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
 /// The number of callers that are remembered; each holds three open descriptors.
 const REMEMBERED: usize = 256;
 /// The largest number of processes between a caller and its command's init.
 const GENERATIONS: usize = 4096;
+/// The number of bytes of a caller's arguments that are looked at, and of paths that are found in them.
+const ARGUMENT_BYTES: u64 = 64 * 1024;
+const NAMED: usize = 8;
 /// The umask assumed for a process whose umask cannot be read: no permissions for others.
 const STRICT_MASK: u32 = 0o077;
 
@@ -304,6 +312,22 @@ impl Processes {
         (!text.is_empty()).then_some(text)
     }
 
+    /// Returns the directories among the arguments of the caller's program that hold `path`, or are it.
+    ///
+    /// They are what a person has named, at best: a program can have any arguments, and a link in one is not followed.
+    pub(crate) fn named_above(&self, caller: &Caller, path: &Path) -> Vec<PathBuf> {
+        let Ok(directory) = self.directory(caller) else { return Vec::new() };
+        let cwd = readlinkat(directory, "cwd", Vec::with_capacity(256));
+        let cwd = cwd.map(|cwd| PathBuf::from(OsString::from_vec(cwd.into_bytes()))).unwrap_or_default();
+        let Ok(file) = openat(directory, "cmdline", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
+            return Vec::new();
+        };
+        let mut text = Vec::new();
+        let read = std::fs::File::from(file).take(ARGUMENT_BYTES).read_to_end(&mut text);
+        let words = if read.is_ok() { text.as_slice() } else { &[] };
+        above(words.split(|byte| *byte == 0), &cwd, path)
+    }
+
     /// Returns the process 1 of a process's own pid namespace: its ancestor whose parent is the keeper.
     fn init_of(&self, thread: i32) -> Option<u32> {
         let mut process = u32::try_from(thread).ok()?;
@@ -361,10 +385,45 @@ impl Caller {
     }
 }
 
+/// Returns the paths among `words`, relative to `cwd`, that hold `path`, or are it. What follows a `=` counts as well.
+fn above<'a>(words: impl Iterator<Item = &'a [u8]>, cwd: &Path, path: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    let values = words.flat_map(|word| {
+        let value = word.splitn(2, |byte| *byte == b'=').nth(1);
+        std::iter::once(word).chain(value)
+    });
+    for word in values.filter(|word| !word.is_empty()) {
+        let named = normalize(&cwd.join(OsStr::from_bytes(word)));
+        if named.is_absolute() && path.starts_with(&named) && !found.contains(&named) {
+            found.push(named);
+        }
+        if found.len() == NAMED {
+            break;
+        }
+    }
+    found
+}
+
 fn open_thread(thread: i32) -> io::Result<OwnedFd> {
     let pid = Pid::from_raw(thread).ok_or(Errno::SRCH)?;
     match pidfd_open(pid, OF_A_THREAD) {
         Err(Errno::INVAL) => pidfd_open(pid, PidfdFlags::empty()),
         opened => opened,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_program_was_given_names_places() {
+        let words = ["git", "-C", "../o", "--dir=/srv/o/x", "", "/", "/srv/other", "/srv/o/../o", "."];
+        let found = above(words.iter().map(|word| word.as_bytes()), "/srv/p".as_ref(), "/srv/o/x/y".as_ref());
+        assert_eq!(found, ["/srv/o", "/srv/o/x", "/"].map(PathBuf::from));
+        assert_eq!(
+            above([b"x".as_slice()].into_iter(), "".as_ref(), "/x".as_ref()),
+            [""; 0].map(PathBuf::from)
+        );
     }
 }

@@ -181,12 +181,24 @@ impl Broker {
         if let Some(places) = &self.places {
             return self.is_changeable(path) && path.starts_with(places.temp());
         }
-        ["/tmp", "/dev/shm"].iter().any(|place| path.starts_with(place)) && !self.is_judged(path)
+        let is_shared_with_nobody = ["/tmp", "/dev/shm"].iter().any(|place| path.starts_with(place));
+        (is_shared_with_nobody || self.names.is_own(path)) && !self.is_judged(path)
     }
 
     /// Returns true if names in `path` are judged here; elsewhere the kernel knows what is allowed.
     pub(crate) fn is_judged(&self, path: &Path) -> bool {
-        self.judged.iter().any(|place| path != place && path.starts_with(place)) && self.is_changeable(path)
+        let depth = |places: &[PathBuf]| {
+            let holding = places.iter().filter(|place| path.starts_with(place));
+            holding.map(|place| place.components().count()).max()
+        };
+        let is_in_one = self.judged.iter().any(|place| path != place && path.starts_with(place));
+        let is_fixed = || !self.fixed.is_empty() && depth(&self.fixed) > depth(&self.judged);
+        is_in_one && !is_fixed() && self.is_changeable(path)
+    }
+
+    /// Returns true if the project lies at or below this path.
+    pub(crate) fn holds_workspace(&self, path: &Path) -> bool {
+        self.roots.first().is_some_and(|workspace| workspace.starts_with(path))
     }
 
     /// Returns true if places let commands change the path; where there are mounts, the mounts decide.

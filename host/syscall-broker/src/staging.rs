@@ -6,8 +6,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use portcullis_exec_surface::Rule;
 use portcullis_exec_surface::git::Content;
 use rustix::io::Errno;
+
+use crate::pending::PendingCall;
 
 /// The largest number of such files that may be open at the same time.
 const STAGED: usize = 256;
@@ -27,6 +30,9 @@ pub(crate) struct Staged {
     pub(crate) name: CString,
     pub(crate) path: PathBuf,
     pub(crate) content: Content,
+    /// The rule that judges it, and the call that opened it.
+    pub(crate) rule: &'static Rule,
+    pub(crate) pending: PendingCall,
 }
 
 impl Staging {

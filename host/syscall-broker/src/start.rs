@@ -50,6 +50,10 @@ pub struct Config {
     pub kept_back: Vec<FileId>,
     /// Writable places in which names are judged, as commands see them.
     pub judged: Vec<PathBuf>,
+    /// Those of them that are the sandbox's own: no other program of the user sees them.
+    pub own: Vec<PathBuf>,
+    /// Places in the sandbox's own that are the machine's, and that commands cannot change.
+    pub fixed: Vec<PathBuf>,
     /// The project.
     pub workspace: PathBuf,
     /// The user's home directories.
@@ -139,7 +143,7 @@ fn run(
     commands: SharedNumbers,
     child: Option<Pid>,
 ) -> io::Result<()> {
-    let Config { names, reads, kept_back, judged, workspace, homes, places, lifted, .. } = config;
+    let Config { names, reads, kept_back, judged, own, fixed, workspace, homes, places, lifted, .. } = config;
     let Config { links, leading_nowhere, session, lines: [asks, connects], host_ports, .. } = config;
     let [channel, asks, connects] = keep_only(single, [channel, asks, connects])?;
     match child {
@@ -172,8 +176,9 @@ fn run(
         names,
         reads,
         kept_back: kept_back.into_iter().collect(),
-        roots: roots(workspace, &judged),
+        roots: roots(workspace, &judged, &own),
         judged,
+        fixed,
         homes,
         places,
         lifted,
@@ -194,8 +199,11 @@ fn run(
 
 /// Returns the directories in which names matter to the user's other programs: the project, even if only parts of it
 /// are writable, and the other writable places.
-fn roots(workspace: PathBuf, judged: &[PathBuf]) -> Vec<PathBuf> {
-    let others = judged.iter().filter(|place| **place != workspace && *place != Path::new(TEMP)).cloned();
+fn roots(workspace: PathBuf, judged: &[PathBuf], own: &[PathBuf]) -> Vec<PathBuf> {
+    let others = judged
+        .iter()
+        .filter(|place| **place != workspace && *place != Path::new(TEMP) && !own.contains(place));
+    let others = others.cloned();
     let others = others.collect::<Vec<_>>();
     std::iter::once(workspace).chain(others).collect()
 }

@@ -56,6 +56,6 @@ pub use screen::Screen;
 pub use script::script;
 pub use serve::{Interface, Serve};
 pub use terminal::Terminal;
-pub use tools::{Pi, PiVersion, Tools, guest, portcullis};
+pub use tools::{Pi, PiVersion, Tools, for_commands, guest, portcullis};
 pub use user::User;
 pub use world::World;

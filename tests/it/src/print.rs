@@ -39,12 +39,21 @@ impl Finished {
     ///
     /// When it cannot be started or does not end in time; then its process group is killed.
     pub fn run(command: &mut Command) -> anyhow::Result<Self> {
+        Self::run_until(Deadline::start(), command)
+    }
+
+    /// Runs `command` like [`Self::run`], until a deadline of the test's own.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started or does not end in time; then its process group is killed.
+    pub fn run_until(deadline: Deadline, command: &mut Command) -> anyhow::Result<Self> {
         use std::os::unix::process::CommandExt as _;
         // Files, so that a surviving process cannot hold a pipe open and block this.
         let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
         command.stdin(Stdio::null()).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).process_group(0);
         let mut child = command.spawn().with_context(|| format!("starting {command:?}"))?;
-        let waited = Deadline::start().until("the end of the program", || Ok(child.try_wait()?));
+        let waited = deadline.until("the end of the program", || Ok(child.try_wait()?));
         let (stdout, stderr) = (text_of(&mut stdout)?, text_of(&mut stderr)?);
         let Ok(status) = waited else {
             kill_group(&mut child);

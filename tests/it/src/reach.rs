@@ -15,8 +15,10 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::User;
 
+/// Where copies are made: the first of these that can be written. Commands do not see the machine's `/var/tmp`.
+const PLACES: [&str; 2] = ["/opt", "/var/tmp"];
 /// The folder of root's copies; those of other users have the user id appended.
-const COPIES: &str = "/var/tmp/portcullis-it-tools";
+const COPIES: &str = "portcullis-it-tools";
 const ANYBODY_ENTERS: u32 = 0o001;
 const ANYBODY_READS: u32 = 0o004;
 
@@ -66,9 +68,11 @@ fn anybody_reads(path: &Path) -> Result<bool> {
 fn copy(original: &Path) -> Result<PathBuf> {
     let user = rustix::process::geteuid();
     let folder = if user.is_root() { COPIES.to_owned() } else { format!("{COPIES}-{}", user.as_raw()) };
-    let folder = Path::new(&folder);
+    let is_writable = |place: &&&str| rustix::fs::access(**place, rustix::fs::Access::WRITE_OK).is_ok();
+    let place = PLACES.iter().find(is_writable).context("no place for copies of programs")?;
+    let folder = &Path::new(place).join(folder);
     fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
-    // Any user can create a folder in /var/tmp; programs may only be run from one's own.
+    // Any user can create a folder in `/var/tmp`; programs may only be run from one's own.
     let own = fs::symlink_metadata(folder)?;
     let is_own = own.is_dir() && own.uid() == user.as_raw();
     ensure!(is_own, "`{}` is not a folder of your own; remove it", folder.display());

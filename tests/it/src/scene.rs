@@ -18,8 +18,10 @@ const SCENES: &str = "/var/tmp";
 pub struct Scene {
     root: TempDir,
     user: User,
-    /// The name of the directory pi is started in.
+    /// The path of the directory pi is started in, from the root of the scene.
     project: &'static str,
+    /// Further directories of PATH.
+    programs: Vec<PathBuf>,
     /// A program, with its first arguments, that takes a facility away and executes its last arguments.
     through: Option<(&'static str, &'static [&'static str])>,
 }
@@ -31,10 +33,19 @@ impl Scene {
     ///
     /// When the system refuses.
     pub fn new(user: User) -> anyhow::Result<Self> {
-        let root = tempfile::Builder::new().prefix("portcullis-it-").tempdir_in(SCENES)?;
+        Self::below(Path::new(SCENES), user)
+    }
+
+    /// Makes them in a directory that all users may enter.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn below(parent: &Path, user: User) -> anyhow::Result<Self> {
+        let root = tempfile::Builder::new().prefix("portcullis-it-").tempdir_in(parent)?;
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755))?;
         user.own(root.path())?;
-        let scene = Self { root, user, project: "project", through: None };
+        let scene = Self { root, user, project: "project", programs: Vec::new(), through: None };
         for folder in [scene.home(), scene.project(), scene.outside(), scene.bin()] {
             fs::create_dir(&folder)?;
             user.own(&folder)?;
@@ -46,6 +57,18 @@ impl Scene {
     #[must_use]
     pub fn at_home(self) -> Self {
         Self { project: "home", ..self }
+    }
+
+    /// Returns the same scene with this directory, from the root of the scene, as the project.
+    #[must_use]
+    pub fn with_project(self, project: &'static str) -> Self {
+        Self { project, ..self }
+    }
+
+    /// Returns the same scene with further directories in PATH, behind the first one.
+    #[must_use]
+    pub fn with_programs(self, programs: Vec<PathBuf>) -> Self {
+        Self { programs, ..self }
     }
 
     /// Returns the user as whom everything in the scene runs.
@@ -119,9 +142,16 @@ impl Scene {
     /// Makes `command` start in the project, with the home and the PATH of the scene and nothing else of the caller's
     /// environment.
     pub fn enter(&self, command: &mut Command) {
-        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.bin().display());
-        command.env_clear().env("HOME", self.home()).env("PATH", path).env("LANG", "C.UTF-8");
+        command.env_clear().env("HOME", self.home()).env("PATH", self.search_path()).env("LANG", "C.UTF-8");
         command.current_dir(self.project());
+    }
+
+    /// Returns the value of PATH.
+    #[must_use]
+    pub fn search_path(&self) -> String {
+        let folders = std::iter::once(self.bin()).chain(self.programs.iter().cloned());
+        let folders: String = folders.map(|folder| format!("{}:", folder.display())).collect();
+        folders + "/usr/local/bin:/usr/bin:/bin"
     }
 
     /// Runs `portcullis` with `arguments` to its end.

@@ -215,10 +215,23 @@ impl Serve {
     ///
     /// If none arrives in time, or the host ends before.
     pub fn wait(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
+        self.wait_until(Deadline::start(), what, wanted)
+    }
+
+    /// Waits like [`Self::wait`], until a deadline of the test's own.
+    ///
+    /// # Errors
+    ///
+    /// If none arrives in time, or the host ends before.
+    pub fn wait_until(
+        &mut self,
+        deadline: Deadline,
+        what: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Result<Value> {
         if let Some(place) = self.set_aside.iter().position(&wanted) {
             return Ok(self.set_aside.remove(place));
         }
-        let deadline = Deadline::start();
         loop {
             let Ok(message) = self.messages.recv_timeout(deadline.left()) else {
                 bail!("no {what} from the host; seen: {:?}; {}", self.set_aside, self.errors());

@@ -173,6 +173,15 @@ pub fn guest(name: &str, user: User) -> anyhow::Result<PathBuf> {
     reach::program(&path, user)
 }
 
+/// Returns a path of a folder of programs at which commands of any user can run them.
+///
+/// # Errors
+///
+/// If it cannot be made reachable.
+pub fn for_commands(folder: &Path) -> anyhow::Result<PathBuf> {
+    reach::outside_homes(folder)
+}
+
 /// Returns the folder of the built binaries: cargo puts tests into `deps/` below it.
 fn beside_this_test() -> anyhow::Result<PathBuf> {
     let this = env::current_exe().context("finding this test's own path")?;

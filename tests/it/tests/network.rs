@@ -2,7 +2,7 @@
 //!
 //! The attacks have the numbers of the attack corpus; each comes with a control that succeeds without Portcullis.
 
-mod asking;
+pub(crate) mod asking;
 mod attacks;
 mod holding;
 mod ports;
@@ -38,6 +38,7 @@ as_each_user!(
     a_dead_name_service_stops_what_needs_it_and_nothing_else,
     too_many_connections_are_told_why,
     names_that_programs_complete_or_know_by_themselves,
+    names_of_the_hosts_file_are_judged_as_names,
 );
 
 /// Settings with the hosts that the commands of most tests may reach.
@@ -184,6 +185,29 @@ fn a_refused_connection_fails_at_once(user: User) -> Result<()> {
     Ok(())
 }
 
+/// A name that this machine knows by itself is allowed as that name, and leads to no loopback of the machine's. The
+/// control is the same name without the sandbox.
+fn names_of_the_hosts_file_are_judged_as_names(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let script =
+        "curl -sS -m 5 http://by-hand.test/; curl -sS -m 5 http://loop-by-hand.test:8000/; cat /etc/hosts";
+    let finished = world.run(NETWORK, script)?;
+    ensure!(finished.stderr.contains("no connection to by-hand.test:80"), "{finished:#?}");
+    ensure!(!finished.stdout.contains("by-hand.test"), "the host's own file: {finished:#?}");
+    let network = r#"{ "allowedDomains": ["by-hand.test", "loop-by-hand.test"], "deniedDomains": [] }"#;
+    let finished = world.run(network, script)?;
+    ensure!(finished.stdout.matches("REACHED").count() == 1, "{finished:#?}");
+    ensure!(finished.stdout.contains("REACHED 203.0.113.1 as by-hand.test"), "{finished:#?}");
+    ensure!(finished.stderr.contains("`loop-by-hand.test` leads to 127.0.0.1"), "{finished:#?}");
+    let address = r#"{ "allowedDomains": ["203.0.113.1"], "deniedDomains": [] }"#;
+    let finished = world.run(address, script)?;
+    ensure!(!finished.stdout.contains("REACHED"), "it is a name: {finished:#?}");
+    let control = world.control(script)?;
+    ensure!(control.stdout.matches("REACHED").count() == 2, "control: {control:#?}");
+    Ok(())
+}
+
 /// Row 113: connections to an allowed host are allowed, counted and logged.
 fn connections_and_their_bytes_are_logged(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
@@ -254,7 +278,7 @@ fn no_proxy_at_an_allowed_address_is_asked_for_another_server(user: User) -> Res
     let free = [
         "curl -sS -H 'Host: evil.test' http://localhost:8000/",
         "curl -sS -x http://localhost:8000 http://localhost:8000/",
-        "curl -sS http://by-hand.test/",
+        "curl -sS --resolve by-hand.test:80:203.0.113.1 http://by-hand.test/",
         "curl -sS -x $PORTCULLIS_PROXY --noproxy '' http://localhost:8000/",
         "curl -sS -x $PORTCULLIS_PROXY --noproxy '' -p http://app.localhost:8000/",
         "curl -sS -x socks5h://${PORTCULLIS_PROXY#http://} --noproxy '' http://localhost:8000/",
@@ -499,12 +523,5 @@ fn names_that_programs_complete_or_know_by_themselves(user: User) -> Result<()> 
     let dots = "LOCALDOMAIN=evil.test RES_OPTIONS=ndots:5";
     let finished = world.run(NETWORK, &connect(dots, "sub.allowed.test:22"))?;
     ensure!(finished.stderr.contains("no connection to sub.allowed.test.evil.test:22"), "{finished:#?}");
-    // The hosts file resolves its names, without a query to a name server.
-    let script = "curl -sS http://by-hand.test/";
-    let finished = world.run(NETWORK, script)?;
-    ensure!(finished.stderr.contains("no connection to 203.0.113.1:80"), "{finished:#?}");
-    let address = r#"{ "allowedDomains": ["203.0.113.1"], "deniedDomains": [] }"#;
-    let finished = world.run(address, script)?;
-    ensure!(finished.stdout.contains("REACHED 203.0.113.1 as by-hand.test"), "{finished:#?}");
     Ok(())
 }

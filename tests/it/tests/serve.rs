@@ -127,7 +127,7 @@ fn questions_and_commands_at_once(user: User) -> Result<()> {
     Ok(())
 }
 
-/// The same command continues after an answer; each file leads to one question.
+/// The same command continues after an answer; each place leads to one question.
 fn calls_of_a_command_wait_for_the_answer(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
@@ -136,15 +136,16 @@ fn calls_of_a_command_wait_for_the_answer(user: User) -> Result<()> {
     };
     let environment = json!({ "PATH": "/usr/bin:/bin", "OUT": scene.outside() });
     let script = "echo settings > .npmrc && cat .npmrc; for i in 1 2 3; do echo $i > $OUT/f$i; done; cat $OUT/f3; \
-        rm $OUT/f1; echo y > .nvmrc; echo x > a/.envrc || echo refused";
+        rm $OUT/f1; rm $OUT/../other/x; echo y > .nvmrc; echo x > a/.envrc || echo refused";
     std::fs::create_dir(scene.project().join("a"))?;
     scene.user().own(&scene.project().join("a"))?;
     let id = host.begin(script, &environment)?;
-    // A file that other programs execute leads to a question of its own, and so does removing a file.
+    // A file that other programs execute leads to a question of its own.
+    scene.write(&scene.at("other/x"), "x")?;
     for (name, label, answer) in [
         (".npmrc", "Allow for this command", json!(0)),
-        ("f1", "Allow for this command: all that it makes and writes in ", json!(0)),
-        ("f1", "Allow for this command: all that it removes in ", json!("refuse")),
+        ("outside", "Allow for this command: reading, changing and removing all below ", json!(0)),
+        ("other", "Allow for this command: reading, changing and removing all below ", json!("refuse")),
         (".nvmrc", "Allow for this command", json!("refuse")),
         ("a/.envrc", "Allow for this command", json!("refuse")),
     ] {

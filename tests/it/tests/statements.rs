@@ -104,7 +104,7 @@ fn surfaces(scene: &Scene) -> Result<Vec<Surface>> {
     let status = host.succeed("status", &json!({}))?;
     let brief = status.get("brief").and_then(Value::as_str).context("a brief")?;
     ensure!(
-        brief.split("Policy `").next().is_some_and(|own| own.split_whitespace().count() <= 220),
+        brief.split("Policy `").next().is_some_and(|own| own.split_whitespace().count() <= 230),
         "too long: {brief}"
     );
     add("orientation", orientation(brief)?)?;

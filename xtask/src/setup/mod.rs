@@ -1,6 +1,7 @@
 //! `setup`: makes a fresh machine ready, once, without touching anything outside the cache.
 
 mod debian;
+mod everyday;
 mod link;
 mod node;
 mod programs;
@@ -11,6 +12,8 @@ use clap::Args;
 
 use crate::cache::{Cache, Tools, Wasm};
 use crate::run::{answer, say};
+
+pub(crate) use everyday::programs as everyday_programs;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

@@ -13,7 +13,7 @@ const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 /// How the names of the tests' temporary directories begin; the second is the default of the crate `tempfile`.
 const NAMES: [&str; 2] = ["portcullis", ".tmp"];
 /// Where copies of programs are that an ordinary user can run, and how their names begin (`tests/it/src/reach.rs`).
-const COPIES_IN: &str = "/var/tmp";
+const COPIES_IN: [&str; 2] = ["/opt", "/var/tmp"];
 const COPIES: &str = "portcullis-it-tools";
 /// How the line of a control group begins.
 const GROUP: &str = "control group ";
@@ -43,9 +43,10 @@ impl Traces {
     ///
     /// Returns the new ones.
     pub(super) fn check(&self) -> Result<()> {
-        for name in entries(Path::new(COPIES_IN)).iter().filter(|name| name.starts_with(COPIES)) {
-            fs::remove_dir_all(Path::new(COPIES_IN).join(name))
-                .with_context(|| format!("removing `{name}`"))?;
+        for place in COPIES_IN.map(Path::new) {
+            for name in entries(place).iter().filter(|name| name.starts_with(COPIES)) {
+                fs::remove_dir_all(place.join(name)).with_context(|| format!("removing `{name}`"))?;
+            }
         }
         // The next session would remove the groups of hosts that were killed.
         for group in self.new_ones().iter().filter_map(|line| line.strip_prefix(GROUP)) {

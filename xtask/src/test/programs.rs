@@ -23,8 +23,9 @@ pub(super) enum Choice {
 }
 
 /// Slow programs, the slowest first. The others fill the remaining time.
-const SLOW: [&str; 6] = [
+const SLOW: [&str; 7] = [
     "portcullis-it/it",
+    "portcullis-everyday/quick",
     "portcullis-sandbox-runtime/kernel",
     "portcullis-policy-runtime/it",
     "portcullis-session/session",

@@ -6,7 +6,7 @@ use portcullis_text::escape;
 
 use super::GRANT_TEXT_MAX;
 use crate::connections::{HostAndPort, place};
-use crate::open_questions::{ChoiceKind, Question};
+use crate::open_questions::{Choice, ChoiceKind, Question};
 use crate::special_addresses;
 
 /// Returns the distinct places of some connections, in order.
@@ -20,6 +20,58 @@ pub fn places<'a>(accesses: impl Iterator<Item = &'a NetworkAccess>) -> Vec<Host
         }
     }
     places
+}
+
+/// A preset that a question can offer: a named set of hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PresetOffer {
+    /// Its name.
+    pub name: String,
+    /// What it is: "npm's package registry".
+    pub title: String,
+    /// What it holds: hosts, or other presets.
+    pub holds: Vec<String>,
+}
+
+/// The beginning of the id of a place that stores a preset: followed by its name, `@`, and the id of the place itself.
+const PRESET_PLACE: &str = "preset:";
+
+/// Returns the name of the preset and the id of the place, if a place's id is for a preset.
+#[must_use]
+pub fn preset_place(place: &str) -> Option<(&str, &str)> {
+    place.strip_prefix(PRESET_PLACE)?.split_once('@')
+}
+
+/// Offers presets beside the host itself, wherever an answer for the host can be stored for ever.
+pub fn offer_presets(question: &mut Question, presets: &[PresetOffer]) {
+    let keys: Vec<char> =
+        question.choices.iter().filter(|choice| is_for_ever(choice)).map(|choice| choice.key).collect();
+    for key in keys {
+        let Some(last) = question.choices.iter().rposition(|choice| choice.key == key && is_for_ever(choice))
+        else {
+            continue;
+        };
+        let Some(host) = question.choices.get(last).cloned() else { continue };
+        let offer = |(preset, width): (&PresetOffer, u32)| Choice {
+            covers: Some(preset.covers()),
+            place: host.place.as_ref().map(|place| format!("{PRESET_PLACE}{}@{place}", preset.name)),
+            width: host.width + width,
+            ..host.clone()
+        };
+        let offers = presets.iter().filter(|preset| preset.covers().chars().count() <= GRANT_TEXT_MAX);
+        let offers: Vec<Choice> = offers.zip(1..).map(offer).collect();
+        question.choices.splice(last + 1..last + 1, offers);
+    }
+}
+
+fn is_for_ever(choice: &Choice) -> bool {
+    choice.kind == ChoiceKind::Allow && choice.place.is_some() && choice.lifetime == 0
+}
+
+impl PresetOffer {
+    fn covers(&self) -> String {
+        format!("{} (preset {}): {}", self.title, self.name, self.holds.join(", "))
+    }
 }
 
 /// Turns the question about the first of several places into one about all of them: its choices apply to each.

@@ -5,7 +5,7 @@ pub mod file_operation;
 pub mod pending_call;
 pub mod rerun;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use portcullis_decision::grant::{CommandPattern, PathPattern, ToolPattern};
 use portcullis_decision::host_rules::is_offered;
@@ -14,7 +14,7 @@ use portcullis_decision::profile::{FileRight, FileRights};
 use portcullis_decision::request::{
     Action, CommandExecution, Endpoint, FileAccess, NetworkAccess, Origin, PathKind, Stage, ToolCall,
 };
-use portcullis_decision::{Decision, Effect, GrantPattern, GrantScope, Mode, Request, path_text};
+use portcullis_decision::{Decision, Effect, GrantPattern, GrantScope, KnownPlace, Mode, Request, path_text};
 use portcullis_shell::quoted;
 use portcullis_text::{escape, escape_confusables, escape_confusables_in_subject, escape_script};
 
@@ -22,7 +22,7 @@ use crate::grant_store::GrantPlace;
 use crate::open_questions::{Choice, ChoiceKind, Question};
 use crate::special_addresses;
 use file_operation::{meaning, other_end};
-use pending_call::FOR_THIS_COMMAND;
+use pending_call::{FOR_THIS_COMMAND, begins_with, known_place};
 
 /// Maximum number of offered widths; users would not read more.
 const WIDTHS_MAX: usize = 6;
@@ -53,7 +53,10 @@ pub fn question(
         | Action::Network(_)
         | Action::Socket(_)
         | Action::Tool(_)
-        | Action::Other(_)) => escape_confusables_in_subject(&subject(action)),
+        | Action::Other(_)) => escape_confusables_in_subject(&match known_place(request, decision) {
+            Some(place) => path_text::encode(&place.top),
+            None => subject(action),
+        }),
     };
     Question {
         id,
@@ -61,7 +64,7 @@ pub fn question(
         title: if request.run_again().is_some() {
             "Run this command again?".to_owned()
         } else {
-            title(&request.action)
+            title(request, decision)
         },
         subject,
         asker: asker(request),
@@ -87,6 +90,8 @@ fn reasons(request: &Request, decision: &Decision) -> String {
         }
     }
     if let Action::File(access) = &request.action {
+        let place = known_place(request, decision);
+        reasons.extend(place.map(|place| escape_confusables(&begins_with(access, place))));
         reasons.extend(meaning(access).map(|meaning| escape_confusables(&meaning)));
     }
     if let Action::Network(access) = &request.action {
@@ -99,9 +104,12 @@ fn reasons(request: &Request, decision: &Decision) -> String {
 /// Prefix of the layer's name in votes of the rule set.
 const RULES: &str = "rules:";
 
-fn title(action: &Action) -> String {
-    match action {
-        Action::File(access) => format!("Allow to {} this path?", access.operation.verb()),
+fn title(request: &Request, decision: &Decision) -> String {
+    match &request.action {
+        Action::File(access) => match known_place(request, decision) {
+            Some(place) => pending_call::title(access, place),
+            None => format!("Allow to {} this path?", access.operation.verb()),
+        },
         Action::Command(_) => "Allow to run this command?".to_owned(),
         Action::Escalation(_) => "Run this command once OUTSIDE the sandbox?".to_owned(),
         Action::Network(access) => match access.stage {
@@ -204,7 +212,7 @@ fn choices(
         // A "no" for the session would also apply to the command itself.
         return vec![once];
     }
-    if is_only_once(&request.action) {
+    if is_only_once(&request.action) && known_place(request, decision).is_none() {
         return std::iter::once(once).chain(no_for_the_session(&request.action, None)).collect();
     }
     let widths = widths(request, decision);
@@ -303,7 +311,14 @@ fn widths(request: &Request, decision: &Decision) -> Vec<Offer> {
         .iter()
         .filter(|option| option.scope == GrantScope::Session && option.pattern.covers(&request.action))
         .map(|option| (option.pattern.clone(), option.lifetime));
-    let own = own_patterns(&request.action).into_iter();
+    let place = known_place(request, decision);
+    // A name that a program makes in the place is none that a person knows.
+    let offered = offered.filter(|(pattern, _)| place.is_none_or(|place| holds(pattern, &place.top)));
+    let own = match (&request.action, place) {
+        (Action::File(access), Some(place)) => place_patterns(access, place),
+        _ => own_patterns(&request.action),
+    };
+    let own = own.into_iter();
     let own = own.filter(|pattern| is_offered(decision, pattern)).map(|pattern| (pattern, 0));
     let mut widths: Vec<Offer> = Vec::new();
     for (pattern, lifetime) in own.chain(offered) {
@@ -375,12 +390,36 @@ pub fn grantable(action: &Action) -> Vec<(GrantPattern, String)> {
     patterns.filter_map(|pattern| described(&pattern).map(|text| (pattern, text))).collect()
 }
 
-fn path_patterns(access: &FileAccess) -> Vec<GrantPattern> {
-    let Some(path) = path_text::decode(&access.path.canonical) else { return Vec::new() };
-    let rights = match access.operation.right() {
+/// Returns true unless a pattern is on paths and does not hold all below `top`.
+fn holds(pattern: &GrantPattern, top: &Path) -> bool {
+    match pattern {
+        GrantPattern::Path(path) => {
+            matches!(&path.pattern, FilePattern::Tree(wider) if top.starts_with(wider))
+        }
+        GrantPattern::Exact(_)
+        | GrantPattern::Command(_)
+        | GrantPattern::Network(_)
+        | GrantPattern::Tool(_) => true,
+    }
+}
+
+fn place_patterns(access: &FileAccess, place: &KnownPlace) -> Vec<GrantPattern> {
+    let rights = rights(access);
+    let tops = [Some(&place.top), place.wider.as_ref()].into_iter().flatten();
+    let tree = |top: &PathBuf| PathPattern { pattern: FilePattern::Tree(top.clone()), rights };
+    tops.map(|top| GrantPattern::Path(tree(top))).collect()
+}
+
+fn rights(access: &FileAccess) -> FileRights {
+    match access.operation.right() {
         FileRight::Write => FileRights::READ_WRITE,
         FileRight::Read | FileRight::Execute => FileRights::READ,
-    };
+    }
+}
+
+fn path_patterns(access: &FileAccess) -> Vec<GrantPattern> {
+    let Some(path) = path_text::decode(&access.path.canonical) else { return Vec::new() };
+    let rights = rights(access);
     let grant = |pattern| GrantPattern::Path(PathPattern { pattern, rights });
     if access.path.kind == PathKind::Directory {
         return vec![grant(FilePattern::Tree(path))];

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use portcullis_decision::request::{FileAccess, FileOperation};
-use portcullis_decision::{Decision, Request};
+use portcullis_decision::host_rules::HOST;
+use portcullis_decision::profile::FileRight;
+use portcullis_decision::request::{FileAccess, FileOperation, Origin};
+use portcullis_decision::{Decision, KnownPlace, Request, path_text};
 use portcullis_exec_surface::NEW_DOT_FILES;
 use portcullis_text::escape_confusables;
 
-use super::file_operation::is_only_once;
+use super::file_operation::{is_only_once, other_end};
 
 /// Id of the rule that protects start-up files; rules on names cover the same names.
 const START_UP_FILES: &str = "host.start-up-files";
@@ -18,12 +20,46 @@ pub fn has_own_question(rule: &str) -> bool {
     rule == START_UP_FILES || portcullis_exec_surface::rule(rule).is_some()
 }
 
+/// Returns the place that a person knows, if a question about a pending call is about that.
+///
+/// The host's own rules, on names that other programs execute and the like, ask about the name itself.
+#[must_use]
+pub fn known_place<'a>(request: &'a Request, decision: &Decision) -> Option<&'a KnownPlace> {
+    let is_hosts = decision.policy() == HOST || has_own_question(&decision.cause().rule);
+    request.known_place().filter(|_| !is_hosts && request.origin == Origin::Process)
+}
+
+/// Returns the title of a question about a place.
+#[must_use]
+pub fn title(access: &FileAccess, place: &KnownPlace) -> String {
+    let verb = if access.operation.right() == FileRight::Write { "change" } else { "read" };
+    format!("Allow to {verb} this {}?", place.kind.noun())
+}
+
+/// Returns what a command does first in a place, for the reason of the question.
+#[must_use]
+pub fn begins_with(access: &FileAccess, place: &KnownPlace) -> String {
+    let path = Path::new(&access.path.canonical);
+    let within = path.strip_prefix(&place.top).unwrap_or(path);
+    let within = if within.as_os_str().is_empty() { path } else { within };
+    let end = other_end(access).unwrap_or_default();
+    format!("it begins with: {} {}{end}", access.operation.verb(), within.display())
+}
+
 /// Label of a "yes" that lasts as long as the command runs.
 pub const FOR_THIS_COMMAND: &str = "Allow for this command";
 
 /// Returns the label of a "yes" to a pending call, which says how far it reaches.
 #[must_use]
 pub fn once(request: &Request, access: &FileAccess, decision: &Decision) -> String {
+    if let Some(place) = known_place(request, decision) {
+        let what = match access.operation.right() {
+            FileRight::Write => "reading, changing and removing",
+            FileRight::Read | FileRight::Execute => "reading",
+        };
+        let top = escape_confusables(&path_text::encode(&place.top));
+        return format!("{FOR_THIS_COMMAND}: {what} all below {top}");
+    }
     if is_only_once(&access.operation) {
         return "Allow once".to_owned();
     }

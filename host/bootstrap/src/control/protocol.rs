@@ -57,7 +57,7 @@ pub enum Outcome {
         /// The ports.
         ports: Vec<Port>,
     },
-    /// The request was carried out; a description.
+    /// The request was carried out.
     Done {
         /// What was done.
         what: String,

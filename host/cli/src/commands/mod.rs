@@ -1,5 +1,6 @@
 //! One module per subcommand.
 
+pub(crate) mod allow;
 pub(crate) mod asks;
 pub(crate) mod audit;
 pub(crate) mod check;
@@ -9,10 +10,12 @@ pub(crate) mod doctor;
 pub(crate) mod exec_client;
 pub(crate) mod explain;
 pub(crate) mod grants;
+pub(crate) mod home;
 pub(crate) mod pi;
 pub(crate) mod pi_extension;
 pub(crate) mod policy;
 pub(crate) mod ports;
+pub(crate) mod presets;
 pub(crate) mod run;
 pub(crate) mod status;
 pub(crate) mod stderr_tee;

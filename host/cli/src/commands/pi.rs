@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
-use portcullis_bootstrap::loaded_settings;
-use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_bootstrap::loaded_settings::{self, Wanted};
+use portcullis_bootstrap::process_env::{ALLOW, ProcessEnv};
 use portcullis_bootstrap::untrusted_paths::UntrustedPaths;
 use portcullis_server::contain::{self, CONTAIN};
 use serde_json::Value;
@@ -21,8 +21,9 @@ const WHOLE_PATH: &str = "PORTCULLIS_PATH";
 
 /// Executes pi; returns only if that fails.
 pub(crate) fn run(pi: &Pi) -> crate::exit::Outcome {
-    let around = ProcessEnv::read()?;
+    let mut around = ProcessEnv::read()?;
     around.ensure_outside()?;
+    around.allow.extend(pi.allow.iter().cloned());
     let mut arguments = pi.arguments.clone();
     // Remove the word at any position: pi would ignore it, and the user would rely on a sandbox.
     arguments.retain(|word| word != CONTAIN);
@@ -59,6 +60,11 @@ pub(crate) fn run(pi: &Pi) -> crate::exit::Outcome {
         command.arg("-e").arg(&extension);
     }
     command.envs(kept_path(&reach)?);
+    if !around.allow.is_empty() {
+        // Read here, so that a mistake is told before pi starts.
+        loaded_settings::load(&around, &Wanted::judging(around.cwd.clone(), None))?;
+        command.env(ALLOW, around.allow.join("\n"));
+    }
     let error = command.args(&arguments).env("PORTCULLIS_HOST", &around.executable).exec();
     Err(error).with_context(|| format!("starting `{}`", program.display()))
 }

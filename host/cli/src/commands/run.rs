@@ -38,8 +38,9 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs the command and returns its status.
 pub(crate) fn run(run: Run) -> crate::exit::Outcome {
-    let around = ProcessEnv::read()?;
+    let mut around = ProcessEnv::read()?;
     around.ensure_outside()?;
+    around.allow.extend(run.allow);
     let ask = run.ask.unwrap_or(if std::io::stdin().is_terminal() { Ask::Prompt } else { Ask::Deny });
     let wanted = Wanted {
         project: run.sources.project.unwrap_or_else(|| around.cwd.clone()),

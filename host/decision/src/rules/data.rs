@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::own_places::OwnData;
 use super::{Base, RuleLayer, RuleSet};
 use crate::grant::{Grant, GrantPattern, GrantScope, PathPattern};
 use crate::path_text;
@@ -16,6 +17,7 @@ pub struct RuleData {
     workspace: Vec<String>,
     temp: String,
     closed: Vec<String>,
+    own: OwnData,
     grants: Vec<PathPattern>,
     /// Writable places that do not exist, so that no mount can make them writable.
     missing: Vec<String>,
@@ -46,6 +48,7 @@ impl RuleSet {
             workspace: texts(&self.base.workspace),
             temp: path_text::encode(&self.base.temp),
             closed: texts(&self.base.closed),
+            own: OwnData::of(&self.base.own),
             grants: grants
                 .map(|grant| PathPattern { pattern: grant.pattern.clone(), rights: grant.rights })
                 .collect(),
@@ -107,8 +110,12 @@ impl RuleData {
             expires_at: 0,
         };
         let grants: Vec<Grant> = self.grants.into_iter().map(grant).collect();
-        let base =
-            Base { workspace: paths(self.workspace)?, temp: path(self.temp)?, closed: paths(self.closed)? };
+        let base = Base {
+            workspace: paths(self.workspace)?,
+            temp: path(self.temp)?,
+            closed: paths(self.closed)?,
+            own: self.own.places().map_err(DataError::Path)?,
+        };
         Ok(RuleSet::compile(self.layers, base, &grants))
     }
 }

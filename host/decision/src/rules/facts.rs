@@ -37,6 +37,8 @@ pub struct FileFacts {
     pub places: Vec<PlaceFact>,
     /// Names with another availability than the place around them.
     pub names: Vec<NameFact>,
+    /// The availability of the state of tools in the private home, if there is one. Places do not say it.
+    pub own_home: Option<Availability>,
 }
 
 /// A place with another availability than its surroundings.
@@ -103,7 +105,10 @@ impl RuleSet {
             }
         }
         let names = self.name_facts(caller, right, |path| standing_at(&places, elsewhere, path));
-        FileFacts { caller, right, elsewhere, places, names }
+        let own_home = self.base.own.home.as_ref();
+        let own_home =
+            own_home.map(|home| standing(&home.path.join(format!(".{ANY_NAME}")).join(ANY_NAME)).0);
+        FileFacts { caller, right, elsewhere, places, names, own_home }
     }
 
     /// Returns which hosts commands can reach.
@@ -166,6 +171,9 @@ impl RuleSet {
 
     /// Returns true if a path is in a directory that is hidden by default, and no opening rule names a path in it.
     fn is_hidden_by_default(&self, path: &Path) -> bool {
+        if self.base.is_own(path) {
+            return false;
+        }
         let hidden = HIDDEN_BY_DEFAULT.map(Path::new).into_iter().find(|top| path.starts_with(top));
         hidden.is_some_and(|top| {
             let mut within = path.ancestors().take_while(|above| above.starts_with(top));

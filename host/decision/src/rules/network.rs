@@ -189,7 +189,7 @@ mod tests {
     }
 
     fn rules(layers: Vec<Profile>) -> RuleSet {
-        let base = Base { workspace: Vec::new(), temp: "/tmp".into(), closed: Vec::new() };
+        let base = Base { workspace: Vec::new(), temp: "/tmp".into(), closed: Vec::new(), ..Base::default() };
         let layers = layers
             .into_iter()
             .map(|profile| RuleLayer { name: "l".to_owned(), profile, tightens: false })

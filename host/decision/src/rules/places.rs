@@ -68,6 +68,7 @@ impl RuleSet {
             Ok(rest) if self.base.temp.is_absolute() && !self.base.is_shown_in_temp(path) => {
                 Location::Session(rest.to_owned())
             }
+            _ if self.base.is_own(path) => Location::Session(path.to_owned()),
             _ => Location::Machine(path.to_owned()),
         }
     }

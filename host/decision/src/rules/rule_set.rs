@@ -53,9 +53,15 @@ impl RuleSet {
             }
         }
         let grants: Vec<PathGrant> = grants.iter().filter_map(PathGrant::from_grant).collect();
-        let opened = opening_rules(&layers).map(|rule| &rule.pattern);
-        let opened = opened.chain(grants.iter().map(|grant| &grant.pattern));
-        let base = base.with_shown_in_temp(opened.filter_map(FilePattern::literal));
+        let opened = opening_rules(&layers).map(|rule| (&rule.pattern, rule.rights.write));
+        let opened = opened.chain(grants.iter().map(|grant| (&grant.pattern, grant.rights.write)));
+        let opened: Vec<(&Path, bool)> =
+            opened.filter_map(|(pattern, is_written)| Some((pattern.literal()?, is_written))).collect();
+        let named = layers.iter().flat_map(|layer| &layer.profile.files);
+        let named = named.filter_map(|rule| rule.pattern.literal());
+        let named = named.chain(opened.iter().map(|(path, _)| *path));
+        let base = base.with_named(&opened, named);
+        let base = base.with_shown_in_temp(opened.iter().map(|(path, _)| *path));
         Self { layers, base, trie, globs, grants }
     }
 

@@ -22,7 +22,12 @@ fn layer(name: &str, files: Vec<FileRule>) -> RuleLayer {
 }
 
 fn base() -> Base {
-    Base { workspace: vec!["/home/u/p".into()], temp: "/tmp".into(), closed: vec!["/home".into()] }
+    Base {
+        workspace: vec!["/home/u/p".into()],
+        temp: "/tmp".into(),
+        closed: vec!["/home".into()],
+        ..Base::default()
+    }
 }
 
 /// The default chain in small: a policy that allows, the settings' ceiling that denies.

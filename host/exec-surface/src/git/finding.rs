@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 /// The judgement of a file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    /// It makes git run nothing that it would not have run before.
+    /// With it, git runs no program that it would not run without it.
     Harmless,
     /// The user is asked about these findings, in the order of the file.
     Asks(Vec<Finding>),

@@ -91,15 +91,14 @@ impl Gate {
     /// # Errors
     /// [`FileError::HostTemp`] for paths that name another file for commands.
     pub fn locate_in_host_view(&self, path: &Path, purpose: Purpose) -> Result<Located, FileError> {
-        let Views::Session { private_temp, .. } = &self.views else {
+        let Views::Session { is_own, .. } = &self.views else {
             return self.locate(path, purpose);
         };
         if purpose == Purpose::Existing && self.is_output(path) {
             return self.locate_output(path);
         }
         let located = self.locate_from(Root::Host, View::BeyondSession, path, purpose)?;
-        let is_private = |path: &Path| private_temp.as_ref().is_some_and(|temp| path.starts_with(temp));
-        if is_private(&path_text::normalize(path)) || is_private(located.canonical()) {
+        if is_own(&path_text::normalize(path)) || is_own(located.canonical()) {
             return Err(FileError::HostTemp { path: path_text::encode(path) });
         }
         Ok(located)
@@ -259,9 +258,9 @@ impl Gate {
     /// If it is not a file or directory that the other operations accept, or has another name for the host.
     pub fn leave_to_others(&self, located: Located, permit: Permit) -> Result<(), FileError> {
         operation(&located, &permit)?;
-        if let Views::Session { private_temp: Some(temp), .. } = &self.views
+        if let Views::Session { is_own, .. } = &self.views
             && located.view == View::Session
-            && located.canonical().starts_with(temp)
+            && is_own(located.canonical())
         {
             return Err(FileError::SessionTemp { path: located.text });
         }

@@ -3,6 +3,7 @@
 mod find;
 mod gate;
 mod grep;
+mod host_directory;
 mod ignores;
 mod kernel;
 mod links;
@@ -15,5 +16,6 @@ mod walk;
 mod write;
 
 pub use gate::Gate;
+pub use host_directory::HostDirectory;
 pub use links::{linked as linked_files, symbolic as symbolic_links};
 pub use located::{Editing, Located};

@@ -4,7 +4,7 @@
 //! continues in the first case, because the proxy may know the name, and fails in the second.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -59,6 +59,11 @@ pub(super) async fn addresses(name: &str, port: u16, patience: Duration) -> Resu
 fn look_up<T>(place: &(String, u16), open: impl Fn() -> io::Result<T>) -> Result<Vec<SocketAddr>, Unfound> {
     has_room(&open)?;
     let (name, port) = place;
+    // The library does not find a fully qualified name in this file.
+    let own = of_hosts_file(&std::fs::read_to_string(HOSTS).unwrap_or_default(), name.trim_end_matches('.'));
+    if !own.is_empty() {
+        return Ok(own.into_iter().map(|address| SocketAddr::new(address, *port)).collect());
+    }
     match (name.as_str(), *port).to_socket_addrs() {
         Ok(found) => {
             Ok(found.map(|address| SocketAddr::new(address.ip().to_canonical(), address.port())).collect())
@@ -70,6 +75,21 @@ fn look_up<T>(place: &(String, u16), open: impl Fn() -> io::Result<T>) -> Result
             Err(Unfound::Unknown(error))
         }
     }
+}
+
+/// The names that this machine knows by itself.
+const HOSTS: &str = "/etc/hosts";
+
+/// Returns the addresses of a name in the text of such a file.
+fn of_hosts_file(text: &str, name: &str) -> Vec<IpAddr> {
+    let address = |line: &str| {
+        let mut words = line.split('#').next()?.split_whitespace();
+        let address: IpAddr = words.next()?.parse().ok()?;
+        words
+            .any(|word| word.trim_end_matches('.').eq_ignore_ascii_case(name))
+            .then(|| address.to_canonical())
+    };
+    text.lines().filter_map(address).collect()
 }
 
 /// Checks that the file descriptors for a lookup are available.
@@ -85,6 +105,16 @@ mod tests {
     use rustix::io::Errno;
 
     use super::*;
+
+    #[test]
+    fn names_of_this_machine_are_found() {
+        let text =
+            "127.0.0.1 localhost\n# 192.0.2.9 db.test\n192.0.2.1\tdb.test DB2.test # why\n::1 db.test\nx y\n";
+        let found = |name: &str| of_hosts_file(text, name).iter().map(IpAddr::to_string).collect::<Vec<_>>();
+        assert_eq!(found("db.test"), ["192.0.2.1", "::1"]);
+        assert_eq!(found("db2.test"), ["192.0.2.1"]);
+        assert!(found("test").is_empty() && found("192.0.2.1").is_empty());
+    }
 
     /// Returns the result of a lookup during which opening the n-th file descriptor fails.
     fn check(name: &str, refused: usize) -> Result<Vec<SocketAddr>, Unfound> {

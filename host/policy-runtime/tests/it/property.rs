@@ -63,7 +63,7 @@ fn decided(policy: Arc<ComponentPolicy>, request: &Request, context: &Context) -
 }
 
 fn base() -> Base {
-    Base { workspace: vec!["/srv/app".into()], temp: "/tmp".into(), closed: Vec::new() }
+    Base { workspace: vec!["/srv/app".into()], temp: "/tmp".into(), closed: Vec::new(), ..Base::default() }
 }
 
 /// Checks that texts for people have no control characters and stay within their limit.

@@ -87,6 +87,8 @@ fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Res
         reads,
         kept_back: rules.kept_back.clone(),
         judged,
+        own: Vec::new(),
+        fixed: Vec::new(),
         workspace: rules.workspace.clone(),
         homes: rules.homes.clone(),
         lifted: rules.lifted.clone(),

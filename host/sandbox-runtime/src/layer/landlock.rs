@@ -134,7 +134,9 @@ fn wanted<'a>(plan: &'a Plan, judged: &[PathBuf]) -> Vec<(&'a Path, Rights)> {
     for step in plan.steps() {
         match step {
             Step::Temp { .. } => wanted.push((Path::new("/tmp"), read | change)),
-            Step::Show { path, writable: Writable::Yes } => wanted.push((path, read | change)),
+            Step::Own { path, .. } | Step::Show { path, writable: Writable::Yes } => {
+                wanted.push((path, read | change));
+            }
             Step::Devices => wanted.extend([
                 (Path::new("/dev"), use_device),
                 (Path::new("/dev/shm"), change),

@@ -6,7 +6,7 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use portcullis_sandbox::{Plan, Stage, Step, Writable};
+use portcullis_sandbox::{OwnSource, Owner, Plan, Stage, Step, Writable};
 use portcullis_sys::mount::{Attributes, Reach, add_attributes};
 use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
 use rustix::io::Errno;
@@ -16,6 +16,7 @@ use super::failure::{During, Failure};
 use super::mount_calls::{attach, copy_opened, open};
 use super::{devices, processes};
 
+mod layered;
 mod masks;
 mod reach;
 use masks::Masks;
@@ -27,14 +28,15 @@ fn harmless() -> Attributes {
 }
 
 /// Makes the plan's mounts, in a mount namespace that only the caller uses; file systems in memory are limited to
-/// `memory_bytes`.
-pub(crate) fn enforce(plan: &Plan, memory_bytes: Option<u64>) -> Result<(), Failure> {
+/// `memory_bytes`. Names that are made in directories of the sandbox's own belong to the user as whom commands are
+/// `acting`.
+pub(crate) fn enforce(plan: &Plan, memory_bytes: Option<u64>, acting: Option<Owner>) -> Result<(), Failure> {
     let root = Path::new("/");
     let all_private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change(root, all_private).during_at(Stage::MountAttributes, root)?;
     let steps = within_reach(plan.steps())?;
     let masks = Masks::prepare(&steps)?;
-    let prepared = steps.iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
+    let prepared = steps.iter().map(|step| prepare(step, acting)).collect::<Result<Vec<_>, _>>()?;
     let system = open(root, OFlags::DIRECTORY).during_at(Stage::OpenPlace, root)?;
     add_attributes(&system, Reach::Tree, harmless() | Attributes::READ_ONLY)
         .during_at(Stage::MountAttributes, root)?;
@@ -51,16 +53,27 @@ enum Prepared {
     Devices(devices::Prepared),
 }
 
-fn prepare(step: &Step) -> Result<Prepared, Failure> {
+fn prepare(step: &Step, acting: Option<Owner>) -> Result<Prepared, Failure> {
     Ok(match step {
         Step::Prepare { directory, openings } => {
             let root = open(directory, OFlags::DIRECTORY).during_at(Stage::OpenPlace, directory)?;
-            masks::make_names(&root, openings).during_at(Stage::AttachMount, directory)?;
+            masks::make_own_names(&root, openings, acting).during_at(Stage::AttachMount, directory)?;
             Prepared::Nothing
         }
         Step::Pin { path }
         | Step::Temp { directory: path }
+        | Step::Own { source: OwnSource::Plain(path), .. }
         | Step::Show { path, writable: Writable::Yes } => Prepared::Copy(copy(path, harmless())?),
+        Step::Own { source: OwnSource::Layered { lower, upper, work, cold }, .. } => {
+            match layered::mount(lower, upper, work) {
+                Ok(mount) => Prepared::Copy(mount),
+                Err(_) => match (cold, lower.last()) {
+                    (Some(cold), _) => Prepared::Copy(copy(cold, harmless())?),
+                    (None, Some(lower)) => Prepared::Copy(copy(lower, harmless() | Attributes::READ_ONLY)?),
+                    (None, None) => Prepared::Nothing,
+                },
+            }
+        }
         Step::Show { path, writable: Writable::No } => {
             Prepared::Copy(copy(path, harmless() | Attributes::READ_ONLY)?)
         }
@@ -80,6 +93,7 @@ fn put_in_place(
     let target = match step {
         Step::Temp { .. } => Path::new("/tmp"),
         Step::Pin { path }
+        | Step::Own { path, .. }
         | Step::Show { path, .. }
         | Step::HideDirectory { path, .. }
         | Step::HideFile { path }

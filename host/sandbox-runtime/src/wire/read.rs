@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use portcullis_exec_surface::UserLink;
 use portcullis_sandbox::{
-    Command, FileId, Hold, Limits, NameRules, Network, Opening, Owner, PathKind, Reads, Stage, Step,
-    Terminal, WayOut, Writable,
+    Command, FileId, Hold, Limits, NameRules, Network, Opening, OwnSource, Owner, PathKind, Reads, Stage,
+    Step, Terminal, WayOut, Writable,
 };
 use portcullis_syscall_broker::wire::codec::{DecodeError, Reader};
 
@@ -81,6 +81,14 @@ pub(super) fn step(reader: &mut Reader<'_>) -> Result<Step, DecodeError> {
                 8 => Step::HideDirectory { path, openings: reader.list(opening)? },
                 9 => Step::HideFile { path },
                 10 => Step::Resolver { path },
+                11 => Step::Own { path, source: OwnSource::Plain(PathBuf::from(reader.string()?)) },
+                12 => {
+                    let next =
+                        |reader: &mut Reader<'_>| Ok::<_, DecodeError>(PathBuf::from(reader.string()?));
+                    let (lower, upper, work) = (reader.list(next)?, next(reader)?, next(reader)?);
+                    let cold = if reader.number()? == 0 { None } else { Some(next(reader)?) };
+                    Step::Own { path, source: OwnSource::Layered { lower, upper, work, cold } }
+                }
                 _ => return Err(DecodeError),
             }
         }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use portcullis_exec_surface::UserLink;
 use portcullis_sandbox::{
-    FileId, Hold, Limits, NameRules, Network, Opening, Owner, PathKind, Step, WayOut, Writable,
+    FileId, Hold, Limits, NameRules, Network, Opening, OwnSource, Owner, PathKind, Step, WayOut, Writable,
 };
 use portcullis_syscall_broker::wire::codec::Writer;
 
@@ -82,6 +82,8 @@ pub(super) fn step(writer: &mut Writer, step: &Step) {
         Step::HideDirectory { .. } => 8,
         Step::HideFile { .. } => 9,
         Step::Resolver { .. } => 10,
+        Step::Own { source: OwnSource::Plain(_), .. } => 11,
+        Step::Own { source: OwnSource::Layered { .. }, .. } => 12,
     };
     writer.number(number);
     match step {
@@ -90,6 +92,16 @@ pub(super) fn step(writer: &mut Writer, step: &Step) {
             writer.string(path.as_os_str());
             writer.count(openings.len());
             openings.iter().for_each(|one| opening(writer, one));
+        }
+        Step::Own { path, source: OwnSource::Plain(source) } => {
+            [path, source].into_iter().for_each(|path| writer.string(path.as_os_str()));
+        }
+        Step::Own { path, source: OwnSource::Layered { lower, upper, work, cold } } => {
+            writer.string(path.as_os_str());
+            writer.count(lower.len());
+            lower.iter().chain([upper, work]).for_each(|path| writer.string(path.as_os_str()));
+            writer.number(u32::from(cold.is_some()));
+            cold.iter().for_each(|path| writer.string(path.as_os_str()));
         }
         Step::Pin { path }
         | Step::Temp { directory: path }

@@ -85,6 +85,7 @@ pub(crate) fn profile(place: &Path) -> Profile {
     Profile {
         places: places.into(),
         temp: place.join("temp"),
+        own: Vec::new(),
         hostname: "box".into(),
         acting: None,
         limits: Limits::default(),

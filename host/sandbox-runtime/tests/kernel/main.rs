@@ -43,6 +43,7 @@ mod probes;
 mod races;
 mod reads;
 mod requests;
+mod tracing;
 mod workloads;
 
 fn main() -> ExitCode {
@@ -71,6 +72,7 @@ fn all_tests() -> Vec<Test> {
         probes::TESTS,
         attacks::TESTS,
         requests::TESTS,
+        tracing::TESTS,
         below::TESTS,
         links::TESTS,
         names::TESTS,

@@ -63,6 +63,10 @@ impl Names for Lines {
         path.iter().any(|component| component == "plain")
     }
 
+    fn is_own(&self, _path: &Path) -> bool {
+        false
+    }
+
     fn is_alike_below(&self, _one: &Path, _other: &Path) -> bool {
         self.changes.is_empty() && self.reads.is_empty() && self.below.is_empty()
     }

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::step::{Opening, PathKind, Step, Writable};
-use crate::{Access, HIDDEN_UNLESS_SHOWN, PlanError, Profile};
+use crate::{Access, HIDDEN_UNLESS_SHOWN, OwnSource, PlanError, Profile};
 
 /// Paths at which the sandbox mounts its own file systems.
 const OWN: [&str; 2] = ["/dev", "/proc"];
@@ -14,6 +14,9 @@ const TEMP: &str = "/tmp";
 /// Files in which programs look up the name server; under Windows (WSL) the first is a link to the second. On other
 /// systems it is a plain file, or a link to a hidden target; programs' defaults for a missing file suit the sandbox.
 const RESOLVERS: [&str; 2] = ["/etc/resolv.conf", "/mnt/wsl/resolv.conf"];
+/// The file of names that need no name server. Those of the host's are asked from the host like all other names, so that
+/// they are judged as names, and not as the addresses they stand for.
+const HOSTS: &str = "/etc/hosts";
 
 /// A path whose state differs from that of the tree around it.
 pub(super) struct Node {
@@ -31,6 +34,8 @@ enum NodeState {
     ReadWrite,
     /// A writable directory from elsewhere: the host's files below this path are not visible.
     Temp(PathBuf),
+    /// As [`NodeState::Temp`], or layered over what is there.
+    Own(OwnSource),
     /// A file of the sandbox's own.
     Resolver,
 }
@@ -39,8 +44,8 @@ impl NodeState {
     /// True if a place below needs a mount point to be created.
     fn covers(&self) -> bool {
         match self {
-            Self::Hidden | Self::Temp(_) => true,
-            Self::ReadOnly | Self::ReadWrite | Self::Resolver => false,
+            Self::Hidden | Self::Temp(_) | Self::Own(OwnSource::Plain(_)) => true,
+            Self::ReadOnly | Self::ReadWrite | Self::Resolver | Self::Own(OwnSource::Layered { .. }) => false,
         }
     }
 
@@ -48,11 +53,17 @@ impl NodeState {
     fn gives(&self, access: Access) -> bool {
         match (self, access) {
             // Accesses that only restrict have no effect where all is hidden, or where another directory is shown.
-            (Self::Hidden | Self::Temp(_), Access::Hidden | Access::Unwritable)
+            (
+                Self::Hidden | Self::Temp(_) | Self::Own(OwnSource::Plain(_)),
+                Access::Hidden | Access::Unwritable,
+            )
             | (Self::ReadOnly, Access::Unwritable | Access::ReadOnly)
             | (Self::ReadWrite, Access::ReadWrite) => true,
-            (Self::Resolver, _)
-            | (Self::Hidden | Self::Temp(_), Access::ReadOnly | Access::ReadWrite)
+            (Self::Resolver | Self::Own(OwnSource::Layered { .. }), _)
+            | (
+                Self::Hidden | Self::Temp(_) | Self::Own(OwnSource::Plain(_)),
+                Access::ReadOnly | Access::ReadWrite,
+            )
             | (Self::ReadOnly, Access::Hidden | Access::ReadWrite)
             | (Self::ReadWrite, Access::Hidden | Access::Unwritable | Access::ReadOnly) => false,
         }
@@ -65,10 +76,18 @@ pub(super) fn collect(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Re
     let wanted = wanted(profile)?;
     let mut nodes = Nodes::default();
     nodes.push(Path::new(TEMP), temp(profile, kind)?, PathKind::Directory);
-    for (path, access) in wanted {
-        nodes.add(&path, access, kind)?;
+    for (path, wanted) in wanted {
+        match wanted {
+            Wanted::Access(access) => nodes.add(&path, access, kind)?,
+            Wanted::Own(source) => nodes.add_own(&path, source, kind),
+        }
     }
-    for path in RESOLVERS.map(Path::new).into_iter().filter(|path| kind(path) == PathKind::File) {
+    for path in RESOLVERS
+        .map(Path::new)
+        .into_iter()
+        .chain([Path::new(HOSTS)])
+        .filter(|path| kind(path) == PathKind::File)
+    {
         nodes.add_resolver(path);
     }
     Ok(nodes.all)
@@ -111,7 +130,19 @@ impl Nodes {
         Ok(())
     }
 
-    /// Adds the sandbox's own resolver configuration where the file is visible: a search list of the host's would
+    /// Adds a place of the sandbox's own, where there is a name to mount it on.
+    fn add_own(&mut self, path: &Path, source: OwnSource, kind: &dyn Fn(&Path) -> PathKind) {
+        let shown = match &source {
+            OwnSource::Plain(source) => kind(source),
+            OwnSource::Layered { .. } => PathKind::Directory,
+        };
+        let is_mountable = matches!(shown, PathKind::Directory | PathKind::File);
+        if is_mountable && (self.state_around(path).covers() || kind(path) == shown) {
+            self.push(path, NodeState::Own(source), shown);
+        }
+    }
+
+    /// Adds the sandbox's own resolver configuration, or file of names, where the file is visible: a search list of the host's would
     /// extend the names that programs ask for, and in the sandbox every name has an address.
     fn add_resolver(&mut self, path: &Path) {
         if !self.state_around(path).covers() {
@@ -137,7 +168,13 @@ impl Nodes {
     }
 }
 
-fn wanted(profile: &Profile) -> Result<BTreeMap<PathBuf, Access>, PlanError> {
+/// What a path is to be.
+enum Wanted {
+    Access(Access),
+    Own(OwnSource),
+}
+
+fn wanted(profile: &Profile) -> Result<BTreeMap<PathBuf, Wanted>, PlanError> {
     let mut wanted: BTreeMap<PathBuf, Access> = BTreeMap::new();
     for place in &profile.places {
         check_plain(&place.path)?;
@@ -155,6 +192,15 @@ fn wanted(profile: &Profile) -> Result<BTreeMap<PathBuf, Access>, PlanError> {
         if *access == Access::Unwritable {
             *access = Access::Hidden;
         }
+    }
+    let mut wanted: BTreeMap<PathBuf, Wanted> =
+        wanted.into_iter().map(|(path, access)| (path, Wanted::Access(access))).collect();
+    for place in &profile.own {
+        check_plain(&place.path)?;
+        if is_reserved(&place.path, Access::ReadWrite) {
+            return Err(PlanError::Reserved { path: place.path.clone() });
+        }
+        wanted.insert(place.path.clone(), Wanted::Own(place.source.clone()));
     }
     Ok(wanted)
 }
@@ -204,6 +250,12 @@ pub(super) fn steps(nodes: &[Node]) -> Vec<Step> {
             NodeState::ReadOnly => Step::Show { path: node.path.clone(), writable: Writable::No },
             NodeState::ReadWrite => Step::Show { path: node.path.clone(), writable: Writable::Yes },
             NodeState::Resolver => Step::Resolver { path: node.path.clone() },
+            NodeState::Own(source) => {
+                if let (OwnSource::Plain(directory), false) = (source, openings.is_empty()) {
+                    first.push(Step::Prepare { directory: directory.clone(), openings });
+                }
+                Step::Own { path: node.path.clone(), source: source.clone() }
+            }
             NodeState::Temp(directory) => {
                 if !openings.is_empty() {
                     first.push(Step::Prepare { directory: directory.clone(), openings });
@@ -236,8 +288,11 @@ fn pins(nodes: &[Node]) -> Vec<Step> {
         let root = match &parent.state {
             NodeState::ReadWrite => &parent.path,
             // Directories created in it can be renamed through `/tmp`, but the mounts are elsewhere.
-            NodeState::Temp(directory) => directory,
-            NodeState::Hidden | NodeState::ReadOnly | NodeState::Resolver => continue,
+            NodeState::Temp(directory) | NodeState::Own(OwnSource::Plain(directory)) => directory,
+            NodeState::Hidden
+            | NodeState::ReadOnly
+            | NodeState::Resolver
+            | NodeState::Own(OwnSource::Layered { .. }) => continue,
         };
         let Ok(below) = node.path.strip_prefix(&parent.path) else { continue };
         paths.extend(

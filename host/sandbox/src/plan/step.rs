@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::OwnSource;
+
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
@@ -31,6 +33,13 @@ pub enum Step {
         /// The directory of the host.
         directory: PathBuf,
     },
+    /// Mounts a place of the sandbox's own.
+    Own {
+        /// The path.
+        path: PathBuf,
+        /// What is mounted there.
+        source: OwnSource,
+    },
     /// Makes the host's files visible again, or changes their access within the surrounding tree.
     Show {
         /// The path.
@@ -50,7 +59,8 @@ pub enum Step {
         /// The file.
         path: PathBuf,
     },
-    /// Replaces a resolver configuration, so that it names the sandbox's own name server.
+    /// Replaces a resolver configuration, so that it names the sandbox's own name server, or the file of names, so that
+    /// it has the sandbox's own names only.
     Resolver {
         /// The file.
         path: PathBuf,
@@ -110,6 +120,13 @@ impl fmt::Display for Step {
             Self::Devices => formatter.write_str("devices /dev"),
             Self::Processes => formatter.write_str("processes /proc"),
             Self::Temp { directory } => write!(formatter, "temp /tmp from {}", directory.display()),
+            Self::Own { path, source: OwnSource::Plain(source) } => {
+                write!(formatter, "own {} from {}", path.display(), source.display())
+            }
+            Self::Own { path, source: OwnSource::Layered { lower, upper, .. } } => {
+                write!(formatter, "own {} from {}", path.display(), upper.display())?;
+                lower.iter().try_for_each(|lower| write!(formatter, " over {}", lower.display()))
+            }
             Self::Show { path, writable: Writable::No } => write!(formatter, "read-only {}", path.display()),
             Self::Show { path, writable: Writable::Yes } => write!(formatter, "writable {}", path.display()),
             Self::HideDirectory { path, openings } => {

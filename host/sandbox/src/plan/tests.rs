@@ -9,7 +9,7 @@ use crate::{Access, Limits, PathAccess, PlanError, Profile};
 fn profile(places: &[(&str, Access)]) -> Profile {
     let places = places.iter().map(|&(path, access)| PathAccess { path: path.into(), access }).collect();
     let (temp, hostname, limits) = ("/var/t".into(), "box".into(), Limits::default());
-    Profile { places, temp, hostname, limits, acting: None, names: None, order: None }
+    Profile { places, temp, own: Vec::new(), hostname, limits, acting: None, names: None, order: None }
 }
 
 /// A machine on which the name of a file tells its kind.

@@ -9,6 +9,7 @@ use portcullis_settings::{Places, RealDisk, discover, resolve};
 
 use super::*;
 use crate::journal::{Entry, Journal, JournalError};
+use crate::own_directories::OwnDirectories;
 use crate::reservations::NoReservations;
 use crate::sandbox_subject::SandboxSubject;
 use crate::setup::{Basis, Confining, Setup};
@@ -89,6 +90,7 @@ fn a_connection_that_asks_is_decided_once() {
         keeper: Arc::new(NoGrantStore),
         reservations: Box::new(NoReservations),
         confinement: Confining::NoCommands,
+        own: OwnDirectories::default(),
         inmate: SandboxSubject::Commands,
     };
     let policy = Asking::default();

@@ -34,7 +34,7 @@ fn table(text: &'static str) -> Vec<(String, String)> {
 /// Returns the names of the `inherited` variables that a command gets.
 fn given(inherited: Vec<(String, String)>, rules: &RuleSet) -> Vec<String> {
     let harmless: Vec<bool> = inherited.iter().map(|(name, value)| withheld(name, value).is_none()).collect();
-    let result = environment(inherited, &harmless, &[], rules, "/tmp");
+    let result = environment(inherited, &harmless, &[], rules, ("/tmp", None));
     result.into_iter().map(|(name, _)| name).filter(|name| name != "TMPDIR").collect()
 }
 
@@ -97,7 +97,7 @@ fn rules_decide_before_the_lists() {
     let host = host.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let harmless = inherited.map(|name| withheld(name, "x").is_none());
     let inherited = inherited.map(|name| (name.to_owned(), "x".to_owned())).to_vec();
-    let result = environment(inherited, &harmless, &host, &rules, "/tmp");
+    let result = environment(inherited, &harmless, &host, &rules, ("/tmp", None));
     let result: Vec<_> = result.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let expected = [("GITHUB_TOKEN", "x"), ("GIT_AUTHOR_NAME", "Me"), ("GIVEN", "1"), ("TMPDIR", "/tmp")];
     assert_eq!(result, expected);

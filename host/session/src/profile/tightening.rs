@@ -189,7 +189,14 @@ impl<'a> Case<'a> {
         let grants = random.many(1, |random| ground.grant(random));
         let named = random.many(1, |random| random.one(&ground.bound).clone());
         let inmate = ground.inmate(random);
-        Self { ground, tier, base: Base { workspace, temp, closed }, grants, inmate, named }
+        Self {
+            ground,
+            tier,
+            base: Base { workspace, temp, closed, ..Base::default() },
+            grants,
+            inmate,
+            named,
+        }
     }
 
     /// Returns the rights of the plan for these rules, or `None` if they give no sandbox.
@@ -199,6 +206,7 @@ impl<'a> Case<'a> {
         let profile = Profile {
             places,
             temp: self.ground.temp.clone(),
+            own: Vec::new(),
             hostname: "x".to_owned(),
             limits: Limits::default(),
             acting: None,
@@ -237,6 +245,7 @@ fn through_mounts(steps: &[Step], path: &Path) -> Option<Writable> {
             Step::Devices => ("/dev".into(), None),
             Step::Processes => ("/proc".into(), None),
             Step::Temp { .. } => ("/tmp".into(), None),
+            Step::Own { path, .. } => (path.clone(), None),
             Step::Prepare { .. } | Step::Pin { .. } => continue,
         };
         mounts.retain(|(known, _)| !known.starts_with(&point));
@@ -256,7 +265,7 @@ fn through_landlock(steps: &[Step], path: &Path) -> Option<Writable> {
             Step::Temp { directory } => rights.extend([("/tmp".into(), None), (directory.clone(), None)]),
             Step::Devices => rights.push(("/dev".into(), None)),
             Step::Processes => rights.push(("/proc".into(), None)),
-            Step::Prepare { .. } | Step::Pin { .. } | Step::Resolver { .. } => {}
+            Step::Prepare { .. } | Step::Pin { .. } | Step::Resolver { .. } | Step::Own { .. } => {}
         }
     }
     let holding = rights.into_iter().filter(|(top, _)| path.starts_with(top));

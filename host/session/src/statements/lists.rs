@@ -92,6 +92,10 @@ impl Items {
         let mut items = Self::default();
         // The session's own directory is given to tools by mounts only.
         let is_given = |place: &PlaceFact| {
+            if names.base.own.directories.contains(&place.path) {
+                // A sentence of its own says it.
+                return place.standing != Availability::Free;
+            }
             names.has_mounts || facts.caller != Caller::Tool || place.path != names.base.temp
         };
         let mut places: Vec<&PlaceFact> = facts.places.iter().filter(|place| is_given(place)).collect();

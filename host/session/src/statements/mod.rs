@@ -226,6 +226,7 @@ impl Statements {
         all.extend(never.iter().filter_map(|(verb, items)| text::never(verb, items, most)));
         all.extend(text::protected(&sets, self.has_lifted));
         all.extend(self.asks_for_names.then(|| text::names_that_ask(watches_names(self.tier))));
+        all.extend(self.own());
         all.extend((self.tier == Tier::Landlock).then(text::without_mounts));
         all.extend(text::stricter(&self.stricter));
         all.push(self.hosts(most));
@@ -252,6 +253,21 @@ impl Statements {
         facts.at(path)
     }
 
+    /// Returns the statement on the directories that the sandbox has of its own, besides the temporary one.
+    fn own(&self) -> Option<Statement> {
+        let Names { has_mounts: true, base, .. } = self.names() else { return None };
+        let is_free =
+            |directory: &&PathBuf| self.files.iter().all(|facts| facts.at(directory) == Availability::Free);
+        let directories: Vec<&Path> =
+            base.own.directories.iter().filter(is_free).map(PathBuf::as_path).collect();
+        let home = base.own.home.as_ref().map(|home| home.path.as_path());
+        // Where names are not watched there is none.
+        let home = home
+            .filter(|_| self.tier == Tier::Full)
+            .filter(|_| self.files.iter().all(|facts| facts.own_home == Some(Availability::Free)));
+        text::own(home, &directories, &self.names())
+    }
+
     /// Returns the statement on hosts.
     fn hosts(&self, most: usize) -> Statement {
         match self.commands {
@@ -275,7 +291,8 @@ impl Statements {
     pub fn written_places(&self) -> usize {
         let writing = self.files.iter().find(|facts| facts.right == FileRight::Write);
         let places = writing.into_iter().flat_map(|facts| &facts.places);
-        places.filter(|place| place.standing == Availability::Free && place.path != self.base.temp).count()
+        let is_own = |path: &PathBuf| *path == self.base.temp || self.base.own.directories.contains(path);
+        places.filter(|place| place.standing == Availability::Free && !is_own(&place.path)).count()
     }
 
     /// Returns all statements as JSON, with all list items.

@@ -25,7 +25,12 @@ fn tree(path: &str) -> FilePattern {
 
 /// Returns the statements for these policy rules, with `/etc` (which exists on every machine) as the home directory.
 fn said(profile: Profile, tier: Tier) -> Vec<String> {
-    let base = Base { workspace: vec!["/etc/p".into()], temp: "/tmp".into(), closed: vec!["/etc".into()] };
+    let base = Base {
+        workspace: vec!["/etc/p".into()],
+        temp: "/tmp".into(),
+        closed: vec!["/etc".into()],
+        ..Base::default()
+    };
     let layer = RuleLayer { name: "policy".to_owned(), profile, tightens: false };
     let rules = RuleSet::compile(vec![layer], base.clone(), &[]);
     let files = RIGHTS.map(|(caller, right)| rules.file_facts(caller, right)).to_vec();

@@ -110,6 +110,15 @@ pub(super) fn names_that_ask(watched: bool) -> Statement {
     statement("names", text)
 }
 
+/// Returns the sentence on the directories of the sandbox's own, and on its `home`.
+pub(super) fn own(home: Option<&Path>, directories: &[&Path], names: &Names<'_>) -> Option<Statement> {
+    let state = home.map(|home| format!("{}/.* (kept for this project)", names.place(home)));
+    let items: Vec<String> =
+        state.into_iter().chain(directories.iter().map(|path| names.place(path))).collect();
+    let text = format!("The sandbox's own, and free: {}.", list(&items, usize::MAX));
+    (!items.is_empty()).then(|| statement("own", text))
+}
+
 /// Returns the sentence for a sandbox without mounts.
 pub(super) fn without_mounts() -> Statement {
     let text = "This sandbox has no namespaces: the session's own directory is $TMPDIR, and commands cannot use /tmp, \

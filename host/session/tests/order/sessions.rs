@@ -17,7 +17,7 @@ use portcullis_exec_surface::RULES;
 use portcullis_sandbox::NameOrder;
 use portcullis_session::{
     Answer, Answerer, Basis, ChoiceKind, Confining, Entry, Journal, JournalError, NoGrantStore,
-    NoReservations, Prompter, Question, Refusal, SandboxSubject, Session, Setup,
+    NoReservations, OwnDirectories, Prompter, Question, Refusal, SandboxSubject, Session, Setup,
 };
 use portcullis_settings::{Places, RealDisk, discover, resolve};
 
@@ -135,6 +135,7 @@ impl Scene {
                 temp,
                 order,
             },
+            own: OwnDirectories::default(),
             inmate: SandboxSubject::Commands,
         };
         let member =

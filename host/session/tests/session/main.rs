@@ -25,8 +25,8 @@ use portcullis_decision::{
 };
 use portcullis_session::{
     Answer, Answerer, Basis, Cancel, ChoiceKind, Confining, Entry, FileCall, FileFailure, GrantPlace,
-    GrantStore, Journal, JournalError, Output, Prompter, Question, Refusal, Session, Setup, commands,
-    escalation, files,
+    GrantStore, Journal, JournalError, Output, OwnDirectories, Prompter, Question, Refusal, Session, Setup,
+    commands, escalation, files,
 };
 use portcullis_settings::{Places, RealDisk, discover, resolve};
 
@@ -221,6 +221,7 @@ fn scene_with(
         keeper: Arc::clone(&keeper) as Arc<dyn GrantStore>,
         reservations: Box::new(portcullis_session::NoReservations),
         confinement: Confining::NoCommands,
+        own: OwnDirectories::default(),
         inmate: portcullis_session::SandboxSubject::Commands,
     };
     let chain = Chain { members: vec![Member { policy, mode: Mode::Enforce }], ..Chain::default() };

@@ -180,8 +180,8 @@ const UPSTREAM: &str = "
 
 /// Fields that sandbox-runtime does not have.
 const OURS: &str = "
-    $schema enabled layout extends network.hiddenServerNames network.uploadBudgetMib policies combine protections ask escalation requiredTier
-    limits environment grants
+    $schema presets enabled layout extends network.hiddenServerNames network.uploadBudgetMib policies combine protections ask escalation requiredTier
+    limits environment grants home
 ";
 
 #[test]

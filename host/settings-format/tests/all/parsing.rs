@@ -51,7 +51,7 @@ fn whole_messages() {
             "line 3, column 5: unknown key `allowedDomain`, did you mean `allowedDomains`?",
         ),
         ("{\n  \"enabled\": 1\n}", "line 2, column 14: `/enabled` has to be true or false, found a number"),
-        ("{\"preset\":\"strict\"}", "line 1, column 2: unknown key `preset`"),
+        ("{\"colour\":\"strict\"}", "line 1, column 2: unknown key `colour`"),
         ("{\"layout\":\"layers\"}", "line 1, column 11: `/layout`: `layers` is not `projects` or `layered`"),
         ("{\"\\u001b[31m\":1}", "line 1, column 2: unknown key `\\u{1b}[31m`"),
         (

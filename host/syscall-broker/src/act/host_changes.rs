@@ -149,8 +149,16 @@ fn ask_if(
     })))
 }
 
+/// Returns true if the host decides about a name outside of the places in which names are judged.
+///
+/// The top of a writable place is one as well: rules allow to change it, but it lies in a directory that commands do not
+/// write, and what is mounted there cannot be replaced, renamed or removed in here.
 fn is_asked(worker: &Worker, place: &ResolvedName) -> bool {
-    worker.broker.names.judge(&place.path) == Judgement::Asked
+    match worker.broker.names.judge(&place.path) {
+        Judgement::Asked => true,
+        Judgement::Free => !worker.broker.holds_workspace(&place.path),
+        Judgement::Refused => false,
+    }
 }
 
 fn kind_of(place: &ResolvedName) -> Result<FileType, Errno> {

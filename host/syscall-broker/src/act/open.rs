@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use portcullis_exec_surface::Change;
 use portcullis_exec_surface::git::Content;
+use portcullis_exec_surface::{Change, Rule};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
@@ -100,8 +100,10 @@ fn open_name(
             return Ok(Outcome::LEFT_TO_THE_KERNEL);
         }
         Ok(Allowed::ByContent(_, content)) if content.may_be_unseen() => {}
-        Ok(Allowed::ByContent(_, content)) if is_pointer(content) => {
-            return open_staged(worker, pending, place, content, (flags, mode));
+        Ok(Allowed::ByContent(rule, content))
+            if is_pointer(content) || is_new_in_own(worker, pending, &place, (content, flags)) =>
+        {
+            return open_staged(worker, pending, place, (rule, content), (flags, mode));
         }
         // Git renames its other files into place; writing one in place leads to a question.
         Ok(Allowed::ByContent(rule, _)) => ask(pending, &Change::Write.into(), &place, rule.id)?,
@@ -132,6 +134,30 @@ fn is_pointer(content: Content) -> bool {
     matches!(content, Content::GitFile | Content::CommonDirectory | Content::WayBack)
 }
 
+/// Whether the call creates such a file, or writes it anew, in a directory that its command has made: cargo writes the
+/// settings of a new repository in place, and git the options of an operation that it begins.
+fn is_new_in_own(
+    worker: &Worker,
+    pending: &PendingCall,
+    place: &ResolvedName,
+    (content, flags): (Content, OFlags),
+) -> bool {
+    let is_written_in_place = matches!(
+        content,
+        Content::Config | Content::ApplyOptions | Content::Strategy | Content::StrategyOptions
+    );
+    let is_anew = || {
+        let exists = statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        if exists { flags.contains(OFlags::TRUNC) } else { flags.contains(OFlags::CREATE) }
+    };
+    let broker = worker.broker;
+    let is_own = || {
+        let command = broker.processes.command(&pending.caller);
+        command.is_some_and(|command| broker.known.holds(command, &place.directory, 0, None))
+    };
+    writes(flags) && is_written_in_place && is_anew() && is_own()
+}
+
 /// Creates a file without a name; the name that it gets later is judged then.
 fn open_unnamed(
     worker: &Worker,
@@ -158,7 +184,7 @@ fn open_staged(
     worker: &Worker,
     pending: &PendingCall,
     place: ResolvedName,
-    content: Content,
+    (rule, content): (&'static Rule, Content),
     (flags, mode): (OFlags, Mode),
 ) -> CallResult {
     let exists = statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
@@ -171,7 +197,7 @@ fn open_staged(
     let mask = worker.broker.processes.mask(&pending.caller);
     worker.check_still_waiting(pending)?;
     let mode = Mode::from_raw_mode(mode.as_raw_mode() & !mask);
-    let file = worker.broker.stage(place, content, (flags, mode))?;
+    let file = worker.broker.stage(pending, place, (rule, content), (flags, mode))?;
     give(worker.broker, pending, file, flags | OFlags::NONBLOCK)
 }
 

@@ -48,6 +48,8 @@ pub struct Asked {
     pub reason: String,
     /// The operation that only the host can perform, if there is one.
     pub outside: Option<Outside>,
+    /// The directories among the caller's arguments that hold the path, as far as their text tells.
+    pub named: Vec<PathBuf>,
 }
 
 /// An operation that the host performs in its own view after an approval, at the path of the question.
@@ -165,6 +167,8 @@ impl Asked {
         writer.string(self.rule.as_ref());
         writer.string(self.reason.as_ref());
         writer.outside(self.outside.as_ref());
+        writer.count(self.named.len());
+        self.named.iter().for_each(|path| writer.string(path.as_os_str()));
         writer.finish()
     }
 
@@ -178,6 +182,7 @@ impl Asked {
             rule: reader.text()?,
             reason: reader.text()?,
             outside: reader.outside()?,
+            named: reader.list(|reader| reader.string().map(PathBuf::from))?,
         })
     }
 }
@@ -354,7 +359,8 @@ mod tests {
         ] {
             let (path, rule) = ("/a".into(), "host.tool-files".to_owned());
             let reason = "line 1".to_owned();
-            let asked = Asked { id: u64::MAX, command: 7, attempt, deed, path, rule, reason, outside };
+            let named = vec!["/".into(), "/a".into()];
+            let asked = Asked { id: u64::MAX, command: 7, attempt, deed, path, rule, reason, outside, named };
             assert!(BrokerMessage::decode(&asked.encode()[1..]).is_err());
             let refused = Refused { command: 7, attempt, path: asked.path.clone(), rule: asked.rule.clone() };
             assert_eq!(

@@ -12,6 +12,7 @@
 //! | `metadata.test` | 169.254.169.254 | the same |
 //! | `loopback.test`, `own.test` | 127.0.0.1, the command's own address | |
 //! | `by-hand.test` | as allowed, but in `/etc/hosts` only | |
+//! | `loop-by-hand.test` | the loopback, in `/etc/hosts` only | |
 //! | `proxy.test` | 203.0.113.9 | a proxy on 3128 (HTTP) and 1080 (SOCKS 5) that knows `behind.test` by itself, as allowed |
 //! | `flips.test` | allowed the first time, then 169.254.169.254 | |
 //! | (none) | 2001:db8:1::1, where the kernel has IPv6 | HTTP on 80 |
@@ -91,7 +92,8 @@ fn second_network(directory: &Path) -> Result<Child> {
     std::fs::write(&resolver, settings)?;
     run(Command::new("mount").arg("--bind").arg(resolver).arg("/etc/resolv.conf"))?;
     let hosts = directory.join("hosts");
-    std::fs::write(&hosts, format!("127.0.0.1 localhost\n{ALLOWED} by-hand.test\n"))?;
+    let names = format!("127.0.0.1 localhost loop-by-hand.test\n{ALLOWED} by-hand.test\n");
+    std::fs::write(&hosts, names)?;
     run(Command::new("mount").arg("--bind").arg(hosts).arg("/etc/hosts"))?;
     writeln!(servers.stdin.as_ref().context("a pipe")?, "wired")?;
     ensure!(said.next().transpose()?.as_deref() == Some("ready"), "the servers do not start");

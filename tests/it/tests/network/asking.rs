@@ -34,7 +34,7 @@ as_each_user!(
 
 on_each_pi!(in_pis_terminal);
 
-pub(super) const ASK: &str = r#"{ "allowedDomains": [], "deniedDomains": [] }"#;
+pub(crate) const ASK: &str = r#"{ "allowedDomains": [], "deniedDomains": [] }"#;
 const GET: &str = "curl -sS http://allowed.test/";
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {

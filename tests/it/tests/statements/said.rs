@@ -73,6 +73,9 @@ pub(super) fn claims(scene: &Scene, sentence: &str) -> Result<Vec<Claim>> {
     if let Some(rest) = bare.strip_prefix("Commands do not see your home directory (~)") {
         return read.home(rest, &[(Right::Read, Standing::Closed)]);
     }
+    if let Some(rest) = bare.strip_prefix("The sandbox's own, and free: ") {
+        return read.own(rest);
+    }
     if let Some(rest) = bare.strip_prefix("Commands reach ") {
         return read.hosts(rest);
     }
@@ -178,6 +181,26 @@ impl Reader<'_> {
             let standing = if is_closed { Standing::Closed } else { Standing::Free };
             for target in self.targets(&item, Right::Read)? {
                 claims.push(claim(Right::Read, target, standing));
+            }
+        }
+        Ok(claims)
+    }
+
+    /// `LIST`
+    fn own(&self, list: &str) -> Result<Vec<Claim>> {
+        let mut claims = Vec::new();
+        for item in items_of(list) {
+            let target = match item.strip_suffix("/.* (kept for this project)") {
+                Some("~") => self.scene.home().join(".statement-state"),
+                _ => PathBuf::from(&item).join(WRITE_PROBE),
+            };
+            for who in [Who::Commands, Who::Tools] {
+                claims.push(Claim {
+                    who,
+                    right: Right::Write,
+                    target: target.clone(),
+                    standing: Standing::Free,
+                });
             }
         }
         Ok(claims)

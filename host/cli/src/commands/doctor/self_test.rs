@@ -147,6 +147,7 @@ impl Scene {
         Ok(Profile {
             places: vec![place("project", Access::ReadWrite), place("secret", Access::Hidden)],
             temp: self.root.join("tmp"),
+            own: Vec::new(),
             hostname: "sandbox".to_owned(),
             limits: Limits::default(),
             acting: None,

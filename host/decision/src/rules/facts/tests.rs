@@ -3,7 +3,12 @@ use crate::profile::{FileRights, FileRule, Profile};
 use crate::rules::{Base, RuleLayer};
 
 fn base() -> Base {
-    Base { workspace: vec!["/home/u/p".into()], temp: "/tmp".into(), closed: vec!["/home".into()] }
+    Base {
+        workspace: vec!["/home/u/p".into()],
+        temp: "/tmp".into(),
+        closed: vec!["/home".into()],
+        ..Base::default()
+    }
 }
 
 fn rule(pattern: FilePattern, rights: FileRights, effect: Effect) -> FileRule {

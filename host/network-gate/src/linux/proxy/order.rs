@@ -1,4 +1,4 @@
-//! What a program orders from the proxy, in either protocol, and how it is answered.
+//! A request to the proxy in either protocol (HTTP `CONNECT` or SOCKS), and the replies to it.
 
 use portcullis_decision::request::Endpoint;
 

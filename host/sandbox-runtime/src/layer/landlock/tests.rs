@@ -27,6 +27,7 @@ fn plan(place: &Path) -> Plan {
     let profile = Profile {
         places: vec![PathAccess { path: place.join("work"), access: Access::ReadWrite }],
         temp: "/tmp".into(),
+        own: Vec::new(),
         hostname: "box".into(),
         limits: Limits::default(),
         names: None,

@@ -3,9 +3,11 @@
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path};
 
-use portcullis_sandbox::{Opening, PathKind, Stage, Step};
+use portcullis_sandbox::{Opening, Owner, PathKind, Stage, Step};
 use portcullis_sys::mount::{Attributes, Reach, add_attributes};
-use rustix::fs::{Mode, OFlags, ResolveFlags, fchmod, mkdirat, openat, openat2};
+use rustix::fs::{
+    AtFlags, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, fchmod, mkdirat, openat, openat2, unlinkat,
+};
 use rustix::io::{self, Errno};
 use rustix::mount::{MountAttrFlags, UnmountFlags, unmount};
 
@@ -36,12 +38,19 @@ impl Masks {
 /// A resolver configuration; all DNS queries are redirected, whatever server they go to. It adds no domain to names.
 const RESOLVER: &[u8] = b"nameserver 127.0.0.1\noptions ndots:0\n";
 
+/// The names that the sandbox has by itself.
+const HOSTS: &[u8] = b"127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost ip6-loopback\n";
+
+/// The name of the file of names.
+const HOSTS_NAME: &str = "hosts";
+
 /// The common masks, copied for all places that are hidden completely: an empty directory, and a file that cannot be
 /// opened; also the replacements of files.
 struct Common {
     directory: OwnedFd,
     file: OwnedFd,
     resolver: OwnedFd,
+    hosts: OwnedFd,
 }
 
 impl Common {
@@ -49,15 +58,21 @@ impl Common {
         let root = small_filesystem()?;
         mkdirat(&root, "directory", Mode::from_raw_mode(0o755))?;
         drop(create_file(&root, Path::new("file"), Mode::empty())?);
-        let resolver = create_file(&root, Path::new("resolver"), Mode::WUSR)?;
-        io::write(&resolver, RESOLVER)?;
-        // Readable also for users as whom commands act, and whatever the caller's umask is.
-        fchmod(&resolver, Mode::RUSR | Mode::RGRP | Mode::ROTH)?;
-        drop(resolver);
+        for (name, text) in [("resolver", RESOLVER), (HOSTS_NAME, HOSTS)] {
+            let file = create_file(&root, Path::new(name), Mode::WUSR)?;
+            io::write(&file, text)?;
+            // Readable also for users as whom commands act, and whatever the caller's umask is.
+            fchmod(&file, Mode::RUSR | Mode::RGRP | Mode::ROTH)?;
+        }
         add_attributes(&root, Reach::One, Attributes::READ_ONLY).map_err(number_of)?;
         attach(&root, Path::new(FOR_A_MOMENT))?;
         let open = |name: &str| openat(&root, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-        Ok(Self { directory: open("directory")?, file: open("file")?, resolver: open("resolver")? })
+        Ok(Self {
+            directory: open("directory")?,
+            file: open("file")?,
+            resolver: open("resolver")?,
+            hosts: open(HOSTS_NAME)?,
+        })
     }
 
     fn detach(&self) -> io::Result<()> {
@@ -73,12 +88,16 @@ impl Common {
                 with_names(openings).during_at(Stage::NewFilesystem, path)
             }
             Step::HideFile { path } => copy_opened(&self.file).during_at(Stage::CopyMounts, path),
+            Step::Resolver { path } if path.ends_with(HOSTS_NAME) => {
+                copy_opened(&self.hosts).during_at(Stage::CopyMounts, path)
+            }
             Step::Resolver { path } => copy_opened(&self.resolver).during_at(Stage::CopyMounts, path),
             Step::Prepare { .. }
             | Step::Pin { .. }
             | Step::Devices
             | Step::Processes
             | Step::Temp { .. }
+            | Step::Own { .. }
             | Step::Show { .. } => return None,
         })
     }
@@ -99,11 +118,35 @@ fn small_filesystem() -> io::Result<OwnedFd> {
 }
 
 /// Creates mount points; existing names stay.
-pub(super) fn make_names(root: &OwnedFd, openings: &[Opening]) -> io::Result<()> {
-    openings.iter().try_for_each(|opening| make_name(root, opening))
+fn make_names(root: &OwnedFd, openings: &[Opening]) -> io::Result<()> {
+    openings.iter().try_for_each(|opening| make_name(root, opening, &make_directory))
 }
 
-fn make_name(root: &OwnedFd, opening: &Opening) -> io::Result<()> {
+/// Creates mount points in a directory of the sandbox's own, where commands may have put something else in their place.
+/// What is made belongs to `owner`.
+pub(super) fn make_own_names(root: &OwnedFd, openings: &[Opening], owner: Option<Owner>) -> io::Result<()> {
+    let make = |parent: &OwnedFd, name: &Path| {
+        let made = match mkdirat(parent, name, Mode::from_raw_mode(0o755)) {
+            Err(Errno::EXIST) if reopen(parent, name).is_err() => {
+                unlinkat(parent, name, AtFlags::empty())?;
+                mkdirat(parent, name, Mode::from_raw_mode(0o755))
+            }
+            Err(Errno::EXIST) => return Ok(()),
+            made => made,
+        };
+        made?;
+        let Some(Owner { uid, gid }) = owner else { return Ok(()) };
+        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+        chownat(parent, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
+    };
+    openings.iter().try_for_each(|opening| make_name(root, opening, &make))
+}
+
+fn make_name(
+    root: &OwnedFd,
+    opening: &Opening,
+    make_directory: &dyn Fn(&OwnedFd, &Path) -> io::Result<()>,
+) -> io::Result<()> {
     let mut parent = reopen(root, Path::new("."))?;
     let mut names = opening.path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(Path::new(name)),
@@ -171,11 +214,15 @@ mod tests {
     }
 
     #[test]
-    fn links_are_not_followed() {
+    fn links_are_replaced_and_not_followed() {
         let root = tempfile::tempdir().expect("a directory");
         let outside = tempfile::tempdir().expect("a directory");
         std::os::unix::fs::symlink(outside.path(), root.path().join("a")).expect("a link");
-        assert!(make_names(&open(root.path()), &[opening("a/b", PathKind::Directory)]).is_err());
+        std::fs::write(root.path().join("file"), "").expect("a file");
+        let openings = [opening("a/b", PathKind::Directory), opening("file/c", PathKind::Directory)];
+        assert!(make_names(&open(root.path()), &openings).is_err());
+        make_own_names(&open(root.path()), &openings, None).expect("made");
         assert!(!outside.path().join("b").exists());
+        assert!(root.path().join("a/b").is_dir() && root.path().join("file/c").is_dir());
     }
 }

@@ -43,6 +43,7 @@ fn taken_away(step: &Step) -> Option<&Path> {
         | Step::Devices
         | Step::Processes
         | Step::Temp { .. }
+        | Step::Own { .. }
         | Step::Show { writable: Writable::Yes, .. }
         | Step::Resolver { .. } => None,
     }

@@ -27,6 +27,15 @@ impl Broker {
     }
 }
 
+/// Returns true if processes may trace others of their command.
+///
+/// A tracer cannot get past the filter: what it makes of a call is judged as that, because filters run after a stop at
+/// the entry of a call, and while the broker holds a call its process does not stop. Where reading is judged, the broker
+/// traces programs itself, and a process has one tracer. Without a pid namespace more processes would be in reach.
+fn may_trace(reads: Reads, isolation: IsolationMode) -> bool {
+    reads == Reads::Free && isolation == IsolationMode::Namespaces
+}
+
 /// Returns the whole filter.
 pub(super) fn assemble(broker: Broker, reads: Reads, isolation: IsolationMode) -> Vec<Instruction> {
     let mut program = Program::default();
@@ -39,6 +48,9 @@ pub(super) fn assemble(broker: Broker, reads: Reads, isolation: IsolationMode) -
     }
     for number in REFUSED.into_iter().chain(REFUSED_HERE) {
         program.answer(number, errno(libc::EPERM));
+    }
+    if !may_trace(reads, isolation) {
+        program.answer(libc::SYS_ptrace, errno(libc::EPERM));
     }
     program.on(libc::SYS_clone, |body| {
         body.load(argument(0));

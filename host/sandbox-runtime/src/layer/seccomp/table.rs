@@ -73,7 +73,7 @@ pub(super) fn all_handed_over() -> Vec<c_long> {
 const OPEN_TREE_ATTR: c_long = 467;
 
 /// Calls that fail with EPERM.
-pub(super) const REFUSED: [c_long; 49] = [
+pub(super) const REFUSED: [c_long; 48] = [
     // Mounts and namespaces; CVE-2022-0185 and similar.
     libc::SYS_chroot,
     libc::SYS_fspick,
@@ -91,7 +91,6 @@ pub(super) const REFUSED: [c_long; 49] = [
     libc::SYS_process_madvise,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
-    libc::SYS_ptrace,
     // Code in the kernel, and the kernel itself.
     libc::SYS_bpf,
     libc::SYS_delete_module,

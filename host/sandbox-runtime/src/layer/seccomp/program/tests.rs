@@ -86,6 +86,19 @@ fn refused_calls_are_refused() {
 }
 
 #[test]
+fn only_commands_in_namespaces_whose_reading_is_free_may_trace() {
+    for (reads, isolation, answer) in [
+        (Reads::Free, IsolationMode::Namespaces, ALLOW),
+        (Reads::Judged, IsolationMode::Namespaces, EPERM),
+        (Reads::Free, IsolationMode::Landlock, EPERM),
+        (Reads::Judged, IsolationMode::Landlock, EPERM),
+    ] {
+        let program = assemble(Broker::Listens, reads, isolation);
+        assert_eq!(run_in(&program, &native(libc::SYS_ptrace, &[])), answer, "{reads:?} {isolation:?}");
+    }
+}
+
+#[test]
 fn no_call_stands_twice() {
     let mut all: Vec<_> = REFUSED.into_iter().chain(REFUSED_HERE).chain(UNKNOWN).collect();
     let before = all.len();

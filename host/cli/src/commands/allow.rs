@@ -1,0 +1,227 @@
+//! `portcullis allow` and `portcullis deny`: what answers to questions do, without the question.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use portcullis_bootstrap::loaded_settings::{self, LoadedSettings, Wanted};
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_bootstrap::session;
+use portcullis_decision::grant::PathPattern;
+use portcullis_decision::pattern::FilePattern;
+use portcullis_decision::profile::FileRights;
+use portcullis_decision::request::{Content, FileOperation, Origin};
+use portcullis_decision::{Effect, Grant, GrantPattern, GrantScope};
+use portcullis_session::{Cancel, FileCall, Nobody, files};
+use portcullis_settings::{
+    AllowItem, AllowLists, Denial, GrantFile, KeptGrant, RealDisk, Store, allow_item, grant_files, keep,
+    keep_denial, keep_preset, kept_grants, preset, revoke,
+};
+use portcullis_text::escape;
+use serde_json::json;
+
+use crate::args::allow::Rule;
+use crate::exit::Exit;
+use crate::output::Page;
+
+/// Allows each item.
+pub(crate) fn allow(rule: &Rule) -> crate::exit::Outcome {
+    let place = Place::of(rule)?;
+    let items = place.items(&rule.what)?;
+    let rights = if rule.write { FileRights::READ_WRITE } else { FileRights::READ };
+    for item in &items {
+        place.ensure_not_denied(item, rights)?;
+    }
+    let before = place.kept()?;
+    for item in &items {
+        place.allow(item, rights)?;
+    }
+    let (known, added): (Vec<KeptGrant>, Vec<KeptGrant>) = place
+        .kept()?
+        .into_iter()
+        .filter(|grant| before.iter().all(|known| known.id != grant.id))
+        .partition(|grant| before.iter().any(|known| is_same(known, grant)));
+    for grant in &known {
+        revoke(&place.store, grant)?;
+    }
+    let mut page = Page::new(&place.around);
+    if rule.json {
+        page.json(&json!({ "scope": place.scope(), "added": added, "allowed": rule.what }));
+    } else if added.is_empty() {
+        page.line(&format!("{} {}: that was allowed already", escape(&rule.what.join(" ")), place.words()));
+    } else {
+        for grant in &added {
+            page.line(&format!(
+                "allowed {}: {} {}; undo: portcullis grants revoke {}",
+                place.words(),
+                grant.list,
+                escape(&grant.shown()),
+                grant.id
+            ));
+        }
+    }
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+/// Returns true for answers that differ only in when they were given.
+fn is_same(one: &KeptGrant, other: &KeptGrant) -> bool {
+    let timeless = |grant: &KeptGrant| {
+        let mut value = grant.value.clone();
+        value.as_object_mut().and_then(|members| members.remove("grantedAt"));
+        value
+    };
+    (&one.list, &one.project) == (&other.list, &other.project) && timeless(one) == timeless(other)
+}
+
+/// Denies each item.
+pub(crate) fn deny(rule: &Rule) -> crate::exit::Outcome {
+    let place = Place::of(rule)?;
+    let denials = place
+        .items(&rule.what)?
+        .iter()
+        .map(|item| place.denials(item, rule.write))
+        .collect::<Result<Vec<_>, _>>()?;
+    let denials: Vec<Denial> = denials.into_iter().flatten().collect();
+    for denial in &denials {
+        keep_denial(&place.store, &place.loaded.places, &place.file, denial)?;
+    }
+    let mut page = Page::new(&place.around);
+    let lists: Vec<&str> = denials.iter().map(Denial::list).collect();
+    if rule.json {
+        page.json(&json!({ "scope": place.scope(), "denied": rule.what, "lists": lists }));
+    } else {
+        let file = escape(&place.settings_file());
+        let mut lists = lists;
+        lists.dedup();
+        page.line(&format!(
+            "denied {}: {}; it stands in {} of `{file}`, and holds until it is taken out there",
+            place.words(),
+            escape(&rule.what.join(" ")),
+            lists.join(", ")
+        ));
+    }
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+/// Where the rule is written.
+struct Place {
+    around: ProcessEnv,
+    loaded: LoadedSettings,
+    wanted: Wanted,
+    store: Store,
+    file: GrantFile,
+}
+
+impl Place {
+    fn of(rule: &Rule) -> anyhow::Result<Self> {
+        let around = ProcessEnv::read()?;
+        around.ensure_outside()?;
+        // As in pi's terminal, where a question could be asked.
+        let wanted = Wanted { interactive: true, ..Wanted::judging(around.cwd.clone(), None) };
+        let loaded = loaded_settings::load(&around, &wanted)?;
+        let files = grant_files(&loaded.found, &loaded.places, &RealDisk)?;
+        // Of the project itself, and not of a directory above it.
+        let own = |file: &GrantFile| {
+            matches!(file, GrantFile::Entry { exact: true, .. } | GrantFile::NewEntry { .. })
+        };
+        let file = match rule.all {
+            true => GrantFile::Default,
+            false => files.into_iter().find(own).context("there is no settings file for this project")?,
+        };
+        let store = Store::new(&loaded.places);
+        Ok(Self { around, loaded, wanted, store, file })
+    }
+
+    fn items(&self, what: &[String]) -> anyhow::Result<Vec<AllowItem>> {
+        let parse = |text: &String| allow_item(text, &self.around.cwd, &self.loaded.places, &RealDisk);
+        Ok(what.iter().map(parse).collect::<Result<_, _>>()?)
+    }
+
+    fn kept(&self) -> anyhow::Result<Vec<KeptGrant>> {
+        Ok(kept_grants(&self.loaded.places, &RealDisk, true)?)
+    }
+
+    fn allow(&self, item: &AllowItem, rights: FileRights) -> anyhow::Result<()> {
+        let places = &self.loaded.places;
+        let pattern = match item {
+            AllowItem::Preset(name) => return Ok(keep_preset(&self.store, places, &self.file, name)?),
+            AllowItem::Host(host) => GrantPattern::Network(host.clone()),
+            AllowItem::Path(path) => GrantPattern::Path(PathPattern { pattern: pattern_of(path), rights }),
+        };
+        let scope = if self.file == GrantFile::Default { GrantScope::User } else { GrantScope::Project };
+        let grant = Grant { scope, pattern, granted_at: now(), expires_at: 0 };
+        Ok(keep(&self.store, places, &self.file, &grant, self.lists()?)?)
+    }
+
+    /// Returns whether a policy of the settings asks the allow lists.
+    fn lists(&self) -> anyhow::Result<AllowLists> {
+        Ok(session::basis(&self.around, &self.wanted, self.loaded.resolved.clone())?.1)
+    }
+
+    /// A rule that denies beats every answer, so writing one would only look as if it helped.
+    fn ensure_not_denied(&self, item: &AllowItem, rights: FileRights) -> anyhow::Result<()> {
+        let AllowItem::Path(path) = item else { return Ok(()) };
+        let loaded = loaded_settings::load(&self.around, &self.wanted)?;
+        let open = session::open(&self.around, &self.wanted, loaded, Arc::new(Nobody))?;
+        let given = path.to_string_lossy();
+        let operation = match (rights.write, path.is_dir()) {
+            (true, _) => FileOperation::Write(Content::Unknown),
+            (false, true) => FileOperation::List,
+            (false, false) => FileOperation::Read,
+        };
+        // A directory is written by what is made in it.
+        let asked = if rights.write && path.is_dir() { path.join("new") } else { path.clone() };
+        let call = FileCall { path: &asked, given: &given, call: None, cancel: &Cancel::default() };
+        let mut request = files::request(&open.session, call, operation)?;
+        request.origin = Origin::Agent;
+        let decision = open.session.decide(&request);
+        if decision.effect() == Effect::Deny {
+            let cause = decision.cause();
+            bail!(
+                "`{}` is denied, and no answer changes that: {} (rule `{}` of `{}`); nothing was written",
+                escape(&given),
+                escape(&cause.reason),
+                escape(&cause.rule),
+                escape(decision.policy())
+            );
+        }
+        Ok(())
+    }
+
+    fn denials(&self, item: &AllowItem, write: bool) -> anyhow::Result<Vec<Denial>> {
+        Ok(match item {
+            AllowItem::Path(path) if write => vec![Denial::Write(path.clone())],
+            AllowItem::Path(path) => vec![Denial::Read(path.clone())],
+            AllowItem::Host(host) => vec![Denial::Host(host.clone())],
+            AllowItem::Preset(name) => {
+                let preset = preset(name, &self.loaded.places, &RealDisk)?.context("the preset has gone")?;
+                preset.hosts.into_iter().map(|host| Denial::Host(host.pattern)).collect()
+            }
+        })
+    }
+
+    fn scope(&self) -> &'static str {
+        if self.file == GrantFile::Default { "user" } else { "project" }
+    }
+
+    fn words(&self) -> &'static str {
+        if self.file == GrantFile::Default { "in every project" } else { "in this project" }
+    }
+
+    fn settings_file(&self) -> String {
+        let files = &self.loaded.found.files;
+        let file = if self.file == GrantFile::Default { &files.default } else { &files.entries };
+        file.display().to_string()
+    }
+}
+
+fn pattern_of(path: &Path) -> FilePattern {
+    if path.is_dir() { FilePattern::Tree(path.to_owned()) } else { FilePattern::Exact(path.to_owned()) }
+}
+
+fn now() -> u32 {
+    let since = portcullis_bootstrap::process_env::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
+    since.ok().and_then(|since| u32::try_from(since.as_secs()).ok()).unwrap_or(0)
+}

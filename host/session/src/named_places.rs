@@ -1,0 +1,238 @@
+//! Questions about closed places that a command names, before it starts.
+//!
+//! Commands do not see closed regions (homes), so nobody hears of a look into one, and a program says at most that there
+//! is no such file. So the words of a script are looked at first: a path in a closed region that exists is a question
+//! about its place, and a yes shows the place to the command from its beginning. Where nobody can be asked, and after a
+//! no, the command runs without it, and a note says what is closed.
+//!
+//! A script can hide what it names. Then the place stays closed, as without this.
+
+use std::path::{Path, PathBuf};
+
+use portcullis_approvals::Cancel;
+use portcullis_approvals::question::grantable;
+use portcullis_decision::grant::PathPattern;
+use portcullis_decision::pattern::FilePattern;
+use portcullis_decision::profile::{FileRight, FileRights};
+use portcullis_decision::request::{
+    Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind, SimpleCommand, Word,
+};
+use portcullis_decision::{
+    AnsweredBy, Caller, Decision, Effect, Fact, Grant, GrantPattern, GrantScope, Request, path_text,
+};
+use portcullis_file_gate::Purpose;
+use portcullis_text::escape;
+
+use crate::authorized::Granted;
+use crate::effective_policy::EffectivePolicy;
+use crate::known_places::{Bounds, place_of};
+use crate::paths;
+use crate::session::Session;
+
+/// Maximum number of questions about one command before it starts.
+const MOST_QUESTIONS: usize = 4;
+/// Maximum number of words that are looked up.
+const MOST_WORDS: usize = 64;
+
+/// The rule of the base on closed regions.
+const CLOSED: &str = "base.closed";
+
+/// The answers about the closed places that a command names.
+#[derive(Debug, Default)]
+pub(crate) struct NamedPlaces {
+    /// What is open to this command alone.
+    pub(crate) opened: Vec<Grant>,
+    /// Notes for the model, if the command fails.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Asks about the closed places that an allowed command names.
+pub(crate) fn ask(session: &Session, granted: &Granted, call: Option<&str>, cancel: &Cancel) -> NamedPlaces {
+    let mut places = NamedPlaces::default();
+    if session.setup.inmate.is_agent() {
+        return places;
+    }
+    let effective = session.effective_policy();
+    let mut asked: Vec<PathBuf> = Vec::new();
+    for Named { path, right } in named(session, &granted.request) {
+        let Some(place) = closed_place(session, &effective, &path, right) else { continue };
+        let is_known = asked.iter().any(|asked| place.top.starts_with(asked));
+        if is_known || asked.len() == MOST_QUESTIONS || cancel.is_cancelled() {
+            continue;
+        }
+        asked.push(place.top.clone());
+        // An answer to an earlier question may have opened it.
+        if is_seen(&session.effective_policy(), &path, right) {
+            continue;
+        }
+        let authorized = session.authorize(place.request, call, cancel);
+        match (authorized.answer, authorized.granted()) {
+            (Some(GrantScope::Once), Ok(granted)) => {
+                let granted_at = session.context_for(&granted.request, &[]).now;
+                let pattern = place.pattern;
+                places.opened.push(Grant { scope: GrantScope::Once, pattern, granted_at, expires_at: 0 });
+            }
+            (_, Ok(_)) => {}
+            (_, Err(decision)) => places.notes.push(note(&place.top, right, &decision)),
+        }
+    }
+    places
+}
+
+/// A path in a closed region that a command names.
+struct Named {
+    path: PathBuf,
+    right: FileRight,
+}
+
+/// A question about a place.
+struct ClosedPlace {
+    top: PathBuf,
+    request: Request,
+    /// What a yes opens to this command.
+    pattern: GrantPattern,
+}
+
+/// Returns the paths in closed regions that a command names by its words, without looking at the disk.
+fn named(session: &Session, request: &Request) -> Vec<Named> {
+    let Action::Command(command) = &request.action else { return Vec::new() };
+    let (Ok(parsed), Some(mut cwd)) = (&command.parsed, path_text::decode(&command.cwd.canonical)) else {
+        return Vec::new();
+    };
+    let home = PathBuf::from(&session.setup.context.machine.home);
+    let effective = session.effective_policy();
+    let base = effective.rules.base();
+    let is_outside = |path: &Path| {
+        base.closed.iter().any(|region| region.is_absolute() && path.starts_with(region))
+            && !base
+                .workspace
+                .iter()
+                .any(|workspace| path.starts_with(workspace) || workspace.starts_with(path))
+    };
+    let mut found = Vec::new();
+    for simple in &parsed.commands {
+        for (index, word) in simple.argv.iter().enumerate().skip(1).filter(|(_, word)| is_plain(word)) {
+            let value = word.value.split_once('=').map_or(word.value.as_str(), |(_, value)| value);
+            let Some(path) = path_of(value, &cwd, &home) else { continue };
+            let right = wanted(simple, index).filter(|_| is_outside(&path) && found.len() < MOST_WORDS);
+            found.extend(right.map(|right| Named { path, right }));
+        }
+        if let [program, directory] = simple.argv.as_slice()
+            && program.value == "cd"
+            && is_plain(directory)
+            && let Some(path) = path_of(&directory.value, &cwd, &home)
+        {
+            cwd = path;
+        }
+    }
+    found
+}
+
+/// Returns true if a word is what the program gets, but for a home directory at its beginning.
+fn is_plain(word: &Word) -> bool {
+    let is_of_home = word.value.starts_with("~/") || word.value == "~";
+    word.literal || is_of_home && !word.value.contains(['$', '`', '*', '?', '[', '{', '\\'])
+}
+
+/// Returns the path that a word may be, if it may be one.
+fn path_of(word: &str, cwd: &Path, home: &Path) -> Option<PathBuf> {
+    if word.is_empty() || word.starts_with('-') || word.contains("://") {
+        return None;
+    }
+    let path = match word.strip_prefix('~') {
+        Some("") => home.to_owned(),
+        Some(below) => home.join(below.strip_prefix('/')?),
+        None => cwd.join(word),
+    };
+    Some(path_text::normalize(&path))
+}
+
+/// Returns the right that a program wants to the path in its word number `index`, as far as is known of the program;
+/// `None` if the word is only a text to it.
+fn wanted(simple: &SimpleCommand, index: usize) -> Option<FileRight> {
+    let words: Vec<&str> = simple.argv.iter().map(|word| word.value.as_str()).collect();
+    let program = words.first().copied().unwrap_or_default();
+    let program = program.rsplit('/').next().unwrap_or_default();
+    let has = |wanted: &str| words.iter().skip(1).any(|word| word.starts_with(wanted));
+    let is_last = index + 1 == words.len();
+    let writes = match program {
+        "echo" | "printf" | "export" | "alias" | "cd" => return None,
+        "ln" if has("-s") && !is_last => return None,
+        "rm" | "rmdir" | "mv" | "touch" | "mkdir" | "tee" | "truncate" | "chmod" | "chown" | "shred" => true,
+        "cp" | "ln" | "install" | "rsync" => is_last,
+        "sed" | "perl" => has("-i"),
+        "git" => ["push", "worktree", "-C"].iter().any(|word| words.contains(word)),
+        _ => false,
+    };
+    Some(if writes { FileRight::Write } else { FileRight::Read })
+}
+
+/// Returns the question about a path, if it lies in a closed region, exists, and no rule says more of it.
+fn closed_place(
+    session: &Session,
+    effective: &EffectivePolicy,
+    path: &Path,
+    right: FileRight,
+) -> Option<ClosedPlace> {
+    let located = effective.gate.locate_in_host_view(path, Purpose::Existing).ok()?;
+    let canonical = located.canonical();
+    let answer = effective.rules.answer(canonical, FileRight::Read, Caller::Command);
+    let is_directory = located.kind() == PathKind::Directory;
+    if answer.effect != Effect::Ask
+        || answer.rule != CLOSED
+        || !is_directory && located.kind() != PathKind::File
+    {
+        return None;
+    }
+    let settings = session.settings();
+    // Dot names of a home are the state of tools, which look for them all day.
+    let is_of_a_tool = |home: &PathBuf| {
+        let first = canonical.strip_prefix(home).ok().and_then(|below| below.iter().next());
+        first.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+    };
+    if settings.homes.iter().any(is_of_a_tool) {
+        return None;
+    }
+    let bounds = Bounds { base: effective.rules.base(), homes: &settings.homes };
+    let place = place_of(&bounds, canonical, is_directory, &[canonical.to_owned()]);
+    if place.is_none() && is_directory {
+        return None;
+    }
+    let given = path_text::encode(path);
+    let reference = paths::located(&session.setup.context, &given, path, &located);
+    let (operation, rights) = match right {
+        FileRight::Write => (FileOperation::Write(Content::Unknown), FileRights::READ_WRITE),
+        FileRight::Read | FileRight::Execute if is_directory => (FileOperation::List, FileRights::READ),
+        FileRight::Read | FileRight::Execute => (FileOperation::Read, FileRights::READ),
+    };
+    let access = FileAccess { path: reference, operation, facts: FileFacts::default() };
+    let action = Action::File(access);
+    let (top, pattern) = match &place {
+        Some(place) => {
+            let pattern = FilePattern::Tree(place.top.clone());
+            (place.top.clone(), GrantPattern::Path(PathPattern { pattern, rights }))
+        }
+        None => (canonical.to_owned(), grantable(&action).into_iter().next()?.0),
+    };
+    let mut request = session.request(Origin::Process, action);
+    request.facts.extend(place.map(Fact::KnownPlace));
+    Some(ClosedPlace { top, request, pattern })
+}
+
+/// Returns true if commands may already do this.
+fn is_seen(effective: &EffectivePolicy, path: &Path, right: FileRight) -> bool {
+    effective.rules.answer(path, right, Caller::Command).effect == Effect::Allow
+}
+
+fn note(top: &Path, right: FileRight, decision: &Decision) -> String {
+    let place = escape(&top.to_string_lossy());
+    let cause = decision.cause();
+    let why = format!("{} (rule `{}` of `{}`)", cause.reason, cause.rule, decision.policy());
+    let option = if right == FileRight::Write { "--write" } else { "--read" };
+    let how = if decision.answered_by() == AnsweredBy::User {
+        String::new()
+    } else {
+        format!(" To use it, ask with the read tool, or have the user run: portcullis allow {place} {option}")
+    };
+    format!("`{place}` is closed to commands: {why}.{how}")
+}

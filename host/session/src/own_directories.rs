@@ -1,0 +1,222 @@
+//! Directories that a sandbox has of its own in place of the machine's, each with the directory of the host that is
+//! shown there.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use portcullis_decision::rules::{OwnHome, OwnPlaces};
+use portcullis_sandbox::{OwnPlace, OwnSource, Owner};
+
+/// Where programs share memory: the sandbox has its own `/dev` in any case.
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// Directories of a sandbox's own.
+#[derive(Debug, Default)]
+pub struct OwnDirectories {
+    /// Directories of the session, such as `/var/tmp`, each with the host's.
+    pub directories: Vec<(PathBuf, PathBuf)>,
+    /// The directory for the sockets of the user's programs, one of these.
+    pub runtime: Option<PathBuf>,
+    /// The private home.
+    pub home: Option<PrivateHome>,
+}
+
+/// The home that commands see.
+#[derive(Debug)]
+pub struct PrivateHome {
+    /// The user's home directory, canonical.
+    pub path: PathBuf,
+    /// Caches of the user that commands see, and that they cannot change.
+    pub caches: Vec<WarmCache>,
+    /// The host's directories; `None` if no command runs.
+    pub kept: Option<KeptHome>,
+}
+
+/// The directories in which a private home is kept.
+#[derive(Debug)]
+pub struct KeptHome {
+    /// The home.
+    pub directory: PathBuf,
+    /// What commands changed in caches, a directory for each.
+    pub layers: PathBuf,
+    /// The directory for changes that end with the session.
+    pub passing: PathBuf,
+    /// Whether this session keeps what it changes in caches. Only one session at a time does, because the kernel leaves
+    /// undefined what happens if a directory of changes is used twice.
+    pub keeps_layers: bool,
+    /// The number of directories made in `passing`.
+    pub passed: AtomicUsize,
+}
+
+/// A cache of the user in the home directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WarmCache {
+    /// The path.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: CacheKind,
+}
+
+/// What a cache is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheKind {
+    /// A directory of files that can be fetched again.
+    Directory,
+    /// A directory of programs, which has to be seen wherever directories cannot be layered.
+    Programs,
+    /// A file without content that counts, such as a lock.
+    File,
+}
+
+/// Whether changes in caches outlive the sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Changes {
+    /// If this session keeps them.
+    Kept,
+    /// Never: another sandbox of this session has the directory in use.
+    Passing,
+}
+
+impl OwnDirectories {
+    /// Returns what the rules have to know of them.
+    pub(crate) fn places(&self) -> OwnPlaces {
+        let directories = self.directories.iter().map(|(path, _)| path.clone());
+        let home = self.home.as_ref().map(|home| {
+            OwnHome::new(home.path.clone(), home.caches.iter().map(|cache| cache.path.clone()).collect())
+        });
+        OwnPlaces { directories: directories.chain([SHARED_MEMORY.into()]).collect(), home }
+    }
+
+    /// Returns the directories of programs that are the private home's.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = &Path> {
+        let caches = self.home.iter().flat_map(|home| &home.caches);
+        caches.filter(|cache| cache.kind == CacheKind::Programs).map(|cache| cache.path.as_path())
+    }
+
+    /// Returns the mounts of those that the rules have `left` to the sandbox. `has_places_below` tells whether
+    /// something of the machine is shown or hidden below a path. Commands act as `user`, or as `owner`.
+    ///
+    /// # Errors
+    /// The system's, when directories are made.
+    pub(crate) fn mounts(
+        &self,
+        left: &OwnPlaces,
+        (user, owner): (u32, Option<Owner>),
+        changes: Changes,
+        has_places_below: impl Fn(&Path) -> bool,
+    ) -> io::Result<Vec<OwnPlace>> {
+        let user = owner.map_or(user, |owner| owner.uid);
+        let directories = self.directories.iter().filter(|(path, _)| left.directories.contains(path));
+        let mut places: Vec<OwnPlace> =
+            directories.map(|(path, source)| plain(path, source.clone())).collect();
+        let (Some(left), Some(PrivateHome { caches, kept: Some(kept), .. })) = (&left.home, &self.home)
+        else {
+            return Ok(places);
+        };
+        places.push(plain(&left.path, kept.directory.clone()));
+        for cache in caches.iter().filter(|cache| left.caches.contains(&cache.path)) {
+            let is_in_machine = left.machine.iter().any(|top| cache.path.starts_with(top));
+            let is_warm = !has_places_below(&cache.path) && cache.is_warm(user, is_in_machine);
+            let name = name_of(cache.path.strip_prefix(&left.path).unwrap_or(&cache.path));
+            if let Some(source) = kept.source(cache, &name, (is_warm, is_in_machine), owner, changes)? {
+                places.push(OwnPlace { path: cache.path.clone(), source });
+            }
+        }
+        Ok(places)
+    }
+}
+
+impl KeptHome {
+    /// Returns what to show at a cache; `None` where the home itself is enough.
+    fn source(
+        &self,
+        cache: &WarmCache,
+        name: &str,
+        (is_warm, is_in_machine): (bool, bool),
+        owner: Option<Owner>,
+        changes: Changes,
+    ) -> io::Result<Option<OwnSource>> {
+        let kept = self.layers.join(name);
+        let make = |top: &Path, name: &str| made(top, name, owner);
+        if cache.kind == CacheKind::File {
+            return if is_in_machine { file(&kept, owner).map(OwnSource::Plain).map(Some) } else { Ok(None) };
+        }
+        if !is_warm {
+            let cold = || make(&kept, "cold").map(OwnSource::Plain);
+            return is_in_machine.then(cold).transpose();
+        }
+        let cold = match cache.kind {
+            CacheKind::Directory => Some(make(&kept, "cold")?),
+            CacheKind::Programs | CacheKind::File => None,
+        };
+        let upper = make(&kept, "upper")?;
+        let lower = cache.path.clone();
+        if changes == Changes::Kept && self.keeps_layers {
+            let work = make(&kept, "work")?;
+            return Ok(Some(OwnSource::Layered { lower: vec![lower], upper, work, cold }));
+        }
+        let passing = self.passing.join(self.passed.fetch_add(1, Ordering::Relaxed).to_string());
+        let lower = vec![upper, lower];
+        let (upper, work) = (make(&passing, "upper")?, make(&passing, "work")?);
+        Ok(Some(OwnSource::Layered { lower, upper, work, cold }))
+    }
+}
+
+impl WarmCache {
+    /// Returns true if there is a directory of the user's to show.
+    ///
+    /// Commands that act as another user could not write to it. Outside of toolchains, a tool that finds no cache does
+    /// better than with such a one.
+    fn is_warm(&self, user: u32, is_in_toolchain: bool) -> bool {
+        let is_usable = |owner: u32| self.kind == CacheKind::Programs || is_in_toolchain || owner == user;
+        self.path.symlink_metadata().is_ok_and(|found| found.is_dir() && is_usable(found.uid()))
+    }
+}
+
+fn plain(path: &Path, source: PathBuf) -> OwnPlace {
+    OwnPlace { path: path.to_owned(), source: OwnSource::Plain(source) }
+}
+
+/// Returns one name for a relative path.
+fn name_of(path: &Path) -> String {
+    path.to_string_lossy().replace('%', "%25").replace('/', "%2F")
+}
+
+/// Makes a directory for `owner` in one that only the host uses.
+fn made(top: &Path, name: &str, owner: Option<Owner>) -> io::Result<PathBuf> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(top)?;
+    let path = top.join(name);
+    match builder.recursive(false).create(&path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => {
+            made?;
+            give(&path, owner)?;
+        }
+    }
+    Ok(path)
+}
+
+/// Makes an empty file for `owner`.
+fn file(top: &Path, owner: Option<Owner>) -> io::Result<PathBuf> {
+    DirBuilder::new().recursive(true).mode(0o700).create(top)?;
+    let path = top.join("file");
+    match std::fs::OpenOptions::new().write(true).create_new(true).open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => {
+            drop(made?);
+            give(&path, owner)?;
+        }
+    }
+    Ok(path)
+}
+
+fn give(path: &Path, owner: Option<Owner>) -> io::Result<()> {
+    match owner {
+        Some(Owner { uid, gid }) => std::os::unix::fs::lchown(path, Some(uid), Some(gid)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,215 @@
+//! Presets: named sets of hosts, with the reason for each, that settings and answers allow at once.
+//!
+//! Portcullis brings some along; the user can add others as `presets/NAME.preset` in the directory of the settings. A
+//! preset only allows, so that one which cannot be used is left out, with a warning, and the rest holds.
+
+mod read;
+
+use std::path::{Path, PathBuf};
+
+use portcullis_decision::pattern::NetworkPattern;
+use portcullis_decision::profile::BudgetRule;
+use portcullis_decision::verdict::Effect;
+use portcullis_settings_format::error::shown;
+use portcullis_settings_format::{Entry, Warning};
+
+use crate::disk::Disk;
+use crate::found::Found;
+use crate::places::Places;
+use crate::settings_text;
+
+pub use read::{PresetError, PresetHost, PresetLine};
+
+/// The presets that Portcullis brings along, as text.
+const SHIPPED: [(&str, &str); 12] = [
+    ("npm", include_str!("../data/presets/npm.preset")),
+    ("pypi", include_str!("../data/presets/pypi.preset")),
+    ("cargo", include_str!("../data/presets/cargo.preset")),
+    ("go", include_str!("../data/presets/go.preset")),
+    ("maven-gradle", include_str!("../data/presets/maven-gradle.preset")),
+    ("rubygems", include_str!("../data/presets/rubygems.preset")),
+    ("composer", include_str!("../data/presets/composer.preset")),
+    ("debian", include_str!("../data/presets/debian.preset")),
+    ("github", include_str!("../data/presets/github.preset")),
+    ("gitlab", include_str!("../data/presets/gitlab.preset")),
+    ("docker-hub", include_str!("../data/presets/docker-hub.preset")),
+    ("registries", include_str!("../data/presets/registries.preset")),
+];
+
+/// The beginning of the ids of rules that presets make.
+pub(crate) const PRESET_RULE: &str = "preset.";
+
+/// A preset, with those that it includes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preset {
+    /// Its name.
+    pub name: String,
+    /// What it is, for a sentence: "npm's package registry".
+    pub title: String,
+    /// The file, if it is the user's own.
+    pub file: Option<PathBuf>,
+    /// The presets that it includes.
+    pub includes: Vec<PresetLine>,
+    /// The hosts, each with how much may be sent there.
+    pub hosts: Vec<PresetHost>,
+    /// The caches of the tools that use these hosts.
+    pub caches: Vec<PresetLine>,
+}
+
+/// Returns true for text that can be the name of a preset.
+#[must_use]
+pub fn is_preset_name(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty() && text.len() <= 40 && text.bytes().all(plain)
+}
+
+/// Returns the names of the presets that Portcullis brings along.
+pub fn shipped_presets() -> impl Iterator<Item = &'static str> {
+    SHIPPED.iter().map(|(name, _)| *name)
+}
+
+/// Returns a preset, or `None` if there is none of this name. One of the user's own takes the place of a shipped one.
+///
+/// # Errors
+/// When its file, or that of one it includes, cannot be used.
+pub fn preset(name: &str, places: &Places, disk: &dyn Disk) -> Result<Option<Preset>, PresetError> {
+    Catalogue { own: Some((places.presets_directory(), disk)) }.preset(name, Depth::Top)
+}
+
+/// Returns the shipped presets that hold this host and port, single ones before groups.
+#[must_use]
+pub fn shipped_presets_with(is_meant: impl Fn(&NetworkPattern) -> bool) -> Vec<Preset> {
+    let catalogue = Catalogue { own: None };
+    let all = shipped_presets().filter_map(|name| catalogue.preset(name, Depth::Top).ok().flatten());
+    all.filter(|preset| preset.hosts.iter().any(|host| is_meant(&host.pattern))).collect()
+}
+
+/// Whether a preset may include others: one level is enough, and there are no circles.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    Top,
+    Included,
+}
+
+struct Catalogue<'a> {
+    /// The directory of the user's own presets.
+    own: Option<(PathBuf, &'a dyn Disk)>,
+}
+
+impl Catalogue<'_> {
+    fn preset(&self, name: &str, depth: Depth) -> Result<Option<Preset>, PresetError> {
+        if !is_preset_name(name) {
+            return Ok(None);
+        }
+        let shipped = SHIPPED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
+        let own = self.own(name)?;
+        let (text, file) = match (&own, shipped) {
+            (Some((file, text)), _) => (text.as_str(), Some(file.clone())),
+            (None, Some(text)) => (text, None),
+            (None, None) => return Ok(None),
+        };
+        let shown = file.clone().unwrap_or_else(|| PathBuf::from(format!("<built in>/{name}.preset")));
+        let lines = read::lines(text, &shown)?;
+        let mut preset = Preset {
+            name: name.to_owned(),
+            title: lines.title,
+            file,
+            includes: Vec::new(),
+            hosts: lines.hosts,
+            caches: lines.caches,
+        };
+        for (line, included) in lines.includes {
+            let bad = |why: &str| PresetError::Line { file: shown.clone(), line, why: why.to_owned() };
+            if depth == Depth::Included {
+                return Err(bad("an included preset includes no others"));
+            }
+            let inner = self.preset(&included.value, Depth::Included)?;
+            let inner = inner.ok_or_else(|| bad("there is no preset of this name"))?;
+            preset.hosts.extend(inner.hosts);
+            preset.caches.extend(inner.caches);
+            preset.includes.push(included);
+        }
+        Ok(Some(preset))
+    }
+
+    fn own(&self, name: &str) -> Result<Option<(PathBuf, String)>, PresetError> {
+        let Some((directory, disk)) = &self.own else { return Ok(None) };
+        let file = file_of(directory, name);
+        match settings_text::read(&file, *disk) {
+            Ok(text) => Ok(text.map(|text| (file, text))),
+            Err(source) => Err(PresetError::Unread { file, source: Box::new(source) }),
+        }
+    }
+}
+
+fn file_of(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("{name}.preset"))
+}
+
+/// Adds the hosts of the presets that the settings name to the allowed hosts.
+pub(crate) fn apply(found: &mut Found, places: &Places, disk: &dyn Disk) {
+    let directory = places.presets_directory();
+    let catalogue = Catalogue { own: Some((directory.clone(), disk)) };
+    for entry in found.settings.presets.clone() {
+        if is_preset_name(&entry.value) {
+            found.watched.push(file_of(&directory, &entry.value));
+        }
+        let text = match catalogue.preset(&entry.value, Depth::Top) {
+            Ok(Some(preset)) => {
+                allow(found, &preset, &entry);
+                continue;
+            }
+            Ok(None) => format!(
+                "no preset is called `{}`; `portcullis presets` lists them, and one of your own is a file in `{}`",
+                shown(&entry.value),
+                shown(&directory.to_string_lossy())
+            ),
+            Err(error) => format!("the preset `{}` allows nothing: {error}", shown(&entry.value)),
+        };
+        found.preset_warnings.push(Warning { text, origin: entry.origin.clone() });
+    }
+}
+
+fn allow(found: &mut Found, preset: &Preset, entry: &Entry<String>) {
+    for host in &preset.hosts {
+        let target = Entry {
+            value: host.pattern.clone(),
+            text: host.pattern.to_string(),
+            origin: entry.origin.clone(),
+        };
+        let own = found.settings.network.upload_budget_mib.as_ref().map(|budget| budget.value);
+        let mib = own.map_or(host.upload_mib, |own| own.min(host.upload_mib));
+        found.preset_budgets.push(BudgetRule {
+            id: format!("{PRESET_RULE}{}", preset.name),
+            target: host.pattern.clone(),
+            kib: mib.saturating_mul(1024),
+            effect: Effect::Ask,
+            reason: format!(
+                "more than {mib} MiB were sent there in this session, which is what the preset allows"
+            ),
+            setting: entry.origin.to_string(),
+        });
+        let allowed = &mut found.settings.network.allowed_domains;
+        if allowed.iter().all(|known| known.value != target.value) {
+            allowed.push(target);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shipped_can_be_used() {
+        let catalogue = Catalogue { own: None };
+        for name in shipped_presets() {
+            let preset = catalogue.preset(name, Depth::Top).unwrap_or_else(|error| panic!("{error}"));
+            let preset = preset.unwrap_or_else(|| panic!("{name} is missing"));
+            assert!(!preset.hosts.is_empty() && preset.title.len() < 60, "{name}");
+        }
+        let group = catalogue.preset("registries", Depth::Top).expect("usable").expect("there");
+        assert!(group.hosts.iter().all(|host| !host.pattern.to_string().starts_with("github.com")));
+        assert!(catalogue.preset("../npm", Depth::Top).expect("no error").is_none());
+    }
+}
