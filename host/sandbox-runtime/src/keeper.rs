@@ -132,6 +132,7 @@ fn set_up(
                 judged,
                 own: own(&setup.plan),
                 fixed: fixed(&setup.plan),
+                hidden: hidden(&setup.plan),
                 workspace: rules.workspace.clone(),
                 homes: rules.homes.clone(),
                 lifted: rules.lifted.clone(),
@@ -226,6 +227,22 @@ fn fixed(plan: &Plan) -> Vec<PathBuf> {
         Some(path)
     });
     fixed.filter(|path| is_in_own(path)).cloned().collect()
+}
+
+/// Returns the places that masks hide.
+fn hidden(plan: &Plan) -> Vec<PathBuf> {
+    let hidden = plan.steps().iter().filter_map(|step| match step {
+        Step::HideDirectory { path, .. } | Step::HideFile { path } => Some(path.clone()),
+        Step::Prepare { .. }
+        | Step::Pin { .. }
+        | Step::Devices
+        | Step::Processes
+        | Step::Temp { .. }
+        | Step::Own { .. }
+        | Step::Show { .. }
+        | Step::Resolver { .. } => None,
+    });
+    hidden.collect()
 }
 
 /// Returns the loopback ports that stand for the host's own, if connections wait inside connect(2).

@@ -28,6 +28,8 @@ pub(crate) struct Broker {
     pub(crate) judged: Vec<PathBuf>,
     /// Places in these that the kernel alone judges.
     pub(crate) fixed: Vec<PathBuf>,
+    /// Places that masks hide.
+    pub(crate) hidden: Vec<PathBuf>,
     /// The access of each place, if no mounts enforce it.
     pub(crate) places: Option<Places>,
     /// The places among them in which names matter to the user's other programs.

@@ -187,13 +187,14 @@ impl Broker {
 
     /// Returns true if names in `path` are judged here; elsewhere the kernel knows what is allowed.
     pub(crate) fn is_judged(&self, path: &Path) -> bool {
-        let depth = |places: &[PathBuf]| {
-            let holding = places.iter().filter(|place| path.starts_with(place));
-            holding.map(|place| place.components().count()).max()
-        };
         let is_in_one = self.judged.iter().any(|place| path != place && path.starts_with(place));
-        let is_fixed = || !self.fixed.is_empty() && depth(&self.fixed) > depth(&self.judged);
+        let is_fixed = || !self.fixed.is_empty() && depth(&self.fixed, path) > depth(&self.judged, path);
         is_in_one && !is_fixed() && self.is_changeable(path)
+    }
+
+    /// Returns true if a mask hides the path: no question may show what is there.
+    pub(crate) fn is_masked(&self, path: &Path) -> bool {
+        !self.hidden.is_empty() && depth(&self.hidden, path) > depth(&self.judged, path)
     }
 
     /// Returns true if the project lies at or below this path.
@@ -234,6 +235,12 @@ impl Broker {
     pub(crate) fn is_pinned(&self, path: &Path) -> bool {
         self.places.as_ref().is_some_and(|places| places.is_pinned(path))
     }
+}
+
+/// Returns the number of components of the deepest of `places` that holds `path`, or is it.
+fn depth(places: &[PathBuf], path: &Path) -> Option<usize> {
+    let holding = places.iter().filter(|place| path.starts_with(place));
+    holding.map(|place| place.components().count()).max()
 }
 
 fn mount_of(open: &OwnedFd) -> io::Result<u64> {

@@ -54,6 +54,8 @@ pub struct Config {
     pub own: Vec<PathBuf>,
     /// Places in the sandbox's own that are the machine's, and that commands cannot change.
     pub fixed: Vec<PathBuf>,
+    /// Places that masks hide; empty if no mounts enforce the places.
+    pub hidden: Vec<PathBuf>,
     /// The project.
     pub workspace: PathBuf,
     /// The user's home directories.
@@ -143,7 +145,9 @@ fn run(
     commands: SharedNumbers,
     child: Option<Pid>,
 ) -> io::Result<()> {
-    let Config { names, reads, kept_back, judged, own, fixed, workspace, homes, places, lifted, .. } = config;
+    let Config {
+        names, reads, kept_back, judged, own, fixed, hidden, workspace, homes, places, lifted, ..
+    } = config;
     let Config { links, leading_nowhere, session, lines: [asks, connects], host_ports, .. } = config;
     let [channel, asks, connects] = keep_only(single, [channel, asks, connects])?;
     match child {
@@ -179,6 +183,7 @@ fn run(
         roots: roots(workspace, &judged, &own),
         judged,
         fixed,
+        hidden,
         homes,
         places,
         lifted,

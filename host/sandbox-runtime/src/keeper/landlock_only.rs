@@ -89,6 +89,7 @@ fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Res
         judged,
         own: Vec::new(),
         fixed: Vec::new(),
+        hidden: Vec::new(),
         workspace: rules.workspace.clone(),
         homes: rules.homes.clone(),
         lifted: rules.lifted.clone(),

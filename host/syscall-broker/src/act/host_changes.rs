@@ -156,7 +156,9 @@ fn ask_if(
 fn is_asked(worker: &Worker, place: &ResolvedName) -> bool {
     match worker.broker.names.judge(&place.path) {
         Judgement::Asked => true,
-        Judgement::Free => !worker.broker.holds_workspace(&place.path),
+        Judgement::Free => {
+            !worker.broker.holds_workspace(&place.path) && !worker.broker.is_masked(&place.path)
+        }
         Judgement::Refused => false,
     }
 }
