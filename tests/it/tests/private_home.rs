@@ -144,14 +144,14 @@ fn another_project_sees_nothing_of_it(user: User) -> Result<()> {
     let other = scene.at("other");
     fs::create_dir(&other)?;
     user.own(&other)?;
-    let script = format!(
-        "cat ~/.tool/x ~/.toolrc; ls -A ~; find / -path /proc -prune -o -name x -path '*.tool*' -print; \
-         find {} -name .tool",
-        scene.home().join(".local/state").display()
-    );
+    let find = format!("find {} -name .tool", scene.home().join(".local/state").display());
+    // Nothing of it is in the programs and libraries of the machine.
+    let everywhere = "find / ! -readable -prune -o -path /proc -prune -o -path /sys -prune -o -path /usr -prune \
+                      -o -path /opt -prune -o -name x -path '*.tool*' -print";
+    let script = format!("cat ~/.tool/x ~/.toolrc; ls -A ~; {everywhere}; {find}");
     let ran = run_in(&scene, &other, &script)?;
     ensure!(!ran.stdout.contains("tool") && !ran.stdout.contains("secret"), "{ran:?}");
-    let control = outside(&scene, &script)?;
+    let control = outside(&scene, &find)?;
     ensure!(control.stdout.contains(".tool"), "control: {control:?}");
     Ok(())
 }
