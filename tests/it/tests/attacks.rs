@@ -218,13 +218,16 @@ fn world(user: User, files: &[(&str, &str)]) -> Result<Scene> {
     Ok(scene)
 }
 
-/// A process of the same user outside the sandbox, which attacks try to see and to kill.
+/// A process of the same user outside the sandbox, which attacks try to see, to trace and to kill.
 struct Victim(Child);
+
+/// The victim lets every process trace it, where the machine restricts that to children (`kernel.yama.ptrace_scope`).
+const VICTIM: &str = "syscall(157, 0x59616d61, -1, 0, 0, 0); exec qw(sleep 600)";
 
 impl Victim {
     fn start(scene: &Scene) -> Result<Self> {
-        let mut command = scene.user().command("sleep".as_ref());
-        command.arg("600").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut command = scene.user().command("perl".as_ref());
+        command.args(["-e", VICTIM]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         scene.enter(&mut command);
         command.env("SECRET", "REACHED").current_dir(scene.home());
         Ok(Self(command.spawn().context("starting a process to attack")?))

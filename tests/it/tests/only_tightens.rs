@@ -59,6 +59,9 @@ impl Tier {
     }
 }
 
+/// Lists what a command sees of the machine's `/run`. The sandbox has the directory for sockets of its own in it.
+const LIST_RUN: &str = r#"find /run -mindepth 1 ! -path /run/user ! -path "/run/user/$(id -u)""#;
+
 /// Returns settings of the user.
 fn rules(scene: &Scene, tier: Tier, allow_read: &[&Path], allow_write: &[&Path]) -> Value {
     let project = scene.project();
@@ -101,7 +104,7 @@ fn a_denial_of_a_project_shows_nothing_that_is_hidden(user: User) -> Result<()> 
         let shared = shared(&scene)?;
         let place = shared.path().display();
         let script =
-            format!("ls -A /run; cat '{place}/marker'; mkdir -p '{place}'; echo x > '{place}/new'; true");
+            format!("{LIST_RUN}; cat '{place}/marker'; mkdir -p '{place}'; echo x > '{place}/new'; true");
         let denials =
             json!({ "filesystem": { "denyWrite": ["/run", "/run/lock", shared.path(), "/dev/shm"] } });
         settle(&scene, tier, &[], &[])?;

@@ -197,6 +197,10 @@ fn keep(scene: &Scene, screen: &Screen, version: &str, name: &str, top: &str) ->
     Ok(())
 }
 
+/// What comes before the directories of the homes on this machine. The rest of that sentence, in the next line, is left
+/// out.
+const NAMED: &str = "; if named, after a question";
+
 /// Replaces the name of the scene, the digests of policies, and the directory of the homes on this machine.
 fn without_what_varies(text: &str, scene: &Scene) -> Result<String> {
     let root = scene.project().parent().context("a scene")?.display().to_string();
@@ -206,6 +210,9 @@ fn without_what_varies(text: &str, scene: &Scene) -> Result<String> {
         Some((before, after)) => {
             let rest = after.split_once('…').map_or("", |(_, rest)| rest);
             format!("{before}(sha256 …{rest}")
+        }
+        None if line.contains(NAMED) => {
+            line.split(NAMED).next().map(|own| format!("{own}{NAMED} …")).unwrap_or_default()
         }
         None if line.contains("; not /home") => {
             line.split("; not /home").next().map(|own| format!("{own}; not …")).unwrap_or_default()
@@ -221,7 +228,7 @@ fn without_what_varies(text: &str, scene: &Scene) -> Result<String> {
         None => line.to_owned(),
     });
     // pi counts how much of its context is used; that line is not ours.
-    let own = lines.filter(|line| !line.contains("(auto)"));
+    let own = lines.filter(|line| !line.contains("(auto)") && !line.contains("parts of /sys"));
     Ok(own.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n"))
 }
 

@@ -197,11 +197,12 @@ fn of_the_built_in_settings(user: User) -> Result<()> {
     let scene = scene(user)?;
     let claims = holds(&scene)?;
     ensure!(is_claimed(&claims, &scene, said::READ_PROBE, Right::Read, Standing::Closed), "{claims:#?}");
+    ensure!(is_claimed(&claims, &scene, said::READ_PROBE, Right::Named, Standing::Asked), "{claims:#?}");
     Ok(())
 }
 
 /// The README's sentences on the defaults, and what they claim in the words of the other surfaces.
-const README: [(&str, &[&str]); 3] = [
+const README: [(&str, &[&str]); 4] = [
     (
         "Where you start pi is the agent's world: its tools and commands read and write below that directory.",
         &["Commands and tools can read PROJECT.", "Commands and tools can write PROJECT."],
@@ -217,10 +218,14 @@ const README: [(&str, &[&str]); 3] = [
         "Commands read the rest of the system without a question, but not your home directory; they ask before they \
          write elsewhere or reach a host.",
         &[
-            "Commands can read everything else; not ~.",
+            "Commands can read everything else; if named, after a question ~.",
             "Commands can write PROJECT; after a question everything else.",
             "Commands reach no host without a question; after a question every other host on the internet.",
         ],
+    ),
+    (
+        "What they name in your home directory is asked about before they start.",
+        &["Commands can read everything else; if named, after a question ~."],
     ),
 ];
 

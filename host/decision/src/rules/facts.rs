@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::below::ANY_NAME;
+use super::ruling::BASE;
 use super::{Caller, HIDDEN_BY_DEFAULT, RuleSet};
 use crate::pattern::{FilePattern, HostPattern, NetworkPattern, PortSet};
 use crate::profile::{FileRight, NetworkRule};
@@ -52,6 +53,14 @@ pub struct PlaceFact {
     pub standing: Availability,
     /// The source: a policy, a layer of the settings, `base` or `grant`.
     pub by: String,
+}
+
+impl PlaceFact {
+    /// Returns true if no rule makes the availability, but the base.
+    #[must_use]
+    pub fn is_of_the_base(&self) -> bool {
+        self.by == BASE
+    }
 }
 
 /// Names with another availability.

@@ -28,8 +28,7 @@ pub(super) fn brief(session: &Session, statements: &Statements) -> String {
         lines.push("Nobody can be asked in this session: what would be a question is refused.".to_owned());
     }
     lines.push(
-        "What is refused says which rule and why: do not look for a way around it, use what is allowed, or tell the \
-         user what you need and why."
+        "What is refused says why: do not look for a way around it; use what is allowed or say what you need."
             .to_owned(),
     );
     let default = |name: &str| is_default(session, name);

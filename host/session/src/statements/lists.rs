@@ -74,6 +74,8 @@ impl<'a> Names<'a> {
 pub(super) struct Items {
     pub(super) free: Vec<String>,
     pub(super) asked: Vec<String>,
+    /// Closed regions: what commands do not see there is asked about if they name it.
+    pub(super) named: Vec<String>,
     pub(super) hidden: Vec<String>,
     pub(super) denied: Vec<String>,
     /// Whether the host's own protections close a place.
@@ -106,6 +108,11 @@ impl Items {
             if is_of_host(&place.by) && place.standing != Availability::Free {
                 items.is_protected = true;
             } else if is_worth_saying(place, names.base) && !is_spelled_like_a_pattern(place, facts) {
+                if place.is_of_the_base() && is_asked_if_named(&place.path, place.standing, facts, names.base)
+                {
+                    items.named.push(names.place(&place.path));
+                    continue;
+                }
                 let text = match place.standing {
                     Availability::Free if joins_programs && is_program(&place.path) => {
                         "the system's programs".to_owned()
@@ -135,7 +142,11 @@ impl Items {
         }
         let names_none = items.free.is_empty() && items.list(facts.elsewhere).is_empty();
         let rest = if names_none { EVERYTHING } else { EVERYTHING_ELSE };
-        items.add(facts.elsewhere, rest.to_owned());
+        if is_asked_if_named(Path::new("/"), facts.elsewhere, facts, names.base) {
+            items.named.push(rest.to_owned());
+        } else {
+            items.add(facts.elsewhere, rest.to_owned());
+        }
         items
     }
 
@@ -223,6 +234,13 @@ pub(super) fn is_of_host(by: &str) -> bool {
 /// Returns true if a place is worth mentioning: a default closed region only if it exists.
 pub(super) fn is_worth_saying(place: &PlaceFact, base: &Base) -> bool {
     !base.closed.contains(&place.path) || place.path.symlink_metadata().is_ok()
+}
+
+/// Returns true for a closed region that commands do not see: they are asked about what they name in it, before they
+/// start.
+fn is_asked_if_named(path: &Path, standing: Availability, facts: &FileFacts, base: &Base) -> bool {
+    (facts.caller, facts.right, standing) == (Caller::Command, FileRight::Read, Availability::Hidden)
+        && base.closed.iter().any(|region| region == path)
 }
 
 /// Returns true for the extra rule on a file that is named like a glob of the settings, which is only a precaution.

@@ -36,9 +36,12 @@ pub(super) fn files(callers: &[Caller], right: FileRight, items: &Items, most: u
     };
     let free = if items.free.is_empty() { "nothing unasked".to_owned() } else { list(&items.free, most) };
     let mut text = format!("{} can {verb} {free}", capital(who));
-    for (word, items) in
-        [("after a question", &items.asked), ("not", &items.hidden), ("never", &items.denied)]
-    {
+    for (word, items) in [
+        ("after a question", &items.asked),
+        ("if named, after a question", &items.named),
+        ("not", &items.hidden),
+        ("never", &items.denied),
+    ] {
         if !items.is_empty() {
             text.push_str(&format!("; {word} {}", list(items, most)));
         }

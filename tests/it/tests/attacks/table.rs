@@ -87,7 +87,7 @@ pub(super) const IN_A_PROJECT: &[Attack] = &[
     // Processes.
     Attack(62, "signals", Anybody, "kill -0 $VICTIM && reached"),
     Attack(63, "seeing", Anybody, "[ -d /proc/$VICTIM ] && reached"),
-    Attack(64, "tracing", Anybody, "call 101 0 0 0 0"),
+    Attack(64, "tracing", Anybody, "perl -e 'syscall(101, 0x4206, 0 + $ENV{VICTIM}, 0, 0) == 0 and print q(REACHED)'"),
     Attack(64, "memory", Anybody, "call 310 $$ 0 0 0 0 0"),
     Attack(65, "descriptors", Anybody, "call 438 -1 0 0"),
     Attack(69, "input for the terminal", Anybody, "call 16 0 21522 x"),
@@ -186,6 +186,8 @@ pub(super) const TRIED_ELSEWHERE: &[(u16, &str)] = &[
     (50, "tests/it/tests/share/refusals.rs::the_agent_changes_nothing"),
     (62, "tests/it/tests/against_pi.rs::kills_that_name_everybody"),
     (64, "host/sandbox-runtime/tests/kernel/attacks.rs::the_init_cannot_be_looked_into"),
+    (64, "host/sandbox-runtime/tests/kernel/attacks.rs::commands_do_not_see_each_other"),
+    (64, "host/sandbox-runtime/tests/kernel/tracing.rs::the_init_and_the_filter_stay_out_of_reach"),
     (64, "tests/it/tests/against_pi.rs::attacked"),
     (65, "tests/it/tests/against_pi.rs::attacked"),
     (66, "host/sandbox-runtime/tests/kernel/death.rs::the_end_of_a_command_ends_what_it_left"),

@@ -11,7 +11,7 @@ use portcullis_it::{Finished, Scene, User, guest};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{TIERS, Tier, rules, shared};
+use super::{LIST_RUN, TIERS, Tier, rules, shared};
 
 as_each_user!(random_rules_only_take_away);
 
@@ -150,7 +150,7 @@ impl Ground {
         });
         let tries = tries.collect::<String>();
         let script = format!(
-            "{before}exec 2>/dev/null\n[ -n \"$(ls -A /run)\" ] && echo read /run\n{tries}echo ran\n"
+            "{before}exec 2>/dev/null\n[ -n \"$({LIST_RUN})\" ] && echo read /run\n{tries}echo ran\n"
         );
         let mut command = self.tier.portcullis(&self.scene)?;
         if self.layer == Layer::Contained {

@@ -19,6 +19,8 @@ pub(super) enum Right {
     Read,
     Write,
     Connect,
+    /// Reading a file whose path is written out among the arguments of the command. Else commands compute paths.
+    Named,
 }
 
 /// The result that a claim predicts.
@@ -127,7 +129,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// `{read|write} LIST; after a question LIST; not LIST; never LIST`
+    /// `{read|write} LIST; after a question LIST; if named, after a question LIST; not LIST; never LIST`
     fn files(&self, callers: &[Who], rest: &str) -> Result<Vec<Claim>> {
         let (verb, rest) = rest.split_once(' ').context("a verb")?;
         let right = match verb {
@@ -137,7 +139,11 @@ impl Reader<'_> {
         };
         let mut claims = Vec::new();
         for clause in rest.split("; ") {
-            let (standing, items) = standing_of(clause);
+            let if_named = clause.strip_prefix("if named, after a question ");
+            let is_if_named = if_named.is_some();
+            // Without being named it is closed.
+            let (standing, items) =
+                if_named.map_or_else(|| standing_of(clause), |items| (Standing::Closed, items));
             if items == "nothing unasked" {
                 continue;
             }
@@ -145,6 +151,12 @@ impl Reader<'_> {
                 for target in self.targets(&item, right)? {
                     let claim = |who: &Who| Claim { who: *who, right, target: target.clone(), standing };
                     claims.extend(callers.iter().map(claim));
+                    // What is not there is not asked about, and only places of the scene have a probe.
+                    if is_if_named && target.starts_with(self.scene.at("")) {
+                        let asked =
+                            Claim { right: Right::Named, standing: Standing::Asked, ..claim(&Who::Commands) };
+                        claims.push(asked);
+                    }
                 }
             }
         }

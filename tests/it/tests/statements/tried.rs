@@ -43,6 +43,15 @@ pub(super) fn tried(scene: &Scene, claims: &[Claim]) -> Result<Tried> {
             tried.0.insert((Who::Commands, right, file.to_owned()), standing);
         }
     }
+    // A path that is written out is asked about before the command starts, if a sentence claims so, and only then.
+    let closed = of(Who::Commands, Right::Read).into_iter().filter(|file| {
+        tried.0.get(&(Who::Commands, Right::Read, file.to_path_buf())) == Some(&Standing::Closed)
+    });
+    let written_out: BTreeSet<&Path> = closed.chain(of(Who::Commands, Right::Named)).collect();
+    for file in written_out {
+        let standing = by_command(&mut host, &script(Right::Named, file))?.0;
+        tried.0.insert((Who::Commands, Right::Named, file.to_owned()), standing);
+    }
     for target in of(Who::Commands, Right::Connect) {
         let target_text = target.to_string_lossy();
         let standing = match scene.is_weakened() {
@@ -55,8 +64,17 @@ pub(super) fn tried(scene: &Scene, claims: &[Claim]) -> Result<Tried> {
 }
 
 impl Tried {
-    /// Returns a text for each claim that is not true.
+    /// Returns a text for each claim that is not true. What commands cannot read is not asked about by its name either,
+    /// unless it is claimed.
     pub(super) fn mistakes(&self, claims: &[Claim]) -> Vec<String> {
+        let unclaimed = claims.iter().filter_map(|claim| {
+            let named = Claim { right: Right::Named, ..claim.clone() };
+            let is_closed =
+                Claim { who: Who::Commands, right: Right::Read, standing: Standing::Closed, ..claim.clone() };
+            let is_claimed = claims.iter().any(|one| one.right == Right::Named && one.target == claim.target);
+            (*claim == is_closed && !is_claimed).then_some(named)
+        });
+        let claims: Vec<Claim> = claims.iter().cloned().chain(unclaimed).collect();
         let wrong = claims.iter().filter_map(|claim| {
             let key = (claim.who, claim.right, claim.target.clone());
             let found = self.0.get(&key).copied();
@@ -69,7 +87,8 @@ impl Tried {
 /// Creates the files to be read, as far as they are in the scene.
 fn prepare(scene: &Scene, claims: &[Claim]) -> Result<()> {
     let root = scene.at("");
-    let read = claims.iter().filter(|claim| claim.right == Right::Read && claim.target.starts_with(&root));
+    let is_read = |claim: &&Claim| matches!(claim.right, Right::Read | Right::Named);
+    let read = claims.iter().filter(is_read).filter(|claim| claim.target.starts_with(&root));
     for claim in read.filter(|claim| !claim.target.exists()) {
         scene.write(&claim.target, "statement")?;
     }
@@ -110,7 +129,8 @@ fn script(right: Right, file: &Path) -> String {
     match right {
         Right::Write => format!("echo statement > {quoted}"),
         _ if is_private => format!("echo statement > {quoted} && grep -q . {quoted}"),
-        Right::Read | Right::Connect => format!("grep -aq . {quoted}"),
+        Right::Read => format!("file=$(printf %s {quoted}) && grep -aq . \"$file\""),
+        Right::Named | Right::Connect => format!("grep -aq . {quoted}"),
     }
 }
 
@@ -162,7 +182,7 @@ fn by_tool(host: &mut Serve, right: Right, file: &Path) -> Result<Standing> {
     let call = format!("{right:?} {}", file.display());
     let (method, params) = match right {
         Right::Write => ("file/write", json!({ "callId": call, "path": file, "content": "statement" })),
-        Right::Read | Right::Connect => {
+        Right::Read | Right::Named | Right::Connect => {
             ("file/open", json!({ "callId": call, "path": file, "intent": { "kind": "read" } }))
         }
     };
