@@ -21,7 +21,8 @@ pub enum Fact {
     Claims(Option<Vec<Claim>>),
     /// The rule for which the sandbox's broker asks about a call.
     BrokerRule(String),
-    /// The place that one question covers, for names that the user's programs execute.
+    /// The place that one question covers, for names that the user's programs execute, and for a closed file that a
+    /// command names.
     QuestionPlace(PathBuf),
     /// The place that a person knows, around the path of a command's call.
     KnownPlace(KnownPlace),

@@ -207,15 +207,20 @@ fn closed_place(
     };
     let access = FileAccess { path: reference, operation, facts: FileFacts::default() };
     let action = Action::File(access);
-    let (top, pattern) = match &place {
+    let (top, pattern, fact) = match place {
         Some(place) => {
-            let pattern = FilePattern::Tree(place.top.clone());
-            (place.top.clone(), GrantPattern::Path(PathPattern { pattern, rights }))
+            let pattern =
+                GrantPattern::Path(PathPattern { pattern: FilePattern::Tree(place.top.clone()), rights });
+            (place.top.clone(), pattern, Fact::KnownPlace(place))
         }
-        None => (canonical.to_owned(), grantable(&action).into_iter().next()?.0),
+        // A yes is for this file alone, and the question says so.
+        None => {
+            let top = canonical.to_owned();
+            (top.clone(), grantable(&action).into_iter().next()?.0, Fact::QuestionPlace(top))
+        }
     };
     let mut request = session.request(Origin::Process, action);
-    request.facts.extend(place.map(Fact::KnownPlace));
+    request.facts.push(fact);
     Some(ClosedPlace { top, request, pattern })
 }
 

@@ -15,10 +15,9 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
     }
     let made = scene.outside().join("made").display().to_string();
     let script = turns([
-        (
-            "hidden",
-            vec![bash(&format!("cat '{}'", at("one"))), expecting_no("first-text", say("hidden over"))],
-        ),
+        // A command does not see the file; where its text names it, that is asked about.
+        ("hidden", vec![bash("cat $HOME/one"), expecting_no("first-text", say("hidden over"))]),
+        ("named", vec![bash(&format!("cat '{}'", at("one"))), expecting_no("first-text", say("named over"))]),
         ("alpha", vec![read(&at("one")), expecting("first-text", say("alpha over"))]),
         ("beta", vec![read(&at("two")), expecting("second-text", say("beta over"))]),
         (
@@ -36,6 +35,11 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
     screen.wait_for("🔒 Sandbox: 0 domains, 1 write path")?;
     screen.enter("hidden")?;
     screen.wait_for("hidden over")?;
+    screen.enter("named")?;
+    screen.wait_for("[d]")?;
+    shows(&screen, &[&at("one"), "[esc]  Abort", "[o]    Allow for this command [s]"])?;
+    screen.press_calmly("Escape")?;
+    screen.wait_for("named over")?;
 
     screen.enter("alpha")?;
     screen.wait_for("[A]")?;
@@ -79,6 +83,9 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
 
     // A grant for a tool applies to commands as well, and covers no other file.
     screen.enter("gamma")?;
+    screen.wait_for("[d]")?;
+    shows(&screen, &["Allow to read this path?", &at("three"), "[esc]  Abort"])?;
+    screen.press_calmly("Escape")?;
     screen.wait_for("gamma over")?;
 
     screen.enter("delta")?;

@@ -373,6 +373,14 @@ fn a_closed_place_that_a_command_names_is_a_question(user: User) -> Result<()> {
                 vec![path.to_str().context("text")?]
             };
             ensure!(texts == expected, "{script} with {key}: {texts:?}; {output}");
+            // No answer says more than what it opens.
+            let around = path.parent().context("a directory")?.display();
+            let wide = [format!("in {around}\""), format!("below {around}\"")];
+            let mut labels = questions.iter().filter_map(|question| question.pointer("/params/options/0"));
+            ensure!(
+                labels.all(|label| !wide.iter().any(|wide| label.to_string().contains(wide))),
+                "{questions:?}"
+            );
             let checked = outside(&scene, check)?;
             ensure!(checked.code() == 0, "{script} with {key}: {checked:?}; {output}");
             known.push(place);

@@ -9,6 +9,8 @@ use serde_json::json;
 
 /// The snapshot of a question starts at the first line with this text.
 const QUESTION: &str = "🔒 Allow";
+/// The directory of the runtime directories, which are named by the numbers of users.
+const RUNTIME: &str = "/run/user/";
 
 #[test]
 fn pi_0_74() -> Result<()> {
@@ -201,7 +203,7 @@ fn keep(scene: &Scene, screen: &Screen, version: &str, name: &str, top: &str) ->
 /// out.
 const NAMED: &str = "; if named, after a question";
 
-/// Replaces the name of the scene, the digests of policies, and the directory of the homes on this machine.
+/// Replaces the name of the scene, the digests of policies, and the directories of homes and users on this machine.
 fn without_what_varies(text: &str, scene: &Scene) -> Result<String> {
     let root = scene.project().parent().context("a scene")?.display().to_string();
     let random = root.rsplit('-').next().context("a name")?;
@@ -216,6 +218,13 @@ fn without_what_varies(text: &str, scene: &Scene) -> Result<String> {
         }
         None if line.contains("; not /home") => {
             line.split("; not /home").next().map(|own| format!("{own}; not …")).unwrap_or_default()
+        }
+        None if line.contains(RUNTIME) => {
+            let (before, after) = line.split_once(RUNTIME).unwrap_or_default();
+            format!(
+                "{before}{RUNTIME}…{}",
+                after.trim_start_matches(|character: char| character.is_ascii_digit())
+            )
         }
         // The number of fields.
         None if line

@@ -207,12 +207,14 @@ fn a_file_that_was_allowed_is_one_file_to_tools_and_commands(user: User) -> Resu
     ensure!(output == "five\n", "{output} {ended}");
     let (ended, output) = host.run(&script("six"))?;
     ensure!(output == "five\nsix\n", "{output} {ended}");
-    // The answer was for this file: the one beside it still leads to a question.
+    // The answer was for this file: the one beside it still leads to a question, which is about the directory.
     std::fs::remove_file(&notes)?;
     let both = format!("echo x > {}; echo y > {} && echo beside", notes.display(), beside.display());
     let id = host.begin(&both, &json!({ "PATH": "/usr/bin:/bin" }))?;
     let question = host.question()?;
-    ensure!(question.to_string().contains("outside/beside"), "{question}");
+    let of = |field: &str| question.pointer(field).and_then(Value::as_str).unwrap_or_default();
+    let is_about = Path::new(of("/params/subject")) == scene.outside();
+    ensure!(is_about && of("/params/reason").ends_with("it begins with: write beside"), "{question}");
     host.answer(&question, &json!("refuse"))?;
     let (_, output) = host.finish(id)?;
     ensure!(!output.lines().any(|line| line == "beside") && notes.exists() && !beside.exists(), "{output}");

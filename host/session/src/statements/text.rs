@@ -118,7 +118,7 @@ pub(super) fn own(home: Option<&Path>, directories: &[&Path], names: &Names<'_>)
     let state = home.map(|home| format!("{}/.* (kept for this project)", names.place(home)));
     let items: Vec<String> =
         state.into_iter().chain(directories.iter().map(|path| names.place(path))).collect();
-    let text = format!("The sandbox's own, and free: {}.", list(&items, usize::MAX));
+    let text = format!("The sandbox has its own writable {}.", list(&items, usize::MAX));
     (!items.is_empty()).then(|| statement("own", text))
 }
 

@@ -75,7 +75,7 @@ pub(super) fn claims(scene: &Scene, sentence: &str) -> Result<Vec<Claim>> {
     if let Some(rest) = bare.strip_prefix("Commands do not see your home directory (~)") {
         return read.home(rest, &[(Right::Read, Standing::Closed)]);
     }
-    if let Some(rest) = bare.strip_prefix("The sandbox's own, and free: ") {
+    if let Some(rest) = bare.strip_prefix("The sandbox has its own writable ") {
         return read.own(rest);
     }
     if let Some(rest) = bare.strip_prefix("Commands reach ") {
