@@ -38,6 +38,10 @@ impl HostDirectory {
     pub fn has_directory(&self, _name: &str) -> bool {
         match self.0 {}
     }
+
+    pub fn read(&self, _name: &str, _most: u64) -> Option<Vec<u8>> {
+        match self.0 {}
+    }
 }
 
 pub fn linked_files(_tops: &[PathBuf]) -> HashMap<Inode, PathBuf> {

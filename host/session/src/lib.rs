@@ -47,6 +47,7 @@ mod locate;
 mod paths;
 mod provoked;
 mod reading;
+mod referenced_paths;
 mod refused;
 mod reservations;
 mod started;

@@ -1,9 +1,11 @@
 //! Looks at the names of one directory of the machine, without following a link.
 
+use std::fs::File;
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, statat};
 
 /// An open directory of the machine.
 #[derive(Debug)]
@@ -29,5 +31,17 @@ impl HostDirectory {
     pub fn has_directory(&self, name: &str) -> bool {
         let status = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW);
         status.is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory)
+    }
+
+    /// Returns the content of the regular file with this name, if it has at most `most` bytes.
+    #[must_use]
+    pub fn read(&self, name: &str, most: u64) -> Option<Vec<u8>> {
+        // NONBLOCK: opening a named pipe does not wait.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = openat(&self.0, name, flags, Mode::empty()).ok()?;
+        let is_regular = FileType::from_raw_mode(fstat(&file).ok()?.st_mode) == FileType::RegularFile;
+        let mut content = Vec::new();
+        let read = if is_regular { File::from(file).take(most + 1).read_to_end(&mut content).ok()? } else { 0 };
+        (is_regular && read as u64 <= most).then_some(content)
     }
 }
