@@ -5,6 +5,8 @@
 //! about its place, and a yes shows the place to the command from its beginning. Where nobody can be asked, and after a
 //! no, the command runs without it, and a note says what is closed.
 //!
+//! What a program takes from files of the project, see [`referenced_paths`], counts as named.
+//!
 //! A script can hide what it names. Then the place stays closed, as without this.
 
 use std::path::{Path, PathBuf};
@@ -27,6 +29,7 @@ use crate::authorized::Granted;
 use crate::effective_policy::EffectivePolicy;
 use crate::known_places::{Bounds, place_of};
 use crate::paths;
+use crate::referenced_paths::{self, Reference};
 use crate::session::Session;
 
 /// Maximum number of questions about one command before it starts.
@@ -117,6 +120,10 @@ fn named(session: &Session, request: &Request) -> Vec<Named> {
             let right = wanted(simple, index).filter(|_| is_outside(&path) && found.len() < MOST_WORDS);
             found.extend(right.map(|right| Named { path, right }));
         }
+        let words: Vec<&str> = simple.argv.iter().map(|word| word.value.as_str()).collect();
+        let referenced = referenced_paths::of(&words, &cwd, &base.workspace);
+        let referenced = referenced.into_iter().filter(|reference| is_outside(&reference.path));
+        found.extend(referenced.take(MOST_WORDS).map(|Reference { path, right }| Named { path, right }));
         if let [program, directory] = simple.argv.as_slice()
             && program.value == "cd"
             && is_plain(directory)

@@ -54,7 +54,7 @@ pub(crate) fn of(words: &[&str], cwd: &Path, workspace: &[PathBuf]) -> Vec<Refer
         for directory in cwd.ancestors().take_while(is_inside) {
             let holder = HostDirectory::open(&directory.join(source.directory));
             let Some(text) = holder.and_then(|holder| holder.read(source.file, LONGEST)) else { continue };
-            let paths = (source.paths)(&text).into_iter().take(MOST);
+            let paths = (source.paths)(&text, rest).into_iter().take(MOST);
             let paths = paths.map(|path| path_text::normalize(&directory.join(path)));
             found.extend(paths.map(|path| Reference { path, right }));
         }
@@ -70,8 +70,9 @@ struct Source {
     /// The directory that it is in, from that of the project.
     directory: &'static str,
     file: &'static str,
-    /// Returns the paths in its text, relative to the directory of the project, or absolute.
-    paths: fn(&[u8]) -> Vec<String>,
+    /// Returns the paths in its text, relative to the directory of the project, or absolute. The second argument holds
+    /// the words that the program gets.
+    paths: fn(&[u8], &[&str]) -> Vec<String>,
 }
 
 const GIT: Source = Source { directory: ".git", file: "config", paths: remotes };
@@ -81,14 +82,23 @@ const CARGO: Source = Source { directory: "", file: "Cargo.toml", paths: toml_pa
 const PYTHON: Source = Source { directory: "", file: "pyproject.toml", paths: toml_paths };
 const NPM: Source = Source { directory: "", file: "package.json", paths: npm_paths };
 
-fn remotes(text: &[u8]) -> Vec<String> {
+/// Returns the paths of the remotes that the words name, or of all if they name none, and those of submodules.
+fn remotes(text: &[u8], words: &[&str]) -> Vec<String> {
     let entries = config_text::parse(text).unwrap_or_default();
-    let is_address = |name: &[u8]| {
-        let is_of = |section: &[u8]| name.starts_with(section);
-        (is_of(b"remote.") || is_of(b"submodule.")) && (name.ends_with(b".url") || name.ends_with(b".pushurl"))
-    };
-    let values = entries.into_iter().filter(|entry| is_address(&entry.name)).filter_map(|entry| entry.value);
-    values.filter_map(|value| String::from_utf8(value).ok()).filter_map(|value| local(&value)).collect()
+    let addresses: Vec<(Option<&str>, String)> = entries
+        .iter()
+        .filter_map(|entry| {
+            let name = str::from_utf8(&entry.name).ok()?;
+            let key = name.strip_suffix(".url").or_else(|| name.strip_suffix(".pushurl"))?;
+            let remote = key.strip_prefix("remote.");
+            let address = str::from_utf8(entry.value.as_deref()?).ok()?;
+            (remote.is_some() || key.starts_with("submodule.")).then_some((remote, local(address)?))
+        })
+        .collect();
+    let is_word = |remote: &str| words.contains(&remote);
+    let names_one = addresses.iter().any(|(remote, _)| remote.is_some_and(is_word));
+    let wanted = addresses.into_iter().filter(|(remote, _)| !names_one || remote.is_none_or(is_word));
+    wanted.map(|(_, address)| address).collect()
 }
 
 /// Returns the path of a repository's address in the file system.
@@ -99,7 +109,7 @@ fn local(address: &str) -> Option<String> {
 }
 
 /// Returns the words of a file of Go that are paths: those that begin with `./`, `../` or `/`.
-fn go_paths(text: &[u8]) -> Vec<String> {
+fn go_paths(text: &[u8], _words: &[&str]) -> Vec<String> {
     let text = String::from_utf8_lossy(text);
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     let words = code.flat_map(str::split_whitespace).map(|word| word.trim_matches(['"', '`']));
@@ -111,7 +121,7 @@ fn is_path(word: &str) -> bool {
 }
 
 /// Returns the values of all keys called `path`.
-fn toml_paths(text: &[u8]) -> Vec<String> {
+fn toml_paths(text: &[u8], _words: &[&str]) -> Vec<String> {
     let table = std::str::from_utf8(text).ok().and_then(|text| text.parse::<toml::Table>().ok());
     let mut found = Vec::new();
     for (name, value) in table.iter().flatten() {
@@ -133,7 +143,7 @@ fn in_toml(name: &str, value: &toml::Value, found: &mut Vec<String>) {
     }
 }
 
-fn npm_paths(text: &[u8]) -> Vec<String> {
+fn npm_paths(text: &[u8], _words: &[&str]) -> Vec<String> {
     let package: Json = serde_json::from_slice(text).unwrap_or_default();
     let tables = ["dependencies", "devDependencies", "optionalDependencies"];
     let tables = tables.iter().filter_map(|table| package.get(table)?.as_object());
@@ -169,7 +179,10 @@ mod tests {
             (".git/config", git),
             ("go.mod", "module a\nreplace b => ../lib // ../none\nreplace c v1 => c.test/c v2\n"),
             ("go.work", "use (\n\t./x\n\t../y\n)\n"),
-            ("Cargo.toml", "[dependencies]\na = { path = \"../a\" }\n[target.x.dependencies.b]\npath = \"b\"\n"),
+            (
+                "Cargo.toml",
+                "[dependencies]\na = { path = \"../a\" }\n[target.x.dependencies.b]\npath = \"b\"\n",
+            ),
             ("pyproject.toml", "[tool.uv.sources]\nlib = { path = \"../py\" }\n"),
             ("package.json", "{\"dependencies\":{\"a\":\"file:../js\",\"b\":\"^1\"},\"x\":\"../y\"}"),
         ];
@@ -177,6 +190,8 @@ mod tests {
         let workspace = [top.clone()];
         for (command, expected) in [
             ("git fetch", &["../origin.git", "/srv/y.git"][..]),
+            ("git fetch origin", &["../origin.git"]),
+            ("git pull x main", &["../origin.git", "/srv/y.git"]),
             ("git status", &[]),
             ("/usr/bin/go build", &["../lib", "x", "../y"]),
             ("cargo build", &["../a", "b"]),
@@ -188,7 +203,11 @@ mod tests {
             let found = of(&words, &top.join("src/deep"), &workspace);
             let expected: Vec<PathBuf> =
                 expected.iter().map(|path| path_text::normalize(&top.join(path))).collect();
-            assert_eq!(found.iter().map(|found| found.path.clone()).collect::<Vec<_>>(), expected, "{command}");
+            assert_eq!(
+                found.iter().map(|found| found.path.clone()).collect::<Vec<_>>(),
+                expected,
+                "{command}"
+            );
             assert!(found.iter().all(|found| found.right == FileRight::Read), "{command}");
         }
         let pushed = of(&["git", "push"], &top, &workspace);

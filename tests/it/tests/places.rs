@@ -16,6 +16,7 @@ as_each_user!(
     a_place_that_becomes_a_link_opens_nothing,
     a_file_that_was_allowed_can_be_replaced,
     a_closed_place_that_a_command_names_is_a_question,
+    a_remote_of_git_in_a_closed_place_is_a_question,
     a_closed_place_stays_closed_where_nobody_is,
     harmless_files_of_git_are_written_in_place,
 );
@@ -392,6 +393,32 @@ fn a_closed_place_that_a_command_names_is_a_question(user: User) -> Result<()> {
             ensure!(host.close()?.success());
         }
     }
+    Ok(())
+}
+
+/// Git takes the path of a remote from the project's own settings. A remote that the command does not name is not asked
+/// about. The control is a command that git takes no remote for, and one whose question is answered with no.
+fn a_remote_of_git_in_a_closed_place_is_a_question(user: User) -> Result<()> {
+    let scene = with_siblings(user)?;
+    let add = "git remote add near ../home/work/origin.git && git remote add other ~/work/lib";
+    outside(&scene, add)?.ended_with(0)?;
+    let place = scene.home().join("work/origin.git").display().to_string();
+    for (script, expected) in [
+        ("git fetch -q near", vec![place.as_str()]),
+        ("git push -q near main:new", vec![place.as_str()]),
+        ("git log -1 --oneline", vec![]),
+    ] {
+        let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+        let (questions, output) = run(&mut host, &scene, script, "refuse")?;
+        let is_done = output.contains("\"exitCode\":0");
+        ensure!(is_done == expected.is_empty(), "refused, {script}: {output}");
+        let asked: Vec<&str> = questions.iter().map(subject).collect();
+        ensure!(asked == expected, "{script}: {questions:?}");
+        let (questions, output) = run(&mut host, &scene, script, "o")?;
+        ensure!(questions.len() == expected.len(), "{script}: {questions:?}");
+        ensure!(output.contains("\"exitCode\":0"), "{script}: {output}");
+    }
+    outside(&scene, "git -C ~/work/origin.git log -1 new")?.ended_with(0)?;
     Ok(())
 }
 

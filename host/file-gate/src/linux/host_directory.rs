@@ -41,7 +41,8 @@ impl HostDirectory {
         let file = openat(&self.0, name, flags, Mode::empty()).ok()?;
         let is_regular = FileType::from_raw_mode(fstat(&file).ok()?.st_mode) == FileType::RegularFile;
         let mut content = Vec::new();
-        let read = if is_regular { File::from(file).take(most + 1).read_to_end(&mut content).ok()? } else { 0 };
+        let read =
+            if is_regular { File::from(file).take(most + 1).read_to_end(&mut content).ok()? } else { 0 };
         (is_regular && read as u64 <= most).then_some(content)
     }
 }

@@ -199,11 +199,15 @@ fn above(processes: &HashMap<i32, Process>, pid: i32, inits: &[i32]) -> Option<i
 /// Returns the bytes that processes use, with shared memory divided among them, plus those of memfds that they hold
 /// without mapping them.
 ///
-/// Mapped parts of a memfd are counted by their process as well, so the greater of the two counts.
+/// Mapped parts of a memfd are counted by their process as well, so the greater of the two counts. Shares move from one
+/// process to another when one starts or ends, and would then count twice. Each process is therefore read twice, and
+/// its smaller share counts.
 fn exact(processes: &[i32], files: u64) -> u64 {
-    let shares: Vec<Share> = processes.iter().map(|pid| Share::of(*pid)).collect();
-    let own: u64 = shares.iter().map(|share| share.own).sum();
-    let in_files: u64 = shares.iter().map(|share| share.in_files).sum();
+    let read = || processes.iter().map(|pid| Share::of(*pid)).collect::<Vec<_>>();
+    let (first, second) = (read(), read());
+    let shares = || first.iter().zip(&second);
+    let own: u64 = shares().map(|(first, second)| first.own.min(second.own)).sum();
+    let in_files: u64 = shares().map(|(first, second)| first.in_files.min(second.in_files)).sum();
     own.saturating_add(in_files.max(files))
 }
 
