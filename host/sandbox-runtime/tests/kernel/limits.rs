@@ -67,7 +67,7 @@ fn processes_are_refused_above_their_number() {
 
 fn a_fork_bomb_is_bounded_and_ends() {
     let session = with(Limits { processes: Some(100), ..Limits::default() });
-    let script = "echo ready; f() { f | f & }; f 2>/dev/null; sleep 9";
+    let script = "echo ready; f() { f | f & }; f 2>/dev/null; exec sleep 9";
     let (running, mut output) = session.start(session.command(&["sh", "-c", script])).expect("sh starts");
     std::io::Read::read_exact(&mut output, &mut [0; 6]).expect("it is ready");
     std::thread::sleep(Duration::from_millis(300));
