@@ -85,6 +85,7 @@ impl ProjectHome {
     /// Returns its directories; `scratch` is the session's own directory.
     pub fn kept(&self, scratch: &Path) -> KeptHome {
         KeptHome {
+            homes: self.place.parent().unwrap_or(&self.place).to_owned(),
             directory: self.place.join(HOME),
             layers: self.place.join(LAYERS),
             passing: scratch.join(LAYERS),

@@ -20,6 +20,8 @@ pub struct Site<'a> {
     pub was_there: &'a dyn Fn(&Path) -> bool,
     /// Links of the user that matter, see [`UserLink::matters`].
     pub links: &'a [UserLink],
+    /// Returns true if the path is a repository of the user outside the roots, all of which commands can read.
+    pub is_shown_repository: &'a dyn Fn(&Path) -> bool,
 }
 
 impl<'a> Site<'a> {
@@ -35,6 +37,7 @@ impl<'a> Site<'a> {
             is_link: nothing,
             was_there: nothing,
             links: &[],
+            is_shown_repository: nothing,
         }
     }
 }

@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::ffi::OsStr;
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
@@ -42,9 +44,17 @@ impl HostDirectory {
     pub fn read(&self, _name: &str, _most: u64) -> Option<Vec<u8>> {
         match self.0 {}
     }
+
+    pub fn make_directory(&self, _name: &OsStr) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    pub fn remove_directory(&self, _name: &OsStr) -> io::Result<()> {
+        match self.0 {}
+    }
 }
 
-pub fn linked_files(_tops: &[PathBuf]) -> HashMap<Inode, PathBuf> {
+pub fn linked_files(_tops: &[PathBuf], _spared: Option<&Path>) -> HashMap<Inode, PathBuf> {
     HashMap::new()
 }
 

@@ -13,6 +13,10 @@ pub trait Calls: std::fmt::Debug + Send + Sync + 'static {
     /// Lets a suspended call continue.
     fn release(&self, id: u64);
 
+    /// Connects the socket of a suspended call of that is unheard to another address instead, and lets the
+    /// call return the result.
+    fn redirect(&self, id: u64, address: SocketAddr);
+
     /// Makes a suspended call fail with `EACCES`.
     ///
     /// Programs take that for an answer. They try again after `ECONNREFUSED`, some of them for minutes.
@@ -34,6 +38,9 @@ pub enum Call {
         socket: u64,
         /// The destination.
         address: SocketAddr,
+        /// Whether the destination is on the loopback, and no process in the network listens there. It may then be a
+        /// service of this machine.
+        is_unheard: bool,
     },
     /// A call is no longer suspended.
     Gone {

@@ -1,7 +1,7 @@
 //! Addresses that stand for names. The DNS server hands them out, and the relay maps them back.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portcullis_decision::request::Endpoint;
@@ -11,11 +11,21 @@ use portcullis_decision::request::Endpoint;
 /// The range is reserved for network benchmarks (RFC 2544): no real machine has such an address.
 const FIRST: u32 = Ipv4Addr::new(198, 18, 0, 2).to_bits();
 /// The last address that stands for a name.
-const LAST: u32 = Ipv4Addr::new(198, 19, 255, 254).to_bits();
+const LAST: u32 = Ipv4Addr::new(198, 19, 255, 252).to_bits();
+/// The addresses that stand for the loopback of this machine. Inside, its own addresses are the sandbox's loopback.
+const LOOPBACKS: [(Ipv4Addr, IpAddr); 2] = [
+    (Ipv4Addr::new(198, 19, 255, 253), IpAddr::V4(Ipv4Addr::LOCALHOST)),
+    (Ipv4Addr::new(198, 19, 255, 254), IpAddr::V6(Ipv6Addr::LOCALHOST)),
+];
 
 /// Returns true for `localhost` and the names below it, which mean the loopback everywhere (RFC 6761 6.3).
 pub(crate) fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Returns the address that stands for an address of this machine's loopback.
+pub(crate) fn stand_in(loopback: IpAddr) -> Option<Ipv4Addr> {
+    LOOPBACKS.iter().find(|(_, address)| *address == loopback).map(|(stand_in, _)| *stand_in)
 }
 
 /// The names that the programs of a session have looked up.
@@ -60,6 +70,9 @@ impl Names {
             return Some(Endpoint::Domain(name));
         }
         let address = address.to_canonical();
+        if let Some((_, loopback)) = LOOPBACKS.iter().find(|(stand_in, _)| IpAddr::V4(*stand_in) == address) {
+            return Some(Endpoint::Address(*loopback));
+        }
         let stands_for_names = matches!(address, IpAddr::V4(v4) if (FIRST..=LAST).contains(&v4.to_bits()));
         (!stands_for_names).then_some(Endpoint::Address(address))
     }
@@ -91,7 +104,12 @@ mod tests {
         assert_eq!(address("192.0.2.1"), Some(Endpoint::Address("192.0.2.1".parse().unwrap())));
         assert_eq!(address("::ffff:192.0.2.1"), Some(Endpoint::Address("192.0.2.1".parse().unwrap())));
         assert_eq!(address("198.18.0.2"), None);
-        assert_eq!(address("198.19.255.254"), None);
+        assert_eq!(address("198.19.255.252"), None);
+        for loopback in ["127.0.0.1", "::1"].map(|text| text.parse().unwrap()) {
+            let stand_in = stand_in(loopback).unwrap();
+            assert_eq!(address(&stand_in.to_string()), Some(Endpoint::Address(loopback)));
+        }
+        assert_eq!(stand_in("127.0.0.2".parse().unwrap()), None);
     }
 
     #[test]

@@ -46,6 +46,8 @@ mod plan;
 mod primitive;
 mod profile;
 mod report;
+#[cfg(target_os = "linux")]
+pub mod sock_diag;
 mod sockets;
 mod stage;
 mod tier;

@@ -80,6 +80,7 @@ pub fn start_with(
     let named = named_places::ask(session, &granted, call.call, cancel);
     let mut started = start_granted(session, granted, call, &named.opened, (terminal, stdio), cancel)?;
     started.closed = named.notes;
+    started.made = named.made;
     Ok(started)
 }
 
@@ -171,6 +172,7 @@ fn launch(
         connections: OnceLock::new(),
         refused: OnceLock::new(),
         closed: Vec::new(),
+        made: Vec::new(),
     })
 }
 

@@ -9,26 +9,30 @@ use portcullis_decision::{Caller, Effect, RuleSet};
 use portcullis_file_gate::{Inode, linked_files};
 use portcullis_sandbox::FileId;
 
+use crate::own_directories::OwnDirectories;
+
 /// Files with several names that rules restrict, each with effect and rule.
 #[derive(Debug)]
 pub(crate) struct KeptBack(HashMap<Inode, (Effect, String)>);
 
 impl KeptBack {
     /// Finds the files that tools may not read.
-    pub(crate) fn from_tools(rules: &RuleSet) -> Self {
-        Self::by(rules, Caller::Tool)
+    pub(crate) fn from_tools(rules: &RuleSet, own: &OwnDirectories) -> Self {
+        Self::by(rules, own, Caller::Tool)
     }
 
     /// Returns the files that commands may not read.
-    pub(crate) fn from_commands(rules: &RuleSet) -> Vec<FileId> {
-        let kept = Self::by(rules, Caller::Command).0.into_keys().map(Inode::numbers);
+    pub(crate) fn from_commands(rules: &RuleSet, own: &OwnDirectories) -> Vec<FileId> {
+        let kept = Self::by(rules, own, Caller::Command).0.into_keys().map(Inode::numbers);
         let mut kept: Vec<_> = kept.map(|(device, inode)| FileId { device, inode }).collect();
         // Sort, so that the same files give the same sandbox.
         kept.sort_by_key(|file| (file.device, file.inode));
         kept
     }
 
-    fn by(all: &RuleSet, caller: Caller) -> Self {
+    /// The private homes are left out: each is a mount of its own to the commands that write there, so no file outside
+    /// has another name in them. They are also much larger than places with secrets.
+    fn by(all: &RuleSet, own: &OwnDirectories, caller: Caller) -> Self {
         let rules = all.layers().iter().flat_map(|layer| &layer.profile.files);
         let denied =
             rules.filter(|rule| rule.effect == Effect::Deny && rule.rights.contains(FileRight::Read));
@@ -42,7 +46,7 @@ impl KeptBack {
             let answer = all.answer(&path, FileRight::Read, caller);
             (answer.effect == Effect::Deny).then(|| (answer.effect, answer.rule.to_owned()))
         };
-        let files = linked_files(&tops);
+        let files = linked_files(&tops, own.homes());
         Self(files.into_iter().filter_map(|(file, path)| Some((file, answered(path)?))).collect())
     }
 

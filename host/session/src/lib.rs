@@ -60,6 +60,7 @@ mod error;
 mod named_places;
 mod names;
 mod network;
+mod new_directories;
 mod policy_in_force;
 mod profile;
 mod replaceable_paths;

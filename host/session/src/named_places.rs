@@ -5,7 +5,8 @@
 //! about its place, and a yes shows the place to the command from its beginning. Where nobody can be asked, and after a
 //! no, the command runs without it, and a note says what is closed.
 //!
-//! What a program takes from files of the project, see [`referenced_paths`], counts as named.
+//! What a program takes from files of the project, see [`referenced_paths`], counts as named. So does a directory that
+//! git or `mkdir -p` is going to make.
 //!
 //! A script can hide what it names. Then the place stays closed, as without this.
 
@@ -22,12 +23,13 @@ use portcullis_decision::request::{
 use portcullis_decision::{
     AnsweredBy, Caller, Decision, Effect, Fact, Grant, GrantPattern, GrantScope, Request, path_text,
 };
-use portcullis_file_gate::Purpose;
+use portcullis_file_gate::{FileError, Purpose};
 use portcullis_text::escape;
 
 use crate::authorized::Granted;
 use crate::effective_policy::EffectivePolicy;
 use crate::known_places::{Bounds, place_of};
+use crate::new_directories::NewDirectory;
 use crate::paths;
 use crate::referenced_paths::{self, Reference};
 use crate::session::Session;
@@ -45,6 +47,8 @@ const CLOSED: &str = "base.closed";
 pub(crate) struct NamedPlaces {
     /// What is open to this command alone.
     pub(crate) opened: Vec<Grant>,
+    /// Directories that were made for it.
+    pub(crate) made: Vec<NewDirectory>,
     /// Notes for the model, if the command fails.
     pub(crate) notes: Vec<String>,
 }
@@ -57,8 +61,14 @@ pub(crate) fn ask(session: &Session, granted: &Granted, call: Option<&str>, canc
     }
     let effective = session.effective_policy();
     let mut asked: Vec<PathBuf> = Vec::new();
-    for Named { path, right } in named(session, &granted.request) {
-        let Some(place) = closed_place(session, &effective, &path, right) else { continue };
+    for Named { path, right, makes } in named(session, &granted.request) {
+        let Some(target) = Target::find(&effective, &path, makes) else { continue };
+        let right = if target.kind == PathKind::Missing { FileRight::Write } else { right };
+        if target.kind == PathKind::Missing && is_seen(&effective, &target.canonical, right) {
+            places.make(&target.canonical);
+            continue;
+        }
+        let Some(place) = closed_place(session, &effective, &path, &target, right) else { continue };
         let is_known = asked.iter().any(|asked| place.top.starts_with(asked));
         if is_known || asked.len() == MOST_QUESTIONS || cancel.is_cancelled() {
             continue;
@@ -68,6 +78,7 @@ pub(crate) fn ask(session: &Session, granted: &Granted, call: Option<&str>, canc
         if is_seen(&session.effective_policy(), &path, right) {
             continue;
         }
+        let is_new = target.kind == PathKind::Missing && place.top == target.canonical;
         let authorized = session.authorize(place.request, call, cancel);
         match (authorized.answer, authorized.granted()) {
             (Some(GrantScope::Once), Ok(granted)) => {
@@ -76,16 +87,55 @@ pub(crate) fn ask(session: &Session, granted: &Granted, call: Option<&str>, canc
                 places.opened.push(Grant { scope: GrantScope::Once, pattern, granted_at, expires_at: 0 });
             }
             (_, Ok(_)) => {}
-            (_, Err(decision)) => places.notes.push(note(&place.top, right, &decision)),
+            (_, Err(decision)) => {
+                places.notes.push(note(&place.top, right, &decision));
+                continue;
+            }
+        }
+        if is_new {
+            places.make(&target.canonical);
         }
     }
     places
+}
+
+impl NamedPlaces {
+    /// Makes a directory that the command may make.
+    fn make(&mut self, path: &Path) {
+        match NewDirectory::make(path) {
+            Ok(made) => self.made.push(made),
+            Err(error) => self.notes.push(format!("`{}` cannot be made: {error}", escape(&path.to_string_lossy()))),
+        }
+    }
 }
 
 /// A path in a closed region that a command names.
 struct Named {
     path: PathBuf,
     right: FileRight,
+    /// Whether the program makes a directory there if there is none.
+    makes: bool,
+}
+
+/// What a path leads to.
+struct Target {
+    canonical: PathBuf,
+    kind: PathKind,
+}
+
+impl Target {
+    /// Finds it in the host's own view. A missing one is found only if the program `makes` it.
+    fn find(effective: &EffectivePolicy, path: &Path, makes: bool) -> Option<Self> {
+        let existing = |path: &Path| effective.gate.locate_in_host_view(path, Purpose::Existing);
+        match existing(path) {
+            Ok(located) => Some(Self { canonical: located.canonical().to_owned(), kind: located.kind() }),
+            Err(FileError::NotFound { .. }) if makes => {
+                let holder = existing(path.parent()?).ok().filter(|holder| holder.kind() == PathKind::Directory)?;
+                Some(Self { canonical: holder.canonical().join(path.file_name()?), kind: PathKind::Missing })
+            }
+            Err(_) => None,
+        }
+    }
 }
 
 /// A question about a place.
@@ -118,12 +168,13 @@ fn named(session: &Session, request: &Request) -> Vec<Named> {
             let value = word.value.split_once('=').map_or(word.value.as_str(), |(_, value)| value);
             let Some(path) = path_of(value, &cwd, &home) else { continue };
             let right = wanted(simple, index).filter(|_| is_outside(&path) && found.len() < MOST_WORDS);
-            found.extend(right.map(|right| Named { path, right }));
+            let makes = makes_directories(simple);
+            found.extend(right.map(|right| Named { path, right, makes }));
         }
         let words: Vec<&str> = simple.argv.iter().map(|word| word.value.as_str()).collect();
         let referenced = referenced_paths::of(&words, &cwd, &base.workspace);
         let referenced = referenced.into_iter().filter(|reference| is_outside(&reference.path));
-        found.extend(referenced.take(MOST_WORDS).map(|Reference { path, right }| Named { path, right }));
+        found.extend(referenced.take(MOST_WORDS).map(|Reference { path, right }| Named { path, right, makes: false }));
         if let [program, directory] = simple.argv.as_slice()
             && program.value == "cd"
             && is_plain(directory)
@@ -174,21 +225,22 @@ fn wanted(simple: &SimpleCommand, index: usize) -> Option<FileRight> {
     Some(if writes { FileRight::Write } else { FileRight::Read })
 }
 
-/// Returns the question about a path, if it lies in a closed region, exists, and no rule says more of it.
+/// Returns the question about a path, if it lies in a closed region, and no rule says more of it.
 fn closed_place(
     session: &Session,
     effective: &EffectivePolicy,
     path: &Path,
+    target: &Target,
     right: FileRight,
 ) -> Option<ClosedPlace> {
-    let located = effective.gate.locate_in_host_view(path, Purpose::Existing).ok()?;
-    let canonical = located.canonical();
+    let canonical = target.canonical.as_path();
     let answer = effective.rules.answer(canonical, FileRight::Read, Caller::Command);
-    let is_directory = located.kind() == PathKind::Directory;
-    if answer.effect != Effect::Ask
-        || answer.rule != CLOSED
-        || !is_directory && located.kind() != PathKind::File
-    {
+    let is_directory = match target.kind {
+        PathKind::Directory | PathKind::Missing => true,
+        PathKind::File => false,
+        PathKind::Symlink | PathKind::Other => return None,
+    };
+    if answer.effect != Effect::Ask || answer.rule != CLOSED {
         return None;
     }
     let settings = session.settings();
@@ -206,8 +258,11 @@ fn closed_place(
         return None;
     }
     let given = path_text::encode(path);
-    let reference = paths::located(&session.setup.context, &given, path, &located);
+    let reference = paths::reference(&session.setup.context, &given, path, canonical, target.kind);
     let (operation, rights) = match right {
+        FileRight::Write if target.kind == PathKind::Missing => {
+            (FileOperation::CreateDirectory, FileRights::READ_WRITE)
+        }
         FileRight::Write => (FileOperation::Write(Content::Unknown), FileRights::READ_WRITE),
         FileRight::Read | FileRight::Execute if is_directory => (FileOperation::List, FileRights::READ),
         FileRight::Read | FileRight::Execute => (FileOperation::Read, FileRights::READ),
@@ -229,6 +284,19 @@ fn closed_place(
     let mut request = session.request(Origin::Process, action);
     request.facts.push(fact);
     Some(ClosedPlace { top, request, pattern })
+}
+
+/// Returns true if a program makes the directories that its words name.
+fn makes_directories(simple: &SimpleCommand) -> bool {
+    let words: Vec<&str> = simple.argv.iter().map(|word| word.value.as_str()).collect();
+    let Some((program, rest)) = words.split_first() else { return false };
+    match program.rsplit('/').next().unwrap_or_default() {
+        "git" => ["clone", "init", "worktree"].iter().any(|verb| rest.contains(verb)),
+        "mkdir" => rest.iter().any(|word| {
+            *word == "--parents" || word.starts_with('-') && !word.starts_with("--") && word.contains('p')
+        }),
+        _ => false,
+    }
 }
 
 /// Returns true if commands may already do this.

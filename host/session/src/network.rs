@@ -2,6 +2,7 @@
 
 mod open_ports;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use portcullis_decision::RuleSet;
@@ -87,8 +88,8 @@ struct HeldCalls(portcullis_sandbox_runtime::Calls);
 impl Calls for HeldCalls {
     fn next(&self) -> Option<Call> {
         Some(match self.0.next()? {
-            portcullis_sandbox_runtime::Call::Waits { id, process, command, socket, address } => {
-                Call::Waits { id, process, command, socket, address }
+            portcullis_sandbox_runtime::Call::Waits { id, process, command, socket, address, is_unheard } => {
+                Call::Waits { id, process, command, socket, address, is_unheard }
             }
             portcullis_sandbox_runtime::Call::Gone { id } => Call::Gone { id },
         })
@@ -96,6 +97,10 @@ impl Calls for HeldCalls {
 
     fn release(&self, id: u64) {
         self.0.release(id);
+    }
+
+    fn redirect(&self, id: u64, address: SocketAddr) {
+        self.0.redirect(id, address);
     }
 
     fn refuse(&self, id: u64) {

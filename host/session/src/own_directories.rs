@@ -38,6 +38,8 @@ pub struct PrivateHome {
 /// The directories in which a private home is kept.
 #[derive(Debug)]
 pub struct KeptHome {
+    /// The directory of the private homes of all projects.
+    pub homes: PathBuf,
     /// The home.
     pub directory: PathBuf,
     /// What commands changed in caches, a directory for each.
@@ -88,6 +90,11 @@ impl OwnDirectories {
             OwnHome::new(home.path.clone(), home.caches.iter().map(|cache| cache.path.clone()).collect())
         });
         OwnPlaces { directories: directories.chain([SHARED_MEMORY.into()]).collect(), home }
+    }
+
+    /// Returns the directory of the private homes of all projects.
+    pub(crate) fn homes(&self) -> Option<&Path> {
+        Some(self.home.as_ref()?.kept.as_ref()?.homes.as_path())
     }
 
     /// Returns the directories of programs that are the private home's.

@@ -40,7 +40,7 @@ pub(crate) fn profile(
 ) -> Result<Profile, String> {
     let Surveyed { rules, places, .. } = surveyed;
     let (places, reads) = mounted(rules, places, bound, session.sockets)?;
-    let kept_back = KeptBack::from_commands(rules);
+    let kept_back = KeptBack::from_commands(rules, session.own);
     // Whatever such a file is called, what is secret by one of its names stays so.
     let reads = if kept_back.is_empty() { reads } else { Reads::Judged };
     let user = (session.homes, session.links);

@@ -176,7 +176,8 @@ impl SearchGuard for Guard<'_> {
     }
 
     fn may_read_linked(&self, file: Inode) -> bool {
-        !self.kept_back.get_or_init(|| KeptBack::from_tools(&self.effective.rules)).holds(file)
+        let find = || KeptBack::from_tools(&self.effective.rules, &self.session.setup.own);
+        !self.kept_back.get_or_init(find).holds(file)
     }
 
     fn is_cancelled(&self) -> bool {

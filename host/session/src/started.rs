@@ -11,6 +11,7 @@ use portcullis_sandbox_runtime::{Exit, LaunchError, Running};
 
 use crate::limits::{Bounds, LimitMet, met};
 use crate::network::Sandbox;
+use crate::new_directories::NewDirectory;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +87,9 @@ pub struct Started {
     pub(crate) refused: OnceLock<Vec<String>>,
     /// Notes on closed places that it names, for the case that it fails.
     pub(crate) closed: Vec<String>,
+    /// Directories that were made for it; those that it has left empty go with this.
+    #[expect(dead_code, reason = "its end is what counts")]
+    pub(crate) made: Vec<NewDirectory>,
 }
 
 impl Started {

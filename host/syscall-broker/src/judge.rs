@@ -84,9 +84,24 @@ impl Broker {
     /// Calls `ask` with the [`Site`] of this session. No name changes meanwhile, so a path keeps its meaning.
     pub(crate) fn site<T>(&self, ask: impl FnOnce(&Site<'_>) -> T) -> T {
         let was_there = |path: &Path| self.removed.holds(path);
+        let is_shown_repository = |path: &Path| self.is_shown_repository(path);
         repository::site(&self.roots, |site| {
-            ask(&Site { homes: &self.homes, was_there: &was_there, links: &self.links, ..*site })
+            ask(&Site {
+                homes: &self.homes,
+                was_there: &was_there,
+                links: &self.links,
+                is_shown_repository: &is_shown_repository,
+                ..*site
+            })
         })
+    }
+
+    /// Returns true if the path is a repository of the user, all of which commands can read: this process sees the same
+    /// mounts as they do.
+    fn is_shown_repository(&self, path: &Path) -> bool {
+        let is_enforced_by_mounts = self.places.is_none() && !self.reads.are_judged();
+        let is_whole = !self.hidden.iter().any(|hidden| hidden.starts_with(path));
+        is_enforced_by_mounts && is_whole && !self.names.is_own(path) && repository::is_repository(path)
     }
 
     /// Returns the judgement of the session's rules on reading a name.

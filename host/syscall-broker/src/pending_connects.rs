@@ -8,8 +8,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 
 use portcullis_sandbox::network::{OWN, OWN_6};
+use portcullis_sandbox::sock_diag::SocketQuery;
 use portcullis_sys::memory::read_exactly;
 use portcullis_sys::notify::Listener;
 use rustix::fs::fstat;
@@ -32,21 +34,55 @@ pub(crate) struct PendingConnects {
     line: OwnedFd,
     /// Loopback ports that stand for the host's own.
     host_ports: Vec<u16>,
+    /// Finds out who listens in the sandbox; `None` if the kernel has no such queries.
+    sockets: Option<Mutex<SocketQuery>>,
+}
+
+/// A reason for a call to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// The connection ends at the host.
+    LeadsOut,
+    /// The target is on the loopback, and no process in the sandbox listens there.
+    Unheard,
 }
 
 impl PendingConnects {
     /// Sends the host the listener, with which it answers calls.
     pub(crate) fn begin(line: OwnedFd, host_ports: Vec<u16>, listener: &Listener) -> std::io::Result<Self> {
         transport::send(&line, &ConnectMessage::Begins.encode(), &[listener.as_fd()])?;
-        Ok(Self { line, host_ports })
+        Ok(Self { line, host_ports, sockets: SocketQuery::open().ok().map(Mutex::new) })
     }
 
-    /// Returns true if a connection to this address ends at the host.
-    fn leads_out(&self, address: SocketAddr) -> bool {
+    /// Returns why a connection to this address waits, if it does.
+    fn reason(&self, address: SocketAddr) -> Option<Reason> {
         let (ip, port) = (address.ip(), address.port());
         let is_inside = ip == OWN || ip == OWN_6;
         let is_here = ip.is_loopback() || ip.is_unspecified();
-        !is_inside && port != DNS_PORT && (!is_here || self.host_ports.contains(&port))
+        if is_inside || port == DNS_PORT {
+            None
+        } else if !is_here || self.host_ports.contains(&port) {
+            Some(Reason::LeadsOut)
+        } else {
+            self.is_unheard(address).then_some(Reason::Unheard)
+        }
+    }
+
+    /// Returns true if no process in the sandbox listens at a loopback address, as far as the kernel can tell.
+    fn is_unheard(&self, address: SocketAddr) -> bool {
+        let Some(sockets) = &self.sockets else { return false };
+        let sockets = sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        let address = SocketAddr::new(loopback(address.ip()), address.port());
+        sockets.is_listening(address).is_ok_and(|is_listening| !is_listening)
+    }
+}
+
+/// Returns the loopback address instead of the unspecified one, as connect(2) takes it.
+fn loopback(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
     }
 }
 
@@ -58,9 +94,9 @@ pub(crate) fn hold(
     (socket, address, length): (i32, u64, u64),
 ) -> Outcome {
     let held = connecting.and_then(|connecting| {
-        let address =
-            read_address(pending, address, length).filter(|address| connecting.leads_out(*address))?;
-        begin(processes, connecting, pending, socket, address).ok()
+        let address = read_address(pending, address, length)?;
+        let reason = connecting.reason(address)?;
+        begin(processes, connecting, pending, socket, address, reason).ok()
     });
     match held {
         Some(()) => Outcome::Done,
@@ -74,6 +110,7 @@ fn begin(
     pending: &PendingCall,
     socket: i32,
     address: SocketAddr,
+    reason: Reason,
 ) -> std::io::Result<()> {
     let own = processes.descriptor(&pending.caller, socket)?;
     if socket_type(&own)? != SocketType::STREAM {
@@ -81,9 +118,13 @@ fn begin(
     }
     let socket = fstat(&own)?.st_ino;
     let command = processes.command(&pending.caller).ok_or(Errno::SRCH)?;
-    let told = ConnectMessage::Waits { id: pending.call.id, command, socket, address }.encode();
+    let is_unheard = reason == Reason::Unheard;
+    let address = SocketAddr::new(loopback(address.ip()), address.port());
+    let told = ConnectMessage::Waits { id: pending.call.id, command, socket, address, is_unheard }.encode();
+    let socket = is_unheard.then(|| own.as_fd());
     Ok(pending.caller.with_pidfd(|pidfd| {
-        transport::send(&connecting.line, &told, &[pidfd.as_fd()])
+        let given: Vec<_> = std::iter::once(pidfd.as_fd()).chain(socket).collect();
+        transport::send(&connecting.line, &told, &given)
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PIPE))
     })?)
 }
@@ -135,16 +176,24 @@ mod tests {
     #[test]
     fn what_stays_inside_does_not_wait() {
         let (line, _other) = transport::pair().expect("a pair of sockets");
-        let connecting = PendingConnects { line, host_ports: vec![5432] };
-        let leads_out = |address: &str| connecting.leads_out(address.parse().expect("an address"));
+        let sockets = SocketQuery::open().ok().map(Mutex::new);
+        let connecting = PendingConnects { line, host_ports: vec![5432], sockets };
+        let reason = |address: &str| connecting.reason(address.parse().expect("an address"));
         for address in ["192.0.2.1:80", "198.18.0.2:443", "[2001:db8::1]:80", "127.0.0.1:5432", "[::1]:5432"]
         {
-            assert!(leads_out(address), "{address}");
+            assert_eq!(reason(address), Some(Reason::LeadsOut), "{address}");
         }
-        for address in
-            ["127.0.0.1:80", "0.0.0.0:80", "[::1]:80", "198.18.0.1:80", "[fd00:5a4d::1]:80", "8.8.8.8:53"]
-        {
-            assert!(!leads_out(address), "{address}");
+        for address in ["198.18.0.1:80", "[fd00:5a4d::1]:80", "8.8.8.8:53", "127.0.0.1:53"] {
+            assert_eq!(reason(address), None, "{address}");
+        }
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        for ip in ["127.0.0.1", "0.0.0.0"] {
+            assert_eq!(reason(&format!("{ip}:{port}")), None, "{ip}");
+        }
+        drop(listener);
+        for ip in ["127.0.0.1", "0.0.0.0", "[::1]", "[::]"] {
+            assert_eq!(reason(&format!("{ip}:{port}")), Some(Reason::Unheard), "{ip}, closed");
         }
     }
 }

@@ -60,6 +60,7 @@ mod searches;
 mod second_terminal;
 mod sensitive_files;
 mod serve;
+mod services;
 mod settings_verbs;
 mod share;
 mod shown_and_hidden;

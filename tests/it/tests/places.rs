@@ -17,6 +17,8 @@ as_each_user!(
     a_file_that_was_allowed_can_be_replaced,
     a_closed_place_that_a_command_names_is_a_question,
     a_remote_of_git_in_a_closed_place_is_a_question,
+    a_new_directory_in_a_closed_place_is_a_question,
+    a_clone_of_what_commands_read_has_no_further_question,
     a_closed_place_stays_closed_where_nobody_is,
     harmless_files_of_git_are_written_in_place,
 );
@@ -419,6 +421,67 @@ fn a_remote_of_git_in_a_closed_place_is_a_question(user: User) -> Result<()> {
         ensure!(output.contains("\"exitCode\":0"), "{script}: {output}");
     }
     outside(&scene, "git -C ~/work/origin.git log -1 new")?.ended_with(0)?;
+    Ok(())
+}
+
+/// Commands that make a directory beside the project. The host makes it after a yes, and takes an empty one away again.
+fn a_new_directory_in_a_closed_place_is_a_question(user: User) -> Result<()> {
+    const NEW: &[(&str, &str, &str)] = &[
+        ("git worktree add -q ~/work/fix -b fix && touch ~/work/fix/f", "work/fix", "test -f ~/work/fix/f"),
+        ("git clone -q . ~/work/copy", "work/copy", "git -C ~/work/copy log -1"),
+        ("git init -q ~/work/fresh && touch ~/work/fresh/f", "work/fresh", "test -f ~/work/fresh/f"),
+        ("mkdir -p ~/work/plain && touch ~/work/plain/f", "work/plain", "test -f ~/work/plain/f"),
+    ];
+    let control = with_siblings(user)?;
+    for (script, _, check) in NEW {
+        outside(&control, script)?.ended_with(0)?;
+        outside(&control, check)?.ended_with(0)?;
+    }
+    for key in ["o", "P"] {
+        let scene = with_siblings(user)?;
+        for (script, place, check) in NEW {
+            let path = scene.home().join(place);
+            let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+            let (questions, output) = run(&mut host, &scene, script, "refuse")?;
+            let asked: Vec<&str> = questions.iter().map(subject).collect();
+            ensure!(asked == [path.to_str().context("text")?], "{script}: {questions:?}; {output}");
+            ensure!(!path.exists(), "refused, {script}: {output}");
+            let (questions, output) = run(&mut host, &scene, script, key)?;
+            ensure!(questions.len() == 1, "{script}: {questions:?}; {output}");
+            let checked = outside(&scene, check)?;
+            ensure!(checked.code() == 0, "{script} with {key}: {checked:?}; {output}");
+            ensure!(host.close()?.success());
+        }
+        // It stays where it is not empty, and an answer for the project is one for the next session.
+        let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+        let script = "mkdir -p ~/work/plain && touch ~/work/plain/g";
+        fs::remove_dir_all(scene.home().join("work/plain"))?;
+        let (questions, output) = run(&mut host, &scene, script, "o")?;
+        ensure!(questions.len() == usize::from(key == "o"), "{key}: {questions:?}; {output}");
+        ensure!(scene.home().join("work/plain/g").is_file(), "{key}: {output}");
+        let (_, output) = run(&mut host, &scene, "mkdir -p ~/work/empty", key)?;
+        ensure!(!scene.home().join("work/empty").exists(), "{key}: {output}");
+    }
+    Ok(())
+}
+
+/// The address of what was cloned stands in the settings of the clone. The control is an address that commands do not
+/// read: the user's git would fetch from there for them.
+fn a_clone_of_what_commands_read_has_no_further_question(user: User) -> Result<()> {
+    let scene = with_siblings(user)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    let (questions, output) = run(&mut host, &scene, "git clone -q ~/work/lib got", "P")?;
+    ensure!(questions.len() == 1, "{questions:?}; {output}");
+    outside(&scene, "git -C got fetch -q")?.ended_with(0)?;
+    let attack = "printf '[remote \"x\"]\n\turl = %s\n' ../home/work/origin.git >> got/.git/config";
+    let (questions, output) = run(&mut host, &scene, attack, "refuse")?;
+    let rules: Vec<_> = questions.iter().filter_map(|question| question.pointer("/params/rule")).collect();
+    ensure!(rules.contains(&&json!("host.git-config")), "{questions:?}; {output}");
+    let config = fs::read_to_string(scene.project().join("got/.git/config"))?;
+    ensure!(!config.contains("origin.git"), "{config}");
+    outside(&scene, attack)?.ended_with(0)?;
+    let config = fs::read_to_string(scene.project().join("got/.git/config"))?;
+    ensure!(config.contains("origin.git"), "the control: {config}");
     Ok(())
 }
 

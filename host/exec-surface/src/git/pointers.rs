@@ -70,7 +70,8 @@ pub(crate) fn is_own_worktree(path: &Path, value: &[u8], site: &Site<'_>) -> boo
     lies_in_modules && site.holds_straight(&target) && split_at_git(&target).is_none()
 }
 
-/// Returns true if an address in the configuration file `path` is not in the file system, or is in the workspace.
+/// Returns true if an address in the configuration file `path` is not in the file system, or is in the workspace, or is
+/// a repository that commands can read anyhow: what the user's git fetches from there is no news to them.
 pub(crate) fn is_near(path: &Path, value: &str, site: &Site<'_>) -> bool {
     let local = match url::local(value) {
         None | Some(Local::Path("" | ".")) => return true,
@@ -78,7 +79,10 @@ pub(crate) fn is_near(path: &Path, value: &str, site: &Site<'_>) -> bool {
         Some(Local::Path(local)) => local,
     };
     let Some(directory) = path.parent() else { return false };
-    let is_inside = |from: &Path| resolve(from, local).is_some_and(|target| site.holds_straight(&target));
+    let is_inside = |from: &Path| {
+        let target = resolve(from, local);
+        target.is_some_and(|target| site.holds_straight(&target) || (site.is_shown_repository)(&target))
+    };
     match split_at_git(directory) {
         // Relative to the working tree; the one of a submodule is unknown.
         Some((top, inside)) if inside.is_empty() => is_inside(&top),
@@ -267,6 +271,16 @@ mod tests {
         assert!(!own("/w/.git/modules/sub/config", "../../../../u"));
         assert!(!own("/w/.git/modules/sub/config", "../../../sub/../../u"));
         assert!(!own("/w/.git/modules/sub/config", "../../../.git/hooks"));
+    }
+
+    #[test]
+    fn an_address_can_be_a_repository_that_commands_read() {
+        let roots = [PathBuf::from("/w")];
+        let is_shown = |path: &Path| path == Path::new("/lib");
+        let site = Site { is_shown_repository: &is_shown, ..Site::of(&roots[0], &roots) };
+        for (address, expected) in [("/lib", true), ("../lib", true), ("/other", false), ("/lib/../other", false)] {
+            assert_eq!(is_near(Path::new("/w/.git/config"), address, &site), expected, "{address}");
+        }
     }
 
     #[test]

@@ -1,11 +1,15 @@
-//! Looks at the names of one directory of the machine, without following a link.
+//! Looks at the names of one directory of the machine, and makes directories in it, without following a link.
 
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chownat, fstat, mkdirat, openat, statat, unlinkat,
+};
+use rustix::process::{Gid, Uid, geteuid};
 
 /// An open directory of the machine.
 #[derive(Debug)]
@@ -44,5 +48,27 @@ impl HostDirectory {
         let read =
             if is_regular { File::from(file).take(most + 1).read_to_end(&mut content).ok()? } else { 0 };
         (is_regular && read as u64 <= most).then_some(content)
+    }
+
+    /// Makes an empty directory with this name. Root makes one that belongs to the owner of this directory.
+    ///
+    /// # Errors
+    /// The kernel's, as when the name exists.
+    pub fn make_directory(&self, name: &OsStr) -> io::Result<()> {
+        mkdirat(&self.0, name, Mode::RWXU | Mode::RWXG | Mode::RWXO)?;
+        if geteuid().is_root() {
+            let owner = fstat(&self.0)?;
+            let (user, group) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
+            chownat(&self.0, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the directory with this name if it is empty.
+    ///
+    /// # Errors
+    /// The kernel's, as when it is not empty.
+    pub fn remove_directory(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn names(root: Root<'_>, located: &Located, tops: &[PathBuf]) -> Resu
     let mut known: HashSet<(Inode, OsString)> = HashSet::new();
     let mut paths = Vec::new();
     let links = usize::try_from(before.links).unwrap_or(usize::MAX);
-    Places { root, spared: None, left: NAMES }.visit(tops, &mut |at| {
+    Places { root, spared: Spared::None, left: NAMES }.visit(tops, &mut |at| {
         let is_it = at.number == wanted.number
             && at.directory_inode.device == wanted.device
             && at.status().is_ok_and(|status| status.identity.inode == wanted);
@@ -52,11 +52,12 @@ pub(crate) fn names(root: Root<'_>, located: &Located, tops: &[PathBuf]) -> Resu
 }
 
 /// Finds the files at and below `tops` that have several names, in the host's own view, each with one of them. What
-/// cannot be looked at is left out.
+/// lies in the directory `spared`, or cannot be looked at, is left out.
 #[must_use]
-pub fn linked(tops: &[PathBuf]) -> HashMap<Inode, PathBuf> {
+pub fn linked(tops: &[PathBuf], spared: Option<&Path>) -> HashMap<Inode, PathBuf> {
     let mut found = HashMap::new();
-    Places { root: Root::Host, spared: None, left: KEPT_BACK }.visit(tops, &mut |at| {
+    let spared = spared.map_or(Spared::None, Spared::Path);
+    Places { root: Root::Host, spared, left: KEPT_BACK }.visit(tops, &mut |at| {
         if let Ok(status) = at.status()
             && status.kind == PathKind::File
             && status.links > 1
@@ -73,7 +74,7 @@ pub fn linked(tops: &[PathBuf]) -> HashMap<Inode, PathBuf> {
 #[must_use]
 pub fn symbolic(tops: &[PathBuf], spared: &str, most: usize) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    Places { root: Root::Host, spared: Some(OsStr::new(spared)), left: most }.visit(tops, &mut |at| {
+    Places { root: Root::Host, spared: Spared::Name(OsStr::new(spared)), left: most }.visit(tops, &mut |at| {
         if at.is_link() {
             found.push(at.path.join(at.name));
         }
@@ -111,10 +112,29 @@ impl At<'_> {
 /// Goes through places; what cannot be looked at is left out.
 struct Places<'a> {
     root: Root<'a>,
-    /// Directories of this name are not looked into.
-    spared: Option<&'a OsStr>,
+    spared: Spared<'a>,
     /// How many more names are looked at.
     left: usize,
+}
+
+/// Directories that are not looked into.
+#[derive(Debug, Clone, Copy)]
+enum Spared<'a> {
+    None,
+    /// All of this name.
+    Name(&'a OsStr),
+    /// The one at this path.
+    Path(&'a Path),
+}
+
+impl Spared<'_> {
+    fn holds(self, directory: &Path, name: &OsStr) -> bool {
+        match self {
+            Self::None => false,
+            Self::Name(spared) => name == spared,
+            Self::Path(spared) => spared.file_name() == Some(name) && spared.parent() == Some(directory),
+        }
+    }
 }
 
 /// A directory on the way down, with those in it that are still to come.
@@ -201,7 +221,7 @@ impl Places<'_> {
                 | FileType::CharacterDevice
                 | FileType::BlockDevice => false,
             };
-            if is_directory && self.spared != Some(name) {
+            if is_directory && !self.spared.holds(&path, name) {
                 below.push(name.to_owned());
             } else if !is_directory && take(&at) == Flow::Stop {
                 return Err(Flow::Stop);

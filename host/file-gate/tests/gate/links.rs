@@ -67,14 +67,13 @@ fn what_has_several_names_in_a_place() {
     let place = Place::new();
     place.put("p/alone", "x");
     linked(&place, "secret/f", "p/h");
-    let found = portcullis_file_gate::linked_files(&[
-        place.path("secret"),
-        place.path("p/alone"),
-        "/proc/self".into(),
-    ]);
+    linked(&place, "secret/homes/f", "secret/homes/g");
+    let tops = [place.path("secret"), place.path("p/alone"), "/proc/self".into()];
+    let found = |spared: &str| portcullis_file_gate::linked_files(&tops, Some(&place.path(spared)));
     let located = place.locate("p/h", Purpose::Existing).expect("located");
     let inode = located.inode().expect("a file");
-    assert_eq!(found.into_iter().collect::<Vec<_>>(), [(inode, place.path("secret/f"))]);
+    assert_eq!(found("secret/homes").into_iter().collect::<Vec<_>>(), [(inode, place.path("secret/f"))]);
+    assert_eq!(found("homes").len(), 2, "a directory is spared by its path");
 }
 
 /// How often the names are searched for while they move.

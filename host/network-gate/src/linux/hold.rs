@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use portcullis_decision::request::Endpoint;
+use portcullis_sandbox::sock_diag::SocketQuery;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -14,7 +16,7 @@ use crate::judge::{Ended, Ending, Judgement, Undecided};
 use crate::linux::held::{Expected, Found, VerdictState};
 use crate::linux::process::Owner;
 use crate::linux::scope::{Scope, Wanted, closing};
-use crate::{Call, Calls};
+use crate::{Call, Calls, names};
 
 /// How long a call may be held.
 ///
@@ -46,6 +48,8 @@ pub(crate) enum HoldEvent {
 pub(crate) struct Release {
     id: u64,
     line: Option<Arc<dyn Calls>>,
+    /// Where the call connects to instead of its own destination.
+    instead: Option<SocketAddr>,
 }
 
 impl Release {
@@ -59,8 +63,10 @@ impl Release {
 
 impl Drop for Release {
     fn drop(&mut self) {
-        if let Some(line) = &self.line {
-            line.release(self.id);
+        match (&self.line, self.instead) {
+            (Some(line), Some(address)) => line.redirect(self.id, address),
+            (Some(line), None) => line.release(self.id),
+            (None, _) => {}
         }
     }
 }
@@ -75,13 +81,21 @@ pub(crate) fn hear(
 ) -> io::Result<mpsc::UnboundedReceiver<HoldEvent>> {
     let (told, heard) = mpsc::unbounded_channel();
     let (scope, line) = (Arc::clone(scope), Arc::clone(line));
+    let services = SocketQuery::open().ok();
     let hear = move || {
         while let Some(call) = line.next() {
             let news = match call {
-                Call::Waits { id, process, command, socket, address } => {
-                    let release = Release { id, line: Some(Arc::clone(&line)) };
+                Call::Waits { id, process, command, socket, address, is_unheard } => {
+                    let mut release = Release { id, line: Some(Arc::clone(&line)), instead: None };
+                    let wanted = match is_unheard {
+                        false => wanted(&scope, address),
+                        true => service(services.as_ref(), address).map(|(wanted, stand_in)| {
+                            release.instead = Some(stand_in);
+                            wanted
+                        }),
+                    };
                     // After the receiver is gone, the call continues and its connection fails.
-                    let wanted = wanted(&scope, address).filter(|_| !told.is_closed());
+                    let wanted = wanted.filter(|_| !told.is_closed());
                     wanted.and_then(|wanted| {
                         decide(&scope, &wanted, Owner::of(process, command), socket, release)
                     })
@@ -105,6 +119,16 @@ pub(crate) fn hear(
 fn wanted(scope: &Scope, address: SocketAddr) -> Option<Wanted> {
     let target = scope.shared.names.endpoint(address.ip())?;
     Some(Wanted { target, port: address.port(), client: address, server: address })
+}
+
+/// Returns the service of this machine that an unheard call may mean, and the address that stands for it inside; `None`
+/// if no process of this machine listens there.
+fn service(services: Option<&SocketQuery>, address: SocketAddr) -> Option<(Wanted, SocketAddr)> {
+    let stand_in = names::stand_in(address.ip())?;
+    let is_there = services?.is_listening(address).unwrap_or_default();
+    let target = Endpoint::Address(address.ip());
+    let wanted = Wanted { target, port: address.port(), client: address, server: address };
+    is_there.then(|| (wanted, SocketAddr::new(stand_in.into(), address.port())))
 }
 
 /// Decides a call. Returns `None` if it is refused, which ends it.

@@ -1,20 +1,15 @@
 //! Finds the socket and the process at the client's end of a connection out of a network.
 //!
-//! The kernel looks up one socket by the two addresses of its connection. The tables of all sockets (`/proc/net/tcp`)
-//! would have to be read once for each of thousands of connections. The owner of a socket is found by a scan of all
-//! processes, whose result is cached for a moment.
-//!
-//! The one query and its answer are written by hand: libraries for netlink bring several crates for these 60 lines.
+//! The kernel looks up one socket by the two addresses of its connection. The owner of a socket is found by a scan of
+//! all processes, whose result is cached for a moment.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
-use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{RecvFlags, SendFlags, recv, sendto};
+use portcullis_sandbox::sock_diag::SocketQuery;
 
 use crate::linux::process::{self, Client, Owner};
 
@@ -29,7 +24,7 @@ pub(crate) struct Clients {
     /// The root of all processes in the network.
     keeper: u32,
     /// The socket for queries to the kernel, one query at a time.
-    diagnosis: Option<Mutex<OwnedFd>>,
+    diagnosis: Option<Mutex<SocketQuery>>,
     seen: Mutex<Option<Seen>>,
 }
 
@@ -43,7 +38,7 @@ struct Seen {
 impl Clients {
     /// Creates the lookup. `diagnosis` is a `NETLINK_SOCK_DIAG` socket in the network, if the kernel supports it.
     pub(crate) fn new(keeper: u32, diagnosis: Option<OwnedFd>) -> Self {
-        Self { keeper, diagnosis: diagnosis.map(Mutex::new), seen: Mutex::default() }
+        Self { keeper, diagnosis: diagnosis.map(SocketQuery::new).map(Mutex::new), seen: Mutex::default() }
     }
 
     /// Looks up the client's end of a connection. `client` is its source address, `server` its original destination.
@@ -58,7 +53,8 @@ impl Clients {
     pub(crate) fn ask_kernel(&self, client: SocketAddr, server: SocketAddr) -> Option<Client> {
         let socket = self.diagnosis.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         // Some kernels do not answer such queries.
-        ask(&socket, canonical(client), canonical(server)).ok()
+        let found = socket.connected(canonical(client), canonical(server)).ok()?;
+        Some(found.map_or(Client::Gone, Client::Open))
     }
 
     /// Returns the process that has a socket open.
@@ -79,78 +75,9 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// `SOCK_DIAG_BY_FAMILY`, see sock_diag(7).
-const BY_FAMILY: u16 = 20;
-/// `NLMSG_ERROR`.
-const ERROR: u16 = 2;
-/// `NLM_F_REQUEST`.
-const REQUEST: u16 = 1;
-/// Size of `struct nlmsghdr`.
-const HEADER: usize = 16;
-/// Size of `struct nlmsghdr` and `struct inet_diag_req_v2`.
-const QUESTION: usize = HEADER + 56;
-/// Offsets in the answer (`struct inet_diag_msg`): the two ports, and the inode number of the socket.
-const PORTS: usize = HEADER + 4;
-const NUMBER: usize = HEADER + 68;
-/// `AF_INET`, `AF_INET6` and `IPPROTO_TCP`.
-const V4: u8 = 2;
-const V6: u8 = 10;
-const TCP: u8 = 6;
-
-/// Asks the kernel for the socket at `client` that is connected to `server`.
-fn ask(socket: &OwnedFd, client: SocketAddr, server: SocketAddr) -> rustix::io::Result<Client> {
-    sendto(socket, &question(client, server), SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
-    let mut answer = [0; 1024];
-    // The answer is available as soon as the query is sent.
-    let (_, length) = recv(socket, &mut answer, RecvFlags::DONTWAIT)?;
-    read(answer.get(..length).unwrap_or_default(), client, server).ok_or(Errno::BADMSG)?
-}
-
-fn question(client: SocketAddr, server: SocketAddr) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(QUESTION);
-    bytes.extend(u32::try_from(QUESTION).unwrap_or(u32::MAX).to_ne_bytes());
-    bytes.extend(BY_FAMILY.to_ne_bytes());
-    bytes.extend(REQUEST.to_ne_bytes());
-    bytes.extend([0; 8]);
-    let family = if client.is_ipv4() { V4 } else { V6 };
-    // All TCP states.
-    bytes.extend([family, TCP, 0, 0, 255, 255, 255, 255]);
-    bytes.extend(client.port().to_be_bytes());
-    bytes.extend(server.port().to_be_bytes());
-    for address in [client.ip(), server.ip()] {
-        let start = bytes.len();
-        match address {
-            IpAddr::V4(address) => bytes.extend(address.octets()),
-            IpAddr::V6(address) => bytes.extend(address.octets()),
-        }
-        bytes.resize(start + 16, 0);
-    }
-    // Any interface and any cookie.
-    bytes.extend([0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
-    bytes
-}
-
-/// Parses the answer; `None` if it is not one.
-fn read(answer: &[u8], client: SocketAddr, server: SocketAddr) -> Option<rustix::io::Result<Client>> {
-    let word = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
-    let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
-    if kind == ERROR {
-        let number = word(HEADER)?.cast_signed();
-        return Some(match Errno::from_raw_os_error(number.saturating_neg()) {
-            Errno::NOENT => Ok(Client::Gone),
-            error => Err(error),
-        });
-    }
-    let ports = answer.get(PORTS..PORTS + 4).filter(|_| kind == BY_FAMILY)?;
-    // If there is no such connection, the kernel returns the listening socket instead.
-    let is_it = *ports == [client.port().to_be_bytes(), server.port().to_be_bytes()].concat();
-    let number = u64::from(word(NUMBER)?);
-    Some(Ok(if is_it && number != 0 { Client::Open(number) } else { Client::Gone }))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{IpAddr, TcpListener, TcpStream};
     use std::os::fd::AsRawFd as _;
 
     use rustix::net::{AddressFamily, SocketFlags, SocketType, netlink, socket_with};
@@ -197,22 +124,6 @@ mod tests {
                 std::thread::yield_now();
             }
         }
-    }
-
-    #[test]
-    fn what_is_no_answer_is_an_error_and_so_is_what_the_kernel_cannot_say() {
-        let place: SocketAddr = "127.0.0.1:1".parse().unwrap();
-        let answer = |kind: u16, number: i32| {
-            let mut bytes = vec![0; HEADER];
-            bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
-            bytes.extend(number.to_ne_bytes());
-            read(&bytes, place, place)
-        };
-        assert!(matches!(answer(ERROR, -2), Some(Ok(Client::Gone))));
-        assert!(matches!(answer(ERROR, -1), Some(Err(Errno::PERM))));
-        assert!(
-            answer(BY_FAMILY, 0).is_none() && answer(3, 0).is_none() && read(&[], place, place).is_none()
-        );
     }
 
     #[test]

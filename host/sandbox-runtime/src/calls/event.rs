@@ -18,6 +18,9 @@ pub enum Call {
         /// The target address as it was when the broker read it. The kernel reads it again later, and that reading
         /// counts.
         address: SocketAddr,
+        /// Whether the target was on the loopback, and no process in the sandbox listened there;
+        /// [`super::Calls::redirect`] can connect it elsewhere.
+        is_unheard: bool,
     },
     /// A call waits no longer, because its process has given up or ended.
     Gone {

@@ -9,7 +9,7 @@ use super::codec::{DecodeError, Reader, Writer};
 pub enum ConnectMessage {
     /// The first message; carries the seccomp listener on which calls are answered.
     Begins,
-    /// A call waits. Carries the pidfd of the calling thread.
+    /// A call waits. Carries the pidfd of the calling thread and, if it is unheard, the socket.
     Waits {
         /// Identifies the call.
         id: u64,
@@ -19,6 +19,8 @@ pub enum ConnectMessage {
         socket: u64,
         /// The target address.
         address: SocketAddr,
+        /// Whether the target is on the loopback, and no process in the sandbox listens there.
+        is_unheard: bool,
     },
 }
 
@@ -28,7 +30,7 @@ impl ConnectMessage {
         let mut writer = Writer::default();
         match *self {
             Self::Begins => writer.number(0),
-            Self::Waits { id, command, socket, address } => {
+            Self::Waits { id, command, socket, address, is_unheard } => {
                 writer.number(1);
                 writer.long(id);
                 writer.long(command);
@@ -39,6 +41,7 @@ impl ConnectMessage {
                 };
                 bits.segments().into_iter().for_each(|part| writer.number(part.into()));
                 writer.number(address.port().into());
+                writer.number(is_unheard.into());
             }
         }
         writer.finish()
@@ -60,7 +63,13 @@ impl ConnectMessage {
                     *part = half(&mut reader)?;
                 }
                 let ip = IpAddr::from(Ipv6Addr::from(parts)).to_canonical();
-                Self::Waits { id, command, socket, address: SocketAddr::new(ip, half(&mut reader)?) }
+                let address = SocketAddr::new(ip, half(&mut reader)?);
+                let is_unheard = match reader.number()? {
+                    0 => false,
+                    1 => true,
+                    _ => return Err(DecodeError),
+                };
+                Self::Waits { id, command, socket, address, is_unheard }
             }
             _ => return Err(DecodeError),
         };
@@ -80,9 +89,11 @@ mod tests {
     fn what_is_said_survives_the_journey() {
         for address in ["192.0.2.1:80", "[2001:db8::1]:65535"] {
             let address = address.parse().expect("an address");
-            let told = ConnectMessage::Waits { id: u64::MAX, command: 7, socket: 1 << 40, address };
-            assert_eq!(ConnectMessage::decode(&told.encode()).expect("decodes"), told);
-            assert!(ConnectMessage::decode(&told.encode()[1..]).is_err());
+            for is_unheard in [false, true] {
+                let told = ConnectMessage::Waits { id: u64::MAX, command: 7, socket: 1 << 40, address, is_unheard };
+                assert_eq!(ConnectMessage::decode(&told.encode()).expect("decodes"), told);
+                assert!(ConnectMessage::decode(&told.encode()[1..]).is_err());
+            }
         }
         assert_eq!(
             ConnectMessage::decode(&ConnectMessage::Begins.encode()).expect("decodes"),

@@ -87,6 +87,7 @@ impl Judge for Asks {
 struct Line {
     calls: Mutex<Receiver<Call>>,
     released: mpsc::UnboundedSender<u64>,
+    redirected: mpsc::UnboundedSender<(u64, SocketAddr)>,
     refused: mpsc::UnboundedSender<u64>,
 }
 
@@ -97,6 +98,10 @@ impl Calls for Line {
 
     fn release(&self, id: u64) {
         let _untold = self.released.send(id);
+    }
+
+    fn redirect(&self, id: u64, address: SocketAddr) {
+        let _untold = self.redirected.send((id, address));
     }
 
     fn refuse(&self, id: u64) {
@@ -111,6 +116,7 @@ pub(in crate::linux) struct Stand {
     told: Sender<Call>,
     released: mpsc::UnboundedReceiver<u64>,
     refused: mpsc::UnboundedReceiver<u64>,
+    redirected: mpsc::UnboundedReceiver<(u64, SocketAddr)>,
     #[expect(dead_code, reason = "it is open as long as this")]
     client: TcpStream,
     server: TcpStream,
@@ -143,8 +149,13 @@ impl Stand {
         let (told, calls) = channel();
         let (release, released) = mpsc::unbounded_channel();
         let (refuse, refused) = mpsc::unbounded_channel();
-        let line: Arc<dyn Calls> =
-            Arc::new(Line { calls: Mutex::new(calls), released: release, refused: refuse });
+        let (redirect, redirected) = mpsc::unbounded_channel();
+        let line: Arc<dyn Calls> = Arc::new(Line {
+            calls: Mutex::new(calls),
+            released: release,
+            redirected: redirect,
+            refused: refuse,
+        });
         tokio::spawn(serve(Arc::clone(&scope), hear(&scope, &line).unwrap()));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -153,13 +164,22 @@ impl Stand {
         let target = Endpoint::Address(address.ip());
         let wanted = Wanted { target, port: address.port(), client: from, server: address };
         let Client::Open(socket) = scope.clients.client(from, address) else { panic!("not found") };
-        Self { scope, judge, answer, told, released, refused, client, server, wanted, socket }
+        Self { scope, judge, answer, told, released, refused, redirected, client, server, wanted, socket }
     }
 
     /// Reports a suspended call of this socket.
     fn wait(&self, id: u64) {
-        let (process, socket, address) = (std::process::id(), self.socket, self.wanted.server);
-        self.told.send(Call::Waits { id, process, command: 0, socket, address }).unwrap();
+        self.report(id, self.wanted.server, false);
+    }
+
+    /// Reports a suspended call of this socket to a port of the loopback on which no process in the network listens.
+    fn wait_unheard(&self, id: u64, address: SocketAddr) {
+        self.report(id, address, true);
+    }
+
+    fn report(&self, id: u64, address: SocketAddr, is_unheard: bool) {
+        let (process, socket) = (std::process::id(), self.socket);
+        self.told.send(Call::Waits { id, process, command: 0, socket, address, is_unheard }).unwrap();
     }
 
     fn counts(&self) -> [usize; 3] {
@@ -249,5 +269,24 @@ fn a_connection_to_another_place_is_decided_by_itself() {
         tokio::pin!(cleared);
         assert!(timeout(Duration::from_millis(100), &mut cleared).await.is_err());
         assert!(stand.counts()[0] > before, "the answer to one place was taken for another");
+    });
+}
+
+#[test]
+fn a_service_of_this_machine_is_reached_through_the_gate_only() {
+    run(async {
+        let mut stand = Stand::new(Duration::ZERO).await;
+        let service = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = service.local_addr().unwrap();
+        stand.wait_unheard(7, address);
+        let (id, stand_in) = stand.redirected.recv().await.unwrap();
+        assert_eq!((id, stand_in.port()), (7, address.port()));
+        let names = &stand.scope.shared.names;
+        assert_eq!(names.endpoint(stand_in.ip()), Some(Endpoint::Address(address.ip())));
+        assert_eq!(stand.counts()[0], 1, "it was decided");
+        drop(service);
+        stand.wait_unheard(8, address);
+        assert_eq!(stand.released.recv().await, Some(8), "the kernel says that there is no such service");
+        assert_eq!(stand.counts()[0], 1, "there is nothing to decide");
     });
 }
