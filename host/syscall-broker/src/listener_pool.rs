@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// The largest number of threads that wait, except briefly.
+/// The largest number of threads that wait.
 const WAITING: usize = 2;
 
 /// The state that the threads share.
@@ -22,8 +22,9 @@ pub(crate) struct ListenerPool {
 impl ListenerPool {
     /// Waits for a call with `receive`, after a rest if enough others wait.
     pub(crate) fn hear<T>(&self, receive: impl FnOnce() -> T) -> T {
-        self.rest();
-        self.waiting.fetch_add(1, Ordering::SeqCst);
+        if !self.join() {
+            self.rest();
+        }
         let heard = receive();
         if self.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
             *self.is_wanted.lock().unwrap_or_else(PoisonError::into_inner) = true;
@@ -32,15 +33,21 @@ impl ListenerPool {
         heard
     }
 
-    /// Rests while enough others wait. Those may receive calls the next moment and then set `is_wanted`, so that the
-    /// last thread does not go to rest.
+    /// Counts this thread among those that wait, unless they are enough.
+    fn join(&self) -> bool {
+        let joined = |waiting: usize| (waiting < WAITING).then_some(waiting + 1);
+        self.waiting.fetch_update(Ordering::SeqCst, Ordering::SeqCst, joined).is_ok()
+    }
+
+    /// Rests until this thread counts among those that wait. Those may receive calls the next moment and then set
+    /// `is_wanted`, so that the last thread does not go to rest.
     fn rest(&self) {
-        if self.waiting.load(Ordering::SeqCst) < WAITING {
-            return;
+        let mut is_wanted = self.is_wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        while !self.join() {
+            let woken = self.wanted.wait_while(is_wanted, |is_wanted| !*is_wanted);
+            is_wanted = woken.unwrap_or_else(PoisonError::into_inner);
+            *is_wanted = false;
         }
-        let is_wanted = self.is_wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_wanted = self.wanted.wait_while(is_wanted, |is_wanted| !*is_wanted);
-        *is_wanted.unwrap_or_else(PoisonError::into_inner) = false;
     }
 }
 
