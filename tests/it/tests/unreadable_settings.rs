@@ -104,17 +104,29 @@ fn a_session_opens_when_its_settings_are_mended(user: User) -> Result<()> {
     Ok(())
 }
 
+/// Settings of which no sandbox can be made: commands are refused, and what the settings close is closed to the file
+/// tools.
 fn settings_without_a_sandbox_take_away_all_the_same(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let mut host = session(&scene, "src")?;
     ensure!(can_write(&scene, &mut host)?, "the control");
-    write(&scene, "default.json", &settings(&json!({ "denyRead": ["/home", "/"] })))?;
+    tool_reads(&scene, &mut host)?.context("the control: a tool reads it")?;
+    // All of `/` writable is no sandbox.
+    write(&scene, "default.json", &settings(&json!({ "allowWrite": ["/"], "denyRead": [scene.outside()] })))?;
     let refused = can_write(&scene, &mut host).err().map(|error| error.to_string()).unwrap_or_default();
     ensure!(refused.contains("commands are refused"), "{refused}");
+    ensure!(tool_reads(&scene, &mut host)?.is_none(), "a tool reads what the settings close");
     write(&scene, "default.json", &settings(&json!({})))?;
     let (_, output) = host.run("echo again")?;
     ensure!(output == "again\n", "{output}");
     Ok(())
+}
+
+/// What a file tool gets of the file outside, or `None` where it is refused.
+fn tool_reads(scene: &Scene, host: &mut Serve) -> Result<Option<Value>> {
+    let file = scene.outside().join("a");
+    let open = json!({ "callId": "r", "path": file, "intent": { "kind": "read" } });
+    Ok(host.call("file/open", &open)?.get("result").cloned())
 }
 
 /// A closed session has no menu; after the settings are repaired, both the footer and the menu report that the sandbox
