@@ -57,7 +57,9 @@ impl SocketQuery {
     /// The kernel's; some kernels do not answer such queries.
     pub fn is_listening(&self, address: SocketAddr) -> rustix::io::Result<bool> {
         let nowhere = SocketAddr::new(address.ip(), 0);
-        Ok(self.find(address, nowhere)?.is_some_and(|found| found.port == address.port() && found.peer_port == 0))
+        Ok(self
+            .find(address, nowhere)?
+            .is_some_and(|found| found.port == address.port() && found.peer_port == 0))
     }
 
     /// Asks for the socket at `local` that is connected to `peer`, or else the one that listens at `local`.

@@ -272,7 +272,7 @@ pub fn request(
     let Ok(located) = locate(&effective.gate, call.path, purpose(&operation)) else {
         return Ok(session.request(Origin::Agent, missing(session, &effective.gate, call, operation)));
     };
-    let secret = if reads(&operation) { read_by_another_name(&effective, &located) } else { None };
+    let secret = if reads(&operation) { read_by_another_name(session, &effective, &located) } else { None };
     let is_change = matches!(operation, FileOperation::Write(_) | FileOperation::Edit(_));
     let linked =
         if is_change { written_by_other_names(session, &effective, &located, &operation) } else { None };
@@ -306,7 +306,8 @@ pub(crate) fn located_knowing(
 ) -> Result<(Located, Authorized), FileFailure> {
     match locate(&effective.gate, call.path, purpose) {
         Ok(located) => {
-            let secret = if reads(&operation) { read_by_another_name(effective, &located) } else { None };
+            let secret =
+                if reads(&operation) { read_by_another_name(session, effective, &located) } else { None };
             // If both are about other names, the first one counts.
             let facts: Vec<Fact> = secret.into_iter().chain(find(&located)).collect();
             let action = action(session, call, &located, operation);

@@ -28,11 +28,15 @@ pub(crate) struct Linked {
 }
 
 /// Returns the fact on a file to read, if reading it under another of its names is restricted.
-pub(crate) fn read_by_another_name(effective: &EffectivePolicy, located: &Located) -> Option<Fact> {
+pub(crate) fn read_by_another_name(
+    session: &Session,
+    effective: &EffectivePolicy,
+    located: &Located,
+) -> Option<Fact> {
     if !has_several(located) {
         return None;
     }
-    let kept_back = KeptBack::from_tools(&effective.rules);
+    let kept_back = KeptBack::from_tools(&effective.rules, &session.setup.own);
     let (effect, rule) = kept_back.ruling(located.inode()?)?;
     let reason = format!("it is another name (hard link) of a file that the rule `{rule}` keeps back");
     Some(other_names_are(effect, reason))

@@ -104,7 +104,9 @@ impl NamedPlaces {
     fn make(&mut self, path: &Path) {
         match NewDirectory::make(path) {
             Ok(made) => self.made.push(made),
-            Err(error) => self.notes.push(format!("`{}` cannot be made: {error}", escape(&path.to_string_lossy()))),
+            Err(error) => {
+                self.notes.push(format!("`{}` cannot be made: {error}", escape(&path.to_string_lossy())))
+            }
         }
     }
 }
@@ -130,7 +132,8 @@ impl Target {
         match existing(path) {
             Ok(located) => Some(Self { canonical: located.canonical().to_owned(), kind: located.kind() }),
             Err(FileError::NotFound { .. }) if makes => {
-                let holder = existing(path.parent()?).ok().filter(|holder| holder.kind() == PathKind::Directory)?;
+                let holder =
+                    existing(path.parent()?).ok().filter(|holder| holder.kind() == PathKind::Directory)?;
                 Some(Self { canonical: holder.canonical().join(path.file_name()?), kind: PathKind::Missing })
             }
             Err(_) => None,
@@ -174,7 +177,11 @@ fn named(session: &Session, request: &Request) -> Vec<Named> {
         let words: Vec<&str> = simple.argv.iter().map(|word| word.value.as_str()).collect();
         let referenced = referenced_paths::of(&words, &cwd, &base.workspace);
         let referenced = referenced.into_iter().filter(|reference| is_outside(&reference.path));
-        found.extend(referenced.take(MOST_WORDS).map(|Reference { path, right }| Named { path, right, makes: false }));
+        found.extend(referenced.take(MOST_WORDS).map(|Reference { path, right }| Named {
+            path,
+            right,
+            makes: false,
+        }));
         if let [program, directory] = simple.argv.as_slice()
             && program.value == "cd"
             && is_plain(directory)

@@ -1,4 +1,5 @@
-//! Writable paths that a mount does not pin: single files, which a rename can replace, and paths that do not exist yet.
+//! Writable paths of which a sandbox can show something that is there no longer: single files, which a rename replaces,
+//! paths that do not exist yet, and directories that are removed and made again.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
@@ -20,7 +21,12 @@ pub(crate) struct Surveyed<'a> {
 
 /// Such paths with their state when a sandbox was built.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct ReplaceablePaths(Vec<(PathBuf, Found)>);
+pub(crate) struct ReplaceablePaths {
+    /// Paths that a mount does not pin.
+    loose: Vec<(PathBuf, Found)>,
+    /// Directories. A mount pins each as long as it exists.
+    directories: Vec<(PathBuf, Found)>,
+}
 
 /// The state of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +34,8 @@ enum Found {
     Nothing,
     /// It cannot be accessed.
     Unknown,
-    Directory,
+    /// A directory, by device and inode.
+    Directory(u64, u64),
     /// A file, by device and inode.
     File(u64, u64),
 }
@@ -41,23 +48,24 @@ impl ReplaceablePaths {
         // Skip paths in the session's own directory, which are not on the machine's disk.
         let writable = opened.filter_map(|place| place.location.on_machine());
         let found = writable.filter(|path| is_named(path)).map(|path| (path.to_owned(), found(path)));
-        Self(found.filter(|(_, found)| *found != Found::Directory).collect())
+        let (directories, loose) = found.partition(|(_, found)| matches!(found, Found::Directory(..)));
+        Self { loose, directories }
     }
 
     /// Returns true if their state is unchanged.
     pub(crate) fn is_as_it_was(&self) -> bool {
-        self.0.iter().all(|(path, before)| found(path) == *before)
+        self.loose.iter().chain(&self.directories).all(|(path, before)| found(path) == *before)
     }
 
     /// Returns those that do not exist.
     pub(crate) fn missing(&self) -> impl Iterator<Item = &Path> {
-        self.0.iter().filter(|(_, found)| *found == Found::Nothing).map(|(path, _)| path.as_path())
+        self.loose.iter().filter(|(_, found)| *found == Found::Nothing).map(|(path, _)| path.as_path())
     }
 }
 
 fn found(path: &Path) -> Found {
     match path.symlink_metadata() {
-        Ok(metadata) if metadata.is_dir() => Found::Directory,
+        Ok(metadata) if metadata.is_dir() => Found::Directory(metadata.dev(), metadata.ino()),
         Ok(metadata) => Found::File(metadata.dev(), metadata.ino()),
         Err(error) if error.kind() == ErrorKind::NotFound => Found::Nothing,
         Err(_) => Found::Unknown,
@@ -104,5 +112,10 @@ mod tests {
         std::fs::write(at("new"), "").unwrap();
         assert!(!loose.is_as_it_was());
         assert_eq!(look().missing().count(), 0);
+        let loose = look();
+        std::fs::create_dir(at("again")).unwrap();
+        std::fs::remove_dir_all(at("directory")).unwrap();
+        std::fs::rename(at("again"), at("directory")).unwrap();
+        assert!(!loose.is_as_it_was());
     }
 }

@@ -88,7 +88,6 @@ pub struct Started {
     /// Notes on closed places that it names, for the case that it fails.
     pub(crate) closed: Vec<String>,
     /// Directories that were made for it; those that it has left empty go with this.
-    #[expect(dead_code, reason = "its end is what counts")]
     pub(crate) made: Vec<NewDirectory>,
 }
 

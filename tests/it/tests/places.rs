@@ -427,7 +427,7 @@ fn a_remote_of_git_in_a_closed_place_is_a_question(user: User) -> Result<()> {
 /// Commands that make a directory beside the project. The host makes it after a yes, and takes an empty one away again.
 fn a_new_directory_in_a_closed_place_is_a_question(user: User) -> Result<()> {
     const NEW: &[(&str, &str, &str)] = &[
-        ("git worktree add -q ~/work/fix -b fix && touch ~/work/fix/f", "work/fix", "test -f ~/work/fix/f"),
+        ("git worktree add -q ~/work/fix -B fix && touch ~/work/fix/f", "work/fix", "test -f ~/work/fix/f"),
         ("git clone -q . ~/work/copy", "work/copy", "git -C ~/work/copy log -1"),
         ("git init -q ~/work/fresh && touch ~/work/fresh/f", "work/fresh", "test -f ~/work/fresh/f"),
         ("mkdir -p ~/work/plain && touch ~/work/plain/f", "work/plain", "test -f ~/work/plain/f"),

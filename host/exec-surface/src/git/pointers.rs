@@ -278,7 +278,9 @@ mod tests {
         let roots = [PathBuf::from("/w")];
         let is_shown = |path: &Path| path == Path::new("/lib");
         let site = Site { is_shown_repository: &is_shown, ..Site::of(&roots[0], &roots) };
-        for (address, expected) in [("/lib", true), ("../lib", true), ("/other", false), ("/lib/../other", false)] {
+        for (address, expected) in
+            [("/lib", true), ("../lib", true), ("/other", false), ("/lib/../other", false)]
+        {
             assert_eq!(is_near(Path::new("/w/.git/config"), address, &site), expected, "{address}");
         }
     }

@@ -74,12 +74,15 @@ pub fn linked(tops: &[PathBuf], spared: Option<&Path>) -> HashMap<Inode, PathBuf
 #[must_use]
 pub fn symbolic(tops: &[PathBuf], spared: &str, most: usize) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    Places { root: Root::Host, spared: Spared::Name(OsStr::new(spared)), left: most }.visit(tops, &mut |at| {
-        if at.is_link() {
-            found.push(at.path.join(at.name));
-        }
-        Flow::Continue
-    });
+    Places { root: Root::Host, spared: Spared::Name(OsStr::new(spared)), left: most }.visit(
+        tops,
+        &mut |at| {
+            if at.is_link() {
+                found.push(at.path.join(at.name));
+            }
+            Flow::Continue
+        },
+    );
     // A place may lie in another.
     found.sort();
     found.dedup();

@@ -22,6 +22,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("gate::the_rules_cannot_be_changed_inside", the_rules_cannot_be_changed_inside),
     ("gate::without_the_host_everything_is_refused", without_the_host_everything_is_refused),
     ("gate::a_call_waits_until_it_is_let_go", a_call_waits_until_it_is_let_go),
+    ("gate::an_unheard_call_can_be_led_elsewhere", an_unheard_call_can_be_led_elsewhere),
     ("gate::who_gives_up_is_told_of", who_gives_up_is_told_of),
     (
         "gate::another_address_than_was_told_ends_at_the_host_too",
@@ -201,8 +202,10 @@ fn a_call_waits_until_it_is_let_go() {
         let script = connect(&wanted.ip().to_string(), wanted.port());
         let ((), output) = while_running(&session, &script, || {
             let call = heard.recv_timeout(PATIENCE).expect("a call");
-            let Call::Waits { id, process, command, socket, address } = call else { panic!("{call:?}") };
-            assert_eq!(address, wanted);
+            let Call::Waits { id, process, command, socket, address, is_unheard } = call else {
+                panic!("{call:?}")
+            };
+            assert_eq!((address, is_unheard), (wanted, false));
             let status = |process| fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
             assert!(status(process).contains("(bash)"), "{}", status(process));
             assert!(status(command).contains(&format!(" {} ", gate.keeper)), "{}", status(command));
@@ -217,6 +220,38 @@ fn a_call_waits_until_it_is_let_go() {
         });
         assert_eq!(output, "from the host");
     }
+}
+
+/// A port of the loopback on which no process inside listens: the host can connect the socket to another address.
+fn an_unheard_call_can_be_led_elsewhere() {
+    let (session, mut gate) = start(Hold::Connect);
+    let calls = Arc::new(gate.calls.take().expect("calls are held"));
+    let heard = heard(&calls);
+    let script = connect("127.0.0.1", 5433);
+    let next = || match heard.recv_timeout(PATIENCE).expect("a call") {
+        Call::Waits { id, address, is_unheard: true, .. }
+            if address == "127.0.0.1:5433".parse().expect("valid") =>
+        {
+            id
+        }
+        call => panic!("{call:?}"),
+    };
+    let ((), output) = while_running(&session, &script, || {
+        calls.redirect(next(), "198.19.255.253:5433".parse().expect("an address"));
+        accept(&gate.v4.relay).0.write_all(b"from the host").expect("sent");
+    });
+    assert_eq!(output, "from the host");
+    // Without the host the kernel says that nobody listens.
+    let ((), output) = while_running(&session, &script, || calls.release(next()));
+    assert!(!output.contains("from the host"), "{output}");
+    // A call that is heard inside does not wait.
+    let listener = "perl -MIO::Socket::INET -e '$l = IO::Socket::INET->new(LocalAddr => q(127.0.0.1:5433), Listen => 1); \
+        open(F, q(>), q(/tmp/ready)); close F; $c = $l->accept; print $c q(inside); close $c'";
+    let script = format!("{listener} & until [ -e /tmp/ready ]; do sleep 0.05; done; {script}; wait");
+    let ((), output) = while_running(&session, &script, || {
+        assert!(heard.recv_timeout(Duration::from_secs(1)).is_err(), "it waited");
+    });
+    assert_eq!(output, "inside");
 }
 
 fn who_gives_up_is_told_of() {
@@ -280,9 +315,8 @@ exec python3 swap.py";
 fn what_stays_inside_does_not_wait() {
     let (session, mut gate) = start(Hold::Connect);
     let heard = heard(&Arc::new(gate.calls.take().expect("calls are held")));
-    // A refused connection, a datagram, a DNS query, and a server inside under both of its addresses.
-    let script = "(exec 3<>/dev/tcp/127.0.0.1/9) 2>/dev/null; exec 4<>/dev/udp/192.0.2.7/443; \
-                  exec 5<>/dev/udp/192.0.2.53/53; \
+    // A datagram, a DNS query, and a server inside under both of its addresses.
+    let script = "exec 4<>/dev/udp/192.0.2.7/443; exec 5<>/dev/udp/192.0.2.53/53; \
                   perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(Listen => 2, LocalPort => 8123) or die; \
                   for (qw(127.0.0.1 198.18.0.1)) { IO::Socket::INET->new(PeerAddr => $_, PeerPort => 8123) or die $! } \
                   print qq(inside\\n)'";

@@ -90,7 +90,8 @@ mod tests {
         for address in ["192.0.2.1:80", "[2001:db8::1]:65535"] {
             let address = address.parse().expect("an address");
             for is_unheard in [false, true] {
-                let told = ConnectMessage::Waits { id: u64::MAX, command: 7, socket: 1 << 40, address, is_unheard };
+                let told =
+                    ConnectMessage::Waits { id: u64::MAX, command: 7, socket: 1 << 40, address, is_unheard };
                 assert_eq!(ConnectMessage::decode(&told.encode()).expect("decodes"), told);
                 assert!(ConnectMessage::decode(&told.encode()[1..]).is_err());
             }
