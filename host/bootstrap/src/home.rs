@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use portcullis_session::{CacheKind, KeptHome, WarmCache};
+use portcullis_session::{CacheKind, KeptHome, LayersUsers, WarmCache};
 
 use place::{PROJECT, lock, place};
 pub use stored::{Cleared, Size, StoredHome, clear, size, stored};
@@ -91,6 +91,7 @@ impl ProjectHome {
             passing: scratch.join(LAYERS),
             keeps_layers: self.layers.is_some(),
             passed: AtomicUsize::new(0),
+            users: LayersUsers::default(),
         }
     }
 }

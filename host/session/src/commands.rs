@@ -150,6 +150,7 @@ fn launch(
         limits: bounds.sandbox,
         terminal,
     };
+    let layers = if sandbox.keeps_changes() { session.setup.own.count_user() } else { None };
     let running = Arc::new(sandbox.launch_asking(command, stdio)?);
     session.connections.introduce(command_of(&running), &request.id, call.call);
     let killed = Arc::downgrade(&running);
@@ -173,6 +174,7 @@ fn launch(
         refused: OnceLock::new(),
         closed: Vec::new(),
         made: Vec::new(),
+        _layers: layers,
     })
 }
 

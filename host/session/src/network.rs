@@ -9,6 +9,8 @@ use portcullis_decision::RuleSet;
 use portcullis_network_gate::{Attached, Call, Calls, Gate, Judge, Server};
 use portcullis_sandbox_runtime::{Confinement, Ends, Listeners, Running};
 
+use crate::own_directories::Changes;
+
 pub(crate) use open_ports::OpenPorts;
 pub use open_ports::{InsidePort, PortError};
 
@@ -114,11 +116,18 @@ pub struct Sandbox {
     // Dropped first, which closes all connections.
     network: Option<Attached>,
     confinement: Confinement,
+    /// What changes in caches come to.
+    changes: Changes,
 }
 
 impl Sandbox {
-    pub(crate) fn new(confinement: Confinement, network: Option<Attached>) -> Self {
-        Self { network, confinement }
+    pub(crate) fn new(confinement: Confinement, network: Option<Attached>, changes: Changes) -> Self {
+        Self { network, confinement, changes }
+    }
+
+    /// Returns true if what commands change in caches is kept.
+    pub(crate) fn keeps_changes(&self) -> bool {
+        self.changes == Changes::Kept
     }
 }
 

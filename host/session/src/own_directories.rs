@@ -5,6 +5,7 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use portcullis_decision::rules::{OwnHome, OwnPlaces};
@@ -51,7 +52,18 @@ pub struct KeptHome {
     pub keeps_layers: bool,
     /// The number of directories made in `passing`.
     pub passed: AtomicUsize,
+    /// The commands that run where changes in caches are kept.
+    pub users: LayersUsers,
 }
+
+/// Counts the commands that run where changes in caches are kept. One of them may still run in the background when the
+/// next sandbox of the session is set up.
+#[derive(Debug, Default)]
+pub struct LayersUsers(Arc<LayersUser>);
+
+/// One of these commands.
+#[derive(Debug, Default)]
+pub(crate) struct LayersUser;
 
 /// A cache of the user in the home directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +102,21 @@ impl OwnDirectories {
             OwnHome::new(home.path.clone(), home.caches.iter().map(|cache| cache.path.clone()).collect())
         });
         OwnPlaces { directories: directories.chain([SHARED_MEMORY.into()]).collect(), home }
+    }
+
+    /// Returns what changes in caches of a new sandbox come to.
+    pub(crate) fn changes(&self) -> Changes {
+        let in_use = self.users().is_some_and(|users| Arc::strong_count(&users.0) > 1);
+        if in_use { Changes::Passing } else { Changes::Kept }
+    }
+
+    /// Counts a command that runs where changes in caches are kept, as long as the result exists.
+    pub(crate) fn count_user(&self) -> Option<Arc<LayersUser>> {
+        self.users().map(|users| Arc::clone(&users.0))
+    }
+
+    fn users(&self) -> Option<&LayersUsers> {
+        Some(&self.home.as_ref()?.kept.as_ref()?.users)
     }
 
     /// Returns the directory of the private homes of all projects.

@@ -58,7 +58,7 @@ impl<'a> Requirements<'a> {
             hold,
             walls,
             own: &setup.own,
-            changes: Changes::Kept,
+            changes: setup.own.changes(),
         }
     }
 }

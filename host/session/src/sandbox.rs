@@ -32,7 +32,7 @@ pub(crate) fn confinement(
     if wanted.walls == IsolationMode::Landlock {
         let confinement = Confinement::start_without_namespaces(executable, &profile()?).map_err(refused)?;
         require(confinement.report(), wanted.tier)?;
-        return Ok(Arc::new(Sandbox::new(confinement, None)));
+        return Ok(Arc::new(Sandbox::new(confinement, None, wanted.changes)));
     }
     let way_out = || WayOut { host_ports: rules.loopback_ports(), hold: wanted.hold };
     let start = |with_names: bool| {
@@ -65,7 +65,7 @@ pub(crate) fn confinement(
         }
         (None, _) | (_, Err(_)) => None,
     };
-    Ok(Arc::new(Sandbox::new(confinement, attached)))
+    Ok(Arc::new(Sandbox::new(confinement, attached, wanted.changes)))
 }
 
 fn refused(error: StartError) -> String {

@@ -12,6 +12,7 @@ use portcullis_sandbox_runtime::{Exit, LaunchError, Running};
 use crate::limits::{Bounds, LimitMet, met};
 use crate::network::Sandbox;
 use crate::new_directories::NewDirectory;
+use crate::own_directories::LayersUser;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +90,8 @@ pub struct Started {
     pub(crate) closed: Vec<String>,
     /// Directories that were made for it; those that it has left empty go with this.
     pub(crate) made: Vec<NewDirectory>,
+    /// Counts it among those whose changes in caches are kept.
+    pub(crate) _layers: Option<Arc<LayersUser>>,
 }
 
 impl Started {
