@@ -104,9 +104,12 @@ pub(crate) enum Verb {
     PiExtension(PiExtension),
     /// Print a completion script for a shell
     #[command(
-        after_help = "Example:\n  portcullis completions bash > ~/.local/share/bash-completion/completions/portcullis"
+        after_help = "Completes commands and options, and ids of grants, questions and decisions, presets and packs. It needs `portcullis` on PATH.\n\nExamples:\n  portcullis completions bash > ~/.local/share/bash-completion/completions/portcullis\n  portcullis completions zsh > ~/.zfunc/_portcullis\n  portcullis completions fish > ~/.config/fish/completions/portcullis.fish"
     )]
     Completions(Completions),
+    /// Print the words that can follow on a command line; for completion scripts
+    #[command(hide = true)]
+    Complete(Complete),
 }
 
 const TOP_HELP: &str = "\
@@ -239,6 +242,13 @@ pub(crate) struct Completions {
     /// The shell
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Complete {
+    /// The words before the cursor, without the program's name
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
+    pub(crate) words: Vec<String>,
 }
 
 #[cfg(test)]
