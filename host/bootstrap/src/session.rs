@@ -131,7 +131,9 @@ pub fn open_in(
                 // If the host is root, commands run as the owner of the project.
                 scratch.give_to_owner_of(&basis.resolved.workspace)?;
             }
-            (Box::new(AuditJournal::new(log)), Some(scratch))
+            let journal = AuditJournal::new(log)
+                .reporting(wanted.refusals.as_ref(), basis.resolved.unattended_refusals);
+            (Box::new(journal), Some(scratch))
         }
     };
     let confinement = match &scratch {

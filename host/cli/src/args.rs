@@ -147,6 +147,9 @@ Everything after `pi` goes to pi; `portcullis pi -- --help` shows pi's own help.
 prompt pi's tools run as if Portcullis were not there. pi 0.x runs extensions that a project brings along without \
 asking; it is started in such a project with --approve only, as pi 1.x calls it.
 
+With `-p` nobody can be asked: pi prints each refusal on standard error, and ends with status 126 if a question was \
+refused for that reason (setting `unattendedRefusals`).
+
 With --contain pi itself runs in a sandbox, with its extensions and MCP servers; questions are asked by the host, \
 outside of it: on the terminal, and by `portcullis asks`. Where there is no sandbox pi is not started.
 

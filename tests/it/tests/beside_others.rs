@@ -115,7 +115,7 @@ fn write_and_edit(version: PiVersion, user: User) -> Result<()> {
         let edit = json!({ "path": path, "edits": [{ "oldText": "alpha", "newText": "beta" }] });
         calls([call("edit", &edit)])
     };
-    let refused = |step| expecting("Denied by the sandbox", expecting_no("by-the-other-one", step));
+    let refused = |step| expecting("Refused by the sandbox", expecting_no("by-the-other-one", step));
     let hook = scene.project().join(".git/hooks/pre-commit").display().to_string();
     let steps = [
         edit("plain"),
@@ -153,7 +153,7 @@ fn searches(version: PiVersion, user: User) -> Result<()> {
         refused(search("find", json!({ "pattern": "*.txt", "path": "" }))),
         refused(search("ls", json!({ "path": "closed" }))),
         expecting_no("b\\.txt", search("ls", json!({ "path": scene.outside().display().to_string() }))),
-        expecting("Denied by the sandbox", say("done")),
+        expecting("Refused by the sandbox", say("done")),
     ];
     let closed = scene.project().join("closed");
     let settings = json!({
