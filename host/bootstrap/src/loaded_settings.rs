@@ -14,9 +14,12 @@ use crate::process_env::ProcessEnv;
 use crate::untrusted_paths::UntrustedPaths;
 use crate::{toolchains, trust_files};
 
-/// Receives each refusal, and whether the client should fail for it.
+/// Receives a refusal, and whether the client should fail for it.
+type Report = dyn Fn(&VerdictLine, bool) + Send + Sync;
+
+/// A shared function that receives each refusal.
 #[derive(Clone)]
-pub struct RefusalReporter(pub Arc<dyn Fn(&VerdictLine, bool) + Send + Sync>);
+pub struct RefusalReporter(pub Arc<Report>);
 
 impl std::fmt::Debug for RefusalReporter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

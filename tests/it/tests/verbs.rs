@@ -24,6 +24,7 @@ as_each_user!(
     a_policy_that_a_session_would_refuse_is_told,
     config_path_leads_to_the_file,
     bash_completes_ids,
+    examples_in_help_run,
 );
 
 const BAD: i32 = 1;
@@ -530,6 +531,62 @@ printf '%s\n' "${COMPREPLY[@]}""#;
     );
     ensure!(complete("portcullis grants ")?.lines().any(|line| line == "revoke"));
     ensure!(complete("portcullis explain --j")? == "--json\n");
+    Ok(())
+}
+
+/// Pages whose examples neither need a registry, a person or another program, nor leave the scene.
+const PAGES: [&str; 14] = [
+    "",
+    "status",
+    "check",
+    "explain",
+    "audit",
+    "config show",
+    "config validate",
+    "config path",
+    "asks list",
+    "grants",
+    "allow",
+    "deny",
+    "presets",
+    "home show",
+];
+
+/// Executes the examples in the help of verbs, as a user would type them. Wrong usage ends with 2.
+fn examples_in_help_run(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.write(&scene.project().join("Makefile"), "test:\n\ttrue\n")?;
+    for (folder, file) in [("src", "main.rs"), (".pi", "portcullis.json"), ("fixtures", "x")] {
+        scene.write(&scene.project().join(folder).join(file), "{}")?;
+    }
+    scene.write(&scene.home().join("src/site/x"), "")?;
+    scene.write(&scene.home().join("notes/x"), "")?;
+    let lib = scene.project().parent().context("a parent")?.join("lib");
+    fs::create_dir_all(lib)?;
+    let program = portcullis_it::portcullis(user)?;
+    let folder = program.parent().context("a folder")?.display().to_string();
+    let mut count = 0;
+    for page in PAGES {
+        let words: Vec<&str> = page.split_whitespace().chain(["--help"]).collect();
+        let help = scene.portcullis(&words)?.ended_with(0)?.stdout;
+        let examples = help.lines().skip_while(|line| !line.starts_with("Example")).skip(1);
+        for line in examples.take_while(|line| line.starts_with("  portcullis ")) {
+            // The explanation is a column of its own.
+            let line = line.trim().split("  ").next().unwrap_or_default();
+            if line.starts_with("portcullis pi") || line.contains("tail -f") || line.contains(".wasm") {
+                continue;
+            }
+            count += 1;
+            let mut bash = scene.program("/bin/bash".as_ref());
+            scene.enter(&mut bash);
+            let finished = Finished::run(bash.args(["-c", &format!("PATH='{folder}':$PATH; {line}")]))?;
+            ensure!(
+                finished.code() != USAGE && finished.code() < 100 && !finished.stderr.contains("panic"),
+                "{line}: {finished:#?}"
+            );
+        }
+    }
+    ensure!(count >= 30, "{count} examples");
     Ok(())
 }
 
