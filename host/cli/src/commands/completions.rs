@@ -28,7 +28,7 @@ fn script(shell: Shell) -> Vec<u8> {
                 script.windows(ZSH_CALL.len()).rposition(|part| part == ZSH_CALL).unwrap_or(script.len());
             script.splice(call..call, ZSH.bytes());
         }
-        _ => {}
+        Shell::Elvish | Shell::PowerShell | _ => {}
     }
     script
 }

@@ -118,7 +118,7 @@ const COVERED: [&str; 3] = ["workspace", "guard", "bosun"];
 fn is_covered(session: &Session, name: &str) -> bool {
     let is_it = |source: &PolicySource| match source {
         PolicySource::Shipped(shipped) => COVERED.contains(&shipped.as_str()),
-        _ => false,
+        PolicySource::Pack(_) | PolicySource::File(_) => false,
     };
     session.settings().policies.iter().any(|policy| policy.name == name && is_it(&policy.source))
 }
