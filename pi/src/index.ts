@@ -146,18 +146,16 @@ export default function portcullis(pi: ExtensionAPI): void {
   });
 }
 
-/** The exit status of a pi without an interface whose tools were all blocked; `portcullis run` uses it as well. */
-const EXIT_CLOSED = 125;
+let status: number | undefined;
 
-let hasFailed = false;
-
-/** Makes pi end with {@link EXIT_CLOSED} where it would end with success. */
-function failRun(): void {
-  if (hasFailed) return;
-  hasFailed = true;
-  process.once("exit", () => {
-    if (!process.exitCode) process.exitCode = EXIT_CLOSED;
-  });
+/** Makes pi end with `wanted` where it would end with success. A run in which all tools were blocked counts as that. */
+function failRun(wanted: number): void {
+  if (status === undefined) {
+    process.once("exit", () => {
+      if (!process.exitCode) process.exitCode = status;
+    });
+  }
+  status = Math.min(status ?? wanted, wanted);
 }
 
 const MAKERS = {

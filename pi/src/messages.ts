@@ -30,16 +30,45 @@ export function restarted(why: string, isTerminal: boolean): string {
     + `are forgotten. ${next}`;
 }
 
+/** What the model does after a refusal if the policy says nothing better. */
+const AFTER_REFUSAL = "Do not work around it; if you need it, tell the user.";
+
+/** Returns the answer of a tool to the model after a refusal: what happened, why, what to do. */
 export function refused(denial: Denial): string {
-  const hint = denial.hint === undefined ? "" : ` ${plain(denial.hint, 400)}`;
-  return `Denied by the sandbox (policy ${plain(denial.policy, 80)}, rule ${plain(denial.rule, 80)}): `
-    + `${plain(denial.reason.replace(/\.$/, ""), 400)}.${hint}`;
+  const { policy, rule, reason, hint } = denial;
+  const next = hint === undefined ? AFTER_REFUSAL : plain(hint, 400);
+  return `Refused by the sandbox: ${plain(reason.replace(/\.$/, ""), 400)} [${plain(rule, 80)} of ${plain(policy, 80)}]. ${next}`;
 }
 
+/** Returns the notes after the output of a command, each once. */
+export function commandNotes(notes: readonly string[]): string {
+  return [...new Set(notes)].map((note) => `[sandbox] ${note}\n`).join("");
+}
+
+/** The exit status of a pi without an interface whose tools were all blocked; `portcullis run` uses it as well. */
+export const EXIT_CLOSED = 125;
+
+/** The exit status of a pi without an interface to which something was refused because nobody could be asked. */
+export const EXIT_REFUSED = 126;
+
+/** Returns the line on standard error for a refusal. */
+export function refusedLine(text: string): string {
+  return `portcullis: refused: ${plain(text, 600)}`;
+}
+
+/** Returns the line at the end of a run with refusals. */
+export function refusedSummary(count: number, unasked: number, fails: boolean): string {
+  const refusals = count === 1 ? "1 refusal" : `${count} refusals`;
+  const why = unasked === 0 ? "" : `, ${unasked} of them because nobody could be asked`;
+  const status = fails ? ` Exit status ${EXIT_REFUSED} (setting unattendedRefusals).` : "";
+  return `portcullis: ${refusals}${why}. See: portcullis audit tail --denied. Allow: portcullis allow.${status}`;
+}
+
+/** Returns the text in place of an output that a policy withholds. */
 export function withheld(cause: Denial | undefined): string {
   const { policy, rule, reason } = cause ?? { policy: "?", rule: "?", reason: "no reason was given" };
-  return `The sandbox withholds what the tool brought back (policy ${plain(policy, 80)}, rule ${plain(rule, 80)}): `
-    + `${plain(reason.replace(/\.$/, ""), 400)}.`;
+  return `The sandbox withholds this output: ${plain(reason.replace(/\.$/, ""), 400)} `
+    + `[${plain(rule, 80)} of ${plain(policy, 80)}].`;
 }
 
 export function notOurs(tool: string): string {

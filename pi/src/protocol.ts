@@ -533,7 +533,13 @@ export type EventNotification = { "kind": "status",
   /** How much it matters. */
   level: NoticeLevel,
   /** The line. */
+  text: string, } | { "kind": "refused",
+  /** What was refused, and why. */
   text: string,
+  /** True if it was a question that nobody could be asked. */
+  unasked: boolean,
+  /** True if the client should end with an exit status that tells of it. */
+  fails: boolean,
 };
 
 /** How much a notice matters. */

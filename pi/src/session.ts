@@ -4,12 +4,16 @@
  */
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
 import { HostClient } from "./client.ts";
-import { closedForModel, closedForUser, NOT_STARTED, plain, restarted, STARTING } from "./messages.ts";
+import { isSubAgent } from "./flag.ts";
+import {
+  closedForModel, closedForUser, EXIT_CLOSED, EXIT_REFUSED, NOT_STARTED, plain, restarted, STARTING,
+} from "./messages.ts";
 import { type Dialogs, PromptQueue, SelectDialogs } from "./prompt.ts";
 import {
   type EventNotification, type HelloParams, type HelloResponse, type MenuEvent, type MenuScreen, PROTOCOL_VERSION,
   type RunMode, type StatusResponse, type Switch,
 } from "./protocol.ts";
+import { Refusals } from "./refusals.ts";
 import { showStatus, type State } from "./status.ts";
 
 /** The time for the handshake: a host without a warm cache compiles its policies before it answers. */
@@ -29,8 +33,8 @@ export interface Facts {
   terminalDialogs(context: ExtensionContext): Dialogs;
   /** Adds the gate to every pi that this one starts, or removes it again. */
   guardChildren(guarded: boolean): void;
-  /** Makes pi end with a status which says that Portcullis blocked every tool; used where pi has no interface. */
-  failRun(): void;
+  /** Makes pi end with a status of Portcullis where it would end with success; used where pi has no interface. */
+  failRun(status: number): void;
 }
 
 export class Session {
@@ -46,6 +50,8 @@ export class Session {
   #wanted: Switch | undefined;
   /** Counts starts and stops, so that a start detects that a later one has superseded it. */
   #turn = 0;
+  /** The host sends refusals only where there is no interface. */
+  readonly #refusals = new Refusals((line) => console.error(line));
 
   constructor(facts: Facts) {
     this.#facts = facts;
@@ -116,6 +122,7 @@ export class Session {
     this.#turn += 1;
     this.#state = { kind: "closed", why: "the session has ended" };
     await this.#end();
+    this.#refusals.end();
   }
 
   async #end(): Promise<void> {
@@ -216,6 +223,12 @@ export class Session {
 
   #event(host: HostClient, notification: EventNotification): void {
     if (this.#host !== host) return;
+    if (notification.kind === "refused") {
+      this.#refusals.add(notification);
+      // A sub-agent reports to its parent, which would take the status for a failure of the agent itself.
+      if (this.#refusals.fails && !isSubAgent()) this.#facts.failRun(EXIT_REFUSED);
+      return;
+    }
     if (notification.kind === "notice") return this.tell(plain(notification.text, 2_000), notification.level);
     // Until the host has answered, the handshake decides.
     if (this.#state.kind !== "starting") this.#enter(stateOf(notification.status));
@@ -261,7 +274,7 @@ export class Session {
     this.#state = state;
     this.#facts.guardChildren(state.kind !== "disabled");
     if (this.#context === undefined) return;
-    if (state.kind === "closed" && !this.#context.hasUI) this.#facts.failRun();
+    if (state.kind === "closed" && !this.#context.hasUI) this.#facts.failRun(EXIT_CLOSED);
     try {
       showStatus(this.#context.ui, state, this.#waiting);
     } catch {

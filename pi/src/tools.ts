@@ -5,7 +5,7 @@ import type {
 import { withoutGuard } from "./children.ts";
 import type { HostClient } from "./client.ts";
 import { type Call, FileCall } from "./files.ts";
-import { refused } from "./messages.ts";
+import { commandNotes, refused } from "./messages.ts";
 import type { ExecOrigin } from "./protocol.ts";
 import { replacedBy } from "./provider.ts";
 import { find, grep, listOperations, type Search } from "./searches.ts";
@@ -129,7 +129,7 @@ export function commandOperations(host: HostClient, callId: string, origin: Exec
         throw signal?.aborted ? new Error("aborted") : error;
       }
       if (ended.denied !== undefined) throw new Error(refused(ended.denied));
-      for (const note of ended.notes) onData(Buffer.from(`\n[sandbox] ${note}\n`));
+      if (ended.notes.length > 0) onData(Buffer.from(`\n${commandNotes(ended.notes)}`));
       if (signal?.aborted) throw new Error("aborted");
       // The time limit may be the sandbox's if the agent gave none.
       if (ended.timedOutAfterMs !== undefined) throw new Error(`timeout:${ended.timedOutAfterMs / 1000}`);

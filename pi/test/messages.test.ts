@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HostError } from "../src/client.ts";
-import { fileError, plain, question, refused, type SystemCall } from "../src/messages.ts";
+import { commandNotes, fileError, plain, question, refused, type SystemCall } from "../src/messages.ts";
 import { footerText, showStatus } from "../src/status.ts";
 import { askOf } from "./support.ts";
 
@@ -30,10 +30,14 @@ test("a file error is what pi's own tool would throw", () => {
   assert.equal(error({ kind: "conflict" }).code, undefined);
   const denied = error({ kind: "denied", policy: "p", rule: "r", reason: "why.", hint: "Do that.", errno: 13 });
   assert.equal(denied.code, undefined);
-  assert.equal(denied.message, "Denied by the sandbox (policy p, rule r): why. Do that.");
-  assert.equal(refused({ policy: "p", rule: "r", reason: "why" }), "Denied by the sandbox (policy p, rule r): why.");
+  assert.equal(denied.message, "Refused by the sandbox: why [r of p]. Do that.");
+  assert.equal(refused({ policy: "p", rule: "r", reason: "why" }), "Refused by the sandbox: why [r of p]. Do not work around it; if you need it, tell the user.");
   const other = new Error("x");
   assert.equal(fileError(other, "open", "/a"), other);
+});
+
+test("a note on a command is said once", () => {
+  assert.equal(commandNotes(["a", "b", "a"]), "[sandbox] a\n[sandbox] b\n");
 });
 
 test("the footer says what is so", () => {

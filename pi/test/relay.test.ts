@@ -48,7 +48,7 @@ test("what is refused, and what a client that goes away leaves behind", async ()
     const [, , socket = "", ticket] = WORDS.exec(await relay.commandFor(host, "c1", script)) ?? [];
     return await attend(socket, JSON.stringify({ ticket, cwd: "/", env: COMMAND.env }), hangUp);
   };
-  assert.match(await run("deny-me"), /^r.*Denied by the sandbox/s);
+  assert.match(await run("deny-me"), /^r.*Refused by the sandbox/s);
   const pid = Number((await run("echo $$; exec sleep 600", true)).slice(5));
   assert.ok(pid > 1);
   await until(() => { try { process.kill(pid, 0); return false; } catch { return true; } });

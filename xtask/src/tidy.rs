@@ -1,10 +1,11 @@
-//! `tidy`: what the manifests of the workspace must hold to, read from `cargo metadata`.
+//! `tidy`: rules of the workspace on manifests, read from `cargo metadata`, and on texts for users.
 
 mod circles;
 mod dependencies;
 mod installs;
 mod licences;
 mod manifests;
+mod wording;
 mod workspace;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,6 +91,7 @@ fn problems() -> Result<Vec<String>> {
     problems.extend(duplicates(packages, &deny)?);
     problems.extend(circles::problems(packages)?);
     problems.extend(installs::problems()?);
+    problems.extend(wording::problems()?);
     let members = members(packages)?;
     problems.extend(dependencies::problems(&members)?);
     for package in members {

@@ -42,8 +42,8 @@ impl Explanation {
             Self::Preferred => "`combine` in the settings prefers it to a stricter one",
             Self::Failed => "it failed, and what fails denies",
             Self::Granted => "it asked, and was answered with yes",
-            Self::Refused => "it asked, and was answered with no, or nobody was there",
-            Self::NoOpinion => "nobody had an opinion, so it needed an answer",
+            Self::Refused => "it asked, and the answer was no, or there was no user to ask",
+            Self::NoOpinion => "no rule matched, so it needed an answer",
             Self::Host => "the host itself decided",
         }
     }

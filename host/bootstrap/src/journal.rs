@@ -7,9 +7,14 @@ use std::time::SystemTime;
 use portcullis_audit::{Log, OutcomeLine, PolicyLine, VerdictLine};
 use portcullis_decision::{AnsweredBy, Context, Effect, Mode, Vote};
 use portcullis_session::{Entry, Journal, JournalError};
+use portcullis_settings_format::UnattendedRefusals;
 use serde_json::Value;
 
 use crate::context_json;
+use crate::loaded_settings::RefusalReporter;
+
+/// The log's word for a question that nobody could be asked.
+pub const NOBODY: &str = "nobody";
 
 /// Writes decisions to the audit log.
 #[derive(Debug)]
@@ -21,13 +26,31 @@ pub struct AuditJournal {
     ///
     /// Contexts seldom change, and comparing them is faster than converting them.
     facts: Mutex<Option<(Context, Arc<Value>)>>,
+    /// Where refusals are reported; `None` if nowhere.
+    refusals: Option<(RefusalReporter, UnattendedRefusals)>,
 }
 
 impl AuditJournal {
     /// Returns a journal that writes to `log`.
     #[must_use]
     pub fn new(log: Log) -> Self {
-        Self { log, lines: Mutex::default(), facts: Mutex::default() }
+        Self { log, lines: Mutex::default(), facts: Mutex::default(), refusals: None }
+    }
+
+    /// Reports refusals, as the settings want it.
+    #[must_use]
+    pub fn reporting(mut self, reporter: Option<&RefusalReporter>, wanted: UnattendedRefusals) -> Self {
+        self.refusals = reporter
+            .filter(|_| wanted != UnattendedRefusals::Quiet)
+            .map(|reporter| (reporter.clone(), wanted));
+        self
+    }
+
+    fn report(&self, line: &VerdictLine) {
+        let Some((RefusalReporter(report), wanted)) = &self.refusals else { return };
+        if line.effect == "deny" {
+            report(line, *wanted == UnattendedRefusals::Fail && line.answered_by == NOBODY);
+        }
     }
 
     fn facts(&self, context: &Context) -> Arc<Value> {
@@ -48,6 +71,7 @@ impl Journal for AuditJournal {
         let failed = |error: &dyn std::error::Error| JournalError(error.to_string());
         let decision = entry.decision;
         let line = verdict_line(entry).map_err(|error| failed(&error))?;
+        self.report(&line);
         let facts = decision.context().map(|context| self.facts(context)).unwrap_or_default();
         let number = self.log.verdict_on(line, &facts).map_err(|error| failed(&error))?;
         if decision.effect() == Effect::Allow {
@@ -94,7 +118,7 @@ pub fn verdict_line(entry: &Entry<'_>) -> serde_json::Result<VerdictLine> {
             AnsweredBy::Nothing => String::new(),
             AnsweredBy::Grant => "grant".to_owned(),
             AnsweredBy::User => "user".to_owned(),
-            AnsweredBy::Nobody => "nobody".to_owned(),
+            AnsweredBy::Nobody => NOBODY.to_owned(),
             AnsweredBy::Timeout => "timeout".to_owned(),
             AnsweredBy::Withdrawal => "withdrawal".to_owned(),
         },

@@ -1,8 +1,10 @@
 //! Finding and reading the settings that apply to a project.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
+use portcullis_audit::VerdictLine;
 use portcullis_decision::context::AgentInfo;
 use portcullis_session::SandboxSubject;
 use portcullis_settings::{Disk, Found, Places, RealDisk, Resolved, allow_item, discover, resolve};
@@ -11,6 +13,19 @@ use crate::manifest::MANIFEST;
 use crate::process_env::ProcessEnv;
 use crate::untrusted_paths::UntrustedPaths;
 use crate::{toolchains, trust_files};
+
+/// Receives a refusal, and whether the client should fail for it.
+type Report = dyn Fn(&VerdictLine, bool) + Send + Sync;
+
+/// A shared function that receives each refusal.
+#[derive(Clone)]
+pub struct RefusalReporter(pub Arc<Report>);
+
+impl std::fmt::Debug for RefusalReporter {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("RefusalReporter")
+    }
+}
 
 /// The setup of a session.
 #[derive(Debug, Clone)]
@@ -31,6 +46,8 @@ pub struct Wanted {
     pub purpose: Purpose,
     /// The subject of its sandbox.
     pub inmate: SandboxSubject,
+    /// Where its refusals are reported, beside the audit log.
+    pub refusals: Option<RefusalReporter>,
 }
 
 /// The purpose of a session.
@@ -69,6 +86,7 @@ impl Wanted {
             interactive: false,
             purpose: Purpose::Judge,
             inmate: SandboxSubject::Commands,
+            refusals: None,
         }
     }
 }

@@ -108,8 +108,7 @@ impl Origin {
 }
 
 /// Description of a file without a voucher.
-const UNVOUCHED: &str =
-    "a file that nobody vouches for: it can only tighten; `portcullis policy trust file` trusts its digest";
+const UNVOUCHED: &str = "a file without a trusted signature: it can only tighten; `portcullis policy trust file` trusts its digest";
 
 impl PolicySources {
     /// Opens the packs and trust files of the user.

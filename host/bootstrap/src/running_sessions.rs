@@ -32,6 +32,8 @@ pub struct RunningSession {
     pub interactive: bool,
     /// The time of its start, in milliseconds since 1970-01-01 UTC.
     pub started_at_ms: u64,
+    /// The tier of its sandbox; `none` if commands are refused.
+    pub tier: String,
 }
 
 impl RunningSession {
@@ -96,6 +98,7 @@ mod tests {
             project: "/p".to_owned(),
             interactive: true,
             started_at_ms: 5,
+            tier: "full".to_owned(),
         };
         session.write(scratch.directory()).unwrap();
         assert_eq!(running_sessions(state.path()).unwrap(), std::slice::from_ref(&session));

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use portcullis_audit::Log;
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::{Context, Grant, GrantPattern, GrantScope, path_text};
-use portcullis_sandbox::NameOrder;
+use portcullis_sandbox::{NameOrder, Tier};
 use portcullis_session::{
     Basis, Confining, Entry, GrantStore, Journal, JournalError, OwnDirectories, PrivateHome, Prompter,
     SandboxSubject, Session, Setup,
@@ -131,7 +131,9 @@ pub fn open_in(
                 // If the host is root, commands run as the owner of the project.
                 scratch.give_to_owner_of(&basis.resolved.workspace)?;
             }
-            (Box::new(AuditJournal::new(log)), Some(scratch))
+            let journal = AuditJournal::new(log)
+                .reporting(wanted.refusals.as_ref(), basis.resolved.unattended_refusals);
+            (Box::new(journal), Some(scratch))
         }
     };
     let confinement = match &scratch {
@@ -155,11 +157,7 @@ pub fn open_in(
         }
     };
     let home = scratch.as_ref().map(|_| private_home(around, wanted, &mut basis.resolved));
-    if let Some(scratch) = &scratch {
-        running_session(id, &context)
-            .write(scratch.directory())
-            .context("writing the record of the session for `portcullis status`")?;
-    }
+    let mut record = running_session(id, &context);
     let setup = Setup {
         context,
         clock: Box::new(now),
@@ -173,6 +171,14 @@ pub fn open_in(
         variables,
     };
     let session = portcullis_session::open(setup, basis).context("opening the session")?;
+    if let Some(scratch) = &scratch {
+        let force = session.effective_policy();
+        let tier = force.confinement.as_ref().map_or(Tier::None, |confinement| confinement.report().tier());
+        record.tier = tier.name().to_owned();
+        record
+            .write(scratch.directory())
+            .context("writing the record of the session for `portcullis status`")?;
+    }
     let control = match &scratch {
         Some(scratch) if wanted.interactive => Some(
             listen_for(&session, scratch.directory())
@@ -194,6 +200,7 @@ fn running_session(id: &str, context: &Context) -> RunningSession {
         project: context.workspace.roots.first().cloned().unwrap_or_default(),
         interactive: context.interactive,
         started_at_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+        tier: Tier::None.name().to_owned(),
     }
 }
 

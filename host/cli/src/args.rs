@@ -104,9 +104,12 @@ pub(crate) enum Verb {
     PiExtension(PiExtension),
     /// Print a completion script for a shell
     #[command(
-        after_help = "Example:\n  portcullis completions bash > ~/.local/share/bash-completion/completions/portcullis"
+        after_help = "Completes commands and options, and ids of grants, questions and decisions, presets and packs. It needs `portcullis` on PATH.\n\nExamples:\n  portcullis completions bash > ~/.local/share/bash-completion/completions/portcullis\n  portcullis completions zsh > ~/.zfunc/_portcullis\n  portcullis completions fish > ~/.config/fish/completions/portcullis.fish"
     )]
     Completions(Completions),
+    /// Print the words that can follow on a command line; for completion scripts
+    #[command(hide = true)]
+    Complete(Complete),
 }
 
 const TOP_HELP: &str = "\
@@ -143,6 +146,9 @@ Node and pi: `npm install -g @earendil-works/pi-coding-agent`.
 Everything after `pi` goes to pi; `portcullis pi -- --help` shows pi's own help. With --no-sandbox behind the \
 prompt pi's tools run as if Portcullis were not there. pi 0.x runs extensions that a project brings along without \
 asking; it is started in such a project with --approve only, as pi 1.x calls it.
+
+With `-p` nobody can be asked: pi prints each refusal on standard error, and ends with status 126 if a question was \
+refused for that reason (setting `unattendedRefusals`).
 
 With --contain pi itself runs in a sandbox, with its extensions and MCP servers; questions are asked by the host, \
 outside of it: on the terminal, and by `portcullis asks`. Where there is no sandbox pi is not started.
@@ -239,6 +245,13 @@ pub(crate) struct Completions {
     /// The shell
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Complete {
+    /// The words before the cursor, without the program's name
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
+    pub(crate) words: Vec<String>,
 }
 
 #[cfg(test)]

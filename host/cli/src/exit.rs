@@ -162,7 +162,8 @@ impl AfterPanic {
             | Verb::Sweep
             | Verb::Pi(_)
             | Verb::PiExtension(_)
-            | Verb::Completions(_) => Self::Failed,
+            | Verb::Completions(_)
+            | Verb::Complete(_) => Self::Failed,
         }
     }
 

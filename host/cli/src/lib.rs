@@ -9,6 +9,7 @@
 mod args;
 mod commands;
 mod exit;
+mod human;
 mod in_force;
 mod output;
 
@@ -71,6 +72,7 @@ fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
         Verb::Pi(pi) => commands::pi::run(&pi),
         Verb::PiExtension(action) => commands::pi_extension::run(&action),
         Verb::Completions(completions) => commands::completions::run(&completions),
+        Verb::Complete(complete) => commands::complete::run(&complete),
     };
     exit::of(outcome, audience)
 }

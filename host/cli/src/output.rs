@@ -8,6 +8,11 @@ use portcullis_bootstrap::streams;
 use portcullis_text::{escape, escape_json, escape_message, escape_subject, is_unsafe};
 use serde_json::Value;
 
+/// Rows are not wrapped on a terminal that is narrower than this.
+const NARROWEST: usize = 30;
+/// The additional indentation of the continuation of a row.
+const HANGING: usize = 4;
+
 /// A colour, by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tint {
@@ -68,6 +73,8 @@ pub(crate) fn tinted(text: &str, tint: Tint) -> Cell {
 pub(crate) struct Page {
     text: String,
     colours: bool,
+    /// The width of the terminal, at which rows are wrapped.
+    columns: Option<usize>,
 }
 
 impl Page {
@@ -77,7 +84,11 @@ impl Page {
             around.variables.iter().any(|(known, value)| known == name && test(value))
         };
         let plain = says("NO_COLOR", |value| !value.is_empty()) || says("TERM", |value| value == "dumb");
-        Self { text: String::new(), colours: streams::output().is_terminal() && !plain }
+        let out = streams::output();
+        let is_terminal = out.is_terminal();
+        let size = rustix::termios::tcgetwinsize(&out).ok().filter(|_| is_terminal);
+        let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns >= NARROWEST);
+        Self { text: String::new(), colours: is_terminal && !plain, columns }
     }
 
     /// Adds one or more lines; unsafe characters are escaped.
@@ -98,22 +109,51 @@ impl Page {
     }
 
     /// Adds a row with columns of given widths; a longer text takes the space it needs.
+    ///
+    /// On a terminal a row that is too long goes on below, indented, so that no cell begins a line of the screen.
     pub(crate) fn row(&mut self, indent: &str, row: &[Cell], widths: &[usize]) {
-        let mut line = escape_message(indent).into_owned();
+        let indent = escape_message(indent).into_owned();
+        let hanging = indent.chars().count() + HANGING;
+        let (mut line, mut column) = (indent.clone(), indent.chars().count());
         for (place, cell) in row.iter().enumerate() {
-            match cell.tint.code().filter(|_| self.colours) {
-                Some(code) => line.push_str(&format!("\x1b[{code}m{}\x1b[0m", cell.text)),
-                None => line.push_str(&cell.text),
+            let over = self.columns.filter(|columns| column + width(cell) > *columns);
+            let mut parts = match over {
+                None => vec![cell.text.clone()],
+                Some(columns) => wrapped(
+                    &cell.text,
+                    columns.saturating_sub(column),
+                    columns.saturating_sub(hanging).max(1),
+                ),
+            }
+            .into_iter();
+            if let Some(first) = parts.next() {
+                column += first.chars().count();
+                self.paint(&mut line, cell.tint, &first);
+            }
+            for part in parts {
+                self.text.push_str(line.trim_end());
+                self.text.push('\n');
+                line = " ".repeat(hanging);
+                column = hanging + part.chars().count();
+                self.paint(&mut line, cell.tint, &part);
             }
             let is_last = place + 1 == row.len();
             if !is_last {
-                let wanted = widths.get(place).copied().unwrap_or(0);
-                line.push_str(&" ".repeat(wanted.saturating_sub(width(cell)) + 2));
+                let gap = widths.get(place).copied().unwrap_or(0).saturating_sub(width(cell)) + 2;
+                line.push_str(&" ".repeat(gap));
+                column += gap;
             }
         }
         // Do not escape again: the colour codes are ours, and the texts of cells are escaped.
         self.text.push_str(line.trim_end());
         self.text.push('\n');
+    }
+
+    fn paint(&self, line: &mut String, tint: Tint, text: &str) {
+        match tint.code().filter(|_| self.colours && !text.is_empty()) {
+            Some(code) => line.push_str(&format!("\x1b[{code}m{text}\x1b[0m")),
+            None => line.push_str(text),
+        }
     }
 
     /// Adds a JSON document on one line.
@@ -155,6 +195,29 @@ pub(crate) fn print_document(text: &str) -> anyhow::Result<()> {
 pub(crate) enum Reader {
     There,
     Gone,
+}
+
+/// Breaks a text into a part of at most `first` characters and others of at most `rest`, at spaces where there are any.
+///
+/// The first part is empty if no word fits.
+fn wrapped(text: &str, first: usize, rest: usize) -> Vec<String> {
+    let mut parts = Vec::new();
+    let (mut left, mut room): (Vec<char>, usize) = (text.chars().collect(), first);
+    while left.len() > room {
+        let space = left.get(..=room).and_then(|head| head.iter().rposition(|letter| *letter == ' '));
+        // A word that is wider than a line is broken anywhere.
+        let end = match space {
+            Some(space) => space,
+            None if parts.is_empty() && first < rest => 0,
+            None => room,
+        };
+        parts.push(left.drain(..end).collect());
+        let blanks = left.iter().take_while(|letter| **letter == ' ').count();
+        left.drain(..blanks);
+        room = rest;
+    }
+    parts.push(left.into_iter().collect());
+    parts
 }
 
 fn width(cell: &Cell) -> usize {
@@ -199,7 +262,24 @@ mod tests {
     }
 
     fn page(colours: bool) -> Page {
-        Page { text: String::new(), colours }
+        Page { text: String::new(), colours, columns: None }
+    }
+
+    #[test]
+    fn rows_fit_the_terminal() {
+        let mut one = page(false);
+        one.columns = Some(40);
+        let long =
+            "run git commit -m 'a message of several words' and-a-word-that-is-wider-than-the-whole-terminal";
+        one.row("", &[cell("5 min ago"), cell("deny"), cell(long), cell("[a.rule]")], &[10, 5]);
+        let lines: Vec<&str> = one.text.lines().collect();
+        assert!(lines.len() > 3 && lines.iter().all(|line| line.chars().count() <= 40), "{lines:#?}");
+        assert!(lines.iter().skip(1).all(|line| line.starts_with("    ")), "{lines:#?}");
+        let joined: String = one.text.split_whitespace().collect();
+        assert_eq!(joined, format!("5minagodeny{}[a.rule]", long.replace(' ', "")));
+        let mut other = page(false);
+        other.row("", &[cell("5 min ago"), cell(long)], &[10]);
+        assert_eq!(other.text.lines().count(), 1, "a file takes lines of any length");
     }
 
     #[test]

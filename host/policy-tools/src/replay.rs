@@ -160,6 +160,7 @@ fn usual(around: &ProcessEnv, agent: &str) -> Wanted {
         interactive: true,
         purpose: Purpose::Judge,
         inmate: portcullis_session::SandboxSubject::Commands,
+        refusals: None,
     }
 }
 

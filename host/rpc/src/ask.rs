@@ -140,6 +140,15 @@ pub enum EventNotification {
         /// The line.
         text: String,
     },
+    /// A request was refused; sent only to a client without an interface.
+    Refused {
+        /// What was refused, and why.
+        text: String,
+        /// True if it was a question that nobody could be asked.
+        unasked: bool,
+        /// True if the client should end with an exit status that tells of it.
+        fails: bool,
+    },
 }
 
 /// A notification of the host, as a message.

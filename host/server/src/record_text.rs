@@ -1,6 +1,8 @@
 //! Descriptions of records for users.
 
-use portcullis_audit::Placed;
+use std::path::Path;
+
+use portcullis_audit::{Placed, VerdictLine};
 use serde_json::{Value, json};
 
 /// Returns the id of a record, shortened for typing.
@@ -20,6 +22,17 @@ pub fn record(placed: &Placed) -> serde_json::Result<Value> {
         members.insert("log".to_owned(), json!(placed.log));
     }
     Ok(value)
+}
+
+/// Describes a refusal in one line: what, why, and the rule.
+pub fn refusal(line: &VerdictLine, home: &Path) -> String {
+    let asked = asked(&line.request);
+    let home = home.to_string_lossy();
+    let asked = match home.as_ref() {
+        "/" | "" => asked,
+        home => asked.replace(&format!("{home}/"), "~/"),
+    };
+    format!("{asked}: {} [{} of {}]", line.reason.trim_end_matches('.'), line.rule, line.policy)
 }
 
 /// Describes the action of a request.

@@ -18,7 +18,7 @@ use crate::kept_field::KeptField;
 use crate::parent_proxy::{ParentProxy, ProxyAddress};
 use crate::settings::{
     Ask, Connecting, Credentials, Environment, Escalation, Filesystem, Hold, Ignored, Network, RequiredTier,
-    Settings,
+    Settings, UnattendedRefusals,
 };
 
 pub(crate) fn settings(
@@ -42,6 +42,11 @@ pub(crate) fn settings(
         escalation: match top.child("escalation").text() {
             Some("ask") => Escalation::Ask,
             _ => Escalation::Off,
+        },
+        unattended_refusals: match top.child("unattendedRefusals").text() {
+            Some("report") => UnattendedRefusals::Report,
+            Some("quiet") => UnattendedRefusals::Quiet,
+            _ => UnattendedRefusals::Fail,
         },
         home_mib: top.child("home").child("maxMib").number().map(u64::from),
         required_tier: required_tier(&top.child("requiredTier")).unwrap_or_default(),

@@ -111,7 +111,7 @@ pub const FIELDS: &[Field] = &[
         Shape::List(&Shape::Path),
         Optional,
         Honoured,
-        "Unix sockets that commands may use although they lie in a hidden place, such as `/run`. Whoever serves one acts for the command, outside of the sandbox.",
+        "Unix sockets that commands may use although they lie in a hidden place, such as `/run`. The program behind one acts for the command, outside of the sandbox.",
     ),
     row(
         "network.allowAllUnixSockets",
@@ -633,7 +633,7 @@ pub const FIELDS: &[Field] = &[
         Shape::OneOf(&["enforce", "tighten", "observe"]),
         Optional,
         Honoured,
-        "`tighten`: what it says counts where it is stricter than what holds without it, whatever `combine` says. `observe`: its verdicts are logged and do not count. Default `enforce`; for a `.wasm` file that nobody vouches for it means `tighten`.",
+        "`tighten`: what it says counts where it is stricter than what holds without it, whatever `combine` says. `observe`: its verdicts are logged and do not count. Default `enforce`; for a `.wasm` file without a trusted signature it means `tighten`.",
     ),
     row(
         "combine",
@@ -678,6 +678,13 @@ pub const FIELDS: &[Field] = &[
         Optional,
         Honoured,
         "Whether the agent may ask to run one command outside of the sandbox. `ask`: each time it is your question, with no answer that lasts. Default `off`.",
+    ),
+    row(
+        "unattendedRefusals",
+        Shape::OneOf(&["fail", "report", "quiet"]),
+        Optional,
+        Honoured,
+        "What pi without an interface (`pi -p`) does about refusals. `fail` (default): a line on standard error for each, a summary, and exit status 126 if a question could be put to nobody. `report`: the lines and the summary. `quiet`: nothing.",
     ),
     row(
         "home",

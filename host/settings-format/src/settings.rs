@@ -34,6 +34,8 @@ pub struct Settings {
     pub ask: Ask,
     /// Whether the agent may ask to run a command outside the sandbox.
     pub escalation: Escalation,
+    /// What a client without an interface does about refusals.
+    pub unattended_refusals: UnattendedRefusals,
     /// The size of a private home, in MiB.
     pub home_mib: Option<u64>,
     /// The minimum tier of the sandbox for commands.
@@ -215,6 +217,18 @@ pub enum Escalation {
     Off,
     /// It may, and the user is asked each time.
     Ask,
+}
+
+/// What a client without an interface, such as `pi -p`, does about refusals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnattendedRefusals {
+    /// It prints them, and fails if a question could be put to nobody.
+    #[default]
+    Fail,
+    /// It prints them.
+    Report,
+    /// It says nothing.
+    Quiet,
 }
 
 /// Environment variables of commands, in addition to the host's own rules.

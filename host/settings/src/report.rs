@@ -338,6 +338,7 @@ fn default_value(field: &str) -> Json {
         "ask.hold" => json!("connect"),
         "requiredTier" => json!("full"),
         "escalation" => json!("off"),
+        "unattendedRefusals" => json!("fail"),
         _ => match portcullis_settings_format::field(field).map(|field| field.shape) {
             Some(Shape::List(_) | Shape::Objects) => json!([]),
             Some(Shape::Map(_)) => json!({}),

@@ -120,6 +120,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         combine: settings.combine.clone(),
         ask: settings.ask,
         escalation: settings.escalation,
+        unattended_refusals: settings.unattended_refusals,
         home_mib: settings.home_mib.unwrap_or(HOME_MIB),
         required_tier,
         limits: settings.limits,

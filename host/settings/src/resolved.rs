@@ -10,7 +10,7 @@ use portcullis_decision::rules::{Base, RuleLayer};
 use portcullis_decision::verdict::Effect;
 use portcullis_settings_format::{
     Ask, Connecting, Environment, Escalation, Ignored, KeptField, Layer, Origin, ParentProxy, PolicyMode,
-    PolicySource, RequiredTier, Sites, Warning,
+    PolicySource, RequiredTier, Sites, UnattendedRefusals, Warning,
 };
 
 use crate::old_settings::OldFile;
@@ -69,6 +69,8 @@ pub struct Resolved {
     pub ask: Ask,
     /// Whether the agent may ask to run a command outside the sandbox.
     pub escalation: Escalation,
+    /// What a client without an interface does about refusals.
+    pub unattended_refusals: UnattendedRefusals,
     /// The size of the project's private home, in MiB.
     pub home_mib: u64,
     /// The minimum tier of the sandbox for commands, the strictest of all layers.

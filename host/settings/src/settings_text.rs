@@ -38,7 +38,7 @@ pub(crate) fn read(file: &Path, disk: &dyn Disk) -> Result<Option<String>, Confi
     if followed.dangling {
         return Err(ConfigError::Unusable {
             file: file.to_owned(),
-            problem: "lie behind a link that leads nowhere, mend or remove the link",
+            problem: "are behind a broken link; fix or remove the link",
         });
     }
     Ok(None)

@@ -39,7 +39,7 @@ pub enum StoreError {
     #[error("another process has been writing settings for {} seconds, try again", PATIENCE.as_secs())]
     Busy,
     /// The existing file cannot be used.
-    #[error("the file has to be mended first")]
+    #[error("fix this file first")]
     Broken(#[source] Box<ConfigError>),
     /// The new text cannot be used.
     #[error("nothing was written, because the new text cannot be used")]

@@ -79,6 +79,18 @@ impl Finished {
         Ok(self)
     }
 
+    /// Returns `self` if pi without an interface ended as it should: with 126 if something was refused because nobody
+    /// could be asked, which it says, else with 0.
+    ///
+    /// # Errors
+    ///
+    /// If it ended otherwise; the error contains all its output.
+    pub fn ended_unattended(self) -> anyhow::Result<Self> {
+        const REFUSED: i32 = 126;
+        let says = self.stderr.contains("Exit status 126 (setting unattendedRefusals)");
+        self.ended_with(if says { REFUSED } else { 0 })
+    }
+
     /// Returns how long the program went on after the model's last answer.
     ///
     /// # Errors

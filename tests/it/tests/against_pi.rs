@@ -164,7 +164,7 @@ fn kills_that_name_everybody(user: User) -> Result<()> {
         Launch::guarded(&scene, PiVersion::V0_74, &model)?,
         Launch::contained(&scene, PiVersion::V1_5, &model)?,
     ] {
-        launch.print("go")?.ended_with(0)?;
+        launch.print("go")?.ended_unattended()?;
     }
     Ok(())
 }

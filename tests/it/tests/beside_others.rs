@@ -85,7 +85,7 @@ fn bash_and_read(version: PiVersion, user: User) -> Result<()> {
     ];
     let names = ["bash", "read"];
     let launch = Launch::guarded(&scene, version, &script(steps))?.variable("OPENAI_API_KEY", "hunter2");
-    let finished = beside(&scene, launch, &names, "early")?.print("go")?.ended_with(0)?;
+    let finished = beside(&scene, launch, &names, "early")?.print("go")?.ended_unattended()?;
     ensure!(
         !scene.outside().join("made").exists() && scene.project().join("inside").exists(),
         "{finished:#?}"
@@ -99,7 +99,7 @@ fn bash_and_read(version: PiVersion, user: User) -> Result<()> {
         expecting("hunter1", say("done")),
     ]);
     let launch = Launch::plain(&scene, version, &control)?;
-    beside(&scene, launch, &names, "early")?.print("go")?.ended_with(0)?;
+    beside(&scene, launch, &names, "early")?.print("go")?.ended_unattended()?;
     ensure!(scene.outside().join("made").exists(), "the control wrote nothing");
     Ok(())
 }
@@ -115,7 +115,7 @@ fn write_and_edit(version: PiVersion, user: User) -> Result<()> {
         let edit = json!({ "path": path, "edits": [{ "oldText": "alpha", "newText": "beta" }] });
         calls([call("edit", &edit)])
     };
-    let refused = |step| expecting("Denied by the sandbox", expecting_no("by-the-other-one", step));
+    let refused = |step| expecting("Refused by the sandbox", expecting_no("by-the-other-one", step));
     let hook = scene.project().join(".git/hooks/pre-commit").display().to_string();
     let steps = [
         edit("plain"),
@@ -129,7 +129,7 @@ fn write_and_edit(version: PiVersion, user: User) -> Result<()> {
     ];
     scene.write(&scene.project().join(".git/HEAD"), "ref: refs/heads/main\n")?;
     let launch = Launch::guarded(&scene, version, &script(steps))?;
-    beside(&scene, launch, &["write", "edit"], "early")?.print("go")?.ended_with(0)?;
+    beside(&scene, launch, &["write", "edit"], "early")?.print("go")?.ended_unattended()?;
     ensure!(fs::read_to_string(scene.project().join("plain"))? == "beta");
     ensure!(fs::read_to_string(&outside)? == "alpha" && !scene.outside().join("made").exists());
     ensure!(fs::read_to_string(scene.project().join("new/file"))? == "x");
@@ -153,7 +153,7 @@ fn searches(version: PiVersion, user: User) -> Result<()> {
         refused(search("find", json!({ "pattern": "*.txt", "path": "" }))),
         refused(search("ls", json!({ "path": "closed" }))),
         expecting_no("b\\.txt", search("ls", json!({ "path": scene.outside().display().to_string() }))),
-        expecting("Denied by the sandbox", say("done")),
+        expecting("Refused by the sandbox", say("done")),
     ];
     let closed = scene.project().join("closed");
     let settings = json!({
@@ -162,7 +162,7 @@ fn searches(version: PiVersion, user: User) -> Result<()> {
     });
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
     let launch = Launch::guarded(&scene, version, &script(steps))?.with(ALL_TOOLS);
-    beside(&scene, launch, &["ls", "find", "grep"], "early")?.print("go")?.ended_with(0)?;
+    beside(&scene, launch, &["ls", "find", "grep"], "early")?.print("go")?.ended_unattended()?;
     Ok(())
 }
 
@@ -171,13 +171,13 @@ fn registered_late(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let steps = || script([bash(&attempts(&scene)), expecting("sum-42.*then 1", say("done"))]);
     let launch = Launch::guarded(&scene, version, &steps())?;
-    beside(&scene, launch, &["bash"], "late")?.print("go")?.ended_with(0)?;
+    beside(&scene, launch, &["bash"], "late")?.print("go")?.ended_unattended()?;
     // An installed extension is loaded after those of the command line.
     scene.portcullis(&["pi-extension", "install"])?.ended_with(0)?;
     let launch = Launch::plain(&scene, version, &steps())?;
-    beside(&scene, launch, &["bash"], "late")?.print("go")?.ended_with(0)?;
+    beside(&scene, launch, &["bash"], "late")?.print("go")?.ended_unattended()?;
     let launch = Launch::plain(&scene, version, &steps())?;
-    beside(&scene, launch, &["bash"], "early")?.print("go")?.ended_with(0)?;
+    beside(&scene, launch, &["bash"], "early")?.print("go")?.ended_unattended()?;
     ensure!(!scene.outside().join("made").exists());
     Ok(())
 }
@@ -188,7 +188,7 @@ fn calls_that_read_otherwise(version: PiVersion, user: User) -> Result<()> {
     let remote = json!({ "command": "echo sum-$((40+2)) > made", "host": "build.example" });
     let steps = [calls([call("bash", &remote)]), expecting("nobody is there to ask", say("done"))];
     let launch = Launch::guarded(&scene, version, &script(steps))?;
-    beside(&scene, launch, &["bash"], "early")?.print("go")?.ended_with(0)?;
+    beside(&scene, launch, &["bash"], "early")?.print("go")?.ended_unattended()?;
     ensure!(!scene.project().join("made").exists());
     Ok(())
 }

@@ -123,7 +123,7 @@ fn an_extension_gets_nowhere_and_work_goes_on(version: PiVersion, user: User) ->
     let scene = Scene::new(user)?;
     let mut prey = Prey::new(&scene)?;
     let launch = Launch::plain(&scene, version, &script([say("done")]))?;
-    let finished = prey.attacked(launch)?.print("go")?.ended_with(0)?;
+    let finished = prey.attacked(launch)?.print("go")?.ended_unattended()?;
     let report = prey.report()?;
     for attempt in ATTEMPTS {
         ensure!(
@@ -149,7 +149,7 @@ fn an_extension_gets_nowhere_and_work_goes_on(version: PiVersion, user: User) ->
         expecting("^1\n2\n", say("done")),
     ]);
     let launch = Launch::contained(&scene, version, &script)?;
-    let finished = prey.attacked(launch)?.print("go")?.ended_with(0)?;
+    let finished = prey.attacked(launch)?.print("go")?.ended_unattended()?;
     let report = prey.report()?;
     for attempt in ATTEMPTS {
         ensure!(said(&report, attempt) != "done", "`{attempt}` came through: {report:#}");

@@ -73,7 +73,8 @@ fn run(scene: &Scene, version: PiVersion, all: &[Call], guard: Guard) -> Result<
         std::fs::create_dir(&temporary)?;
         scene.user().own(&temporary)?;
     }
-    let finished = launch.variable("TMPDIR", temporary.display().to_string()).print("go")?.ended_with(0)?;
+    let finished =
+        launch.variable("TMPDIR", temporary.display().to_string()).print("go")?.ended_unattended()?;
     let events = finished.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let ended = events.filter(|event| event.get("type") == Some(&json!("tool_execution_end")));
     let results: Vec<Value> = ended.map(|event| shortened(&event)).collect();

@@ -26,13 +26,13 @@ fn installed_for_plain_pi(version: PiVersion, user: User) -> Result<()> {
         scene.portcullis(&["pi-extension", "install"])?.ended_with(0)?;
     }
     ensure!(fs::metadata(place.stdout.trim())?.is_dir(), "{place:#?}");
-    Launch::plain(&scene, version, &confined(&scene))?.print("go")?.ended_with(0)?;
+    Launch::plain(&scene, version, &confined(&scene))?.print("go")?.ended_unattended()?;
     ensure!(!scene.outside().join("made").exists());
 
     scene.portcullis(&["pi-extension", "remove"])?.ended_with(0)?;
     ensure!(!fs::exists(place.stdout.trim())?);
     let script = script([bash(&write_outside(&scene)), expecting("then 0", say("done"))]);
-    Launch::plain(&scene, version, &script)?.print("go")?.ended_with(0)?;
+    Launch::plain(&scene, version, &script)?.print("go")?.ended_unattended()?;
     ensure!(scene.outside().join("made").exists(), "the control did not write outside");
     Ok(())
 }
@@ -61,7 +61,7 @@ fn installed_under_a_running_pi(version: PiVersion, user: User) -> Result<()> {
 fn loaded_twice(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.portcullis(&["pi-extension", "install"])?.ended_with(0)?;
-    let finished = Launch::guarded(&scene, version, &confined(&scene))?.print("go")?.ended_with(0)?;
+    let finished = Launch::guarded(&scene, version, &confined(&scene))?.print("go")?.ended_unattended()?;
     ensure!(!scene.outside().join("made").exists(), "{finished:#?}");
     Ok(())
 }
@@ -88,7 +88,7 @@ fn switched_off_in_spite_of_a_host(version: PiVersion, user: User) -> Result<()>
     let scene = Scene::new(user)?;
     let script = script([bash(&write_outside(&scene)), expecting("then 0", say("done"))]);
     let launch = Launch::guarded(&scene, version, &script)?;
-    let finished = launch.with(["--no-sandbox=true"]).print("go")?.ended_with(0)?;
+    let finished = launch.with(["--no-sandbox=true"]).print("go")?.ended_unattended()?;
     ensure!(scene.outside().join("made").exists(), "{finished:#?}");
     Ok(())
 }
@@ -106,7 +106,7 @@ fn switched_off_in_the_settings(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &off)?;
     let script = script([bash(&write_outside(&scene)), expecting("then 0", say("done"))]);
-    Launch::guarded(&scene, version, &script)?.print("go")?.ended_with(0)?;
+    Launch::guarded(&scene, version, &script)?.print("go")?.ended_unattended()?;
     ensure!(scene.outside().join("made").exists());
     Ok(())
 }
@@ -118,7 +118,7 @@ fn another_policy_file(version: PiVersion, user: User) -> Result<()> {
     let read = || read("secret.txt");
     let open =
         script([read(), expecting("hunter2", bash("cat secret.txt")), expecting("hunter2", say("done"))]);
-    Launch::guarded(&scene, version, &open)?.print("go")?.ended_with(0)?;
+    Launch::guarded(&scene, version, &open)?.print("go")?.ended_unattended()?;
 
     let policy = portcullis_it::guest("deny-one", user)?;
     let text = settings(&json!({ "policies": [{ "use": "workspace" }, { "use": policy }] }));
@@ -129,7 +129,7 @@ fn another_policy_file(version: PiVersion, user: User) -> Result<()> {
         expecting_no("hunter2", expecting("then 1", bash("echo x > secret.txt; echo then $?"))),
         expecting("then [12]", say("done")),
     ]);
-    Launch::guarded(&scene, version, &closed)?.print("go")?.ended_with(0)?;
+    Launch::guarded(&scene, version, &closed)?.print("go")?.ended_unattended()?;
     ensure!(fs::read_to_string(scene.project().join("secret.txt"))? == "hunter2");
     Ok(())
 }
@@ -149,9 +149,9 @@ fn extensions_of_a_project(version: PiVersion, user: User) -> Result<()> {
     ensure!(!ran.exists(), "{finished:#?}");
     let is_old = version == PiVersion::V0_74;
     ensure!((finished.code() == 1 && finished.stderr.contains("--approve")) == is_old, "{finished:#?}");
-    Launch::plain(&scene, version, &hello)?.print("go")?.ended_with(0)?;
+    Launch::plain(&scene, version, &hello)?.print("go")?.ended_unattended()?;
     ensure!(ran.exists() == is_old);
-    Launch::guarded(&scene, version, &hello)?.with(["--approve"]).print("go")?.ended_with(0)?;
+    Launch::guarded(&scene, version, &hello)?.with(["--approve"]).print("go")?.ended_unattended()?;
     ensure!(ran.exists());
     Ok(())
 }

@@ -16,7 +16,7 @@ fn print_mode(version: PiVersion, user: User) -> Result<()> {
         expecting("wrote", read("a/b.txt")),
         expecting("alpha", say("pi said {{result:2}}")),
     ]);
-    let finished = Launch::plain(&scene, version, &script)?.print("go")?.ended_with(0)?;
+    let finished = Launch::plain(&scene, version, &script)?.print("go")?.ended_unattended()?;
     ensure!(finished.stdout.contains("pi said alpha"), "{finished:#?}");
     ensure!(
         finished.tool_result(0)?.contains("key=\n"),
@@ -48,7 +48,7 @@ fn misbehaving_model(version: PiVersion, user: User) -> Result<()> {
 
     let broken =
         script([json!({ "calls": [{ "name": "bash", "raw": "{\"command\": \"touch made" }] }), say("done")]);
-    let finished = Launch::plain(&scene, version, &broken)?.print("go")?.ended_with(0)?;
+    let finished = Launch::plain(&scene, version, &broken)?.print("go")?.ended_unattended()?;
     // pi 0.74.2 repairs the arguments and runs the command; 1.5.2 refuses them.
     ensure!(scene.project().join("made").exists() == (version == PiVersion::V0_74), "{finished:#?}");
 

@@ -235,7 +235,7 @@ fn print_mode_ends_with_the_answer(version: PiVersion, user: User) -> Result<()>
     const AT_ONCE: Duration = Duration::from_secs(3);
     let scene = Scene::new(user)?;
     let script = script([bash("echo sum-$((40+2))"), expecting("sum-42", say("done"))]);
-    let finished = Launch::guarded(&scene, version, &script)?.print("go")?.ended_with(0)?;
+    let finished = Launch::guarded(&scene, version, &script)?.print("go")?.ended_unattended()?;
     let lingered = finished.lingered()?;
     ensure!(lingered < AT_ONCE, "it went on for {lingered:?} after the answer");
     processes::wait_scene_gone(&scene, |_| false)?;

@@ -310,6 +310,21 @@ fn the_doctor_finds_nothing_missing(user: User) -> Result<()> {
         "left behind"
     );
 
+    ensure!(told.pointer("/installation/extension") == Some(&Value::Null), "{told:#}");
+    ensure!(told.pointer("/settings/values") == Some(&json!([])), "{told:#}");
+    scene.portcullis(&["pi-extension", "install"])?.ended_with(0)?;
+    scene.portcullis(&["allow", "installed.test"])?.ended_with(0)?;
+    let pi = scene.bin().join("pi");
+    scene.write(&pi, "#!/bin/sh\necho 1.2.3\n")?;
+    fs::set_permissions(&pi, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    let human = scene.portcullis(&["doctor"])?.ended_with(0)?.stdout;
+    for text in ["1.2.3, ", "starts this program", "projects.json", "in use", "installed.test"] {
+        ensure!(human.contains(text), "no `{text}` in {human}");
+    }
+    scene.write(&scene.home().join(".pi/agent/extensions/portcullis/src/index.ts"), "// older")?;
+    let human = scene.portcullis(&["doctor"])?.ended_with(0)?.stdout;
+    ensure!(human.contains("`portcullis pi-extension install` updates it"), "{human}");
+
     let profile = scene.outside().join("profile");
     scene.portcullis(&["doctor", "--write-apparmor", &profile.display().to_string()])?.ended_with(0)?;
     let text = fs::read_to_string(&profile)?;

@@ -45,7 +45,7 @@ fn files_that_are_none(version: PiVersion, user: User) -> Result<()> {
     }
     checked.push(expecting_no("hunter2|[Ww]rote|replaced", say("done")));
     let launch = Launch::guarded(&scene, version, &script(checked))?.variable("SECRET_OF_PI", "hunter2");
-    let finished = launch.print("go")?.ended_with(0)?;
+    let finished = launch.print("go")?.ended_unattended()?;
     ensure!(finished.stdout.contains("done"), "{finished:#?}");
     for name in ["fifo", "socket"] {
         ensure!(!fs::symlink_metadata(at(name))?.is_file(), "`{name}` was replaced");
@@ -93,7 +93,7 @@ fn arguments_of_other_types(version: PiVersion, user: User) -> Result<()> {
     checked.push(expecting_no("hunter1", read("f")));
     checked.push(expecting("alpha", say("done")));
     let launch = Launch::guarded(&scene, version, &script(checked))?;
-    launch.with(["--tools", "read,bash,edit,write,grep,find,ls"]).print("go")?.ended_with(0)?;
+    launch.with(["--tools", "read,bash,edit,write,grep,find,ls"]).print("go")?.ended_unattended()?;
     ensure!(fs::read_to_string(scene.outside().join("notes"))? == "hunter1");
     ensure!(!scene.outside().join("notes2").exists());
     Ok(())

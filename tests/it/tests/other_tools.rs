@@ -79,7 +79,7 @@ fn under(scene: &Scene, version: PiVersion, policies: &Value, steps: Vec<Value>)
     scene.write(&extension, EXTENSION)?;
     let script = script(steps);
     let launch = Launch::guarded(scene, version, &script)?;
-    launch.with(["-e".into(), extension.into_os_string()]).print("go")?.ended_with(0)
+    launch.with(["-e".into(), extension.into_os_string()]).print("go")?.ended_unattended()
 }
 
 fn called_with(scene: &Scene) -> String {
@@ -118,10 +118,7 @@ fn output_is_redacted_and_withheld(version: PiVersion, user: User) -> Result<()>
         expecting_no("hunter2", expecting("called with \\*\\*\\*", read("secret.txt"))),
         expecting_no("hunter2", expecting("password is \\*\\*\\*", bash("cat secret.txt; exit 3"))),
         expecting_no("hunter2", expecting("password is \\*\\*\\*", read("hidden.txt"))),
-        expecting_no(
-            "withhold-me",
-            expecting("withholds what the tool brought back", bash("cat hidden.txt")),
-        ),
+        expecting_no("withhold-me", expecting("withholds this output", bash("cat hidden.txt"))),
         expecting_no(
             "withhold-me",
             expecting("filter\\.withheld", calls([call("repeat", &json!({ "text": "on" }))])),
@@ -185,7 +182,7 @@ fn mcp_servers(user: User) -> Result<()> {
     let steps = vec![peek(&notes), expecting_no("hunter2", expecting("nobody is there", say("done")))];
     under(&scene, PiVersion::V1_5, &json!([{ "use": "workspace" }]), steps)?;
     let control = script([peek(&notes), expecting("hunter2", say("done"))]);
-    Launch::plain(&scene, PiVersion::V1_5, &control)?.print("go")?.ended_with(0)?;
+    Launch::plain(&scene, PiVersion::V1_5, &control)?.print("go")?.ended_unattended()?;
     Ok(())
 }
 
@@ -213,7 +210,7 @@ fn tool_search(user: User) -> Result<()> {
     scene.trust(&guest("filter", user)?)?;
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
     let launch = Launch::guarded(&scene, PiVersion::V1_5, &steps)?.with(["--tools", "+tool_search"]);
-    launch.with(["-e".into(), extension.into_os_string()]).print("go")?.ended_with(0)?;
+    launch.with(["-e".into(), extension.into_os_string()]).print("go")?.ended_unattended()?;
     ensure!(called_with(&scene) == "hello", "{}", called_with(&scene));
     let log = audit(&scene)?;
     ensure!(log.contains("\"tool_search\""), "the search itself was not judged: {log}");
@@ -236,7 +233,7 @@ fn codemode(user: User) -> Result<()> {
     let nested = || calls([call("codemode", &json!({ "code": code }))]);
     let guarded = script([nested(), expecting_no("hunter1", expecting("sum-42.*alpha.*ERR", say("done")))]);
     let tools = ["--tools", "bash,read,codemode"];
-    let launch = |launch: Launch<'_>| launch.with(tools).print("go")?.ended_with(0);
+    let launch = |launch: Launch<'_>| launch.with(tools).print("go")?.ended_unattended();
     let settings = json!({
         "network": { "allowedDomains": [], "deniedDomains": [] },
         "filesystem": { "denyRead": ["/home"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
@@ -259,7 +256,7 @@ fn powershell(user: User) -> Result<()> {
         expecting("use the tool `bash`|not found|[Uu]nknown tool", say("done")),
     ]);
     let launch = Launch::guarded(&scene, PiVersion::V1_5, &script)?;
-    launch.with(["--tools", "bash,powershell"]).print("go")?.ended_with(0)?;
+    launch.with(["--tools", "bash,powershell"]).print("go")?.ended_unattended()?;
     // The host's answer on these tools, whatever this version of pi offers.
     let mut host = portcullis_it::Serve::greeted(&scene, &[], portcullis_it::Interface::Present)?;
     let call =

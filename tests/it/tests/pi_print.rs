@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::script::{bash, call, calls, expecting, expecting_no, read, say, write};
-use portcullis_it::{Launch, PiVersion, Scene, Tools, User, script};
+use portcullis_it::{Finished, Launch, PiVersion, Scene, Tools, User, script};
 use serde_json::json;
 
 on_each_pi!(
@@ -17,8 +17,58 @@ on_each_pi!(
     without_other_extensions,
     events_as_json,
     arguments_that_broke_off,
+    refusals_are_reported,
 );
 as_each_user!(on_the_oldest_node);
+
+/// The status of a pi to which something was refused because nobody could be asked.
+const REFUSED: i32 = 126;
+
+/// A line for each refusal, a summary, and an exit status, as the setting has it. The control is pi alone.
+fn refusals_are_reported(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let (outside, secret) = (scene.outside().join("notes"), scene.home().join(".pi/agent/auth.json"));
+    scene.write(&outside, "alpha")?;
+    scene.write(&secret, "{\"scripted\":{\"type\":\"api_key\",\"key\":\"hunter2\"}}")?;
+    let settings = scene.home().join(".pi/agent/sandbox/default.json");
+    let reads = |paths: &[&std::path::Path]| {
+        let mut steps: Vec<_> = paths.iter().map(|path| read(&path.display().to_string())).collect();
+        steps.push(say("done"));
+        script(steps)
+    };
+    let lines = |finished: &Finished| -> Vec<String> {
+        let own = finished.stderr.lines().filter(|line| line.starts_with("portcullis: "));
+        own.map(str::to_owned).collect()
+    };
+    let asked = reads(&[outside.as_path(), outside.as_path(), secret.as_path()]);
+    let finished = Launch::guarded(&scene, version, &asked)?.print("go")?.ended_with(REFUSED)?;
+    ensure!(finished.stdout.contains("done"), "{finished:#?}");
+    match lines(&finished).as_slice() {
+        [one, two, summary] => {
+            let of = |line: &str, name: &str| {
+                line.starts_with("portcullis: refused: read ") && line.contains(name)
+            };
+            ensure!(of(one, "outside/notes: ") && of(two, "auth.json: "), "{finished:#?}");
+            ensure!(summary.starts_with("portcullis: 3 refusals, 2 of them because nobody"), "{finished:#?}");
+        }
+        _ => anyhow::bail!("{finished:#?}"),
+    }
+    // A denial is no question.
+    let denied = reads(&[secret.as_path()]);
+    let finished = Launch::guarded(&scene, version, &denied)?.print("go")?.ended_with(0)?;
+    ensure!(lines(&finished).len() == 2, "{finished:#?}");
+    let allowed = script([bash("true"), say("done")]);
+    let finished = Launch::guarded(&scene, version, &allowed)?.print("go")?.ended_with(0)?;
+    ensure!(lines(&finished).is_empty(), "{finished:#?}");
+    for (word, expected) in [("report", 3), ("quiet", 0)] {
+        scene.write(&settings, &format!("{{ \"unattendedRefusals\": \"{word}\" }}"))?;
+        let finished = Launch::guarded(&scene, version, &asked)?.print("go")?.ended_with(0)?;
+        ensure!(lines(&finished).len() == expected, "{word}: {finished:#?}");
+    }
+    let finished = Launch::plain(&scene, version, &asked)?.print("go")?.ended_with(0)?;
+    ensure!(lines(&finished).is_empty(), "{finished:#?}");
+    Ok(())
+}
 
 /// The older pi runs under the oldest Node that is supported; tools and denials are the same.
 fn on_the_oldest_node(user: User) -> Result<()> {
@@ -40,7 +90,7 @@ fn on_the_oldest_node(user: User) -> Result<()> {
         pi.cli.display()
     );
     scene.write(&scene.bin().join("pi"), &wrapper)?;
-    let finished = launch.print("go")?.ended_with(0)?;
+    let finished = launch.print("go")?.ended_with(REFUSED)?;
     ensure!(std::fs::read_to_string(&version)?.starts_with("v20.19."), "{finished:#?}");
     ensure!(finished.stdout.contains("done") && !outside.exists(), "{finished:#?}");
     ensure!(scene.project().join("inside").exists(), "{finished:#?}");
@@ -59,7 +109,21 @@ fn told_up_front(version: PiVersion, user: User) -> Result<()> {
     let told = instructions(Launch::guarded(&scene, version, &hello)?)?;
     let project = scene.project().display().to_string();
     ensure!(told.contains("run in a sandbox on") && told.contains(&project), "{told}");
-    ensure!(told.contains("do not look for a way around it"), "{told}");
+    ensure!(told.contains("do not work around it"), "{told}");
+    // Whole, and short: `statements` compares what it says with what commands can do.
+    let section = told.split_once("# Sandbox\n").context("the section")?.1;
+    let end = "Say what you needed.";
+    let section = section.split_once(end).context("the end of the section")?.0;
+    let count = section.split_whitespace().count() + end.split_whitespace().count() + 2;
+    ensure!(count <= 150 && !section.contains("\n\n"), "{count} words: {section}");
+    for said in [
+        "Commands do not see your home directory",
+        "Commands reach no host",
+        "may mean hidden",
+        "Nobody can be asked",
+    ] {
+        ensure!(section.contains(said), "no `{said}` in {section}");
+    }
     let alone = instructions(Launch::plain(&scene, version, &hello)?)?;
     ensure!(!alone.contains("run in a sandbox on"), "{alone}");
     Ok(())
@@ -80,7 +144,7 @@ fn allowed_and_denied(version: PiVersion, user: User) -> Result<()> {
         expecting_no("[Ww]rote", read(&secret)),
         expecting_no("hunter2", say("done")),
     ]);
-    let finished = Launch::guarded(&scene, version, &script)?.print("go")?.ended_with(0)?;
+    let finished = Launch::guarded(&scene, version, &script)?.print("go")?.ended_with(REFUSED)?;
     ensure!(finished.stdout.contains("done"), "{finished:#?}");
     ensure!(!finished.tool_result(0)?.contains("hunter2"), "{finished:#?}");
     ensure!(!scene.outside().join("made").exists(), "{finished:#?}");
@@ -108,7 +172,7 @@ fn the_seven_tools(version: PiVersion, user: User) -> Result<()> {
     ]);
     let launch = Launch::guarded(&scene, version, &script)?;
     let finished =
-        launch.with(["--tools", "read,bash,edit,write,grep,find,ls"]).print("go")?.ended_with(0)?;
+        launch.with(["--tools", "read,bash,edit,write,grep,find,ls"]).print("go")?.ended_with(REFUSED)?;
     ensure!(finished.stdout.contains("done"), "{finished:#?}");
     ensure!(std::fs::read_to_string(scene.project().join("a/b.txt"))? == "alpha\ngamma\n");
     Ok(())
@@ -139,7 +203,7 @@ fn spellings_of_a_path(version: PiVersion, user: User) -> Result<()> {
     // pi treats a no-break space as a space.
     steps.push(read("a\u{a0}b"));
     steps.push(expecting("blank", say("done")));
-    let finished = Launch::guarded(&scene, version, &script(steps))?.print("go")?.ended_with(0)?;
+    let finished = Launch::guarded(&scene, version, &script(steps))?.print("go")?.ended_with(REFUSED)?;
     ensure!(finished.stdout.contains("done"), "{finished:#?}");
     ensure!(
         !scene.outside().join("made").exists() && scene.project().join("in-project").exists(),
@@ -190,7 +254,7 @@ fn without_other_extensions(version: PiVersion, user: User) -> Result<()> {
     let made = scene.outside().join("made");
     let write = || bash(&format!("echo x > '{}'; echo then $?", made.display()));
     let guarded = script([write(), expecting("then 1", say("done"))]);
-    Launch::guarded(&scene, version, &guarded)?.with(["--no-extensions"]).print("go")?.ended_with(0)?;
+    Launch::guarded(&scene, version, &guarded)?.with(["--no-extensions"]).print("go")?.ended_with(REFUSED)?;
     ensure!(!made.exists(), "it wrote outside");
     let control = script([write(), expecting("then 0", say("done"))]);
     Launch::plain(&scene, version, &control)?.with(["--no-extensions"]).print("go")?.ended_with(0)?;
@@ -207,7 +271,7 @@ fn events_as_json(version: PiVersion, user: User) -> Result<()> {
     let command = format!("echo x > '{}/made'; echo then $?", scene.outside().display());
     let steps = [read(&path), expecting_no("hunter1", bash(&command)), expecting("then 1", say("done"))];
     let launch = Launch::guarded(&scene, version, &script(steps))?;
-    let finished = launch.with(["--mode", "json"]).print("go")?.ended_with(0)?;
+    let finished = launch.with(["--mode", "json"]).print("go")?.ended_with(REFUSED)?;
     let events =
         finished.stdout.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let ends: Vec<_> = events.filter(|event| event["type"] == "tool_execution_end").collect();

@@ -43,13 +43,13 @@ fn names_and_lines_do_not_leak(version: PiVersion, user: User) -> Result<()> {
     });
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
     let hidden = steps(|step| expecting_no("secret\\.txt\\n|secret\\.txt:|hunter2", step));
-    let finished = Launch::guarded(&scene, version, &hidden)?.with(TOOLS).print("go")?.ended_with(0)?;
+    let finished = Launch::guarded(&scene, version, &hidden)?.with(TOOLS).print("go")?.ended_unattended()?;
     ensure!(finished.tool_result(0)? == "other.txt", "{finished:#?}");
     ensure!(finished.tool_result(1)? == "d/other.txt", "{finished:#?}");
     ensure!(finished.tool_result(2)? == "d/other.txt:1: needle", "{finished:#?}");
     ensure!(finished.tool_result(3)?.contains("one.denied"), "{finished:#?}");
     let found = steps(|step| expecting("secret|hunter2", step));
-    Launch::plain(&scene, version, &found)?.with(TOOLS).print("go")?.ended_with(0)?;
+    Launch::plain(&scene, version, &found)?.with(TOOLS).print("go")?.ended_unattended()?;
     Ok(())
 }
 

@@ -272,15 +272,8 @@ fn the_agent_is_told_what_has_changed(user: User) -> Result<()> {
     // The model learns its directory, the files there, the permissions, what leads to questions, and what to do after a
     // refusal.
     let project = scene.project().display().to_string();
-    let words = [
-        "run in a sandbox on",
-        "bash",
-        &project,
-        "/tmp",
-        "Commands reach",
-        "after a question",
-        "What is refused",
-    ];
+    let words =
+        ["run in a sandbox on", &project, "/tmp", "Commands reach", "after a question", "What is refused"];
     ensure!(words.iter().all(|word| told.contains(word)), "{told}");
     let edited = SETTINGS.replace("\"allowedDomains\": []", "\"allowedDomains\": [\"new.test\"]");
     scene.write(&sandbox(&scene).join("default.json"), &edited)?;

@@ -88,7 +88,9 @@ fn below(output: &str, title: &str) -> Result<Vec<String>> {
 fn surfaces(scene: &Scene) -> Result<Vec<Surface>> {
     let mut surfaces = Vec::new();
     let mut add = |name, sentences: Vec<String>| -> Result<()> {
-        ensure!(sentences.len() > 3, "{name} says too little: {sentences:#?}");
+        // The orientation leaves out what does not fit.
+        let least = if name == "orientation" { 3 } else { 4 };
+        ensure!(sentences.len() >= least, "{name} says too little: {sentences:#?}");
         surfaces.push(Surface { name, sentences });
         Ok(())
     };
@@ -103,10 +105,15 @@ fn surfaces(scene: &Scene) -> Result<Vec<Surface>> {
     let mut host = Serve::greeted(scene, &[], Interface::Present)?;
     let status = host.succeed("status", &json!({}))?;
     let brief = status.get("brief").and_then(Value::as_str).context("a brief")?;
-    ensure!(
-        brief.split("Policy `").next().is_some_and(|own| own.split_whitespace().count() <= 230),
-        "too long: {brief}"
-    );
+    let words = brief.split_whitespace().count();
+    ensure!(words <= 150 && brief.ends_with('.'), "{words} words: {brief}");
+    for said in
+        ["may mean hidden", "To ask the user", "Each question interrupts them", "do not work around it"]
+    {
+        ensure!(brief.contains(said), "no `{said}` in {brief}");
+    }
+    // The home directory is private unless a rule of the policy opens it.
+    ensure!(brief.contains("home directory (~)") || scene.home().parent().is_none(), "{brief}");
     add("orientation", orientation(brief)?)?;
     let screen = host.succeed("menu", &json!({ "event": { "kind": "open" } }))?;
     let lines = screen.get("lines").and_then(Value::as_array).context("lines")?;

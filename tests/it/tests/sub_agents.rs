@@ -60,10 +60,10 @@ fn guarded(version: PiVersion, user: User, by: &str) -> Result<()> {
     let scene = Scene::new(user)?;
     let made = scene.outside().join("made");
     let confined = Launch::guarded(&scene, version, &script(&scene, by, 1))?;
-    launch(&scene, confined)?.print("go")?.ended_with(0)?;
+    launch(&scene, confined)?.print("go")?.ended_unattended()?;
     ensure!(!made.exists(), "the sub-agent wrote outside");
     let control = Launch::plain(&scene, version, &script(&scene, by, 0))?;
-    launch(&scene, control)?.print("go")?.ended_with(0)?;
+    launch(&scene, control)?.print("go")?.ended_unattended()?;
     ensure!(made.exists(), "the control wrote nothing");
     Ok(())
 }
@@ -101,7 +101,7 @@ fn contained(user: User) -> Result<()> {
 fn switched_off(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let open = Launch::guarded(&scene, version, &script(&scene, "program", 0))?;
-    launch(&scene, open)?.with(["--no-sandbox=true"]).print("go")?.ended_with(0)?;
+    launch(&scene, open)?.with(["--no-sandbox=true"]).print("go")?.ended_unattended()?;
     ensure!(scene.outside().join("made").exists());
     Ok(())
 }

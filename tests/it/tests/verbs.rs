@@ -23,6 +23,8 @@ as_each_user!(
     config_validate_tells_every_mistake,
     a_policy_that_a_session_would_refuse_is_told,
     config_path_leads_to_the_file,
+    bash_completes_ids,
+    examples_in_help_run,
 );
 
 const BAD: i32 = 1;
@@ -76,9 +78,12 @@ fn running_sessions_are_shown(user: User) -> Result<()> {
         let told = scene.portcullis(&["ps"])?.ended_with(0)?;
         Ok(told.stdout.contains("run echo begun; sleep 60").then_some(told))
     })?;
-    let project = scene.project().display().to_string();
+    let project = scene
+        .project()
+        .strip_prefix(scene.home())
+        .map_or_else(|_| scene.project().display().to_string(), |below| format!("~/{}", below.display()));
     let process = format!("process {}", host.process_id());
-    for part in [project, process, "started ".to_owned(), "since ".to_owned()] {
+    for part in [project, process, "protection on".to_owned(), "started ".to_owned(), "since ".to_owned()] {
         ensure!(told.stdout.contains(&part), "no `{part}` in {told:#?}");
     }
     let open = json!({ "callId": "r", "path": scene.outside().join("notes"), "intent": { "kind": "read" } });
@@ -89,19 +94,24 @@ fn running_sessions_are_shown(user: User) -> Result<()> {
     ensure!(told.stdout.contains("1 question waits: portcullis asks list"), "{told:#?}");
     let told = json_of(&scene.portcullis(&["status", "--json"])?.ended_with(0)?)?;
     ensure!(told.pointer("/sessions/0/questions") == Some(&json!(1)), "{told:#}");
+    ensure!(told.pointer("/sessions/0/session/tier") == Some(&json!("full")), "{told:#}");
+    ensure!(told.get("here") == Some(&json!("on")), "{told:#}");
     ensure!(told.pointer("/sessions/0/session/pid") == Some(&json!(host.process_id())), "{told:#}");
     let commands = told.pointer("/sessions/0/commands").and_then(Value::as_array).context("commands")?;
     ensure!(commands.len() == 1, "{told:#}");
     host.kill()?;
     let told = scene.portcullis(&["status"])?.ended_with(0)?;
     ensure!(told.stdout == "no session is running\n", "its host was killed: {told:#?}");
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), r#"{ "enabled": false }"#)?;
+    let told = scene.portcullis(&["status"])?.ended_with(0)?;
+    ensure!(told.stdout.contains("Protection is OFF here"), "{told:#?}");
     Ok(())
 }
 
 fn the_newest_refusal_here_is_explained(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let none = scene.portcullis(&["explain"])?.ended_with(BAD)?;
-    ensure!(none.stderr.contains("nothing was refused in"), "{none:#?}");
+    ensure!(none.stderr.contains("no refusal in"), "{none:#?}");
     let settings = scene.home().join(".pi/agent/sandbox/default.json");
     scene.write(&settings, SETTINGS)?;
     let secret = scene.home().join(".ssh/id");
@@ -127,7 +137,7 @@ fn the_newest_refusal_here_is_explained(user: User) -> Result<()> {
 fn what_was_changed_is_shown_alone(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let told = scene.portcullis(&["config", "show", "--changed"])?.ended_with(0)?;
-    ensure!(told.stdout.contains("every setting has its default"), "{told:#?}");
+    ensure!(told.stdout.contains("no setting differs from its default"), "{told:#?}");
     let settings = scene.home().join(".pi/agent/sandbox/default.json");
     scene.write(&settings, SETTINGS)?;
     let changed = json_of(&scene.portcullis(&["config", "show", "--changed", "--json"])?.ended_with(0)?)?;
@@ -157,7 +167,7 @@ fn a_denial_names_its_setting(user: User) -> Result<()> {
     ensure!(setting.starts_with(&format!("{}:4:", settings.display())), "{setting}");
     ensure!(explained.get("why") == Some(&json!("strictest")), "{explained:#}");
     let human = scene.portcullis(&["explain", "LAST"])?.ended_with(0)?;
-    for part in ["deny", "~/.ssh", "nothing was done", &format!("{}:4:", settings.display())] {
+    for part in ["deny", "~/.ssh", "not done", &format!("{}:4:", settings.display())] {
         ensure!(human.stdout.contains(part), "no `{part}` in {human:#?}");
     }
     Ok(())
@@ -222,7 +232,7 @@ fn a_policy_that_a_session_would_refuse_is_told(user: User) -> Result<()> {
             shown.stdout.contains("cannot be used") && shown.stdout.contains(why),
             "{policy}: {shown:#?}"
         );
-        ensure!(shown.stderr.contains("nothing is allowed until this is mended"), "{policy}: {shown:#?}");
+        ensure!(shown.stderr.contains("tools are blocked until you fix this"), "{policy}: {shown:#?}");
         let told = scene.portcullis(&["config", "validate"])?.ended_with(BAD)?;
         ensure!(told.stdout.contains("default.json:8:") && told.stdout.contains(why), "{policy}: {told:#?}");
         // The same for a file that is named on the command line.
@@ -395,14 +405,14 @@ fn config_show_names_every_line(user: User) -> Result<()> {
     for parts in [
         &["network.allowedDomains", "a.example", "default.json:2"],
         &["~/.ssh", "explicit deny", "default.json:4"],
-        &["~ ", "closed where no rule allows", "default.json:4"],
+        &["~ ", "closed unless a rule allows it", "default.json:4"],
         &["vendor", "explicit deny", "portcullis.json:1"],
         &["limits.processes", "500", "overruled"],
         &["", "50 ", "portcullis.json:2"],
         &["combine", "strictest", "default"],
         &["ripgrep", "default.json:7", "starts no helper program"],
         &["default.json:5", "`*.pem` holds in the working directory only", ""],
-        &["settings", "default.json", "no project entry holds"],
+        &["settings", "default.json", "no project entry applies"],
     ] {
         ensure!(line(parts), "no line with {parts:?} in\n{}", told.stdout);
     }
@@ -461,7 +471,10 @@ fn config_path_leads_to_the_file(user: User) -> Result<()> {
     };
     let expected = format!("{}\n", default.display());
     let missing = scene.portcullis(&["config", "path"])?.ended_with(0)?;
-    ensure!(missing.stdout == expected && missing.stderr.contains("it is not there"), "{missing:#?}");
+    ensure!(
+        missing.stdout == expected && missing.stderr.contains("there is no such file yet"),
+        "{missing:#?}"
+    );
     // Also when the file must be repaired before anything else works.
     scene.write(&default, "{ nonsense")?;
     ensure!(path(&[])? == expected);
@@ -471,7 +484,109 @@ fn config_path_leads_to_the_file(user: User) -> Result<()> {
     ensure!(there.stdout == expected && there.stderr.is_empty(), "{there:#?}");
     let all = path(&["--all"])?;
     ensure!(all.lines().any(|line| line.starts_with("in use") && line.contains("default.json")), "{all}");
-    ensure!(all.lines().any(|line| line.starts_with("not there") && line.contains("projects.json")), "{all}");
+    ensure!(all.lines().any(|line| line.starts_with("missing") && line.contains("projects.json")), "{all}");
+    Ok(())
+}
+
+/// Completion in a real bash: presets, ids of answers and of decisions; and commands and options as before.
+fn bash_completes_ids(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.portcullis(&["allow", "ids.test"])?.ended_with(0)?;
+    let granted = json_of(&scene.portcullis(&["grants", "list", "--json"])?.ended_with(0)?)?;
+    let id = granted.pointer("/kept/0/id").and_then(Value::as_str).context("an id")?.to_owned();
+    scene.portcullis(&["run", "--", "true"])?.ended_with(0)?;
+    let record = scene.portcullis(&["audit", "tail", "-n", "2", "--json"])?.ended_with(0)?;
+    let decision = json_lines(&record)?;
+    let decision = decision.first().and_then(|one| one.get("id")?.as_str()).context("an id")?.to_owned();
+    let (log, number) = decision.split_once(':').context("LOG:NUMBER")?;
+    scene.write(
+        &scene.outside().join("portcullis.bash"),
+        &scene.portcullis(&["completions", "bash"])?.stdout,
+    )?;
+    let program = portcullis_it::portcullis(user)?;
+    let script = r#"PATH="${1%/*}:$PATH"; . "$2"
+COMP_LINE="$3"; COMP_POINT=${#COMP_LINE}; read -ra COMP_WORDS <<< "$3"
+[[ "$3" == *" " ]] && COMP_WORDS+=("")
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+_portcullis_dynamic portcullis "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+printf '%s\n' "${COMPREPLY[@]}""#;
+    let file = scene.outside().join("portcullis.bash");
+    let complete = |line: &str| -> Result<String> {
+        let mut bash = scene.program("/bin/bash".as_ref());
+        scene.enter(&mut bash);
+        let arguments =
+            ["-c", script, "bash", &program.display().to_string(), &file.display().to_string(), line];
+        let output = bash.args(arguments).output()?;
+        ensure!(output.status.success(), "{output:?}");
+        Ok(String::from_utf8(output.stdout)?)
+    };
+    ensure!(complete("portcullis grants revoke ")?.lines().any(|line| line == id), "{id}");
+    ensure!(complete("portcullis allow np")? == "npm\n");
+    ensure!(complete("portcullis presets show ")?.lines().any(|line| line == "registries"));
+    // bash ends a word at a colon.
+    ensure!(complete("portcullis explain ")?.lines().any(|line| line == decision), "{decision}");
+    ensure!(
+        complete(&format!("portcullis explain {log}:"))?.lines().any(|line| line == number),
+        "{decision}"
+    );
+    ensure!(complete("portcullis grants ")?.lines().any(|line| line == "revoke"));
+    ensure!(complete("portcullis explain --j")? == "--json\n");
+    Ok(())
+}
+
+/// Pages whose examples neither need a registry, a person or another program, nor leave the scene.
+const PAGES: [&str; 14] = [
+    "",
+    "status",
+    "check",
+    "explain",
+    "audit",
+    "config show",
+    "config validate",
+    "config path",
+    "asks list",
+    "grants",
+    "allow",
+    "deny",
+    "presets",
+    "home show",
+];
+
+/// Executes the examples in the help of verbs, as a user would type them. Wrong usage ends with 2.
+fn examples_in_help_run(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.write(&scene.project().join("Makefile"), "test:\n\ttrue\n")?;
+    for (folder, file) in [("src", "main.rs"), (".pi", "portcullis.json"), ("fixtures", "x")] {
+        scene.write(&scene.project().join(folder).join(file), "{}")?;
+    }
+    scene.write(&scene.home().join("src/site/x"), "")?;
+    scene.write(&scene.home().join("notes/x"), "")?;
+    let lib = scene.project().parent().context("a parent")?.join("lib");
+    fs::create_dir_all(lib)?;
+    let program = portcullis_it::portcullis(user)?;
+    let folder = program.parent().context("a folder")?.display().to_string();
+    let mut count = 0;
+    for page in PAGES {
+        let words: Vec<&str> = page.split_whitespace().chain(["--help"]).collect();
+        let help = scene.portcullis(&words)?.ended_with(0)?.stdout;
+        let examples = help.lines().skip_while(|line| !line.starts_with("Example")).skip(1);
+        for line in examples.take_while(|line| line.starts_with("  portcullis ")) {
+            // The explanation is a column of its own.
+            let line = line.trim().split("  ").next().unwrap_or_default();
+            if line.starts_with("portcullis pi") || line.contains("tail -f") || line.contains(".wasm") {
+                continue;
+            }
+            count += 1;
+            let mut bash = scene.program("/bin/bash".as_ref());
+            scene.enter(&mut bash);
+            let finished = Finished::run(bash.args(["-c", &format!("PATH='{folder}':$PATH; {line}")]))?;
+            ensure!(
+                finished.code() != USAGE && finished.code() < 100 && !finished.stderr.contains("panic"),
+                "{line}: {finished:#?}"
+            );
+        }
+    }
+    ensure!(count >= 30, "{count} examples");
     Ok(())
 }
 

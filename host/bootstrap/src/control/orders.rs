@@ -104,7 +104,7 @@ fn answer(session: &Session, numbers: &Numbers, id: u64, code: Option<&str>) -> 
     };
     match session.answer_question(id, answer) {
         true => Outcome::Done { what },
-        false => failed("somebody else was faster"),
+        false => failed("the question was answered elsewhere"),
     }
 }
 

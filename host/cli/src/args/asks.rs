@@ -13,7 +13,7 @@ Examples:
   portcullis asks answer 3f2a:71234 no";
 
 pub(crate) const GRANTS_HELP: &str = "\
-Answers for a session live in the memory of its host; the others stand in your settings.
+Answers for a session end with it; the others are in your settings files.
 
 Examples:
   portcullis grants list
@@ -21,7 +21,7 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Asks {
-    /// Show the questions that wait
+    /// Show the open questions
     #[command(after_help = "Examples:\n  portcullis asks list\n  portcullis asks list --json")]
     List {
         /// Print one JSON object
@@ -44,7 +44,7 @@ pub(crate) enum Asks {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Grants {
-    /// Show every answer that holds
+    /// Show what you have allowed
     #[command(after_help = "Examples:\n  portcullis grants list\n  portcullis grants list --all")]
     List {
         /// The project directory; the current one by default
@@ -57,7 +57,7 @@ pub(crate) enum Grants {
         #[arg(long)]
         json: bool,
     },
-    /// Take one back
+    /// Revoke one
     #[command(after_help = "Example:\n  portcullis grants revoke 5d0c71aa")]
     Revoke {
         /// Its id, as `grants list` shows it

@@ -11,8 +11,8 @@ Examples:
   portcullis config edit";
 
 const VALIDATE_HELP: &str = "\
-Without FILE every settings file that is there is checked, whether or not it holds here, and the policies of the \
-settings that hold are loaded. Of a FILE with settings of its own (`--kind settings`) they are loaded as well.
+Without FILE it checks every settings file that exists, also those that do not apply here, and loads the policies of the \
+settings in force. Of a FILE with settings of its own (`--kind settings`) they are loaded as well.
 The exit status is 0 when all can be used, 1 when one cannot.
 
 Examples:
@@ -35,7 +35,7 @@ Examples:
 
 const IMPORT_HELP: &str = "\
 Your own settings are written to default.json. Of a project's file only what tightens is taken over, to \
-.pi/portcullis.json; what would loosen is told, and so is every other key that has no place here.
+.pi/portcullis.json; keys that would loosen, and unknown keys, are reported.
 
 Examples:
   portcullis config import --from pi-sandbox --dry-run
@@ -43,8 +43,7 @@ Examples:
   portcullis config import --from ./team-settings.json --replace";
 
 const PATH_HELP: &str = "\
-Where there is no settings file yet the path is that of the one that `config edit` would begin, and standard error \
-says so.
+Without a settings file, prints the path that `config edit` would create, and says so on standard error.
 
 Examples:
   portcullis config path
@@ -78,7 +77,7 @@ pub(crate) enum Config {
     Validate {
         #[command(flatten)]
         place: SettingsChoice,
-        /// A file in place of those that hold here
+        /// A file in place of those that apply here
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
         /// What FILE holds; by default what its name says
@@ -95,19 +94,19 @@ pub(crate) enum Config {
         #[arg(long, value_enum, value_name = "KIND", default_value = "settings")]
         kind: Kind,
     },
-    /// Open settings in your editor; what cannot be used is told, and not put in place
+    /// Open settings in your editor; a file with mistakes is not saved
     #[command(after_help = EDIT_HELP)]
     Edit {
         #[command(flatten)]
         place: SettingsChoice,
-        /// Another file than the one that holds here
+        /// Another file than the one that applies here
         #[arg(value_enum, value_name = "WHICH", conflicts_with = "settings")]
         which: Option<SettingsFile>,
     },
     /// Take settings over from another sandbox
     #[command(after_help = IMPORT_HELP)]
     Import(Import),
-    /// Print the settings file that holds here, or where one would lie
+    /// Print the path of the settings file that applies here
     #[command(after_help = PATH_HELP)]
     Path {
         #[command(flatten)]

@@ -7,10 +7,10 @@ use clap::Args;
 use super::config::SettingsChoice;
 
 pub(crate) const DOCTOR_HELP: &str = "\
-Every mechanism is tried in a process that is thrown away, then a sandbox is started in a temporary directory \
-and attacked: what an attack reaches without the sandbox it must not reach inside.
-The exit status is 0 when everything is there, 3 when the sandbox works but is less than it can be, 4 when \
-commands are refused, because there is no sandbox or less than the settings require, 1 when an attack came through.
+Tests each kernel mechanism in a separate process, then starts a sandbox in a temporary directory and attacks it. \
+Shows the installed pi and extension, the settings files, and where each value comes from.
+The exit status is 0 when every layer works, 3 when the sandbox works with fewer layers, 4 when commands are \
+refused because there is no sandbox or a weaker one than the settings require, and 1 when an attack succeeded.
 
 Examples:
   portcullis doctor

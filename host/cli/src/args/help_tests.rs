@@ -87,3 +87,104 @@ fn paragraphs_are_broken_once() {
         assert!(widest.unwrap_or(0) <= 100, "`{path}` has an example that is wider than the help");
     }
 }
+
+/// Splits an example as a shell does, up to a comment, a pipe or a redirection. Returns the words after `portcullis`.
+fn example(line: &str) -> Option<Vec<String>> {
+    let line = line.trim().trim_start_matches("sudo ");
+    let line = line.rsplit("| ").next().unwrap_or(line);
+    let rest = line.strip_prefix("portcullis")?.strip_prefix([' '])?;
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut letters = rest.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (Some(open), letter) if letter == open => quote = None,
+            (Some(_), letter) => word.get_or_insert_default().push(letter),
+            (None, '\'' | '"') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None, '#' | '>') => break,
+            (None, ' ') => {
+                words.extend(word.take());
+                // A column of explanations follows.
+                if letters.peek() == Some(&' ') {
+                    break;
+                }
+            }
+            (None, letter) => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    Some(words)
+}
+
+fn parses(words: &[String]) -> Result<(), String> {
+    use clap::Parser as _;
+    let words = std::iter::once("portcullis").chain(words.iter().map(String::as_str));
+    Arguments::try_parse_from(words).map(drop).map_err(|error| error.to_string())
+}
+
+#[test]
+fn every_example_in_help_is_a_command() {
+    let mut texts: Vec<(String, String)> =
+        commands().iter().map(|(path, command)| (path.clone(), after(command))).collect();
+    let whole = Arguments::command();
+    let groups = whole.get_subcommands().map(|group| (group.get_name().to_owned(), after(group)));
+    texts.extend(groups.chain([("portcullis".to_owned(), after(&whole))]));
+    let mut count = 0;
+    for (path, text) in texts {
+        for words in text.lines().filter(|line| line.starts_with(' ')).filter_map(example) {
+            count += 1;
+            assert_eq!(parses(&words), Ok(()), "`{path}`: {words:?}");
+        }
+    }
+    assert!(count > 120, "{count} examples");
+}
+
+/// Examples in code blocks; in the running text, upper case stands for values.
+#[test]
+fn every_example_in_the_documents_is_a_command() {
+    const DOCUMENTS: [&str; 5] = [
+        include_str!("../../../../README.md"),
+        include_str!("../../../../docs/configuration.md"),
+        include_str!("../../../../docs/policy-authors.md"),
+        include_str!("../../../../docs/works-inside.md"),
+        include_str!("../../../../docs/threat-model.md"),
+    ];
+    let mut count = 0;
+    for document in DOCUMENTS {
+        let mut is_code = false;
+        for line in document.lines() {
+            is_code ^= line.starts_with("```");
+            if let Some(words) = example(line).filter(|_| is_code) {
+                count += 1;
+                assert_eq!(parses(&words), Ok(()), "{line}");
+            }
+            let spans = line.split('`').skip(1).step_by(2).filter(|_| !is_code);
+            for words in spans.filter_map(example) {
+                let is_whole =
+                    words.iter().all(|word| !word.contains(['[', '…']) && *word != word.to_uppercase());
+                // A verb of a group is named without its arguments.
+                let path: Vec<&str> =
+                    words.iter().map(String::as_str).take_while(|word| !word.starts_with('-')).collect();
+                if is_whole && path.len() < words.len() {
+                    count += 1;
+                    let named = Arguments::command();
+                    let found = path.iter().try_fold(&named, |command, word| command.find_subcommand(word));
+                    assert!(found.is_some() || parses(&words).is_ok(), "{line}");
+                }
+            }
+        }
+    }
+    assert!(count >= 20, "{count} examples");
+}
+
+#[test]
+fn an_example_is_split_as_a_shell_does() {
+    let words = |line: &str| example(line).map(|words| words.join("|"));
+    assert_eq!(words("  portcullis run -- bash -c 'a b'").as_deref(), Some("run|--|bash|-c|a b"));
+    assert_eq!(words("sudo portcullis doctor   what it does").as_deref(), Some("doctor"));
+    assert_eq!(words("  portcullis config schema > x.json").as_deref(), Some("config|schema"));
+    assert_eq!(words("portcullis doctor # why").as_deref(), Some("doctor"));
+    assert_eq!(words("make test"), None);
+}

@@ -71,7 +71,7 @@ Examples:
 
 const REPLAY_HELP: &str = "\
 Every decision of the log is taken again, with today's settings or with other policies, and those that would \
-be different are shown. Policies are told what they were told then: project, home, time, agent, whether somebody \
+be different are shown. Policies get the context of that time: project, home, time, agent, whether a user \
 was there, and the grants that lived. The user is not asked again: what was asked about counts as asked.
 Secrets are masked in logs and long texts cut, so a policy that looks for them may say something else; how many \
 decisions that concerns is told, and so is how many have no context, which are then taken in that of this directory.

@@ -47,7 +47,7 @@ Examples:
   portcullis policy push build/guard.wasm oci://ghcr.io/acme/policies/acme/guard:1.2.0";
 
 pub(crate) const PULL_HELP: &str = "\
-The file is written as it is, whoever signed it; `policy verify` says whether it is trusted.
+The file is written as it is, trusted or not; `policy verify` says whether it is trusted.
 
 Examples:
   portcullis policy pull oci://ghcr.io/acme/policies/acme/guard:1.2.0
@@ -55,7 +55,7 @@ Examples:
 
 pub(crate) const TRUST_HELP: &str = "\
 The file is `trust.toml` beside your settings; `/etc/portcullis/trust.toml` is the machine's and outranks it.
-A publisher is somebody to whom names belong: `acme:...` is then taken only with their signature.
+A publisher owns names: packs called `acme:...` are then accepted only with their signature.
 
 Examples:
   portcullis policy trust publisher acme --key acme.pub --registry ghcr.io/acme/policies
@@ -126,7 +126,7 @@ pub(crate) struct Agreement {
     /// What the policy may do beyond saying yes and no: `rewrites`, `output`, ...
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub(crate) allow: Vec<String>,
-    /// Trust exactly these bytes, which nobody has signed
+    /// Trust exactly these bytes, although they are unsigned
     #[arg(long)]
     pub(crate) unsigned: bool,
     /// Take a version that is older than the one in use, or other bytes of the same version
@@ -230,7 +230,7 @@ pub(crate) struct Push {
     /// Where to
     #[arg(value_name = "TO")]
     pub(crate) to: Option<String>,
-    /// Publish it although nobody has signed it
+    /// Publish it unsigned
     #[arg(long)]
     pub(crate) unsigned: bool,
     /// Print one JSON object
@@ -344,7 +344,7 @@ pub(crate) enum Trust {
         #[arg(long)]
         json: bool,
     },
-    /// Trust exactly the bytes of a file that nobody has signed
+    /// Trust exactly the bytes of an unsigned file
     #[command(
         after_help = "Example:\n  portcullis policy trust file ~/.pi/agent/sandbox/policies/my-policy.wasm"
     )]

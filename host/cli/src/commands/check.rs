@@ -61,6 +61,7 @@ fn wanted(around: &ProcessEnv, sources: Sources) -> loaded_settings::Wanted {
         interactive: true,
         purpose: Purpose::Judge,
         inmate: portcullis_session::SandboxSubject::Commands,
+        refusals: None,
     }
 }
 

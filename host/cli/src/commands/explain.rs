@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::audit::logs::{causes, directory};
 use crate::args::audit::Explain;
 use crate::exit::Exit;
+use crate::human::{ago, path};
 use crate::output::{Cell, Page, Tint, cell, tinted, utc};
 
 /// Explains a decision of the log.
@@ -43,8 +44,8 @@ fn newest_refusal(around: &ProcessEnv) -> anyhow::Result<Decided> {
     };
     let found = directory(around).newest(|facts, verdict| verdict.effect == "deny" && is_here(facts))?;
     found.with_context(|| {
-        let here = escape(&here.to_string_lossy());
-        format!("nothing was refused in `{here}`; `portcullis explain LAST` explains the newest decision")
+        let here = escape(&path(around, &here));
+        format!("no refusal in `{here}`; `portcullis explain LAST` explains the newest decision")
     })
 }
 
@@ -55,7 +56,7 @@ fn human(page: &mut Page, found: &Decided, winner: Winner, broken: Option<&str>)
     page.row("", &headline, &[]);
     let origin = verdict.request.get("origin").and_then(Value::as_str).unwrap_or("unknown");
     let mut rows = vec![
-        pair("when", &format!("{} UTC", utc(verdict.at_ms))),
+        pair("when", &format!("{} ({} UTC)", ago(verdict.at_ms), utc(verdict.at_ms))),
         pair("id", &record_text::id(&found.name, found.sequence)),
         pair("asked by", origin),
         pair("because", &verdict.reason),
@@ -79,7 +80,7 @@ fn human(page: &mut Page, found: &Decided, winner: Winner, broken: Option<&str>)
 
 /// Prints all votes and marks the one that decided.
 pub(super) fn heard(page: &mut Page, verdict: &VerdictLine, winner: Winner) {
-    page.line("  heard (→ decided)");
+    page.line("  votes (→ decided)");
     let votes = verdict.policies.iter().enumerate();
     let rows: Vec<_> = votes.map(|(place, vote)| row(vote, winner.place == Some(place))).collect();
     page.table("  ", &rows);
@@ -105,11 +106,11 @@ fn row(vote: &PolicyLine, decided: bool) -> Vec<Cell> {
 
 fn outcome(found: &Decided) -> String {
     match &found.outcome {
-        Some(outcome) => format!("{}, {} UTC", outcome.result, utc(outcome.at_ms)),
+        Some(outcome) => format!("{}, {}", outcome.result, ago(outcome.at_ms)),
         None if found.verdict.effect == "allow" => {
-            "none recorded: it still runs, or the host was stopped".to_owned()
+            "none yet: it still runs, or Portcullis was stopped".to_owned()
         }
-        None => "nothing was done".to_owned(),
+        None => "not done".to_owned(),
     }
 }
 

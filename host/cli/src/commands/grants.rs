@@ -16,6 +16,7 @@ use portcullis_server::kept_answers::{spoken, still_allowed};
 
 use crate::args::asks::Grants;
 use crate::exit::Exit;
+use crate::human::path;
 use crate::output::{Cell, Page, Tint, cell, tinted, utc};
 
 /// Runs the subcommand.
@@ -40,7 +41,11 @@ fn list(around: &ProcessEnv, project: Option<&Path>, all: bool, as_json: bool) -
         let sessions: Vec<_> = remembered.iter().map(session).collect();
         page.json(&json!({ "kept": kept, "sessions": sessions }));
     } else {
-        let rows: Vec<_> = remembered.iter().map(of_session).chain(kept.iter().map(of_file)).collect();
+        let rows: Vec<_> = remembered
+            .iter()
+            .map(of_session)
+            .chain(kept.iter().map(|grant| of_file(around, grant)))
+            .collect();
         if rows.is_empty() {
             page.line("nothing beyond the defaults is allowed");
         }
@@ -55,8 +60,9 @@ fn of_session((session, kept): &(String, Kept)) -> Vec<Cell> {
     vec![cell(&format!("{session}:{}", kept.id)), cell(&kept.text), tinted(&place, Tint::Faint)]
 }
 
-fn of_file(grant: &KeptGrant) -> Vec<Cell> {
-    let place = format!("{}:{}{}", grant.origin.file.display(), grant.origin.at.line, end(grant.expires_at));
+fn of_file(around: &ProcessEnv, grant: &KeptGrant) -> Vec<Cell> {
+    let place =
+        format!("{}:{}{}", path(around, &grant.origin.file), grant.origin.at.line, end(grant.expires_at));
     vec![cell(&grant.id), cell(&spoken(grant)), tinted(&place, Tint::Faint)]
 }
 

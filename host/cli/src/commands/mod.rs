@@ -4,6 +4,7 @@ pub(crate) mod allow;
 pub(crate) mod asks;
 pub(crate) mod audit;
 pub(crate) mod check;
+pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod doctor;

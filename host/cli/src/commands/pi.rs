@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 use portcullis_bootstrap::loaded_settings::{self, Wanted};
@@ -102,13 +102,36 @@ fn names_code(settings: &[u8]) -> bool {
 
 /// Returns true if this version of pi runs a project's code without asking.
 fn is_trustful(program: &Path, reach: &UntrustedPaths) -> anyhow::Result<bool> {
+    Ok(said_version(program, reach)?.lines().any(|line| line.trim().starts_with("0.")))
+}
+
+/// Returns the output of `pi --version`.
+fn said_version(program: &Path, reach: &UntrustedPaths) -> anyhow::Result<String> {
     let mut command = Command::new(program);
     command.envs(kept_path(reach)?);
-    let said = command.arg("--version").current_dir("/").output();
+    let said = command.arg("--version").current_dir("/").stdin(Stdio::null()).output();
     let said = said.with_context(|| format!("asking `{}` for its version", program.display()))?;
     // 0.x prints it on standard error.
-    let version = [said.stdout, said.stderr].concat();
-    Ok(String::from_utf8_lossy(&version).lines().any(|line| line.trim().starts_with("0.")))
+    Ok(String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned())
+}
+
+/// The pi that `portcullis pi` would start.
+#[derive(Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FoundPi {
+    pub(crate) program: PathBuf,
+    /// Its version, if it tells it.
+    pub(crate) version: Option<String>,
+}
+
+/// Returns the pi on PATH that commands cannot replace.
+pub(crate) fn find(around: &ProcessEnv) -> Option<FoundPi> {
+    let reach = loaded_settings::reach(around, &around.cwd);
+    let program = around.find_program("pi".as_ref(), &reach)?;
+    let said = said_version(&program, &reach).unwrap_or_default();
+    let is_version = |line: &&str| line.starts_with(|first: char| first.is_ascii_digit()) && line.len() <= 40;
+    let version = said.lines().map(str::trim).find(is_version).map(str::to_owned);
+    Some(FoundPi { program, version })
 }
 
 /// Returns variables with a PATH for pi that has only directories that commands cannot write.

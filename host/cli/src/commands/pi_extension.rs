@@ -5,6 +5,8 @@ use std::{fs, io};
 
 use anyhow::{Context as _, bail};
 use portcullis_bootstrap::process_env::{ProcessEnv, random_name};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::args::PiExtension;
 use crate::exit::Exit;
@@ -23,7 +25,7 @@ const HOST_FILE: &str = "host.json";
 /// Runs the subcommand: installs, removes or locates the extension.
 pub(crate) fn run(action: &PiExtension) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
-    let place = around.agent_directory.join("extensions/portcullis");
+    let place = place(&around);
     let done = match action {
         PiExtension::Path => place.display().to_string(),
         PiExtension::Install => {
@@ -52,6 +54,40 @@ pub(crate) fn run(action: &PiExtension) -> crate::exit::Outcome {
     page.line(&done);
     page.print()?;
     Ok(Exit::Done)
+}
+
+/// The extension as it is installed for plain `pi`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Installed {
+    /// Its directory.
+    pub(crate) place: PathBuf,
+    /// Its version, as its own `package.json` names it.
+    pub(crate) version: Option<String>,
+    /// Whether it is the extension of this program.
+    pub(crate) is_current: bool,
+    /// The program that it starts.
+    pub(crate) host: Option<PathBuf>,
+}
+
+/// Returns the directory of the installed extension.
+fn place(around: &ProcessEnv) -> PathBuf {
+    around.agent_directory.join("extensions/portcullis")
+}
+
+/// Returns the installed extension, or `None` if there is none.
+pub(crate) fn installed(around: &ProcessEnv) -> Option<Installed> {
+    let place = place(around);
+    let text = |file: &str, key: &str| -> Option<String> {
+        let value: Value = serde_json::from_slice(&fs::read(place.join(file)).ok()?).ok()?;
+        value.get(key)?.as_str().map(str::to_owned)
+    };
+    place.symlink_metadata().is_ok().then(|| Installed {
+        version: text("package.json", "version"),
+        is_current: is_whole(&place),
+        host: text(HOST_FILE, "host").map(PathBuf::from),
+        place: place.clone(),
+    })
 }
 
 /// Unpacks the extension below `data`, in a directory for this exact version, and returns the directory.

@@ -36,15 +36,20 @@ pub(crate) fn run(presets: &Presets) -> crate::exit::Outcome {
     Ok(exit)
 }
 
-fn list(page: &mut Page, places: &Places, as_json: bool) -> anyhow::Result<Exit> {
+/// Returns the names of all presets, shipped ones and the user's own.
+pub(super) fn names(places: &Places) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = shipped_presets().map(str::to_owned).collect();
     if let Ok(own) = std::fs::read_dir(places.presets_directory()) {
         let name =
             |entry: std::fs::DirEntry| entry.file_name().to_str()?.strip_suffix(".preset").map(str::to_owned);
         names.extend(own.flatten().filter_map(name).filter(|name| is_preset_name(name)));
     }
+    names
+}
+
+fn list(page: &mut Page, places: &Places, as_json: bool) -> anyhow::Result<Exit> {
     let (mut rows, mut all, mut exit) = (Vec::new(), Vec::new(), Exit::Done);
-    for name in names {
+    for name in names(places) {
         match preset(&name, places, &RealDisk) {
             Ok(Some(preset)) => {
                 let hosts = format!("{} hosts", preset.hosts.len());

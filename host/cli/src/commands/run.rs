@@ -55,6 +55,7 @@ pub(crate) fn run(run: Run) -> crate::exit::Outcome {
         interactive: ask != Ask::Deny,
         purpose: Purpose::Act,
         inmate: portcullis_session::SandboxSubject::Commands,
+        refusals: None,
     };
     let loaded = loaded_settings::load(&around, &wanted)?;
     if !loaded.resolved.enabled {

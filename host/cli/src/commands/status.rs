@@ -1,11 +1,9 @@
 //! `portcullis status`: the running sessions.
 
-use std::path::Path;
-use std::time::{Duration, SystemTime};
-
 use anyhow::Context as _;
 use portcullis_audit::Decided;
 use portcullis_bootstrap::control::{Order, Outcome, ask};
+use portcullis_bootstrap::loaded_settings::{self, Wanted};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::running_sessions::{RunningSession, running_sessions};
 use portcullis_server::record_text;
@@ -14,6 +12,7 @@ use serde_json::{Value, json};
 use super::audit::logs;
 use crate::args::status::Status;
 use crate::exit::Exit;
+use crate::human::{age, ago, path};
 use crate::output::{Page, Tint, cell, tinted};
 
 /// Number of the newest decisions of a session among which its running commands are looked for.
@@ -36,13 +35,17 @@ pub(crate) fn run(status: &Status) -> crate::exit::Outcome {
     let running = running_sessions(&around.state).context("listing the running sessions")?;
     let rows =
         running.into_iter().map(|session| row(&around, session)).collect::<anyhow::Result<Vec<_>>>()?;
+    let here = Here::of(&around);
     let mut page = Page::new(&around);
     if status.json {
-        page.json(&json!({ "sessions": rows.iter().map(as_json).collect::<Vec<_>>() }));
+        page.json(&json!({ "sessions": rows.iter().map(as_json).collect::<Vec<_>>(), "here": here }));
     } else if rows.is_empty() {
         page.line("no session is running");
     } else {
         rows.iter().for_each(|row| human(&mut page, &around, row));
+    }
+    if let Some(warning) = here.warning().filter(|_| !status.json) {
+        page.row("", &[tinted(warning, Tint::Bad)], &[]);
     }
     page.print()?;
     Ok(Exit::Done)
@@ -68,12 +71,56 @@ fn is_running_command(decision: &Decided) -> bool {
     is_command && decision.verdict.effect == "allow" && decision.outcome.is_none()
 }
 
+/// Returns the protection that a tier of the sandbox gives, in words.
+fn protection(tier: &str) -> (String, Tint) {
+    match tier {
+        "full" => ("protection on".to_owned(), Tint::Good),
+        "none" => ("commands are refused".to_owned(), Tint::Bad),
+        tier => (format!("protection reduced (tier `{tier}`)"), Tint::Bad),
+    }
+}
+
+/// Whether a session in the current directory would be protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Here {
+    On,
+    Off,
+    /// The settings cannot be used, so every tool is blocked.
+    Closed,
+}
+
+impl Here {
+    fn of(around: &ProcessEnv) -> Self {
+        match loaded_settings::load(around, &Wanted::judging(around.cwd.clone(), None)) {
+            Ok(loaded) if loaded.resolved.enabled => Self::On,
+            Ok(_) => Self::Off,
+            Err(_) => Self::Closed,
+        }
+    }
+
+    fn warning(self) -> Option<&'static str> {
+        match self {
+            Self::On => None,
+            Self::Off => {
+                Some("Protection is OFF here: `portcullis config show --changed` names the setting.")
+            }
+            Self::Closed => {
+                Some("The settings cannot be used here, so tools are blocked: `portcullis config validate`.")
+            }
+        }
+    }
+}
+
 fn human(page: &mut Page, around: &ProcessEnv, row: &Row) {
-    let RunningSession { id, pid, agent, agent_version, project, started_at_ms, .. } = &row.session;
+    let RunningSession { id, pid, agent, agent_version, project, started_at_ms, tier, .. } = &row.session;
     let short: String = id.chars().take(SHORT).collect();
     let agent = if agent == "portcullis" { "run".to_owned() } else { format!("{agent} {agent_version}") };
-    let about = format!("{agent}, started {} ago, process {pid}", age(*started_at_ms));
-    page.row("", &[cell(&short), cell(&below_home(around, project)), tinted(&about, Tint::Faint)], &[]);
+    let about = format!("{agent}, started {}, process {pid}", ago(*started_at_ms));
+    let (protection, tint) = protection(tier);
+    let title =
+        [cell(&short), cell(&path(around, project)), tinted(&protection, tint), tinted(&about, Tint::Faint)];
+    page.row("", &title, &[]);
     for command in &row.commands {
         let asked = record_text::asked(&command.verdict.request);
         let since = format!("since {}", age(command.verdict.at_ms));
@@ -91,15 +138,6 @@ fn human(page: &mut Page, around: &ProcessEnv, row: &Row) {
     }
 }
 
-/// Returns a path as people write it: with `~` for the home directory.
-fn below_home(around: &ProcessEnv, path: &str) -> String {
-    match Path::new(path).strip_prefix(&around.home) {
-        Ok(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
-        Ok(rest) => format!("~/{}", rest.display()),
-        Err(_) => path.to_owned(),
-    }
-}
-
 fn as_json(row: &Row) -> Value {
     let command = |command: &Decided| {
         json!({
@@ -113,34 +151,4 @@ fn as_json(row: &Row) -> Value {
         "commands": row.commands.iter().map(command).collect::<Vec<_>>(),
         "questions": row.questions,
     })
-}
-
-/// Returns the time since a moment, in words. `at_ms` is in milliseconds since 1970-01-01 UTC.
-fn age(at_ms: u64) -> String {
-    let at = SystemTime::UNIX_EPOCH + Duration::from_millis(at_ms);
-    in_words(SystemTime::now().duration_since(at).unwrap_or_default())
-}
-
-fn in_words(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{seconds} s"),
-        (0, 0, _) => format!("{minutes} min"),
-        (0, _, _) => format!("{hours} h {} min", minutes % 60),
-        (1, _, _) => "1 day".to_owned(),
-        _ => format!("{days} days"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_in_words() {
-        let seconds = [0, 59, 60, 3599, 3600, 86_399, 86_400, 200_000];
-        let words = ["0 s", "59 s", "1 min", "59 min", "1 h 0 min", "23 h 59 min", "1 day", "2 days"];
-        assert_eq!(seconds.map(|seconds| in_words(Duration::from_secs(seconds))), words);
-    }
 }

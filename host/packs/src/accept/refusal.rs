@@ -36,7 +36,7 @@ pub enum PackRefusal {
     #[error("`{id}` looks like `{like}`; if you mean it, say so with `--similar-name`")]
     Similar { id: String, like: String },
     /// The pack is unsigned.
-    #[error("nobody has signed it; {hint}")]
+    #[error("it is unsigned; {hint}")]
     Unsigned { hint: String },
     /// The namespace's owner has not signed with enough keys.
     #[error("`{id}` must be signed by `{publisher}` with {threshold} of their keys: {found}")]
@@ -46,7 +46,7 @@ pub enum PackRefusal {
     Namespace { id: String, publisher: String, namespaces: String },
     /// The pack is signed by unknown keys only.
     #[error(
-        "it is signed by `{keys}`, which nobody here trusts; `portcullis policy trust publisher` names one"
+        "it is signed by `{keys}`, which you do not trust; add the publisher with `portcullis policy trust publisher`"
     )]
     Foreign { keys: String },
     /// The version is older than the one in use.

@@ -194,7 +194,7 @@ fn names() {
     let mut own = good("portcullis:workspace", "9.0.0");
     own.approval.unsigned = true;
     own.signatures = Signatures::default();
-    check("nobody has signed it", &own);
+    check("it is unsigned", &own);
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn what_nobody_has_signed() {
     trusted.trust = trust(&format!("[[trusted]]\ndigest = '{}'", taken.digest));
     assert!(trusted.judge().is_ok());
     trusted.bytes = pack("mine:guard", "1.0.0", "[tests]\nfiles = ['x']");
-    check("nobody has signed", &trusted);
+    check("it is unsigned", &trusted);
     // The machine requires signatures.
     let machine = Trust::parse("require-signature = true", &|_| Ok(String::new())).unwrap();
     case.trust = trust("").under(machine);
@@ -255,7 +255,7 @@ fn what_nobody_has_signed() {
     // A pack with an unknown signature does not count as unsigned.
     let mut foreign = unsigned("1.0.0");
     foreign.signatures = signed(&foreign.bytes, &[9], PURPOSE);
-    check("which nobody here trusts", &foreign);
+    check("which you do not trust", &foreign);
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl LockEditor {
         let (namespace, name) = id.split_once(':').context("a name is `namespace:name`")?;
         let owner = self.trust.owner(namespace).with_context(|| {
             format!(
-                "nobody is known who publishes `{namespace}:`; `portcullis policy trust publisher` names them"
+                "no publisher of `{namespace}:` is known; add one with `portcullis policy trust publisher`"
             )
         })?;
         if owner.registry.is_empty() {

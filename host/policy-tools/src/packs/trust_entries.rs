@@ -153,7 +153,7 @@ fn append(file: &Path, entries: &TrustEntries) -> anyhow::Result<()> {
         }
         text => text?,
     };
-    trust_files::parse(file, &before).context("the file has to be mended first")?;
+    trust_files::parse(file, &before).context("fix this file first")?;
     let added = toml::to_string(entries).context("writing the entry")?;
     let text = format!("{}\n\n{added}", before.trim_end());
     trust_files::parse(file, &text).context("nothing was written")?;

@@ -76,6 +76,7 @@ pub fn run(around: &ProcessEnv, start: &Start) -> anyhow::Result<Option<u8>> {
         interactive: asking.is_possible(),
         purpose: Purpose::Act,
         inmate: SandboxSubject::Agent(places),
+        refusals: None,
     };
     let trusted = wanted.trusted;
     let watch = Watch::new(around.clone(), wanted.clone(), None);

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, RwLock};
 
-use portcullis_bootstrap::loaded_settings::{Purpose, Wanted};
+use portcullis_bootstrap::journal::NOBODY;
+use portcullis_bootstrap::loaded_settings::{Purpose, RefusalReporter, Wanted};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_decision::context::AgentInfo;
 use portcullis_rpc::{
@@ -11,6 +12,7 @@ use portcullis_rpc::{
 };
 use portcullis_text::escape;
 
+use crate::record_text;
 use crate::serve::host::{Host, Stage};
 use crate::serve::settings_watch::Watch;
 
@@ -42,14 +44,26 @@ impl Host {
         }
     }
 
+    /// Returns a reporter that sends refusals to the client, which has no interface to show them otherwise.
+    fn refusal_reporter(&self) -> RefusalReporter {
+        let (sender, home) = (self.sender.clone(), self.around.home.clone());
+        RefusalReporter(Arc::new(move |line, fails| {
+            let text = record_text::refusal(line, &home);
+            let event = EventNotification::Refused { text, unasked: line.answered_by == NOBODY, fails };
+            // Ignore errors: the client may be gone.
+            let _sent = sender.notify(&HostNotification::Event(event));
+        }))
+    }
+
     fn open(self: &Arc<Self>, hello: &HelloParams) -> anyhow::Result<Stage> {
         // Use the client's agent directory, since the client knows pi's own variables.
         let said =
             ProcessEnv { agent_directory: hello.agent_dir.as_path().to_owned(), ..self.around.clone() };
-        let (around, wanted) = match &self.contained {
+        let (around, mut wanted) = match &self.contained {
             Some(contained) => (self.around.clone(), contained.wanted(hello, wanted(hello))?),
             None => (said, wanted(hello)),
         };
+        wanted.refusals = (!wanted.interactive).then(|| self.refusal_reporter());
         let watch = self.watch.get_or_init(|| Watch::new(around, wanted, hello.sandbox));
         self.open_session(watch)
     }
@@ -71,6 +85,7 @@ fn wanted(hello: &HelloParams) -> Wanted {
         interactive: hello.interactive && matches!(hello.mode, RunMode::Tui | RunMode::Rpc),
         purpose: Purpose::Act,
         inmate: portcullis_session::SandboxSubject::Commands,
+        refusals: None,
     }
 }
 

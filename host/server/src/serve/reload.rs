@@ -76,7 +76,7 @@ impl Follow for Host {
             }
             (Stage::Closed(_), _) if waits => {
                 self.enter(self.opened(watch, loaded)?);
-                Ok(vec!["what kept the session from opening is mended".to_owned()])
+                Ok(vec!["the mistake that kept the session closed is fixed".to_owned()])
             }
             (Stage::Off, true) => {
                 self.enter(self.opened(watch, loaded)?);

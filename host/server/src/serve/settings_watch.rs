@@ -251,7 +251,7 @@ impl WatchState {
 
 /// Returns the notice for a session that still cannot be opened.
 fn unmended(error: &anyhow::Error) -> String {
-    escape(&format!("nothing is permitted until this is mended: {error:#}"))
+    escape(&format!("tools are blocked until you fix this: {error:#}"))
 }
 
 /// The kind of the changed files.

@@ -33,6 +33,7 @@ fn sample(field: &Field) -> Value {
     match field.name {
         "combine" => "first".into(),
         "escalation" => "ask".into(),
+        "unattendedRefusals" => "report".into(),
         "policies[].use" => "other".into(),
         "policies[].mode" => "observe".into(),
         "policies[].configFile" => "lists.toml".into(),
@@ -181,7 +182,7 @@ const UPSTREAM: &str = "
 /// Fields that sandbox-runtime does not have.
 const OURS: &str = "
     $schema presets enabled layout extends network.hiddenServerNames network.uploadBudgetMib policies combine protections ask escalation requiredTier
-    limits environment grants home
+    limits environment grants home unattendedRefusals
 ";
 
 #[test]

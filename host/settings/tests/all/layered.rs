@@ -332,6 +332,7 @@ fn what_a_project_cannot_say_is_an_error_of_that_file() {
         ("combine", json!("first")),
         ("ask", json!({ "timeoutMs": 1000 })),
         ("escalation", json!("ask")),
+        ("unattendedRefusals", json!("quiet")),
         ("protections", json!({ "lift": ["host.git-hooks"] })),
         ("grants", json!([{ "tool": "x" }])),
         ("credentials", json!({ "files": [] })),
@@ -370,7 +371,7 @@ fn a_hostile_project_file_is_refused_loudly() {
     refused(&world, "lead out of the project through a link");
     let world = fresh();
     world.link(PROJECT, &file(&world).with_file_name("none.json"));
-    refused(&world, "behind a link that leads nowhere");
+    refused(&world, "behind a broken link");
     let world = fresh();
     let made = std::process::Command::new("mkfifo").arg(file(&world)).status().unwrap();
     assert!(made.success());

@@ -114,7 +114,7 @@ fn registries_are_refused(user: User) -> Result<()> {
     let scene = machine(user, &author, &registry)?;
     let add: &[&str] = &["policy", "add", "acme:deny-one"];
     refused(&scene, add, "the list of versions")?;
-    refused(&scene, &["policy", "add", "nobody:deny-one"], "nobody is known who publishes")?;
+    refused(&scene, &["policy", "add", "nobody:deny-one"], "no publisher of")?;
 
     // Another policy under this policy's name, signed with the right key.
     let other = author.build(&Build::new("0.1.0").named("acme:deny-two"))?;

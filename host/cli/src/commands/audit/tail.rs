@@ -10,12 +10,15 @@ use serde_json::json;
 use super::logs::{causes, directory};
 use crate::args::audit::Tail;
 use crate::exit::Exit;
+use crate::human::ago;
 use crate::output::{Cell, Page, Reader, Tint, cell, tinted, utc};
 
 /// Polling interval, short enough for a person.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Widths of time, id and effect; fixed, because later rows are unknown.
-const WIDTHS: [usize; 3] = [19, 12, 7];
+const WIDTHS: [usize; 3] = [10, 12, 7];
+/// The position of the time of day in a date with time.
+const TIME_OF_DAY: usize = 11;
 
 pub(super) fn run(around: &ProcessEnv, options: &Tail) -> crate::exit::Outcome {
     let mut page = Page::new(around);
@@ -28,14 +31,13 @@ pub(super) fn run(around: &ProcessEnv, options: &Tail) -> crate::exit::Outcome {
     let mut newest = filter(newest);
     newest.drain(..newest.len().saturating_sub(options.lines));
     if newest.is_empty() && !options.follow && !options.json {
-        let what =
-            if options.denied { "nothing has been refused yet" } else { "nothing has been recorded yet" };
+        let what = if options.denied { "no refusals yet" } else { "no records yet" };
         page.line(what);
     }
-    add(&mut page, newest, options.json)?;
+    add(&mut page, newest, options)?;
     while page.print()? == Reader::There && options.follow {
         std::thread::sleep(PAUSE);
-        add(&mut page, filter(follower.poll()?), options.json)?;
+        add(&mut page, filter(follower.poll()?), options)?;
     }
     Ok(Exit::Done)
 }
@@ -48,15 +50,15 @@ fn is_refusal(line: &Result<Placed, Trouble>) -> bool {
     )
 }
 
-fn add(page: &mut Page, lines: Vec<Result<Placed, Trouble>>, as_json: bool) -> anyhow::Result<()> {
+fn add(page: &mut Page, lines: Vec<Result<Placed, Trouble>>, options: &Tail) -> anyhow::Result<()> {
     for line in lines {
         match line {
-            Ok(placed) if as_json => page.json(&record_text::record(&placed)?),
-            Ok(placed) => page.row("", &row(&placed), &WIDTHS),
+            Ok(placed) if options.json => page.json(&record_text::record(&placed)?),
+            Ok(placed) => page.row("", &row(&placed, options.follow), &WIDTHS),
             Err(trouble) => {
                 let file = trouble.file.to_string_lossy().into_owned();
                 let what = causes(trouble.error);
-                if as_json {
+                if options.json {
                     page.json(&json!({ "kind": "unreadable", "file": file, "error": what }));
                 } else {
                     let row =
@@ -69,8 +71,13 @@ fn add(page: &mut Page, lines: Vec<Result<Placed, Trouble>>, as_json: bool) -> a
     Ok(())
 }
 
-fn row(placed: &Placed) -> Vec<Cell> {
-    let time = tinted(&utc(placed.at_ms()), Tint::Faint);
+fn row(placed: &Placed, follows: bool) -> Vec<Cell> {
+    // An age would be wrong as soon as the next row is printed.
+    let time = match follows {
+        true => utc(placed.at_ms()).get(TIME_OF_DAY..).unwrap_or_default().to_owned(),
+        false => ago(placed.at_ms()),
+    };
+    let time = tinted(&time, Tint::Faint);
     let id = cell(&record_text::id(&placed.log, placed.line.sequence));
     match &placed.line.record {
         Record::Verdict(verdict) => vec![

@@ -70,7 +70,7 @@ fn wanted(places: &Places, which: Option<SettingsFile>) -> anyhow::Result<(PathB
     };
     ensure!(
         !places.is_of_others(&file),
-        "`{}` has to be mended first, and is not yours alone; open it yourself and see `portcullis config validate`",
+        "`{}` has a mistake, and other users can write it; fix it yourself, see `portcullis config validate`",
         file.display()
     );
     let kind = if places.settings.as_ref() == Some(&file) { FileKind::Settings } else { FileKind::of(&file) };

@@ -11,7 +11,7 @@ use portcullis_settings_format::ConfigError;
 use crate::args::config::SettingsChoice;
 
 /// Returns the paths of settings and protected files.
-pub(super) fn places(around: &ProcessEnv, place: &SettingsChoice) -> anyhow::Result<Places> {
+pub(crate) fn places(around: &ProcessEnv, place: &SettingsChoice) -> anyhow::Result<Places> {
     let project = place.project.as_deref().unwrap_or(&around.cwd);
     loaded_settings::places(around, project, place.settings.as_deref())
 }

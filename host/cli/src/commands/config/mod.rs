@@ -12,15 +12,17 @@ use std::path::{Path, PathBuf};
 
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
-use portcullis_settings::{Places, RealDisk, Source, discover};
+use portcullis_settings::{Found, Places, RealDisk, Source, discover};
 use portcullis_settings_format::{FileKind, Layer, json_schema};
 use portcullis_text::escape;
 use serde_json::json;
 
 use crate::args::config::{Config, Kind};
 use crate::exit::Exit;
+use crate::human;
 use crate::output::{Page, Tint, cell, tinted};
-use in_use::{file_in_use, places};
+use in_use::file_in_use;
+pub(super) use in_use::places;
 
 /// Runs the subcommand.
 pub(crate) fn run(config: Config) -> crate::exit::Outcome {
@@ -70,19 +72,16 @@ fn path(around: &ProcessEnv, places: &Places, all: bool, as_json: bool) -> crate
         print_path(around, &file)?;
         if !is_there {
             say(
-                "portcullis: it is not there, and what is built in holds; `portcullis config edit` begins it",
+                "portcullis: there is no such file yet, so the defaults apply; `portcullis config edit` creates it",
             );
         }
         return Ok(Exit::Done);
     }
     let found = discover(places, &RealDisk)?;
-    let standing = |file: &PathBuf| {
-        let is_used = found.layers.iter().any(|layer| layer.file == *file) || is_layer(&found.source, file);
-        match (file.exists(), is_used || found.source.file() == Some(file)) {
-            (true, true) => ("in use", Tint::Good),
-            (true, false) => ("does not hold here", Tint::Plain),
-            (false, _) => ("not there", Tint::Faint),
-        }
+    let standing = |file: &PathBuf| match (file.exists(), is_in_use(&found, file)) {
+        (true, true) => ("in use", Tint::Good),
+        (true, false) => ("does not apply here", Tint::Plain),
+        (false, _) => ("missing", Tint::Faint),
     };
     let files = found.watched.iter().map(|file| (file, standing(file)));
     if as_json {
@@ -90,11 +89,17 @@ fn path(around: &ProcessEnv, places: &Places, all: bool, as_json: bool) -> crate
         page.json(&json!({ "files": files.map(file).collect::<Vec<_>>() }));
     } else {
         let row =
-            |(file, (word, tint)): (&PathBuf, _)| vec![tinted(word, tint), cell(&file.to_string_lossy())];
+            |(file, (word, tint)): (&PathBuf, _)| vec![tinted(word, tint), cell(&human::path(around, file))];
         page.table("", &files.map(row).collect::<Vec<_>>());
     }
     page.print()?;
     Ok(Exit::Done)
+}
+
+/// Returns true if a settings file applies.
+pub(super) fn is_in_use(found: &Found, file: &Path) -> bool {
+    let is_used = found.layers.iter().any(|layer| layer.file == *file) || is_layer(&found.source, file);
+    is_used || found.source.file().is_some_and(|used| used == file)
 }
 
 /// Returns true if a file is part of the layered settings besides the file for all projects.

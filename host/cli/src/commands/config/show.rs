@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::{in_use, kept_back};
 use crate::args::config::SettingsChoice;
 use crate::exit::Exit;
+use crate::human::path;
 use crate::output::{Cell, Page, Tint, cell, tinted};
 
 pub(super) fn run(
@@ -25,7 +26,7 @@ pub(super) fn run(
 ) -> crate::exit::Outcome {
     let places = &in_use::places(around, place)?;
     let found = discover(places, &RealDisk)
-        .context("the settings cannot be used, nothing is allowed until they are mended")?;
+        .context("the settings cannot be used; tools are blocked until you fix them")?;
     let resolved = resolve(&found, places, &RealDisk)?;
     let chain = in_use::chain(around, &resolved)?;
     // If a policy cannot be used, there is no session, and commands get no variables.
@@ -58,7 +59,7 @@ pub(super) fn run(
         }
         page.json(&value);
     } else {
-        human(&mut page, &report, tier);
+        human(&mut page, around, &report, tier);
         policies(&mut page, &chain);
         if let Some(in_force) = &in_force {
             crate::in_force::print(&mut page, in_force, "in force");
@@ -70,18 +71,18 @@ pub(super) fn run(
     Ok(match problems.next() {
         None => Exit::Done,
         Some(problem) => {
-            say(&format!("portcullis: nothing is allowed until this is mended: {}", escape(problem)));
+            say(&format!("portcullis: tools are blocked until you fix this: {}", escape(problem)));
             Exit::Bad
         }
     })
 }
 
-fn human(page: &mut Page, report: &Report, tier: Tier) {
+fn human(page: &mut Page, around: &ProcessEnv, report: &Report, tier: Tier) {
     page.table(
         "",
         &[
-            vec![cell("settings"), cell(&source(report))],
-            vec![cell("workspace"), cell(&report.workspace.to_string_lossy())],
+            vec![cell("settings"), cell(&source(around, report))],
+            vec![cell("workspace"), cell(&path(around, &report.workspace))],
             vec![cell("sandbox"), cell(&format!("tier `{tier}`; `portcullis doctor` says more"))],
         ],
     );
@@ -93,24 +94,24 @@ fn human(page: &mut Page, report: &Report, tier: Tier) {
         .map(|setting| {
             let name = if setting.field == previous { "" } else { setting.field };
             previous = setting.field;
-            row(name, setting)
+            row(around, name, setting)
         })
         .collect();
     if rows.is_empty() {
-        page.line("every setting has its default");
+        page.line("no setting differs from its default");
     }
     page.table("", &rows);
     if !report.unused.is_empty() {
-        page.line("\nset, and without effect");
+        page.line("\nset, but without effect");
         let row = |unused: &portcullis_settings::Unused| {
-            vec![cell(unused.field), cell(&place(&unused.origin)), cell(unused.reason)]
+            vec![cell(unused.field), cell(&place(around, &unused.origin)), cell(unused.reason)]
         };
         page.table("  ", &report.unused.iter().map(row).collect::<Vec<_>>());
     }
     if !report.warnings.is_empty() {
         page.line("\nwarnings");
         let row = |warning: &portcullis_settings_format::Warning| {
-            vec![tinted(&place(&warning.origin), Tint::Open), cell(&warning.text)]
+            vec![tinted(&place(around, &warning.origin), Tint::Open), cell(&warning.text)]
         };
         page.table("  ", &report.warnings.iter().map(row).collect::<Vec<_>>());
     }
@@ -131,21 +132,19 @@ fn policies(page: &mut Page, chain: &[Shown]) {
     page.table("  ", &chain.iter().map(row).collect::<Vec<_>>());
 }
 
-fn source(report: &Report) -> String {
-    let file = report.source.file.as_ref().map(|file| file.to_string_lossy()).unwrap_or_default();
+fn source(around: &ProcessEnv, report: &Report) -> String {
+    let file = report.source.file.as_ref().map(|file| path(around, file)).unwrap_or_default();
     match (report.source.kind, &report.source.key) {
-        ("named", _) => format!("{file} (named on the command line)"),
-        ("project", Some(key)) => format!("{file}, the entry `{key}`"),
-        ("layered", Some(key)) => {
-            format!("{file} over what is built in, and the entry `{key}` of layered.json")
-        }
-        ("layered", None) => format!("{file} over what is built in"),
-        ("builtIn", _) => "built in, as there is no settings file".to_owned(),
-        _ => format!("{file}, as no project entry holds here"),
+        ("named", _) => format!("{file} (from the command line)"),
+        ("project", Some(key)) => format!("{file}, entry `{key}`"),
+        ("layered", Some(key)) => format!("{file} over the defaults, and entry `{key}` of layered.json"),
+        ("layered", None) => format!("{file} over the defaults"),
+        ("builtIn", _) => "defaults; there is no settings file".to_owned(),
+        _ => format!("{file}; no project entry applies here"),
     }
 }
 
-fn row(name: &str, setting: &Setting) -> Vec<Cell> {
+fn row(around: &ProcessEnv, name: &str, setting: &Setting) -> Vec<Cell> {
     let value = match &setting.value {
         Value::Null => unset(name),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
@@ -156,11 +155,11 @@ fn row(name: &str, setting: &Setting) -> Vec<Cell> {
     let (standing, tint) = match setting.standing {
         Standing::InForce => ("", Tint::Plain),
         Standing::Default => ("default", Tint::Faint),
-        Standing::ClosedRegion => ("closed where no rule allows", Tint::Plain),
+        Standing::ClosedRegion => ("closed unless a rule allows it", Tint::Plain),
         Standing::ExplicitDeny => ("explicit deny", Tint::Plain),
         Standing::Overruled => ("overruled", Tint::Open),
     };
-    let origin = setting.origin.as_ref().map(place).unwrap_or_default();
+    let origin = setting.origin.as_ref().map(|origin| place(around, origin)).unwrap_or_default();
     vec![cell(name), cell(&value), tinted(standing, tint), tinted(&origin, Tint::Faint)]
 }
 
@@ -173,6 +172,6 @@ fn unset(name: &str) -> String {
     }
 }
 
-fn place(origin: &Origin) -> String {
-    format!("{}:{}", origin.file.to_string_lossy(), origin.at.line)
+fn place(around: &ProcessEnv, origin: &Origin) -> String {
+    format!("{}:{}", path(around, &origin.file), origin.at.line)
 }

@@ -2,7 +2,9 @@
 //!
 //! For each missing mechanism it gives the cause and a remedy.
 
+mod installation;
 mod self_test;
+mod sources;
 
 use std::path::Path;
 
@@ -19,6 +21,7 @@ use serde::Serialize;
 use crate::args::doctor::Doctor;
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
+use installation::Installation;
 use self_test::{AttackResult, Attacked};
 
 /// The results.
@@ -61,16 +64,22 @@ pub(crate) fn run(doctor: &Doctor) -> crate::exit::Outcome {
     // If the settings require a higher tier, no commands run.
     let given = if tier < required { Tier::None } else { tier };
     let in_force = in_force::in_force(&around, &project, settings.as_deref(), &RealDisk, given);
+    let installation = Installation::of(&around);
+    let settings = sources::Sources::of(&around, &doctor.place)?;
     let mut page = Page::new(&around);
     if doctor.json {
         let mut value = serde_json::to_value(&findings)?;
         if let Some(members) = value.as_object_mut() {
+            members.insert("installation".to_owned(), serde_json::to_value(&installation)?);
+            members.insert("settings".to_owned(), serde_json::to_value(&settings)?);
             members.insert("inForce".to_owned(), in_force.as_ref().map(InForce::to_json).ok().into());
             members.insert("warnings".to_owned(), serde_json::to_value(&loaded.resolved.warnings)?);
         }
         page.json(&value);
     } else {
         human(&mut page, &findings);
+        installation.print(&mut page, &around);
+        settings.print(&mut page, &around);
         match &in_force {
             Ok(in_force) => crate::in_force::print(&mut page, in_force, "in force here"),
             Err(error) => page.line(&format!("\nnothing is allowed here: {error:#}")),

@@ -1,4 +1,4 @@
 //! The message for an empty lock file.
 
 /// Message for an empty lock file.
-pub(super) const NOTHING: &str = "nothing is in the lock; `portcullis policy add` takes a pack into it";
+pub(super) const NOTHING: &str = "no extra policies installed; `portcullis policy add` adds one";

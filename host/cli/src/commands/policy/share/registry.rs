@@ -21,7 +21,7 @@ pub(super) fn push(push: &Push) -> crate::exit::Outcome {
     let version = Version::parse(&about.version).context("reading the version in the manifest")?;
     if offer.signed.signatures.is_empty() && !push.unsigned {
         bail!(
-            "nobody has signed `{}`; `portcullis policy sign` does, or say `--unsigned`",
+            "`{}` is unsigned; sign it with `portcullis policy sign`, or pass `--unsigned`",
             push.file.display()
         );
     }

@@ -86,7 +86,7 @@ fn list(around: &ProcessEnv, json: bool) -> crate::exit::Outcome {
         .collect();
     page.table("", &revoked);
     if trust.publishers.is_empty() && trust.trusted().is_empty() && revoked.is_empty() {
-        page.line("nobody is trusted yet; `portcullis policy trust publisher` names somebody");
+        page.line("no trusted publishers; add one with `portcullis policy trust publisher`");
     }
     let trusted: Vec<_> =
         trust.trusted().iter().map(|digest| vec![tinted("trusted", Tint::Open), cell(digest)]).collect();

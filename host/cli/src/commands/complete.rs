@@ -1,0 +1,154 @@
+//! `portcullis complete`: the words that completion scripts offer beside commands and options.
+
+use portcullis_audit::{Follower, Placed, Record};
+use portcullis_bootstrap::control::{Order, Outcome};
+use portcullis_bootstrap::loaded_settings;
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_policy_tools::LockEditor;
+use portcullis_server::record_text;
+use portcullis_settings::{RealDisk, kept_grants};
+
+use super::asks::ask_all;
+use super::audit::logs;
+use super::presets;
+use crate::args::Complete;
+use crate::exit::Exit;
+use crate::output::Page;
+
+/// The number of records among which decisions are offered.
+const RECENT: usize = 40;
+/// Options whose value is the next word.
+const WITH_VALUE: [&str; 6] = ["--project", "--settings", "--policy", "--dir", "--ask", "--registry"];
+
+/// What stands at a position of the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Question,
+    No,
+    Grant,
+    Preset,
+    Decision,
+    Pack,
+}
+
+/// Prints the words that can follow, each on a line.
+pub(crate) fn run(complete: &Complete) -> crate::exit::Outcome {
+    let around = ProcessEnv::read()?;
+    let mut page = Page::new(&around);
+    if let Some(kind) = kind(&complete.words) {
+        // A shell would take other characters as more than a word.
+        for word in words(&around, kind)?.iter().filter(|word| is_plain(word)) {
+            page.line(word);
+        }
+    }
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+/// Returns what follows `words`, the words before the cursor without the program's name.
+fn kind(words: &[String]) -> Option<Kind> {
+    if words.last().is_some_and(|last| last == "--allow") && !words.iter().any(|word| word == "--") {
+        return Some(Kind::Preset);
+    }
+    let mut typed = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if WITH_VALUE.contains(&word.as_str()) {
+            words.next();
+        } else if !word.starts_with('-') {
+            typed.push(word.as_str());
+        }
+    }
+    match typed.as_slice() {
+        ["asks", "answer"] => Some(Kind::Question),
+        ["asks", "answer", _] => Some(Kind::No),
+        ["grants", "revoke"] => Some(Kind::Grant),
+        ["allow" | "deny", ..] | ["presets", "show"] => Some(Kind::Preset),
+        ["explain"] | ["audit", "show"] => Some(Kind::Decision),
+        ["policy", "update" | "remove", ..] | ["policy", "save", _, ..] => Some(Kind::Pack),
+        _ => None,
+    }
+}
+
+fn words(around: &ProcessEnv, kind: Kind) -> anyhow::Result<Vec<String>> {
+    Ok(match kind {
+        Kind::No => vec!["no".to_owned()],
+        Kind::Question => {
+            let mut ids = Vec::new();
+            for (session, outcome) in ask_all(around, &Order::Questions {})?.0 {
+                if let Outcome::Questions { questions } = outcome {
+                    ids.extend(questions.iter().map(|question| format!("{session}:{}", question.id)));
+                }
+            }
+            ids
+        }
+        Kind::Grant => {
+            let places = loaded_settings::places(around, &around.cwd, None)?;
+            let mut ids: Vec<String> =
+                kept_grants(&places, &RealDisk, true)?.into_iter().map(|grant| grant.id).collect();
+            for (session, outcome) in ask_all(around, &Order::Remembered {})?.0 {
+                if let Outcome::Remembered { remembered } = outcome {
+                    ids.extend(remembered.iter().map(|kept| format!("{session}:{}", kept.id)));
+                }
+            }
+            ids
+        }
+        Kind::Preset => {
+            presets::names(&loaded_settings::places(around, &around.cwd, None)?).into_iter().collect()
+        }
+        Kind::Decision => {
+            let (_, records) = Follower::begin(&logs::directory(around), RECENT)?;
+            let decision = |placed: Placed| match placed.line.record {
+                Record::Verdict(_) => Some(record_text::id(&placed.log, placed.line.sequence)),
+                Record::Outcome(_) => None,
+            };
+            let ids = records.into_iter().rev().flatten().filter_map(decision);
+            std::iter::once("LAST".to_owned()).chain(ids).collect()
+        }
+        Kind::Pack => {
+            let lock = LockEditor::open(None)?.store().lock()?;
+            lock.policies.iter().map(|locked| locked.id.clone()).collect()
+        }
+    })
+}
+
+fn is_plain(word: &str) -> bool {
+    word.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.:/@".contains(letter))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_position_has_its_kind() {
+        for (line, expected) in [
+            ("", None),
+            ("asks", None),
+            ("asks answer", Some(Kind::Question)),
+            ("asks answer 3f:1", Some(Kind::No)),
+            ("grants revoke --project /p", Some(Kind::Grant)),
+            ("grants revoke 1", None),
+            ("allow", Some(Kind::Preset)),
+            ("allow npm --all", Some(Kind::Preset)),
+            ("run --allow", Some(Kind::Preset)),
+            ("run -- sh --allow", None),
+            ("presets show", Some(Kind::Preset)),
+            ("explain --json", Some(Kind::Decision)),
+            ("audit show", Some(Kind::Decision)),
+            ("audit tail", None),
+            ("policy remove a:b", Some(Kind::Pack)),
+            ("policy save", None),
+            ("policy save x.tar", Some(Kind::Pack)),
+        ] {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            assert_eq!(kind(&words), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_shell_gets_plain_words_only() {
+        assert!(is_plain("acme:no-push") && is_plain("3f2a0000:12"));
+        assert!(["a b", "$(x)", "a\nb", "*", "'"].iter().all(|word| !is_plain(word)));
+    }
+}

@@ -1,0 +1,74 @@
+//! The installed parts: this program, pi and the extension.
+
+use std::path::PathBuf;
+
+use portcullis_bootstrap::process_env::ProcessEnv;
+use serde::Serialize;
+
+use crate::commands::pi::{self, FoundPi};
+use crate::commands::pi_extension::{self, Installed};
+use crate::human::path;
+use crate::output::{Page, Tint, cell, tinted};
+
+/// The version of this program.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The parts that are installed.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Installation {
+    /// This program.
+    program: PathBuf,
+    /// Its version.
+    version: &'static str,
+    /// The pi that `portcullis pi` starts.
+    pi: Option<FoundPi>,
+    /// The extension for plain `pi`.
+    extension: Option<Installed>,
+}
+
+impl Installation {
+    pub(super) fn of(around: &ProcessEnv) -> Self {
+        Self {
+            program: around.executable.clone(),
+            version: VERSION,
+            pi: pi::find(around),
+            extension: pi_extension::installed(around),
+        }
+    }
+
+    pub(super) fn print(&self, page: &mut Page, around: &ProcessEnv) {
+        let pi = match &self.pi {
+            None => tinted("not found; npm install -g @earendil-works/pi-coding-agent", Tint::Open),
+            Some(FoundPi { program, version }) => {
+                let version = version.as_deref().unwrap_or("of an unknown version");
+                cell(&format!("{version}, {}", path(around, program)))
+            }
+        };
+        let program = format!("{}, {}", self.version, path(around, &self.program));
+        let mut rows = vec![vec![cell("portcullis"), cell(&program)], vec![cell("pi"), pi]];
+        match &self.extension {
+            None => {
+                let text = "not installed; `portcullis pi` needs none, plain `pi` is NOT protected";
+                rows.push(vec![cell("extension"), tinted(text, Tint::Open)]);
+            }
+            Some(installed) => {
+                let version = installed.version.as_deref().unwrap_or("of an unknown version");
+                let text = format!("{version}, {}", path(around, &installed.place));
+                rows.push(vec![cell("extension"), cell(&text)]);
+                if !installed.is_current {
+                    let text = "differs from this program's; `portcullis pi-extension install` updates it";
+                    rows.push(vec![cell(""), tinted(text, Tint::Open)]);
+                }
+                let starts = match &installed.host {
+                    None => "starts the `portcullis` that is first on PATH".to_owned(),
+                    Some(host) if *host == self.program => "starts this program".to_owned(),
+                    Some(host) => format!("starts {}", path(around, host)),
+                };
+                rows.push(vec![cell(""), cell(&starts)]);
+            }
+        }
+        page.line("\ninstalled");
+        page.table("  ", &rows);
+    }
+}

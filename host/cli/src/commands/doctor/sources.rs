@@ -1,0 +1,69 @@
+//! The settings files that apply, and the values that they set.
+
+use std::path::PathBuf;
+
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_settings::{RealDisk, Setting, discover, report, resolve};
+use serde::Serialize;
+
+use crate::args::config::SettingsChoice;
+use crate::commands::config;
+use crate::human::path;
+use crate::output::{Page, Tint, cell, tinted};
+
+/// The settings of a project, with the origin of each value.
+#[derive(Debug, Serialize)]
+pub(super) struct Sources {
+    files: Vec<File>,
+    /// The values that a file sets.
+    values: Vec<Setting>,
+}
+
+/// A settings file that is looked for.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct File {
+    file: PathBuf,
+    exists: bool,
+    in_use: bool,
+}
+
+impl Sources {
+    pub(super) fn of(around: &ProcessEnv, place: &SettingsChoice) -> anyhow::Result<Self> {
+        let places = config::places(around, place)?;
+        let found = discover(&places, &RealDisk)?;
+        let resolved = resolve(&found, &places, &RealDisk)?;
+        let mut values = report(&found, &resolved, &portcullis_session::default_limits()).values;
+        values.retain(|setting| setting.origin.as_ref().is_some_and(|origin| !origin.is_built_in()));
+        let file = |file: &PathBuf| File {
+            file: file.clone(),
+            exists: file.exists(),
+            in_use: config::is_in_use(&found, file),
+        };
+        Ok(Self { files: found.watched.iter().map(file).collect(), values })
+    }
+
+    pub(super) fn print(&self, page: &mut Page, around: &ProcessEnv) {
+        page.line("\nsettings");
+        let there: Vec<_> = self.files.iter().filter(|file| file.exists).collect();
+        if there.is_empty() {
+            page.line("  no settings file; every value is a default");
+            return;
+        }
+        for file in there {
+            let word = if file.in_use {
+                tinted("in use", Tint::Good)
+            } else {
+                tinted("does not apply here", Tint::Faint)
+            };
+            page.row("  ", &[cell(&path(around, &file.file)), word], &[]);
+        }
+        let rows = self.values.iter().filter_map(|setting| {
+            let origin = setting.origin.as_ref()?;
+            let value = setting.value.as_str().map_or_else(|| setting.value.to_string(), str::to_owned);
+            let place = format!("{}:{}", path(around, &origin.file), origin.at.line);
+            Some(vec![cell(setting.field), cell(&value), tinted(&place, Tint::Faint)])
+        });
+        page.table("    ", &rows.collect::<Vec<_>>());
+    }
+}

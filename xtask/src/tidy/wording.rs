@@ -1,0 +1,130 @@
+//! Words and constructions that no text for users has.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::project;
+
+/// What is written otherwise, and how.
+const BANNED: [(&str, &str); 15] = [
+    ("whoever", "name the person or program"),
+    ("somebody", "name the person: the user, a publisher"),
+    ("mended", "fix"),
+    ("nobody vouches", "without a trusted signature"),
+    ("nobody has signed", "unsigned"),
+    ("nobody had an opinion", "no rule matched"),
+    ("nobody is trusted", "no trusted publishers"),
+    ("keep blocked", "No"),
+    ("holds here", "applies here"),
+    ("hold here", "apply here"),
+    ("comes to grief", "fails"),
+    ("put right", "fix"),
+    ("nothing is in the lock", "No extra policies installed"),
+    ("say whose packs", "show trusted publishers"),
+    ("tell every mistake", "check"),
+];
+
+/// Sources whose string literals and help texts users read.
+const SOURCES: [&str; 9] = [
+    "host/audit/src",
+    "host/bootstrap/src",
+    "host/cli/src",
+    "host/packs/src",
+    "host/policy-tools/src",
+    "host/settings-format/src",
+    "host/settings/src",
+    "pi/src",
+    "policies",
+];
+
+/// Files and directories of documents for users. Decisions record what was said at the time.
+const DOCUMENTS: [&str; 3] = ["README.md", "docs", "pi/README.md"];
+
+/// Texts of the questions, which have a check of their own.
+const EXCEPT: [&str; 2] = ["pi/src/prompt.ts", "docs/decisions"];
+
+/// Returns a line for each banned word.
+pub(super) fn problems() -> Result<Vec<String>> {
+    let root = project::root();
+    let mut problems = Vec::new();
+    for place in SOURCES.iter().chain(&DOCUMENTS) {
+        for file in files(&root.join(place))? {
+            let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
+            if EXCEPT.iter().any(|except| name.starts_with(except)) || is_test(&name) {
+                continue;
+            }
+            let text = std::fs::read_to_string(&file)?;
+            let is_document = name.ends_with(".md");
+            let is_help = name.contains("/args");
+            for (number, line) in text.lines().enumerate().take_while(|(_, line)| *line != "#[cfg(test)]") {
+                let shown = if is_document { line.to_owned() } else { user_text(line, is_help) };
+                for (banned, better) in found(&shown) {
+                    problems.push(format!("{name}:{}: “{banned}”; better: {better}", number + 1));
+                }
+            }
+        }
+    }
+    Ok(problems)
+}
+
+/// Returns the banned words of a text, with what is better.
+fn found(text: &str) -> Vec<(&'static str, &'static str)> {
+    let text = text.to_lowercase();
+    BANNED.into_iter().filter(|(banned, _)| text.contains(banned)).collect()
+}
+
+fn is_test(name: &str) -> bool {
+    name.contains("tests") || name.contains("/test/") || name.contains("_test")
+}
+
+/// Returns the parts of a line of code that users may read: no comments, except those of arguments, which are help.
+fn user_text(line: &str, is_help: bool) -> String {
+    let line = line.trim();
+    match line.strip_prefix("///") {
+        Some(help) if is_help => return help.to_owned(),
+        Some(_) => return String::new(),
+        None => {}
+    }
+    let is_comment = ["//", "*", "/*"].iter().any(|start| line.starts_with(start));
+    // Names in code are `camelCase` or `snake_case`; several words of prose are a text, or part of one.
+    if is_comment || !line.contains(' ') { String::new() } else { line.to_owned() }
+}
+
+/// Returns the texts below a path.
+fn files(path: &Path) -> Result<Vec<std::path::PathBuf>> {
+    if path.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        let path = entry?.path();
+        let is_text =
+            path.extension().is_some_and(|kind| ["rs", "ts", "md"].iter().any(|known| kind == *known));
+        if path.is_dir() || is_text {
+            all.extend(files(&path)?);
+        }
+    }
+    all.sort();
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_looked_at_and_code_is_not() {
+        assert_eq!(user_text("/// Whoever asks.", false), "");
+        assert_eq!(user_text("/// Whoever asks.", true), " Whoever asks.");
+        assert_eq!(user_text("// whoever", true), "");
+        assert_eq!(user_text("whoever();", false), "");
+        assert!(found(&user_text("page.line(\"Whoever asks\");", false)).len() == 1);
+        assert!(found("Fix the file. Applies here.").is_empty());
+    }
+
+    #[test]
+    fn banned_words_are_in_lower_case() {
+        assert!(BANNED.iter().all(|(banned, _)| banned.chars().all(|letter| !letter.is_uppercase())));
+    }
+}
