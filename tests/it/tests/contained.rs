@@ -186,7 +186,7 @@ fn questions_are_asked_outside(version: PiVersion, user: User) -> Result<()> {
     // An action of pi itself, or of an extension in it, leads to a question as well.
     screen.wait_for("outside of pi")?;
     let asked = screen.wait("the mark", mark)?;
-    ensure!(asked.contains("asked by pi itself") && asked.contains("made"), "{asked}");
+    ensure!(asked.contains("pi itself wants to") && asked.contains("made"), "{asked}");
     screen.press("Enter")?;
     screen.wait_for("pi contained")?;
     ensure!(!scene.outside().join("made").exists());
@@ -206,7 +206,7 @@ fn questions_are_asked_outside(version: PiVersion, user: User) -> Result<()> {
     let large = screen.wait("the answers", |text| text.contains("[o-") && mark(text))?;
     screen.enter("o")?;
     screen.wait_for("none of the answers")?;
-    let code = large.lines().find_map(|line| line.trim().strip_prefix('[')?.split_once("] Allow"));
+    let code = large.lines().find_map(|line| line.trim().strip_prefix('[')?.split_once("] For this command"));
     screen.enter(code.context("what to type")?.0)?;
     screen.wait_for("first over")?;
     screen.wait_for("pi contained")?;
