@@ -212,7 +212,7 @@ fn network(target: &str, port: u16, stage: Stage, program: &str) -> NetworkAcces
 }
 
 fn connections() -> Vec<Kind> {
-    let decision = ruling("base.network", "`allowedDomains` does not name this host");
+    let decision = ruling("network.unlisted", "`allowedDomains` does not name this host");
     let about =
         |access: NetworkAccess| asked(Origin::Process, Action::Network(access), Vec::new(), &decision, "");
     let connect = |target: &str, program: &str| about(network(target, 443, Stage::Connect, program));

@@ -43,7 +43,7 @@ fn typed_at_once(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let alone = typed(Launch::plain(&scene, version, &script)?, "")?;
     let scene = Scene::new(user)?;
-    let ours = typed(Launch::guarded(&scene, version, &script)?, "Sandbox:")?;
+    let ours = typed(Launch::guarded(&scene, version, &script)?, "Portcullis on")?;
     ensure!(kept(&alone) == [true; 4], "the control: {alone}");
     ensure!(kept(&ours) == [true; 4], "{ours}");
     Ok(())
@@ -119,7 +119,7 @@ fn one_session(version: PiVersion, user: User) -> Result<()> {
         ("endless", vec![bash(&sleep), say("never said")]),
     ]);
     let screen = Launch::guarded(&scene, version, &script)?.screen()?;
-    screen.wait_for("Sandbox:")?;
+    screen.wait_for("Portcullis on")?;
 
     screen.enter("confined")?;
     // The command waits in its system call.
@@ -131,7 +131,7 @@ fn one_session(version: PiVersion, user: User) -> Result<()> {
 
     screen.enter("to be refused")?;
     screen.wait(&format!("a question about {notes}"), |text| {
-        text.contains("Allow") && text.contains("notes")
+        text.contains("wants to read") && text.contains("notes")
     })?;
     screen.press_calmly("Escape")?;
     screen.wait_for("second over")?;
@@ -232,7 +232,7 @@ fn nothing_of_a_tool_acts_on_the_terminal(version: PiVersion, user: User) -> Res
     ];
     let launch = Launch::guarded(&scene, version, &turns([("go", all)]))?;
     let screen = launch.with(["--tools", "read,bash,edit,write,grep,find,ls"]).screen()?;
-    screen.wait_for("Sandbox:")?;
+    screen.wait_for("Portcullis on")?;
     screen.enter("go")?;
     screen.wait_for("[esc]  No")?;
     ensure!(screen.clipboard().is_none(), "the question acted on the terminal");

@@ -73,7 +73,9 @@ pub fn question(
         reason: reasons(request, decision),
         policy: escape(decision.policy()),
         rule: escape(&decision.cause().rule),
-        quote: quote.filter(|text| !text.trim().is_empty()).map(|text| escape(&text)),
+        quote: quote
+            .filter(|text| !text.trim().is_empty() && !words::is_restated(decision.policy(), text))
+            .map(|text| escape(&text)),
         choices: choices((request, is_cut), decision, places, kept_for),
         timeout_ms: asked.and_then(|question| question.timeout_ms),
     };

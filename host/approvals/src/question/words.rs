@@ -30,6 +30,10 @@ pub(super) const NOTHING_SENT: &str = "Nothing has been sent yet.";
 const PREVIEW: (usize, usize, usize) = (8, 3, 70);
 /// The rule of the shipped policy on tools that the host does not carry out.
 const UNKNOWN_TOOL: &str = "tool.unknown";
+/// The rule of the shipped policy on hosts that no setting names.
+const UNLISTED_HOST: &str = "network.unlisted";
+/// The shipped policy, and how its questions begin: they ask what the title says.
+const SHIPPED: (&str, &str) = ("workspace", "Let ");
 /// Maximum length of a program's name, in characters.
 const NAME_MAX: usize = 40;
 
@@ -55,6 +59,13 @@ pub fn put(question: &mut Question, request: &Request, decision: &Decision, nami
     };
     question.is_sensitive = caution.is_some();
     question.preview = caution.and_then(|_| preview(&request.action));
+}
+
+/// Returns true if a policy's text says no more than the title of the question.
+#[must_use]
+pub(super) fn is_restated(policy: &str, quote: &str) -> bool {
+    let (shipped, beginning) = SHIPPED;
+    policy == shipped && quote.starts_with(beginning) && !quote.contains('\n')
 }
 
 /// Returns the text shortened to a number of words and characters.
@@ -215,7 +226,9 @@ fn context(request: &Request, decision: &Decision) -> String {
         }
         Action::Network(access) => match special_addresses::meanings(access).first() {
             Some(meaning) => sentence(meaning),
-            None if is_base && access.stage == Stage::Connect => NOTHING_SENT.to_owned(),
+            None if (is_base || cause.rule == UNLISTED_HOST) && access.stage == Stage::Connect => {
+                NOTHING_SENT.to_owned()
+            }
             None => sentence(&cause.reason),
         },
         Action::Escalation(_) => "It runs with your full rights.".to_owned(),

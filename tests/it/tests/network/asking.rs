@@ -54,7 +54,7 @@ fn a_connection_waits_and_a_grant_holds_for_the_next_command(user: User) -> Resu
     ensure!(text(&question, "/params/subject") == "allowed.test:80", "{question}");
     ensure!(text(&question, "/params/asker").contains("curl (pid "), "{question}");
     ensure!(text(&question, "/params/callId") == format!("call-{id}"), "{question}");
-    ensure!(labels(&question).contains("for this command"), "{question}");
+    ensure!(labels(&question).contains("For this command"), "{question}");
     // Longer than the client's own timeout for connecting.
     std::thread::sleep(Duration::from_millis(2_500));
     ensure!(!world.seen().unwrap_or_default().contains("allowed"), "something left before the answer");
