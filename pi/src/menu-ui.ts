@@ -47,7 +47,7 @@ async function onTerminal(ui: ExtensionUIContext, ask: Ask): Promise<MenuEffect 
       ask(event).then((screen) => {
         busy = false;
         if (screen.effect !== undefined) return done(screen.effect);
-        view = new MenuView(screen);
+        view = new MenuView(screen, view);
         redraw();
         next(done);
       }, (error: unknown) => {

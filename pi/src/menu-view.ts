@@ -1,6 +1,6 @@
 /** A screen of `/sandbox` on the terminal, as a state machine with keys as its input. */
 import { plain } from "./messages.ts";
-import type { MenuEvent, MenuScreen } from "./protocol.ts";
+import type { MenuEvent, MenuItem, MenuScreen } from "./protocol.ts";
 import type { Key } from "./prompt-view.ts";
 import type { Painted } from "./terminal.ts";
 
@@ -10,28 +10,69 @@ const SHOWN = 16;
 
 export class MenuView {
   readonly #screen: MenuScreen;
+  /** The place of the marked item among those that the filter leaves. */
   #marked: number;
   #typed: string;
+  /** The text that items have to contain. */
+  #filter: string;
+  #isFiltering = false;
 
-  constructor(screen: MenuScreen) {
+  /** `before` is the screen before: its filter stays as long as the list does. */
+  constructor(screen: MenuScreen, before?: MenuView) {
     this.#screen = screen;
-    this.#marked = Math.max(0, Math.min(screen.items.length - 1, screen.selected));
+    this.#filter = before !== undefined && listOf(before.#screen) === listOf(screen) ? before.#filter : "";
+    const place = this.#items().findIndex(({ index }) => index >= screen.selected);
+    this.#marked = place === -1 ? Math.max(0, this.#items().length - 1) : place;
     this.#typed = screen.input?.value ?? "";
+  }
+
+  /** Returns the items that the filter leaves, each with its place in the list. */
+  #items(): { item: MenuItem; index: number }[] {
+    const wanted = this.#filter.toLowerCase();
+    const all = this.#screen.items.map((item, index) => ({ item, index }));
+    return all.filter(({ item }) => `${item.label} ${item.value ?? ""}`.toLowerCase().includes(wanted));
   }
 
   /** Takes a key; returns the event that it causes, if any. */
   press(key: Key): MenuEvent | undefined {
+    if (this.#isFiltering) return this.#filterBy(key);
+    if (key === "escape" && this.#filter !== "") return this.#leave("");
     if (key === "escape") return { kind: "back" };
     if (this.#screen.input !== undefined) return this.#type(key);
-    const last = this.#screen.items.length - 1;
+    const items = this.#items();
+    const last = items.length - 1;
+    const index = items[this.#marked]?.index ?? 0;
     switch (key) {
       case "up": return this.#mark(this.#marked === 0 ? last : this.#marked - 1);
       case "down": return this.#mark(this.#marked === last ? 0 : this.#marked + 1);
       case "left": case "right": case "pageUp": case "pageDown": return undefined;
-      case "enter": return last < 0 ? undefined : { kind: "choose", index: this.#marked };
+      case "enter": return last < 0 ? undefined : { kind: "choose", index };
     }
+    if (key.character === "/" && this.#screen.items.length > 0) {
+      this.#isFiltering = true;
+      return undefined;
+    }
+    // A key that is about an item needs one.
+    if (last < 0 && this.#filter !== "") return undefined;
     const known = this.#screen.keys.some((wanted) => wanted.key === key.character);
-    return known ? { kind: "key", key: key.character, index: this.#marked } : undefined;
+    return known ? { kind: "key", key: key.character, index } : undefined;
+  }
+
+  #filterBy(key: Key): undefined {
+    if (key === "enter") return this.#leave(this.#filter);
+    if (key === "escape") return this.#leave("");
+    if (typeof key === "string") return undefined;
+    if (key.character === "\b") this.#filter = [...this.#filter].slice(0, -1).join("");
+    else this.#filter += key.character;
+    this.#marked = 0;
+  }
+
+  /** Ends typing the filter, with the mark on the same item. */
+  #leave(filter: string): undefined {
+    const marked = this.#items()[this.#marked]?.index ?? 0;
+    this.#isFiltering = false;
+    this.#filter = filter;
+    this.#marked = Math.max(0, this.#items().findIndex(({ index }) => index >= marked));
   }
 
   #mark(item: number): undefined {
@@ -56,20 +97,30 @@ export class MenuView {
       lines.push({ text: " enter take it   esc back", color: "muted" });
       return lines;
     }
-    const first = Math.max(0, Math.min(this.#marked - SHOWN + 2, screen.items.length - SHOWN));
-    const width = Math.max(0, ...screen.items.map((item) => (item.value === undefined ? 0 : item.label.length)));
-    screen.items.slice(first, first + SHOWN).forEach((item, place) => {
+    const items = this.#items();
+    if (this.#isFiltering || this.#filter !== "") {
+      lines.push({ text: ` / ${plain(this.#filter, 200)}${this.#isFiltering ? "▏" : ""}`, color: "accent" });
+      if (items.length === 0) lines.push({ text: "   no match", color: "muted" });
+    }
+    const first = Math.max(0, Math.min(this.#marked - SHOWN + 2, items.length - SHOWN));
+    const width = Math.max(0, ...items.map(({ item }) => (item.value === undefined ? 0 : item.label.length)));
+    items.slice(first, first + SHOWN).forEach(({ item }, place) => {
       const marked = first + place === this.#marked;
       const label = plain(item.label, 300);
       const value = item.value === undefined ? "" : `${" ".repeat(Math.max(0, Math.min(width, 40) - label.length))}  ${plain(item.value, 300)}`;
       lines.push({ text: ` ${marked ? "→" : " "} ${label}${value}`, color: marked ? "accent" : "text" });
       if (item.problem !== undefined) lines.push({ text: `     ✗ ${plain(item.problem, 400)}`, color: "error" });
     });
-    const hidden = screen.items.length - SHOWN;
-    if (hidden > 0) lines.push({ text: `   ${this.#marked + 1} of ${screen.items.length}`, color: "muted" });
-    const arrows = screen.items.length === 0 ? "" : "↑↓ navigate   enter choose   ";
+    if (items.length > SHOWN) lines.push({ text: `   ${this.#marked + 1} of ${items.length}`, color: "muted" });
+    const arrows = screen.items.length === 0 ? "" : "↑↓ navigate   enter choose   / filter   ";
     const keys = screen.keys.map(({ key, label }) => `${key} ${label}`).join("   ");
-    lines.push({ text: "", color: "text" }, { text: ` ${arrows}${keys}   esc back`, color: "muted" });
+    const hint = this.#isFiltering ? " type to filter   enter keep   esc all" : ` ${arrows}${keys}   esc back`;
+    lines.push({ text: "", color: "text" }, { text: hint, color: "muted" });
     return lines;
   }
+}
+
+/** Returns what names the list of a screen. */
+function listOf(screen: MenuScreen): string {
+  return [screen.title.replace(" (not saved)", ""), screen.input?.label ?? "", screen.keys.map(({ key }) => key).join("")].join("\n");
 }

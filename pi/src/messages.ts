@@ -99,9 +99,11 @@ export const FLAG_ATE_PROMPT =
  */
 export function question(ask: AskParams): string {
   const lines = [
-    plain(ask.title, 200),
-    ...ask.subject.split("\n").map((line) => `  │ ${plain(line.replaceAll("\t", "  "), 8_000)}`),
-    `  asked by ${plain(ask.asker, 100)}: ${plain(ask.reason, 400)} (${plain(ask.policy, 80)}, ${plain(ask.rule, 80)})`,
+    ask.title.endsWith("?") ? plain(ask.title, 200) : `${plain(ask.title, 200)}:`,
+    ...(ask.place ?? ask.subject).split("\n").map((line) => `  │ ${plain(line.replaceAll("\t", "  "), 8_000)}`),
+    ...(ask.context ? [`  ${plain(ask.context, 300)}`] : []),
+    ...(ask.preview ?? "").split("\n").filter((line) => line !== "").map((line) => `  │ ${plain(line, 200)}`),
+    `  rule ${plain(ask.rule, 80)} of ${plain(ask.policy, 80)}`,
   ];
   if (ask.quote !== undefined) lines.push(`  policy ${plain(ask.policy, 80)} says: "${plain(ask.quote, 400)}"`);
   return lines.join("\n");

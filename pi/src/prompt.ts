@@ -4,11 +4,12 @@
  */
 import type { AskOption, AskParams, AskResponse } from "./protocol.ts";
 import { plain, question } from "./messages.ts";
+import type { Outcome } from "./prompt-view.ts";
 
 /** Shows one question. */
 export interface Dialogs {
-  /** Resolves with the index of an option, with "refuse", or with undefined if there was no answer. */
-  ask(ask: AskParams, signal: AbortSignal, waiting: () => number): Promise<number | "refuse" | undefined>;
+  /** Resolves with the answer, or with undefined if there was none. */
+  ask(ask: AskParams, signal: AbortSignal, waiting: () => number): Promise<Outcome>;
   /** Called when the number of waiting questions has changed. */
   refresh?(): void;
   /** Called when a question waits that cannot be shown yet. */
@@ -18,6 +19,7 @@ export interface Dialogs {
 /** The part of `ctx.ui` that {@link SelectDialogs} uses. */
 export interface Selecting {
   select(title: string, options: string[], dialog: { signal: AbortSignal }): Promise<string | undefined>;
+  input(title: string, placeholder?: string, dialog?: { signal: AbortSignal }): Promise<string | undefined>;
 }
 
 interface Entry {
@@ -122,9 +124,9 @@ export class PromptQueue {
     const choice = dialogs.ask(ask, over.signal, () => this.#entries.length - 1);
     try {
       const picked = await Promise.race([choice, aborted(over.signal)]);
-      if (typeof picked !== "number") return this.#end(entry, undefined);
+      if (picked === undefined || picked === "refuse") return this.#end(entry, undefined);
       if (!this.#take(entry)) return;
-      entry.reply({ choice: picked });
+      entry.reply(typeof picked === "number" ? { choice: picked } : { choice: "refuse", ...picked });
       over.abort();
     } catch {
       this.#end(entry, "aborted");
@@ -150,18 +152,23 @@ export class SelectDialogs implements Dialogs {
     this.#ui = ui;
   }
 
-  async ask(ask: AskParams, signal: AbortSignal): Promise<number | "refuse" | undefined> {
-    // "Abort" comes first, so that a key meant for something else permits nothing.
+  async ask(ask: AskParams, signal: AbortSignal): Promise<Outcome> {
+    // "No" comes first, so that a key meant for something else permits nothing.
     const labels = ask.options.map(label);
-    const picked = await this.#ui.select(question(ask), [ABORT, ...labels], { signal });
+    const picked = await this.#ui.select(question(ask), [NO, ...labels, BECAUSE], { signal });
+    if (picked === BECAUSE) {
+      const because = (await this.#ui.input(BECAUSE, "The agent reads this line", { signal }))?.trim();
+      return because ? { because } : "refuse";
+    }
     const index = picked === undefined ? -1 : labels.indexOf(picked);
     return index === -1 ? "refuse" : index;
   }
 }
 
-const ABORT = "Abort (keep blocked)";
+const NO = "No";
+const BECAUSE = "No, and tell the agent why";
 
-/** Returns a label with a number, so that no two labels are equal and none is "Abort": select() returns the label. */
+/** Returns a label with a number, so that no two labels are equal and none is "No": select() returns the label. */
 function label(option: AskOption, index: number): string {
   const covers = option.covers === undefined ? "" : `: ${plain(option.covers, 300)}`;
   const target = option.target === undefined ? "" : ` → ${plain(option.target, 200)}`;

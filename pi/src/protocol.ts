@@ -69,6 +69,8 @@ export type StatusResponse = {
   state: SandboxState,
   /** Number of domains that can be reached without a question. */
   domains: number,
+  /** What can be written and reached without a question, in a few words; empty unless enabled. */
+  summary: string,
   /** Number of paths that can be written without a question. */
   writePaths: number,
   /** Number of questions that wait for an answer. */
@@ -460,13 +462,21 @@ export type AskParams = {
   askId: number,
   /** The call it is about, where there is one. */
   callId?: string,
-  /** One line: what is asked. */
+  /** Who wants to do what, such as `git wants to change the repository`; the place follows. */
   title: string,
   /** What it is asked for, such as a path or a host and port. */
   subject: string,
+  /** The subject as a person writes it, such as `~/notes.txt`; absent where it is that already. */
+  place?: string,
+  /** Why it is asked, in one short sentence. */
+  context: string,
+  /** The beginning of what would be written: foreign text, to be marked as such. */
+  preview?: string,
+  /** Whether it is about something that deserves a second look. */
+  sensitive: boolean,
   /** Who asks, such as `bash` or `curl (pid 812)`. */
   asker: string,
-  /** Why there is a question, in one sentence. */
+  /** The whole reason for the question. */
   reason: string,
   /** The policy that wants it asked. */
   policy: string,
@@ -486,7 +496,7 @@ export type AskOption = {
   key: string,
   /** Whether it permits. */
   effect: ToolEffect,
-  /** What it says of itself, such as `Allow for this session only`. */
+  /** What it says of itself, such as `For this session`. */
   label: string,
   /** What it covers, spelled out; absent for the very request alone. */
   covers?: string,
@@ -507,6 +517,8 @@ export type AskResponse = {
   choice: AskChoice,
   /** Why nothing was chosen; absent for a person's own "no". */
   cause?: RefusalCause,
+  /** With a person's own "no": a line of theirs for the model. */
+  because?: string,
 };
 
 /** The number of an option, or `"refuse"`. */

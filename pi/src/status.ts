@@ -1,4 +1,5 @@
 /** The footer and the states that it shows. */
+import { plain } from "./messages.ts";
 import type { StatusResponse } from "./protocol.ts";
 
 /** The state of the sandbox, from the point of view of this process. */
@@ -12,10 +13,13 @@ export type State =
   /** The user turned the sandbox off; pi's own tools run unchanged. */
   | { kind: "disabled" };
 
+/** In colour only where something waits or protection is missing. */
+type FooterColor = "accent" | "error" | "muted";
+
 /** The part of `ctx.ui` that is used. */
 export interface Footer {
   setStatus(key: string, text: string | undefined): void;
-  theme: { fg(color: "accent" | "error", text: string): string };
+  theme: { fg(color: FooterColor, text: string): string };
 }
 
 const KEY = "portcullis";
@@ -31,19 +35,19 @@ export function showStatus(footer: Footer, state: State, waiting: number): void 
   footer.setStatus(KEY, shown);
 }
 
-export function footerText(state: State, waiting: number): ["accent" | "error", string] {
-  if (state.kind === "disabled") return ["error", "Sandbox: disabled"];
-  if (state.kind === "starting") return ["accent", "Sandbox: starting"];
-  if (state.kind === "closed") return ["error", "Sandbox: closed, no tool can run"];
-  const { domains, writePaths, warnings, reduced, contained } = state.status;
-  const more = [
-    ...(contained ? ["pi contained"] : []),
-    ...(reduced === undefined ? [] : [reduced]),
+export function footerText(state: State, waiting: number): [FooterColor, string] {
+  if (state.kind === "disabled") return ["error", "Portcullis OFF"];
+  if (state.kind === "starting") return ["muted", "Portcullis starting"];
+  if (state.kind === "closed") return ["error", "Portcullis closed · no tool can run"];
+  const { summary, warnings, reduced, contained } = state.status;
+  const needsALook = [
+    ...(reduced === undefined ? [] : [plain(reduced, 80)]),
     ...(warnings.length === 0 ? [] : [count(warnings.length, "warning")]),
     ...(waiting === 0 ? [] : [`${count(waiting, "question")} waiting`]),
   ];
-  const counts = `🔒 Sandbox: ${count(domains, "domain")}, ${count(writePaths, "write path")}`;
-  return ["accent", [counts, ...more].join(", ")];
+  const more = [...(contained ? ["pi contained"] : []), ...needsALook];
+  const text = ["Portcullis on", ...(summary === "" ? [] : [plain(summary, 120)]), ...more].join(" · ");
+  return [needsALook.length === 0 ? "muted" : "accent", text];
 }
 
 function count(number: number, noun: string): string {

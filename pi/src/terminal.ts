@@ -2,7 +2,7 @@
 import type { ExtensionUIContext } from "@earendil-works/pi-coding-agent";
 import { decodeKittyPrintable, isKeyRelease, parseKey } from "@earendil-works/pi-tui";
 import type { Key } from "./prompt-view.ts";
-import { fitted, type Scroll } from "./scroll.ts";
+import { fitted, type Piece, type Scroll } from "./scroll.ts";
 import { wrapped } from "./wrapped.ts";
 
 /** The part of `ctx.ui` that a component of our own needs. */
@@ -17,6 +17,11 @@ export interface Painted {
   before?: string;
   /** Whether the line may be scrolled where the screen is too small for everything. */
   scrolls?: boolean;
+  /** The row of a choice that it belongs to: where there is little room, only rows near the marked one are shown. */
+  row?: number;
+  isMarked?: boolean;
+  /** Whether it is left out first where there is little room. */
+  spare?: boolean;
 }
 
 /** The number of screen lines that belong to pi. */
@@ -25,7 +30,9 @@ const REST = "      ";
 
 /** A component that consists of lines and gets keys. */
 export interface Drawing<T> {
-  lines(): Painted[];
+  lines(columns: number): Painted[];
+  /** Called with the rows of choices that are on the screen. */
+  fitted?(rows: ReadonlySet<number>): void;
   /** The scroll state of its long text; without one, everything is shown at once. */
   scroll?: Scroll;
   /** Takes a key; calls `done` when the component is finished. */
@@ -53,10 +60,12 @@ export function draw<T>(
     });
     return {
       render: (width: number) => {
-        const pieces = drawing.lines().map(({ text, color, before = REST, scrolls = false }) =>
-          ({ scrolls, lines: wrapped(text, width, before).map((line) => theme.fg(color, line)) }));
+        const pieces: Piece[] = drawing.lines(width).map(({ text, color, before = REST, ...piece }) =>
+          ({ ...piece, lines: wrapped(text, width, before).map((line) => theme.fg(color, line)) }));
         const where = (text: string) => wrapped(`  ${text}`, width, REST).map((line) => theme.fg("warning", line));
-        return fitted(pieces, (process.stdout.rows ?? 24) - OF_PI, drawing.scroll, where);
+        const { lines, rows } = fitted(pieces, (process.stdout.rows ?? 24) - OF_PI, drawing.scroll, where);
+        drawing.fitted?.(rows);
+        return lines;
       },
       handleInput: (data: string) => {
         const key = keyOf(data);

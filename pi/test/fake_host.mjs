@@ -24,7 +24,7 @@ const frame = (stream, payload, late = 0) => {
   side.write(Buffer.concat([head, payload]));
 };
 const cause = { policy: "fake", rule: "word", reason: "the word says so" };
-const status = { state: process.env.FAKE_HELLO === "disabled" ? "disabled" : "enabled", domains: 3, writePaths: 1, waiting: 0, reservations: false, escalation: false, contained: false, brief: "BRIEF-OF-THE-FAKE-HOST", warnings: [] };
+const status = { state: process.env.FAKE_HELLO === "disabled" ? "disabled" : "enabled", domains: 3, summary: "writes here · 3 hosts, asks others", writePaths: 1, waiting: 0, reservations: false, escalation: false, contained: false, brief: "BRIEF-OF-THE-FAKE-HOST", warnings: [] };
 const closed = { ...status, state: "closed", warnings: ["nothing is permitted until this is mended: line 3"] };
 let opened = true;
 const handles = new Map();
@@ -35,8 +35,8 @@ let next = 1;
 
 function ask(params, id) {
   const askId = next++;
-  send({ id: askId, method: "ask", params: { askId, callId: params.callId, title: "Run this command?", subject: params.script ?? JSON.stringify(params.input), asker: "fake", ...cause,
-    options: [{ key: "o", effect: "allow", label: "Allow once", width: 0, scope: "once" }, { key: "s", effect: "allow", label: "Allow for this session only", width: 0, scope: "session" }] } });
+  send({ id: askId, method: "ask", params: { askId, callId: params.callId, title: "Run this command?", subject: params.script ?? JSON.stringify(params.input), context: "", sensitive: false, asker: "fake", ...cause,
+    options: [{ key: "o", effect: "allow", label: "Once", width: 0, scope: "once" }, { key: "s", effect: "allow", label: "For this session", width: 0, scope: "session" }] } });
   return new Promise((resolve) => asks.set(askId, { resolve, id }));
 }
 const failure = (kind, message, errno) => ({ code: -32010, message, data: { kind, ...(errno ? { errno } : {}), ...(kind === "denied" ? cause : {}) } });

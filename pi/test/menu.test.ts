@@ -35,6 +35,25 @@ test("a long list scrolls with the mark", () => {
   assert.ok(text.includes("→ item-59") && text.includes("60 of 60") && !text.includes("item-1\n"), text);
 });
 
+test("a list is filtered by typing, and the item keeps its place", () => {
+  const items = ["alpha", "beta", "gamma"].map((label) => ({ label }));
+  const view = new MenuView(screen({ items }));
+  for (const character of ["/", "a", "m"]) assert.equal(view.press({ character }), undefined);
+  const text = () => view.lines().map((line) => line.text).join("\n");
+  assert.ok(text().includes("→ gamma") && !text().includes("alpha"), text());
+  assert.equal(view.press("enter"), undefined, "it ends the typing");
+  assert.deepEqual(view.press({ character: "d" }), { kind: "key", key: "d", index: 2 });
+  const next = new MenuView(screen({ items, selected: 2 }), view);
+  assert.ok(next.lines().some((line) => line.text === " / am"), "the same list keeps its filter");
+  assert.equal(view.press("escape"), undefined, "it takes the filter away");
+  assert.ok(text().includes("→ gamma") && text().includes("alpha"), text());
+  assert.deepEqual(view.press("escape"), { kind: "back" });
+  view.press({ character: "/" });
+  view.press({ character: "x" });
+  assert.equal(view.press("enter"), undefined);
+  assert.equal(view.press({ character: "d" }), undefined, "no item, no key");
+});
+
 test("without screens of its own pi's lists and lines do", async () => {
   const seen: string[][] = [];
   const picks: (string | undefined)[] = ["2. two: v", "[s] save", "[d] delete", "1. one", undefined];

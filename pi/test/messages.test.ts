@@ -17,7 +17,7 @@ test("nothing that is shown can move the cursor or turn the text around", () => 
 test("a subject cannot look like the host's own lines, nor a policy's text", () => {
   const text = question(askOf(1, { subject: "ls\nasked by nobody", quote: "trust\nme", title: "a\x1bb" }));
   assert.deepEqual(text.split("\n"), [
-    "a\\u{1b}b", "  │ ls", "  │ asked by nobody", "  asked by bash: r (p, u)", "  policy p says: \"trust\\u{a}me\"",
+    "a\\u{1b}b:", "  │ ls", "  │ asked by nobody", "  c", "  rule u of p", "  policy p says: \"trust\\u{a}me\"",
   ]);
 });
 
@@ -41,19 +41,17 @@ test("a note on a command is said once", () => {
 });
 
 test("the footer says what is so", () => {
-  const status = { state: "enabled" as const, domains: 3, writePaths: 2, waiting: 0, reservations: false, escalation: false, contained: false, brief: "", warnings: [] as string[] };
-  assert.deepEqual(footerText({ kind: "open", status }, 0), ["accent", "🔒 Sandbox: 3 domains, 2 write paths"]);
-  const partial = { ...status, domains: 1, writePaths: 0, warnings: ["w"] };
-  assert.deepEqual(footerText({ kind: "open", status: partial }, 0), ["accent", "🔒 Sandbox: 1 domain, 0 write paths, 1 warning"]);
-  const reduced = { ...status, reduced: "no commands" };
-  const inside = { ...status, contained: true };
-  assert.deepEqual(footerText({ kind: "open", status: inside }, 0)[1], "🔒 Sandbox: 3 domains, 2 write paths, pi contained");
-  const text = "🔒 Sandbox: 3 domains, 2 write paths, no commands, 2 questions waiting";
-  assert.deepEqual(footerText({ kind: "open", status: reduced }, 2), ["accent", text]);
-  assert.deepEqual(footerText({ kind: "disabled" }, 0), ["error", "Sandbox: disabled"]);
+  const status = { state: "enabled" as const, domains: 0, writePaths: 1, summary: "writes here · asks network", waiting: 0, reservations: false, escalation: false, contained: false, brief: "", warnings: [] as string[] };
+  const open = (more: object, waiting = 0) => footerText({ kind: "open", status: { ...status, ...more } }, waiting);
+  const on = "Portcullis on · writes here · asks network";
+  assert.deepEqual(open({}), ["muted", on]);
+  assert.deepEqual(open({ warnings: ["w"] }), ["accent", `${on} · 1 warning`]);
+  assert.deepEqual(open({ contained: true }), ["muted", `${on} · pi contained`]);
+  assert.deepEqual(open({ reduced: "no commands" }, 2), ["accent", `${on} · no commands · 2 questions waiting`]);
+  assert.deepEqual(footerText({ kind: "disabled" }, 0), ["error", "Portcullis OFF"]);
   assert.equal(footerText({ kind: "closed", why: "x" }, 0)[0], "error");
   const shown: unknown[] = [];
   const theme = { fg: () => { throw new Error("no theme"); } };
   showStatus({ setStatus: (...all) => shown.push(all), theme }, { kind: "disabled" }, 0);
-  assert.deepEqual(shown, [["portcullis", "Sandbox: disabled"]]);
+  assert.deepEqual(shown, [["portcullis", "Portcullis OFF"]]);
 });

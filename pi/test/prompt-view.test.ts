@@ -15,10 +15,10 @@ function option(key: string, label: string, width: number, more: Partial<AskOpti
 function asked(...places: [key: string, label: string, target: string][]): AskParams {
   const wide = (key: string, label: string, more = {}) => [option(key, label, 0, more), option(key, label, 1, more)];
   return askOf(1, {
-    title: "Allow to read this path?", subject: "/srv/a.txt", asker: "the agent", reason: "no rule allows it",
+    title: "The agent wants to read", subject: "/srv/a.txt", context: "Outside this project.", asker: "the agent", reason: "no rule allows it",
     options: [
-      { key: "o", effect: "allow", label: "Allow once", width: 0, scope: "once" },
-      ...wide("s", "Allow for this session only"),
+      { key: "o", effect: "allow", label: "Once", width: 0, scope: "once" },
+      ...wide("s", "For this session"),
       ...places.flatMap(([key, label, target]) => wide(key, label, { target })),
       option("d", "No, for this session", 0, { effect: "deny" }),
     ],
@@ -26,12 +26,12 @@ function asked(...places: [key: string, label: string, target: string][]): AskPa
 }
 
 const EXACT = asked(
-  ["P", "Allow for this project", 'projects.json["/work/foo"]'], ["A", "Allow for all projects", "default.json"],
+  ["P", "Always in this project", 'projects.json["/work/foo"]'], ["A", "Always, in every project", "default.json"],
 );
 const PARENT = asked(
-  ["P", "Allow for this project (parent: /work/foo)", 'projects.json["/work/foo"]'],
-  ["N", "Allow for this project (new config: /work/foo/sub)", 'projects.json["/work/foo/sub"], over the parent\'s'],
-  ["A", "Allow for all projects", "default.json"],
+  ["P", "Always in this project (parent: /work/foo)", 'projects.json["/work/foo"]'],
+  ["N", "Always in this project (new config: /work/foo/sub)", 'projects.json["/work/foo/sub"], over the parent\'s'],
+  ["A", "Always, in every project", "default.json"],
 );
 
 /** Returns a question that was drawn at the time 0. */
@@ -80,21 +80,76 @@ test("nothing is permitted before all of a long subject was on the screen", () =
   // At another width the lines are different ones; a refusal is possible before the text was seen.
   view.scroll.window(lines.slice(0, 40), 20);
   assert.equal(view.press(c("o"), (now += 1_000)), undefined);
+  view.press(c("m"), (now += 1_000));
   assert.equal(label(EXACT, view.press(c("d"), (now += 1_000))), "d0");
 });
 
 test("what scrolls gives way to what must be seen", () => {
   const pieces = [
-    { scrolls: false, lines: ["title"] }, { scrolls: true, lines: Array.from({ length: 30 }, (_, n) => `${n}`) },
-    { scrolls: false, lines: ["yes", "no"] },
+    { lines: ["title"] }, { scrolls: true, lines: Array.from({ length: 30 }, (_, n) => `${n}`) },
+    { lines: ["yes"], row: 0 }, { lines: ["no"], row: 1 },
   ];
   const scroll = new Scroll();
-  const drawn = fitted(pieces, 12, scroll, (text) => [text]);
-  assert.ok(drawn.length <= 12);
-  assert.deepEqual([drawn[0], ...drawn.slice(-2)], ["title", "yes", "no"]);
+  const { lines, rows } = fitted(pieces, 12, scroll, (text) => [text]);
+  assert.ok(lines.length <= 12);
+  assert.deepEqual([lines[0], ...lines.slice(-2)], ["title", "yes", "no"]);
+  assert.deepEqual([...rows], [0, 1]);
   assert.equal(scroll.done, false);
-  assert.equal(fitted(pieces, 33, scroll, (text) => [text]).length, 33);
+  assert.equal(fitted(pieces, 33, scroll, (text) => [text]).lines.length, 33);
   assert.equal(scroll.done, true);
+});
+
+test("a small terminal shows the marked choice, and no key hits another that is not shown", () => {
+  for (const height of [5, 6, 8, 20]) {
+    const view = shown(EXACT);
+    let now = 0;
+    let rows = new Set<number>();
+    const draw = () => {
+      const pieces = view.lines(0, 80).map(({ text, tone, row, spare }) =>
+        ({ lines: [text], scrolls: tone === "subject", isMarked: tone === "marked", ...(row === undefined ? {} : { row }), ...(spare ? { spare } : {}) }));
+      const fit = fitted(pieces, height, view.scroll, (text) => [text]);
+      rows = fit.rows;
+      view.fitted(rows);
+      assert.ok(fit.lines.length <= height, `${height}: ${fit.lines.join("\n")}`);
+      assert.ok(fit.lines.some((line) => line.startsWith(" → ")), `the mark at ${height}: ${fit.lines.join("\n")}`);
+      return fit.lines.join("\n");
+    };
+    for (let step = 0; step < 6; step++) {
+      const text = draw();
+      for (const [index, key] of [..."osPA"].entries()) {
+        const probe = shown(EXACT);
+        for (let down = 0; down < step; down++) probe.press("down", 1_000 + down);
+        probe.fitted(rows);
+        assert.equal(probe.press(c(key), 9_000) !== undefined, rows.has(index + 1), `${key} at ${height}, ${step}: ${text}`);
+      }
+      view.press("down", (now += 1_000));
+    }
+  }
+});
+
+test("no with a line for the agent", () => {
+  const view = shown(EXACT);
+  let now = 0;
+  for (const key of [c("m"), c("w")]) assert.equal(view.press(key, (now += 1_000)), undefined);
+  for (const character of ["use ", "x", "\b", "the copy", "o"]) assert.equal(view.press(c(character), (now += 10)), undefined);
+  assert.ok(view.lines(0).some((line) => line.text === " No, because: use the copyo▏"));
+  assert.equal(view.press("escape", (now += 10)), undefined, "back to the choices");
+  assert.equal(view.press("enter", (now += 10)), undefined, "which need a quiet moment");
+  view.press("enter", (now += 1_000));
+  assert.deepEqual(view.press("enter", (now += 10)), { because: "use the copyo" });
+});
+
+test("the details show what the question leaves out, and answer nothing", () => {
+  const view = shown(EXACT);
+  let now = 0;
+  for (const key of [c("m"), c("?")]) view.press(key, (now += 1_000));
+  const text = view.lines(0).map((line) => line.text).join("\n");
+  for (const part of ["Rule u of policy p", "no rule allows it", "reading everything below /srv", "default.json"]) {
+    assert.ok(text.includes(part), `${part}: ${text}`);
+  }
+  for (const key of [c("o"), c("s"), c("P"), c("d"), "up", "right"] as Key[]) assert.equal(view.press(key, (now += 1_000)), undefined);
+  assert.equal(view.press("escape", (now += 1_000)), undefined);
+  assert.equal(view.press(c("o"), (now += 1_000)), 0);
 });
 
 test("the keys of the first seed", () => {
@@ -113,20 +168,25 @@ test("the keys of the first seed", () => {
     [EXACT, [c("a"), "enter"], "A0"],
     [EXACT, [c("N")], undefined],
     [EXACT, [c("N"), "enter"], "refuse"],
-    [EXACT, [c("d")], "d0"],
+    [EXACT, [c("d")], undefined],
+    [EXACT, [c("d"), "enter"], "refuse"],
+    [EXACT, [c("m"), c("d")], "d0"],
+    [EXACT, [c("M"), "enter", c("d")], "d0"],
+    [EXACT, ["down", "down", "down", "down", "down", "enter", "enter"], "d0"],
     [EXACT, [c("y"), c("1"), "enter"], "refuse"],
     [PARENT, [c("P")], "P0"],
-    [PARENT, [c("N")], "N0"],
-    [PARENT, [c("n")], undefined],
-    [PARENT, [c("n"), "enter"], "N0"],
-    [PARENT, [c("n"), c("a"), "enter"], "A0"],
+    [PARENT, [c("N")], undefined],
+    [PARENT, [c("m"), c("N")], "N0"],
+    [PARENT, [c("m"), c("n")], undefined],
+    [PARENT, [c("m"), c("n"), "enter"], "N0"],
+    [PARENT, [c("m"), c("n"), c("a"), "enter"], "A0"],
     [EXACT, ["down", "enter"], "o0"],
     [EXACT, ["down", "down", "up", "up", "up", "enter"], "refuse"],
     [EXACT, ["right", c("s")], "s1"],
     [EXACT, ["right", "right", "left", c("s")], "s0"],
     [EXACT, ["right", c("o")], "o0"],
-    [EXACT, ["right", c("d")], "d0"],
-    [PARENT, ["right", c("N")], "N1"],
+    [EXACT, ["right", c("m"), c("d")], "d0"],
+    [PARENT, ["right", c("m"), c("N")], "N1"],
   ];
   for (const [ask, keys, expected] of cases) {
     assert.equal(label(ask, answer(ask, ...keys)), expected, JSON.stringify(keys));
@@ -175,28 +235,43 @@ test("what was pressed before the question was drawn answers nothing", () => {
 test("the marked answer says what it covers", () => {
   const view = shown(EXACT);
   view.press("right", 1_000);
-  for (let at = 0; at < 10; at++) view.press("down", 2_000 + at);
-  assert.equal(view.lines(0)[3]!.text, "  covers reading /srv/a.txt   [← narrower]", "no is not widened");
+  view.press(c("m"), 2_000);
+  view.press(c("D"), 3_000);
+  assert.equal(view.lines(0).at(-1)!.text, "  (← narrower) [d] covers reading /srv/a.txt", "no is not widened");
 });
 
-test("the question is drawn as the first seed has it", () => {
+test("the question is drawn as a person reads it", () => {
   const view = shown(PARENT);
   assert.deepEqual(view.lines(2).map((line) => line.text), [
-    "🔒 Allow to read this path?  (1 of 3)",
-    "  │ /srv/a.txt",
-    "  asked by the agent: no rule allows it (p, u)",
-    "  covers reading /srv/a.txt   [→ wider]",
+    "Portcullis   The agent wants to read /srv/a.txt  (1 of 3)",
+    "  Outside this project.",
     "",
-    " → [esc]  Abort",
-    "   [o]    Allow once",
-    "   [s]    Allow for this session only",
-    '   [P]    Allow for this project (parent: /work/foo)  → projects.json["/work/foo"]',
-    '   [N]    Allow for this project (new config: /work/foo/sub)  → projects.json["/work/foo/sub"], over the parent\'s',
-    "   [A]    Allow for all projects  → default.json",
-    "   [d]    No, for this session",
+    " → [esc]  No",
+    "   [o]    Once",
+    "   [s]    For this session",
+    "   [P]    Always in this project (parent: /work/foo)",
+    "   [A]    Always, in every project",
+    "   [m]    More: new project config · no for this session · no, because … · details",
+    "  (→ wider) [s] [P] [A] cover reading /srv/a.txt",
   ]);
   view.press("right", 1_000);
-  assert.equal(view.lines(0)[3]!.text, "  covers reading everything below /srv   [← narrower]");
+  assert.equal(view.lines(0).at(-1)!.text, "  (← narrower) [s] [P] [A] cover reading everything below /srv");
+  view.press(c("p"), 2_000);
+  assert.equal(view.lines(0).at(-1)!.text, '  (← narrower) [P] covers reading everything below /srv → projects.json["/work/foo"]');
+  const narrow = view.lines(0, 40).slice(0, 2).map((line) => line.text);
+  assert.deepEqual(narrow, ["Portcullis   The agent wants to read:", "  │ /srv/a.txt"]);
+});
+
+test("no text of the agent's passes for words of ours", () => {
+  const path = "/srv/a (safe, inside this project)";
+  const lines = shown(askOf(1, { title: "The agent wants to read", subject: path })).lines(0);
+  assert.deepEqual(lines.slice(0, 2).map((line) => line.text), ["Portcullis   The agent wants to read:", `  │ ${path}`]);
+});
+
+test("what deserves a second look is in another colour", () => {
+  const tones = (sensitive: boolean) => shown(askOf(1, { sensitive, preview: "+ a" })).lines(0).slice(0, 3).map((line) => line.tone);
+  assert.deepEqual(tones(true), ["alarm", "alarm", "faint"]);
+  assert.deepEqual(tones(false), ["title", "faint", "faint"]);
 });
 
 test("what the agent chose cannot move the cursor or reorder the text", () => {

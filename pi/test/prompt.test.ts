@@ -11,6 +11,10 @@ class Shown implements Selecting {
   select(title: string, options: string[], { signal }: { signal: AbortSignal }): Promise<string | undefined> {
     return new Promise((pick) => this.open.push({ title, options, signal, pick }));
   }
+
+  input(): Promise<undefined> {
+    return Promise.resolve(undefined);
+  }
 }
 
 function start() {
@@ -27,7 +31,7 @@ function start() {
 test("questions are shown one after the other, in order", async () => {
   const { shown, answers, ask } = start();
   for (const id of [1, 2, 3]) ask(id, { subject: `s${id}` });
-  for (const [id, label] of [[1, "2. Session"], [2, "1. Once"], [3, "Abort (keep blocked)"]] as const) {
+  for (const [id, label] of [[1, "2. Session"], [2, "1. Once"], [3, "No"]] as const) {
     await until(() => shown.open.length === id);
     assert.match(shown.open[id - 1]!.title, new RegExp(`s${id}`));
     shown.open[id - 1]!.pick(label);
@@ -41,7 +45,7 @@ test("refusing comes first, and anything unknown refuses", async () => {
   ask(1);
   ask(2);
   await until(() => shown.open.length === 1);
-  assert.equal(shown.open[0]!.options[0], "Abort (keep blocked)");
+  assert.equal(shown.open[0]!.options[0], "No");
   shown.open[0]!.pick("Once");
   await until(() => shown.open.length === 2);
   shown.open[1]!.pick(undefined);
@@ -120,7 +124,7 @@ test("the time to answer runs only while the question is seen", async () => {
 
 test("a dialog that fails refuses and does not stop the queue", async () => {
   let shown = 0;
-  const queue = new PromptQueue(new SelectDialogs({ select: () => { shown++; return Promise.reject(new Error("stale")); } }));
+  const queue = new PromptQueue(new SelectDialogs({ select: () => { shown++; return Promise.reject(new Error("stale")); }, input: async () => undefined }));
   const answers: AskResponse[] = [];
   for (const id of [1, 2]) queue.ask(askOf(id), undefined, (answer) => answers.push(answer));
   await until(() => answers.length === 2);
@@ -131,20 +135,21 @@ test("a dialog that fails refuses and does not stop the queue", async () => {
 test("the choices of a list spell out what they cover and where they are written down", async () => {
   const { shown, ask } = start();
   ask(1, { options: [
-    { key: "o", effect: "allow", label: "Allow once", width: 0, scope: "once" },
-    { key: "s", effect: "allow", label: "Allow for this session only", covers: "reading /a", width: 0, scope: "session" },
-    { key: "P", effect: "allow", label: "Allow for this project", covers: "reading /a", width: 0, target: "projects.json[\"/w\"]", scope: "project" },
-    { key: "A", effect: "allow", label: "Allow for all projects", covers: "reading /a", width: 0, target: "default.json", scope: "user" },
+    { key: "o", effect: "allow", label: "Once", width: 0, scope: "once" },
+    { key: "s", effect: "allow", label: "For this session", covers: "reading /a", width: 0, scope: "session" },
+    { key: "P", effect: "allow", label: "Always in this project", covers: "reading /a", width: 0, target: "projects.json[\"/w\"]", scope: "project" },
+    { key: "A", effect: "allow", label: "Always, in every project", covers: "reading /a", width: 0, target: "default.json", scope: "user" },
     { key: "d", effect: "deny", label: "No, for this session", covers: "reading /a\u202e", width: 0, scope: "session" },
   ] });
   await until(() => shown.open.length === 1);
   assert.deepEqual(shown.open[0]!.options, [
-    "Abort (keep blocked)",
-    "1. Allow once",
-    "2. Allow for this session only: reading /a",
-    "3. Allow for this project: reading /a → projects.json[\"/w\"]",
-    "4. Allow for all projects: reading /a → default.json",
+    "No",
+    "1. Once",
+    "2. For this session: reading /a",
+    "3. Always in this project: reading /a → projects.json[\"/w\"]",
+    "4. Always, in every project: reading /a → default.json",
     "5. No, for this session: reading /a\\u{202e}",
+    "No, and tell the agent why",
   ]);
 });
 
@@ -201,4 +206,17 @@ test("a question that is open stays open when a menu is, and the next one waits"
   assert.equal(shown.open.length, 1);
   release();
   await until(() => shown.open.length === 2);
+});
+
+test("no with a line for the agent, where pi has only lists and lines", async () => {
+  const ui = { select: async () => "No, and tell the agent why", input: async () => " use the copy " as string | undefined };
+  const ask = () => new SelectDialogs(ui).ask(askOf(1), new AbortController().signal);
+  assert.deepEqual(await ask(), { because: "use the copy" });
+  ui.input = async () => undefined;
+  assert.equal(await ask(), "refuse");
+  const answers: unknown[] = [];
+  const dialogs = { ask: async () => ({ because: "why" }) };
+  new PromptQueue(dialogs).ask(askOf(2), undefined, (answer) => answers.push(answer));
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.deepEqual(answers, [{ choice: "refuse", because: "why" }]);
 });

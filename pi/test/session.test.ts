@@ -29,7 +29,7 @@ const context = (more: object = {}): Any => ({
   cwd: directory, hasUI: true,
   ui: {
     notify: (text: string) => told.push(text), setStatus: (_key: string, text: string) => footer.push(text),
-    theme: { fg: (_color: string, text: string) => text }, select: async () => "1. Allow once",
+    theme: { fg: (_color: string, text: string) => text }, select: async () => "1. Once",
   },
   sessionManager: { getSessionFile: () => undefined, getSessionId: () => "s" }, ...more,
 });
@@ -116,7 +116,7 @@ test("before the start, after the end and without a host nothing is permitted", 
   await it.start(context());
   await closed(/there is no host/);
   assert.match(told.join(), /there is no host.*--no-sandbox/s);
-  assert.deepEqual(footer, ["Sandbox: starting", "Sandbox: closed, no tool can run"]);
+  assert.deepEqual(footer, ["Portcullis starting", "Portcullis closed · no tool can run"]);
   const open = await started();
   await open.stop();
   assert.throws(() => open.host(), /has ended/);
@@ -303,7 +303,7 @@ test("the user's switch leaves pi's tools alone", async () => {
   assert.equal(await call(it, pi, own, "bash", {}), undefined);
   assert.equal(gateUserCommand(it), undefined);
   assert.equal(await inspect(it, pi, "x"), undefined);
-  assert.deepEqual(footer, ["Sandbox: disabled"]);
+  assert.deepEqual(footer, ["Portcullis OFF"]);
 });
 
 test("settings that switch the sandbox off leave pi's tools alone as well", async () => {
@@ -312,7 +312,7 @@ test("settings that switch the sandbox off leave pi's tools alone as well", asyn
   delete process.env.FAKE_HELLO;
   assert.equal(await registered(it).run("bash", {}), "local");
   assert.deepEqual(local.splice(0), ["bash"]);
-  assert.deepEqual(footer, ["Sandbox: starting", "Sandbox: disabled"]);
+  assert.deepEqual(footer, ["Portcullis starting", "Portcullis OFF"]);
   await it.stop();
   assert.throws(() => it.host(), /has ended/);
 });
@@ -355,7 +355,7 @@ test("a host that dies twice closes the session, and the user is told how to go 
   await assert.rejects(run("bash", { command: "true" }), /status 9/);
   assert.equal(told.length, 2);
   assert.match(told[1]!, /closed and blocks every tool: .*status 9.*\/reload/);
-  assert.equal(footer.at(-1), "Sandbox: closed, no tool can run");
+  assert.equal(footer.at(-1), "Portcullis closed · no tool can run");
   // After the user restarts the session, the host is restarted once again if it dies.
   await it.start(context());
   await assert.rejects(run("bash", { command: "die-now" }), /gone/);
@@ -384,7 +384,7 @@ test("a session whose settings are broken says so, and opens when the host says 
   assert.throws(() => it.host(), /line 3/);
   await until(() => it.state.kind === "open");
   assert.equal(await registered(it).run("bash", { command: "echo open" }), "open\n[0]");
-  assert.match(footer.at(-1)!, /3 domains/);
+  assert.match(footer.at(-1)!, /writes here · 3 hosts/);
   await it.stop();
 });
 

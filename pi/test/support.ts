@@ -31,7 +31,7 @@ export const COMMAND = { callId: "c1", cwd: "/", env: { PATH: "/usr/bin:/bin" },
 
 export function askOf(askId: number, more: Partial<AskParams> = {}): AskParams {
   return {
-    askId, title: "Run?", subject: "x", asker: "bash", reason: "r", policy: "p", rule: "u",
+    askId, title: "Run?", subject: "x", context: "c", sensitive: false, asker: "bash", reason: "r", policy: "p", rule: "u",
     options: [
       { key: "o", effect: "allow", label: "Once", width: 0, scope: "once" },
       { key: "s", effect: "allow", label: "Session", width: 0, scope: "session" },

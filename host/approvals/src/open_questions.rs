@@ -7,6 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use portcullis_decision::request::Action;
 use portcullis_decision::{AnsweredBy, GrantPattern, GrantScope, Request};
 
+use portcullis_text::escape;
+
 use crate::cancel::Cancel;
 
 /// A question for the user. All texts are safe to show.
@@ -16,13 +18,21 @@ pub struct Question {
     pub id: u64,
     /// The client's call that it is about, if any.
     pub call: Option<String>,
-    /// One line, in the host's words.
+    /// Who wants to do what, in the host's words; the place follows.
     pub title: String,
     /// The resource: a path, a script, a host and port.
     pub subject: String,
+    /// The subject as a person writes it, if that differs.
+    pub place: Option<String>,
+    /// Why it is asked, in one short sentence.
+    pub context: String,
+    /// The beginning of what is written, a few lines.
+    pub preview: Option<String>,
+    /// Whether it is about something that deserves a second look.
+    pub is_sensitive: bool,
     /// The subject that asks.
     pub asker: String,
-    /// The reason, in one sentence.
+    /// The whole reason.
     pub reason: String,
     /// The policy that asks.
     pub policy: String,
@@ -34,6 +44,16 @@ pub struct Question {
     pub choices: Vec<Choice>,
     /// Timeout in milliseconds, counted while the question is visible.
     pub timeout_ms: Option<u32>,
+}
+
+impl Question {
+    /// Returns title and place in one line, if no text of the place can pass for the host's own.
+    #[must_use]
+    pub fn in_one_line(&self) -> Option<String> {
+        let place = self.place.as_ref().unwrap_or(&self.subject);
+        let is_plain = !place.is_empty() && place.bytes().all(|byte| byte.is_ascii_graphic());
+        is_plain.then(|| format!("{} {place}", self.title))
+    }
 }
 
 /// One choice besides a plain "no".
@@ -94,8 +114,25 @@ pub enum Answer {
     Choice(usize),
     /// A refusal, with its cause.
     Refused(Refusal),
+    /// A refusal of the user, with a line for the model.
+    RefusedBecause(String),
     /// Another answer has created a grant that covers the request.
     Covered,
+}
+
+/// Maximum length of the user's line in a refusal, in characters.
+const BECAUSE_MAX: usize = 240;
+
+/// Returns the reason of a refusal with a line of the user, as the end of a sentence.
+///
+/// The line can be pasted text, so it is escaped as foreign text and quoted.
+#[must_use]
+pub fn refused_because(line: &str) -> String {
+    let line: String = line.trim().chars().take(BECAUSE_MAX).collect();
+    if line.is_empty() {
+        return Refusal::User.reason().to_owned();
+    }
+    format!("{}, because: “{}”", Refusal::User.reason(), escape(&line))
 }
 
 /// Why a question was not answered with "yes".
@@ -148,6 +185,11 @@ pub trait Prompter: Send + Sync {
 
     /// Shows a message that needs no answer.
     fn notice(&self, text: &str);
+
+    /// Says in one line that an answer was kept, and how to take it back.
+    fn saved(&self, text: &str) {
+        self.notice(&format!("{text} · undo: portcullis grants"));
+    }
 }
 
 /// Sends the answer to a question; only the first one counts. Dropping it without an answer refuses.
@@ -330,4 +372,6 @@ impl Prompter for Nobody {
     fn withdraw(&self, _id: u64, _why: &str) {}
 
     fn notice(&self, _text: &str) {}
+
+    fn saved(&self, _text: &str) {}
 }

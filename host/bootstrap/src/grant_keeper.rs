@@ -1,5 +1,6 @@
 //! Stores answers that outlive the session in the user's settings.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use portcullis_decision::{Grant, GrantScope};
@@ -21,6 +22,8 @@ pub struct FileKeeper {
     places: Places,
     store: Store,
     state: Mutex<StoreState>,
+    /// Whether an answer was stored since [`FileKeeper::take_kept`] was called.
+    has_kept: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -43,7 +46,17 @@ impl FileKeeper {
     #[must_use]
     pub fn new(loaded: &LoadedSettings) -> Self {
         let state = StoreState::of(&loaded.found, &loaded.places, AllowLists::Unheard);
-        Self { places: loaded.places.clone(), store: Store::new(&loaded.places), state: Mutex::new(state) }
+        Self {
+            places: loaded.places.clone(),
+            store: Store::new(&loaded.places),
+            state: Mutex::new(state),
+            has_kept: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns true, once, if an answer of this session was stored.
+    pub fn take_kept(&self) -> bool {
+        self.has_kept.swap(false, Ordering::SeqCst)
     }
 
     /// Called when the policies of the chain have been loaded.
@@ -68,6 +81,7 @@ impl GrantStore for FileKeeper {
     }
 
     fn keep(&self, place: &str, grant: &Grant) -> Result<(), String> {
+        self.has_kept.store(true, Ordering::SeqCst);
         if let Some((name, place)) = preset_place(place) {
             return keep_preset(&self.store, &self.places, &grant_file_at(place), name)
                 .map_err(|error| format!("{:#}", anyhow::Error::new(error)));
@@ -94,8 +108,8 @@ fn place(grant_file: &GrantFile, files: &SettingsFiles) -> Option<GrantPlace> {
     let (key, scope, label, id, target) = match grant_file {
         GrantFile::Entry { key, exact } => {
             let label = match exact {
-                true => "Allow for this project".to_owned(),
-                false => format!("Allow for this project (parent: {key})"),
+                true => "Always in this project".to_owned(),
+                false => format!("Always in this project (parent: {key})"),
             };
             ('P', GrantScope::Project, label, format!("{ENTRY}{key}"), format!("{entries}[\"{key}\"]"))
         }
@@ -103,21 +117,21 @@ fn place(grant_file: &GrantFile, files: &SettingsFiles) -> Option<GrantPlace> {
             let key = key.to_str()?;
             let (letter, label, from) = match seed {
                 Seed::Parent => {
-                    ('N', format!("Allow for this project (new config: {key})"), "over the parent's")
+                    ('N', format!("Always in this project (new config: {key})"), "over the parent's")
                 }
                 Seed::Default => {
                     let from = match files.layout {
                         Layout::Projects => "over default.json",
                         Layout::Layered => "over your settings for all projects",
                     };
-                    ('P', "Allow for this project".to_owned(), from)
+                    ('P', "Always in this project".to_owned(), from)
                 }
             };
             let target = format!("{entries}[\"{key}\"], {from}");
             (letter, GrantScope::Project, label, format!("{ENTRY}{key}"), target)
         }
         GrantFile::Default => {
-            let label = "Allow for all projects".to_owned();
+            let label = "Always, in every project".to_owned();
             ('A', GrantScope::User, label, "default".to_owned(), files.default_name().to_owned())
         }
     };

@@ -12,13 +12,23 @@ wire_structs! {
         /// The call it is about, where there is one.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub call_id: Option<String>,
-        /// One line: what is asked.
+        /// Who wants to do what, such as `git wants to change the repository`; the place follows.
         pub title: String,
         /// What it is asked for, such as a path or a host and port.
         pub subject: String,
+        /// The subject as a person writes it, such as `~/notes.txt`; absent where it is that already.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub place: Option<String>,
+        /// Why it is asked, in one short sentence.
+        pub context: String,
+        /// The beginning of what would be written: foreign text, to be marked as such.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub preview: Option<String>,
+        /// Whether it is about something that deserves a second look.
+        pub sensitive: bool,
         /// Who asks, such as `bash` or `curl (pid 812)`.
         pub asker: String,
-        /// Why there is a question, in one sentence.
+        /// The whole reason for the question.
         pub reason: String,
         /// The policy that wants it asked.
         pub policy: String,
@@ -40,7 +50,7 @@ wire_structs! {
         pub key: String,
         /// Whether it permits.
         pub effect: ToolEffect,
-        /// What it says of itself, such as `Allow for this session only`.
+        /// What it says of itself, such as `For this session`.
         pub label: String,
         /// What it covers, spelled out; absent for the very request alone.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,6 +71,9 @@ wire_structs! {
         /// Why nothing was chosen; absent for a person's own "no".
         #[serde(skip_serializing_if = "Option::is_none")]
         pub cause: Option<RefusalCause>,
+        /// With a person's own "no": a line of theirs for the model.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub because: Option<String>,
     }
 
     /// Takes a question back: an answer that still comes means nothing.

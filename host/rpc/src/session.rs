@@ -60,6 +60,8 @@ wire_structs! {
         pub state: SandboxState,
         /// Number of domains that can be reached without a question.
         pub domains: u32,
+        /// What can be written and reached without a question, in a few words; empty unless enabled.
+        pub summary: String,
         /// Number of paths that can be written without a question.
         pub write_paths: u32,
         /// Number of questions that wait for an answer.

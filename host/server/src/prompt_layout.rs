@@ -3,7 +3,7 @@
 //! An answer is accepted only if the whole question is on the screen: the subject controls the length of the text, and
 //! could push the beginning of the question off the screen.
 
-use portcullis_session::{Choice, ChoiceKind, Question};
+use portcullis_session::{Answer, Choice, ChoiceKind, Question, Refusal};
 use portcullis_text::escape_message;
 
 /// Prefix of each line of foreign text, so that no such line looks like one of ours.
@@ -43,8 +43,10 @@ impl Size {
             for character in part.chars() {
                 let wide = if character.is_ascii() { 1 } else { 2 };
                 if width + wide > room {
+                    let rest = if character == ' ' { String::new() } else { last_word(&mut line) };
                     lines.push(format!("{indent}{line}"));
-                    (line, width) = (String::new(), 0);
+                    width = rest.chars().map(|character| if character.is_ascii() { 1 } else { 2 }).sum();
+                    line = rest;
                 }
                 line.push(character);
                 width += wide;
@@ -61,6 +63,16 @@ impl Size {
         let lines = self.wrapped(indent, text).into_iter().enumerate();
         let behind = |line: String| format!("{QUOTED}{}", line.strip_prefix(indent).unwrap_or(&line));
         lines.map(|(place, line)| if place == 0 { line } else { behind(line) }).collect()
+    }
+}
+
+/// Removes and returns the last word of a line, unless that leaves less than half of it.
+///
+/// The space stays, so that no character of foreign text is lost.
+fn last_word(line: &mut String) -> String {
+    match line.rfind(' ') {
+        Some(space) if (space + 1) * 2 > line.len() => line.split_off(space + 1),
+        Some(_) | None => String::new(),
     }
 }
 
@@ -86,6 +98,17 @@ impl PromptLayout {
         fitting.unwrap_or_else(|| page.short(heading, footer))
     }
 
+    /// Returns the answer that was typed; `None` if it is none of the answers.
+    pub fn answer(&self, typed: &str) -> Option<Answer> {
+        if let Some(choice) = self.chosen(typed) {
+            return Some(Answer::Choice(choice));
+        }
+        match typed.split_once(char::is_whitespace) {
+            None => matches!(typed, "" | "n" | "N").then_some(Answer::Refused(Refusal::User)),
+            Some((no, why)) => matches!(no, "n" | "N").then(|| Answer::RefusedBecause(why.trim().to_owned())),
+        }
+    }
+
     /// Returns the index of the choice that was typed.
     pub fn chosen(&self, typed: &str) -> Option<usize> {
         self.answers.iter().find(|(code, _)| code == typed).map(|(_, choice)| *choice)
@@ -101,24 +124,41 @@ struct Page<'a> {
 impl Page<'_> {
     /// Lays out the whole question, with the choices that are `offered`.
     fn whole(&self, heading: &str, footer: &str, offered: impl Fn(usize, &Choice) -> bool) -> PromptLayout {
-        let Question { title, subject, asker, reason, rule, policy, .. } = self.question;
         let mut lines = self.wrapped("", heading);
-        lines.extend(self.size.headed("", title));
-        lines.extend(self.wrapped(QUOTED, subject));
-        lines.extend(self.wrapped(QUOTED, &format!("asked by {asker}; {reason}")));
-        lines.extend(self.wrapped(QUOTED, &format!("rule `{rule}` of `{policy}`")));
+        lines.extend(self.asked());
+        self.with_choices(lines, footer, offered)
+    }
+
+    /// Lays out what is asked and why, without the choices.
+    fn asked(&self) -> Vec<String> {
+        let Question { subject, context, preview, policy, .. } = self.question;
+        let mut lines = match self.question.in_one_line() {
+            Some(line) if line.len() + QUOTED.len() < self.size.columns => vec![line],
+            Some(_) | None => {
+                let mut lines = self.size.headed("", &format!("{}:", self.question.title));
+                lines.extend(self.wrapped(QUOTED, self.question.place.as_ref().unwrap_or(subject)));
+                lines
+            }
+        };
+        lines.extend(self.size.headed("", context));
+        lines.extend(preview.iter().flat_map(|preview| self.wrapped(QUOTED, preview)));
         if let Some(quote) = &self.question.quote {
             lines.extend(self.wrapped(QUOTED, &format!("{policy} says: “{quote}”")));
         }
-        self.with_choices(lines, footer, offered)
+        lines
+    }
+
+    /// Lays out the details, below the choices.
+    fn details(&self) -> Vec<String> {
+        let Question { asker, reason, rule, policy, .. } = self.question;
+        self.wrapped(QUOTED, &format!("rule `{rule}` of `{policy}`: {reason}; asked by {asker}"))
     }
 
     /// Lays out a summary, for a screen that is too small.
     fn short(&self, heading: &str, footer: &str) -> PromptLayout {
-        let Question { title, subject, asker, .. } = self.question;
+        let Question { title, subject, .. } = self.question;
         let first = |indent: &str, text: &str| self.wrapped(indent, text).into_iter().next();
         let mut below = vec![String::new()];
-        below.extend(first(QUOTED, &format!("asked by {asker}")));
         below.extend(self.wrapped(
             "",
             "This does not fit on the screen, so it cannot be allowed here: enlarge the window, or answer by \
@@ -138,6 +178,7 @@ impl Page<'_> {
         footer: &str,
         offered: impl Fn(usize, &Choice) -> bool,
     ) -> PromptLayout {
+        lines.extend(self.size.headed("  ", "[n] No (default); `n WHY` tells the agent why"));
         let mut answers = Vec::new();
         let choices = self.question.choices.iter().enumerate();
         for (place, choice) in choices.filter(|(place, choice)| offered(*place, choice)) {
@@ -146,7 +187,9 @@ impl Page<'_> {
             lines.extend(self.size.headed("  ", &format!("[{code}] {}{kept}", choice.spoken())));
             answers.push((code, place));
         }
-        lines.push("  [n] No (default)".to_owned());
+        if !answers.is_empty() {
+            lines.extend(self.details());
+        }
         if !footer.is_empty() {
             lines.extend(self.wrapped("", footer));
         }
@@ -183,6 +226,10 @@ pub(crate) mod tests {
             call: None,
             title: format!("title {id}"),
             subject: "subject".to_owned(),
+            place: None,
+            context: "context".to_owned(),
+            preview: None,
+            is_sensitive: false,
             asker: "pi itself".to_owned(),
             reason: "reason".to_owned(),
             policy: "policy".to_owned(),
@@ -202,7 +249,7 @@ pub(crate) mod tests {
     fn what_fits_is_offered() {
         let sheet = sheet("subject", SMALL);
         assert_eq!((sheet.chosen("o-1234"), sheet.chosen("o"), sheet.chosen("n")), (Some(0), None, None));
-        assert!(sheet.lines.iter().any(|line| line == "  | subject"), "{sheet:?}");
+        assert!(sheet.lines.iter().any(|line| line == "title 1 subject"), "{sheet:?}");
     }
 
     #[test]

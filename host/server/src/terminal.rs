@@ -57,7 +57,7 @@ fn ask(question: &Question) -> io::Result<Answer> {
         terminal.write_all(b"\nno answer came in time, which is a no\n")?;
         return Ok(Answer::Refused(Refusal::Timeout));
     };
-    Ok(sheet.chosen(line.trim()).map_or(Answer::Refused(Refusal::User), Answer::Choice))
+    Ok(sheet.answer(line.trim()).unwrap_or(Answer::Refused(Refusal::User)))
 }
 
 /// Reads a line, or returns `None` after `time`.

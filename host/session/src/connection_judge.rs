@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use portcullis_approvals::question::connections::{about_all, about_more, places};
 use portcullis_approvals::question::endpoint_pattern;
-use portcullis_approvals::{Answer, Cancel, Choice, ChoiceKind, Denied, Refusal, place};
+use portcullis_approvals::{Answer, Cancel, Choice, ChoiceKind, Denied, Refusal, place, refused_because};
 use portcullis_decision::request::{Action, ActionKinds, Endpoint, NetworkAccess, Origin, Stage};
 use portcullis_decision::verdict::Cause;
 use portcullis_decision::{AnsweredBy, Decision, Effect, Fact, GrantPattern, GrantScope, Request, RuleSet};
@@ -107,7 +107,7 @@ impl CommandJudge {
         session.connections.end_round(round, command);
         let choice = match &answer {
             Answer::Choice(index) => question.choices.get(*index).cloned(),
-            Answer::Refused(_) | Answer::Covered => None,
+            Answer::Refused(_) | Answer::RefusedBecause(_) | Answer::Covered => None,
         };
         Answered { judged, is_about, answer, choice }
     }
@@ -135,6 +135,12 @@ impl CommandJudge {
                         session.connections.refuse(attempt.command, place(&attempt.access));
                     }
                     decision.refused(refusal.by(), refusal.reason())
+                }
+                (Answer::RefusedBecause(line), _) => {
+                    if is_connection && !session.setup.inmate.is_agent() {
+                        session.connections.refuse(attempt.command, place(&attempt.access));
+                    }
+                    decision.refused(AnsweredBy::User, &refused_because(line))
                 }
                 (Answer::Choice(_), Some(choice)) if choice.kind == ChoiceKind::Deny => {
                     decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
@@ -405,7 +411,8 @@ fn note(session: &Session, attempt: &ConnectionAttempt, why: &str) {
 fn remember(session: &Session, choice: &Choice, attempts: &[&ConnectionAttempt]) {
     // All of them send more to the same place.
     if let Some(ConnectionAttempt { want: Want::SendMore { .. }, access, .. }) = attempts.first() {
-        return session.answers.deny(vec![Denied::of_more(access)]);
+        session.answers.deny(vec![Denied::of_more(access)]);
+        return session.say_saved(choice);
     }
     let mut patterns: Vec<GrantPattern> = Vec::new();
     if places(attempts.iter().map(|one| &one.access)).len() > 1 {
@@ -424,6 +431,7 @@ fn remember(session: &Session, choice: &Choice, attempts: &[&ConnectionAttempt])
             let action = Action::Network(one.access.clone());
             let deny = |pattern| Denied::of(&Choice { pattern, ..choice.clone() }, &action);
             session.answers.deny(patterns.into_iter().map(deny).collect());
+            session.say_saved(choice);
         }
         (ChoiceKind::Deny, None) => {}
     }

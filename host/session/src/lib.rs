@@ -76,7 +76,7 @@ pub use portcullis_approvals::question::connections::preset_place;
 pub use portcullis_approvals::question::keepable;
 pub use portcullis_approvals::{
     Answer, Answerer, Cancel, Choice, ChoiceKind, GrantPlace, GrantStore, NoGrantStore, Nobody, Prompter,
-    Question, Refusal, Remembered,
+    Question, Refusal, Remembered, refused_because,
 };
 
 pub use authorized::{Authorized, Granted, advice};

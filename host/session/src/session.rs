@@ -1,15 +1,16 @@
 //! The session: the single path from a request to a permit.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use portcullis_approvals::question::connections::{PresetOffer, offer_presets};
 use portcullis_approvals::question::pending_call::FOR_THIS_COMMAND;
 use portcullis_approvals::question::question;
+use portcullis_approvals::question::words::{self, Naming};
 use portcullis_approvals::{
     Answer, Cancel, Choice, ChoiceKind, Connections, Denied, OpenQuestions, Question, Refusal, Remembered,
-    RememberedAnswers,
+    RememberedAnswers, refused_because,
 };
 use portcullis_decision::context::{AgentInfo, Machine};
 use portcullis_decision::request::{Action, NetworkAccess, Origin, OtherAction};
@@ -180,13 +181,20 @@ impl Session {
         let places = self.setup.keeper.places();
         let mut question = question(self.asks.next_id(), call, request, decision, &places, kept_for);
         question.timeout_ms = question.timeout_ms.or(ask.timeout_ms);
+        let basis = self.basis();
+        let naming = Naming {
+            home: basis.resolved.homes.first().map(PathBuf::as_path),
+            program: call.and_then(|call| self.calls.program(call)),
+            is_pi: self.setup.inmate.is_agent(),
+        };
+        words::put(&mut question, request, decision, &naming);
         if let Action::Network(access) = &request.action {
             offer_presets(&mut question, &presets_with(access));
         }
         if self.setup.inmate.is_agent() {
             question.asker = format!("pi itself: {}", question.asker);
             for choice in &mut question.choices {
-                choice.label = choice.label.replacen(FOR_THIS_COMMAND, "Allow as long as pi runs", 1);
+                choice.label = choice.label.replacen(FOR_THIS_COMMAND, "As long as pi runs", 1);
             }
         }
         question
@@ -208,11 +216,16 @@ impl Session {
                 }
                 return (decision.refused(refusal.by(), refusal.reason()), None);
             }
+            Answer::RefusedBecause(line) => {
+                self.asks.refuse_same(&self.setup.prompter, request);
+                return (decision.refused(AnsweredBy::User, &refused_because(&line)), None);
+            }
             Answer::Covered => return (decision, None),
         };
         match choice {
             Some(choice) if choice.kind == ChoiceKind::Deny => {
                 self.answers.deny(vec![Denied::of(choice, &request.action)]);
+                self.say_saved(choice);
                 self.asks.settle(&self.setup.prompter, |action| self.answers.denies(action));
                 (decision.refused(AnsweredBy::User, Refusal::Remembered.reason()), None)
             }
@@ -336,14 +349,29 @@ impl Session {
         self.policy.rebuild();
         let covers = |action: &Action| grants.iter().any(|grant| grant.pattern.covers(action));
         self.asks.settle(&self.setup.prompter, covers);
-        let Some(place) = choice.place.as_deref() else { return };
+        let Some(place) = choice.place.as_deref() else { return self.say_saved(choice) };
         let kept = grants.iter().try_for_each(|grant| self.setup.keeper.keep(place, grant));
         if let Err(error) = kept {
             self.answers.hold_for_session(id);
             let text =
                 format!("the answer holds for this session only, it could not be kept: {}", escape(&error));
             self.setup.prompter.notice(&text);
+        } else {
+            self.say_saved(choice);
         }
+    }
+
+    /// Tells the user what an answer covers that is kept.
+    pub(crate) fn say_saved(&self, choice: &Choice) {
+        let Some(covers) = &choice.covers else { return };
+        let no = if choice.kind == ChoiceKind::Deny { "no " } else { "" };
+        let text = match choice.scope {
+            GrantScope::Once => return,
+            GrantScope::Session => format!("Until this session ends: {no}{covers}"),
+            GrantScope::Project => format!("Saved: {covers}, in this project"),
+            GrantScope::User => format!("Saved: {covers}, in every project"),
+        };
+        self.setup.prompter.saved(&text);
     }
 
     /// Puts other settings and policies in force, for all decisions and commands from now on.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use portcullis_decision::Request;
+use portcullis_decision::request::Action;
 
 /// Number of requests kept until the output of their calls arrives; pi has a few calls at a time.
 const KEPT_CALLS: usize = 256;
@@ -21,6 +22,17 @@ impl ToolCalls {
             known.pop_front();
         }
         known.push_back((call.to_owned(), request.clone()));
+    }
+
+    /// Returns the program of a call's command, if it consists of one.
+    pub(crate) fn program(&self, call: &str) -> Option<String> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, request) = known.iter().find(|(other, _)| other == call)?;
+        let Action::Command(command) = &request.action else { return None };
+        match command.parsed.as_ref().ok()?.commands.as_slice() {
+            [simple] => simple.argv.first().filter(|word| word.literal).map(|word| word.value.clone()),
+            _ => None,
+        }
     }
 
     /// Removes and returns the request of a call.

@@ -139,15 +139,12 @@ fn yes(message: &Value) -> Result<(Asked, Value)> {
 
 /// Returns the kind of a question with this title.
 fn kind(title: &str, subject: &str) -> String {
-    let verb = title.strip_prefix("Allow to ").and_then(|rest| rest.strip_suffix(" this path?"));
-    if let Some(verb) = verb {
-        return verb.to_owned();
-    }
-    if title.contains("connection") || title.contains("request") {
+    let what = title.split_once(" wants to ").map_or(title, |(_, what)| what);
+    if what.contains("connect") || what.contains("request") {
         let is_registry = REGISTRIES.iter().any(|host| subject.contains(host));
         return if is_registry { "registry" } else { "connect" }.to_owned();
     }
-    title.trim_end_matches('?').to_owned()
+    what.trim_end_matches('?').to_owned()
 }
 
 fn text(value: &Value, key: &str) -> String {

@@ -204,7 +204,7 @@ fn the_terminal_of_pi(user: User) -> Result<()> {
         user.own(&terminal)?;
         scene.write(&scene.at("targets"), &format!("export TERMINAL='{}'\n", terminal.display()))?;
         fs::rename(scene.at("targets"), scene.project().join("targets"))?;
-        screen.wait_for(if is_contained { "pi contained" } else { "Sandbox:" })?;
+        screen.wait_for(if is_contained { "pi contained" } else { "Portcullis on" })?;
         screen.enter("attack")?;
         screen.wait_for("attacked")?;
         let reports: &[&str] = if is_contained { &["inside", "by-extension"] } else { &["inside"] };

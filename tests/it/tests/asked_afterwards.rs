@@ -285,7 +285,7 @@ fn on_a_terminal_it_is_the_same(user: User) -> Result<()> {
     let through = ["python3", filter.to_str().context("a path is text")?];
     let command = ["run", "--ask", "prompt", "--", "/bin/bash", "script"];
     let mut terminal = Terminal::start_through(&scene, &through, &command)?;
-    for label in ["] Allow if the command is run again", "] Run it again"] {
+    for label in ["] If the command is run again", "] Run it again"] {
         terminal.wait_for(label)?;
         let key = terminal.shown().lines().find_map(|line| line.trim().strip_prefix('[')?.split_once(label));
         let key = key.context("a key")?.0.to_owned();

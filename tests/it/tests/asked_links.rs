@@ -19,7 +19,7 @@ as_each_user!(
     hooks_lie_where_they_are_named,
 );
 
-/// "Allow to write this path?", and the path is a link to the user's whole home. The control makes the link by hand.
+/// "wants to write" this path, and the path is a link to the user's whole home. The control makes the link by hand.
 fn a_yes_to_a_link_opens_nothing_else(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let (notes, home) = (scene.outside().join("notes.md"), scene.home().join("private"));

@@ -186,7 +186,7 @@ fn questions_are_asked_outside(version: PiVersion, user: User) -> Result<()> {
     // An action of pi itself, or of an extension in it, leads to a question as well.
     screen.wait_for("outside of pi")?;
     let asked = screen.wait("the mark", mark)?;
-    ensure!(asked.contains("asked by pi itself") && asked.contains("made"), "{asked}");
+    ensure!(asked.contains("pi itself wants to") && asked.contains("made"), "{asked}");
     screen.press("Enter")?;
     screen.wait_for("pi contained")?;
     ensure!(!scene.outside().join("made").exists());
@@ -199,14 +199,14 @@ fn questions_are_asked_outside(version: PiVersion, user: User) -> Result<()> {
     ensure!(asked.contains("[o-"), "{asked}");
     // Where the question does not fit on the screen, no choice allows, and a single letter is not accepted as an
     // answer.
-    screen.resize(110, 9)?;
+    screen.resize(110, 8)?;
     let small = screen.wait_for("enlarge the window")?;
     ensure!(small.contains("notes") && !small.contains("[o-"), "{small}");
     screen.resize(110, 40)?;
     let large = screen.wait("the answers", |text| text.contains("[o-") && mark(text))?;
     screen.enter("o")?;
     screen.wait_for("none of the answers")?;
-    let code = large.lines().find_map(|line| line.trim().strip_prefix('[')?.split_once("] Allow"));
+    let code = large.lines().find_map(|line| line.trim().strip_prefix('[')?.split_once("] Once"));
     screen.enter(code.context("what to type")?.0)?;
     screen.wait_for("first over")?;
     screen.wait_for("pi contained")?;

@@ -76,11 +76,11 @@ fn the_agent_asks_and_the_user_answers(version: PiVersion, user: User) -> Result
         ("second", vec![leave("two"), expecting("you said no", say("second over"))]),
     ]);
     let screen = Launch::guarded(&scene, version, &script)?.screen()?;
-    screen.wait_for("🔒 Sandbox:")?;
+    screen.wait_for("Portcullis on")?;
     for (turn, key) in [("first", "o"), ("second", "Escape")] {
         screen.enter(turn)?;
-        let shown = screen.wait_for("[o]    Allow once")?;
-        ensure!(shown.contains("Run this command once OUTSIDE the sandbox?"), "{shown}");
+        let shown = screen.wait_for("[o]    Once")?;
+        ensure!(shown.contains("wants to run this OUTSIDE the sandbox"), "{shown}");
         ensure!(!shown.contains("[s]") && !shown.contains("[P]"), "{shown}");
         screen.press_calmly(key)?;
         screen.wait_for(&format!("{turn} over"))?;

@@ -42,16 +42,16 @@ fn turning_off_undoes_everything(version: PiVersion, user: User) -> Result<()> {
     ]);
     let plain = facts_of_plain_pi(version, user)?;
     let screen = Launch::guarded(&scene, version, &script)?.screen()?;
-    screen.wait_for("🔒 Sandbox:")?;
+    screen.wait_for("Portcullis on")?;
     let host = processes::host_of(&scene)?;
     let pi = parent_of(&host)?;
     let caught = signals(pi)?;
     screen.enter("first")?;
-    screen.wait_for("[s]    Allow for this session only")?;
+    screen.wait_for("[s]    For this session")?;
     screen.press_calmly("s")?;
     screen.wait_for("first over")?;
 
-    toggle(&screen, "→ Disable sandbox", "Sandbox: disabled")?;
+    toggle(&screen, "→ Disable sandbox", "Portcullis OFF")?;
     // 1. Turning off waited for the end of the host, and with it of the sandbox.
     ensure!(!processes::of_scene(&scene)?.contains(&host), "the host outlived the toggle");
     ensure!(sessions(&scene)?.is_empty(), "{:?}", sessions(&scene)?);
@@ -60,16 +60,16 @@ fn turning_off_undoes_everything(version: PiVersion, user: User) -> Result<()> {
     screen.wait_for("second over")?;
     screen.enter("told")?;
     screen.wait_for("told over")?;
-    ensure!(!screen.text()?.contains("Allow for this session only"), "{}", screen.text()?);
+    ensure!(!screen.text()?.contains("For this session"), "{}", screen.text()?);
     // 4. The environment is the one that pi was started with. 5. Portcullis catches no signal.
     let off = facts(&scene, &screen)?;
     ensure!(off.names == plain.names, "environment: {:?} {:?}", off.names, plain.names);
     ensure!(signals(pi)? == caught && caught == plain.signals, "signals: {caught:x} {:x}", plain.signals);
 
     // 2. Grants from before are forgotten.
-    toggle(&screen, "→ Enable sandbox", "🔒 Sandbox:")?;
+    toggle(&screen, "→ Enable sandbox", "Portcullis on")?;
     screen.enter("third")?;
-    screen.wait_for("[s]    Allow for this session only")?;
+    screen.wait_for("[s]    For this session")?;
     screen.press_calmly("Escape")?;
     screen.wait_for("third over")?;
     ensure!(screen.quit()? == 0, "{}", screen.text()?);
@@ -87,10 +87,10 @@ fn a_reload_forgets_answers(version: PiVersion, user: User) -> Result<()> {
         ("second", vec![read(&path), expecting_no("hunter1", say("second over"))]),
     ]);
     let screen = Launch::guarded(&scene, version, &script)?.screen()?;
-    screen.wait_for("🔒 Sandbox:")?;
+    screen.wait_for("Portcullis on")?;
     let host = processes::host_of(&scene)?;
     screen.enter("first")?;
-    screen.wait_for("[s]    Allow for this session only")?;
+    screen.wait_for("[s]    For this session")?;
     screen.press_calmly("s")?;
     screen.wait_for("first over")?;
     screen.enter("/reload")?;
@@ -98,7 +98,7 @@ fn a_reload_forgets_answers(version: PiVersion, user: User) -> Result<()> {
     let is_gone = || Ok((!processes::of_scene(&scene)?.contains(&host)).then_some(()));
     Deadline::start().until("the end of the first host", is_gone)?;
     screen.enter("second")?;
-    screen.wait_for("[s]    Allow for this session only")?;
+    screen.wait_for("[s]    For this session")?;
     screen.press_calmly("Escape")?;
     screen.wait_for("second over")?;
     ensure!(screen.quit()? == 0, "{}", screen.text()?);

@@ -114,7 +114,7 @@ fn flag_says_no(version: PiVersion, user: User) -> Result<()> {
 fn terminal(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let screen = Launch::extended(&scene, version, &script([say("hello")]))?.screen()?;
-    screen.wait_for("Sandbox: closed")?;
+    screen.wait_for("Portcullis closed")?;
     screen.enter("!touch made; echo sum-$((40+2))")?;
     screen.wait_for("(exit 126)")?;
     ensure!(!screen.text()?.contains("sum-42") && !scene.project().join("made").exists());
@@ -122,7 +122,7 @@ fn terminal(version: PiVersion, user: User) -> Result<()> {
 
     let screen =
         Launch::extended(&scene, version, &script([say("hello")]))?.with(["--no-sandbox"]).screen()?;
-    screen.wait_for("Sandbox: disabled")?;
+    screen.wait_for("Portcullis OFF")?;
     screen.enter("!touch made; echo sum-$((40+2))")?;
     screen.wait_for("sum-42")?;
     ensure!(scene.project().join("made").exists());

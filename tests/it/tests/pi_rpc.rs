@@ -300,8 +300,8 @@ enum Answer {
 /// Returns the label of the option of a question that gives this answer, the narrowest if there are several.
 fn option(question: &Value, answer: Answer) -> Result<String> {
     let words: &[&str] = match answer {
-        Answer::Allow => &["allow", "yes"],
-        Answer::Refuse => &["abort"],
+        Answer::Allow => &["1. "],
+        Answer::Refuse => &["no"],
     };
     let options = question.get("options").and_then(Value::as_array).with_context(|| format!("{question}"))?;
     let says = |option: &&str| words.iter().any(|word| option.to_lowercase().contains(word));

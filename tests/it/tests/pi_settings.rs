@@ -32,24 +32,24 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
     ]);
     let screen = Launch::guarded(&scene, version, &script)?.screen()?;
     // The two states of `@oddsjam/pi-sandbox`, word for word.
-    screen.wait_for("🔒 Sandbox: 0 domains, 1 write path")?;
+    screen.wait_for("Portcullis on · writes here · asks network")?;
     screen.enter("hidden")?;
     screen.wait_for("hidden over")?;
     screen.enter("named")?;
-    screen.wait_for("[d]")?;
-    shows(&screen, &[&at("one"), "[esc]  Abort", "[o]    Allow for this command [s]"])?;
+    screen.wait_for("[m]")?;
+    shows(&screen, &[&at("one"), "[esc]  No", "[o]    For this command [s]"])?;
     screen.press_calmly("Escape")?;
     screen.wait_for("named over")?;
 
     screen.enter("alpha")?;
     screen.wait_for("[A]")?;
     let none = [
-        "[esc]  Abort",
-        "[o]    Allow once",
-        "[s]    Allow for this session only",
-        "[P]    Allow for this project",
-        "[A]    Allow for all projects",
-        "[d]    No, for this session",
+        "[esc]  No",
+        "[o]    Once",
+        "[s]    For this session",
+        "[P]    Always in this project",
+        "[A]    Always, in every project",
+        "[m]    More: no for this session · no, because … · details",
     ];
     shows(&screen, &none)?;
     // A lower-case letter selects an option; Enter confirms it.
@@ -72,9 +72,9 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
     shows(&screen, &none)?;
     // A narrow terminal shows the same question, and so does a wide one afterwards.
     screen.resize(46, 30)?;
-    screen.wait("the question on a narrow terminal", |text| text.contains("[d]    No, for this session"))?;
+    screen.wait("the question on a narrow terminal", |text| text.contains("[m]    More"))?;
     screen.resize(110, 40)?;
-    screen.wait_for("[d]    No, for this session")?;
+    screen.wait_for("[m]    More")?;
     // An upper-case letter selects and confirms an option.
     screen.press_calmly("A")?;
     screen.wait_for("beta over")?;
@@ -83,13 +83,15 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
 
     // A grant for a tool applies to commands as well, and covers no other file.
     screen.enter("gamma")?;
-    screen.wait_for("[d]")?;
-    shows(&screen, &["Allow to read this path?", &at("three"), "[esc]  Abort"])?;
+    screen.wait_for("[m]")?;
+    shows(&screen, &["wants to read", "[esc]  No"])?;
     screen.press_calmly("Escape")?;
     screen.wait_for("gamma over")?;
 
     screen.enter("delta")?;
-    screen.wait_for("[d]")?;
+    screen.wait_for("[m]")?;
+    screen.press_calmly("m")?;
+    screen.wait_for("[d]    No, for this session")?;
     screen.press_calmly("d")?;
     screen.wait_for("delta over")?;
     screen.enter("again")?;
@@ -104,7 +106,7 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
 /// `s` saves in the menu, and allows for the session in a question. So a question waits while the menu is open; the
 /// menu shows the number of waiting questions, and the terminal bell rings.
 fn a_question_does_not_take_the_menus_keys(version: PiVersion, user: User) -> Result<()> {
-    const QUESTION: &str = "[s]    Allow for this session only";
+    const QUESTION: &str = "[s]    For this session";
     let scene = Scene::new(user)?;
     let (started, go, made) =
         (scene.project().join("started"), scene.project().join("go"), scene.outside().join("made"));
@@ -112,7 +114,7 @@ fn a_question_does_not_take_the_menus_keys(version: PiVersion, user: User) -> Re
         format!("touch started; while [ ! -e go ]; do sleep 0.05; done; echo x > {}", made.display());
     let script = turns([("alpha", vec![bash(&command), say("alpha over")])]);
     let screen = Launch::guarded(&scene, version, &script)?.screen()?;
-    screen.wait_for("🔒 Sandbox: 0 domains, 1 write path")?;
+    screen.wait_for("Portcullis on · writes here · asks network")?;
     screen.enter("alpha")?;
     Deadline::start().until("the command", || Ok(started.exists().then_some(())))?;
     screen.enter("/sandbox")?;
@@ -144,7 +146,7 @@ fn menu(screen: &Screen, scene: &Scene, made: &str) -> Result<()> {
         "→ Disable sandbox",
         "Edit project config",
         "Edit default config",
-        "Policies: workspace (sha256",
+        "Policies: workspace",
         "Scope: projects.json",
     ] {
         ensure!(shown.contains(part), "`{part}` is missing:\n{shown}");
@@ -174,12 +176,12 @@ fn menu(screen: &Screen, scene: &Scene, made: &str) -> Result<()> {
     screen.wait_for("Recent decisions")?;
     screen.press("Escape")?;
     screen.wait_gone("Recent decisions")?;
-    screen.wait_for("🔒 Sandbox: 1 domain, 1 write path")?;
+    screen.wait_for("Portcullis on · writes here · 1 host, asks others")?;
 
     screen.enter("/sandbox")?;
     screen.wait_for("→ Disable sandbox")?;
     screen.press("Enter")?;
-    screen.wait_for("Sandbox: disabled")?;
+    screen.wait_for("Portcullis OFF")?;
     screen.enter(&format!("!echo x > '{made}'; echo off-$((40+2))"))?;
     screen.wait_for("off-42")?;
     ensure!(scene.outside().join("made").exists(), "off means off");
@@ -189,10 +191,10 @@ fn menu(screen: &Screen, scene: &Scene, made: &str) -> Result<()> {
     let shown = screen.wait_for("→ Enable sandbox")?;
     ensure!(!shown.contains("This session: no reading"), "nothing is remembered: {shown}");
     screen.press("Enter")?;
-    screen.wait_for("🔒 Sandbox: 1 domain, 1 write path")?;
+    screen.wait_for("Portcullis on · writes here · 1 host, asks others")?;
     screen.enter(&format!("!echo x > '{made}'; echo on-$((40+2))"))?;
     // The write is held and leads to a question, unlike the ones while the sandbox was off.
-    screen.wait_for("[esc]  Abort")?;
+    screen.wait_for("[esc]  No")?;
     screen.press_calmly("Escape")?;
     screen.wait_for("on-42")?;
     ensure!(!scene.outside().join("made").exists(), "on means on before the next call");
@@ -204,14 +206,14 @@ fn by_hand(screen: &Screen, scene: &Scene) -> Result<()> {
     let file = settings(scene, "projects.json");
     let good = std::fs::read_to_string(&file)?;
     std::fs::write(&file, good.replace("\"example.com\"", "\"example.com\", \"example.org\""))?;
-    screen.wait_for("🔒 Sandbox: 2 domains, 1 write path")?;
+    screen.wait_for("Portcullis on · writes here · 2 hosts, asks others")?;
     std::fs::write(&file, "{ broken")?;
     screen.wait_for("1 warning")?;
     screen.wait_for("NOT in force")?;
-    ensure!(screen.text()?.contains("2 domains"), "the last good settings hold");
+    ensure!(screen.text()?.contains("2 hosts"), "the last good settings hold");
     std::fs::write(&file, good)?;
     screen.wait("the mended settings", |text| {
-        text.contains("🔒 Sandbox: 1 domain, 1 write path") && !text.contains("1 warning")
+        text.contains("Portcullis on · writes here · 1 host, asks others") && !text.contains("1 warning")
     })?;
     Ok(())
 }
@@ -228,24 +230,20 @@ fn a_parents_entry(version: PiVersion, user: User) -> Result<()> {
     let path = secret.display().to_string();
     let script = turns([("alpha", vec![read(&path), expecting("first-text", say("alpha over"))])]);
     let screen = Launch::guarded(&scene, version, &script)?.screen()?;
-    screen.wait_for("🔒 Sandbox: 1 domain, 1 write path")?;
+    screen.wait_for("Portcullis on · writes here · 1 host, asks others")?;
     screen.enter("alpha")?;
     screen.wait_for("[A]")?;
     let project = scene.project().display().to_string();
     let (parent, new) = (
-        format!("[P]    Allow for this project (parent: {above})"),
-        format!("[N]    Allow for this project (new config: {project})"),
+        format!("[P]    Always in this project (parent: {above})"),
+        format!("[N]    Always in this project (new config: {project})"),
     );
-    shows(
-        &screen,
-        &[
-            "[esc]  Abort",
-            "[s]    Allow for this session only",
-            &parent,
-            &new,
-            "[A]    Allow for all projects",
-        ],
-    )?;
+    shows(&screen, &["[esc]  No", "[s]    For this session", &parent, "[A]    Always, in every project"])?;
+    // A choice that few need is folded, and its key does nothing before it is shown.
+    screen.press_calmly("N")?;
+    screen.press_calmly("m")?;
+    screen.wait_for("[N]")?;
+    shows(&screen, &["[A]    Always, in every project", &new])?;
     screen.press_calmly("N")?;
     screen.wait_for("alpha over")?;
     let written = json(&scene, "projects.json")?;

@@ -43,7 +43,7 @@ fn typed_at_once(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let alone = typed(Launch::plain(&scene, version, &script)?, "")?;
     let scene = Scene::new(user)?;
-    let ours = typed(Launch::guarded(&scene, version, &script)?, "Sandbox:")?;
+    let ours = typed(Launch::guarded(&scene, version, &script)?, "Portcullis on")?;
     ensure!(kept(&alone) == [true; 4], "the control: {alone}");
     ensure!(kept(&ours) == [true; 4], "{ours}");
     Ok(())
@@ -54,20 +54,20 @@ fn a_dead_host_names_reload(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let screen = Launch::guarded(&scene, version, &script([say("hello")]))?.screen()?;
     // A host that never answered is not started again.
-    screen.wait("a host", |text| text.contains("Sandbox:") && !text.contains("Sandbox: starting"))?;
+    screen.wait("a host", |text| text.contains("Portcullis on") && !text.contains("Portcullis starting"))?;
     let shown = || screen.text().unwrap_or_default();
     let first = kill_host(&scene).with_context(|| format!("first {}", shown()))?;
     let second = next_host(&scene, &first).with_context(|| format!("second {}", shown()))?;
     screen.wait_for("stay blocked until you type /reload")?;
     kill_host(&scene).with_context(|| format!("third {}", shown()))?;
     screen.wait_for("/reload starts")?;
-    screen.wait_for("Sandbox: closed")?;
+    screen.wait_for("Portcullis closed")?;
     screen.enter("!touch made; echo sum-$((40+2))")?;
     screen.wait_for("(exit 126)")?;
     ensure!(!screen.text()?.contains("sum-42") && !scene.project().join("made").exists());
     screen.enter("/reload")?;
     next_host(&scene, &second).with_context(|| screen.text().unwrap_or_default())?;
-    screen.wait_gone("Sandbox: closed")?;
+    screen.wait_gone("Portcullis closed")?;
     screen.enter("!touch made; echo user-$((50+2))")?;
     screen.wait_for("user-52")?;
     ensure!(scene.project().join("made").exists(), "{}", screen.text()?);
@@ -88,11 +88,11 @@ fn typed_while_the_host_starts(version: PiVersion, user: User) -> Result<()> {
     let script = turns([("early", vec![bash(&command), expecting("sum-42", say("all over"))])]);
     let launch = Launch::extended(&scene, version, &script)?;
     let screen = launch.variable("PORTCULLIS_HOST", slow.display().to_string()).screen()?;
-    screen.wait_for("Sandbox: starting")?;
+    screen.wait_for("Portcullis starting")?;
     screen.enter("an early line")?;
     ensure!(!scene.project().join("made").exists(), "nothing runs before the host has answered");
     scene.write(&open, "")?;
-    screen.wait_for("Abort")?;
+    screen.wait_for("[esc]  No")?;
     screen.press_calmly("Escape")?;
     screen.wait_for("all over")?;
     ensure!(scene.project().join("made").exists() && !outside.exists(), "it runs, and confined");
@@ -119,11 +119,11 @@ fn one_session(version: PiVersion, user: User) -> Result<()> {
         ("endless", vec![bash(&sleep), say("never said")]),
     ]);
     let screen = Launch::guarded(&scene, version, &script)?.screen()?;
-    screen.wait_for("Sandbox:")?;
+    screen.wait_for("Portcullis on")?;
 
     screen.enter("confined")?;
     // The command waits in its system call.
-    screen.wait_for("Abort")?;
+    screen.wait_for("[esc]  No")?;
     screen.press_calmly("Escape")?;
     screen.wait_for("first over")?;
     ensure!(screen.text()?.contains("sum-42"));
@@ -131,20 +131,20 @@ fn one_session(version: PiVersion, user: User) -> Result<()> {
 
     screen.enter("to be refused")?;
     screen.wait(&format!("a question about {notes}"), |text| {
-        text.contains("Allow") && text.contains("notes")
+        text.contains("wants to read") && text.contains("notes")
     })?;
     screen.press_calmly("Escape")?;
     screen.wait_for("second over")?;
 
     screen.enter("to be allowed")?;
-    screen.wait_for("Abort")?;
+    screen.wait_for("[esc]  No")?;
     // The refusal is selected by default; to allow takes one more key.
     screen.press_calmly("Down")?;
     screen.press("Enter")?;
     screen.wait_for("third over")?;
 
     screen.enter(&format!("!echo y > '{outside}/made'; echo user-$((40+2))"))?;
-    screen.wait_for("Abort")?;
+    screen.wait_for("[esc]  No")?;
     screen.press_calmly("Escape")?;
     screen.wait_for("user-42")?;
     ensure!(!scene.outside().join("made").exists(), "the user's command was not confined");
@@ -232,9 +232,9 @@ fn nothing_of_a_tool_acts_on_the_terminal(version: PiVersion, user: User) -> Res
     ];
     let launch = Launch::guarded(&scene, version, &turns([("go", all)]))?;
     let screen = launch.with(["--tools", "read,bash,edit,write,grep,find,ls"]).screen()?;
-    screen.wait_for("Sandbox:")?;
+    screen.wait_for("Portcullis on")?;
     screen.enter("go")?;
-    screen.wait_for("Abort")?;
+    screen.wait_for("[esc]  No")?;
     ensure!(screen.clipboard().is_none(), "the question acted on the terminal");
     screen.press_calmly("Escape")?;
     screen.wait_for("all done")?;

@@ -11,7 +11,8 @@ as_each_user!(
     an_interrupt_runs_nothing,
 );
 
-const QUESTION: &str = "No (default)";
+/// The last part of a question.
+const QUESTION: &str = "asked by";
 const CANNOT_EXECUTE: i32 = 126;
 const INTERRUPTED: i32 = 128 + 2;
 
@@ -70,8 +71,8 @@ fn what_is_not_answered_in_time_is_a_no(user: User) -> Result<()> {
 /// Returns the text that the question asks the user to type.
 fn key_of_once(terminal: &Terminal) -> Result<String> {
     let shown = terminal.shown();
-    let key = shown.lines().find_map(|line| line.trim().strip_prefix('[')?.split_once("] Allow"));
-    Ok(key.context("a key for once")?.0.to_owned())
+    let key = shown.lines().find_map(|line| line.trim().strip_prefix("[o-")?.split_once(']'));
+    Ok(format!("o-{}", key.context("a key for once")?.0))
 }
 
 /// Ctrl-C at the question ends `run`; no command runs and no file is left.

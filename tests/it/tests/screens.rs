@@ -8,7 +8,7 @@ use portcullis_it::{Launch, PiVersion, Scene, Screen, User};
 use serde_json::json;
 
 /// The snapshot of a question starts at the first line with this text.
-const QUESTION: &str = "🔒 Allow";
+const QUESTION: &str = "Portcullis   ";
 /// The directory of the runtime directories, which are named by the numbers of users.
 const RUNTIME: &str = "/run/user/";
 
@@ -59,7 +59,7 @@ fn questions(version: &str, pi: PiVersion) -> Result<()> {
     ]);
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), SETTINGS)?;
     let screen = Launch::guarded(&scene, pi, &script)?.screen()?;
-    screen.wait_for("🔒 Sandbox: 2 domains, 1 write path")?;
+    screen.wait_for("Portcullis on · writes here · 2 hosts, asks others")?;
     screen.enter("alpha")?;
     screen.wait_for("(1 of 2)")?;
     screen.wait_for("2 questions waiting")?;
@@ -71,12 +71,12 @@ fn questions(version: &str, pi: PiVersion) -> Result<()> {
     keep(&scene, &screen, version, "question, wider and marked", QUESTION)?;
     screen.resize(46, 34)?;
     screen.wait("the whole question on a narrow terminal", |text| {
-        text.contains("[d]    No, for this session") && text.contains(QUESTION)
+        text.contains("[m]    More") && text.contains(QUESTION)
     })?;
     settled(&screen)?;
     keep(&scene, &screen, version, "question, narrow", QUESTION)?;
     screen.resize(110, 40)?;
-    screen.wait_for("[d]    No, for this session")?;
+    screen.wait_for("[m]    More")?;
     settled(&screen)?;
     keep(&scene, &screen, version, "question, wide again", QUESTION)?;
     screen.press_calmly("Escape")?;
@@ -86,14 +86,14 @@ fn questions(version: &str, pi: PiVersion) -> Result<()> {
     screen.wait_for("alpha over")?;
 
     screen.enter("beta")?;
-    screen.wait_for("[d]    No, for this session")?;
+    screen.wait_for("[m]    More")?;
     keep(&scene, &screen, version, "question, a command's write", QUESTION)?;
     screen.press_calmly("Escape")?;
     screen.wait_for("beta over")?;
 
     screen.enter("gamma")?;
-    screen.wait_for("[o]    Allow once")?;
-    keep(&scene, &screen, version, "question, outside", "🔒 Run this command once OUTSIDE")?;
+    screen.wait_for("[o]    Once")?;
+    keep(&scene, &screen, version, "question, outside", QUESTION)?;
     screen.press_calmly("Escape")?;
     screen.wait_for("gamma over")?;
     ensure!(screen.quit()? == 0, "{}", screen.text()?);
@@ -109,9 +109,9 @@ fn a_parents_entry(version: &str, pi: PiVersion) -> Result<()> {
     scene.write(&scene.home().join(".pi/agent/sandbox/projects.json"), &entry)?;
     let script = turns([("alpha", vec![read(&notes.display().to_string()), say("alpha over")])]);
     let screen = Launch::guarded(&scene, pi, &script)?.screen()?;
-    screen.wait_for("🔒 Sandbox: 2 domains")?;
+    screen.wait_for("Portcullis on · writes here · 2 hosts")?;
     screen.enter("alpha")?;
-    screen.wait_for("[d]    No, for this session")?;
+    screen.wait_for("[m]    More")?;
     keep(&scene, &screen, version, "question, a parent's entry", QUESTION)?;
     screen.press_calmly("Escape")?;
     screen.wait_for("alpha over")?;
@@ -125,7 +125,7 @@ fn wizard(version: &str, pi: PiVersion) -> Result<()> {
     let scene = Scene::new(User::Ordinary)?;
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), SETTINGS)?;
     let screen = Launch::guarded(&scene, pi, &portcullis_it::script([say("hello")]))?.screen()?;
-    screen.wait_for("🔒 Sandbox: 2 domains, 1 write path")?;
+    screen.wait_for("Portcullis on · writes here · 2 hosts, asks others")?;
     screen.enter("/sandbox")?;
     screen.wait_for("Recent decisions")?;
     keep(&scene, &screen, version, "menu", "sandbox is on")?;
@@ -158,14 +158,14 @@ fn wizard(version: &str, pi: PiVersion) -> Result<()> {
     screen.enter("/sandbox")?;
     screen.wait_for(&format!("→ {TOP}"))?;
     screen.press("Enter")?;
-    screen.wait_for("Sandbox: disabled")?;
-    keep(&scene, &screen, version, "footer, disabled", "Sandbox: disabled")?;
+    screen.wait_for("Portcullis OFF")?;
+    keep(&scene, &screen, version, "footer, disabled", "Portcullis OFF")?;
     screen.enter("/sandbox")?;
     screen.wait_for("→ Enable sandbox")?;
     keep(&scene, &screen, version, "menu, disabled", "sandbox is off")?;
     screen.press("Enter")?;
-    screen.wait_for("🔒 Sandbox: 2 domains, 1 write path")?;
-    keep(&scene, &screen, version, "footer, enabled", "🔒 Sandbox: 2")?;
+    screen.wait_for("Portcullis on · writes here · 2 hosts, asks others")?;
+    keep(&scene, &screen, version, "footer, enabled", "Portcullis on · writes here · 2 hosts")?;
     ensure!(screen.quit()? == 0, "{}", screen.text()?);
     Ok(())
 }

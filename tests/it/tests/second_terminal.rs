@@ -31,11 +31,11 @@ fn a_question_is_answered_elsewhere(user: User) -> Result<()> {
 
     let told = scene.portcullis(&["asks", "list"])?.ended_with(0)?;
     for part in [
-        "Allow to read this path?",
+        "The agent wants to read:",
         "n\\u{43e}tes\\u{202e}",
-        "asked by the agent in",
-        "Abort",
-        "session only",
+        "Outside this project",
+        "[no] No",
+        "For this session: reading",
     ] {
         ensure!(told.stdout.contains(part), "no `{part}` in {told:#?}");
     }
@@ -51,7 +51,7 @@ fn a_question_is_answered_elsewhere(user: User) -> Result<()> {
     ensure!(one_question(&scene)? == waiting, "a wrong answer is none");
 
     let done = scene.answer(&waiting, "s")?.ended_with(0)?;
-    ensure!(done.stdout.contains("Allow for this session only: reading"), "{done:#?}");
+    ensure!(done.stdout.contains("For this session: reading"), "{done:#?}");
     ensure!(host.reply(id)?.pointer("/result/handle").is_some(), "it was allowed");
     let withdrawn = |message: &Value| message.get("method") == Some(&json!("ask/withdraw"));
     let told = host.wait("the question taken back", withdrawn)?;
@@ -347,12 +347,12 @@ fn pi_takes_its_question_away(version: PiVersion, user: User) -> Result<()> {
     let notes = outside(&scene, "notes")?;
     let script = script([read(&notes.display().to_string()), expecting("alpha", say("read over"))]);
     let screen = Launch::guarded(&scene, version, &script)?.screen()?;
-    screen.wait_for("🔒 Sandbox:")?;
+    screen.wait_for("Portcullis on")?;
     screen.enter("go")?;
-    screen.wait_for("[d]    No, for this session")?;
+    screen.wait_for("[esc]  No")?;
     scene.answer(&one_question(&scene)?, "o")?.ended_with(0)?;
     screen.wait_for("read over")?;
-    ensure!(!screen.text()?.contains("[d]    No, for this session"), "{}", screen.text()?);
+    ensure!(!screen.text()?.contains("[esc]  No"), "{}", screen.text()?);
     ensure!(screen.quit()? == 0, "{}", screen.text()?);
     Ok(())
 }

@@ -143,11 +143,11 @@ fn calls_of_a_command_wait_for_the_answer(user: User) -> Result<()> {
     // A file that other programs execute leads to a question of its own.
     scene.write(&scene.at("other/x"), "x")?;
     for (name, label, answer) in [
-        (".npmrc", "Allow for this command", json!(0)),
-        ("outside", "Allow for this command: reading, changing and removing all below ", json!(0)),
-        ("other", "Allow for this command: reading, changing and removing all below ", json!("refuse")),
-        (".nvmrc", "Allow for this command", json!("refuse")),
-        ("a/.envrc", "Allow for this command", json!("refuse")),
+        (".npmrc", "For this command", json!(0)),
+        ("outside", "For this command: reading, changing and removing all below ", json!(0)),
+        ("other", "For this command: reading, changing and removing all below ", json!("refuse")),
+        (".nvmrc", "For this command", json!("refuse")),
+        ("a/.envrc", "For this command", json!("refuse")),
     ] {
         let question = host.question()?;
         ensure!(text(&question, "/params/subject").ends_with(name), "{question}");

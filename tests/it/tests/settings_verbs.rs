@@ -309,7 +309,7 @@ fn a_denial_becomes_a_rule(user: User) -> Result<()> {
     for part in ["you said no", "base.outside"] {
         ensure!(explained.to_string().contains(part), "no `{part}` in {explained:#}");
     }
-    let rule = place(&explained, "Allow for this project: reading")?;
+    let rule = place(&explained, "Always in this project: reading")?;
     let done = press(json!({ "kind": "choose", "index": rule }))?;
     ensure!(done.to_string().contains("written: "), "{done:#}");
     let written = std::fs::read_to_string(sandbox(&scene).join("projects.json"))?;

@@ -115,13 +115,21 @@ fn surfaces(scene: &Scene) -> Result<Vec<Surface>> {
     // The home directory is private unless a rule of the policy opens it.
     ensure!(brief.contains("home directory (~)") || scene.home().parent().is_none(), "{brief}");
     add("orientation", orientation(brief)?)?;
-    let screen = host.succeed("menu", &json!({ "event": { "kind": "open" } }))?;
+    let screen = in_force(&mut host)?;
     let lines = screen.get("lines").and_then(Value::as_array).context("lines")?;
     let lines: Vec<&str> = lines.iter().filter_map(|line| line.get("text")?.as_str()).collect();
     let after = lines.iter().position(|line| line.starts_with("Policies: ")).context("the policies")?;
     is_said_of_the_session(scene, lines.get(..after).context("lines")?)?;
     add("/sandbox", lines.iter().skip(after + 1).map(|line| (*line).to_owned()).collect())?;
     Ok(surfaces)
+}
+
+/// Returns the screen of `/sandbox` with all that is in force.
+fn in_force(host: &mut Serve) -> Result<Value> {
+    let overview = host.succeed("menu", &json!({ "event": { "kind": "open" } }))?;
+    let items = overview.get("items").and_then(Value::as_array).context("items")?;
+    let place = items.iter().position(|item| item.get("label") == Some(&json!("What is in force")));
+    host.succeed("menu", &json!({ "event": { "kind": "choose", "index": place.context("an item")? } }))
 }
 
 /// Compares what `/sandbox` says of the session itself, above the policies, with what other commands find.

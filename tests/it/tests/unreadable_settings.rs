@@ -132,7 +132,7 @@ fn tool_reads(scene: &Scene, host: &mut Serve) -> Result<Option<Value>> {
 /// A closed session has no menu; after the settings are repaired, both the footer and the menu report that the sandbox
 /// is on. The control is that menu: its first entry turns the sandbox off, so Enter would have done so.
 fn one_enter_switches_nothing_off_when_settings_are_mended(version: PiVersion, user: User) -> Result<()> {
-    const FOOTER: &str = "🔒 Sandbox: 0 domains, 1 write path";
+    const FOOTER: &str = "Portcullis on · writes here · asks network";
     let scene = Scene::new(user)?;
     let (file, made) = (scene.home().join(".pi/agent/sandbox/default.json"), scene.outside().join("made"));
     let whole = settings(&json!({}));
@@ -143,7 +143,7 @@ fn one_enter_switches_nothing_off_when_settings_are_mended(version: PiVersion, u
         ("confined", vec![command, expecting("sum-42", say("late over"))]),
     ]);
     let screen = Launch::guarded(&scene, version, &script)?.screen()?;
-    screen.wait_for("Sandbox: closed")?;
+    screen.wait_for("Portcullis closed")?;
     screen.enter("early")?;
     screen.wait_for("early over")?;
     screen.enter("/sandbox")?;
@@ -154,7 +154,7 @@ fn one_enter_switches_nothing_off_when_settings_are_mended(version: PiVersion, u
     screen.wait_for(FOOTER)?;
     screen.press("Enter")?;
     screen.enter("confined")?;
-    screen.wait_for("Abort")?;
+    screen.wait_for("[esc]  No")?;
     screen.press_calmly("Escape")?;
     let shown = screen.wait_for("late over")?;
     ensure!(!made.exists() && shown.contains(FOOTER), "it is confined, and the footer says so: {shown}");
@@ -162,7 +162,7 @@ fn one_enter_switches_nothing_off_when_settings_are_mended(version: PiVersion, u
     screen.enter("/sandbox")?;
     screen.wait_for("→ Disable sandbox")?;
     screen.press("Enter")?;
-    screen.wait_for("Sandbox: disabled")?;
+    screen.wait_for("Portcullis OFF")?;
     ensure!(screen.quit()? == 0, "{}", screen.text()?);
     Ok(())
 }

@@ -5,6 +5,7 @@ use portcullis_decision::request::NetworkAccess;
 use portcullis_text::escape;
 
 use super::GRANT_TEXT_MAX;
+use super::words::{self, CONTEXT, NOTHING_SENT};
 use crate::connections::{HostAndPort, place};
 use crate::open_questions::{Choice, ChoiceKind, Question};
 use crate::special_addresses;
@@ -44,6 +45,9 @@ pub fn preset_place(place: &str) -> Option<(&str, &str)> {
 
 /// Offers presets beside the host itself, wherever an answer for the host can be stored for ever.
 pub fn offer_presets(question: &mut Question, presets: &[PresetOffer]) {
+    if let Some(preset) = presets.first().filter(|_| question.context == NOTHING_SENT) {
+        question.context = words::cut(&format!("{}. {NOTHING_SENT}", escape(&preset.title)), CONTEXT);
+    }
     let keys: Vec<char> =
         question.choices.iter().filter(|choice| is_for_ever(choice)).map(|choice| choice.key).collect();
     for key in keys {
@@ -80,12 +84,15 @@ impl PresetOffer {
 #[must_use]
 pub fn about_all(mut question: Question, places: &[HostAndPort], details: Option<&str>) -> Question {
     let [_, _, ..] = places else { return question };
-    question.title = format!("Allow these {} connections?", places.len());
+    let who = question.title.split(" wants to ").next().unwrap_or_default().to_owned();
+    question.title = format!("{who} wants to connect to these {} places", places.len());
     question.subject = listed(places, "\n");
     question.quote = details.map(escape);
     for meaning in places.iter().filter_map(|(target, _)| special_addresses::meaning_of(target)) {
         if !question.reason.contains(&meaning) {
             question.reason.push_str(&format!("; and {meaning}"));
+            question.context = format!("Careful: {meaning}.");
+            question.is_sensitive = true;
         }
     }
     // A choice that covers only one of them would be no answer.
@@ -110,12 +117,14 @@ pub fn about_all(mut question: Question, places: &[HostAndPort], details: Option
 /// Turns the question into one about sending more than the budget.
 #[must_use]
 pub fn about_more(mut question: Question, sent: u64) -> Question {
-    question.title = format!("Allow to send more there? {} MiB were sent in this session", sent >> 20);
+    let who = question.title.split(" wants to ").next().unwrap_or_default().to_owned();
+    question.title = format!("{who} wants to send more to");
+    question.context = format!("{} MiB were sent there in this session.", sent >> 20);
     // "Once" allows the same amount again. A grant for the host does not set an amount, so it is not offered.
     question.choices.retain(|choice| choice.scope == GrantScope::Once || choice.kind == ChoiceKind::Deny);
     for choice in &mut question.choices {
         match choice.kind {
-            ChoiceKind::Allow => choice.label = "Allow as much again".to_owned(),
+            ChoiceKind::Allow => choice.label = "As much again".to_owned(),
             ChoiceKind::Deny => {
                 choice.covers =
                     choice.covers.take().map(|covers| format!("more than the budget over {covers}"));

@@ -52,5 +52,5 @@ pub fn meaning(access: &FileAccess) -> Option<String> {
     let path = path_text::decode(&access.path.canonical)?;
     let aim = path.parent().map_or_else(PathBuf::new, Path::to_owned).join(path_text::decode(target)?);
     let aim = path_text::encode(&aim.canonicalize().unwrap_or(aim));
-    Some(format!("whoever uses this name, and every name below it, uses {aim} then"))
+    Some(format!("this name, and every name below it, leads to {aim} then"))
 }

@@ -4,6 +4,7 @@ pub mod connections;
 pub mod file_operation;
 pub mod pending_call;
 pub mod rerun;
+pub mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,7 @@ use crate::open_questions::{Choice, ChoiceKind, Question};
 use crate::special_addresses;
 use file_operation::{meaning, other_end};
 use pending_call::{FOR_THIS_COMMAND, begins_with, known_place};
+use words::Naming;
 
 /// Maximum number of offered widths; users would not read more.
 const WIDTHS_MAX: usize = 6;
@@ -58,23 +60,27 @@ pub fn question(
             None => subject(action),
         }),
     };
-    Question {
+    let mut question = Question {
         id,
         call: call.map(str::to_owned),
-        title: if request.run_again().is_some() {
-            "Run this command again?".to_owned()
-        } else {
-            title(request, decision)
-        },
+        title: String::new(),
         subject,
+        place: None,
+        context: String::new(),
+        preview: None,
+        is_sensitive: false,
         asker: asker(request),
         reason: reasons(request, decision),
         policy: escape(decision.policy()),
         rule: escape(&decision.cause().rule),
-        quote: quote.filter(|text| !text.trim().is_empty()).map(|text| escape(&text)),
+        quote: quote
+            .filter(|text| !text.trim().is_empty() && !words::is_restated(decision.policy(), text))
+            .map(|text| escape(&text)),
         choices: choices((request, is_cut), decision, places, kept_for),
         timeout_ms: asked.and_then(|question| question.timeout_ms),
-    }
+    };
+    words::put(&mut question, request, decision, &Naming::default());
+    question
 }
 
 /// Returns the reasons of all policies that ask: one answer settles all of them.
@@ -104,25 +110,9 @@ fn reasons(request: &Request, decision: &Decision) -> String {
 /// Prefix of the layer's name in votes of the rule set.
 const RULES: &str = "rules:";
 
-fn title(request: &Request, decision: &Decision) -> String {
-    match &request.action {
-        Action::File(access) => match known_place(request, decision) {
-            Some(place) => pending_call::title(access, place),
-            None => format!("Allow to {} this path?", access.operation.verb()),
-        },
-        Action::Command(_) => "Allow to run this command?".to_owned(),
-        Action::Escalation(_) => "Run this command once OUTSIDE the sandbox?".to_owned(),
-        Action::Network(access) => match access.stage {
-            Stage::Connect => "Allow this connection?",
-            Stage::Resolved(_) => "Allow this connection, which leads to these addresses?",
-            Stage::ClientHello(_) => "Allow this connection with TLS?",
-            Stage::Http(_) => "Allow this request?",
-        }
-        .to_owned(),
-        Action::Socket(_) => "Allow to use this socket?".to_owned(),
-        Action::Tool(call) => format!("Allow the tool `{}`?", escape_confusables(&call.name)),
-        Action::Other(other) => format!("Allow this ({})?", escape_confusables(&other.kind)),
-    }
+/// Returns true if an access needs the right to write.
+fn is_writing(access: &FileAccess) -> bool {
+    access.operation.right() == FileRight::Write
 }
 
 /// Returns the resource as it is used: the canonical path, not the spelling.
@@ -190,7 +180,7 @@ fn choices(
             Action::File(access) if request.origin == Origin::Process => {
                 pending_call::once(request, access, decision)
             }
-            _ if is_cut => "Allow once, though not all of it is shown".to_owned(),
+            _ if is_cut => "Once, though not all of it is shown".to_owned(),
             Action::Command(_) if request.run_again().is_some() => "Run it again".to_owned(),
             Action::Network(_)
             | Action::File(_)
@@ -198,7 +188,7 @@ fn choices(
             | Action::Socket(_)
             | Action::Tool(_)
             | Action::Escalation(_)
-            | Action::Other(_) => "Allow once".to_owned(),
+            | Action::Other(_) => "Once".to_owned(),
         },
         covers: None,
         width: 0,
@@ -220,7 +210,7 @@ fn choices(
     choices.extend(widths.iter().zip(0..).map(|(offer, width)| Choice {
         key: 's',
         kind: ChoiceKind::Allow,
-        label: "Allow for this session only".to_owned(),
+        label: "For this session".to_owned(),
         covers: Some(offer.covers(0)),
         width,
         target: None,
@@ -567,7 +557,7 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_shown_whole_or_says_that_it_is_not() {
         let decision = Decision::by_rule(ruling("a", "one"));
-        for (length, label) in [(3_000, "Allow once"), (5_000, "Allow once, though not all of it is shown")] {
+        for (length, label) in [(3_000, "Once"), (5_000, "Once, though not all of it is shown")] {
             let question = question(1, None, &reading(&"/x".repeat(length / 2)), &decision, &[], 0);
             assert_eq!(question.choices.first().map(|choice| choice.label.as_str()), Some(label));
             assert_eq!(question.subject.len() == length, length == 3_000);

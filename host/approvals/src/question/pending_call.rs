@@ -29,13 +29,6 @@ pub fn known_place<'a>(request: &'a Request, decision: &Decision) -> Option<&'a 
     request.known_place().filter(|_| !is_hosts && request.origin == Origin::Process)
 }
 
-/// Returns the title of a question about a place.
-#[must_use]
-pub fn title(access: &FileAccess, place: &KnownPlace) -> String {
-    let verb = if access.operation.right() == FileRight::Write { "change" } else { "read" };
-    format!("Allow to {verb} this {}?", place.kind.noun())
-}
-
 /// Returns what a command does first in a place, for the reason of the question.
 #[must_use]
 pub fn begins_with(access: &FileAccess, place: &KnownPlace) -> String {
@@ -47,7 +40,7 @@ pub fn begins_with(access: &FileAccess, place: &KnownPlace) -> String {
 }
 
 /// Label of a "yes" that lasts as long as the command runs.
-pub const FOR_THIS_COMMAND: &str = "Allow for this command";
+pub const FOR_THIS_COMMAND: &str = "For this command";
 
 /// Returns the label of a "yes" to a pending call, which says how far it reaches.
 #[must_use]
@@ -61,7 +54,7 @@ pub fn once(request: &Request, access: &FileAccess, decision: &Decision) -> Stri
         return format!("{FOR_THIS_COMMAND}: {what} all below {top}");
     }
     if is_only_once(&access.operation) {
-        return "Allow once".to_owned();
+        return "Once".to_owned();
     }
     let path = Path::new(&access.path.canonical);
     let place = match request.question_place() {

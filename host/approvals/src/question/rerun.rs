@@ -20,10 +20,10 @@ pub fn once(access: &FileAccess) -> String {
     let path = escape_confusables(&access.path.canonical);
     match access.path.kind {
         PathKind::Directory => {
-            format!("Allow if the command is run again: all that it makes and writes below {path}")
+            format!("If the command is run again: all that it makes and writes below {path}")
         }
         PathKind::File | PathKind::Missing | PathKind::Symlink | PathKind::Other => {
-            format!("Allow if the command is run again: writing {path}")
+            format!("If the command is run again: writing {path}")
         }
     }
 }

@@ -77,13 +77,19 @@ pub struct Asked {
     pub id: u64,
     /// The project of the session.
     pub project: String,
-    /// The question.
+    /// Who wants to do what; the place follows.
     pub title: String,
     /// What it is about.
     pub subject: String,
+    /// The subject as a person writes it, if that differs.
+    pub place: Option<String>,
+    /// Why it is asked, in one short sentence.
+    pub context: String,
+    /// The beginning of what would be written.
+    pub preview: Option<String>,
     /// Who asks.
     pub asker: String,
-    /// Why it is asked.
+    /// The whole reason.
     pub reason: String,
     /// The policy that asks.
     pub policy: String,

@@ -31,7 +31,9 @@ impl ContainedPi<'_> {
                 let _ends_already = ends.send(());
                 return;
             }
-            asking.tell(&format!("pi itself: {}", news.text));
+            if !news.text.is_empty() {
+                asking.tell(&format!("pi itself: {}", news.text));
+            }
         }
     }
 }

@@ -20,6 +20,14 @@ const MOST_KEYS: usize = 8;
 /// Maximum length of an answer.
 const LONGEST_LINE: usize = 16;
 
+/// Maximum length of a "no" with its reason.
+const LONGEST_REASON: usize = 200;
+
+/// Returns the maximum length of a line that begins like this.
+fn longest(line: &str) -> usize {
+    if line.starts_with(['n', 'N']) { LONGEST_REASON } else { LONGEST_LINE }
+}
+
 /// Ends states that the program may have left open: a different screen mode, an escape sequence, printing, VT52 mode.
 const ALONE: &[u8] = b"\x1b\x03\x18\x1b\\\x1b[4i\x1b<";
 /// Removes images from the screen on terminals that support them: an image can cover the text or lie behind it.
@@ -41,7 +49,7 @@ const CLEAR: &[u8] = b"\x1b[0;37;40m\x1b[2J\x1b[H";
 /// Clears the screen, in the default colours.
 const LEFT: &[u8] = b"\x1b[0m\x1b[2J\x1b[H";
 const HEADING: &str = "Portcullis asks, outside of pi:";
-const HOW: &str = "Type one of these and Enter, when the mark is there; Esc is No.";
+const HOW: &str = "Type an answer and press Enter when `>` is there; Esc is No.";
 
 /// The id of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,7 +216,9 @@ impl<W: Write> Overlay<W> {
         match key {
             b'\r' | b'\n' => self.take_line(now),
             0x7f | 0x08 if shown.line.pop().is_some() => self.put(b"\x08 \x08"),
-            b'!'..=b'~' if shown.line.len() < LONGEST_LINE => {
+            b' '..=b'~'
+                if shown.line.len() < longest(&shown.line) && (key != b' ' || !shown.line.is_empty()) =>
+            {
                 shown.line.push(char::from(key));
                 self.put(&[key]);
             }
@@ -219,10 +229,9 @@ impl<W: Write> Overlay<W> {
     fn take_line(&mut self, now: Instant) {
         let Some(shown) = &mut self.shown else { return };
         let line = std::mem::take(&mut shown.line);
-        match (shown.sheet.chosen(&line), line.as_str()) {
-            (Some(choice), _) => self.settle(Answer::Choice(choice), now),
-            (None, "" | "n" | "N") => self.refuse(Refusal::User, now),
-            (None, _) => self.draw("that is none of the answers; they are typed with their number\r\n"),
+        match shown.sheet.answer(&line) {
+            Some(answer) => self.settle(answer, now),
+            None => self.draw("that is none of the answers; they are typed with their number\r\n"),
         }
     }
 

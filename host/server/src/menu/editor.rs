@@ -35,6 +35,10 @@ pub(super) struct Editor {
     /// The selected row of the previous screen.
     selected: usize,
     problem: Option<String>,
+    /// The field whose meaning is shown.
+    explained: Option<&'static str>,
+    /// Whether the user was told that leaving loses changes.
+    is_warned: bool,
 }
 
 /// The part of the settings on the screen.
@@ -52,7 +56,16 @@ enum EditedPart {
 
 impl Editor {
     pub(super) fn new(title: String, draft: Draft) -> Self {
-        Self { title, draft, advanced: false, place: EditedPart::Fields, selected: 0, problem: None }
+        Self {
+            title,
+            draft,
+            advanced: false,
+            place: EditedPart::Fields,
+            selected: 0,
+            problem: None,
+            explained: None,
+            is_warned: false,
+        }
     }
 
     pub(super) fn step(&mut self, world: &dyn World, event: &Event) -> EditorStep {
@@ -65,8 +78,21 @@ impl Editor {
 
     fn on_fields(&mut self, world: &dyn World, event: &Event) -> EditorStep {
         self.problem = None;
+        let explained = self.explained.take();
+        let was_warned = std::mem::take(&mut self.is_warned);
         match event {
+            Event::Back | Event::Key('q', _) if self.draft.is_changed() && !was_warned => {
+                self.is_warned = true;
+                return EditorStep::Said(Line::bad(
+                    "Not saved yet: s saves, Esc again leaves without saving.",
+                ));
+            }
             Event::Back | Event::Key('q', _) => return EditorStep::Back,
+            Event::Key('i', index) => {
+                self.selected = *index;
+                let field = self.fields().get(*index).map(|field| field.name);
+                self.explained = field.filter(|name| explained != Some(name));
+            }
             Event::Key('?', index) => {
                 self.selected = *index;
                 self.advanced = !self.advanced;
@@ -239,6 +265,8 @@ impl Editor {
         lines.extend(problem);
         match &self.place {
             EditedPart::Fields => {
+                lines.extend(self.explained.iter().map(|field| Line::plain(*field)));
+                lines.extend(self.explained.and_then(meaning).map(Line::faint));
                 let obstacles = self.draft.obstacles();
                 let item = |field: &&'static Field| {
                     let pointer = format!("/{}", field.name.replace('.', "/"));
@@ -255,7 +283,7 @@ impl Editor {
                     lines,
                     items: self.fields().iter().map(item).collect(),
                     selected: self.selected,
-                    keys: vec![('s', "save"), ('?', more), ('q', "quit")],
+                    keys: vec![('s', "save"), ('i', "what it means"), ('?', more), ('q', "quit")],
                     ..Screen::default()
                 }
             }

@@ -9,7 +9,7 @@ pub(super) fn screen(world: &dyn World) -> Screen {
     let items: Vec<Item> = world.grants().into_iter().map(item).collect();
     let lines = if items.is_empty() { vec![Line::faint("none")] } else { Vec::new() };
     Screen {
-        title: "Answers that hold".to_owned(),
+        title: "Kept answers".to_owned(),
         lines,
         items,
         keys: vec![('d', "take back"), ('b', "back")],

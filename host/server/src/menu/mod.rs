@@ -6,12 +6,13 @@ mod decisions;
 mod editor;
 mod grants;
 mod overview;
+mod presets;
 mod screen;
 mod transition;
 mod world;
 
 pub(crate) use screen::{Event, Line, Need, Screen, Tone};
-pub(crate) use world::{Decided, Explained, Held, Scope, World};
+pub(crate) use world::{Decided, Explained, Held, Offered, Scope, World};
 
 use editor::EditorStep;
 use screen::Item;
@@ -21,6 +22,8 @@ use transition::{Step, View};
 #[derive(Debug, Default)]
 pub(crate) struct Menu {
     views: Vec<View>,
+    /// The marked item of each open screen.
+    marks: Vec<usize>,
     /// The items of the last screen.
     shown: Vec<Item>,
     /// A message for the top of the next screen.
@@ -31,13 +34,22 @@ impl Menu {
     /// Handles an event and returns the next screen.
     pub(crate) fn handle(&mut self, world: &dyn World, event: &Event) -> Screen {
         if *event == Event::Open || self.views.is_empty() {
-            *self = Self { views: vec![View::Overview], ..Self::default() };
+            *self = Self { views: vec![View::Overview], marks: vec![0], ..Self::default() };
             return self.screen(world);
+        }
+        if let (Event::Choose(index) | Event::Key(_, index), Some(mark)) = (event, self.marks.last_mut()) {
+            *mark = *index;
         }
         match self.checked_step(world, event) {
             Step::Stay => {}
-            Step::Deeper(view) => self.views.push(view),
-            Step::Back => drop(self.views.pop()),
+            Step::Deeper(view) => {
+                self.views.push(view);
+                self.marks.push(0);
+            }
+            Step::Back => {
+                self.views.pop();
+                self.marks.pop();
+            }
             Step::Said(line) => self.notice = Some(line),
             Step::Needs(need) => {
                 self.views.clear();
@@ -71,6 +83,8 @@ impl Menu {
                 EditorStep::Back => Step::Back,
                 EditorStep::Said(line) => Step::Said(line),
             },
+            Some(View::InForce) => overview::in_force_step(event),
+            Some(View::Presets(list)) => list.step(world, event, chosen),
             Some(View::Grants) => grants::step(world, event, chosen),
             Some(View::Decisions) => decisions::step(event, chosen),
             Some(View::Explained { id }) => decisions::explained_step(world, id, event, chosen),
@@ -79,6 +93,9 @@ impl Menu {
 
     fn screen(&mut self, world: &dyn World) -> Screen {
         let mut screen = self.made(world);
+        if let (Some(mark), false) = (self.marks.last(), matches!(self.views.last(), Some(View::Editor(_)))) {
+            screen.selected = (*mark).min(screen.items.len().saturating_sub(1));
+        }
         self.shown.clone_from(&screen.items);
         if let Some(notice) = self.notice.take() {
             screen.lines.insert(0, notice);
@@ -91,6 +108,8 @@ impl Menu {
             None => Screen::needing(Need::Close),
             Some(View::Overview) => overview::screen(world),
             Some(View::Editor(editor)) => editor.screen(),
+            Some(View::InForce) => overview::in_force_screen(world),
+            Some(View::Presets(list)) => list.screen(world),
             Some(View::Grants) => grants::screen(world),
             Some(View::Decisions) => decisions::screen(world),
             Some(View::Explained { id }) => decisions::explained_screen(world, id),

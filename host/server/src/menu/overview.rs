@@ -1,25 +1,30 @@
 //! The first screen: the policy in force, the toggle, and links to the other screens.
 
 use super::editor::Editor;
+use super::presets::PresetList;
 use super::screen::{Event, Item, Line, Need, Screen};
 use super::transition::{Step, View};
 use super::world::World;
 
 const DISABLE: &str = "Disable sandbox";
 const ENABLE: &str = "Enable sandbox";
-const GRANTS: &str = "Answers that hold";
+const IN_FORCE: &str = "What is in force";
+const PRESETS: &str = "Presets";
+const GRANTS: &str = "Kept answers";
 const DECISIONS: &str = "Recent decisions";
 
 pub(super) fn screen(world: &dyn World) -> Screen {
     let toggle = if world.is_on() { DISABLE } else { ENABLE };
     let mut items = vec![Item::valued(toggle, "for this session")];
     items.extend(world.scopes().into_iter().map(|scope| Item::new(scope.label)));
+    items.push(Item::new(IN_FORCE));
+    items.push(Item::valued(PRESETS, "hosts of package registries and the like"));
     let grants = world.grants().len();
     items.push(Item::valued(GRANTS, grants.to_string()));
     items.push(Item::new(DECISIONS));
     Screen {
         title: "Sandbox".to_owned(),
-        lines: world.summary(),
+        lines: world.short(),
         items,
         keys: vec![('q', "quit")],
         ..Screen::default()
@@ -35,6 +40,8 @@ pub(super) fn step(world: &dyn World, event: &Event, chosen: &Item) -> Step {
     match chosen.label.as_str() {
         DISABLE => Step::Needs(Need::Disable),
         ENABLE => Step::Needs(Need::Enable),
+        IN_FORCE => Step::Deeper(View::InForce),
+        PRESETS => Step::Deeper(View::Presets(PresetList::default())),
         GRANTS => Step::Deeper(View::Grants),
         DECISIONS => Step::Deeper(View::Decisions),
         label => match world.scopes().into_iter().find(|scope| scope.label == label) {
@@ -44,5 +51,22 @@ pub(super) fn step(world: &dyn World, event: &Event, chosen: &Item) -> Step {
             },
             None => Step::Stay,
         },
+    }
+}
+
+/// The policy in force, in full.
+pub(super) fn in_force_screen(world: &dyn World) -> Screen {
+    Screen {
+        title: IN_FORCE.to_owned(),
+        lines: world.summary(),
+        keys: vec![('b', "back")],
+        ..Screen::default()
+    }
+}
+
+pub(super) fn in_force_step(event: &Event) -> Step {
+    match event {
+        Event::Back | Event::Key('b' | 'q', _) => Step::Back,
+        Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) => Step::Stay,
     }
 }

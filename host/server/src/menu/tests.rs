@@ -43,6 +43,17 @@ impl World for Fake {
     fn summary(&self) -> Vec<Line> {
         vec![Line::plain("Scope: default.json")]
     }
+    fn short(&self) -> Vec<Line> {
+        self.summary()
+    }
+    fn presets(&self) -> Vec<Offered> {
+        let offered = |name: &str| Offered {
+            name: name.into(),
+            title: "registry".into(),
+            hosts: vec!["a.test:443".into()],
+        };
+        ["npm", "cargo"].map(offered).to_vec()
+    }
     fn scopes(&self) -> Vec<Scope> {
         vec![Scope { label: "Edit default config".into(), grant_file: GrantFile::Default }]
     }
@@ -109,7 +120,14 @@ fn the_toggle_comes_first_and_enter_alone_toggles() {
     let screen = walk(&world, &[]);
     assert_eq!(
         labels(&screen),
-        ["Disable sandbox", "Edit default config", "Answers that hold", "Recent decisions"]
+        [
+            "Disable sandbox",
+            "Edit default config",
+            "What is in force",
+            "Presets",
+            "Kept answers",
+            "Recent decisions"
+        ]
     );
     assert_eq!(screen.selected, 0);
     assert_eq!(walk(&world, &[Event::Choose(0)]).need, Some(Need::Disable));
@@ -135,14 +153,14 @@ fn what_another_session_has_changed_is_neither_taken_back_nor_written() {
     let mut menu = Menu::default();
     let mut press = |event: &Event| menu.handle(&world, event);
     press(&Event::Open);
-    press(&Event::Choose(2));
+    press(&Event::Choose(4));
     world.held.replace(vec!["b"]);
     let screen = press(&Event::Key('d', 0));
     assert!(screen.lines[0].text.contains("has changed") && world.revoked.borrow().is_empty(), "{screen:?}");
     assert_eq!(labels(&screen), ["reading /b"], "what is there now is shown");
     world.held.replace(Vec::new());
     assert_eq!(press(&key('b')).title, "Sandbox", "one can leave whatever has changed");
-    press(&Event::Choose(3));
+    press(&Event::Choose(5));
     press(&Event::Choose(0));
     world.rule.replace("Allow for all projects: for 1 h");
     let screen = press(&Event::Choose(0));
@@ -202,6 +220,52 @@ fn the_field_editor_toggles_lists_and_saves() {
     let file = std::fs::read_to_string(world.places.sandbox_directory().join("default.json")).unwrap();
     assert!(file.contains("\"*.crates.io\"") && !file.contains("github.com"), "{file}");
     assert_eq!(world.saved.borrow().len(), 1);
+}
+
+#[test]
+fn unsaved_changes_are_not_lost_without_a_word() {
+    let world = Fake::new();
+    let changed = [Event::Choose(1), Event::Choose(0), Event::Back];
+    let warned = walk(&world, &changed);
+    assert!(warned.lines[0].text.starts_with("Not saved yet") && warned.title.contains("(not saved)"));
+    let events = |more: &[Event]| [&changed[..], more].concat();
+    assert_eq!(walk(&world, &events(&[Event::Back])).title, "Sandbox");
+    let again = walk(&world, &events(&[key('i'), Event::Back]));
+    assert!(again.lines[0].text.starts_with("Not saved yet"), "it is said once for each leaving");
+    assert_eq!(walk(&world, &events(&[key('s'), Event::Back])).title, "Sandbox");
+    assert_eq!(world.saved.borrow().len(), 1);
+}
+
+#[test]
+fn the_mark_stays_where_it_was() {
+    let world = Fake::new();
+    assert_eq!(walk(&world, &[Event::Choose(4), Event::Back]).selected, 4);
+    assert_eq!(walk(&world, &[Event::Choose(4), Event::Key('d', 1)]).selected, 1);
+    assert_eq!(walk(&world, &[Event::Choose(3), Event::Choose(1)]).selected, 1);
+    assert_eq!(walk(&world, &[Event::Choose(1), Event::Key('i', 3)]).selected, 3);
+}
+
+#[test]
+fn what_a_setting_means_is_one_key_away() {
+    let world = Fake::new();
+    let told = walk(&world, &[Event::Choose(1), Event::Key('i', 1)]);
+    assert!(told.lines.iter().any(|line| line.text.starts_with("Hosts that commands may reach")), "{told:?}");
+    assert_eq!(walk(&world, &[Event::Choose(1), Event::Key('i', 1), Event::Key('i', 1)]).lines.len(), 1);
+}
+
+#[test]
+fn presets_are_switched_on_and_off() {
+    let world = Fake::new();
+    let on = walk(&world, &[Event::Choose(3), Event::Choose(1)]);
+    assert_eq!(on.lines[0], Line::good("cargo is on (Edit default config)"));
+    assert_eq!(
+        (value(&on, "cargo").as_str(), value(&on, "npm").as_str()),
+        ("on   registry", "off  registry")
+    );
+    let hosts = walk(&world, &[Event::Choose(3), Event::Key('i', 0)]);
+    assert!(hosts.lines.iter().any(|line| line.text == "npm: a.test:443"), "{hosts:?}");
+    let off = walk(&world, &[Event::Choose(3), Event::Choose(1)]);
+    assert_eq!(value(&off, "cargo"), "off  registry");
 }
 
 #[test]
@@ -281,15 +345,15 @@ fn a_literal_path_stays_one() {
 #[test]
 fn answers_are_taken_back_and_denials_become_rules() {
     let world = Fake::new();
-    let grants = walk(&world, &[Event::Choose(2), Event::Key('d', 1)]);
+    let grants = walk(&world, &[Event::Choose(4), Event::Key('d', 1)]);
     assert_eq!(grants.lines[0], Line::good("taken back: reading /b"));
     assert_eq!(*world.revoked.borrow(), ["b"]);
-    let explained = walk(&world, &[Event::Choose(3), Event::Choose(0)]);
+    let explained = walk(&world, &[Event::Choose(5), Event::Choose(0)]);
     assert_eq!(
         (explained.title.as_str(), labels(&explained)),
         ("Decision x:1", vec!["Allow for all projects"])
     );
-    let ruled = walk(&world, &[Event::Choose(3), Event::Choose(0), Event::Choose(0)]);
+    let ruled = walk(&world, &[Event::Choose(5), Event::Choose(0), Event::Choose(0)]);
     assert_eq!(ruled.lines[0], Line::good("written x:1 Allow for all projects"));
 }
 

@@ -1,6 +1,7 @@
 //! The open screen, and where an event leads from it.
 
 use super::editor::Editor;
+use super::presets::PresetList;
 use super::screen::{Line, Need};
 
 /// An open screen.
@@ -8,6 +9,8 @@ use super::screen::{Line, Need};
 pub(super) enum View {
     Overview,
     Editor(Box<Editor>),
+    InForce,
+    Presets(PresetList),
     Grants,
     Decisions,
     Explained { id: String },

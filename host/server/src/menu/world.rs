@@ -8,6 +8,10 @@ use super::screen::Line;
 pub(crate) trait World {
     /// Returns true if the sandbox is enabled.
     fn is_on(&self) -> bool;
+    /// Returns a few lines on what is in force.
+    fn short(&self) -> Vec<Line>;
+    /// Returns the presets that can be switched on.
+    fn presets(&self) -> Vec<Offered>;
     /// Returns the description of the policy in force.
     fn summary(&self) -> Vec<Line>;
     /// Returns the settings that can be edited.
@@ -26,6 +30,17 @@ pub(crate) trait World {
     fn explain(&self, id: &str) -> Result<Explained, String>;
     /// Creates one of the rules that [`World::explain`] returned.
     fn make_rule(&self, id: &str, rule: &str) -> Result<String, String>;
+}
+
+/// A preset that can be switched on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Offered {
+    /// Its name.
+    pub(crate) name: String,
+    /// What it is.
+    pub(crate) title: String,
+    /// The hosts that it allows.
+    pub(crate) hosts: Vec<String>,
 }
 
 /// Settings that can be edited.

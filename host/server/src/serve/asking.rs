@@ -25,6 +25,11 @@ impl RpcPrompter {
         Self { sender, open: Mutex::default() }
     }
 
+    fn tell(&self, level: NoticeLevel, text: String) {
+        // Ignore errors: the client may be gone.
+        let _sent = self.sender.notify(&HostNotification::Event(EventNotification::Notice { level, text }));
+    }
+
     /// Handles the client's reply to a question. An error or a second reply never allows.
     pub(super) fn reply(&self, reply: Reply) {
         let waiting = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&reply.id);
@@ -33,16 +38,19 @@ impl RpcPrompter {
             Err(_) => Answer::Refused(Refusal::Nobody),
             Ok(response) => match response.choice {
                 // A choice with a cause for a refusal is invalid.
-                AskChoice::Option(index) => match (usize::try_from(index), response.cause) {
-                    (Ok(index), None) => Answer::Choice(index),
-                    (Ok(_) | Err(_), _) => Answer::Refused(Refusal::Nobody),
+                AskChoice::Option(index) => {
+                    match (usize::try_from(index), response.cause, response.because) {
+                        (Ok(index), None, None) => Answer::Choice(index),
+                        (Ok(_) | Err(_), _, _) => Answer::Refused(Refusal::Nobody),
+                    }
+                }
+                AskChoice::Refuse(_) => match (response.cause, response.because) {
+                    (None, Some(line)) => Answer::RefusedBecause(line),
+                    (None, None) => Answer::Refused(Refusal::User),
+                    (Some(RefusalCause::NoInterface), _) => Answer::Refused(Refusal::Nobody),
+                    (Some(RefusalCause::Aborted), _) => Answer::Refused(Refusal::Aborted),
+                    (Some(RefusalCause::Timeout), _) => Answer::Refused(Refusal::Timeout),
                 },
-                AskChoice::Refuse(_) => Answer::Refused(match response.cause {
-                    None => Refusal::User,
-                    Some(RefusalCause::NoInterface) => Refusal::Nobody,
-                    Some(RefusalCause::Aborted) => Refusal::Aborted,
-                    Some(RefusalCause::Timeout) => Refusal::Timeout,
-                }),
             },
         });
     }
@@ -68,8 +76,11 @@ impl Prompter for RpcPrompter {
     }
 
     fn notice(&self, text: &str) {
-        let event = EventNotification::Notice { level: NoticeLevel::Warning, text: text.to_owned() };
-        let _sent = self.sender.notify(&HostNotification::Event(event));
+        self.tell(NoticeLevel::Warning, text.to_owned());
+    }
+
+    fn saved(&self, text: &str) {
+        self.tell(NoticeLevel::Info, format!("{text} · undo: /sandbox"));
     }
 }
 
@@ -79,6 +90,10 @@ fn params(question: &Question) -> AskParams {
         call_id: question.call.clone(),
         title: question.title.clone(),
         subject: question.subject.clone(),
+        place: question.place.clone(),
+        context: question.context.clone(),
+        preview: question.preview.clone(),
+        sensitive: question.is_sensitive,
         asker: question.asker.clone(),
         reason: question.reason.clone(),
         policy: question.policy.clone(),

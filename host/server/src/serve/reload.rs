@@ -52,8 +52,11 @@ impl Host {
     pub(super) fn refresh(&self) {
         let Some(watch) = self.watch.get().filter(|_| self.stage.get().is_some()) else { return };
         let Some(News { level, text }) = watch.look(self) else { return };
-        // Ignore errors: the client may be gone.
-        let _sent = self.sender.notify(&HostNotification::Event(EventNotification::Notice { level, text }));
+        if !text.is_empty() {
+            // Ignore errors: the client may be gone.
+            let notice = EventNotification::Notice { level, text };
+            let _sent = self.sender.notify(&HostNotification::Event(notice));
+        }
         self.tell_status();
     }
 

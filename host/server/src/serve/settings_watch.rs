@@ -21,6 +21,8 @@ use portcullis_text::escape;
 
 /// Interval for checking files while there are no requests.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The change that a stored answer makes.
+const KEPT_ANSWERS: &str = "kept answers";
 /// Maximum number of changes to list.
 const MOST_CHANGES: usize = 12;
 
@@ -53,7 +55,7 @@ struct WatchState {
 pub(crate) struct News {
     /// The importance.
     pub(crate) level: NoticeLevel,
-    /// The text, safe to show.
+    /// The text, safe to show; empty if there is nothing to say.
     pub(crate) text: String,
 }
 
@@ -144,6 +146,10 @@ impl Watch {
         let (basis, lists) = session::basis(&self.around, &self.wanted, loaded.resolved)?;
         changes.extend(swaps(&before.chain, &basis.chain));
         wired.session.reload(basis)?;
+        if wired.keeper.take_kept() {
+            // The user was told when the answer was stored.
+            changes.retain(|change| change != KEPT_ANSWERS);
+        }
         wired.keeper.refresh(&loaded.found, lists);
         Ok(changes)
     }
@@ -226,7 +232,8 @@ impl WatchState {
         (self.problem, self.waits) = (None, false);
         let (those, _) = changed.words();
         let text = match changes.as_slice() {
-            [] => format!("the {those} were edited; nothing that counts here has changed"),
+            // What the user has just answered was said then, and edits without effect are no news.
+            [] => String::new(),
             changes => format!("the {those} have changed: {}", changes.join("; ")),
         };
         self.changes.extend(changes);
@@ -353,7 +360,7 @@ fn differences(before: &Resolved, after: &Resolved) -> Vec<String> {
         ("environment", (&before.environment, &before.dropped) != (&after.environment, &after.dropped)),
         ("ports", before.connecting.opens_ports != after.connecting.opens_ports),
         ("questions", before.ask != after.ask),
-        ("kept answers", before.grants != after.grants),
+        (KEPT_ANSWERS, before.grants != after.grants),
     ] {
         if changed {
             changes.push(what.to_owned());

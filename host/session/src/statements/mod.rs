@@ -15,6 +15,7 @@ use portcullis_decision::rules::{Availability, FileFacts, HostFacts};
 use portcullis_decision::{Base, Caller, Effect, Grant, GrantPattern, Mode, RuleSet};
 use portcullis_sandbox::Tier;
 use portcullis_settings_format::PolicySource;
+use portcullis_text::counted;
 use serde_json::{Value, json};
 
 use crate::command_call::{CommandCall, Program};
@@ -293,6 +294,35 @@ impl Statements {
         let places = writing.into_iter().flat_map(|facts| &facts.places);
         let is_own = |path: &PathBuf| *path == self.base.temp || self.base.own.directories.contains(path);
         places.filter(|place| place.standing == Availability::Free && !is_own(&place.path)).count()
+    }
+
+    /// Returns what commands write and reach without a question, in a few words for a footer.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        if self.commands == Commands::Refused {
+            return "no commands".to_owned();
+        }
+        let writing = self.files.iter().find(|facts| facts.right == FileRight::Write);
+        let is_free = |top: &PathBuf| writing.is_some_and(|facts| facts.at(top) == Availability::Free);
+        let here = self.base.workspace.first().is_some_and(is_free);
+        let writes = match (here, self.written_places()) {
+            (_, 0) => "writes nothing".to_owned(),
+            (true, 1) => "writes here".to_owned(),
+            (true, places) => format!("writes here and {}", counted(places - 1, "place")),
+            (false, places) => format!("writes {}", counted(places, "place")),
+        };
+        let elsewhere = match self.hosts.elsewhere {
+            Effect::Allow => "allows every host",
+            Effect::Ask => "asks network",
+            Effect::Deny => "no network",
+        };
+        let network = match (self.open_hosts(), self.hosts.elsewhere) {
+            _ if self.commands == Commands::WithoutNetwork => "no network".to_owned(),
+            (0, _) | (_, Effect::Allow) => elsewhere.to_owned(),
+            (hosts, Effect::Ask) => format!("{}, asks others", counted(hosts, "host")),
+            (hosts, Effect::Deny) => format!("{}, no others", counted(hosts, "host")),
+        };
+        format!("{writes} · {network}")
     }
 
     /// Returns all statements as JSON, with all list items.

@@ -26,9 +26,9 @@ fn the_choices_are_those_of_the_first_seed_narrowest_first() {
     assert_eq!(
         choices,
         [
-            "o Allow once ",
-            "s Allow for this session only ",
-            "s2 Allow for this session only ",
+            "o Once ",
+            "s For this session ",
+            "s2 For this session ",
             "P Allow for project project.json",
             "P2 Allow for project project.json",
             "A Allow for all all.json",

@@ -54,7 +54,7 @@ fn a_connection_waits_and_a_grant_holds_for_the_next_command(user: User) -> Resu
     ensure!(text(&question, "/params/subject") == "allowed.test:80", "{question}");
     ensure!(text(&question, "/params/asker").contains("curl (pid "), "{question}");
     ensure!(text(&question, "/params/callId") == format!("call-{id}"), "{question}");
-    ensure!(labels(&question).contains("for this command"), "{question}");
+    ensure!(labels(&question).contains("For this command"), "{question}");
     // Longer than the client's own timeout for connecting.
     std::thread::sleep(Duration::from_millis(2_500));
     ensure!(!world.seen().unwrap_or_default().contains("allowed"), "something left before the answer");
@@ -254,7 +254,7 @@ fn what_is_taken_back_is_asked_again_while_the_command_runs(user: User) -> Resul
     let mut press = |event: Value| host.succeed("menu", &json!({ "event": event }));
     let overview = press(json!({ "kind": "open" }))?;
     let items = overview.get("items").and_then(Value::as_array).context("items")?;
-    let answers = items.iter().position(|item| item.to_string().contains("Answers that hold"));
+    let answers = items.iter().position(|item| item.to_string().contains("Kept answers"));
     press(json!({ "kind": "choose", "index": answers.context("the answers")? }))?;
     let done = press(json!({ "kind": "key", "key": "d", "index": 0 }))?;
     ensure!(done.to_string().contains("taken back: connections to allowed.test:80"), "{done:#}");
@@ -277,7 +277,7 @@ fn a_no_to_more_than_the_budget_is_remembered(user: User) -> Result<()> {
     for (answer, is_last) in [("refuse", false), ("d", true)] {
         let id = host.begin(send, &json!({ "PATH": "/usr/bin:/bin" }))?;
         let question = host.question()?;
-        ensure!(text(&question, "/params/title").starts_with("Allow to send more there?"), "{question}");
+        ensure!(text(&question, "/params/title").ends_with("wants to send more to"), "{question}");
         ensure!(choice(&question, "s").is_none() && choice(&question, "A").is_none(), "{question}");
         host.answer(&question, &choice(&question, answer).unwrap_or(json!(answer)))?;
         let (result, _) = host.finish(id)?;
@@ -581,10 +581,10 @@ fn in_pis_terminal(version: PiVersion, user: User) -> Result<()> {
         ),
     ]);
     let screen = Launch::guarded(&scene, version, &script)?.inside(&world).screen()?;
-    screen.wait_for("Sandbox:")?;
+    screen.wait_for("Portcullis on")?;
     screen.enter("the first")?;
     screen.wait("a question about the host", |text| {
-        text.contains("allowed.test:80") && text.contains("Abort")
+        text.contains("allowed.test:80") && text.contains("[esc]  No")
     })?;
     // The options below the plain refusal: for this command, for this session.
     screen.press_calmly("Down")?;
@@ -594,14 +594,16 @@ fn in_pis_terminal(version: PiVersion, user: User) -> Result<()> {
     screen.enter("the second")?;
     screen.wait_for("second over")?;
     screen.enter("the third")?;
-    screen.wait("another question", |text| text.contains("sub.allowed.test:80") && text.contains("Abort"))?;
+    screen.wait("another question", |text| {
+        text.contains("sub.allowed.test:80") && text.contains("[esc]  No")
+    })?;
     screen.press_calmly("Escape")?;
     screen.wait_for("third over")?;
     // The refusal applied once: the next command leads to a question again. A refusal for the session has its own key.
     screen.enter("the fourth")?;
-    screen.wait("the question again", |text| {
-        text.contains("[d]    No, for this session") && text.contains("[esc]  Abort")
-    })?;
+    screen.wait("the question again", |text| text.contains("[m]    More") && text.contains("[esc]  No"))?;
+    screen.press_calmly("m")?;
+    screen.wait_for("[d]    No, for this session")?;
     screen.press_calmly("d")?;
     screen.wait_for("fourth over")?;
     screen.enter("the fifth")?;

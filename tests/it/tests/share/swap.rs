@@ -124,7 +124,7 @@ fn under_pi(version: PiVersion, user: User) -> Result<()> {
         ("gamma", vec![read(&at(SECOND_FILE)), expecting_no("text of public", say("gamma over"))]),
     ]);
     let screen = Launch::guarded(scene, version, &script)?.screen()?;
-    screen.wait_for("🔒 Sandbox")?;
+    screen.wait_for("Portcullis on")?;
     screen.enter("alpha")?;
     screen.wait_for("alpha over")?;
     versions.put(&versions.second)?;

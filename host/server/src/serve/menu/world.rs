@@ -11,13 +11,13 @@ use portcullis_rpc::{ErrorCode, ErrorObject};
 use portcullis_sandbox::Tier;
 use portcullis_session::{GrantStore as _, Statements, keepable};
 use portcullis_settings::{
-    Draft, GrantFile, KeptGrant, Places, RealDisk, Resolved, Store, discover, grant_files, kept_grants,
-    resolve, revoke,
+    Draft, Found, GrantFile, KeptGrant, Places, RealDisk, Resolved, Store, discover, grant_files,
+    kept_grants, preset, resolve, revoke, shipped_presets,
 };
 use portcullis_text::escape;
 
 use crate::kept_answers::still_allowed;
-use crate::menu::{Decided, Explained, Held, Line, Scope, World};
+use crate::menu::{Decided, Explained, Held, Line, Offered, Scope, World};
 use crate::record_text;
 use crate::serve::host::{Host, Stage};
 use crate::serve::status;
@@ -85,6 +85,27 @@ impl<'a> HostWorld<'a> {
     }
 }
 
+/// Returns the line that names the settings in force.
+fn scope(found: &Found) -> Line {
+    let source = match &found.source {
+        portcullis_settings::Source::Named(file) => file.display().to_string(),
+        portcullis_settings::Source::Project { key, .. } => format!("projects.json[\"{key}\"]"),
+        portcullis_settings::Source::Default(_) => "default.json".to_owned(),
+        portcullis_settings::Source::BuiltIn => "built-in defaults".to_owned(),
+        portcullis_settings::Source::Layered { key: None, .. } => {
+            "extensions/sandbox.json over built-in defaults".to_owned()
+        }
+        portcullis_settings::Source::Layered { key: Some(key), .. } => {
+            format!("extensions/sandbox.json and layered.json[\"{key}\"]")
+        }
+    };
+    Line::plain(format!("Scope: {source}"))
+}
+
+fn warnings(resolved: &Resolved) -> impl Iterator<Item = Line> {
+    resolved.warnings.iter().map(|warning| Line::bad(format!("{}: {}", warning.origin, warning.text)))
+}
+
 /// A rule that can be made of a decision.
 struct Rule {
     text: String,
@@ -100,41 +121,43 @@ impl World for HostWorld<'_> {
         matches!(self.stage.as_ref(), Stage::Open(_))
     }
 
-    fn summary(&self) -> Vec<Line> {
-        let mut lines = Vec::new();
-        match self.stage.as_ref() {
-            Stage::Open(wired) => {
-                lines.push(match status::reduced(&wired.session) {
-                    None => Line::good("The sandbox is on, every layer in force."),
-                    Some(reduced) => {
-                        Line::bad(format!("The sandbox is on, with less than all layers: {reduced}."))
+    fn short(&self) -> Vec<Line> {
+        let mut lines = self.state();
+        if let Stage::Open(wired) = self.stage.as_ref() {
+            lines.push(Line::plain(Statements::of(&wired.session, Tier::Full).summary()));
+            let basis = wired.session.basis();
+            let names: Vec<&str> = basis.chain.members.iter().map(|member| member.policy.name()).collect();
+            lines.push(Line::faint(format!("Policies: {}", names.join(", "))));
+            lines.extend(self.of_this_session());
+            match discover(&self.places, &RealDisk) {
+                Ok(found) => {
+                    lines.insert(1, scope(&found));
+                    match resolve(&found, &self.places, &RealDisk) {
+                        Ok(resolved) => lines.extend(warnings(&resolved)),
+                        Err(error) => lines.push(Line::bad(chained(error))),
                     }
-                });
+                }
+                Err(error) => lines.push(Line::bad(chained(error))),
             }
-            Stage::Off => {
-                lines.push(Line::bad("The sandbox is off: tools and commands run as pi runs them."))
-            }
-            Stage::Closed(why) => lines.push(Line::bad(format!("Nothing is permitted: {why}"))),
         }
-        if let Some(problem) = self.host.watch.get().and_then(|watch| watch.problem()) {
-            lines.push(Line::bad(problem));
-        }
+        lines
+    }
+
+    fn presets(&self) -> Vec<Offered> {
+        let offered = |name: &str| {
+            let preset = preset(name, &self.places, &RealDisk).ok()??;
+            let hosts = preset.hosts.iter().map(|host| host.pattern.to_string()).collect();
+            Some(Offered { name: preset.name, title: preset.title, hosts })
+        };
+        shipped_presets().filter_map(offered).collect()
+    }
+
+    fn summary(&self) -> Vec<Line> {
+        let mut lines = self.state();
         match discover(&self.places, &RealDisk) {
             Err(error) => lines.push(Line::bad(chained(error))),
             Ok(found) => {
-                let source = match &found.source {
-                    portcullis_settings::Source::Named(file) => file.display().to_string(),
-                    portcullis_settings::Source::Project { key, .. } => format!("projects.json[\"{key}\"]"),
-                    portcullis_settings::Source::Default(_) => "default.json".to_owned(),
-                    portcullis_settings::Source::BuiltIn => "built-in defaults".to_owned(),
-                    portcullis_settings::Source::Layered { key: None, .. } => {
-                        "extensions/sandbox.json over built-in defaults".to_owned()
-                    }
-                    portcullis_settings::Source::Layered { key: Some(key), .. } => {
-                        format!("extensions/sandbox.json and layered.json[\"{key}\"]")
-                    }
-                };
-                lines.push(Line::plain(format!("Scope: {source}")));
+                lines.push(scope(&found));
                 match resolve(&found, &self.places, &RealDisk) {
                     Ok(resolved) => lines.extend(self.rules_in_force(&resolved)),
                     Err(error) => lines.push(Line::bad(chained(error))),
@@ -253,6 +276,29 @@ impl World for HostWorld<'_> {
 }
 
 impl HostWorld<'_> {
+    /// Returns whether the sandbox is on, and what is wrong with its settings.
+    fn state(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        match self.stage.as_ref() {
+            Stage::Open(wired) => {
+                lines.push(match status::reduced(&wired.session) {
+                    None => Line::good("The sandbox is on, every layer in force."),
+                    Some(reduced) => {
+                        Line::bad(format!("The sandbox is on, with less than all layers: {reduced}."))
+                    }
+                });
+            }
+            Stage::Off => {
+                lines.push(Line::bad("The sandbox is off: tools and commands run as pi runs them."))
+            }
+            Stage::Closed(why) => lines.push(Line::bad(format!("Nothing is permitted: {why}"))),
+        }
+        if let Some(problem) = self.host.watch.get().and_then(|watch| watch.problem()) {
+            lines.push(Line::bad(problem));
+        }
+        lines
+    }
+
     /// Applies edited settings; returns an error if the files cannot be used as they are.
     fn put_in_force(&self, done: &str) -> Result<(), String> {
         self.host.refresh();
@@ -260,6 +306,12 @@ impl HostWorld<'_> {
             None => Ok(()),
             Some(problem) => Err(format!("{done}, but {problem}")),
         }
+    }
+
+    /// Returns a line for each answer for the session.
+    fn of_this_session(&self) -> Vec<Line> {
+        let held = self.grants().into_iter().filter(|held| held.id.starts_with("session:"));
+        held.map(|held| Line::plain(format!("This session: {}", held.label))).collect()
     }
 
     fn rules_in_force(&self, resolved: &Resolved) -> Vec<Line> {
@@ -278,15 +330,8 @@ impl HostWorld<'_> {
             lines.push(Line::plain(format!("Policies: {}", policies.collect::<Vec<_>>().join(", "))));
         }
         lines.extend(self.statements());
-        for held in self.grants().iter().filter(|held| held.id.starts_with("session:")) {
-            lines.push(Line::plain(format!("This session: {}", held.label)));
-        }
-        lines.extend(
-            resolved
-                .warnings
-                .iter()
-                .map(|warning| Line::bad(format!("{}: {}", warning.origin, warning.text))),
-        );
+        lines.extend(self.of_this_session());
+        lines.extend(warnings(resolved));
         lines
     }
 }
