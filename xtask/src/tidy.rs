@@ -50,9 +50,10 @@ const LAYERS: [(&str, u8); 22] = [
 ];
 
 /// The crates that use others of their own layer.
-const WITHIN_A_LAYER: [(&str, &[&str]); 4] = [
+const WITHIN_A_LAYER: [(&str, &[&str]); 5] = [
     ("decision", &["exec-surface", "text"]),
     ("approvals", &["network-gate", "shell"]),
+    ("network-gate", &["sandbox"]),
     ("syscall-broker", &["sandbox"]),
     ("sandbox-runtime", &["sandbox", "syscall-broker"]),
 ];

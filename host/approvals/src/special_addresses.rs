@@ -28,6 +28,40 @@ pub(crate) fn meaning_of(target: &Endpoint) -> Option<String> {
     }
 }
 
+/// What usually listens on a port.
+const USUAL: &[(u16, &str)] = &[
+    (22, "SSH"),
+    (25, "a mail server"),
+    (631, "the print server"),
+    (1433, "SQL Server"),
+    (2375, "Docker, which controls this machine"),
+    (2376, "Docker, which controls this machine"),
+    (3306, "MySQL or MariaDB"),
+    (5432, "PostgreSQL"),
+    (5672, "RabbitMQ"),
+    (5984, "CouchDB"),
+    (6379, "Redis"),
+    (6443, "Kubernetes, which may control this machine"),
+    (8086, "InfluxDB"),
+    (9092, "Kafka"),
+    (9200, "Elasticsearch"),
+    (9222, "a browser's debugger, which controls the browser"),
+    (11211, "memcached"),
+    (11434, "Ollama"),
+    (27017, "MongoDB"),
+];
+
+/// Returns a sentence about a connection to the loopback of this machine; `None` for other connections.
+pub(crate) fn service(access: &NetworkAccess) -> Option<String> {
+    let Endpoint::Address(address) = access.target else { return None };
+    if special(address) != Some(Special::Loopback) || access.stage != Stage::Connect {
+        return None;
+    }
+    let usual = USUAL.iter().find(|(port, _)| *port == access.port).map(|(_, usual)| *usual);
+    let usual = usual.map(|usual| format!(": usually {usual}")).unwrap_or_default();
+    Some(format!("A service of this machine, outside the sandbox{usual}."))
+}
+
 fn meaning(address: IpAddr) -> Option<String> {
     let what = special(address)?;
     let is_this_machine = matches!(what, Special::Loopback | Special::Own);
@@ -37,9 +71,13 @@ fn meaning(address: IpAddr) -> Option<String> {
 
 /// Returns true if a grant for an action may be stored in places of `scope`.
 pub(crate) fn may_be_kept(action: &Action, scope: GrantScope) -> bool {
-    let Action::Network(NetworkAccess { target: Endpoint::Address(address), .. }) = action else {
-        return true;
-    };
+    let Action::Network(NetworkAccess { target, .. }) = action else { return true };
+    may_be_kept_for(target, scope)
+}
+
+/// Returns true if a grant for a host may be stored in places of `scope`.
+pub(crate) fn may_be_kept_for(target: &Endpoint, scope: GrantScope) -> bool {
+    let Endpoint::Address(address) = target else { return true };
     scope != GrantScope::User || matches!(special(*address), None | Some(Special::Private))
 }
 
@@ -79,6 +117,19 @@ mod tests {
             meanings(&access("a.test", Stage::Resolved(found))),
             ["`10.0.0.9` is in a private network"]
         );
+    }
+
+    #[test]
+    fn services_of_this_machine_are_named_by_their_usual_ports() {
+        let told = |target, port| service(&NetworkAccess { port, ..access(target, Stage::Connect) });
+        for (target, port, expected) in [
+            ("127.0.0.1", 5432, Some("A service of this machine, outside the sandbox: usually PostgreSQL.")),
+            ("::1", 4000, Some("A service of this machine, outside the sandbox.")),
+            ("10.0.0.9", 5432, None),
+            ("a.test", 5432, None),
+        ] {
+            assert_eq!(told(target, port).as_deref(), expected, "{target}");
+        }
     }
 
     #[test]

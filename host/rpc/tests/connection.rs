@@ -276,7 +276,7 @@ fn questions_notifications_and_replies() {
     greet(&mut receiver, &sender);
     let ask: AskParams =
         serde_json::from_value(json!({"askId": 3, "title": "t", "subject": "s", "asker": "a",
-        "reason": "r", "policy": "p", "rule": "u", "options": []}))
+        "context": "c", "sensitive": false, "reason": "r", "policy": "p", "rule": "u", "options": []}))
         .expect("ask");
     assert_eq!(u64::from(sender.ask(&ask).expect("ask")), 0);
     assert_eq!(u64::from(sender.ask(&ask).expect("ask")), 1);

@@ -209,8 +209,7 @@ fn asked_and_aborted(version: PiVersion, user: User) -> Result<()> {
     for _ in 0..2 {
         let question = pi.question()?;
         let options = question.get("options").and_then(Value::as_array).cloned().unwrap_or_default();
-        let yes =
-            options.iter().filter_map(Value::as_str).find(|option| option.to_lowercase().contains("allow"));
+        let yes = options.iter().filter_map(Value::as_str).find(|option| option.starts_with("1."));
         let yes = yes.map(str::to_owned);
         ensure!(yes.is_some(), "{question}");
         pi.answer(&question, &yes.unwrap_or_default())?;

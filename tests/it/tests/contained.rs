@@ -188,6 +188,10 @@ fn questions_are_asked_outside(version: PiVersion, user: User) -> Result<()> {
     let asked = screen.wait("the mark", mark)?;
     ensure!(asked.contains("pi itself wants to") && asked.contains("made"), "{asked}");
     screen.press("Enter")?;
+    // So does a connection to a service of this machine.
+    screen.wait_for("wants to connect to 127.0.0.1:")?;
+    screen.wait("the mark", mark)?;
+    screen.press("Enter")?;
     screen.wait_for("pi contained")?;
     ensure!(!scene.outside().join("made").exists());
 

@@ -148,7 +148,7 @@ fn the_verbs_know_its_files(user: User) -> Result<()> {
         .map(|(value, standing, line)| [json!(value), json!(standing), json!(line)].map(Some));
     ensure!(domains == expected, "{domains:?}");
     let named = scene.portcullis(&["config", "show"])?.ended_with(0)?;
-    for part in ["over what is built in", "<built in>:", "opens nothing that your own settings"] {
+    for part in ["over the defaults", "<built in>:", "opens nothing that your own settings"] {
         ensure!(named.stdout.contains(part), "no `{part}` in {named:#?}");
     }
     let path = scene.portcullis(&["config", "path"])?.ended_with(0)?;

@@ -99,13 +99,14 @@ pub fn about_all(mut question: Question, places: &[HostAndPort], details: Option
     let covers = format!("connections to {}", listed(places, ", "));
     // A grant that is too long to be read in full is not offered.
     let is_readable = covers.chars().count() <= GRANT_TEXT_MAX;
+    let may_be_kept =
+        |scope| places.iter().all(|(target, _)| special_addresses::may_be_kept_for(target, scope));
     question.choices.retain(|choice| match (choice.scope, choice.kind) {
-        (GrantScope::Once, _) => true,
-        (GrantScope::Session, ChoiceKind::Allow) => is_readable && choice.width == 0,
-        (GrantScope::Session, ChoiceKind::Deny) => true,
-        (GrantScope::Project | GrantScope::User, _) => false,
+        (GrantScope::Once, _) | (GrantScope::Session, ChoiceKind::Deny) => true,
+        (scope, ChoiceKind::Allow) => is_readable && choice.width == 0 && may_be_kept(scope),
+        (GrantScope::Project | GrantScope::User, ChoiceKind::Deny) => false,
     });
-    for choice in question.choices.iter_mut().filter(|choice| choice.scope == GrantScope::Session) {
+    for choice in question.choices.iter_mut().filter(|choice| choice.scope != GrantScope::Once) {
         choice.covers = Some(match choice.kind {
             ChoiceKind::Deny if !is_readable => format!("connections to these {} places", places.len()),
             ChoiceKind::Allow | ChoiceKind::Deny => covers.clone(),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use portcullis_decision::path_text;
+use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{FileAccess, FileOperation};
 
 /// Returns true if an operation can only be allowed once, because its path does not determine its effect.
@@ -22,6 +23,11 @@ pub fn is_only_once(operation: &FileOperation) -> bool {
         | FileOperation::Delete
         | FileOperation::ChangeMetadata => false,
     }
+}
+
+/// Returns true if an access needs the right to write.
+pub(super) fn is_writing(access: &FileAccess) -> bool {
+    access.operation.right() == FileRight::Write
 }
 
 /// Returns the other path of an operation or the target of its link, to be appended to the path.

@@ -110,11 +110,6 @@ fn reasons(request: &Request, decision: &Decision) -> String {
 /// Prefix of the layer's name in votes of the rule set.
 const RULES: &str = "rules:";
 
-/// Returns true if an access needs the right to write.
-fn is_writing(access: &FileAccess) -> bool {
-    access.operation.right() == FileRight::Write
-}
-
 /// Returns the resource as it is used: the canonical path, not the spelling.
 fn subject(action: &Action) -> String {
     match action {

@@ -15,7 +15,7 @@ use portcullis_network_gate::{Special, special};
 use portcullis_shell::quoted;
 use portcullis_text::{escape, escape_confusables, escape_confusables_in_subject};
 
-use super::file_operation::{meaning, other_end};
+use super::file_operation::{is_writing, meaning, other_end};
 use super::pending_call::known_place;
 use crate::open_questions::Question;
 use crate::special_addresses;
@@ -128,7 +128,7 @@ fn title(request: &Request, decision: &Decision, naming: &Naming<'_>) -> String 
     let what: Cow<'static, str> = match &request.action {
         Action::File(access) => match known_place(request, decision) {
             Some(place) => {
-                let verb = if super::is_writing(access) { "change" } else { "read" };
+                let verb = if is_writing(access) { "change" } else { "read" };
                 format!("{verb} the {}", place.kind.noun()).into()
             }
             None => verb(access),
@@ -224,13 +224,15 @@ fn context(request: &Request, decision: &Decision) -> String {
                 }
             }
         }
-        Action::Network(access) => match special_addresses::meanings(access).first() {
-            Some(meaning) => sentence(meaning),
-            None if (is_base || cause.rule == UNLISTED_HOST) && access.stage == Stage::Connect => {
-                NOTHING_SENT.to_owned()
+        Action::Network(access) => special_addresses::service(access).unwrap_or_else(|| {
+            match special_addresses::meanings(access).first() {
+                Some(meaning) => sentence(meaning),
+                None if (is_base || cause.rule == UNLISTED_HOST) && access.stage == Stage::Connect => {
+                    NOTHING_SENT.to_owned()
+                }
+                None => sentence(&cause.reason),
             }
-            None => sentence(&cause.reason),
-        },
+        }),
         Action::Escalation(_) => "It runs with your full rights.".to_owned(),
         Action::Command(_) if request.run_again().is_some() => {
             "You have allowed what it failed on.".to_owned()
@@ -311,7 +313,7 @@ fn caution(request: &Request, decision: &Decision) -> Option<&'static str> {
             let is_executed = portcullis_exec_surface::rule(&decision.cause().rule).is_some();
             if holds_credentials(Path::new(&access.path.canonical)) {
                 Some("keys or passwords")
-            } else if is_executed && super::is_writing(access) {
+            } else if is_executed && is_writing(access) {
                 Some("other programs obey this file")
             } else {
                 None

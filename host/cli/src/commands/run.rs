@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -35,6 +35,9 @@ const FORWARDED: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
 
 /// Time that a command has to exit after SIGTERM or SIGHUP.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// Maximum time between the start of a command and the moment from which it gets signals.
+const BEGINNING: Duration = Duration::from_secs(1);
 
 /// Runs the command and returns its status.
 pub(crate) fn run(run: Run) -> crate::exit::Outcome {
@@ -83,14 +86,14 @@ pub(crate) fn run(run: Run) -> crate::exit::Outcome {
     // With a preset answer, no command runs again.
     let listens = ask == Ask::Prompt && rerun_after_denial::is_possible(&wired.session);
     let (stdio, errors) = streams(listens)?;
-    match commands::start(&wired.session, call.clone(), stdio, &Cancel::default()) {
-        // Before this point a signal ends this process, even during a question, and the sandbox with it.
-        Ok(started) => {
-            let signals = Signals::new(FORWARDED).context("catching signals")?;
-            follow(&wired.session, &call, (started, errors), signals)
+    // Caught before the command starts, so that it gets every signal that comes after its first instruction.
+    let signals = Signals::new(FORWARDED).context("catching signals")?;
+    forwarding(signals, |current| {
+        match commands::start(&wired.session, call.clone(), stdio, &Cancel::default()) {
+            Ok(started) => outcome(&attend(&wired.session, &call, (started, errors), current)?),
+            Err(failure) => Ok(refused(&failure)),
         }
-        Err(failure) => Ok(refused(&failure)),
-    }
+    })
 }
 
 /// Returns the command's working directory: ours if it lies in the project, else the project.
@@ -122,16 +125,14 @@ fn streams(listens: bool) -> anyhow::Result<([OwnedFd; 3], Option<StderrTee>)> {
     Ok(([input, output, errors], None))
 }
 
-/// Forwards signals until the command has exited and is not to run again.
-fn follow(
-    session: &Session,
-    call: &CommandCall<'_>,
-    started: (Started, Option<StderrTee>),
+/// Forwards signals to the current run of the command until `run` returns.
+fn forwarding(
     mut signals: Signals,
+    run: impl FnOnce(&Current) -> crate::exit::Outcome,
 ) -> crate::exit::Outcome {
     let handle = signals.handle();
     let current = Current::default();
-    let ended = thread::scope(|scope| {
+    thread::scope(|scope| {
         let current = &current;
         let (told, last) = channel();
         scope.spawn(move || {
@@ -147,10 +148,13 @@ fn follow(
                 current.kill();
             }
         });
-        let ended = attend(session, call, started, current);
+        let outcome = run(current);
         handle.close();
-        ended
-    })?;
+        outcome
+    })
+}
+
+fn outcome(ended: &Ended) -> crate::exit::Outcome {
     Ok(match ended.exit {
         CommandExit::Lost => {
             say("portcullis: the sandbox ended while the command ran; the command is dead");
@@ -226,18 +230,29 @@ fn tell(command: &Started, ended: &Ended) {
     }
 }
 
-/// The command that gets signals; without one, signals end this process.
+/// The command that gets signals. Without one, as during a question, they end this process and the sandbox with it.
 #[derive(Debug, Default)]
-struct Current(Mutex<Weak<(Started, Option<StderrTee>)>>);
+struct Current {
+    running: Mutex<Weak<(Started, Option<StderrTee>)>>,
+    begun: Condvar,
+}
 
 impl Current {
     fn set(&self, running: &Arc<(Started, Option<StderrTee>)>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(running);
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(running);
+        self.begun.notify_all();
+    }
+
+    /// Returns the command, waiting a moment for one that is just starting.
+    fn soon(&self) -> Option<Arc<(Started, Option<StderrTee>)>> {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_missing = |running: &mut Weak<_>| running.strong_count() == 0;
+        let waited = self.begun.wait_timeout_while(running, BEGINNING, is_missing);
+        waited.unwrap_or_else(PoisonError::into_inner).0.upgrade()
     }
 
     fn signal(&self, signal: i32) {
-        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
-        let Some(running) = running else {
+        let Some(running) = self.soon() else {
             // Signals with another default action are ignored.
             let _ended = signal_hook::low_level::emulate_default_handler(signal);
             return;
@@ -250,7 +265,8 @@ impl Current {
     }
 
     fn kill(&self) {
-        if let Some(running) = self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade() {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        if let Some(running) = running {
             running.0.kill();
         }
     }

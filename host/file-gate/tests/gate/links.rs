@@ -67,6 +67,8 @@ fn what_has_several_names_in_a_place() {
     let place = Place::new();
     place.put("p/alone", "x");
     linked(&place, "secret/f", "p/h");
+    fs::create_dir(place.path("secret/homes")).expect("made");
+    place.put("secret/homes/f", "x");
     linked(&place, "secret/homes/f", "secret/homes/g");
     let tops = [place.path("secret"), place.path("p/alone"), "/proc/self".into()];
     let found = |spared: &str| portcullis_file_gate::linked_files(&tops, Some(&place.path(spared)));

@@ -4,7 +4,7 @@ use portcullis_settings::Draft;
 use portcullis_settings_format::{Change, FIELDS, Field, Shape, Status};
 use serde_json::{Value, json};
 
-use super::screen::{Event, Item, Line, Screen};
+use super::screen::{Event, Item, Line, Screen, SettingsStep};
 use super::world::World;
 
 /// Fields that are shown by default; `?` shows the others.
@@ -17,13 +17,6 @@ const USUAL: &[&str] = &[
     "filesystem.allowWrite",
     "filesystem.denyWrite",
 ];
-
-/// The transition after an event in the editor.
-pub(super) enum EditorStep {
-    Stay,
-    Back,
-    Said(Line),
-}
 
 /// Settings in the editor.
 #[derive(Debug)]
@@ -68,7 +61,7 @@ impl Editor {
         }
     }
 
-    pub(super) fn step(&mut self, world: &dyn World, event: &Event) -> EditorStep {
+    pub(super) fn step(&mut self, world: &dyn World, event: &Event) -> SettingsStep {
         match self.place.clone() {
             EditedPart::Fields => self.on_fields(world, event),
             EditedPart::List(field) => self.on_list(field, event),
@@ -76,18 +69,18 @@ impl Editor {
         }
     }
 
-    fn on_fields(&mut self, world: &dyn World, event: &Event) -> EditorStep {
+    fn on_fields(&mut self, world: &dyn World, event: &Event) -> SettingsStep {
         self.problem = None;
         let explained = self.explained.take();
         let was_warned = std::mem::take(&mut self.is_warned);
         match event {
             Event::Back | Event::Key('q', _) if self.draft.is_changed() && !was_warned => {
                 self.is_warned = true;
-                return EditorStep::Said(Line::bad(
+                return SettingsStep::Said(Line::bad(
                     "Not saved yet: s saves, Esc again leaves without saving.",
                 ));
             }
-            Event::Back | Event::Key('q', _) => return EditorStep::Back,
+            Event::Back | Event::Key('q', _) => return SettingsStep::Back,
             Event::Key('i', index) => {
                 self.selected = *index;
                 let field = self.fields().get(*index).map(|field| field.name);
@@ -100,7 +93,7 @@ impl Editor {
             Event::Key('s', _) => {
                 return match world.save(&self.draft) {
                     Ok(done) => self.saved(world, &done),
-                    Err(error) => EditorStep::Said(Line::bad(error)),
+                    Err(error) => SettingsStep::Said(Line::bad(error)),
                 };
             }
             Event::Choose(index) => {
@@ -111,17 +104,17 @@ impl Editor {
             }
             Event::Open | Event::Key(..) | Event::Text(_) => {}
         }
-        EditorStep::Stay
+        SettingsStep::Stay
     }
 
     /// Open the saved file again; otherwise the next save would find that the file has changed.
-    fn saved(&mut self, world: &dyn World, done: &str) -> EditorStep {
+    fn saved(&mut self, world: &dyn World, done: &str) -> SettingsStep {
         let grant_file = self.draft.grant_file().clone();
         match world.open(&grant_file) {
             Ok(draft) => self.draft = draft,
-            Err(error) => return EditorStep::Said(Line::bad(error)),
+            Err(error) => return SettingsStep::Said(Line::bad(error)),
         }
-        EditorStep::Said(Line::good(done))
+        SettingsStep::Said(Line::good(done))
     }
 
     fn enter(&mut self, field: &'static Field) {
@@ -159,7 +152,7 @@ impl Editor {
         self.place = EditedPart::Input { field, item, typed };
     }
 
-    fn on_list(&mut self, field: &'static str, event: &Event) -> EditorStep {
+    fn on_list(&mut self, field: &'static str, event: &Event) -> SettingsStep {
         self.problem = None;
         let items = self.items(field);
         match event {
@@ -185,22 +178,22 @@ impl Editor {
             }
             Event::Open | Event::Key(..) | Event::Text(_) => {}
         }
-        EditorStep::Stay
+        SettingsStep::Stay
     }
 
-    fn on_input(&mut self, field: &'static str, item: Option<&Value>, event: &Event) -> EditorStep {
+    fn on_input(&mut self, field: &'static str, item: Option<&Value>, event: &Event) -> SettingsStep {
         let is_list = matches!(shape(field), Shape::List(_));
         let text = match event {
             Event::Text(text) if !text.trim().is_empty() => text.trim(),
             Event::Text(_) if !is_list => {
                 self.change(&Change::Remove(way(field)));
                 self.place = EditedPart::Fields;
-                return EditorStep::Stay;
+                return SettingsStep::Stay;
             }
             Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) | Event::Back => {
                 self.problem = None;
                 self.place = if is_list { EditedPart::List(field) } else { EditedPart::Fields };
-                return EditorStep::Stay;
+                return SettingsStep::Stay;
             }
         };
         let before = self.draft.clone();
@@ -223,11 +216,11 @@ impl Editor {
             self.draft = before;
             self.problem = Some(obstacle.text);
             self.ask(field, item.cloned(), text.to_owned());
-            return EditorStep::Stay;
+            return SettingsStep::Stay;
         }
         self.problem = None;
         self.place = if is_list { EditedPart::List(field) } else { EditedPart::Fields };
-        EditorStep::Stay
+        SettingsStep::Stay
     }
 
     fn change(&mut self, change: &Change) {

@@ -14,7 +14,6 @@ mod world;
 pub(crate) use screen::{Event, Line, Need, Screen, Tone};
 pub(crate) use world::{Decided, Explained, Held, Offered, Scope, World};
 
-use editor::EditorStep;
 use screen::Item;
 use transition::{Step, View};
 
@@ -78,13 +77,9 @@ impl Menu {
         match self.views.last_mut() {
             None => Step::Needs(Need::Close),
             Some(View::Overview) => overview::step(world, event, chosen),
-            Some(View::Editor(editor)) => match editor.step(world, event) {
-                EditorStep::Stay => Step::Stay,
-                EditorStep::Back => Step::Back,
-                EditorStep::Said(line) => Step::Said(line),
-            },
+            Some(View::Editor(editor)) => editor.step(world, event).into(),
             Some(View::InForce) => overview::in_force_step(event),
-            Some(View::Presets(list)) => list.step(world, event, chosen),
+            Some(View::Presets(list)) => list.step(world, event, chosen).into(),
             Some(View::Grants) => grants::step(world, event, chosen),
             Some(View::Decisions) => decisions::step(event, chosen),
             Some(View::Explained { id }) => decisions::explained_step(world, id, event, chosen),

@@ -4,8 +4,7 @@ use portcullis_settings::Draft;
 use portcullis_settings_format::Change;
 use serde_json::{Value, json};
 
-use super::screen::{Event, Item, Line, Screen};
-use super::transition::Step;
+use super::screen::{Event, Item, Line, Screen, SettingsStep};
 use super::world::{Offered, Scope, World};
 
 /// The field of the settings that names presets.
@@ -44,23 +43,23 @@ impl PresetList {
         Screen { lines, items: presets.iter().map(item).collect(), ..screen }
     }
 
-    pub(super) fn step(&mut self, world: &dyn World, event: &Event, chosen: &Item) -> Step {
+    pub(super) fn step(&mut self, world: &dyn World, event: &Event, chosen: &Item) -> SettingsStep {
         match event {
-            Event::Back | Event::Key('b' | 'q', _) => return Step::Back,
+            Event::Back | Event::Key('b' | 'q', _) => return SettingsStep::Back,
             Event::Key('i', _) => {
                 let is_shown = self.explained.as_ref() == Some(&chosen.label);
                 self.explained = (!is_shown).then(|| chosen.label.clone());
             }
             Event::Key('t', _) => self.scope = (self.scope + 1) % world.scopes().len().max(1),
             Event::Choose(_) if !chosen.label.is_empty() => {
-                return Step::Said(match self.switch(world, &chosen.label) {
+                return SettingsStep::Said(match self.switch(world, &chosen.label) {
                     Ok(done) => Line::good(done),
                     Err(error) => Line::bad(error),
                 });
             }
             Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) => {}
         }
-        Step::Stay
+        SettingsStep::Stay
     }
 
     fn open(&self, world: &dyn World) -> Result<(Scope, Draft), String> {

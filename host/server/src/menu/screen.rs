@@ -97,3 +97,10 @@ impl Item {
         Self { id: id.into(), ..self }
     }
 }
+
+/// The transition after an event in a screen that changes settings.
+pub(super) enum SettingsStep {
+    Stay,
+    Back,
+    Said(Line),
+}

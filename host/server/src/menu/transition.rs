@@ -2,7 +2,7 @@
 
 use super::editor::Editor;
 use super::presets::PresetList;
-use super::screen::{Line, Need};
+use super::screen::{Line, Need, SettingsStep};
 
 /// An open screen.
 #[derive(Debug)]
@@ -23,4 +23,14 @@ pub(super) enum Step {
     Back,
     Said(Line),
     Needs(Need),
+}
+
+impl From<SettingsStep> for Step {
+    fn from(step: SettingsStep) -> Self {
+        match step {
+            SettingsStep::Stay => Self::Stay,
+            SettingsStep::Back => Self::Back,
+            SettingsStep::Said(line) => Self::Said(line),
+        }
+    }
 }

@@ -14,6 +14,7 @@ use super::PROGRAM;
 as_each_user!(
     a_connection_waits_and_a_grant_holds_for_the_next_command,
     several_hosts_of_one_command_are_one_question,
+    an_answer_for_several_hosts_can_be_kept,
     several_programs_of_one_command_are_a_question_each,
     what_cannot_be_read_whole_is_not_kept,
     names_are_shown_in_letters_that_cannot_be_mistaken,
@@ -98,6 +99,28 @@ fn several_hosts_of_one_command_are_one_question(user: User) -> Result<()> {
     let question = host.question()?;
     host.answer(&question, &json!("refuse"))?;
     host.finish(id)?;
+    Ok(())
+}
+
+fn an_answer_for_several_hosts_can_be_kept(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let script = "for host in allowed sub.allowed; do curl -sS http://$host.test/ & done; wait";
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    let id = host.begin(script, &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let mut asked = String::new();
+    while asked.matches(":80").count() < 2 {
+        let question = host.question()?;
+        asked.push_str(text(&question, "/params/subject"));
+        let options = question.pointer("/params/options").and_then(Value::as_array).context("options")?;
+        let kept = options.iter().position(|option| option.get("key") == Some(&json!("P")));
+        host.answer(&question, &json!(kept.context("an answer for the project")?))?;
+    }
+    host.finish(id)?;
+    ensure!(host.close()?.success());
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    let (_, output) = host.run(script)?;
+    ensure!(output.matches("REACHED").count() == 2, "{output}");
     Ok(())
 }
 
