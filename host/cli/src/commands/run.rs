@@ -24,7 +24,7 @@ use portcullis_session::{
     StderrHints, commands, rerun_after_denial, with_causes,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::{Handle, Signals};
 
 use crate::args::{Ask, Run};
 use crate::commands::stderr_tee::StderrTee;
@@ -130,7 +130,7 @@ fn forwarding(
     mut signals: Signals,
     run: impl FnOnce(&Current) -> crate::exit::Outcome,
 ) -> crate::exit::Outcome {
-    let handle = signals.handle();
+    let until_end = Catching(signals.handle());
     let current = Current::default();
     thread::scope(|scope| {
         let current = &current;
@@ -148,10 +148,19 @@ fn forwarding(
                 current.kill();
             }
         });
-        let outcome = run(current);
-        handle.close();
-        outcome
+        // Also after a panic, or the thread that forwards would be waited for.
+        let _until_end = until_end;
+        run(current)
     })
+}
+
+/// Catches signals as long as it exists.
+struct Catching(Handle);
+
+impl Drop for Catching {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 fn outcome(ended: &Ended) -> crate::exit::Outcome {
