@@ -496,7 +496,7 @@ export type AskOption = {
   key: string,
   /** Whether it permits. */
   effect: ToolEffect,
-  /** What it says of itself, such as `For this session`. */
+  /** The label, such as `For this session`. */
   label: string,
   /** What it covers, spelled out; absent for the very request alone. */
   covers?: string,
@@ -546,9 +546,9 @@ export type EventNotification = { "kind": "status",
   level: NoticeLevel,
   /** The line. */
   text: string, } | { "kind": "refused",
-  /** What was refused, and why. */
+  /** The refused action, and the reason. */
   text: string,
-  /** True if it was a question that nobody could be asked. */
+  /** True if a policy wanted to ask, and the session has no user. */
   unasked: boolean,
   /** True if the client should end with an exit status that tells of it. */
   fails: boolean,

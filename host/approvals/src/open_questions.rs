@@ -26,7 +26,7 @@ pub struct Question {
     pub place: Option<String>,
     /// Why it is asked, in one short sentence.
     pub context: String,
-    /// The beginning of what is written, a few lines.
+    /// The first lines of the text that the agent wants to write.
     pub preview: Option<String>,
     /// Whether it is about something that deserves a second look.
     pub is_sensitive: bool,

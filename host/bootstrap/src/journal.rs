@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::context_json;
 use crate::loaded_settings::RefusalReporter;
 
-/// The log's word for a question that nobody could be asked.
+/// The log's value for a question in a session without a user.
 pub const NOBODY: &str = "nobody";
 
 /// Writes decisions to the audit log.

@@ -1,4 +1,6 @@
 //! Requests and their actions, as in `wit/types.wit`.
+//!
+//! The file is long because it mirrors one file of the contract, type by type.
 
 use std::path::Path;
 

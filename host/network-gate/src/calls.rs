@@ -13,8 +13,8 @@ pub trait Calls: std::fmt::Debug + Send + Sync + 'static {
     /// Lets a suspended call continue.
     fn release(&self, id: u64);
 
-    /// Connects the socket of a suspended call of that is unheard to another address instead, and lets the
-    /// call return the result.
+    /// Connects the socket of a suspended call to another address, and lets the call return the result. Only for calls
+    /// with `is_unheard`.
     fn redirect(&self, id: u64, address: SocketAddr);
 
     /// Makes a suspended call fail with `EACCES`.

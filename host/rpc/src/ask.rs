@@ -50,7 +50,7 @@ wire_structs! {
         pub key: String,
         /// Whether it permits.
         pub effect: ToolEffect,
-        /// What it says of itself, such as `For this session`.
+        /// The label, such as `For this session`.
         pub label: String,
         /// What it covers, spelled out; absent for the very request alone.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,9 +155,9 @@ pub enum EventNotification {
     },
     /// A request was refused; sent only to a client without an interface.
     Refused {
-        /// What was refused, and why.
+        /// The refused action, and the reason.
         text: String,
-        /// True if it was a question that nobody could be asked.
+        /// True if a policy wanted to ask, and the session has no user.
         unasked: bool,
         /// True if the client should end with an exit status that tells of it.
         fails: bool,

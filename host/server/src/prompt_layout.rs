@@ -129,7 +129,7 @@ impl Page<'_> {
         self.with_choices(lines, footer, offered)
     }
 
-    /// Lays out what is asked and why, without the choices.
+    /// Lays out the title, the context and the preview of a question, without its choices.
     fn asked(&self) -> Vec<String> {
         let Question { subject, context, preview, policy, .. } = self.question;
         let mut lines = match self.question.in_one_line() {

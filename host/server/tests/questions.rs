@@ -93,7 +93,7 @@ fn tool_files() -> Vec<Kind> {
     let new = ("/srv/out/report.txt", Zone::System, PathKind::Missing);
     let agent = Origin::Agent;
     let replacement = || vec![TextEdit { old: text("a"), new: text("b") }];
-    let query = || SearchQuery { pattern: "TODO".into(), glob: None };
+    let query = || SearchQuery { pattern: "fn main".into(), glob: None };
     let other = || path("/srv/out/new.txt", Zone::System, PathKind::Missing);
     vec![
         file("read a file", agent, notes, FileOperation::Read),

@@ -5,8 +5,8 @@
 //! about its place, and a yes shows the place to the command from its beginning. Where nobody can be asked, and after a
 //! no, the command runs without it, and a note says what is closed.
 //!
-//! What a program takes from files of the project, see [`referenced_paths`], counts as named. So does a directory that
-//! git or `mkdir -p` is going to make.
+//! Paths in the project's own files count as named too, see [`referenced_paths`]. So does a directory that git or
+//! `mkdir -p` is about to make.
 //!
 //! A script can hide what it names. Then the place stays closed, as without this.
 
@@ -65,7 +65,10 @@ pub(crate) fn ask(session: &Session, granted: &Granted, call: Option<&str>, canc
         let Some(target) = Target::find(&effective, &path, makes) else { continue };
         let right = if target.kind == PathKind::Missing { FileRight::Write } else { right };
         if target.kind == PathKind::Missing && is_seen(&effective, &target.canonical, right) {
-            places.make(&target.canonical);
+            // In the sandbox's own places, such as the private home, the command makes it itself.
+            if !effective.rules.base().is_own(&target.canonical) {
+                places.make(&target.canonical);
+            }
             continue;
         }
         let Some(place) = closed_place(session, &effective, &path, &target, right) else { continue };
@@ -119,7 +122,7 @@ struct Named {
     makes: bool,
 }
 
-/// What a path leads to.
+/// The file or directory at a named path, with links followed.
 struct Target {
     canonical: PathBuf,
     kind: PathKind,

@@ -70,7 +70,7 @@ pub(crate) struct LayersUser;
 pub struct WarmCache {
     /// The path.
     pub path: PathBuf,
-    /// What it is.
+    /// Its kind.
     pub kind: CacheKind,
 }
 

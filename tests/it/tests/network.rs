@@ -7,6 +7,7 @@ mod attacks;
 mod holding;
 mod ports;
 mod programs;
+mod several_hosts;
 mod table;
 
 use std::io::Write as _;

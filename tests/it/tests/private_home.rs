@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use portcullis_it::{Finished, Interface, Scene, Serve, User};
+use portcullis_it::{Deadline, Finished, Interface, Scene, Serve, User};
 use serde_json::json;
 
 as_each_user!(
@@ -18,6 +18,7 @@ as_each_user!(
     links_in_it_lead_nowhere_new,
     what_rules_say_of_a_name_counts,
     tools_see_the_same_files,
+    what_a_command_makes_in_it_is_not_made_outside,
     a_damaged_home_is_said,
     it_is_shown_and_removed,
     a_full_one_is_said,
@@ -244,6 +245,27 @@ fn tools_see_the_same_files(user: User) -> Result<()> {
         let checked = scene.portcullis(&["check", verb, &path_text(&at(path))])?;
         ensure!(checked.stdout.starts_with(answer), "{verb} {path}: {checked:?}");
     }
+    Ok(())
+}
+
+/// The names stand in the command, so the host sees them before the command starts. It looks at the user's home while
+/// the command runs: what is made for a command goes when the command has left it empty.
+fn what_a_command_makes_in_it_is_not_made_outside(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let names = [".new-tool", ".config", "go"];
+    let make = "mkdir -p ~/.new-tool ~/.config/new-tool ~/go/bin && git init -q ~/.new-tool/repository";
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    let script = format!("{make} && touch made; until [ -e seen ]; do sleep 0.05; done");
+    let id = host.begin(&script, &json!({ "PATH": "/usr/bin:/bin", "HOME": scene.home() }))?;
+    let made = scene.project().join("made");
+    Deadline::start().until("the directories", || Ok(made.exists().then_some(())))?;
+    let outside_now: Vec<&str> =
+        names.into_iter().filter(|name| scene.home().join(name).symlink_metadata().is_ok()).collect();
+    scene.write(&scene.project().join("seen"), "")?;
+    let (_, output) = host.finish(id)?;
+    ensure!(outside_now.is_empty(), "{outside_now:?}; {output}");
+    outside(&scene, make)?.ended_with(0)?;
+    ensure!(names.iter().all(|name| scene.home().join(name).is_dir()), "the control");
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! The texts of a question that a person reads first: who wants what, and why it is asked.
 //!
-//! They have at most [`WORDS_MAX`] words together, for names and paths of usual length. What they leave out is in the
-//! details of the question: policy, rule, and the whole reason.
+//! Together they have at most [`WORDS_MAX`] words, with names and paths of usual length. Policy, rule and the full reason
+//! are in the details of the question.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -98,15 +98,12 @@ fn who(request: &Request, naming: &Naming<'_>) -> String {
         let name: String = name.chars().take(NAME_MAX).collect();
         escape_confusables(&quoted(&name))
     };
-    let program = match &request.action {
-        Action::Network(access) if access.process.pid != 0 => Some(named(&access.process.program)),
-        Action::Network(_)
-        | Action::File(_)
-        | Action::Command(_)
-        | Action::Socket(_)
-        | Action::Tool(_)
-        | Action::Escalation(_)
-        | Action::Other(_) => None,
+    let program = if let Action::Network(access) = &request.action
+        && access.process.pid != 0
+    {
+        Some(named(&access.process.program))
+    } else {
+        None
     };
     match request.origin {
         Origin::Process if naming.is_pi => match program {
@@ -184,20 +181,10 @@ fn place(request: &Request, decision: &Decision, naming: &Naming<'_>) -> Option<
     let text = match known_place(request, decision) {
         Some(place) => tilde(&path_text::encode(&place.top), naming.home),
         None => {
-            let end = match &access.operation {
-                FileOperation::Link(other) | FileOperation::Move(other) => {
-                    format!(" to {}", tilde(&other.canonical, naming.home))
-                }
-                FileOperation::Read
-                | FileOperation::Write(_)
-                | FileOperation::Edit(_)
-                | FileOperation::List
-                | FileOperation::Search(_)
-                | FileOperation::CreateDirectory
-                | FileOperation::Delete
-                | FileOperation::Symlink(_)
-                | FileOperation::ChangeMetadata
-                | FileOperation::Other(_) => other_end(access).unwrap_or_default(),
+            let end = if let FileOperation::Link(other) | FileOperation::Move(other) = &access.operation {
+                format!(" to {}", tilde(&other.canonical, naming.home))
+            } else {
+                other_end(access).unwrap_or_default()
             };
             format!("{}{end}", tilde(&access.path.canonical, naming.home))
         }
@@ -375,23 +362,15 @@ fn hands_out_credentials(access: &NetworkAccess) -> bool {
     target || resolved
 }
 
-/// Returns the beginning of what is written.
+/// Returns the first lines of the text that the agent wants to write.
 fn preview(action: &Action) -> Option<String> {
     let Action::File(access) = action else { return None };
-    let text = match &access.operation {
-        FileOperation::Write(Content::Text(text)) => &text.value,
-        FileOperation::Edit(edits) => &edits.first()?.new.value,
-        FileOperation::Write(_)
-        | FileOperation::Read
-        | FileOperation::List
-        | FileOperation::Search(_)
-        | FileOperation::CreateDirectory
-        | FileOperation::Delete
-        | FileOperation::Move(_)
-        | FileOperation::Link(_)
-        | FileOperation::Symlink(_)
-        | FileOperation::ChangeMetadata
-        | FileOperation::Other(_) => return None,
+    let text = if let FileOperation::Write(Content::Text(text)) = &access.operation {
+        &text.value
+    } else if let FileOperation::Edit(edits) = &access.operation {
+        &edits.first()?.new.value
+    } else {
+        return None;
     };
     let (words_max, lines_max, line_max) = PREVIEW;
     let mut words_left = words_max;

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chownat, fstat, mkdirat, openat, statat, unlinkat,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fchown, fstat, mkdirat, openat, statat, unlinkat,
 };
 use rustix::process::{Gid, Uid, geteuid};
 
@@ -57,10 +57,23 @@ impl HostDirectory {
     pub fn make_directory(&self, name: &OsStr) -> io::Result<()> {
         mkdirat(&self.0, name, Mode::RWXU | Mode::RWXG | Mode::RWXO)?;
         if geteuid().is_root() {
-            let owner = fstat(&self.0)?;
-            let (user, group) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
-            chownat(&self.0, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+            self.give_to_owner(name).inspect_err(|_| drop(self.remove_directory(name)))?;
         }
+        Ok(())
+    }
+
+    /// Gives a new directory to the owner of this one. That user may have put something else in its place by now, so
+    /// only an empty directory of root's is given away.
+    fn give_to_owner(&self, name: &OsStr) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = openat(&self.0, name, flags, Mode::empty())?;
+        let is_empty =
+            Dir::read_from(&made)?.flatten().all(|entry| [c".", c".."].contains(&entry.file_name()));
+        if fstat(&made)?.st_uid != 0 || !is_empty {
+            return Err(io::Error::other("another program has replaced it"));
+        }
+        let owner = fstat(&self.0)?;
+        fchown(&made, Some(Uid::from_raw(owner.st_uid)), Some(Gid::from_raw(owner.st_gid)))?;
         Ok(())
     }
 

@@ -241,7 +241,7 @@ fn an_unheard_call_can_be_led_elsewhere() {
         accept(&gate.v4.relay).0.write_all(b"from the host").expect("sent");
     });
     assert_eq!(output, "from the host");
-    // Without the host the kernel says that nobody listens.
+    // If the host lets the call continue, the kernel refuses the connection.
     let ((), output) = while_running(&session, &script, || calls.release(next()));
     assert!(!output.contains("from the host"), "{output}");
     // A call that is heard inside does not wait.

@@ -8,7 +8,7 @@ use super::screen::Line;
 pub(crate) trait World {
     /// Returns true if the sandbox is enabled.
     fn is_on(&self) -> bool;
-    /// Returns a few lines on what is in force.
+    /// Returns a short summary of the rules in force.
     fn short(&self) -> Vec<Line>;
     /// Returns the presets that can be switched on.
     fn presets(&self) -> Vec<Offered>;
@@ -37,7 +37,7 @@ pub(crate) trait World {
 pub(crate) struct Offered {
     /// Its name.
     pub(crate) name: String,
-    /// What it is.
+    /// The title: "npm's package registry".
     pub(crate) title: String,
     /// The hosts that it allows.
     pub(crate) hosts: Vec<String>,

@@ -38,7 +38,7 @@ const TOPICS: [&str; 12] = [
 /// What the model does where the user can be asked.
 const ASKING: &str = "To ask the user, name the path in a tool call or command. Each question interrupts them: ask only \
                       for what the task needs.";
-/// What the model does where nobody can be asked.
+/// Advice for the model in a session without a user.
 const NOBODY: &str =
     "Nobody can be asked in this session: what would be a question is refused. Say what you needed.";
 /// What the model does about errors and refusals.
@@ -114,7 +114,7 @@ fn words(text: &str) -> usize {
 /// Shipped policies whose own text says no more than their rules, which the statements cover.
 const COVERED: [&str; 3] = ["workspace", "guard", "bosun"];
 
-/// Returns true if the statements cover what a policy says of itself.
+/// Returns true if the statements already say everything in a policy's own description.
 fn is_covered(session: &Session, name: &str) -> bool {
     let is_it = |source: &PolicySource| match source {
         PolicySource::Shipped(shipped) => COVERED.contains(&shipped.as_str()),

@@ -276,7 +276,7 @@ impl World for HostWorld<'_> {
 }
 
 impl HostWorld<'_> {
-    /// Returns whether the sandbox is on, and what is wrong with its settings.
+    /// Returns lines about the state of the sandbox, and about mistakes in its settings.
     fn state(&self) -> Vec<Line> {
         let mut lines = Vec::new();
         match self.stage.as_ref() {
