@@ -55,6 +55,11 @@ impl Site<'_> {
         self.holds(path) && !below.any(self.is_link)
     }
 
+    /// Returns true for the workspace and the directories above it, if commands cannot put a link in their place.
+    pub(crate) fn is_fixed(&self, path: &Path) -> bool {
+        self.workspace.starts_with(path) && !self.roots.iter().any(|root| path != root && path.starts_with(root))
+    }
+
     /// Returns the directory from which the names in `path` count: the workspace, or outside of it the outermost root.
     /// A root within another one, or within the workspace, gets no meaning from the names above it.
     pub(crate) fn root(&self, path: &Path) -> Option<&Path> {

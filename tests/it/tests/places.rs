@@ -473,6 +473,9 @@ fn a_clone_of_what_commands_read_has_no_further_question(user: User) -> Result<(
     let (questions, output) = run(&mut host, &scene, "git clone -q ~/work/lib got", "P")?;
     ensure!(questions.len() == 1, "{questions:?}; {output}");
     outside(&scene, "git -C got fetch -q")?.ended_with(0)?;
+    // Git writes `/path/of/project/../home/work/lib`.
+    let (questions, output) = run(&mut host, &scene, "git clone -q ../home/work/lib again", "P")?;
+    ensure!(questions.is_empty(), "{questions:?}; {output}");
     let attack = "printf '[remote \"x\"]\n\turl = %s\n' ../home/work/origin.git >> got/.git/config";
     let (questions, output) = run(&mut host, &scene, attack, "refuse")?;
     let rules: Vec<_> = questions.iter().filter_map(|question| question.pointer("/params/rule")).collect();

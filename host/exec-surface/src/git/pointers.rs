@@ -23,7 +23,7 @@ pub(crate) fn git_file(path: &Path, text: &[u8], site: &Site<'_>) -> Option<Stri
         return Some("it is not one line `gitdir: PATH`".to_owned());
     };
     let from = path.parent()?;
-    let Some(target) = resolve(from, target) else {
+    let Some(target) = resolve(from, target, site) else {
         return Some(format!("`{target}` is no plain path"));
     };
     let leads_to_own = is_worktree_of_repository(&target) || is_module_of_repository(&target, from);
@@ -50,7 +50,7 @@ pub(crate) fn common_directory(path: &Path, text: &[u8]) -> Option<String> {
 pub(crate) fn way_back(text: &[u8], site: &Site<'_>) -> Option<String> {
     // Before 2.48 git resolves a relative path from its working directory, which may be anything.
     let names_git_file = |line: &str| {
-        let target = resolve(Path::new("/"), line).filter(|_| line.starts_with('/'));
+        let target = resolve(Path::new("/"), line, site).filter(|_| line.starts_with('/'));
         target.is_some_and(|target| target.ends_with(".git") && site.holds_straight(&target))
     };
     if text.is_empty() || line(text).is_some_and(names_git_file) {
@@ -62,7 +62,7 @@ pub(crate) fn way_back(text: &[u8], site: &Site<'_>) -> Option<String> {
 /// Returns true if `core.worktree` in the configuration file `path` is what git writes for a submodule.
 pub(crate) fn is_own_worktree(path: &Path, value: &[u8], site: &Site<'_>) -> bool {
     let Some(directory) = path.parent() else { return false };
-    let Some(target) = std::str::from_utf8(value).ok().and_then(|value| resolve(directory, value)) else {
+    let Some(target) = std::str::from_utf8(value).ok().and_then(|value| resolve(directory, value, site)) else {
         return false;
     };
     let lies_in_modules =
@@ -80,13 +80,13 @@ pub(crate) fn is_near(path: &Path, value: &str, site: &Site<'_>) -> bool {
     };
     let Some(directory) = path.parent() else { return false };
     let is_inside = |from: &Path| {
-        let target = resolve(from, local);
+        let target = resolve(from, local, site);
         target.is_some_and(|target| site.holds_straight(&target) || (site.is_shown_repository)(&target))
     };
     match split_at_git(directory) {
         // Relative to the working tree; the one of a submodule is unknown.
         Some((top, inside)) if inside.is_empty() => is_inside(&top),
-        Some(_) => !climbs(local.as_bytes()) && is_inside(directory),
+        Some(_) => (local.starts_with('/') || !climbs(local.as_bytes())) && is_inside(directory),
         None => is_inside(directory),
     }
 }
@@ -97,7 +97,7 @@ pub(crate) fn lends(path: &Path, previous: Option<&[u8]>, new: &[u8], site: &Sit
     let is_inside = |line: &[u8]| {
         // Git removes the quotes.
         let line = std::str::from_utf8(line).ok().filter(|line| !line.starts_with('"'));
-        line.and_then(|line| resolve(objects, line)).is_some_and(|target| site.holds_straight(&target))
+        line.and_then(|line| resolve(objects, line, site)).is_some_and(|target| site.holds_straight(&target))
     };
     let is_told = |line: &[u8]| !line.is_empty() && !line.starts_with(b"#") && !is_inside(line);
     let telling = |text: &[u8]| -> Vec<(usize, Vec<u8>)> {
@@ -125,15 +125,15 @@ fn line(text: &[u8]) -> Option<&str> {
     (!line.is_empty() && !line.chars().any(char::is_control)).then_some(line)
 }
 
-/// Resolves `value` from `directory`; `..` is accepted only at its beginning, because after a name it could follow a
-/// link.
-fn resolve(directory: &Path, value: &str) -> Option<PathBuf> {
+/// Resolves `value` from `directory`. After a name that may become a link `..` is refused, but not after the path of the
+/// workspace: `git clone ../lib` writes `/path/of/workspace/../lib`.
+fn resolve(directory: &Path, value: &str, site: &Site<'_>) -> Option<PathBuf> {
     let value = Path::new(value);
     let mut path = if value.is_absolute() { PathBuf::new() } else { directory.to_owned() };
     let mut named = value.is_absolute();
     for component in value.components() {
         match component {
-            Component::ParentDir if named => return None,
+            Component::ParentDir if named && !site.is_fixed(&path) => return None,
             Component::ParentDir => {
                 path.pop();
             }
@@ -278,11 +278,24 @@ mod tests {
         let roots = [PathBuf::from("/w")];
         let is_shown = |path: &Path| path == Path::new("/lib");
         let site = Site { is_shown_repository: &is_shown, ..Site::of(&roots[0], &roots) };
-        for (address, expected) in
-            [("/lib", true), ("../lib", true), ("/other", false), ("/lib/../other", false)]
-        {
+        for (address, expected) in [
+            ("/lib", true),
+            ("../lib", true),
+            ("/w/../lib", true),
+            ("/other", false),
+            ("/lib/../other", false),
+            ("/other/../lib", false),
+            ("/w/a/../../lib", false),
+            ("/w/../other/../lib", false),
+        ] {
             assert_eq!(is_near(Path::new("/w/.git/config"), address, &site), expected, "{address}");
         }
+        // Commands can replace a directory above the workspace that lies in another root.
+        let roots = [PathBuf::from("/w/p"), PathBuf::from("/w"), PathBuf::from("/")];
+        let site = Site { is_shown_repository: &is_shown, ..Site::of(&roots[0], &roots[..1]) };
+        assert!(is_near(Path::new("/w/p/.git/config"), "/w/p/../../lib", &site));
+        let site = Site { is_shown_repository: &is_shown, ..Site::of(&roots[0], &roots[..2]) };
+        assert!(!is_near(Path::new("/w/p/.git/config"), "/w/p/../../lib", &site));
     }
 
     #[test]
