@@ -21,6 +21,7 @@ mod claim;
 pub mod combine;
 pub mod context;
 pub mod decision;
+pub mod devices;
 pub mod facts;
 mod file_right;
 pub mod grant;

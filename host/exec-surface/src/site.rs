@@ -57,7 +57,8 @@ impl Site<'_> {
 
     /// Returns true for the workspace and the directories above it, if commands cannot put a link in their place.
     pub(crate) fn is_fixed(&self, path: &Path) -> bool {
-        self.workspace.starts_with(path) && !self.roots.iter().any(|root| path != root && path.starts_with(root))
+        self.workspace.starts_with(path)
+            && !self.roots.iter().any(|root| path != root && path.starts_with(root))
     }
 
     /// Returns the directory from which the names in `path` count: the workspace, or outside of it the outermost root.

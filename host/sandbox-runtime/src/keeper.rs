@@ -24,7 +24,7 @@ use portcullis_sys::memory::SharedNumbers;
 use portcullis_sys::process::{CloneFlags, Cloned, SingleThread, exit_now};
 use portcullis_sys::signal::Settled;
 use portcullis_syscall_broker as broker;
-use rustix::fs::{FileType, lstat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, lstat, openat};
 use rustix::io::Errno;
 
 use crate::arguments::WITHOUT_NAMESPACES;
@@ -36,6 +36,9 @@ use crate::layer::{limits, mounts, network, privileges, seccomp};
 use crate::wire::Event;
 use host::{HostDescriptors, Ready, failed, open_view, read_setup, take_control, tell};
 use session::Session;
+
+/// The device that swallows everything.
+const NULL_PATH: &str = "/dev/null";
 
 /// Creates the namespaces and the keeper in them, which becomes a child of the host, and ends.
 pub(crate) fn main(names: MakeNames) -> ExitCode {
@@ -102,6 +105,8 @@ fn set_up(
     if identity.is_root() && setup.acting.is_none() {
         mounts::check_owners(&setup.plan)?;
     }
+    let null = openat(CWD, NULL_PATH, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+    let null = Some(null.during_at(Stage::OpenPlace, Path::new(NULL_PATH))?);
     let identity = match setup.acting {
         Some(owner) => identity.act_as(owner)?,
         None => identity,
@@ -163,7 +168,9 @@ fn set_up(
     }
     let ready = Ready { root, mounts, gate };
     let limits = setup.limits;
-    Ok((ready, Session { identity, limits, processes_are_bounded, landlock, broker, commands, fence: None }))
+    let session =
+        Session { identity, limits, processes_are_bounded, landlock, broker, commands, null, fence: None };
+    Ok((ready, session))
 }
 
 /// Returns the writable places in which names are judged: all except those in which no rule can match.
@@ -173,7 +180,7 @@ fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
         Step::Own { path, .. } | Step::Show { path, writable: Writable::Yes } => Some(path),
         Step::Prepare { .. }
         | Step::Pin { .. }
-        | Step::Devices
+        | Step::Devices { .. }
         | Step::Processes
         | Step::Show { writable: Writable::No, .. }
         | Step::HideDirectory { .. }
@@ -211,7 +218,7 @@ fn fixed(plan: &Plan) -> Vec<PathBuf> {
         }
         Step::Prepare { .. }
         | Step::Pin { .. }
-        | Step::Devices
+        | Step::Devices { .. }
         | Step::Processes
         | Step::Temp { .. }
         | Step::Resolver { .. } => None,
@@ -235,7 +242,7 @@ fn hidden(plan: &Plan) -> Vec<PathBuf> {
         Step::HideDirectory { path, .. } | Step::HideFile { path } => Some(path.clone()),
         Step::Prepare { .. }
         | Step::Pin { .. }
-        | Step::Devices
+        | Step::Devices { .. }
         | Step::Processes
         | Step::Temp { .. }
         | Step::Own { .. }

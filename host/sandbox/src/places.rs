@@ -25,7 +25,10 @@ impl Places {
                 Step::HideDirectory { path, .. } | Step::HideFile { path } => {
                     places.add(path, Access::Hidden)
                 }
-                Step::Devices => places.add(Path::new("/dev"), Access::Hidden),
+                Step::Devices { given } => {
+                    places.add(Path::new("/dev"), Access::Hidden);
+                    given.iter().for_each(|device| places.add(device, Access::ReadOnly));
+                }
                 Step::Processes => places.add(Path::new("/proc"), Access::Hidden),
                 Step::Temp { directory } => {
                     places.temp.clone_from(directory);
@@ -95,6 +98,7 @@ mod tests {
             places: places.collect(),
             temp: "/var/t".into(),
             own: Vec::new(),
+            devices: vec!["/dev/kvm".into()],
             hostname: "x".into(),
             limits: Limits::default(),
             acting: None,
@@ -120,6 +124,7 @@ mod tests {
             ("/var/t/x", Access::ReadWrite),
             ("/proc/1/environ", Access::Hidden),
             ("/dev/pts/0", Access::Hidden),
+            ("/dev/kvm", Access::ReadOnly),
             ("/run/docker.sock", Access::Hidden),
         ] {
             assert_eq!(places.access(Path::new(path)), access, "{path}");

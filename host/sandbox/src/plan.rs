@@ -26,7 +26,7 @@ impl Plan {
     /// If a place is not a plain path, is a symbolic link, is writable but missing, or is reserved for the sandbox.
     pub fn new(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Result<Self, PlanError> {
         let nodes = nodes::collect(profile, kind)?;
-        Ok(Self { steps: nodes::steps(&nodes) })
+        Ok(Self { steps: nodes::steps(&nodes, &profile.devices) })
     }
 
     /// Returns the steps in order.

@@ -24,6 +24,9 @@ pub struct Profile {
     ///
     /// One that has no name to be mounted on is left out.
     pub own: Vec<OwnPlace>,
+    /// Devices of the machine that commands may use, or directories of them, all below `/dev`; others than those are
+    /// not visible, except for what every program expects.
+    pub devices: Vec<PathBuf>,
     /// The host name inside the sandbox.
     pub hostname: String,
     /// The limits of each command of the session.

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use portcullis_decision::devices::can_be_given;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::rules::{Reach, RulePlace};
 use portcullis_decision::{Caller, Effect, RuleSet};
@@ -39,6 +40,7 @@ pub(crate) fn profile(
     session: Requirements<'_>,
 ) -> Result<Profile, String> {
     let Surveyed { rules, places, .. } = surveyed;
+    let devices = devices(places);
     let (places, reads) = mounted(rules, places, bound, session.sockets)?;
     let kept_back = KeptBack::from_commands(rules, session.own);
     // Whatever such a file is called, what is secret by one of its names stays so.
@@ -60,12 +62,22 @@ pub(crate) fn profile(
         places,
         temp: temp.to_owned(),
         own,
+        devices,
         hostname: HOSTNAME.to_owned(),
         limits: limits::sandbox(rules.limits(limits::defaults())),
         acting,
         names: Some(names),
         order: None,
     })
+}
+
+/// Returns the devices that the rules give to commands.
+fn devices(places: &[RulePlace]) -> Vec<PathBuf> {
+    let wanted = wanted(places).into_iter();
+    let given = wanted.filter(|(path, access)| *access == Access::ReadWrite && can_be_given(path));
+    let mut devices: Vec<PathBuf> = given.map(|(path, _)| path).collect();
+    devices.sort();
+    devices
 }
 
 /// Returns the places that differ from the system around them, and whether names are judged as they are read. `bound`

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use portcullis_decision::devices;
 use portcullis_decision::pattern::{FilePattern, GlobText};
 use portcullis_settings_format::{ConfigError, Entry, Origin, PathEntry, Problem};
 
@@ -157,6 +158,18 @@ impl PathContext<'_> {
     pub(crate) fn opens_nothing(&self, entry: &Entry<PathEntry>) -> Option<&'static str> {
         let resolved = self.resolve_to_open(entry).ok()?;
         (resolved.glob.is_some() && resolved.base.to_str().is_none()).then_some(NOT_UTF8)
+    }
+
+    /// Returns why commands do not get the device that an entry lets them write to, or `None` if they do, or it is none.
+    pub(crate) fn gives_no_device(&self, entry: &Entry<PathEntry>) -> Option<&'static str> {
+        let resolved = self.resolve_to_open(entry).ok().filter(|resolved| resolved.glob.is_none())?;
+        let is_special = resolved.base.starts_with("/dev") && !devices::is_for_all(&resolved.base);
+        let is_missing = || self.disk.look(&resolved.base).is_err();
+        match devices::can_be_given(&resolved.base) {
+            true => is_missing().then_some("this machine has no such device"),
+            false => is_special
+                .then_some("commands can get graphics cards, /dev/kvm and /dev/fuse, no other devices"),
+        }
     }
 
     fn expand(&self, text: &str) -> PathBuf {

@@ -159,6 +159,13 @@ fn without_useless(found: &Found, around: &PathContext<'_>) -> (Found, Vec<Warni
             why.is_none()
         });
     }
+    for entry in &found.settings.filesystem.allow_write {
+        let why = around.gives_no_device(entry);
+        warnings.extend(why.map(|why| Warning {
+            text: format!("`{}` opens nothing: {why}", shown(&entry.text)),
+            origin: entry.origin.clone(),
+        }));
+    }
     (found, warnings)
 }
 

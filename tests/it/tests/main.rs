@@ -14,6 +14,7 @@ mod contained;
 mod credentials;
 mod cut_logs;
 mod deciding_files;
+mod devices;
 mod differential;
 mod escalation;
 mod executed_names;

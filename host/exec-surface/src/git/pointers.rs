@@ -62,7 +62,8 @@ pub(crate) fn way_back(text: &[u8], site: &Site<'_>) -> Option<String> {
 /// Returns true if `core.worktree` in the configuration file `path` is what git writes for a submodule.
 pub(crate) fn is_own_worktree(path: &Path, value: &[u8], site: &Site<'_>) -> bool {
     let Some(directory) = path.parent() else { return false };
-    let Some(target) = std::str::from_utf8(value).ok().and_then(|value| resolve(directory, value, site)) else {
+    let Some(target) = std::str::from_utf8(value).ok().and_then(|value| resolve(directory, value, site))
+    else {
         return false;
     };
     let lies_in_modules =

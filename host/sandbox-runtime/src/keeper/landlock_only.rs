@@ -181,6 +181,7 @@ fn set_up(
         landlock: Some(landlock),
         broker: Some(handle),
         commands,
+        null: None,
         fence: Some(SignalScopes { own, of_inits }),
     };
     Ok((settled, Ready { root, mounts, gate: Ok(None) }, session))

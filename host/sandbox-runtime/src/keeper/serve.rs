@@ -165,6 +165,7 @@ impl Keeper {
         let failed = |stage| move |error: Errno| StepRefusal { stage, errno: error.raw_os_error() };
         let stdio: [OwnedFd; 3] =
             message.descriptors.try_into().map_err(|_wrong_count| failed(Stage::Stdio)(Errno::BADF))?;
+        let stdio = self.session.with_own_null(stdio).map_err(failed(Stage::Stdio))?;
         let limits = self.session.limits.strictest(command.limits);
         let program = Program::new(command).map_err(|_nul| failed(Stage::Request)(Errno::INVAL))?;
         let session = &self.session;

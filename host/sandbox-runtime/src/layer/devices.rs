@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use portcullis_sandbox::Stage;
 use portcullis_sys::mount::{Attributes, Reach, add_attributes};
-use rustix::fs::{Mode, OFlags, mkdirat, openat, symlinkat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, mkdirat, openat, symlinkat};
 use rustix::io::{self, Errno};
 use rustix::mount::MountAttrFlags;
 
@@ -22,22 +22,37 @@ const LINKS: [(&str, &str); 5] = [
     ("stderr", "/proc/self/fd/2"),
 ];
 
-/// Copies of the host's devices, each with its path.
-pub(super) struct Prepared(Vec<(PathBuf, OwnedFd)>);
+/// Copies of the host's devices.
+pub(super) struct Prepared(Vec<Device>);
 
-/// Copies the devices; one that the host does not have is left out.
-pub(super) fn prepare() -> Result<Prepared, Failure> {
+/// A copy of a device, or of a directory of devices.
+struct Device {
+    path: PathBuf,
+    copy: OwnedFd,
+    is_directory: bool,
+}
+
+/// Copies the devices that every program expects, and those that are `given`; one that the host does not have, or that
+/// is no device, is left out.
+pub(super) fn prepare(given: &[PathBuf]) -> Result<Prepared, Failure> {
     let mut nodes = Vec::new();
-    for path in NODES.map(|name| Path::new(DEV).join(name)) {
-        match open(&path, OFlags::empty()) {
+    // Devices on a read-only mount can be used, but root cannot change their modes, which are the machine's.
+    let attributes = Attributes::NO_SETUID | Attributes::NO_EXEC | Attributes::READ_ONLY;
+    for path in NODES.map(|name| Path::new(DEV).join(name)).iter().chain(given) {
+        match open(path, OFlags::empty()) {
             Ok(node) => {
-                let copy = copy_opened(&node).during_at(Stage::CopyMounts, &path)?;
-                add_attributes(&copy, Reach::One, Attributes::NO_SETUID | Attributes::NO_EXEC)
-                    .during_at(Stage::MountAttributes, &path)?;
-                nodes.push((path, copy));
+                let status = fstat(&node).during_at(Stage::OpenPlace, path)?;
+                let is_directory = match FileType::from_raw_mode(status.st_mode) {
+                    FileType::Directory => true,
+                    FileType::CharacterDevice => false,
+                    _ => continue,
+                };
+                let copy = copy_opened(&node).during_at(Stage::CopyMounts, path)?;
+                add_attributes(&copy, Reach::Tree, attributes).during_at(Stage::MountAttributes, path)?;
+                nodes.push(Device { path: path.clone(), copy, is_directory });
             }
             Err(Errno::NOENT) => {}
-            Err(error) => return Err(error).during_at(Stage::OpenPlace, &path),
+            Err(error) => return Err(error).during_at(Stage::OpenPlace, path),
         }
     }
     Ok(Prepared(nodes))
@@ -51,8 +66,8 @@ pub(super) fn enforce(nodes: &Prepared, memory_bytes: Option<u64>) -> Result<(),
     let no_programs = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let root = directory(nodes, no_programs).during_at(Stage::NewFilesystem, dev)?;
     attach(&root, dev).during_at(Stage::AttachMount, dev)?;
-    for (path, node) in &nodes.0 {
-        attach(node, path).during_at(Stage::AttachMount, path)?;
+    for Device { path, copy, .. } in &nodes.0 {
+        attach(copy, path).during_at(Stage::AttachMount, path)?;
     }
     let terminals = [("ptmxmode", "0666"), ("mode", "0620")];
     mount("devpts", &terminals, no_programs, &dev.join("pts"))?;
@@ -66,8 +81,8 @@ pub(super) fn enforce(nodes: &Prepared, memory_bytes: Option<u64>) -> Result<(),
 /// (fs.protected_regular).
 fn directory(nodes: &Prepared, attributes: MountAttrFlags) -> io::Result<OwnedFd> {
     let root = new_filesystem("tmpfs", &[("mode", "0755"), ("size", "64k")], attributes)?;
-    for name in nodes.0.iter().filter_map(|(path, _)| path.file_name()) {
-        drop(openat(&root, name, OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::RUSR)?);
+    for device in &nodes.0 {
+        make_mount_point(&root, device)?;
     }
     for name in ["pts", "shm"] {
         mkdirat(&root, name, Mode::from_raw_mode(0o755))?;
@@ -76,6 +91,27 @@ fn directory(nodes: &Prepared, attributes: MountAttrFlags) -> io::Result<OwnedFd
         symlinkat(target, &root, name)?;
     }
     Ok(root)
+}
+
+/// Makes a name to mount a device on, and the directories around it.
+fn make_mount_point(root: &OwnedFd, device: &Device) -> io::Result<()> {
+    let name = device.path.strip_prefix(DEV).map_err(|_| Errno::INVAL)?;
+    let mut around: Vec<&Path> =
+        name.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect();
+    around.reverse();
+    if device.is_directory {
+        around.push(name);
+    }
+    for directory in around {
+        match mkdirat(root, directory, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if !device.is_directory {
+        drop(openat(root, name, OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::RUSR)?);
+    }
+    Ok(())
 }
 
 fn mount(

@@ -137,7 +137,7 @@ fn wanted<'a>(plan: &'a Plan, judged: &[PathBuf]) -> Vec<(&'a Path, Rights)> {
             Step::Own { path, .. } | Step::Show { path, writable: Writable::Yes } => {
                 wanted.push((path, read | change));
             }
-            Step::Devices => wanted.extend([
+            Step::Devices { .. } => wanted.extend([
                 (Path::new("/dev"), use_device),
                 (Path::new("/dev/shm"), change),
                 // The usual standard input comes from the host's `/dev`; it is the same device.

@@ -77,7 +77,7 @@ fn prepare(step: &Step, acting: Option<Owner>) -> Result<Prepared, Failure> {
         Step::Show { path, writable: Writable::No } => {
             Prepared::Copy(copy(path, harmless() | Attributes::READ_ONLY)?)
         }
-        Step::Devices => Prepared::Devices(devices::prepare()?),
+        Step::Devices { given } => Prepared::Devices(devices::prepare(given)?),
         Step::Processes | Step::HideDirectory { .. } | Step::HideFile { .. } | Step::Resolver { .. } => {
             Prepared::Nothing
         }
@@ -98,7 +98,7 @@ fn put_in_place(
         | Step::HideDirectory { path, .. }
         | Step::HideFile { path }
         | Step::Resolver { path } => path,
-        Step::Prepare { .. } | Step::Devices => Path::new("/dev"),
+        Step::Prepare { .. } | Step::Devices { .. } => Path::new("/dev"),
         Step::Processes => return processes::enforce(),
     };
     let attach_here = |mount: &OwnedFd| attach(mount, target).during_at(Stage::AttachMount, target);

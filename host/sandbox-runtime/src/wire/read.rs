@@ -68,7 +68,9 @@ pub(super) fn names(reader: &mut Reader<'_>) -> Result<Option<NameRules>, Decode
 pub(super) fn step(reader: &mut Reader<'_>) -> Result<Step, DecodeError> {
     let number = reader.number()?;
     Ok(match number {
-        3 => Step::Devices,
+        3 => Step::Devices {
+            given: reader.list(|reader| Ok::<_, DecodeError>(PathBuf::from(reader.string()?)))?,
+        },
         4 => Step::Processes,
         _ => {
             let path = PathBuf::from(reader.string()?);

@@ -12,7 +12,7 @@ fn setup() -> Setup {
     let steps = vec![
         Step::Prepare { directory: "/t".into(), openings: openings.clone() },
         Step::Pin { path: "/p".into() },
-        Step::Devices,
+        Step::Devices { given: vec!["/dev/kvm".into(), "/dev/dri".into()] },
         Step::Processes,
         Step::Temp { directory: "/t".into() },
         Step::Show { path: "/r".into(), writable: Writable::No },

@@ -74,7 +74,7 @@ pub(super) fn step(writer: &mut Writer, step: &Step) {
     let number = match step {
         Step::Prepare { .. } => 1,
         Step::Pin { .. } => 2,
-        Step::Devices => 3,
+        Step::Devices { .. } => 3,
         Step::Processes => 4,
         Step::Temp { .. } => 5,
         Step::Show { writable: Writable::No, .. } => 6,
@@ -87,7 +87,11 @@ pub(super) fn step(writer: &mut Writer, step: &Step) {
     };
     writer.number(number);
     match step {
-        Step::Devices | Step::Processes => {}
+        Step::Processes => {}
+        Step::Devices { given } => {
+            writer.count(given.len());
+            given.iter().for_each(|path| writer.string(path.as_os_str()));
+        }
         Step::Prepare { directory: path, openings } | Step::HideDirectory { path, openings } => {
             writer.string(path.as_os_str());
             writer.count(openings.len());

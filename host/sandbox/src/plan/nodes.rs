@@ -236,10 +236,10 @@ fn temp(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Result<NodeState
     Ok(if is_the_hosts { NodeState::ReadWrite } else { NodeState::Temp(profile.temp.clone()) })
 }
 
-/// Returns the steps for these nodes.
-pub(super) fn steps(nodes: &[Node]) -> Vec<Step> {
+/// Returns the steps for these nodes, with these devices.
+pub(super) fn steps(nodes: &[Node], given: &[PathBuf]) -> Vec<Step> {
     let mut first = Vec::new();
-    let mut mounts = vec![Step::Devices, Step::Processes];
+    let mut mounts = vec![Step::Devices { given: given.to_owned() }, Step::Processes];
     for (index, node) in nodes.iter().enumerate() {
         let openings = if node.state.covers() { openings(nodes, index) } else { Vec::new() };
         mounts.push(match &node.state {

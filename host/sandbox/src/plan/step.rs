@@ -25,7 +25,10 @@ pub enum Step {
         path: PathBuf,
     },
     /// Mounts a minimal `/dev` with terminals and shared memory of its own.
-    Devices,
+    Devices {
+        /// Further devices of the machine, or directories of them; those that are missing are left out.
+        given: Vec<PathBuf>,
+    },
     /// Mounts a `/proc` that shows only the session's processes.
     Processes,
     /// Mounts the session's temporary directory at `/tmp`.
@@ -117,7 +120,10 @@ impl fmt::Display for Step {
                 write!(formatter, "prepare {}{}", directory.display(), Openings(openings))
             }
             Self::Pin { path } => write!(formatter, "pin {}", path.display()),
-            Self::Devices => formatter.write_str("devices /dev"),
+            Self::Devices { given } => {
+                formatter.write_str("devices /dev")?;
+                given.iter().try_for_each(|device| write!(formatter, " {}", device.display()))
+            }
             Self::Processes => formatter.write_str("processes /proc"),
             Self::Temp { directory } => write!(formatter, "temp /tmp from {}", directory.display()),
             Self::Own { path, source: OwnSource::Plain(source) } => {

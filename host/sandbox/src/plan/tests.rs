@@ -9,7 +9,17 @@ use crate::{Access, Limits, PathAccess, PlanError, Profile};
 fn profile(places: &[(&str, Access)]) -> Profile {
     let places = places.iter().map(|&(path, access)| PathAccess { path: path.into(), access }).collect();
     let (temp, hostname, limits) = ("/var/t".into(), "box".into(), Limits::default());
-    Profile { places, temp, own: Vec::new(), hostname, limits, acting: None, names: None, order: None }
+    Profile {
+        places,
+        temp,
+        own: Vec::new(),
+        devices: Vec::new(),
+        hostname,
+        limits,
+        acting: None,
+        names: None,
+        order: None,
+    }
 }
 
 /// A machine on which the name of a file tells its kind.

@@ -207,6 +207,7 @@ impl<'a> Case<'a> {
             places,
             temp: self.ground.temp.clone(),
             own: Vec::new(),
+            devices: Vec::new(),
             hostname: "x".to_owned(),
             limits: Limits::default(),
             acting: None,
@@ -242,7 +243,7 @@ fn through_mounts(steps: &[Step], path: &Path) -> Option<Writable> {
             Step::HideDirectory { path, .. } | Step::HideFile { path } | Step::Resolver { path } => {
                 (path.clone(), None)
             }
-            Step::Devices => ("/dev".into(), None),
+            Step::Devices { .. } => ("/dev".into(), None),
             Step::Processes => ("/proc".into(), None),
             Step::Temp { .. } => ("/tmp".into(), None),
             Step::Own { path, .. } => (path.clone(), None),
@@ -263,7 +264,7 @@ fn through_landlock(steps: &[Step], path: &Path) -> Option<Writable> {
             Step::Show { path, writable } => rights.push((path.clone(), Some(*writable))),
             Step::HideDirectory { path, .. } | Step::HideFile { path } => rights.push((path.clone(), None)),
             Step::Temp { directory } => rights.extend([("/tmp".into(), None), (directory.clone(), None)]),
-            Step::Devices => rights.push(("/dev".into(), None)),
+            Step::Devices { .. } => rights.push(("/dev".into(), None)),
             Step::Processes => rights.push(("/proc".into(), None)),
             Step::Prepare { .. } | Step::Pin { .. } | Step::Resolver { .. } | Step::Own { .. } => {}
         }

@@ -148,6 +148,7 @@ impl Scene {
             places: vec![place("project", Access::ReadWrite), place("secret", Access::Hidden)],
             temp: self.root.join("tmp"),
             own: Vec::new(),
+            devices: Vec::new(),
             hostname: "sandbox".to_owned(),
             limits: Limits::default(),
             acting: None,

@@ -94,7 +94,7 @@ impl Common {
             Step::Resolver { path } => copy_opened(&self.resolver).during_at(Stage::CopyMounts, path),
             Step::Prepare { .. }
             | Step::Pin { .. }
-            | Step::Devices
+            | Step::Devices { .. }
             | Step::Processes
             | Step::Temp { .. }
             | Step::Own { .. }

@@ -40,7 +40,7 @@ fn taken_away(step: &Step) -> Option<&Path> {
         | Step::Show { path, writable: Writable::No } => Some(path),
         Step::Prepare { .. }
         | Step::Pin { .. }
-        | Step::Devices
+        | Step::Devices { .. }
         | Step::Processes
         | Step::Temp { .. }
         | Step::Own { .. }
