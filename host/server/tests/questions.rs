@@ -165,6 +165,20 @@ fn names_and_places() -> Vec<Kind> {
         Kind { name, question: asked(Origin::Process, Action::File(access), facts, &decision, program) }
     };
     let write = || FileOperation::Write(Content::Unknown);
+    let looked_for = {
+        let top = PathBuf::from("/home/ann/data");
+        let access = FileAccess {
+            path: path("/home/ann/data/2026/a.csv", Zone::Home, PathKind::File),
+            operation: FileOperation::Read,
+            facts: FileFacts::default(),
+        };
+        let place = KnownPlace { top, kind: KnownPlaceKind::Directory, wider: None };
+        let facts =
+            vec![Fact::KnownPlace(place), Fact::NamedBeforeFailure("/home/ann/data/2026/a.csv".into())];
+        let decision = ruling("base.closed", "it lies outside the workspace, in a closed region");
+        let question = asked(Origin::Process, Action::File(access), facts, &decision, "python3");
+        Kind { name: "after a command has not found a file", question }
+    };
     let failed = {
         let access = FileAccess {
             path: path("/srv/out", Zone::System, PathKind::Directory),
@@ -194,6 +208,7 @@ fn names_and_places() -> Vec<Kind> {
         place("change a repository", KnownPlaceKind::Repository, "git", write()),
         place("read a project", KnownPlaceKind::Project, "", FileOperation::Read),
         place("change a directory", KnownPlaceKind::Directory, "rsync", FileOperation::Delete),
+        looked_for,
         failed,
     ]
 }

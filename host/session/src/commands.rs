@@ -80,6 +80,7 @@ pub fn start_with(
     let named = named_places::ask(session, &granted, call.call, cancel);
     let mut started = start_granted(session, granted, call, &named.opened, (terminal, stdio), cancel)?;
     started.closed = named.notes;
+    started.opened = named.opened;
     started.made = named.made;
     Ok(started)
 }
@@ -173,6 +174,7 @@ fn launch(
         connections: OnceLock::new(),
         refused: OnceLock::new(),
         closed: Vec::new(),
+        opened: Vec::new(),
         made: Vec::new(),
         _layers: layers,
     })

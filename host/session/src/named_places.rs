@@ -8,7 +8,8 @@
 //! Paths in the project's own files count as named too, see [`referenced_paths`]. So does a directory that git or
 //! `mkdir -p` is about to make.
 //!
-//! A script can hide what it names. Then the place stays closed, as without this.
+//! A script can hide what it names. Then the place stays closed; if the command fails, and its output says which file it
+//! did not find, that is asked about afterwards.
 
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,7 @@ use portcullis_file_gate::{FileError, Purpose};
 use portcullis_text::escape;
 
 use crate::authorized::Granted;
+use crate::command_call::CommandCall;
 use crate::effective_policy::EffectivePolicy;
 use crate::known_places::{Bounds, place_of};
 use crate::new_directories::NewDirectory;
@@ -51,55 +53,111 @@ pub(crate) struct NamedPlaces {
     pub(crate) made: Vec<NewDirectory>,
     /// Notes for the model, if the command fails.
     pub(crate) notes: Vec<String>,
+    /// The places that answers have opened.
+    pub(crate) allowed: Vec<PathBuf>,
 }
 
 /// Asks about the closed places that an allowed command names.
 pub(crate) fn ask(session: &Session, granted: &Granted, call: Option<&str>, cancel: &Cancel) -> NamedPlaces {
-    let mut places = NamedPlaces::default();
-    if session.setup.inmate.is_agent() {
-        return places;
+    let mut asked = Vec::new();
+    let mut questions = Questions::new(session, call, cancel, &mut asked);
+    if !session.setup.inmate.is_agent() {
+        let effective = session.effective_policy();
+        named(session, &granted.request).into_iter().for_each(|named| questions.ask(&effective, named));
+    }
+    questions.answers
+}
+
+/// Asks about closed places in which a failed command did not find a file, as its output says: those of `missing` that
+/// exist, and that were not asked about when it started. `asked` are the places that were asked about since.
+pub(crate) fn ask_about_missing(
+    session: &Session,
+    (request, call): (&Request, &CommandCall<'_>),
+    missing: &[String],
+    asked: &mut Vec<PathBuf>,
+    cancel: &Cancel,
+) -> NamedPlaces {
+    let mut questions = Questions::new(session, call.call, cancel, asked);
+    if missing.is_empty() || session.setup.inmate.is_agent() {
+        return questions.answers;
     }
     let effective = session.effective_policy();
-    let mut asked: Vec<PathBuf> = Vec::new();
-    for Named { path, right, makes } in named(session, &granted.request) {
-        let Some(target) = Target::find(&effective, &path, makes) else { continue };
-        let right = if target.kind == PathKind::Missing { FileRight::Write } else { right };
-        if target.kind == PathKind::Missing && is_seen(&effective, &target.canonical, right) {
+    questions.before = named(session, request).into_iter().map(|named| named.path).collect();
+    for said in missing {
+        let path = path_text::normalize(&call.cwd.join(said));
+        if lies_outside(&effective, &path) {
+            let said = Some(said.clone());
+            questions.ask(&effective, Named { path, right: FileRight::Read, makes: false, said });
+        }
+    }
+    questions.answers
+}
+
+/// The questions about one command.
+struct Questions<'a> {
+    session: &'a Session,
+    call: Option<&'a str>,
+    cancel: &'a Cancel,
+    /// The places that were asked about.
+    asked: &'a mut Vec<PathBuf>,
+    /// The paths that were asked about, or could have been, when the command started.
+    before: Vec<PathBuf>,
+    answers: NamedPlaces,
+}
+
+impl<'a> Questions<'a> {
+    fn new(
+        session: &'a Session,
+        call: Option<&'a str>,
+        cancel: &'a Cancel,
+        asked: &'a mut Vec<PathBuf>,
+    ) -> Self {
+        Self { session, call, cancel, asked, before: Vec::new(), answers: NamedPlaces::default() }
+    }
+
+    /// Asks about the place of a path, if it is closed.
+    fn ask(&mut self, effective: &EffectivePolicy, named: Named) {
+        let session = self.session;
+        let Some(target) = Target::find(effective, &named.path, named.makes) else { return };
+        let right = if target.kind == PathKind::Missing { FileRight::Write } else { named.right };
+        if target.kind == PathKind::Missing && is_seen(effective, &target.canonical, right) {
             // In the sandbox's own places, such as the private home, the command makes it itself.
             if !effective.rules.base().is_own(&target.canonical) {
-                places.make(&target.canonical);
+                self.answers.make(&target.canonical);
             }
-            continue;
+            return;
         }
-        let Some(place) = closed_place(session, &effective, &path, &target, right) else { continue };
-        let is_known = asked.iter().any(|asked| place.top.starts_with(asked));
-        if is_known || asked.len() == MOST_QUESTIONS || cancel.is_cancelled() {
-            continue;
+        let Some(mut place) = closed_place(session, effective, &named.path, &target, right) else { return };
+        let is_known = self.asked.iter().any(|asked| place.top.starts_with(asked))
+            || self.before.iter().any(|before| before.starts_with(&place.top));
+        if is_known || self.asked.len() >= MOST_QUESTIONS || self.cancel.is_cancelled() {
+            return;
         }
-        asked.push(place.top.clone());
+        self.asked.push(place.top.clone());
         // An answer to an earlier question may have opened it.
-        if is_seen(&session.effective_policy(), &path, right) {
-            continue;
+        if is_seen(&session.effective_policy(), &named.path, right) {
+            return;
         }
-        let is_new = target.kind == PathKind::Missing && place.top == target.canonical;
-        let authorized = session.authorize(place.request, call, cancel);
+        place.request.facts.extend(named.said.map(Fact::NamedBeforeFailure));
+        let authorized = session.authorize(place.request, self.call, self.cancel);
         match (authorized.answer, authorized.granted()) {
             (Some(GrantScope::Once), Ok(granted)) => {
                 let granted_at = session.context_for(&granted.request, &[]).now;
                 let pattern = place.pattern;
-                places.opened.push(Grant { scope: GrantScope::Once, pattern, granted_at, expires_at: 0 });
+                let grant = Grant { scope: GrantScope::Once, pattern, granted_at, expires_at: 0 };
+                self.answers.opened.push(grant);
             }
             (_, Ok(_)) => {}
             (_, Err(decision)) => {
-                places.notes.push(note(&place.top, right, &decision));
-                continue;
+                self.answers.notes.push(note(&place.top, right, &decision));
+                return;
             }
         }
-        if is_new {
-            places.make(&target.canonical);
+        if target.kind == PathKind::Missing && place.top == target.canonical {
+            self.answers.make(&target.canonical);
         }
+        self.answers.allowed.push(place.top);
     }
-    places
 }
 
 impl NamedPlaces {
@@ -120,6 +178,8 @@ struct Named {
     right: FileRight,
     /// Whether the program makes a directory there if there is none.
     makes: bool,
+    /// The path as the command's output names it, if the command has failed.
+    said: Option<String>,
 }
 
 /// The file or directory at a named path, with links followed.
@@ -161,13 +221,7 @@ fn named(session: &Session, request: &Request) -> Vec<Named> {
     let home = PathBuf::from(&session.setup.context.machine.home);
     let effective = session.effective_policy();
     let base = effective.rules.base();
-    let is_outside = |path: &Path| {
-        base.closed.iter().any(|region| region.is_absolute() && path.starts_with(region))
-            && !base
-                .workspace
-                .iter()
-                .any(|workspace| path.starts_with(workspace) || workspace.starts_with(path))
-    };
+    let is_outside = |path: &Path| lies_outside(&effective, path);
     let mut found = Vec::new();
     for simple in &parsed.commands {
         for (index, word) in simple.argv.iter().enumerate().skip(1).filter(|(_, word)| is_plain(word)) {
@@ -175,7 +229,7 @@ fn named(session: &Session, request: &Request) -> Vec<Named> {
             let Some(path) = path_of(value, &cwd, &home) else { continue };
             let right = wanted(simple, index).filter(|_| is_outside(&path) && found.len() < MOST_WORDS);
             let makes = makes_directories(simple);
-            found.extend(right.map(|right| Named { path, right, makes }));
+            found.extend(right.map(|right| Named { path, right, makes, said: None }));
         }
         let words: Vec<&str> = simple.argv.iter().map(|word| word.value.as_str()).collect();
         let referenced = referenced_paths::of(&words, &cwd, &base.workspace);
@@ -184,6 +238,7 @@ fn named(session: &Session, request: &Request) -> Vec<Named> {
             path,
             right,
             makes: false,
+            said: None,
         }));
         if let [program, directory] = simple.argv.as_slice()
             && program.value == "cd"
@@ -194,6 +249,14 @@ fn named(session: &Session, request: &Request) -> Vec<Named> {
         }
     }
     found
+}
+
+/// Returns true if a path lies in a closed region, and the project neither in it nor around it.
+fn lies_outside(effective: &EffectivePolicy, path: &Path) -> bool {
+    let base = effective.rules.base();
+    let mut workspaces = base.workspace.iter();
+    base.closed.iter().any(|region| region.is_absolute() && path.starts_with(region))
+        && !workspaces.any(|workspace| path.starts_with(workspace) || workspace.starts_with(path))
 }
 
 /// Returns true if a word is what the program gets, but for a home directory at its beginning.

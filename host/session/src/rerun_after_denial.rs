@@ -1,10 +1,11 @@
-//! Questions after a failed command, in the tier without a broker, where no question is possible while it runs.
+//! Questions after a failed command, about what no question was possible while it ran.
 //!
-//! In that tier the kernel refuses writes outside without reporting them. The only hint is the error output of the
-//! command ([`StderrHints`]), which the agent may have made up. So each path in it is looked up as commands see it. It
-//! becomes a question only if commands can see it, cannot write it, and no rule denies writing it; the question is the
-//! same as for a tool that writes there. With a made-up line the agent gets no question that it could not get by
-//! trying.
+//! Commands do not see closed regions, and no tier reports a look-up there. In the tier without a broker, the kernel
+//! refuses writes outside without reporting them either. The only hint is the error output of the command
+//! ([`StderrHints`]), which the agent may have made up. So each path in it is looked up. One that the command did not
+//! find becomes a question if it exists in a closed region, see [`named_places`]. One that it could not write becomes a
+//! question if commands can see it, cannot write it, and no rule denies writing it; the question is the same as for a
+//! tool that writes there. With a made-up line the agent gets no question that it could not get by trying.
 //!
 //! A "yes" allows the path for one more run of the same command, if the user also wants that run: the effects of the
 //! first run remain, and running the command twice can be worse than not at all.
@@ -27,11 +28,12 @@ use crate::command_call::CommandCall;
 use crate::commands;
 use crate::effective_policy::EffectivePolicy;
 use crate::links::other_names;
+use crate::named_places;
 use crate::paths;
 use crate::refused;
 use crate::session::Session;
 use crate::started::{CommandFailure, Ended, Started};
-use crate::stderr_hints::{Named, StderrHints};
+use crate::stderr_hints::{Hints, Named, StderrHints};
 
 /// Maximum number of questions about one command, over all its runs; each is about another path.
 const MOST_QUESTIONS: usize = 5;
@@ -63,11 +65,11 @@ struct DeniedPath {
     named: PathBuf,
 }
 
-/// Returns true if error output leads to questions.
+/// Returns true if error output leads to questions about writing.
 ///
 /// A user interface must be present, and commands must be unable to ask while they run.
 #[must_use]
-pub fn is_possible(session: &Session) -> bool {
+pub fn asks_about_writing(session: &Session) -> bool {
     session.setup.context.interactive && session.effective_policy().tier() == Tier::Namespaces
 }
 
@@ -110,6 +112,7 @@ pub fn follow<R: Runs>(
 ) -> Result<(Ended, Vec<String>), R::Error> {
     let mut past = DenialQuestions::default();
     let (mut started, mut output) = first;
+    past.opened.clone_from(&started.opened);
     loop {
         let (ended, heard) = runs.finish(started, output)?;
         let Some(again) = ask(session, call, (&ended, heard), &mut past, cancel) else {
@@ -127,7 +130,7 @@ pub fn follow<R: Runs>(
     }
 }
 
-/// Asks about the paths in `heard` that the command could not write.
+/// Asks about the paths in `heard` that the command did not find or could not write.
 ///
 /// If one is allowed, also asks whether to run the command again, and returns it if so.
 fn ask(
@@ -137,11 +140,12 @@ fn ask(
     past: &mut DenialQuestions,
     cancel: &Cancel,
 ) -> Option<Rerun> {
-    if !is_possible(session) || !has_failed(ended) {
+    if !has_failed(ended) {
         return None;
     }
-    let mut allowed = Vec::new();
-    for named in heard.into_named() {
+    let Hints { unwritten, missing } = heard.into_hints();
+    let mut allowed = ask_about_missing(session, call, &missing, past, cancel);
+    for named in unwritten.into_iter().filter(|_| asks_about_writing(session)) {
         if past.asked.len() == MOST_QUESTIONS || cancel.is_cancelled() {
             break;
         }
@@ -155,6 +159,30 @@ fn ask(
         return None;
     }
     ask_to_run(session, call, ended, &allowed, past, cancel)
+}
+
+/// Asks about closed places in which the command looked for files. Returns those that are open to another run of it
+/// alone; what is open for longer is only told.
+fn ask_about_missing(
+    session: &Session,
+    call: &CommandCall<'_>,
+    missing: &[String],
+    past: &mut DenialQuestions,
+    cancel: &Cancel,
+) -> Vec<PathBuf> {
+    let Ok(request) = commands::request(session, call) else { return Vec::new() };
+    let answers =
+        named_places::ask_about_missing(session, (&request, call), missing, &mut past.asked, cancel);
+    answers.notes.into_iter().for_each(|note| past.note(note));
+    if answers.opened.is_empty() {
+        let allowed: Vec<String> = answers.allowed.iter().map(|path| path_text::encode(path)).collect();
+        if !allowed.is_empty() {
+            past.note(format!("The user has now allowed {}: run the command again.", listed(&allowed)));
+        }
+        return Vec::new();
+    }
+    past.opened.extend(answers.opened);
+    answers.allowed
 }
 
 /// Runs a command again. `stdio` becomes its first three file descriptors.
@@ -263,14 +291,14 @@ fn ask_to_run(
         Ok(granted) => {
             past.runs += 1;
             past.note(format!(
-                "The command could not write {places} ({ended}). The user has allowed that, and it was run again \
+                "The command could not use {places} ({ended}). The user has allowed that, and it was run again \
                  from its beginning: the output of both runs is here, and what the first one did stays done."
             ));
             Some(Rerun { granted, opened: past.opened.clone() })
         }
         Err(decision) => {
             past.note(format!(
-                "The command could not write {places}, and was not run again: {}. What the user has allowed for \
+                "The command could not use {places}, and was not run again: {}. What the user has allowed for \
                  longer than one command holds for the next one.",
                 decision.cause().reason
             ));

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use portcullis_approvals::CommandQuestions;
-use portcullis_decision::{Decision, Request, RuleSet};
+use portcullis_decision::{Decision, Grant, Request, RuleSet};
 use portcullis_file_gate::FileError;
 use portcullis_sandbox_runtime::{Exit, LaunchError, Running};
 
@@ -88,6 +88,8 @@ pub struct Started {
     pub(crate) refused: OnceLock<Vec<String>>,
     /// Notes on closed places that it names, for the case that it fails.
     pub(crate) closed: Vec<String>,
+    /// What answers about those have opened to it alone.
+    pub(crate) opened: Vec<Grant>,
     /// Directories that were made for it; those that it has left empty go with this.
     pub(crate) made: Vec<NewDirectory>,
     /// Counts it among those whose changes in caches are kept.

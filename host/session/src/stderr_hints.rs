@@ -1,9 +1,9 @@
-//! Extracts paths that a command could not write from its error output.
+//! Extracts paths from the error output of a command: those that it could not write, and those that it did not find.
 //!
-//! This is for the tier in which the kernel does not report refusals.
+//! No tier reports a look-up in a closed region, and one does not report refused writes.
 //!
-//! The agent controls a command's output, so these paths are only hints. The caller must check by itself whether
-//! commands could have written there, and whether they may.
+//! The agent controls a command's output, so these paths are only hints. The caller must check by itself what is there,
+//! and whether commands may have it.
 
 use std::collections::VecDeque;
 
@@ -11,6 +11,13 @@ use std::collections::VecDeque;
 ///
 /// Programs write that letter in either case. Messages in other languages are not recognized.
 const REFUSED: &str = "ead-only file system";
+/// Messages about files that are not there, in the same way.
+const MISSING: [&str; 4] = [
+    "o such file or directory",
+    "does not exist",
+    "does not appear to be a git repository",
+    "annot find module",
+];
 /// Maximum length of a line, in bytes: the longest path and some words around it.
 const LONGEST_LINE: usize = 8 * 1024;
 /// Maximum number of paths per command: each costs a disk lookup, and only a few lead to questions.
@@ -41,7 +48,17 @@ pub struct StderrHints {
     is_too_long: bool,
     /// The quoted texts of the last lines.
     before: VecDeque<Vec<String>>,
-    named: Vec<Named>,
+    unwritten: Vec<Named>,
+    missing: Vec<String>,
+}
+
+/// What a command's error output says of paths, in order, as printed.
+#[derive(Debug, Default)]
+pub(crate) struct Hints {
+    /// What it could not write.
+    pub(crate) unwritten: Vec<Named>,
+    /// What it did not find.
+    pub(crate) missing: Vec<String>,
 }
 
 impl StderrHints {
@@ -57,10 +74,10 @@ impl StderrHints {
         self.push(rest);
     }
 
-    /// Returns the paths as printed, in order; the last line may be incomplete.
-    pub(crate) fn into_named(mut self) -> Vec<Named> {
+    /// Returns the hints; the last line may be incomplete.
+    pub(crate) fn into_hints(mut self) -> Hints {
         self.end_line();
-        self.named
+        Hints { unwritten: self.unwritten, missing: self.missing }
     }
 
     fn push(&mut self, part: &[u8]) {
@@ -80,14 +97,19 @@ impl StderrHints {
         }
         // Programs print paths that are not UTF-8 in different ways; these are skipped.
         let line = String::from_utf8(line).unwrap_or_default();
-        let named = match line.find(REFUSED) {
+        let refused = line.find(REFUSED);
+        let end = refused.or_else(|| MISSING.iter().find_map(|message| line.find(message)));
+        let named = match end {
             Some(end) => named(&line, end),
             None => quoted(&line),
         };
-        if line.contains(REFUSED) {
+        if end.is_some() {
             let before = || self.before.iter().flatten().cloned().collect();
             let found: Vec<String> = if named.is_empty() { before() } else { named.clone() };
-            found.into_iter().for_each(|path| self.keep(path, &line));
+            match refused {
+                Some(_) => found.into_iter().for_each(|path| self.keep_unwritten(path, &line)),
+                None => found.into_iter().for_each(|path| self.keep_missing(path)),
+            }
         }
         self.before.push_back(named);
         if self.before.len() > LINES_BEFORE {
@@ -97,12 +119,18 @@ impl StderrHints {
 }
 
 impl StderrHints {
-    fn keep(&mut self, path: String, line: &str) {
+    fn keep_missing(&mut self, path: String) {
+        if self.missing.len() < MOST && !self.missing.contains(&path) {
+            self.missing.push(path);
+        }
+    }
+
+    fn keep_unwritten(&mut self, path: String, line: &str) {
         let words = line.replace(&path, "");
         let is_for_its_name = OF_NAMES.iter().any(|word| words.contains(word));
         let named = Named { path, is_for_its_name };
-        if self.named.len() < MOST && !self.named.contains(&named) {
-            self.named.push(named);
+        if self.unwritten.len() < MOST && !self.unwritten.contains(&named) {
+            self.unwritten.push(named);
         }
     }
 }
@@ -186,7 +214,7 @@ mod tests {
     }
 
     fn paths(heard: StderrHints) -> Vec<String> {
-        heard.into_named().into_iter().map(|named| named.path).collect()
+        heard.into_hints().unwritten.into_iter().map(|named| named.path).collect()
     }
 
     #[test]
@@ -212,6 +240,30 @@ mod tests {
     }
 
     #[test]
+    fn programs_say_what_they_do_not_find() {
+        for (line, path) in [
+            ("cat: /o/x: No such file or directory", "/o/x"),
+            ("ls: cannot access '../lib': No such file or directory", "../lib"),
+            ("FileNotFoundError: [Errno 2] No such file or directory: '/o/x.csv'", "/o/x.csv"),
+            ("Error: ENOENT: no such file or directory, open '/o/x'", "/o/x"),
+            ("open /o/x: no such file or directory", "/o/x"),
+            ("a.c:1:10: fatal error: ../lib/x.h: No such file or directory", "../lib/x.h"),
+            ("fatal: repository '/o/r' does not exist", "/o/r"),
+            ("fatal: '/o/r' does not appear to be a git repository", "/o/r"),
+            ("Error: Cannot find module '../lib'", "../lib"),
+        ] {
+            let mut heard = StderrHints::default();
+            heard.hear(line.as_bytes());
+            let hints = heard.into_hints();
+            assert_eq!(
+                (hints.missing.as_slice(), hints.unwritten.len()),
+                ([path.to_owned()].as_slice(), 0),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
     fn names_are_told_from_what_is_in_a_file() {
         for (line, is_for_its_name) in [
             ("rm: cannot remove '/o/x': Read-only file system", true),
@@ -221,7 +273,7 @@ mod tests {
         ] {
             let mut heard = StderrHints::default();
             heard.hear(line.as_bytes());
-            let named = heard.into_named();
+            let named = heard.into_hints().unwritten;
             assert!(named.iter().all(|named| named.is_for_its_name == is_for_its_name), "{line}: {named:?}");
         }
     }

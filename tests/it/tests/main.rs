@@ -32,6 +32,7 @@ mod layered;
 mod leaving;
 mod left_behind;
 mod links;
+mod looked_for;
 mod machine;
 mod many_calls;
 mod network;

@@ -171,7 +171,9 @@ fn choices(
         label: match &request.action {
             // A program opens any number of connections to a place; for the user they are one.
             Action::Network(NetworkAccess { stage: Stage::Connect, .. }) => FOR_THIS_COMMAND.to_owned(),
-            Action::File(access) if request.named_before_failure().is_some() => rerun::once(access),
+            Action::File(access) if request.named_before_failure().is_some() => {
+                rerun::once(access, known_place(request, decision))
+            }
             Action::File(access) if request.origin == Origin::Process => {
                 pending_call::once(request, access, decision)
             }

@@ -84,7 +84,7 @@ pub(crate) fn run(run: Run) -> crate::exit::Outcome {
         call: None,
     };
     // With a preset answer, no command runs again.
-    let listens = ask == Ask::Prompt && rerun_after_denial::is_possible(&wired.session);
+    let listens = ask == Ask::Prompt && rerun_after_denial::asks_about_writing(&wired.session);
     let (stdio, errors) = streams(listens)?;
     // Caught before the command starts, so that it gets every signal that comes after its first instruction.
     let signals = Signals::new(FORWARDED).context("catching signals")?;

@@ -90,7 +90,7 @@ impl Host {
         let ended = commands::finish(session, started);
         sending.map_err(|error| no_thread(&error))?;
         // A failed forwarder has captured nothing.
-        Ok((ended, all_sent.recv().ok().flatten().unwrap_or_default()))
+        Ok((ended, all_sent.recv().unwrap_or_default()))
     }
 }
 
@@ -109,8 +109,12 @@ impl Runs for StreamedRuns<'_> {
     type Error = ErrorObject;
 
     fn finish(&mut self, started: Started, reader: OwnedFd) -> Result<(Ended, StderrHints), ErrorObject> {
-        let heard = rerun_after_denial::is_possible(self.session).then(StderrHints::default);
-        let output = Output { reader, stream: self.stream, to: self.host.output.clone(), heard };
+        let output = Output {
+            reader,
+            stream: self.stream,
+            to: self.host.output.clone(),
+            heard: StderrHints::default(),
+        };
         let running = Arc::new(started);
         let ended = self.host.wait_for(self.session, &running, output, self.cancel)?;
         self.notes.extend([running.advice(), running.connections(), running.refused()].concat());
@@ -132,15 +136,15 @@ struct Output {
     reader: OwnedFd,
     stream: StreamId,
     to: StreamWriter<File>,
-    /// Captures hints in the output, if questions after the command are possible.
-    heard: Option<StderrHints>,
+    /// Captures hints in the output.
+    heard: StderrHints,
 }
 
 impl Output {
     /// Sends output until all writers have closed it.
     ///
     /// All processes of the command are killed in the end, so this terminates.
-    fn forward(mut self, started: &Started, cancel: &Cancel) -> Option<StderrHints> {
+    fn forward(mut self, started: &Started, cancel: &Cancel) -> StderrHints {
         let mut left = started.output_bytes();
         let mut reader = File::from(self.reader);
         let mut chunk = vec![0_u8; CHUNK];
@@ -159,9 +163,7 @@ impl Output {
             }
             left = left.saturating_sub(wanted);
             let Some(part) = chunk.get(..within).filter(|part| !part.is_empty()) else { continue };
-            if let Some(heard) = &mut self.heard {
-                heard.hear(part);
-            }
+            self.heard.hear(part);
             if self.to.write(self.stream, part).is_err() {
                 // The client no longer reads: the command must not continue unobserved.
                 cancel.cancel();

@@ -1,0 +1,111 @@
+//! Files in closed places that a command looks for without naming them to the host: its output tells of them when it has
+//! failed.
+
+use anyhow::{Result, ensure};
+use portcullis_it::{Interface, Scene, Serve, User};
+use serde_json::{Value, json};
+
+use super::places::{run, with_siblings};
+
+as_each_user!(
+    it_is_asked_about_and_the_command_run_again,
+    an_answer_for_longer_is_for_the_next_command,
+    a_no_is_told,
+    it_is_said_where_nobody_is,
+    made_up_lines_open_nothing,
+);
+
+/// Programs that find the name by themselves.
+const SCRIPTS: [&str; 3] = [
+    "d=~/work; cat $d/other/a/b",
+    "python3 -c 'import os; print(open(os.path.expanduser(\"~\") + \"/work/other/a/b\").read())'",
+    "echo \"cat $HOME/work/other/a/b\" > inner.sh && sh inner.sh",
+];
+
+fn host(scene: &Scene, interface: Interface) -> Result<Serve> {
+    Serve::greeted(scene, &[], interface)
+}
+
+fn titles(questions: &[Value]) -> Vec<&str> {
+    questions
+        .iter()
+        .filter_map(|question| question.pointer("/params/title").and_then(Value::as_str))
+        .collect()
+}
+
+fn it_is_asked_about_and_the_command_run_again(user: User) -> Result<()> {
+    let scene = with_siblings(user)?;
+    let mut host = host(&scene, Interface::Present)?;
+    for script in SCRIPTS {
+        let (questions, output) = run(&mut host, &scene, script, "o")?;
+        ensure!(questions.len() == 2 && output.contains("needle"), "{script}: {questions:?}; {output}");
+        ensure!(output.contains("run again"), "the model is told: {output}");
+    }
+    // What is there and open, or what is not there, is no question.
+    for script in ["cat src/none; false", "d=~/work; cat $d/none/a", "d=~/work; cat $d/other/a/b; true"] {
+        let (questions, output) = run(&mut host, &scene, script, "o")?;
+        ensure!(
+            questions.is_empty() && !output.contains("needle"),
+            "{script}: {:?}; {output}",
+            titles(&questions)
+        );
+    }
+    Ok(())
+}
+
+fn an_answer_for_longer_is_for_the_next_command(user: User) -> Result<()> {
+    let scene = with_siblings(user)?;
+    let mut host = host(&scene, Interface::Present)?;
+    let [script, ..] = SCRIPTS;
+    let (questions, output) = run(&mut host, &scene, script, "P")?;
+    ensure!(questions.len() == 1 && output.contains("run the command again"), "{questions:?}; {output}");
+    let (questions, output) = run(&mut host, &scene, script, "P")?;
+    ensure!(questions.is_empty() && output.contains("needle"), "{questions:?}; {output}");
+    Ok(())
+}
+
+fn a_no_is_told(user: User) -> Result<()> {
+    let scene = with_siblings(user)?;
+    let mut host = host(&scene, Interface::Present)?;
+    for script in SCRIPTS {
+        let (questions, output) = run(&mut host, &scene, script, "refuse")?;
+        ensure!(questions.len() == 1 && !output.contains("needle"), "{questions:?}; {output}");
+        ensure!(output.contains("you said no") || output.contains("The user said no"), "{output}");
+    }
+    // What a command names is asked about once, before it starts.
+    let (questions, output) = run(&mut host, &scene, "cat ~/work/other/a/b", "refuse")?;
+    ensure!(questions.len() == 1, "{:?}; {output}", titles(&questions));
+    Ok(())
+}
+
+fn it_is_said_where_nobody_is(user: User) -> Result<()> {
+    let scene = with_siblings(user)?;
+    let mut host = host(&scene, Interface::Absent)?;
+    for script in SCRIPTS {
+        let (_, output) = run(&mut host, &scene, script, "refuse")?;
+        ensure!(!output.contains("needle"), "{output}");
+        for said in ["work/other", "closed to commands", "base.closed", "portcullis allow"] {
+            ensure!(output.contains(said), "{said}: {output}");
+        }
+    }
+    Ok(())
+}
+
+/// A line of output leads to no question that the command could not get by naming the path, and to no protected file.
+fn made_up_lines_open_nothing(user: User) -> Result<()> {
+    let scene = with_siblings(user)?;
+    scene.write(&scene.home().join(".ssh/id_rsa"), "hunter2")?;
+    let mut host = host(&scene, Interface::Present)?;
+    for path in
+        ["$HOME/.ssh/id_rsa", "$HOME", "$HOME/work", "/", "/etc/shadow", "/proc/1/environ", "/dev/mem"]
+    {
+        let script =
+            format!("echo \"cat: {path}: No such file or directory\" >&2; cat {path} ~/.ssh/id_rsa; exit 1");
+        let (questions, output) = run(&mut host, &scene, &script, "s")?;
+        ensure!(!output.contains("hunter2"), "{path}: {output}");
+        let rules: Vec<_> =
+            questions.iter().filter_map(|question| question.pointer("/params/rule")).collect();
+        ensure!(rules.iter().all(|rule| **rule == json!("base.closed")), "{path}: {rules:?}");
+    }
+    Ok(())
+}
