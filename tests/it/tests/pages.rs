@@ -1,4 +1,5 @@
-//! The examples of the pages for users, run as they are written: `docs/cookbook.md` and `docs/tutorial.md`.
+//! The examples of the pages for users, run as they are written: `docs/cookbook.md`, `docs/tutorial.md`
+//! and the README.
 //!
 //! `UPDATE_REFERENCE=1` writes the output of commands that say something else into the page. `PAGE_SECTION` names a
 //! section that alone is run.
@@ -12,7 +13,7 @@ use portcullis_it::User;
 
 use self::parse::{Section, is_as_shown, sections};
 
-as_each_user!(recipes_work, the_tutorial_works);
+as_each_user!(recipes_work, the_tutorial_works, the_first_five_minutes_work);
 
 /// A recipe has at most so many lines.
 const SHORT: usize = 15;
@@ -41,6 +42,33 @@ fn the_tutorial_works(user: User) -> Result<()> {
     let mut wrong = Vec::new();
     compare(user, &all.iter().collect::<Vec<_>>(), &mut wrong)?;
     report(name, &page, &wrong)
+}
+
+/// The commands of the README's first five minutes, with a no to the one question.
+fn the_first_five_minutes_work(user: User) -> Result<()> {
+    const BEFORE: &str =
+        "<!-- before\nmkdir ~/Documents && printf 'test:\\n\\t@echo tested\\n' > Makefile\n-->\n";
+    let readme = run::page("../README.md")?;
+    let (_, section) = readme.split_once("## The first five minutes\n\n```sh\n").context("the section")?;
+    let (block, _) = section.split_once("```").context("the end of the block")?;
+    let lines = block.lines().map(|line| line.split(" #").next().unwrap_or_default().trim_end());
+    let commands: String = lines.clone().map(|line| format!("$ {line}\n")).collect();
+    let asking = commands.replace("Documents\n", "Documents\n> n\n");
+    let all = sections(&format!("{BEFORE}```console\n{asking}```\n"))?;
+    let told = run::run(user, &all.iter().collect::<Vec<_>>())?;
+    for (line, wanted) in [
+        ("portcullis doctor", "sandbox"),
+        ("portcullis run -- make test", "tested"),
+        ("portcullis run -- ls ~/Documents", "Outside this project, in your home directory."),
+        ("portcullis explain", "base.closed"),
+        ("portcullis allow registries", "allowed in this project: presets registries"),
+        ("portcullis grants list", "presets registries"),
+    ] {
+        let at = lines.clone().position(|other| other == line).with_context(|| format!("no `{line}`"))?;
+        let shown = told.get(at).context("each command has output")?.join("\n");
+        ensure!(shown.contains(wanted), "`{line}` does not say “{wanted}”: {shown}");
+    }
+    Ok(())
 }
 
 fn is_wanted(section: &Section) -> bool {

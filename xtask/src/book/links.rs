@@ -127,9 +127,10 @@ fn in_clone(name: &str, path: &str) -> PathBuf {
 
 fn normal(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut made, part| {
-        match part {
-            Component::ParentDir => drop(made.pop()),
-            other => made.push(other),
+        if part == Component::ParentDir {
+            made.pop();
+        } else {
+            made.push(part);
         }
         made
     })
