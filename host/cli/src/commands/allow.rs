@@ -95,7 +95,7 @@ pub(crate) fn deny(rule: &Rule) -> crate::exit::Outcome {
         let mut lists = lists;
         lists.dedup();
         page.line(&format!(
-            "denied {}: {}; it stands in {} of `{file}`, and holds until it is taken out there",
+            "denied {}: {}; undo: remove it from {} in `{file}`",
             place.words(),
             escape(&rule.what.join(" ")),
             lists.join(", ")
