@@ -78,6 +78,7 @@ pub(crate) fn for_the_book(name: &str, text: &str) -> String {
     } else {
         text.to_owned()
     };
+    let text = text.replace("](../README.md", "](README.md");
     let mut made = String::new();
     let mut rest = text.as_str();
     while let Some((before, link)) = rest.split_once("](") {
@@ -112,6 +113,10 @@ fn links(text: &str) -> Vec<&str> {
 fn target(name: &str, path: &str) -> PathBuf {
     if path.is_empty() {
         return PathBuf::from(name);
+    }
+    if path == FIRST && name != CONTENTS {
+        // There is none beside the other pages; the table of contents names it as the book has it.
+        return Path::new("docs").join(path);
     }
     let path = if name == FIRST { path.strip_prefix("docs/").unwrap_or(path) } else { path };
     let from = Path::new(name).parent().unwrap_or(Path::new(""));
@@ -179,6 +184,10 @@ mod tests {
             &[contents, page, ("decisions/d.md", "[a](../a.md#read)")],
             &["decisions/d.md: a.md has no heading `#read`"],
         );
+        let readme = ("README.md", "[a](docs/a.md)");
+        let contents_too = ("SUMMARY.md", "[r](README.md) [a](a.md)");
+        check(&[contents_too, readme, ("a.md", "[r](../README.md)")], &[]);
+        check(&[contents_too, readme, ("a.md", "[r](README.md)")], &["a.md: `README.md` leads nowhere"]);
         check(&[contents, page, decision, ("b.md", "")], &["SUMMARY.md does not list b.md"]);
     }
 
@@ -192,6 +201,7 @@ mod tests {
     fn the_book_has_links_to_its_pages_only() {
         let readme = for_the_book("README.md", "[a](docs/a.md#b) [d](docs/decisions/) [x](https://x)");
         assert_eq!(readme, "[a](a.md#b) d [x](https://x)");
+        assert_eq!(for_the_book("a.md", "[top](../README.md#x)"), "[top](README.md#x)");
         assert_eq!(for_the_book("a.md", "see [`wit`](../wit) and [b](b.md)"), "see `wit` and [b](b.md)");
     }
 }
