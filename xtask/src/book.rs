@@ -2,6 +2,7 @@
 
 mod browser;
 pub(crate) mod links;
+mod site;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,6 +64,7 @@ pub(crate) fn task(options: &Options) -> Result<()> {
     quiet(Command::new(mdbook(&cache)?).arg("build").arg(&folder)).context("building the book")?;
     let site = folder.join("site");
     if options.check {
+        site::check(&site)?;
         browser::check(&cache, &site, &folder.join("pictures"))?;
     }
     run::answer(site.join("index.html").display());

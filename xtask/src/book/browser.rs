@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use super::site::pages;
 use crate::cache::Cache;
 use crate::run::{find_program, quiet, say};
 
@@ -77,24 +78,4 @@ fn measured(shown: &str) -> Result<(u32, u32, String)> {
     let [inner, whole, main, which] = words.as_slice() else { bail!("`{text}` is no measurement") };
     ensure!(*main == "1", "the page has no text");
     Ok((inner.parse()?, whole.parse()?, (*which).to_owned()))
-}
-
-/// Returns the pages that people read.
-fn pages(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut all = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            all.extend(pages(&path)?);
-        } else if path.extension().is_some_and(|kind| kind == "html") && !is_frame(&path) {
-            all.push(path);
-        }
-    }
-    all.sort();
-    Ok(all)
-}
-
-/// Returns true for pages of mdBook's own.
-fn is_frame(path: &Path) -> bool {
-    ["toc.html", "print.html", "404.html"].iter().any(|name| path.ends_with(name))
 }

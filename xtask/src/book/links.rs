@@ -71,14 +71,14 @@ fn problems_in(texts: &[(String, String)], exists: &dyn Fn(&Path) -> bool) -> Ve
 }
 
 /// Returns a page's text with links that hold in the book, where the first page lies beside the others. Links to files
-/// that are in no book become plain text.
+/// that are in no book become plain text; mdBook calls the first page `index.html`.
 pub(crate) fn for_the_book(name: &str, text: &str) -> String {
     let text = if name == FIRST {
         text.replace("](docs/", "](").replace("src=\"docs/", "src=\"")
     } else {
         text.to_owned()
     };
-    let text = text.replace("](../README.md", "](README.md");
+    let text = text.replace("](../README.md", "](index.html");
     let mut made = String::new();
     let mut rest = text.as_str();
     while let Some((before, link)) = rest.split_once("](") {
@@ -201,7 +201,7 @@ mod tests {
     fn the_book_has_links_to_its_pages_only() {
         let readme = for_the_book("README.md", "[a](docs/a.md#b) [d](docs/decisions/) [x](https://x)");
         assert_eq!(readme, "[a](a.md#b) d [x](https://x)");
-        assert_eq!(for_the_book("a.md", "[top](../README.md#x)"), "[top](README.md#x)");
+        assert_eq!(for_the_book("a.md", "[top](../README.md#x)"), "[top](index.html#x)");
         assert_eq!(for_the_book("a.md", "see [`wit`](../wit) and [b](b.md)"), "see `wit` and [b](b.md)");
     }
 }
