@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::process::Stdio;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Stdio};
 use std::sync::mpsc::channel;
 use std::thread;
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Deadline, Launch, PiVersion, Scene, User, World, guest, portcullis};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::parse::{Section, Step};
 
@@ -82,7 +84,9 @@ pub(crate) fn run(user: User, steps: &[&Section]) -> Result<Vec<Vec<String>>> {
         }
     };
     command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().context("starting `unshare`")?;
+    command.process_group(0);
+    let mut running = Running(command.spawn().context("starting `unshare`")?);
+    let child = &mut running.0;
     let (mut keys, mut output) =
         (child.stdin.take().context("a piped input")?, child.stdout.take().context("a piped output")?);
     let (sender, pieces) = channel();
@@ -106,7 +110,7 @@ pub(crate) fn run(user: User, steps: &[&Section]) -> Result<Vec<Vec<String>>> {
         let shown = String::from_utf8_lossy(&bytes).replace('\r', "");
         if shown.contains(&end) {
             drop(keys);
-            child.wait()?;
+            deadline.until("the end of the page", || Ok(child.try_wait()?))?;
             return outputs(&shown);
         }
         if shown.ends_with("\n> ") && shown.matches("\n> ").count() > answered {
@@ -119,6 +123,19 @@ pub(crate) fn run(user: User, steps: &[&Section]) -> Result<Vec<Vec<String>>> {
         }
         let piece = pieces.recv_timeout(deadline.left());
         bytes.extend(piece.with_context(|| format!("it goes on no more:\n{shown}"))?);
+    }
+}
+
+/// The programs of a page; they are killed when this is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(group) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
+            // If they have ended, there is nothing to do.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        drop(self.0.wait());
     }
 }
 
