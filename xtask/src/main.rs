@@ -3,6 +3,7 @@
 //! If a task needs more than Rust and Node, `setup` fetches it once into a cache outside the clone, from the
 //! configured registries. This program is not part of the product.
 
+mod book;
 mod build;
 mod cache;
 mod contract;
@@ -59,6 +60,9 @@ enum Task {
     /// Runs everyday work outside and inside the sandbox
     #[command(after_help = everyday::EXAMPLES)]
     Everyday(everyday::Options),
+    /// Builds the documentation as a site of static files
+    #[command(after_help = book::EXAMPLES)]
+    Book(book::Options),
     /// Builds everything and shows a real pi under a policy
     #[command(after_help = build::DEMO_EXAMPLES)]
     Demo,
@@ -84,6 +88,7 @@ fn run(task: &Task) -> Result<()> {
         Task::WitCheck => contract::check(),
         Task::Test(options) => test::task(options),
         Task::Everyday(options) => everyday::task(options),
+        Task::Book(options) => book::task(options),
         Task::Demo => build::demo(),
     }
 }

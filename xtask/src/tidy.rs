@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::book::links;
 use crate::project;
 use crate::run::say;
 use workspace::{Member, array, members, read, text};
@@ -93,6 +94,7 @@ fn problems() -> Result<Vec<String>> {
     problems.extend(circles::problems(packages)?);
     problems.extend(installs::problems()?);
     problems.extend(wording::problems()?);
+    problems.extend(links::problems()?);
     let members = members(packages)?;
     problems.extend(dependencies::problems(&members)?);
     for package in members {

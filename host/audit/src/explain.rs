@@ -42,7 +42,7 @@ impl Explanation {
             Self::Preferred => "`combine` in the settings prefers it to a stricter one",
             Self::Failed => "it failed, and what fails denies",
             Self::Granted => "it asked, and was answered with yes",
-            Self::Refused => "it asked, and the answer was no, or there was no user to ask",
+            Self::Refused => "it asked, and was not answered with yes",
             Self::NoOpinion => "no rule matched, so it needed an answer",
             Self::Host => "the host itself decided",
         }

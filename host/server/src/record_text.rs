@@ -75,9 +75,9 @@ pub fn asked(request: &Value) -> String {
 /// Returns the author of an answer, in words.
 pub fn answered_by(recorded: &str) -> &str {
     match recorded {
-        "nobody" => "nobody: there was nobody to ask",
-        "timeout" => "nobody: no answer came in time",
-        "withdrawal" => "nobody: the question was taken back",
+        "nobody" => "no one: there was no user interface",
+        "timeout" => "no one: no answer came in time",
+        "withdrawal" => "no one: the question was withdrawn",
         known => known,
     }
 }

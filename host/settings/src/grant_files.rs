@@ -83,11 +83,20 @@ impl KeptGrant {
         }
     }
 
-    /// Returns the item as a person would write it: a literal path as a plain string.
+    /// Returns the item as a person would write it: a literal path as a plain string, a path of `grants` with its rights.
     #[must_use]
     pub fn shown(&self) -> String {
-        let path = self.value.get("path").filter(|_| self.value.get("literal").is_some());
-        path.unwrap_or(&self.value).as_str().map_or_else(|| self.value.to_string(), str::to_owned)
+        let text = |key: &str| self.value.get(key).and_then(Json::as_str);
+        match (text("path"), text("connect")) {
+            (Some(path), _) if self.value.get("literal").is_some() => path.to_owned(),
+            (Some(path), _) => {
+                let rights = if text("rights") == Some("write") { "reading and writing" } else { "reading" };
+                let is_exact = self.value.get("exact") == Some(&Json::Bool(true));
+                format!("{rights} {}{path}", if is_exact { "" } else { "everything below " })
+            }
+            (None, Some(host)) => format!("connections to {host}"),
+            (None, None) => self.value.as_str().map_or_else(|| self.value.to_string(), str::to_owned),
+        }
     }
 }
 

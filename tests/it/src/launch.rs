@@ -121,6 +121,13 @@ impl<'a> Launch<'a> {
         self
     }
 
+    /// Adds variables to pi's environment.
+    #[must_use]
+    pub fn variables<'n>(mut self, variables: impl IntoIterator<Item = (&'n str, String)>) -> Self {
+        self.variables.extend(variables.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        self
+    }
+
     /// Runs `pi -p` with one prompt to its end.
     ///
     /// # Errors
@@ -181,8 +188,12 @@ impl<'a> Launch<'a> {
         Ok(words)
     }
 
-    /// Returns [`Self::command_line`] as a command in the project, in a process group of its own.
-    pub(crate) fn command(&self) -> anyhow::Result<Command> {
+    /// Returns the command that starts the model and, below it, the program, in a process group of its own.
+    ///
+    /// # Errors
+    ///
+    /// If a tool is missing.
+    pub fn command(&self) -> anyhow::Result<Command> {
         use std::os::unix::process::CommandExt as _;
         let words = self.command_line()?;
         let (program, arguments) = words.split_first().context("a command line begins with a program")?;

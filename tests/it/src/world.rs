@@ -17,6 +17,8 @@ pub struct World<'a> {
     directory: PathBuf,
     hold: &'static str,
     policies: String,
+    /// A program that executes its last arguments, and its first ones.
+    through: Vec<OsString>,
 }
 
 impl<'a> World<'a> {
@@ -35,6 +37,7 @@ impl<'a> World<'a> {
             directory,
             hold: "connect",
             policies: String::new(),
+            through: Vec::new(),
         })
     }
 
@@ -50,6 +53,13 @@ impl<'a> World<'a> {
     pub fn with_policy(mut self, component: &Path) -> Self {
         let component = serde_json::json!({ "use": component });
         self.policies = format!(r#", "policies": [{{ "use": "workspace" }}, {component}]"#);
+        self
+    }
+
+    /// Creates the world through a program that executes its last arguments, in the namespaces of the world.
+    #[must_use]
+    pub fn through(mut self, words: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.through = words.into_iter().map(Into::into).collect();
         self
     }
 
@@ -101,6 +111,7 @@ impl<'a> World<'a> {
         };
         let mut words = self.scene.user().command_line("unshare".as_ref());
         words.extend(own.iter().chain(&["--net", "--mount", "--"]).map(OsString::from));
+        words.extend(self.through.iter().cloned());
         words.extend(
             [self.program.clone(), self.directory.clone(), program.to_owned()].map(PathBuf::into_os_string),
         );

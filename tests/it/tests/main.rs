@@ -41,6 +41,7 @@ mod odd_paths;
 mod only_tightens;
 mod other_tools;
 mod own_git;
+mod pages;
 mod per_command;
 mod pi_print;
 mod pi_rpc;

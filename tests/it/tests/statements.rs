@@ -217,30 +217,26 @@ fn of_the_built_in_settings(user: User) -> Result<()> {
 }
 
 /// The README's sentences on the defaults, and what they claim in the words of the other surfaces.
-const README: [(&str, &[&str]); 4] = [
+const README: [(&str, &[&str]); 3] = [
     (
-        "Where you start pi is the agent's world: its tools and commands read and write below that directory.",
+        "The agent's tools and commands read and write in the directory where you start pi.",
         &["Commands and tools can read PROJECT.", "Commands and tools can write PROJECT."],
     ),
     (
-        "pi's file tools read programs and libraries besides, and ask before they read or write anything else.",
+        "pi's file tools also read programs and libraries, and ask before they read or write anything else.",
         &[
             "Tools can read the system's programs; after a question everything else.",
             "Tools can write PROJECT; after a question everything else.",
         ],
     ),
     (
-        "Commands read the rest of the system without a question, but not your home directory; they ask before they \
-         write elsewhere or reach a host.",
+        "Commands read the rest of the system, but not your home directory.\nThey ask before they write elsewhere or \
+         reach a host, and before they read what they name in your home directory.",
         &[
             "Commands can read everything else; if named, after a question ~.",
             "Commands can write PROJECT; after a question everything else.",
             "Commands reach no host without a question; after a question every other host on the internet.",
         ],
-    ),
-    (
-        "What they name in your home directory is asked about before they start.",
-        &["Commands can read everything else; if named, after a question ~."],
     ),
 ];
 

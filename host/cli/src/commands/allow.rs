@@ -12,6 +12,7 @@ use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRights;
 use portcullis_decision::request::{Content, FileOperation, Origin};
 use portcullis_decision::{Effect, Grant, GrantPattern, GrantScope};
+use portcullis_server::kept_answers::spoken;
 use portcullis_session::{Cancel, FileCall, Nobody, files};
 use portcullis_settings::{
     AllowItem, AllowLists, Denial, GrantFile, KeptGrant, RealDisk, Store, allow_item, grant_files, keep,
@@ -52,10 +53,9 @@ pub(crate) fn allow(rule: &Rule) -> crate::exit::Outcome {
     } else {
         for grant in &added {
             page.line(&format!(
-                "allowed {}: {} {}; undo: portcullis grants revoke {}",
+                "allowed {}: {}; undo: portcullis grants revoke {}",
                 place.words(),
-                grant.list,
-                escape(&grant.shown()),
+                escape(&spoken(grant)),
                 grant.id
             ));
         }
@@ -95,7 +95,7 @@ pub(crate) fn deny(rule: &Rule) -> crate::exit::Outcome {
         let mut lists = lists;
         lists.dedup();
         page.line(&format!(
-            "denied {}: {}; it stands in {} of `{file}`, and holds until it is taken out there",
+            "denied {}: {}; undo: remove it from {} in `{file}`",
             place.words(),
             escape(&rule.what.join(" ")),
             lists.join(", ")

@@ -7,6 +7,7 @@
 //! | name | address | servers |
 //! |---|---|---|
 //! | `allowed.test`, `*.allowed.test` | 203.0.113.1 | HTTP on 80 and 8080, TLS on 443, a greeting on 22, an echo on 7 |
+//! | `example.com`, `*.example.com` | 203.0.113.1 | the same |
 //! | `evil.test`, `allowed.test.evil.test`, `notallowed.test`, `xn--llowed-2nf.test` | 203.0.113.2 | the same |
 //! | `private.test` | 10.0.0.1 | the same |
 //! | `metadata.test` | 169.254.169.254 | the same |
@@ -362,6 +363,8 @@ fn reply(query: &[u8], flips: &AtomicU32, seen: &Seen) -> Option<Vec<u8>> {
     let address = match name.as_str() {
         "allowed.test" => Some(ALLOWED),
         name if name.ends_with(".allowed.test") => Some(ALLOWED),
+        // The names of the documentation.
+        name if name == "example.com" || name.ends_with(".example.com") => Some(ALLOWED),
         "evil.test" | "xn--llowed-2nf.test" | "notallowed.test" | "allowed.test.evil.test" => Some(EVIL),
         "private.test" => Some(PRIVATE),
         name if name.ends_with(".wild.test") => Some(PRIVATE),

@@ -16,7 +16,7 @@ use portcullis_settings::{
 };
 use portcullis_text::escape;
 
-use crate::kept_answers::still_allowed;
+use crate::kept_answers::{spoken, still_allowed};
 use crate::menu::{Decided, Explained, Held, Line, Offered, Scope, World};
 use crate::record_text;
 use crate::serve::host::{Host, Stage};
@@ -365,7 +365,7 @@ fn kept(grant: &KeptGrant) -> Held {
         Some(key) => format!("{file}[\"{key}\"], line {}", grant.origin.at.line),
         None => format!("{file}, line {}", grant.origin.at.line),
     };
-    Held { id: grant.id.clone(), label: format!("{} {}", grant.list, grant.shown()), origin }
+    Held { id: grant.id.clone(), label: spoken(grant), origin }
 }
 
 /// Labels of `@oddsjam/pi-sandbox`.
