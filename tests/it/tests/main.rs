@@ -60,6 +60,7 @@ mod searches;
 mod second_terminal;
 mod sensitive_files;
 mod serve;
+mod service_attacks;
 mod services;
 mod settings_verbs;
 mod share;
