@@ -48,6 +48,7 @@ mod places;
 mod policies;
 mod presets;
 mod private_home;
+mod private_home_attacks;
 mod prompt;
 mod protocol;
 mod records;
