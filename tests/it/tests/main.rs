@@ -68,6 +68,8 @@ mod share;
 mod shown_and_hidden;
 mod statements;
 mod sub_agents;
+mod tracers;
 mod unreadable_settings;
+mod user_sockets;
 mod verbs;
 mod without_namespaces;
