@@ -32,11 +32,12 @@ use crate::known_places::{Bounds, place_of};
 use crate::new_directories::NewDirectory;
 use crate::paths;
 use crate::referenced_paths::{self, Reference};
+use crate::rejudge::{exclusive, is_still_allowed, may_complete};
 use crate::session::Session;
 
 /// Maximum number of questions about one command before it starts.
 const MOST_QUESTIONS: usize = 4;
-/// Maximum number of words that are looked up.
+/// Maximum number of words that are looked up, and of paths that files of the project give.
 const MOST_WORDS: usize = 64;
 
 /// The rule of the base on closed regions.
@@ -65,9 +66,12 @@ pub(crate) fn ask(session: &Session, granted: &Granted, call: Option<&str>, canc
         let Some(target) = Target::find(&effective, &path, makes) else { continue };
         let right = if target.kind == PathKind::Missing { FileRight::Write } else { right };
         if target.kind == PathKind::Missing && is_seen(&effective, &target.canonical, right) {
-            // In the sandbox's own places, such as the private home, the command makes it itself.
-            if !effective.rules.base().is_own(&target.canonical) {
-                places.make(&target.canonical);
+            // In the sandbox's own places, such as the private home, and where it writes around it, the command makes
+            // it itself.
+            let is_seen_around =
+                || target.canonical.parent().is_some_and(|holder| is_seen(&effective, holder, right));
+            if !effective.rules.base().is_own(&target.canonical) && !is_seen_around() {
+                places.make(session, &target.canonical);
             }
             continue;
         }
@@ -96,7 +100,7 @@ pub(crate) fn ask(session: &Session, granted: &Granted, call: Option<&str>, canc
             }
         }
         if is_new {
-            places.make(&target.canonical);
+            places.make(session, &target.canonical);
         }
     }
     places
@@ -104,14 +108,30 @@ pub(crate) fn ask(session: &Session, granted: &Granted, call: Option<&str>, canc
 
 impl NamedPlaces {
     /// Makes a directory that the command may make.
-    fn make(&mut self, path: &Path) {
-        match NewDirectory::make(path) {
+    fn make(&mut self, session: &Session, path: &Path) {
+        match make(session, path) {
             Ok(made) => self.made.push(made),
-            Err(error) => {
-                self.notes.push(format!("`{}` cannot be made: {error}", escape(&path.to_string_lossy())))
+            Err(why) => {
+                self.notes.push(format!("`{}` cannot be made: {why}", escape(&path.to_string_lossy())))
             }
         }
     }
+}
+
+/// Makes a directory under the rules on names: what a command would be asked about is not made for it, and neither is
+/// what makes a repository of the directory around it.
+fn make(session: &Session, path: &Path) -> Result<NewDirectory, String> {
+    let shown = path_text::encode(path);
+    let given = paths::reference(&session.setup.context, &shown, path, path, PathKind::Directory);
+    let access =
+        FileAccess { path: given, operation: FileOperation::CreateDirectory, facts: FileFacts::default() };
+    let request = session.request(Origin::Process, Action::File(access));
+    let effective = session.effective_policy();
+    let _alone = exclusive(session, &shown).map_err(|error| error.to_string())?;
+    if !is_still_allowed(session, &effective, &request, &[]) || !may_complete(session, &effective, path) {
+        return Err("programs of the user give this name a meaning".to_owned());
+    }
+    NewDirectory::make(path).map_err(|error| error.to_string())
 }
 
 /// A path in a closed region that a command names.
@@ -169,6 +189,7 @@ fn named(session: &Session, request: &Request) -> Vec<Named> {
                 .any(|workspace| path.starts_with(workspace) || workspace.starts_with(path))
     };
     let mut found = Vec::new();
+    let (mut referenced_left, mut room) = (MOST_WORDS, referenced_paths::ROOM);
     for simple in &parsed.commands {
         for (index, word) in simple.argv.iter().enumerate().skip(1).filter(|(_, word)| is_plain(word)) {
             let value = word.value.split_once('=').map_or(word.value.as_str(), |(_, value)| value);
@@ -178,13 +199,14 @@ fn named(session: &Session, request: &Request) -> Vec<Named> {
             found.extend(right.map(|right| Named { path, right, makes }));
         }
         let words: Vec<&str> = simple.argv.iter().map(|word| word.value.as_str()).collect();
-        let referenced = referenced_paths::of(&words, &cwd, &base.workspace);
+        let referenced = referenced_paths::of(&words, &cwd, &base.workspace, &mut room);
         let referenced = referenced.into_iter().filter(|reference| is_outside(&reference.path));
-        found.extend(referenced.take(MOST_WORDS).map(|Reference { path, right }| Named {
-            path,
-            right,
-            makes: false,
-        }));
+        let referenced: Vec<Named> = referenced
+            .take(referenced_left)
+            .map(|Reference { path, right }| Named { path, right, makes: false })
+            .collect();
+        referenced_left -= referenced.len();
+        found.extend(referenced);
         if let [program, directory] = simple.argv.as_slice()
             && program.value == "cd"
             && is_plain(directory)

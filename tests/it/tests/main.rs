@@ -33,6 +33,7 @@ mod left_behind;
 mod links;
 mod machine;
 mod many_calls;
+mod named_places;
 mod network;
 mod no_host;
 mod odd_paths;
