@@ -78,7 +78,7 @@ impl ProjectHome {
         let noted = self.place.join(SIZE);
         let age = noted.metadata().and_then(|found| found.modified()).ok().and_then(|at| at.elapsed().ok());
         if age.is_none_or(|age| age > SIZE_LASTS) {
-            let _for_the_next_session = std::fs::write(noted, size(&self.place).bytes.to_string());
+            let _for_the_next_session = std::fs::write(noted, noted_size(size(&self.place)));
         }
     }
 
@@ -119,11 +119,19 @@ fn is_full(place: &Path, most: u64) -> anyhow::Result<()> {
     if noted.is_none_or(|noted| noted <= most) {
         return Ok(());
     }
-    let Size { bytes, .. } = size(place);
-    std::fs::write(place.join(SIZE), bytes.to_string())?;
+    let found = size(place);
+    std::fs::write(place.join(SIZE), noted_size(found))?;
+    let Size { bytes, is_at_least } = found;
+    // A command can close a directory to the user, or nest it so deep that it has no path.
+    anyhow::ensure!(!is_at_least, "how large it is cannot be told, because a part of it cannot be looked at");
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
     anyhow::ensure!(bytes <= most, "it is full: {} MiB, and `home.maxMib` is {}", mib(bytes), mib(most));
     Ok(())
+}
+
+/// Returns the text of a noted size: one that is not known is beyond every limit.
+fn noted_size(Size { bytes, is_at_least }: Size) -> String {
+    if is_at_least { u64::MAX } else { bytes }.to_string()
 }
 
 /// Fails if a path is not a directory of this user.
@@ -209,5 +217,34 @@ mod tests {
         let said = open(50_000).unwrap_err().to_string();
         assert!(said.contains("is full"), "{said}");
         assert!(open(1_000_000).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_not_opened() {
+        let state = tempfile::tempdir().unwrap();
+        let project = Path::new("/srv/app");
+        let open = |most| ProjectHome::open(state.path(), project, None, most);
+        let home = open(50_000).unwrap();
+        // A path that is too long; root can look into every directory.
+        let mut deep = rustix::fs::openat(
+            rustix::fs::CWD,
+            home.place.join("home"),
+            rustix::fs::OFlags::PATH,
+            rustix::fs::Mode::empty(),
+        )
+        .unwrap();
+        let name = "d".repeat(200);
+        for _ in 0..30 {
+            rustix::fs::mkdirat(&deep, &name, rustix::fs::Mode::RWXU).unwrap();
+            let (flags, mode) = (rustix::fs::OFlags::PATH, rustix::fs::Mode::empty());
+            deep = rustix::fs::openat(&deep, &name, flags, mode).unwrap();
+        }
+        home.note_size();
+        drop(home);
+        let said = open(50_000).unwrap_err().to_string();
+        assert!(said.contains("cannot be looked at"), "{said}");
+        assert!(open(u64::MAX).is_ok(), "without a limit");
+        let [found] = stored(state.path(), None).unwrap().try_into().unwrap();
+        assert_eq!(clear(&found.directory).unwrap(), Cleared::Removed);
     }
 }

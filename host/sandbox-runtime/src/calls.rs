@@ -1,27 +1,32 @@
 //! The host's end of the socket on which its broker reports connections that wait inside connect(2).
 
 mod event;
+mod redirect;
+mod waiting;
 
-use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use portcullis_sys::notify::{Listener, SyscallAnswer};
 use portcullis_syscall_broker::transport::{self, Received};
 use portcullis_syscall_broker::wire::connects::ConnectMessage;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_domain;
-use rustix::net::{AddressFamily, connect};
 
 use crate::keeper_link::KeeperLink;
 use crate::pidfd::process_of;
 pub use event::Call;
+use waiting::{Redirect, Waiting, lock};
 
 /// The interval at which waiting calls are checked; the kernel sends no event when a waiting call is abandoned.
 const LOOK: Duration = Duration::from_millis(250);
+/// How often it is looked whether sockets are still being connected when the sandbox has ended.
+const LAST_LOOKS: usize = 8;
+
+/// The answer where this process has no room for another call.
+const TOO_MANY: SyscallAnswer = SyscallAnswer::Error(Errno::AGAIN.raw_os_error());
 
 /// Connections that wait inside connect(2).
 #[derive(Debug)]
@@ -30,23 +35,12 @@ pub struct Calls {
     link: Arc<KeeperLink>,
     /// The seccomp listener on which calls are answered; it arrives before the first call.
     listener: OnceLock<Arc<Listener>>,
-    waiting: Mutex<Waiting>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    /// Calls that have not been released yet, with the sockets of those that are unheard.
-    calls: HashMap<u64, Option<OwnedFd>>,
-    looked_at: Instant,
-    /// Calls found to wait no longer, and not reported yet.
-    gone: VecDeque<u64>,
+    waiting: Arc<Mutex<Waiting>>,
 }
 
 impl Calls {
     pub(crate) fn new(line: OwnedFd, link: Arc<KeeperLink>) -> Self {
-        let (calls, gone) = (HashMap::new(), VecDeque::new());
-        let waiting = Mutex::new(Waiting { calls, looked_at: Instant::now(), gone });
-        Self { line, link, listener: OnceLock::new(), waiting }
+        Self { line, link, listener: OnceLock::new(), waiting: Arc::default() }
     }
 
     /// Returns the next event, waiting for it; `None` when the sandbox has ended.
@@ -61,14 +55,25 @@ impl Calls {
             let message = match transport::hear(&self.line) {
                 Received::Message(message) => message,
                 Received::Lost => continue,
-                Received::Ended => return None,
+                Received::Ended => {
+                    // A thread may have been about to connect.
+                    let mut looks = 0..LAST_LOOKS;
+                    while !lock(&self.waiting).end() && looks.next().is_some() {
+                        std::thread::sleep(LOOK);
+                    }
+                    return None;
+                }
             };
             let mut descriptors = message.descriptors.into_iter();
             let descriptor = descriptors.next();
             match ConnectMessage::decode(&message.bytes).ok()? {
                 ConnectMessage::Begins => drop(self.listener.set(Arc::new(Listener::new(descriptor?)))),
                 ConnectMessage::Waits { id, command, socket, address, is_unheard } => {
-                    self.waiting().calls.insert(id, descriptors.next().filter(|_| is_unheard));
+                    let is_added = lock(&self.waiting).add(id, descriptors.next().filter(|_| is_unheard));
+                    if !is_added {
+                        self.answer(id, TOO_MANY);
+                        continue;
+                    }
                     match descriptor.as_ref().and_then(process_of) {
                         Some(process) => {
                             let command = self.link.init_of(command);
@@ -97,24 +102,20 @@ impl Calls {
     ///
     /// The socket belongs to the sandbox's network, so the connection is made there, whichever process makes it.
     pub fn redirect(&self, id: u64, address: SocketAddr) {
-        let Some(Some(socket)) = self.waiting().calls.get_mut(&id).map(Option::take) else {
-            return self.release(id);
-        };
-        self.waiting().calls.remove(&id);
-        let Some(listener) = self.listener.get().map(Arc::clone) else { return };
-        let redirect = move || {
-            let answer = match connect_to(&socket, address) {
-                Ok(()) => SyscallAnswer::Value(0),
-                Err(error) => SyscallAnswer::Error(error.raw_os_error()),
-            };
-            drop(listener.answer(id, answer));
-        };
-        // On a thread of its own: connecting waits if too many connections wait to be accepted.
-        drop(std::thread::Builder::new().name("net-redirect".to_owned()).spawn(redirect));
+        let redirect = lock(&self.waiting).redirect(id, address);
+        match (redirect, self.listener.get()) {
+            (Redirect::Impossible, _) => self.release(id),
+            (Redirect::ByNewThread, Some(listener)) => {
+                if redirect::start(Arc::clone(&self.waiting), Arc::clone(listener)).is_err() {
+                    self.answer(id, TOO_MANY);
+                }
+            }
+            (Redirect::ByNewThread | Redirect::ByOther, _) => {}
+        }
     }
 
     fn answer(&self, id: u64, answer: SyscallAnswer) {
-        if self.waiting().calls.remove(&id).is_some()
+        if lock(&self.waiting).remove(id)
             && let Some(listener) = self.listener.get()
         {
             // A call that has been abandoned needs no answer.
@@ -125,7 +126,7 @@ impl Calls {
     /// Waits for a message of the broker; while calls wait, only until the next check of them. Returns whether
     /// there is a message; `None` if polling fails.
     fn is_something_told(&self) -> Option<bool> {
-        if self.waiting().calls.is_empty() {
+        if lock(&self.waiting).is_empty() {
             return Some(true);
         }
         let until = Timespec::try_from(LOOK).ok();
@@ -136,29 +137,6 @@ impl Calls {
 
     /// Returns a call that waits no longer.
     fn next_gone(&self) -> Option<u64> {
-        let mut waiting = self.waiting();
-        let Waiting { calls, looked_at, gone } = &mut *waiting;
-        if calls.is_empty() {
-            *looked_at = Instant::now();
-        } else if looked_at.elapsed() >= LOOK
-            && let Some(listener) = self.listener.get()
-        {
-            gone.extend(calls.extract_if(|id, _| !listener.is_waiting(*id)).map(|(id, _)| id));
-            *looked_at = Instant::now();
-        }
-        gone.pop_front()
+        lock(&self.waiting).next_gone(LOOK, |id| self.listener.get().is_none_or(|told| told.is_waiting(id)))
     }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Connects a socket to an address, in the form that the socket's address family has for it.
-fn connect_to(socket: &OwnedFd, address: SocketAddr) -> rustix::io::Result<()> {
-    let address = match (socket_domain(socket)?, address.ip()) {
-        (AddressFamily::INET6, IpAddr::V4(ip)) => SocketAddr::new(ip.to_ipv6_mapped().into(), address.port()),
-        _ => address,
-    };
-    connect(socket, &address)
 }

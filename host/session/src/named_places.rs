@@ -34,11 +34,12 @@ use crate::known_places::{Bounds, place_of};
 use crate::new_directories::NewDirectory;
 use crate::paths;
 use crate::referenced_paths::{self, Reference};
+use crate::rejudge::{exclusive, is_still_allowed, may_complete};
 use crate::session::Session;
 
 /// Maximum number of questions about one command before it starts.
 const MOST_QUESTIONS: usize = 4;
-/// Maximum number of words that are looked up.
+/// Maximum number of words that are looked up, and of paths that files of the project give.
 const MOST_WORDS: usize = 64;
 
 /// The rule of the base on closed regions.
@@ -69,7 +70,8 @@ pub(crate) fn ask(session: &Session, granted: &Granted, call: Option<&str>, canc
 }
 
 /// Asks about closed places in which a failed command did not find a file, as its output says: those of `missing` that
-/// exist, and that were not asked about when it started. `asked` are the places that were asked about since.
+/// exist, and that were not asked about when it started. Where no answer can open a file, a note says why. `asked` are
+/// the places that were asked about since.
 pub(crate) fn ask_about_missing(
     session: &Session,
     (request, call): (&Request, &CommandCall<'_>),
@@ -85,10 +87,8 @@ pub(crate) fn ask_about_missing(
     questions.before = named(session, request).into_iter().map(|named| named.path).collect();
     for said in missing {
         let path = path_text::normalize(&call.cwd.join(said));
-        if lies_outside(&effective, &path) {
-            let said = Some(said.clone());
-            questions.ask(&effective, Named { path, right: FileRight::Read, makes: false, said });
-        }
+        let said = Some(said.clone());
+        questions.ask(&effective, Named { path, right: FileRight::Read, makes: false, said });
     }
     questions.answers
 }
@@ -118,16 +118,26 @@ impl<'a> Questions<'a> {
     /// Asks about the place of a path, if it is closed.
     fn ask(&mut self, effective: &EffectivePolicy, named: Named) {
         let session = self.session;
+        if named.said.is_some() && effective.rules.base().is_own(&named.path) {
+            return self.explain_own(&named.path);
+        }
         let Some(target) = Target::find(effective, &named.path, named.makes) else { return };
         let right = if target.kind == PathKind::Missing { FileRight::Write } else { named.right };
         if target.kind == PathKind::Missing && is_seen(effective, &target.canonical, right) {
-            // In the sandbox's own places, such as the private home, the command makes it itself.
-            if !effective.rules.base().is_own(&target.canonical) {
-                self.answers.make(&target.canonical);
+            // In the sandbox's own places, such as the private home, and where it writes around it, the command makes
+            // it itself.
+            let is_seen_around =
+                || target.canonical.parent().is_some_and(|holder| is_seen(effective, holder, right));
+            if !effective.rules.base().is_own(&target.canonical) && !is_seen_around() {
+                self.answers.make(session, &target.canonical);
             }
             return;
         }
-        let Some(mut place) = closed_place(session, effective, &named.path, &target, right) else { return };
+        let place = closed_place(session, effective, &named.path, &target, right)
+            .filter(|_| lies_outside(effective, &named.path));
+        let Some(mut place) = place else {
+            return named.said.iter().for_each(|_| self.explain_denied(effective, &named.path, &target));
+        };
         let is_known = self.asked.iter().any(|asked| place.top.starts_with(asked))
             || self.before.iter().any(|before| before.starts_with(&place.top));
         if is_known || self.asked.len() >= MOST_QUESTIONS || self.cancel.is_cancelled() {
@@ -154,22 +164,74 @@ impl<'a> Questions<'a> {
             }
         }
         if target.kind == PathKind::Missing && place.top == target.canonical {
-            self.answers.make(&target.canonical);
+            self.answers.make(session, &target.canonical);
         }
         self.answers.allowed.push(place.top);
+    }
+
+    /// Notes that a file of the machine is not visible where commands have their own.
+    fn explain_own(&mut self, path: &Path) {
+        if path.symlink_metadata().is_err() || self.answers.notes.len() == MOST_QUESTIONS {
+            return;
+        }
+        let shown = escape(&path.to_string_lossy());
+        self.answers.notes.push(format!(
+            "`{shown}` is a file of the user's, and commands have a home directory of their own. To let commands read \
+             it, have the user run: portcullis allow {shown} --read"
+        ));
+    }
+
+    /// Notes which rule denies commands a file that exists.
+    fn explain_denied(&mut self, effective: &EffectivePolicy, path: &Path, target: &Target) {
+        let canonical = target.canonical.as_path();
+        let answer = effective.rules.answer(canonical, FileRight::Read, Caller::Command);
+        if answer.effect != Effect::Deny || self.answers.notes.len() == MOST_QUESTIONS {
+            return;
+        }
+        let given = path_text::encode(path);
+        let reference = paths::reference(&self.session.setup.context, &given, path, canonical, target.kind);
+        let access =
+            FileAccess { path: reference, operation: FileOperation::Read, facts: FileFacts::default() };
+        let request = self.session.request(Origin::Process, Action::File(access));
+        if let Err(decision) = self.session.authorize(request, self.call, self.cancel).granted() {
+            let cause = decision.cause();
+            self.answers.notes.push(format!(
+                "`{}` is closed to commands: {} (rule `{}` of `{}`).",
+                escape(&canonical.to_string_lossy()),
+                cause.reason,
+                cause.rule,
+                decision.policy()
+            ));
+        }
     }
 }
 
 impl NamedPlaces {
     /// Makes a directory that the command may make.
-    fn make(&mut self, path: &Path) {
-        match NewDirectory::make(path) {
+    fn make(&mut self, session: &Session, path: &Path) {
+        match make(session, path) {
             Ok(made) => self.made.push(made),
-            Err(error) => {
-                self.notes.push(format!("`{}` cannot be made: {error}", escape(&path.to_string_lossy())))
+            Err(why) => {
+                self.notes.push(format!("`{}` cannot be made: {why}", escape(&path.to_string_lossy())))
             }
         }
     }
+}
+
+/// Makes a directory under the rules on names: what a command would be asked about is not made for it, and neither is
+/// what makes a repository of the directory around it.
+fn make(session: &Session, path: &Path) -> Result<NewDirectory, String> {
+    let shown = path_text::encode(path);
+    let given = paths::reference(&session.setup.context, &shown, path, path, PathKind::Directory);
+    let access =
+        FileAccess { path: given, operation: FileOperation::CreateDirectory, facts: FileFacts::default() };
+    let request = session.request(Origin::Process, Action::File(access));
+    let effective = session.effective_policy();
+    let _alone = exclusive(session, &shown).map_err(|error| error.to_string())?;
+    if !is_still_allowed(session, &effective, &request, &[]) || !may_complete(session, &effective, path) {
+        return Err("programs of the user give this name a meaning".to_owned());
+    }
+    NewDirectory::make(path).map_err(|error| error.to_string())
 }
 
 /// A path in a closed region that a command names.
@@ -223,6 +285,7 @@ fn named(session: &Session, request: &Request) -> Vec<Named> {
     let base = effective.rules.base();
     let is_outside = |path: &Path| lies_outside(&effective, path);
     let mut found = Vec::new();
+    let (mut referenced_left, mut room) = (MOST_WORDS, referenced_paths::ROOM);
     for simple in &parsed.commands {
         for (index, word) in simple.argv.iter().enumerate().skip(1).filter(|(_, word)| is_plain(word)) {
             let value = word.value.split_once('=').map_or(word.value.as_str(), |(_, value)| value);
@@ -232,14 +295,14 @@ fn named(session: &Session, request: &Request) -> Vec<Named> {
             found.extend(right.map(|right| Named { path, right, makes, said: None }));
         }
         let words: Vec<&str> = simple.argv.iter().map(|word| word.value.as_str()).collect();
-        let referenced = referenced_paths::of(&words, &cwd, &base.workspace);
+        let referenced = referenced_paths::of(&words, &cwd, &base.workspace, &mut room);
         let referenced = referenced.into_iter().filter(|reference| is_outside(&reference.path));
-        found.extend(referenced.take(MOST_WORDS).map(|Reference { path, right }| Named {
-            path,
-            right,
-            makes: false,
-            said: None,
-        }));
+        let referenced: Vec<Named> = referenced
+            .take(referenced_left)
+            .map(|Reference { path, right }| Named { path, right, makes: false, said: None })
+            .collect();
+        referenced_left -= referenced.len();
+        found.extend(referenced);
         if let [program, directory] = simple.argv.as_slice()
             && program.value == "cd"
             && is_plain(directory)

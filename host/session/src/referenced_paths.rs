@@ -16,6 +16,10 @@ use serde_json::Value as Json;
 const LONGEST: u64 = 1 << 20;
 /// Maximum number of paths from one file.
 const MOST: usize = 64;
+/// How much is read for one script, in bytes: a script can name programs thousands of times.
+pub(crate) const ROOM: u64 = 4 * LONGEST;
+/// What looking for a file takes of that, whether there is one or not.
+const LOOK: u64 = 4096;
 
 /// A path that a file of the project gives to a program.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,8 +31,8 @@ pub(crate) struct Reference {
 }
 
 /// Returns the paths that the program in `words` takes from the files of the directory that it runs in, and of those
-/// around that, up to the project's top directory.
-pub(crate) fn of(words: &[&str], cwd: &Path, workspace: &[PathBuf]) -> Vec<Reference> {
+/// around that, up to the project's top directory, as far as there is `room`.
+pub(crate) fn of(words: &[&str], cwd: &Path, workspace: &[PathBuf], room: &mut u64) -> Vec<Reference> {
     let Some((program, rest)) = words.split_first() else { return Vec::new() };
     let program = program.rsplit('/').next().unwrap_or_default();
     let mut right = FileRight::Read;
@@ -52,8 +56,11 @@ pub(crate) fn of(words: &[&str], cwd: &Path, workspace: &[PathBuf]) -> Vec<Refer
     let mut found = Vec::new();
     for source in sources {
         for directory in cwd.ancestors().take_while(is_inside) {
+            let Some(left) = room.checked_sub(LOOK) else { return found };
             let holder = HostDirectory::open(&directory.join(source.directory));
-            let Some(text) = holder.and_then(|holder| holder.read(source.file, LONGEST)) else { continue };
+            let text = holder.and_then(|holder| holder.read(source.file, left.min(LONGEST)));
+            *room = left.saturating_sub(text.as_ref().map_or(0, |text| text.len() as u64));
+            let Some(text) = text else { continue };
             let paths = (source.paths)(&text, rest).into_iter().take(MOST);
             let paths = paths.map(|path| path_text::normalize(&directory.join(path)));
             found.extend(paths.map(|path| Reference { path, right }));
@@ -200,7 +207,7 @@ mod tests {
             ("cat go.mod", &[]),
         ] {
             let words: Vec<&str> = command.split(' ').collect();
-            let found = of(&words, &top.join("src/deep"), &workspace);
+            let found = of(&words, &top.join("src/deep"), &workspace, &mut ROOM.clone());
             let expected: Vec<PathBuf> =
                 expected.iter().map(|path| path_text::normalize(&top.join(path))).collect();
             assert_eq!(
@@ -210,8 +217,19 @@ mod tests {
             );
             assert!(found.iter().all(|found| found.right == FileRight::Read), "{command}");
         }
-        let pushed = of(&["git", "push"], &top, &workspace);
+        let pushed = of(&["git", "push"], &top, &workspace, &mut ROOM.clone());
         assert!(!pushed.is_empty() && pushed.iter().all(|found| found.right == FileRight::Write));
+    }
+
+    #[test]
+    fn a_script_has_only_so_much_read() {
+        let long = format!("[dependencies]\na = {{ path = \"../a\" }}\n{}", "#\n".repeat(400_000));
+        let (_root, top) = project(&[("Cargo.toml", &long)]);
+        let workspace = [top.clone()];
+        let mut room = ROOM;
+        let found = (0..100).map(|_| of(&["cargo", "build"], &top, &workspace, &mut room).len());
+        assert_eq!(found.sum::<usize>(), 5);
+        assert!((0..2000).all(|_| of(&["npm", "ci"], &top, &workspace, &mut room).is_empty()) && room < LOOK);
     }
 
     #[test]
@@ -220,11 +238,15 @@ mod tests {
         let outside = root.path().join("Cargo.toml");
         std::fs::write(&outside, "[dependencies]\na = { path = \"../a\" }\n").unwrap();
         let workspace = [top.clone()];
-        assert_eq!(of(&["cargo", "build"], &top, &workspace), [], "a file around the project");
+        assert_eq!(
+            of(&["cargo", "build"], &top, &workspace, &mut ROOM.clone()),
+            [],
+            "a file around the project"
+        );
         std::os::unix::fs::symlink(&outside, top.join("Cargo.toml")).unwrap();
-        assert_eq!(of(&["cargo", "build"], &top, &workspace), [], "a link");
+        assert_eq!(of(&["cargo", "build"], &top, &workspace, &mut ROOM.clone()), [], "a link");
         std::fs::remove_file(top.join("Cargo.toml")).unwrap();
         std::fs::write(top.join("Cargo.toml"), "not = [toml").unwrap();
-        assert_eq!(of(&["cargo", "build"], &top, &workspace), [], "a mistake");
+        assert_eq!(of(&["cargo", "build"], &top, &workspace, &mut ROOM.clone()), [], "a mistake");
     }
 }

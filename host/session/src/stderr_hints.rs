@@ -11,9 +11,10 @@ use std::collections::VecDeque;
 ///
 /// Programs write that letter in either case. Messages in other languages are not recognized.
 const REFUSED: &str = "ead-only file system";
-/// Messages about files that are not there, in the same way.
-const MISSING: [&str; 4] = [
+/// Messages about files that are not there or cannot be opened, in the same way.
+const MISSING: [&str; 5] = [
     "o such file or directory",
+    "ermission denied",
     "does not exist",
     "does not appear to be a git repository",
     "annot find module",
@@ -57,7 +58,7 @@ pub struct StderrHints {
 pub(crate) struct Hints {
     /// What it could not write.
     pub(crate) unwritten: Vec<Named>,
-    /// What it did not find.
+    /// What it did not find, or could not open.
     pub(crate) missing: Vec<String>,
 }
 
@@ -251,6 +252,8 @@ mod tests {
             ("fatal: repository '/o/r' does not exist", "/o/r"),
             ("fatal: '/o/r' does not appear to be a git repository", "/o/r"),
             ("Error: Cannot find module '../lib'", "../lib"),
+            ("cat: /o/x: Permission denied", "/o/x"),
+            ("touch: cannot touch '/o/x': Permission denied", "/o/x"),
         ] {
             let mut heard = StderrHints::default();
             heard.hear(line.as_bytes());
@@ -289,7 +292,7 @@ mod tests {
     #[test]
     fn nothing_else_is_heard() {
         for line in [
-            "touch: cannot touch '/o/x': Permission denied",
+            "touch: cannot touch '/o/x': Permission is granted",
             "'/o/x' is there",
             "cannot touch '/o/\u{1b}[2Jx': Read-only file system",
             "cannot touch '/o/a\rb': Read-only file system",

@@ -51,6 +51,10 @@ impl Origin {
 impl std::fmt::Display for Origin {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let file = crate::error::shown(&self.file.to_string_lossy());
-        write!(formatter, "{file}:{}:{} ({})", self.at.line, self.at.column, self.pointer)
+        formatter.write_str(&file)?;
+        if self.at != Position::default() {
+            write!(formatter, ":{}:{}", self.at.line, self.at.column)?;
+        }
+        if self.pointer.is_empty() { Ok(()) } else { write!(formatter, " ({})", self.pointer) }
     }
 }

@@ -21,6 +21,7 @@ use crate::outcome::{RuleRefusal, Stop};
 use crate::pending::PendingCall;
 use crate::repository;
 use crate::resolved_name::{ResolvedName, has_packages, normalize};
+use crate::shown_repository::is_readable_repository;
 use crate::worker::Worker;
 
 /// A change that may be made, possibly under a condition.
@@ -101,7 +102,7 @@ impl Broker {
     fn is_shown_repository(&self, path: &Path) -> bool {
         let is_enforced_by_mounts = self.places.is_none() && !self.reads.are_judged();
         let is_whole = !self.hidden.iter().any(|hidden| hidden.starts_with(path));
-        is_enforced_by_mounts && is_whole && !self.names.is_own(path) && repository::is_repository(path)
+        is_enforced_by_mounts && is_whole && !self.names.is_own(path) && is_readable_repository(path)
     }
 
     /// Returns the judgement of the session's rules on reading a name.

@@ -75,6 +75,8 @@ mod serve;
 #[cfg(target_os = "linux")]
 mod shared_knowledge;
 #[cfg(target_os = "linux")]
+mod shown_repository;
+#[cfg(target_os = "linux")]
 mod staging;
 #[cfg(target_os = "linux")]
 mod start;

@@ -24,6 +24,8 @@ const OF_A_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
 const REMEMBERED: usize = 256;
 /// The largest number of processes between a caller and its command's init.
 const GENERATIONS: usize = 4096;
+/// How long the keeper may take to record a command, in milliseconds.
+const RECORDED_WITHIN: u32 = 1000;
 /// The number of bytes of a caller's arguments that are looked at, and of paths that are found in them.
 const ARGUMENT_BYTES: u64 = 64 * 1024;
 const NAMED: usize = 8;
@@ -231,8 +233,9 @@ impl Processes {
             return Some(*command);
         }
         let init = self.init_of(caller.thread)?;
-        // A command may run before the keeper has recorded it, right after creating it.
-        let noted = (0..100).find_map(|_| {
+        // A command may run before the keeper has recorded it, right after creating it. On a busy machine that takes
+        // long, and a call of nobody's command is not asked about.
+        let noted = (0..RECORDED_WITHIN).take_while(|_| !caller.has_ended()).find_map(|_| {
             let found = self.commands.find(|entry| entry >> 32 == u64::from(init));
             if found.is_none() {
                 std::thread::sleep(Duration::from_millis(1));
@@ -379,9 +382,14 @@ impl Caller {
     }
 
     fn is_alive(&self) -> bool {
-        let Some(pidfd) = &self.pidfd else { return false };
+        self.pidfd.is_some() && !self.has_ended()
+    }
+
+    /// Returns true if it is known to have ended.
+    fn has_ended(&self) -> bool {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&now)) == Ok(0)
+        let is_readable = |pidfd| poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&now)) != Ok(0);
+        self.pidfd.as_ref().is_some_and(is_readable)
     }
 }
 

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use portcullis_exec_surface::git::{self, Content, Judgement};
 use portcullis_exec_surface::{Change, Class, EXAMINED, Rule, Site, class_under};
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, UTIME_NOW, Uid,
-    fchmod, fchown, fstat, futimens, linkat, openat, openat2, statat, unlinkat,
+    AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, Uid, fchmod,
+    fchown, fstat, futimens, linkat, openat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -109,18 +109,6 @@ pub(crate) fn site<T>(roots: &[PathBuf], ask: impl FnOnce(&Site<'_>) -> T) -> T 
     };
     let project = roots.first().map_or(Path::new("/"), PathBuf::as_path);
     ask(&Site { exists: &exists, is_link: &is_link, ..Site::of(project, roots) })
-}
-
-/// Returns true if there is a repository at this very path, with a working tree or without.
-pub(crate) fn is_repository(path: &Path) -> bool {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let open = |path: &Path| openat2(CWD, path, flags, Mode::empty(), resolve);
-    let has_parts = |directory: OwnedFd| {
-        let has = |name| statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        ["HEAD", "objects", "refs"].into_iter().all(has)
-    };
-    [path.join(".git"), path.to_owned()].iter().any(|path| open(path).is_ok_and(has_parts))
 }
 
 /// A walk through a directory that becomes a repository.

@@ -13,6 +13,7 @@ as_each_user!(
     a_no_is_told,
     it_is_said_where_nobody_is,
     made_up_lines_open_nothing,
+    what_no_answer_opens_is_explained,
 );
 
 /// Programs that find the name by themselves.
@@ -106,6 +107,29 @@ fn made_up_lines_open_nothing(user: User) -> Result<()> {
         let rules: Vec<_> =
             questions.iter().filter_map(|question| question.pointer("/params/rule")).collect();
         ensure!(rules.iter().all(|rule| **rule == json!("base.closed")), "{path}: {rules:?}");
+    }
+    Ok(())
+}
+
+/// Files of the machine where commands have their own, and files that rules deny.
+fn what_no_answer_opens_is_explained(user: User) -> Result<()> {
+    let scene = with_siblings(user)?;
+    scene.write(&scene.home().join(".ssh/id_rsa"), "hunter2")?;
+    scene.write(&scene.project().join("kept/secret"), "hunter2")?;
+    let settings = json!({ "filesystem": {
+        "denyRead": ["~", "~/.ssh", "kept"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [],
+    } });
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
+    let mut host = host(&scene, Interface::Present)?;
+    for (script, said) in [
+        ("cat ~/.config/tool/f", "commands have a home directory of their own"),
+        ("cat ~/.config/tool/f", "portcullis allow"),
+        ("cat ~/.ssh/id_rsa", ".ssh/id_rsa` is closed to commands"),
+        ("cat kept/secret", "kept/secret` is closed to commands"),
+    ] {
+        let (questions, output) = run(&mut host, &scene, script, "o")?;
+        ensure!(questions.is_empty() && !output.contains("hunter2"), "{script}: {questions:?}; {output}");
+        ensure!(output.contains(said), "{script}: {said}: {output}");
     }
     Ok(())
 }

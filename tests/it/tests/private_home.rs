@@ -169,6 +169,13 @@ fn links_in_it_lead_nowhere_new(user: User) -> Result<()> {
          ln project ~/.links/p; true",
         home.display()
     );
+    let control = Scene::new(user)?;
+    for name in ["Documents/letter", ".bashrc"] {
+        control.write(&control.home().join(name), "mine\n")?;
+    }
+    let followed = outside(&control, &script.replace(&path_text(&home), &path_text(&control.home())))?;
+    ensure!(followed.stdout.contains("mine"), "the control: {followed:?}");
+    ensure!(text(&control.home().join(".bashrc"))? == "evil\n", "the control: {followed:?}");
     let ran = run(&scene, &script)?;
     ensure!(!ran.stdout.contains("mine"), "{ran:?}");
     ensure!(text(&home.join(".bashrc"))? == "mine\n", "{ran:?}");

@@ -42,11 +42,11 @@ pub(super) fn prepare(given: &[PathBuf]) -> Result<Prepared, Failure> {
         match open(path, OFlags::empty()) {
             Ok(node) => {
                 let status = fstat(&node).during_at(Stage::OpenPlace, path)?;
-                let is_directory = match FileType::from_raw_mode(status.st_mode) {
-                    FileType::Directory => true,
-                    FileType::CharacterDevice => false,
-                    _ => continue,
-                };
+                let kind = FileType::from_raw_mode(status.st_mode);
+                let is_directory = kind == FileType::Directory;
+                if !is_directory && kind != FileType::CharacterDevice {
+                    continue;
+                }
                 let copy = copy_opened(&node).during_at(Stage::CopyMounts, path)?;
                 add_attributes(&copy, Reach::Tree, attributes).during_at(Stage::MountAttributes, path)?;
                 nodes.push(Device { path: path.clone(), copy, is_directory });
