@@ -14,6 +14,8 @@ pub struct Sums {
     pub inside: usize,
     /// The questions, without those that allowed registries spare.
     pub questions: usize,
+    /// What these are about, each counted once.
+    pub subjects: usize,
     /// The questions that allowed registries spare.
     pub registries: usize,
     /// The questions of the second sessions.
@@ -31,10 +33,12 @@ impl Sums {
     #[must_use]
     pub fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Self {
         let mut sums = Self::default();
+        let mut subjects = BTreeSet::new();
         for row in rows.into_iter().filter(|row| row.counts()) {
             sums.outside += 1;
             sums.inside += usize::from(row.works());
             sums.questions += row.questions();
+            subjects.extend(row.subjects());
             sums.registries += row.asked.len() - row.questions();
             sums.again += row.again.len();
             sums.silent += usize::from(row.is_silent());
@@ -43,6 +47,7 @@ impl Sums {
                 sums.build_inside_ms += row.inside_ms.first().copied().unwrap_or_default();
             }
         }
+        sums.subjects = subjects.len();
         sums
     }
 }
@@ -85,12 +90,14 @@ pub fn sums(rows: &[Row]) -> Vec<String> {
         let of_user = rows.iter().filter(|row| row.user == user);
         let not_run = of_user.filter(|row| !row.counts()).count();
         format!(
-            "as {user}: {} of {} tasks work inside ({}); {} questions, {} more to registries, {} of them twice; \
+            "as {user}: {} of {} tasks work inside ({}); {} questions about {} places, {} more to registries, \
+             {} of them twice; \
              {} failures without a word; builds take {} of the time outside; {not_run} not run",
             sums.inside,
             sums.outside,
             percent(sums.inside, sums.outside),
             sums.questions,
+            sums.subjects,
             sums.registries,
             sums.again,
             sums.silent,

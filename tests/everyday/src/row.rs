@@ -91,7 +91,22 @@ impl Row {
     /// Returns the number of questions that would also come with registries allowed.
     #[must_use]
     pub fn questions(&self) -> usize {
-        self.asked.iter().filter(|asked| asked.kind != "registry").count()
+        self.lasting().count()
+    }
+
+    /// Returns what these questions are about: kind, and path below the home. A developer who works in one project is
+    /// asked about each once.
+    pub fn subjects(&self) -> impl Iterator<Item = (&str, &str)> {
+        let below_home = |subject: &'_ str| subject.split_once("/home/work/").map(|(_, below)| below.len());
+        self.lasting().map(move |asked| {
+            let subject = asked.subject.as_str();
+            let length = below_home(subject).unwrap_or(subject.len());
+            (asked.kind.as_str(), subject.get(subject.len() - length..).unwrap_or(subject))
+        })
+    }
+
+    fn lasting(&self) -> impl Iterator<Item = &Asked> {
+        self.asked.iter().filter(|asked| asked.kind != "registry")
     }
 }
 

@@ -60,11 +60,13 @@ pub(super) fn run(
         page.json(&value);
     } else {
         human(&mut page, around, &report, tier);
-        policies(&mut page, &chain);
-        if let Some(in_force) = &in_force {
-            crate::in_force::print(&mut page, in_force, "in force");
+        if !only_changed {
+            policies(&mut page, &chain);
+            if let Some(in_force) = &in_force {
+                crate::in_force::print(&mut page, in_force, "in force");
+            }
+            kept_back::human(&mut page, &kept_back);
         }
-        kept_back::human(&mut page, &kept_back);
     }
     page.print()?;
     let mut problems = chain.iter().filter_map(|policy| policy.problem.as_ref());
