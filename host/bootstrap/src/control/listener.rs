@@ -122,7 +122,7 @@ mod tests {
         })
         .unwrap();
         assert_eq!(ask(&deep, &seventh).unwrap(), Some(done()));
-        let answer = Order::Answer { id: 1, code: Some("s".to_owned()) };
+        let answer = Order::Answer { id: 1, code: Some("s".to_owned()), why: None };
         assert!(matches!(ask(&deep, &answer).unwrap(), Some(Outcome::Failed { .. })));
         drop(control);
         assert_eq!(ask(&deep, &Order::Questions {}).unwrap(), None);

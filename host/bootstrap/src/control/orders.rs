@@ -36,7 +36,7 @@ fn carry_out(session: &Session, numbers: &Numbers, order: Order) -> Outcome {
     match order {
         Order::Questions {} => list(session, numbers)
             .unwrap_or_else(|error| failed(&format!("no numbers to answer with: {error}"))),
-        Order::Answer { id, code } => answer(session, numbers, id, code.as_deref()),
+        Order::Answer { id, code, why } => answer(session, numbers, id, code.as_deref(), why),
         Order::Remembered {} => {
             Outcome::Remembered { remembered: session.remembered().into_iter().map(kept).collect() }
         }
@@ -81,12 +81,21 @@ fn code_of(choice: &Choice, number: &str) -> String {
     format!("{}{number}", choice.code())
 }
 
-fn answer(session: &Session, numbers: &Numbers, id: u64, code: Option<&str>) -> Outcome {
+fn answer(
+    session: &Session,
+    numbers: &Numbers,
+    id: u64,
+    code: Option<&str>,
+    why: Option<String>,
+) -> Outcome {
     let Some(question) = session.questions().into_iter().find(|question| question.id == id) else {
         return failed("this question does not wait any more");
     };
     let (answer, what) = match code {
-        None => (Answer::Refused(Refusal::User), "refused".to_owned()),
+        None => {
+            let refused = why.map_or(Answer::Refused(Refusal::User), Answer::RefusedBecause);
+            (refused, "refused".to_owned())
+        }
         Some(code) => {
             let number = numbers.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
             let is_it =

@@ -14,6 +14,9 @@ pub enum Order {
         id: u64,
         /// The code of the choice.
         code: Option<String>,
+        /// With a refusal: a line for the agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
     },
     /// Lists the answers that the session remembers.
     Remembered {},

@@ -30,7 +30,8 @@ pub(crate) enum Asks {
     },
     /// Answer one
     #[command(
-        after_help = "Examples:\n  portcullis asks answer 3f2a:7 s\n  portcullis asks answer 3f2a:7 no"
+        after_help = "Examples:\n  portcullis asks answer 3f2a:7 s\n  portcullis asks answer 3f2a:7 no\n  \
+                      portcullis asks answer 3f2a:7 no --why 'use the copy in vendor/'"
     )]
     Answer {
         /// Its id, as `asks list` shows it
@@ -39,6 +40,9 @@ pub(crate) enum Asks {
         /// What `asks list` shows in brackets before the answer, with its number; or `no`
         #[arg(value_name = "ANSWER")]
         code: String,
+        /// With `no`: tell the agent why
+        #[arg(long, value_name = "TEXT")]
+        why: Option<String>,
     },
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn run(asks: &Asks) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     match asks {
         Asks::List { json } => list(&around, *json),
-        Asks::Answer { id, code } => answer(&around, id, code),
+        Asks::Answer { id, code, why } => answer(&around, id, code, why.clone()),
     }
 }
 
@@ -80,10 +80,13 @@ fn lines(size: Size, session: &str, question: &Asked) -> Vec<(String, Tint)> {
     lines
 }
 
-fn answer(around: &ProcessEnv, id: &str, code: &str) -> crate::exit::Outcome {
+fn answer(around: &ProcessEnv, id: &str, code: &str, why: Option<String>) -> crate::exit::Outcome {
+    if why.is_some() && code != NO {
+        bail!("`--why` tells the agent the reason of a `{NO}`; it was given with `{}`", escape(code));
+    }
     let (session, number) = parts(id)?;
     let code = (code != NO).then(|| code.to_owned());
-    done(around, session, ask(&directory(around, session)?, &Order::Answer { id: number, code })?)
+    done(around, session, ask(&directory(around, session)?, &Order::Answer { id: number, code, why })?)
 }
 
 /// Splits an id into session and number.
