@@ -443,7 +443,8 @@ fn warnings(
             warnings.push(Warning { text, origin: entry.origin.clone() });
         }
     }
-    for entry in &filesystem.allow_write {
+    // A default that the user denies is no mistake.
+    for entry in filesystem.allow_write.iter().filter(|entry| !entry.origin.is_built_in()) {
         let path = around.resolve_to_open(entry)?.base;
         let covers =
             |rule: &&Rule| matches!(&rule.pattern, FilePattern::Tree(tree) if path.starts_with(tree));
