@@ -19,6 +19,9 @@ const MISSING: [&str; 5] = [
     "does not appear to be a git repository",
     "annot find module",
 ];
+/// How many bytes of the beginning of an output are kept, and of its end.
+const BEGIN: usize = 64 * 1024;
+const END: usize = 192 * 1024;
 /// Maximum length of a line, in bytes: the longest path and some words around it.
 const LONGEST_LINE: usize = 8 * 1024;
 /// Maximum number of paths per command: each costs a disk lookup, and only a few lead to questions.
@@ -40,17 +43,14 @@ pub(crate) struct Named {
     pub(crate) is_for_its_name: bool,
 }
 
-/// Collects paths from the output of one command.
+/// Keeps the beginning and the end of a command's output, to read its error messages when it has failed. The rest is
+/// dropped, so a long output costs little.
 #[derive(Debug, Default)]
 pub struct StderrHints {
-    /// The incomplete line at the end of the output so far.
-    line: Vec<u8>,
-    /// Whether that line exceeds the maximum length.
-    is_too_long: bool,
-    /// The quoted texts of the last lines.
-    before: VecDeque<Vec<String>>,
-    unwritten: Vec<Named>,
-    missing: Vec<String>,
+    begin: Vec<u8>,
+    end: VecDeque<u8>,
+    /// Whether there was something between the two.
+    is_cut: bool,
 }
 
 /// What a command's error output says of paths, in order, as printed.
@@ -63,8 +63,48 @@ pub(crate) struct Hints {
 }
 
 impl StderrHints {
-    /// Processes the next part of the output.
+    /// Keeps the next part of the output.
     pub fn hear(&mut self, output: &[u8]) {
+        let room = BEGIN.saturating_sub(self.begin.len()).min(output.len());
+        let (first, rest) = output.split_at(room);
+        self.begin.extend_from_slice(first);
+        self.end.extend(rest);
+        let excess = self.end.len().saturating_sub(END);
+        self.is_cut |= excess > 0;
+        self.end.drain(..excess);
+    }
+
+    /// Returns the hints; the last line may be incomplete.
+    pub(crate) fn into_hints(mut self) -> Hints {
+        let mut lines = Lines::default();
+        lines.read(&self.begin);
+        let mut end: &[u8] = self.end.make_contiguous();
+        if self.is_cut {
+            lines.end_line();
+            lines.before.clear();
+            let whole = end.iter().position(|byte| *byte == b'\n').unwrap_or(end.len());
+            end = end.get(whole..).unwrap_or_default();
+        }
+        lines.read(end);
+        lines.end_line();
+        lines.hints
+    }
+}
+
+/// Extracts hints from lines of output.
+#[derive(Debug, Default)]
+struct Lines {
+    /// The incomplete line at the end of the output so far.
+    line: Vec<u8>,
+    /// Whether that line exceeds the maximum length.
+    is_too_long: bool,
+    /// The quoted texts of the last lines.
+    before: VecDeque<Vec<String>>,
+    hints: Hints,
+}
+
+impl Lines {
+    fn read(&mut self, output: &[u8]) {
         let mut rest = output;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let (line, after) = rest.split_at(end);
@@ -73,12 +113,6 @@ impl StderrHints {
             rest = after.get(1..).unwrap_or_default();
         }
         self.push(rest);
-    }
-
-    /// Returns the hints; the last line may be incomplete.
-    pub(crate) fn into_hints(mut self) -> Hints {
-        self.end_line();
-        Hints { unwritten: self.unwritten, missing: self.missing }
     }
 
     fn push(&mut self, part: &[u8]) {
@@ -119,10 +153,10 @@ impl StderrHints {
     }
 }
 
-impl StderrHints {
+impl Lines {
     fn keep_missing(&mut self, path: String) {
-        if self.missing.len() < MOST && !self.missing.contains(&path) {
-            self.missing.push(path);
+        if self.hints.missing.len() < MOST && !self.hints.missing.contains(&path) {
+            self.hints.missing.push(path);
         }
     }
 
@@ -130,8 +164,8 @@ impl StderrHints {
         let words = line.replace(&path, "");
         let is_for_its_name = OF_NAMES.iter().any(|word| words.contains(word));
         let named = Named { path, is_for_its_name };
-        if self.unwritten.len() < MOST && !self.unwritten.contains(&named) {
-            self.unwritten.push(named);
+        if self.hints.unwritten.len() < MOST && !self.hints.unwritten.contains(&named) {
+            self.hints.unwritten.push(named);
         }
     }
 }
@@ -315,6 +349,19 @@ mod tests {
             let mut heard = StderrHints::default();
             output.as_bytes().chunks(size).for_each(|part| heard.hear(part));
             assert_eq!(paths(heard), ["/o/x", "/o/y"], "{size}");
+        }
+    }
+
+    #[test]
+    fn the_beginning_and_the_end_of_a_long_output_count() {
+        let line = |name: &str| format!("open /o/{name}: read-only file system\n");
+        let filler = "x\n".repeat(END);
+        let output = [line("first"), filler.clone(), line("middle"), filler, line("last")].concat();
+        for size in [1000, output.len()] {
+            let mut heard = StderrHints::default();
+            output.as_bytes().chunks(size).for_each(|part| heard.hear(part));
+            assert!(heard.begin.len() + heard.end.len() <= BEGIN + END, "{size}");
+            assert_eq!(paths(heard), ["/o/first", "/o/last"], "{size}");
         }
     }
 
