@@ -118,8 +118,16 @@ impl<'a> Questions<'a> {
     /// Asks about the place of a path, if it is closed.
     fn ask(&mut self, effective: &EffectivePolicy, named: Named) {
         let session = self.session;
-        if named.said.is_some() && effective.rules.base().is_own(&named.path) {
-            return self.explain_own(&named.path);
+        if named.said.is_some() && self.before.contains(&named.path) {
+            return;
+        }
+        if effective.rules.base().is_own(&named.path) {
+            let is_read = named.right == FileRight::Read && !named.makes;
+            let is_missing = || effective.gate.locate(&named.path, Purpose::Existing).is_err();
+            if named.said.is_some() || is_read && is_missing() {
+                self.explain_own(&named.path);
+            }
+            return;
         }
         let Some(target) = Target::find(effective, &named.path, named.makes) else { return };
         let right = if target.kind == PathKind::Missing { FileRight::Write } else { named.right };
@@ -136,7 +144,7 @@ impl<'a> Questions<'a> {
         let place = closed_place(session, effective, &named.path, &target, right)
             .filter(|_| lies_outside(effective, &named.path));
         let Some(mut place) = place else {
-            return named.said.iter().for_each(|_| self.explain_denied(effective, &named.path, &target));
+            return self.explain_denied(effective, &named.path, &target);
         };
         let is_known = self.asked.iter().any(|asked| place.top.starts_with(asked))
             || self.before.iter().any(|before| before.starts_with(&place.top));
