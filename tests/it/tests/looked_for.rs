@@ -132,13 +132,21 @@ fn what_no_answer_opens_is_explained(user: User) -> Result<()> {
         ensure!(questions.is_empty() && !output.contains("hunter2"), "{script}: {questions:?}; {output}");
         ensure!(output.matches(said).count() == 1, "{script}: {said}: {output}");
     }
-    for (path, said) in [(".config/tool/f", "a home directory of their own"), (".ssh/id_rsa", "is closed to commands")] {
+    for (path, said) in
+        [(".config/tool/f", "a home directory of their own"), (".ssh/id_rsa", "is closed to commands")]
+    {
         let path = scene.home().join(path).display().to_string();
         let ran = scene.portcullis(&["run", "--", "cat", &path])?;
         ensure!(ran.stderr.contains(said), "{ran:?}");
     }
     // A home of their own can have the same name.
-    let made = scene.portcullis(&["run", "--", "sh", "-c", "mkdir -p ~/.config/tool && echo own > ~/.config/tool/f"])?;
+    let made = scene.portcullis(&[
+        "run",
+        "--",
+        "sh",
+        "-c",
+        "mkdir -p ~/.config/tool && echo own > ~/.config/tool/f",
+    ])?;
     made.ended_with(0)?;
     let ran = scene.portcullis(&["run", "--", "sh", "-c", "cat ~/.config/tool/f; false"])?;
     ensure!(ran.stdout == "own\n" && !ran.stderr.contains("of their own"), "{ran:?}");

@@ -15,7 +15,7 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
     }
     let made = scene.outside().join("made").display().to_string();
     let script = turns([
-        // A command does not see the file; where its text names it, that is asked about.
+        // A command does not see the file. That is asked about where its text names it, and otherwise when it has failed.
         ("hidden", vec![bash("cat $HOME/one"), expecting_no("first-text", say("hidden over"))]),
         ("named", vec![bash(&format!("cat '{}'", at("one"))), expecting_no("first-text", say("named over"))]),
         ("alpha", vec![read(&at("one")), expecting("first-text", say("alpha over"))]),
@@ -34,6 +34,9 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
     // The two states of `@oddsjam/pi-sandbox`, word for word.
     screen.wait_for("Portcullis on · writes here · asks network")?;
     screen.enter("hidden")?;
+    screen.wait_for("[m]")?;
+    shows(&screen, &["cat wants to read ~/one", "[o]    If the command is run again"])?;
+    screen.press_calmly("Escape")?;
     screen.wait_for("hidden over")?;
     screen.enter("named")?;
     screen.wait_for("[m]")?;

@@ -65,7 +65,9 @@ fn a_question_is_answered_elsewhere(user: User) -> Result<()> {
     let (id, _) = ask_for(&mut host, &outside(&scene, "third")?)?;
     let waiting = one_question(&scene)?;
     scene.portcullis(&["asks", "answer", &waiting, "s", "--why", "x"])?.ended_with(FAILED)?;
-    scene.portcullis(&["asks", "answer", &waiting, "no", "--why", "use the copy in vendor/"])?.ended_with(0)?;
+    scene
+        .portcullis(&["asks", "answer", &waiting, "no", "--why", "use the copy in vendor/"])?
+        .ended_with(0)?;
     let refused = host.reply(id)?.to_string();
     ensure!(refused.contains("use the copy in vendor/"), "{refused}");
     host.close()?;

@@ -81,13 +81,7 @@ fn code_of(choice: &Choice, number: &str) -> String {
     format!("{}{number}", choice.code())
 }
 
-fn answer(
-    session: &Session,
-    numbers: &Numbers,
-    id: u64,
-    code: Option<&str>,
-    why: Option<String>,
-) -> Outcome {
+fn answer(session: &Session, numbers: &Numbers, id: u64, code: Option<&str>, why: Option<String>) -> Outcome {
     let Some(question) = session.questions().into_iter().find(|question| question.id == id) else {
         return failed("this question does not wait any more");
     };

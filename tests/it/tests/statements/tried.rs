@@ -209,7 +209,9 @@ fn refuse_what_is_asked(host: &mut Serve, id: u64, call: &str) -> Result<bool> {
             host.put_back(message);
             return Ok(was_asked);
         }
-        was_asked |= message.pointer("/params/callId") == Some(&json!(call));
+        // What a command did not see is closed to it, also where the user is asked afterwards.
+        let was_missed = message.to_string().contains("its output says that it did not find");
+        was_asked |= message.pointer("/params/callId") == Some(&json!(call)) && !was_missed;
         host.answer(&message, &json!("refuse")).context("refusing")?;
     }
 }
