@@ -1,5 +1,6 @@
 //! Finds toolchains in the home directory that are on PATH.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::process_env::is_executable;
@@ -86,7 +87,7 @@ fn linked(directory: &Path, home: &Path, reach: &UntrustedPaths) -> Vec<PathBuf>
     roots
 }
 
-/// Returns the directory around the `bin` of a program, or the program alone.
+/// Returns the package of Node's, or the directory around the `bin`, of a program, or the program alone.
 ///
 /// The directory must be deep enough in the home directory to contain only the tool.
 fn root_behind(program: &Path, home: &Path, reach: &UntrustedPaths) -> Option<PathBuf> {
@@ -97,11 +98,23 @@ fn root_behind(program: &Path, home: &Path, reach: &UntrustedPaths) -> Option<Pa
     }
     let program = program.canonicalize().ok()?;
     let inside = program.strip_prefix(home).ok()?;
-    let root = inside.parent().filter(|bin| bin.ends_with("bin")).and_then(Path::parent);
+    let around_bin = || inside.parent().filter(|bin| bin.ends_with("bin")).and_then(Path::parent);
+    let root = package_of(inside).or_else(|| around_bin().map(Path::to_owned));
     Some(match root {
         Some(root) if root.components().count() >= DEEP => home.join(root),
         _ => program,
     })
+}
+
+/// Returns the package in `node_modules` that a file belongs to. Its own dependencies lie in it; pnpm's lie beside it, in
+/// the directory `.pnpm`.
+fn package_of(file: &Path) -> Option<PathBuf> {
+    let names: Vec<&OsStr> = file.iter().collect();
+    let modules = names.iter().position(|name| *name == "node_modules")?;
+    let store = names.iter().take(modules).position(|name| *name == ".pnpm");
+    let is_scoped = names.get(modules + 1)?.as_encoded_bytes().starts_with(b"@");
+    let last = store.unwrap_or(modules + 1 + usize::from(is_scoped));
+    Some(names.into_iter().take(last + 1).collect())
 }
 
 #[cfg(test)]
@@ -145,6 +158,20 @@ mod tests {
         let reach = UntrustedPaths::of_project(&at("project"), std::slice::from_ref(&home));
         let path = [at(".local/bin"), at("project/.venv/bin")];
         assert_eq!(roots(&path, &home, &reach), expected);
+    }
+
+    #[test]
+    fn a_package_of_node_is_whole() {
+        for (file, package) in [
+            (".local/lib/node_modules/cowsay/cli.js", Some(".local/lib/node_modules/cowsay")),
+            (".local/lib/node_modules/@a/b/dist/bin/c.js", Some(".local/lib/node_modules/@a/b")),
+            (".p/global/5/.pnpm/x@1/node_modules/x/x.js", Some(".p/global/5/.pnpm")),
+            (".local/lib/node_modules/a/node_modules/b/c.js", Some(".local/lib/node_modules/a")),
+            ("tools/bin/x", None),
+            ("a/node_modules", None),
+        ] {
+            assert_eq!(package_of(Path::new(file)), package.map(PathBuf::from), "{file}");
+        }
     }
 
     #[test]
