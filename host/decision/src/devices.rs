@@ -1,8 +1,8 @@
 //! Devices that settings can give to commands.
 //!
-//! A device is code of the kernel that acts for whoever opens it: a disk has everyone's files, `/dev/uinput` types on
-//! the user's keyboard. So commands get what every program expects, and of the others only those of this list, if the
-//! settings allow writing to them.
+//! Most devices would give a command the whole machine: a disk device holds every user's files, and a program that opens
+//! `/dev/uinput` can type as the user. So commands get the devices that every program expects. Of the others they get
+//! only those in this list, and only if the settings allow writing to them.
 
 use std::path::Path;
 

@@ -8,8 +8,8 @@
 //! Paths in the project's own files count as named too, see [`referenced_paths`]. So does a directory that git or
 //! `mkdir -p` is about to make.
 //!
-//! A script can hide what it names. Then the place stays closed; if the command fails, and its output says which file it
-//! did not find, that is asked about afterwards.
+//! A script can build a path from variables. Then its place stays closed while the command runs. If the command fails,
+//! and its output names a file that it did not find, the host asks about that file afterwards.
 
 use std::path::{Path, PathBuf};
 
@@ -124,7 +124,7 @@ impl<'a> Questions<'a> {
         if effective.rules.base().is_own(&named.path) {
             let is_read = named.right == FileRight::Read && !named.makes;
             let is_missing = || effective.gate.locate(&named.path, Purpose::Existing).is_err();
-            if named.said.is_some() || is_read && is_missing() {
+            if lies_outside(effective, &named.path) && (named.said.is_some() || is_read && is_missing()) {
                 self.explain_own(&named.path);
             }
             return;
@@ -177,7 +177,7 @@ impl<'a> Questions<'a> {
         self.answers.allowed.push(place.top);
     }
 
-    /// Notes that a file of the machine is not visible where commands have their own.
+    /// Notes that commands do not see a file in the user's home, because they have a private home.
     fn explain_own(&mut self, path: &Path) {
         if path.symlink_metadata().is_err() || self.answers.notes.len() == MOST_QUESTIONS {
             return;
@@ -202,14 +202,7 @@ impl<'a> Questions<'a> {
             FileAccess { path: reference, operation: FileOperation::Read, facts: FileFacts::default() };
         let request = self.session.request(Origin::Process, Action::File(access));
         if let Err(decision) = self.session.authorize(request, self.call, self.cancel).granted() {
-            let cause = decision.cause();
-            self.answers.notes.push(format!(
-                "`{}` is closed to commands: {} (rule `{}` of `{}`).",
-                escape(&canonical.to_string_lossy()),
-                cause.reason,
-                cause.rule,
-                decision.policy()
-            ));
+            self.answers.notes.push(closed(canonical, &decision));
         }
     }
 }
@@ -226,8 +219,8 @@ impl NamedPlaces {
     }
 }
 
-/// Makes a directory under the rules on names: what a command would be asked about is not made for it, and neither is
-/// what makes a repository of the directory around it.
+/// Makes a directory for a command. Refuses it if a rule on names would ask about it, or if it would complete a git
+/// repository.
 fn make(session: &Session, path: &Path) -> Result<NewDirectory, String> {
     let shown = path_text::encode(path);
     let given = paths::reference(&session.setup.context, &shown, path, path, PathKind::Directory);
@@ -448,15 +441,21 @@ fn is_seen(effective: &EffectivePolicy, path: &Path, right: FileRight) -> bool {
     effective.rules.answer(path, right, Caller::Command).effect == Effect::Allow
 }
 
+/// Returns the note that a place is closed, with the ways to open it.
 fn note(top: &Path, right: FileRight, decision: &Decision) -> String {
-    let place = escape(&top.to_string_lossy());
-    let cause = decision.cause();
-    let why = format!("{} (rule `{}` of `{}`)", cause.reason, cause.rule, decision.policy());
     let option = if right == FileRight::Write { "--write" } else { "--read" };
     let how = if decision.answered_by() == AnsweredBy::User {
         String::new()
     } else {
+        let place = escape(&top.to_string_lossy());
         format!(" To use it, ask with the read tool, or have the user run: portcullis allow {place} {option}")
     };
-    format!("`{place}` is closed to commands: {why}.{how}")
+    format!("{}{how}", closed(top, decision))
+}
+
+/// Returns the sentence that a path is closed, with the rule.
+fn closed(path: &Path, decision: &Decision) -> String {
+    let cause = decision.cause();
+    let (path, policy) = (escape(&path.to_string_lossy()), decision.policy());
+    format!("`{path}` is closed to commands: {} (rule `{}` of `{policy}`).", cause.reason, cause.rule)
 }

@@ -161,8 +161,8 @@ fn ask(
     ask_to_run(session, call, ended, &allowed, past, cancel)
 }
 
-/// Asks about closed places in which the command looked for files. Returns those that are open to another run of it
-/// alone; what is open for longer is only told.
+/// Asks about closed places in which the command looked for files. Returns the places that the user opened for one more
+/// run of the command. If the answers hold for longer, a note tells the model to run the command again.
 fn ask_about_missing(
     session: &Session,
     call: &CommandCall<'_>,

@@ -2,8 +2,8 @@
 //!
 //! No tier reports a look-up in a closed region, and one does not report refused writes.
 //!
-//! The agent controls a command's output, so these paths are only hints. The caller must check by itself what is there,
-//! and whether commands may have it.
+//! The agent controls a command's output, so these paths are only hints. The caller must look each path up, and decide
+//! whether commands may read or write it.
 
 use std::collections::VecDeque;
 
@@ -53,12 +53,12 @@ pub struct StderrHints {
     is_cut: bool,
 }
 
-/// What a command's error output says of paths, in order, as printed.
+/// The paths in a command's error messages, in order, as printed.
 #[derive(Debug, Default)]
 pub(crate) struct Hints {
-    /// What it could not write.
+    /// Paths that the command could not write.
     pub(crate) unwritten: Vec<Named>,
-    /// What it did not find, or could not open.
+    /// Paths that the command did not find, or could not open.
     pub(crate) missing: Vec<String>,
 }
 

@@ -234,7 +234,7 @@ impl Processes {
         }
         let init = self.init_of(caller.thread)?;
         // A command may run before the keeper has recorded it, right after creating it. On a busy machine that takes
-        // long, and a call of nobody's command is not asked about.
+        // long, and the host refuses a call without a known command instead of asking about it.
         let noted = (0..RECORDED_WITHIN).take_while(|_| !caller.has_ended()).find_map(|_| {
             let found = self.commands.find(|entry| entry >> 32 == u64::from(init));
             if found.is_none() {

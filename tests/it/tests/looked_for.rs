@@ -42,7 +42,7 @@ fn it_is_asked_about_and_the_command_run_again(user: User) -> Result<()> {
         ensure!(questions.len() == 2 && output.contains("needle"), "{script}: {questions:?}; {output}");
         ensure!(output.contains("run again"), "the model is told: {output}");
     }
-    // What is there and open, or what is not there, is no question.
+    // No question: missing in the project, missing in the closed place, and a command that succeeds.
     for script in ["cat src/none; false", "d=~/work; cat $d/none/a", "d=~/work; cat $d/other/a/b; true"] {
         let (questions, output) = run(&mut host, &scene, script, "o")?;
         ensure!(
@@ -73,7 +73,7 @@ fn a_no_is_told(user: User) -> Result<()> {
         ensure!(questions.len() == 1 && !output.contains("needle"), "{questions:?}; {output}");
         ensure!(output.contains("you said no") || output.contains("The user said no"), "{output}");
     }
-    // What a command names is asked about once, before it starts.
+    // A path in the command itself leads to one question, before the command starts.
     let (questions, output) = run(&mut host, &scene, "cat ~/work/other/a/b", "refuse")?;
     ensure!(questions.len() == 1, "{:?}; {output}", titles(&questions));
     Ok(())
@@ -139,7 +139,15 @@ fn what_no_answer_opens_is_explained(user: User) -> Result<()> {
         let ran = scene.portcullis(&["run", "--", "cat", &path])?;
         ensure!(ran.stderr.contains(said), "{ran:?}");
     }
-    // A home of their own can have the same name.
+    // `/tmp` is the session's own, and no home.
+    let temp = tempfile::NamedTempFile::new_in("/tmp")?;
+    let script = format!(
+        "d=/tmp; cat $d/{}",
+        temp.path().file_name().and_then(|name| name.to_str()).unwrap_or_default()
+    );
+    let (_, output) = run(&mut host, &scene, &script, "o")?;
+    ensure!(output.contains("No such file") && !output.contains("of their own"), "{output}");
+    // The private home can have a file of the same name.
     let made = scene.portcullis(&[
         "run",
         "--",

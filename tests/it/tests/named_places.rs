@@ -57,7 +57,7 @@ fn a_new_directory_makes_no_repository(user: User) -> Result<()> {
         ensure!(!shown.stdout.contains("PWNED"), "{attack}: {ran:?}");
         ensure!(!scene.home().join("beside/evil/objects").exists(), "{attack}: {ran:?}");
     }
-    // What is harmless is made.
+    // A harmless directory is made.
     run(&scene, "mkdir -p ~/beside/new/objects && touch ~/beside/new/objects/x")?.ended_with(0)?;
     Ok(())
 }
@@ -94,7 +94,8 @@ fn a_new_directory_follows_no_link(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Pipes that nobody writes to, long files, deep ones, and thousands of programs that read them.
+/// Project files that could hang the host or cost it much: pipes without a writer, long and deeply nested files, and
+/// thousands of commands that lead to them.
 fn files_that_name_paths_cost_little(user: User) -> Result<()> {
     let scene = prepared(user)?;
     let project = |name: &str| scene.project().join(name);
@@ -125,7 +126,7 @@ fn files_that_name_paths_cost_little(user: User) -> Result<()> {
     quick("pipes", &format!("{none} go build; cargo build; npm ci; uv sync; git fetch"))
 }
 
-/// The project was made to name what the user would not give away. Nobody is there to answer.
+/// A hostile project names keys and system files in its own files; the session has no user.
 fn what_the_project_names_opens_nothing(user: User) -> Result<()> {
     let scene = prepared(user)?;
     for name in [".ssh/id_rsa", "Documents/letter", ".aws/credentials"] {

@@ -55,7 +55,7 @@ pub(super) enum Redirect {
     ByNewThread,
     /// A thread that runs; or the call waits no longer.
     ByOther,
-    /// Nobody: the socket is not known.
+    /// No thread can, because the host does not have the socket.
     Impossible,
 }
 

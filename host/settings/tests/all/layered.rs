@@ -1,4 +1,6 @@
 //! The layered layout: merged settings files, and a project's file that only tightens.
+//!
+//! The file is long because all its tests share the world of files that the helpers below write.
 
 use std::path::Path;
 
