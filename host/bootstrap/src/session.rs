@@ -152,8 +152,8 @@ pub fn open_in(
             // project.
             let reach = UntrustedPaths::of(&basis.resolved, &around.homes()).and(project);
             let identity = git_identity::asked(around, project, reach);
-            let patience = patience(around);
-            Box::new(move || patience.iter().cloned().chain(identity()).collect())
+            let of_tools = [patience(around), owners()].concat();
+            Box::new(move || of_tools.iter().cloned().chain(identity()).collect())
         }
     };
     let home = scratch.as_ref().map(|_| private_home(around, wanted, &mut basis.resolved));
@@ -245,6 +245,14 @@ fn patience(around: &ProcessEnv) -> Vec<(String, String)> {
     let is_set = |wanted: &str| around.variables.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
     let unset = usual.into_iter().filter(|(name, _)| !is_set(name));
     unset.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// Returns the variable that keeps tar from giving files to the users that an archive names, as it does for root.
+///
+/// In the sandbox there is no other user, and tar would fail.
+fn owners() -> Vec<(String, String)> {
+    let options = || ("TAR_OPTIONS".to_owned(), "--no-same-owner".to_owned());
+    rustix::process::geteuid().is_root().then(options).into_iter().collect()
 }
 
 /// Returns the directories that the sandbox for commands has of its own. Without `scratch` no command runs.

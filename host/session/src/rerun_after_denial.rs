@@ -42,6 +42,10 @@ const MOST_LEVELS: usize = 40;
 /// Maximum number of runs of a command.
 const MOST_RUNS: usize = 3;
 
+/// The note for a command that could not give a file to another user.
+const ONE_USER: &str = "Commands have only their own user here, so `chown` to another user fails. \
+     Let files keep their owner, for example `tar --no-same-owner`, or `user root;` in the settings of nginx.";
+
 /// The questions about one command so far, over all its runs.
 #[derive(Debug, Default)]
 struct DenialQuestions {
@@ -140,10 +144,13 @@ fn ask(
     past: &mut DenialQuestions,
     cancel: &Cancel,
 ) -> Option<Rerun> {
+    let Hints { unwritten, missing, is_owner_refused } = heard.into_hints();
+    if is_owner_refused {
+        past.note(ONE_USER.to_owned());
+    }
     if !has_failed(ended) {
         return None;
     }
-    let Hints { unwritten, missing } = heard.into_hints();
     let mut allowed = ask_about_missing(session, call, &missing, past, cancel);
     for named in unwritten.into_iter().filter(|_| asks_about_writing(session)) {
         if past.asked.len() == MOST_QUESTIONS || cancel.is_cancelled() {

@@ -1,4 +1,5 @@
 //! Extracts paths from the error output of a command: those that it could not write, and those that it did not find.
+//! Also says whether it could not give a file to another user.
 //!
 //! No tier reports a look-up in a closed region, and one does not report refused writes.
 //!
@@ -19,6 +20,9 @@ const MISSING: [&str; 5] = [
     "does not appear to be a git repository",
     "annot find module",
 ];
+/// The kernel's message for a change of owner to a user that the sandbox does not have, and words of programs beside it.
+const NO_SUCH_USER: &str = "nvalid argument";
+const OF_OWNERS: [&str; 2] = ["chown", "owner"];
 /// How many bytes of the beginning of an output are kept, and of its end.
 const BEGIN: usize = 64 * 1024;
 const END: usize = 192 * 1024;
@@ -60,6 +64,8 @@ pub(crate) struct Hints {
     pub(crate) unwritten: Vec<Named>,
     /// Paths that the command did not find, or could not open.
     pub(crate) missing: Vec<String>,
+    /// Whether the command could not give a file to another user.
+    pub(crate) is_owner_refused: bool,
 }
 
 impl StderrHints {
@@ -132,6 +138,8 @@ impl Lines {
         }
         // Programs print paths that are not UTF-8 in different ways; these are skipped.
         let line = String::from_utf8(line).unwrap_or_default();
+        self.hints.is_owner_refused |=
+            line.contains(NO_SUCH_USER) && OF_OWNERS.iter().any(|word| line.contains(word));
         let refused = line.find(REFUSED);
         let end = refused.or_else(|| MISSING.iter().find_map(|message| line.find(message)));
         let named = match end {
@@ -272,6 +280,24 @@ mod tests {
         let both = "mv: cannot move '/w/a' to '/o/b': Read-only file system";
         assert_eq!(heard(both), ["/w/a", "/o/b"]);
         assert_eq!(heard("rename /w/a /o/b: read-only file system"), ["/w/a /o/b", "/o/b"]);
+    }
+
+    #[test]
+    fn a_refused_change_of_owner_is_recognized() {
+        let is_owner_refused = |output: &str| {
+            let mut heard = StderrHints::default();
+            heard.hear(output.as_bytes());
+            heard.into_hints().is_owner_refused
+        };
+        for line in [
+            "chown: changing ownership of 'f': Invalid argument",
+            "tar: f: Cannot change ownership to uid 1000, gid 1000: Invalid argument",
+            "nginx: [emerg] chown(\"/w/logs\", 65534) failed (22: Invalid argument)",
+            "rsync: [generator] chown \"/w/f\" failed: Invalid argument (22)",
+        ] {
+            assert!(is_owner_refused(line), "{line}");
+        }
+        assert!(!is_owner_refused("mount: Invalid argument\nthe owner is asleep"));
     }
 
     #[test]

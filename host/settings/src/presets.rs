@@ -21,7 +21,7 @@ use crate::settings_text;
 pub use read::{PresetError, PresetHost, PresetLine};
 
 /// The presets that Portcullis brings along, as text.
-const SHIPPED: [(&str, &str); 12] = [
+const SHIPPED: [(&str, &str); 13] = [
     ("npm", include_str!("../data/presets/npm.preset")),
     ("pypi", include_str!("../data/presets/pypi.preset")),
     ("cargo", include_str!("../data/presets/cargo.preset")),
@@ -30,6 +30,7 @@ const SHIPPED: [(&str, &str); 12] = [
     ("rubygems", include_str!("../data/presets/rubygems.preset")),
     ("composer", include_str!("../data/presets/composer.preset")),
     ("debian", include_str!("../data/presets/debian.preset")),
+    ("terraform", include_str!("../data/presets/terraform.preset")),
     ("github", include_str!("../data/presets/github.preset")),
     ("gitlab", include_str!("../data/presets/gitlab.preset")),
     ("docker-hub", include_str!("../data/presets/docker-hub.preset")),

@@ -12,7 +12,7 @@ use crate::home::Home;
 
 /// Hosts of package registries: questions about them do not come where registries are allowed. Many programs look there
 /// for a newer version of themselves.
-const REGISTRIES: [&str; 10] = [
+const REGISTRIES: [&str; 12] = [
     "registry.npmjs.org",
     "registry.yarnpkg.com",
     "pypi.org",
@@ -23,6 +23,8 @@ const REGISTRIES: [&str; 10] = [
     "repo.maven.apache.org",
     "rubygems.org",
     "packagist.org",
+    "registry.terraform.io",
+    "checkpoint-api.hashicorp.com",
 ];
 
 /// A question that came, and what was answered.

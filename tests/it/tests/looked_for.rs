@@ -14,6 +14,7 @@ as_each_user!(
     it_is_said_where_nobody_is,
     made_up_lines_open_nothing,
     what_no_answer_opens_is_explained,
+    a_change_of_owner_is_explained,
 );
 
 /// Programs that find the name by themselves.
@@ -158,5 +159,17 @@ fn what_no_answer_opens_is_explained(user: User) -> Result<()> {
     made.ended_with(0)?;
     let ran = scene.portcullis(&["run", "--", "sh", "-c", "cat ~/.config/tool/f; false"])?;
     ensure!(ran.stdout == "own\n" && !ran.stderr.contains("of their own"), "{ran:?}");
+    Ok(())
+}
+
+/// In the sandbox there is only the user of the session. tar does not try to give files to others.
+fn a_change_of_owner_is_explained(user: User) -> Result<()> {
+    let scene = with_siblings(user)?;
+    let mut host = host(&scene, Interface::Present)?;
+    let (questions, output) = run(&mut host, &scene, "touch f; chown 12345 f; true", "o")?;
+    ensure!(questions.is_empty() && output.matches("only their own user").count() == 1, "{output}");
+    let script = "echo needle > f; tar --owner=12345 --group=12345 -cf f.tar f; rm f; tar xf f.tar && cat f";
+    let (questions, output) = run(&mut host, &scene, script, "o")?;
+    ensure!(questions.is_empty() && output.contains("needle"), "{output}");
     Ok(())
 }
