@@ -1,7 +1,7 @@
 //! `build`, `gen` and `demo`: short tasks that use the results of the others.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -27,6 +27,8 @@ pub(crate) const DEMO_EXAMPLES: &str = "\
 Examples:
   cargo xtask demo    real pi and a scripted model: something allowed, asked, denied, confined";
 
+/// The programs of a release: the host, and the compiler of policies.
+const PROGRAMS: [&str; 2] = ["portcullis", "portcullis-compile"];
 const PROTOCOL: &str = "pi/src/protocol.ts";
 
 /// Options of `build`.
@@ -54,36 +56,42 @@ pub(crate) fn build(options: &BuildOptions) -> Result<()> {
 /// Builds the host program and returns its path.
 pub(crate) fn host(options: &BuildOptions) -> Result<PathBuf> {
     guests::shipped_policies()?;
-    let mut cargo = project::cargo();
-    cargo.args(["build", "--package", "portcullis-cli"]);
-    if options.release {
-        cargo.arg("--release");
+    let cargo = |package: &str, more: &[&str]| {
+        let mut cargo = project::cargo();
+        cargo.args(["build", "--package", package]).args(options.release.then_some("--release")).args(more);
+        cargo
+    };
+    step("building the compiler of policies", || show(&mut cargo("portcullis-compile", &[])))?;
+    step("compiling the shipped policies", || machine_code(options.release))?;
+    step("building the host", || show(&mut cargo("portcullis-cli", &["--no-default-features"])))?;
+    let profile = if options.release { "release" } else { "debug" };
+    let directory = project::root().join("target").join(profile);
+    for program in PROGRAMS {
+        publish(&project::target_directory()?.join(profile).join(program), &directory.join(program))?;
     }
-    step("building the host", || show(&mut cargo))?;
-    embed_machine_code(options.release, || step("embedding compiled policies", || show(&mut cargo)))?;
-    let relative = if options.release { "release/portcullis" } else { "debug/portcullis" };
-    let built = project::target_directory()?.join(relative);
-    let binary = project::root().join("target").join(relative);
-    if built != binary {
-        // With another target directory, people and scripts still find the program at the path that the
-        // README names.
-        fs::create_dir_all(binary.with_file_name("")).context("creating the directory for the binary")?;
-        let partial = binary.with_extension("partial");
-        fs::copy(&built, &partial).with_context(|| format!("copying `{}`", built.display()))?;
-        fs::rename(&partial, &binary).with_context(|| format!("writing `{}`", binary.display()))?;
-    }
-    Ok(binary)
+    Ok(directory.join("portcullis"))
 }
 
-/// Compiles the shipped policies with a built host, and builds the host again with their machine code.
+/// Copies a program to the path that the README names, if cargo's target directory is another.
+fn publish(built: &Path, binary: &Path) -> Result<()> {
+    if built == binary {
+        return Ok(());
+    }
+    fs::create_dir_all(binary.with_file_name("")).context("creating the directory for the binary")?;
+    let partial = binary.with_extension("partial");
+    fs::copy(built, &partial).with_context(|| format!("copying `{}`", built.display()))?;
+    fs::rename(&partial, binary).with_context(|| format!("writing `{}`", binary.display()))
+}
+
+/// Compiles the shipped policies to where the build of the host takes their machine code.
 ///
-/// If the machine code has not changed, cargo has nothing to build.
-pub(crate) fn embed_machine_code(release: bool, build: impl FnOnce() -> Result<()>) -> Result<()> {
+/// The compiler must be built. If the machine code has not changed, cargo does not build the host again.
+pub(crate) fn machine_code(release: bool) -> Result<()> {
     let profile = project::target_directory()?.join(if release { "release" } else { "debug" });
-    let mut compile = Command::new(profile.join("portcullis"));
-    quiet(compile.arg("__precompile").arg(profile.join("precompiled")))
-        .context("compiling the shipped policies")?;
-    build()
+    let mut compile = Command::new(profile.join("portcullis-compile"));
+    compile.arg("precompile").arg(profile.join("precompiled")).args(guests::shipped_components());
+    quiet(&mut compile).context("compiling the shipped policies")?;
+    Ok(())
 }
 
 pub(crate) fn generate(options: &GenOptions) -> Result<()> {

@@ -78,6 +78,11 @@ pub(crate) fn shipped_policies() -> Result<()> {
     SHIPPED.iter().try_for_each(Shipped::build)
 }
 
+/// Returns the paths of the shipped policies.
+pub(crate) fn shipped_components() -> impl Iterator<Item = PathBuf> {
+    SHIPPED.iter().map(|shipped| project::root().join(shipped.component()))
+}
+
 impl Shipped {
     /// Returns the path of the component in the tree.
     fn component(&self) -> String {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::manifest;
 use crate::policy_source::{self, Component, Origin, PolicySources};
-use crate::process_env::{self, OWN_PROGRAM};
+use crate::process_env;
 use crate::setting_provenance::WithProvenance;
 
 /// The policies of a session.
@@ -136,10 +136,10 @@ fn mode_of(mode: PolicyMode) -> Mode {
     }
 }
 
-/// Creates the runtime for policies. Components are compiled by this program in a separate process.
+/// Creates the runtime for policies. Components are compiled in a separate process.
 pub fn runtime(cache: &CachePlace) -> anyhow::Result<Runtime> {
-    let program = if cfg!(target_os = "linux") { OWN_PROGRAM.into() } else { std::env::current_exe()? };
-    let runtime = Runtime::new(Limits::default(), cache, Compiler::Process(program))?;
+    let program = std::env::current_exe().context("finding this program's own file")?;
+    let runtime = Runtime::new(Limits::default(), cache, Compiler::of_program(&program))?;
     Ok(runtime.with_embedded(policy_source::machine_code()))
 }
 

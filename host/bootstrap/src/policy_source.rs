@@ -22,40 +22,9 @@ const SHIPPED: [(&str, &[u8]); 5] = [
 
 include!(concat!(env!("OUT_DIR"), "/machine_code.rs"));
 
-/// The first argument that makes the program write the machine code of the shipped policies.
-///
-/// The code goes into a directory and is embedded in the next build.
-pub const PRECOMPILE_ARGUMENT: &str = "__precompile";
-
 /// Returns the embedded machine code of shipped policies.
 pub fn machine_code() -> &'static [Embedded] {
     MACHINE_CODE
-}
-
-/// Compiles the shipped policies into the directory in the program's second argument.
-///
-/// Existing files are kept, and others removed.
-pub fn precompile() -> anyhow::Result<()> {
-    let directory = std::env::args_os().nth(2).context("the directory to write to is missing")?;
-    let directory = Path::new(&directory);
-    let mut wanted: Vec<(String, &[u8])> = Vec::new();
-    for (_, component) in SHIPPED {
-        wanted.push((format!("{}.cwasm", portcullis_policy_runtime::embedded_name(component)?), component));
-    }
-    std::fs::create_dir_all(directory)?;
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        if !wanted.iter().any(|(name, _)| entry.file_name() == name.as_str()) {
-            std::fs::remove_file(entry.path())?;
-        }
-    }
-    for (name, component) in wanted {
-        let path = directory.join(name);
-        if !path.exists() {
-            std::fs::write(path, portcullis_policy_runtime::precompile(component)?)?;
-        }
-    }
-    Ok(())
 }
 
 /// The sources of components.

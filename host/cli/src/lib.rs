@@ -18,8 +18,6 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-pub use portcullis_bootstrap::policy_source::PRECOMPILE_ARGUMENT;
-
 use args::{Arguments, Verb};
 use exit::{Audience, Exit};
 
@@ -41,12 +39,6 @@ pub fn run() -> ExitCode {
     // A fault during a decision must not end in a permission.
     portcullis_session::caught(|| carry_out(arguments.verb, audience))
         .unwrap_or_else(|panic| fallen.end(&panic, audience))
-}
-
-/// Writes the machine code of the shipped policies, which is embedded when this program is built again.
-#[must_use]
-pub fn precompile() -> ExitCode {
-    exit::of(portcullis_bootstrap::policy_source::precompile().map(|()| Exit::Done), Audience::Person)
 }
 
 fn carry_out(verb: Verb, audience: Audience) -> ExitCode {

@@ -1,6 +1,7 @@
 //! The portcullis program.
 //!
-//! Depending on its first argument it is a part of a sandbox, the compiler of policies, or the command line.
+//! Depending on its first argument it is a part of a sandbox, the compiler of policies (unless it is built without, and
+//! `portcullis-compile` lies beside it), or the command line.
 
 use std::process::ExitCode;
 
@@ -13,11 +14,9 @@ fn main() -> ExitCode {
     if first == portcullis_sandbox_runtime::PROBE_ARGUMENT {
         return portcullis_sandbox_runtime::probe_main();
     }
+    #[cfg(feature = "compiler")]
     if first == portcullis_policy_runtime::COMPILER_ARGUMENT {
         return portcullis_policy_runtime::compiler_main();
-    }
-    if first == portcullis_cli::PRECOMPILE_ARGUMENT {
-        return portcullis_cli::precompile();
     }
     portcullis_cli::run()
 }

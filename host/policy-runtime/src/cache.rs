@@ -1,6 +1,5 @@
 //! An on-disk cache of compiled policies: a component is compiled once, not at every start.
 
-use std::hash::{Hash, Hasher};
 use std::path::Path;
 
 use sha2::digest::Output;
@@ -19,7 +18,9 @@ const MAX_ENTRIES: usize = 32;
 /// Largest file that the cache reads back.
 const MAX_BYTES: u64 = 512 << 20;
 /// Version of the steps that turn a component into its compiled form. Part of every cache key.
-const STEPS: &str = concat!("snapshot-3 portcullis-", env!("CARGO_PKG_VERSION"));
+///
+/// Machine code of another engine, or for another processor, does not load, and is replaced.
+const STEPS: &str = concat!("snapshot-4 portcullis-", env!("CARGO_PKG_VERSION"));
 
 /// The inputs that a compiled policy depends on, as a cache key.
 #[derive(Debug, Clone, Copy)]
@@ -30,20 +31,17 @@ pub(crate) struct CacheKey {
 
 impl CacheKey {
     /// The key of the unconfigured component. Only its digest matters.
-    pub(crate) fn component(engine: &Engine, component: ComponentDigest) -> Self {
-        Self::new(engine, "component", component, "")
+    pub(crate) fn component(component: ComponentDigest) -> Self {
+        Self::new("component", component, "")
     }
 
     /// The key of the snapshot of a component after it was configured with `configuration`.
-    pub(crate) fn snapshot(engine: &Engine, component: ComponentDigest, configuration: &str) -> Self {
-        Self::new(engine, "snapshot", component, configuration)
+    pub(crate) fn snapshot(component: ComponentDigest, configuration: &str) -> Self {
+        Self::new("snapshot", component, configuration)
     }
 
-    fn new(engine: &Engine, form: &'static str, component: ComponentDigest, configuration: &str) -> Self {
-        let mut environment = Sha256Hasher(Sha256::new());
-        engine.precompile_compatibility_hash().hash(&mut environment);
+    fn new(form: &'static str, component: ComponentDigest, configuration: &str) -> Self {
         let mut all = Sha256::new();
-        all.update(environment.0.finalize());
         all.update(Sha256::digest(STEPS));
         all.update(component);
         all.update(Sha256::digest(configuration));
@@ -87,19 +85,5 @@ impl Cache {
         for name in names.iter().take(too_many) {
             drop(self.directory.remove(name));
         }
-    }
-}
-
-/// An adapter that feeds a `Hash` value into SHA-256. The standard hasher differs from process to process.
-struct Sha256Hasher(Sha256);
-
-impl Hasher for Sha256Hasher {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.update((bytes.len() as u64).to_le_bytes());
-        self.0.update(bytes);
-    }
-
-    fn finish(&self) -> u64 {
-        0
     }
 }

@@ -149,11 +149,12 @@ pub(crate) fn config() -> Config {
     config
         .epoch_interruption(true)
         .max_wasm_stack(limits::STACK)
-        .cranelift_nan_canonicalization(true)
         .relaxed_simd_deterministic(true)
         .wasm_memory64(false)
         .memory_init_cow(true)
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool()));
+    #[cfg(feature = "compiler")]
+    config.cranelift_nan_canonicalization(true);
     config
 }
 

@@ -44,6 +44,7 @@ mod own_files;
 mod policy;
 mod precompiled;
 mod ready;
+#[cfg(feature = "compiler")]
 mod snapshot;
 mod snapshot_job;
 mod state;
@@ -52,9 +53,13 @@ mod track;
 mod v0_1;
 mod wasi;
 
-pub use compile::{COMPILER_ARGUMENT, Compiler, compiler_main};
+#[cfg(feature = "compiler")]
+pub use compile::compiler_main;
+pub use compile::{COMPILER_ARGUMENT, Compiler};
 pub use description::{Description, RuleInfo};
-pub use embedded::{Embedded, embedded_name, precompile};
+pub use embedded::Embedded;
+#[cfg(feature = "compiler")]
+pub use embedded::{NATIVE, embedded_name, precompile};
 pub use error::{ConfigurationFault, LoadError};
 pub use input::read_component;
 pub use limits::{CompileLimit, CompileLimits, Limits};

@@ -125,7 +125,7 @@ impl Unloaded<'_> {
     pub fn load(&self, name: &str, configuration: &str) -> Result<ComponentPolicy, LoadError> {
         let Self { runtime: Runtime { toolchain, .. }, component, digest } = *self;
         check_configuration(configuration)?;
-        let key = CacheKey::snapshot(toolchain.engine(), digest, configuration);
+        let key = CacheKey::snapshot(digest, configuration);
         let (compiled, start) = match toolchain.cached(key) {
             Some(snapshot) => (snapshot, Start::Snapshot),
             None => (self.compiled()?, Start::Configure),
@@ -180,7 +180,7 @@ impl Unloaded<'_> {
 
     fn cached(&self) -> Option<Component> {
         let toolchain = &self.runtime.toolchain;
-        toolchain.cached(CacheKey::component(toolchain.engine(), self.digest))
+        toolchain.cached(CacheKey::component(self.digest))
     }
 
     fn compile(&self) -> Result<Component, LoadError> {
@@ -191,7 +191,7 @@ impl Unloaded<'_> {
         if Surface::of(&compiled.component_type(), toolchain.engine()).check().is_err() {
             return Ok(compiled);
         }
-        let key = CacheKey::component(toolchain.engine(), self.digest);
+        let key = CacheKey::component(self.digest);
         Ok(toolchain.keep(key, &code).unwrap_or(compiled))
     }
 }

@@ -84,7 +84,7 @@ fn everything(ledger: &mut Ledger, is_full: bool) -> Result<()> {
     ledger.check("rustfmt", || show(project::cargo().args(["fmt", "--all", "--check"])));
     ledger.check("tidy", tidy::task);
     let build = || show(project::cargo().args(["build", "--workspace", "--quiet"]));
-    ledger.check("build", || build().and_then(|()| build::embed_machine_code(false, build)));
+    ledger.check("build", || build().and_then(|()| build::machine_code(false)).and_then(|()| build()));
     ledger.check("gen --check", || build::generate(&GenOptions { check: true }));
     ledger.check("wit-check", contract::check);
     ledger.check("clippy", clippy);

@@ -21,7 +21,7 @@ const LAST_WORDS: usize = 4 << 10;
 /// The text that Rust's runtime prints before it aborts on a failed allocation.
 const NO_MEMORY: &str = "memory allocation of";
 
-/// First argument of a compiler process. The program then calls [`compiler_main`](crate::compiler_main) and does
+/// First argument of a compiler process. The program then calls [`compiler_main`](crate::compiler_main), and does
 /// nothing else.
 pub const COMPILER_ARGUMENT: &str = "__compiler";
 
@@ -42,7 +42,8 @@ impl CompilerProcess {
         component: &[u8],
         job: &Job,
     ) -> Result<Self, LoadError> {
-        let mut process = Self::spawn(program, limits.compile).map_err(|error| failed(&error))?;
+        let mut process =
+            Self::spawn(program, limits.compile).map_err(|error| not_started(program, &error))?;
         let deadline = process.deadline();
         let order = Order::new(limits, job.clone());
         let handed_over = process.hand_over(&order, component, deadline);
@@ -140,6 +141,13 @@ impl CompilerProcess {
 impl Drop for CompilerProcess {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+fn not_started(program: &Path, error: &io::Error) -> LoadError {
+    let program = program.display();
+    LoadError::Compiler {
+        detail: format!("`{program}` cannot be started: {error}; install Portcullis again"),
     }
 }
 
