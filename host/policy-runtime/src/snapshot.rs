@@ -16,9 +16,6 @@ use wasmtime_wizer::{ComponentContext, ComponentInstanceState, Wizer};
 use crate::limits;
 use crate::state::HostState;
 
-/// Name of the export that wizer adds to read the state.
-pub(crate) const EXPORT: &str = "wasmtime:wizer/access";
-
 /// A component with added functions that read its state.
 pub(crate) struct Readable<'a> {
     wizer: Wizer,

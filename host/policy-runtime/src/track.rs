@@ -6,7 +6,8 @@ use wasmtime::Engine;
 use wasmtime::component::types::Component as ComponentType;
 
 use crate::error::LoadError;
-use crate::{snapshot, wasi};
+use crate::snapshot_job::STATE_EXPORT;
+use crate::wasi;
 
 /// The oldest and the newest contract version that this host supports.
 pub const SUPPORTED: (&str, &str) = ("0.1", "0.1");
@@ -29,7 +30,7 @@ pub struct Surface {
 impl Surface {
     /// Reads the names from a component's type.
     pub(crate) fn of(component: &ComponentType, engine: &Engine) -> Self {
-        let is_its_own = |name: &&str| *name != snapshot::EXPORT;
+        let is_its_own = |name: &&str| *name != STATE_EXPORT;
         Self {
             imports: component.imports(engine).map(|(name, _)| name.to_owned()).collect(),
             exports: component

@@ -152,7 +152,7 @@ impl OwnDirectories {
         };
         places.push(plain(&left.path, kept.directory.clone()));
         for cache in caches.iter().filter(|cache| left.caches.contains(&cache.path)) {
-            let is_in_machine = left.machine.iter().any(|top| cache.path.starts_with(top));
+            let is_in_machine = left.machine.innermost(&cache.path).is_some();
             let is_warm = !has_places_below(&cache.path) && cache.is_warm(user, is_in_machine);
             let name = name_of(cache.path.strip_prefix(&left.path).unwrap_or(&cache.path));
             if let Some(source) = kept.source(cache, &name, (is_warm, is_in_machine), owner, changes)? {

@@ -1,6 +1,6 @@
 //! From the rule set to what the sandbox is told: places, in the order in which deeper ones win.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -52,11 +52,10 @@ pub(crate) fn profile(
         .is_root
         .then(|| rules.base().workspace.first().and_then(|workspace| owner(workspace)))
         .flatten();
-    let has_places_below =
-        |cache: &Path| places.iter().any(|place| place.path != cache && place.path.starts_with(cache));
+    let holders: HashSet<&Path> = places.iter().flat_map(|place| place.path.ancestors().skip(1)).collect();
     let own = session
         .own
-        .mounts(&rules.base().own, (session.user, acting), session.changes, has_places_below)
+        .mounts(&rules.base().own, (session.user, acting), session.changes, |cache| holders.contains(cache))
         .map_err(|error| format!("making the directories of the private home: {error}"))?;
     Ok(Profile {
         places,
@@ -247,7 +246,8 @@ pub(crate) fn owner(workspace: &Path) -> Option<Owner> {
 /// Paths as they are on the disk, each directory looked at once.
 #[derive(Default)]
 struct Disk {
-    canonical: HashMap<PathBuf, PathBuf>,
+    /// By path; `None` where nothing exists.
+    canonical: HashMap<PathBuf, Option<PathBuf>>,
 }
 
 impl Disk {
@@ -267,22 +267,32 @@ impl Disk {
 
     fn canonicalize(&mut self, path: &Path) -> io::Result<PathBuf> {
         if let Some(known) = self.canonical.get(path) {
-            return Ok(known.clone());
+            return known.clone().ok_or_else(|| ErrorKind::NotFound.into());
         }
-        let canonical = match (path.parent(), path.file_name()) {
+        let canonical = self.look(path);
+        match &canonical {
+            Ok(canonical) => drop(self.canonical.insert(path.to_owned(), Some(canonical.clone()))),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                drop(self.canonical.insert(path.to_owned(), None));
+            }
+            Err(_) => {}
+        }
+        canonical
+    }
+
+    fn look(&mut self, path: &Path) -> io::Result<PathBuf> {
+        match (path.parent(), path.file_name()) {
             (Some(parent), Some(name)) => {
                 let place = self.canonicalize(parent)?.join(name);
                 match place.read_link() {
-                    Ok(_) => place.canonicalize()?,
+                    Ok(_) => place.canonicalize(),
                     // It is there, and no link.
-                    Err(error) if error.kind() == ErrorKind::InvalidInput => place,
-                    Err(error) => return Err(error),
+                    Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(place),
+                    Err(error) => Err(error),
                 }
             }
-            _ => path.canonicalize()?,
-        };
-        self.canonical.insert(path.to_owned(), canonical.clone());
-        Ok(canonical)
+            _ => path.canonicalize(),
+        }
     }
 }
 

@@ -112,6 +112,14 @@ fn for_one_session_only(user: User) -> Result<()> {
     let wrong = run(&["--allow", "nmp"])?.ended_with(125)?;
     ensure!(wrong.stderr.contains("is no preset"), "{wrong:#?}");
     ensure!(!scene.home().join(".pi/agent/sandbox").exists(), "something was written");
+    // `portcullis pi --allow` hands it to the host that pi starts; commands do not see it.
+    for (allowed, expected) in [("", ""), (notes.as_str(), "NOTES"), (&format!("npm\n{notes}"), "NOTES")] {
+        let mut host = Serve::start(&scene, &[], &[("PORTCULLIS_ALLOW", allowed)])?;
+        let hello = host.hello(Interface::Absent);
+        host.succeed("hello", &hello)?;
+        let (_, output) = host.run(&format!("cat {notes} 2> /dev/null; echo $PORTCULLIS_ALLOW"))?;
+        ensure!(output.lines().next() == Some(expected), "{allowed}: {output}");
+    }
     Ok(())
 }
 

@@ -14,6 +14,7 @@ mod own_places;
 mod places;
 mod rule_set;
 mod ruling;
+mod tops;
 mod trie;
 
 pub use base::{Base, HIDDEN_BY_DEFAULT};
@@ -24,6 +25,7 @@ pub use own_places::{OwnHome, OwnPlaces};
 pub use places::{Reach, RulePlace};
 pub use rule_set::RuleSet;
 pub use ruling::{Caller, RuleAnswer, RuleLayer, Ruling};
+pub use tops::Tops;
 
 #[cfg(test)]
 mod tests;

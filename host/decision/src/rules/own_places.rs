@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::path_text;
+use crate::rules::tops::Tops;
 
 /// Names in a home directory, besides those that begin with a dot, in which tools keep their state.
 const STATE: [&str; 4] = ["go", "nltk_data", "perl5", "scikit_learn_data"];
@@ -26,9 +27,9 @@ pub struct OwnHome {
     /// The home directory.
     pub path: PathBuf,
     /// Paths in the state of tools that are the machine's.
-    pub machine: Vec<PathBuf>,
+    pub machine: Tops,
     /// Paths in those that are the project's own again: caches in toolchains.
-    pub caches: Vec<PathBuf>,
+    pub caches: Tops,
 }
 
 /// What a path in a home directory is.
@@ -43,8 +44,8 @@ pub(super) enum InHome<'a> {
 impl OwnHome {
     /// Returns the private home in place of `path`, in which nothing is the machine's yet.
     #[must_use]
-    pub fn new(path: PathBuf, caches: Vec<PathBuf>) -> Self {
-        Self { path, machine: Vec::new(), caches }
+    pub fn new(path: PathBuf, caches: Tops) -> Self {
+        Self { path, machine: Tops::default(), caches }
     }
 
     /// Returns true if a path is, or lies in, one of the names in which tools keep their state.
@@ -59,16 +60,13 @@ impl OwnHome {
         if !self.is_state(path) {
             return None;
         }
-        let innermost = |tops: &'a [PathBuf]| {
-            let holding = tops.iter().filter(|top| path.starts_with(top));
-            holding.map(|top| (top.components().count(), top.as_path())).max_by_key(|(depth, _)| *depth)
-        };
         let state = path.ancestors().find(|above| above.parent() == Some(&self.path)).unwrap_or(path);
-        Some(match (innermost(&self.machine), innermost(&self.caches)) {
-            (Some((depth, top)), cache) if cache.is_none_or(|(inner, _)| inner < depth) => {
+        Some(match (self.machine.innermost(path), self.caches.innermost(path)) {
+            // Both hold the path, so the longer one lies in the other.
+            (Some(top), cache) if cache.is_none_or(|cache| cache != top && top.starts_with(cache)) => {
                 InHome::Machine(top)
             }
-            (_, Some((_, top))) => InHome::Own(top),
+            (_, Some(top)) => InHome::Own(top),
             (_, None) => InHome::Own(state),
         })
     }
@@ -80,8 +78,6 @@ impl OwnHome {
             |cache: &Path| named.contains(&cache) || written.iter().any(|top| cache.starts_with(top));
         self.caches.retain(|cache| !is_left(cache));
         self.machine.extend(named.into_iter().map(Path::to_owned));
-        self.machine.sort();
-        self.machine.dedup();
     }
 }
 
@@ -121,12 +117,13 @@ pub(super) struct OwnData {
 
 impl OwnData {
     pub(super) fn of(own: &OwnPlaces) -> Self {
-        let texts = |paths: &[PathBuf]| paths.iter().map(|path| path_text::encode(path)).collect();
-        let home = own
-            .home
-            .as_ref()
-            .map(|home| [texts(std::slice::from_ref(&home.path)), texts(&home.machine), texts(&home.caches)]);
-        Self { directories: texts(&own.directories), home }
+        let texts =
+            |paths: std::slice::Iter<'_, PathBuf>| paths.map(|path| path_text::encode(path)).collect();
+        let home = own.home.as_ref().map(|home| {
+            let path = std::slice::from_ref(&home.path).iter();
+            [texts(path), texts(home.machine.iter()), texts(home.caches.iter())]
+        });
+        Self { directories: texts(own.directories.iter()), home }
     }
 
     /// Returns the places, or the text that is not a path.
@@ -137,8 +134,8 @@ impl OwnData {
             None => None,
             Some([home, machine, caches]) => Some(OwnHome {
                 path: paths(home)?.pop().ok_or_else(String::new)?,
-                machine: paths(machine)?,
-                caches: paths(caches)?,
+                machine: paths(machine)?.into_iter().collect(),
+                caches: paths(caches)?.into_iter().collect(),
             }),
         };
         Ok(OwnPlaces { directories: paths(self.directories)?, home })
@@ -151,7 +148,7 @@ mod tests {
 
     #[test]
     fn state_of_tools_is_what_has_a_dot_or_is_known() {
-        let mut home = OwnHome::new("/home/u".into(), vec!["/home/u/.cargo/registry".into()]);
+        let mut home = OwnHome::new("/home/u".into(), Tops::from_iter(["/home/u/.cargo/registry".into()]));
         home.leave(
             ["/home/u/.cargo", "/home/u/.cargo/registry/src", "/home/u/x", "/etc"].map(Path::new).into_iter(),
             &[],

@@ -1,0 +1,83 @@
+//! Sets of paths of which each stands for all that is below it.
+
+use std::path::{Path, PathBuf};
+
+/// A set of paths. A path is looked up in steps of its own length, however many there are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tops {
+    /// Ordered by their bytes.
+    paths: Vec<PathBuf>,
+}
+
+impl Tops {
+    /// Returns the paths.
+    pub fn iter(&self) -> std::slice::Iter<'_, PathBuf> {
+        self.paths.iter()
+    }
+
+    /// Returns true if this very path is one of them.
+    #[must_use]
+    pub fn contains(&self, path: &Path) -> bool {
+        self.find(path).is_some()
+    }
+
+    /// Returns the longest of the paths that is, or holds, `path`.
+    #[must_use]
+    pub fn innermost(&self, path: &Path) -> Option<&Path> {
+        path.ancestors().find_map(|above| self.find(above))
+    }
+
+    pub(super) fn retain(&mut self, keep: impl Fn(&Path) -> bool) {
+        self.paths.retain(|path| keep(path));
+    }
+
+    pub(super) fn extend(&mut self, more: impl IntoIterator<Item = PathBuf>) {
+        self.paths.extend(more);
+        self.paths.sort_unstable_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
+        self.paths.dedup();
+    }
+
+    fn find(&self, path: &Path) -> Option<&Path> {
+        let at = self.paths.binary_search_by(|known| known.as_os_str().cmp(path.as_os_str())).ok()?;
+        self.paths.get(at).map(PathBuf::as_path)
+    }
+}
+
+impl FromIterator<PathBuf> for Tops {
+    fn from_iter<I: IntoIterator<Item = PathBuf>>(paths: I) -> Self {
+        let mut tops = Self::default();
+        tops.extend(paths);
+        tops
+    }
+}
+
+impl<'a> IntoIterator for &'a Tops {
+    type Item = &'a PathBuf;
+    type IntoIter = std::slice::Iter<'a, PathBuf>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_one_that_holds_a_path() {
+        let tops: Tops = ["/a/b-c", "/a", "/a/b/c", "/a/b/c"].map(PathBuf::from).into_iter().collect();
+        assert_eq!(tops.iter().count(), 3);
+        for (path, expected) in [
+            ("/a/b/c/d", Some("/a/b/c")),
+            ("/a/b/c", Some("/a/b/c")),
+            ("/a/b", Some("/a")),
+            ("/a/b-c/x", Some("/a/b-c")),
+            ("/ab", None),
+            ("/", None),
+        ] {
+            assert_eq!(tops.innermost(Path::new(path)), expected.map(Path::new), "{path}");
+        }
+        assert!(tops.contains(Path::new("/a")) && !tops.contains(Path::new("/a/b")));
+    }
+}
