@@ -155,7 +155,7 @@ fn by_connecting_without_hold(host: &mut Serve, target: &str) -> Result<Standing
         return Ok(Standing::Closed);
     }
     // It waits for an answer, as programs do: a connection that is closed at once is not asked about.
-    by_connecting(host, target, " && { read -t 5 -u 3 || true; }")
+    by_connecting(host, target, " && { read -t 30 -u 3 || true; }")
 }
 
 /// Tries a connection; a server that does not answer does not count as a refusal.
