@@ -8,9 +8,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 
-use super::target::Target;
+use super::target::{MAIN_PROGRAM, PROGRAMS, Target};
 use super::tools::{self, Zig};
-use super::{MAIN_PROGRAM, PROGRAMS};
 use crate::run::{quiet, show, step};
 use crate::{guests, project};
 

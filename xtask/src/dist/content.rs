@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result};
 
 use super::compile::{self, Profile};
 use super::pack::{File, gzip};
-use super::target::Target;
-use super::{MAIN_PROGRAM, PROGRAMS, licences, linked, sbom, sums, tools};
+use super::target::{MAIN_PROGRAM, PROGRAMS, Target};
+use super::{licences, linked, sbom, sums, tools};
 use crate::project;
 use crate::run::quiet;
 

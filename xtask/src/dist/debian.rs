@@ -80,7 +80,7 @@ fn ar(members: &[(&str, Vec<u8>)]) -> Result<Vec<u8>> {
     let time = time()?;
     let mut archive = b"!<arch>\n".to_vec();
     for (name, bytes) in members {
-        write!(archive, "{name:<16}{time:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, "100644", bytes.len())
+        writeln!(archive, "{name:<16}{time:<12}{:<6}{:<6}{:<8}{:<10}`", 0, 0, "100644", bytes.len())
             .context("writing a Debian package")?;
         archive.extend(bytes);
         if bytes.len() % 2 == 1 {

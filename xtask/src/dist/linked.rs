@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::PROGRAMS;
-use super::target::Target;
+use super::target::{PROGRAMS, Target};
 use crate::project;
 use crate::run::quiet;
 

@@ -17,7 +17,6 @@ mod sums;
 mod target;
 mod tools;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +27,7 @@ use crate::project;
 use crate::run::{answer, say, step};
 use compile::Profile;
 use content::Content;
+use sums::Release;
 use target::Target;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -40,11 +40,6 @@ Examples:
   cargo xtask dist --prove                      afterwards: installs each package in a clean place
 
 Static programs are linked with Zig, which is fetched into the cache; the targets are added with rustup.";
-
-/// The programs of a release, each with the crate that it is built from.
-const PROGRAMS: [(&str, &str); 1] = [("portcullis", "portcullis-cli")];
-/// The program that writes manual pages and completions, and compiles the shipped policies.
-const MAIN_PROGRAM: &str = PROGRAMS[0].0;
 
 /// What `dist` can be told.
 #[derive(Debug, Args)]
@@ -82,9 +77,6 @@ enum Targets {
     Aarch64,
     All,
 }
-
-/// The files of a release: names and bytes.
-type Release = BTreeMap<String, Vec<u8>>;
 
 pub(crate) fn task(options: &Options) -> Result<()> {
     let out = project::root().join(&options.out);

@@ -5,10 +5,9 @@ use std::fs;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
-use super::MAIN_PROGRAM;
 use super::content::Content;
 use super::pack::{Directories, File, tar_gz};
-use super::target::Target;
+use super::target::{MAIN_PROGRAM, Target};
 use crate::project;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");

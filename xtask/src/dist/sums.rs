@@ -1,15 +1,18 @@
 //! The sums of a release, and the signature over them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
 
-use super::Release;
 use crate::run::quiet;
 
 pub(super) const SUMS: &str = "SHA256SUMS";
+/// The files of a release: names and bytes.
+pub(super) type Release = BTreeMap<String, Vec<u8>>;
+
 /// The namespace of the signature; `portcullis version --verify` takes no other.
 const PURPOSE: &str = "portcullis-release";
 

@@ -2,6 +2,11 @@
 
 use anyhow::{Result, bail};
 
+/// The programs of a release, each with the crate that it is built from.
+pub(super) const PROGRAMS: [(&str, &str); 1] = [("portcullis", "portcullis-cli")];
+/// The program that writes manual pages and completions, and compiles the shipped policies.
+pub(super) const MAIN_PROGRAM: &str = PROGRAMS[0].0;
+
 /// A processor; the system is Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {

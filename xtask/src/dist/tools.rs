@@ -14,7 +14,9 @@ use crate::setup;
 const ZIG: &str = "zig-0.17.1";
 const FROM_PYPI: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.0"];
 /// The registry of npm packages for the proof.
-const VERDACCIO: &str = "6.10.4";
+const VERDACCIO: &str = "6.2.1";
+/// It wants a version by a name that not all registries have.
+const BESIDE_VERDACCIO: &str = r#"{ "private": true, "overrides": { "node-fetch": "2.7.0" } }"#;
 /// The base system for the proof; change its name with the packages.
 const BASE: &str = "debian-base-1";
 const SUITE: &str = "bookworm";
@@ -73,10 +75,7 @@ pub(super) fn debian_base() -> Result<PathBuf> {
 
 /// Returns the program of the registry.
 pub(super) fn verdaccio() -> Result<PathBuf> {
-    let root = setup::npm_packages(
-        &Cache::open()?,
-        &format!("verdaccio-{VERDACCIO}"),
-        &[&format!("verdaccio@{VERDACCIO}")],
-    )?;
+    let (name, package) = (format!("verdaccio-{VERDACCIO}"), format!("verdaccio@{VERDACCIO}"));
+    let root = setup::npm_package(&Cache::open()?, &name, BESIDE_VERDACCIO, &package)?;
     Ok(root.join("node_modules/verdaccio/bin/verdaccio"))
 }

@@ -23,10 +23,10 @@ pub(crate) fn debian_program(cache: &Cache, package: &str, path: &str) -> Result
     Ok(debian::unpack(cache, &format!("debian-{package}"), &[package], |name| name == package)?.join(path))
 }
 
-/// Returns a directory with these packages of npm installed.
-pub(crate) fn npm_packages(cache: &Cache, name: &str, packages: &[&str]) -> Result<PathBuf> {
+/// Returns a directory with a package of npm installed, beside this `package.json`.
+pub(crate) fn npm_package(cache: &Cache, name: &str, manifest: &str, package: &str) -> Result<PathBuf> {
     let _lock = cache.lock()?;
-    cache.directory(name, |root| node::install(root, packages))
+    cache.directory(name, |root| node::install_as(root, manifest, &[package]))
 }
 
 pub(crate) const EXAMPLES: &str = "\

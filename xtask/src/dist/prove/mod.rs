@@ -61,7 +61,7 @@ pub(super) fn all(out: &Path) -> Result<()> {
             let cli = Path::new("/opt/pi/node_modules").join(pi.cli.strip_prefix(&pi_packages)?);
             root.command("pi", Path::new("/opt/bin/node"), Some(&cli))?;
             root.command("npm", Path::new("/opt/bin/node"), Some(Path::new("/opt/npm/bin/npm-cli.js")))?;
-            let foreign = npm::package(foreign);
+            let foreign = format!("@portcullis/{}", npm::package(foreign));
             let variables = [("REGISTRY", registry.address.as_str()), ("FOREIGN_NPM", &foreign)];
             root.run(USER, &binds, &script(&variables, NPM))
         })?;

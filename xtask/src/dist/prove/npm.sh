@@ -19,7 +19,7 @@ head -c 1000000 ~/program >"$package"
 says 'no program for this machine: it is damaged or made for another one'
 mv ~/program "$package"
 unset PI_OFFLINE
-refuses 'EBADPLATFORM|Unsupported platform' npm install --prefix ~/other --force=false @portcullis/"$FOREIGN_NPM"
+refuses 'EBADPLATFORM|Unsupported platform' npm install --prefix ~/other "$FOREIGN_NPM"
 pi remove npm:@portcullis/pi >/dev/null
 if find ~ -path '*@portcullis*' | grep .; then echo "this was left by pi remove" >&2; exit 1; fi
 echo "  removed by pi without leaving anything"
