@@ -27,6 +27,7 @@ use crate::project;
 use crate::run::{answer, say, step};
 use compile::Profile;
 use content::Content;
+use prove::Proof;
 use sums::Release;
 use target::Target;
 
@@ -38,6 +39,7 @@ Examples:
   cargo xtask dist --profile dev --twice        quick; packs twice and compares the bytes
   cargo xtask dist --rebuild                    builds twice, in two directories, and compares the bytes
   cargo xtask dist --prove                      afterwards: installs each package in a clean place
+  cargo xtask dist --prove npm                  only the packages of npm
 
 Static programs are linked with Zig, which is fetched into the cache; the targets are added with rustup.";
 
@@ -65,9 +67,10 @@ pub(crate) struct Options {
     /// Builds twice, in different directories, and fails if the bytes differ
     #[arg(long)]
     rebuild: bool,
-    /// Makes nothing: installs the packages that an earlier run left in clean places and uses them; needs root
-    #[arg(long, conflicts_with_all = ["target", "profile", "sign", "no_build", "twice", "rebuild"])]
-    prove: bool,
+    /// Makes nothing: installs packages that an earlier run left in clean places and uses them; needs root
+    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "all")]
+    #[arg(conflicts_with_all = ["target", "profile", "sign", "no_build", "twice", "rebuild"])]
+    prove: Option<Proof>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -80,8 +83,8 @@ enum Targets {
 
 pub(crate) fn task(options: &Options) -> Result<()> {
     let out = project::root().join(&options.out);
-    if options.prove {
-        return prove::all(&out);
+    if let Some(which) = options.prove {
+        return prove::packages(which, &out);
     }
     let targets = targets(options.target)?;
     let build_directory = project::target_directory()?;

@@ -3,7 +3,7 @@ cd ~
 printf 'registry=%s\nprefix=%s\nupdate-notifier=false\n' "$REGISTRY" ~/.npm-global >~/.npmrc
 export PATH=/opt/bin:$PATH
 node /opt/proof/installed.mjs ~/project
-package=$(find ~ -path '*/@portcullis/linux-*/bin/portcullis' | head -1)
+package=$(find ~/.npm-global ~/.pi -path '*/@portcullis/linux-*/bin/portcullis' 2>/dev/null || true)
 says() {
     local said
     said=$(cd ~/project && pi -p --no-session go 2>&1 </dev/null || true)
@@ -19,7 +19,13 @@ head -c 1000000 ~/program >"$package"
 says 'no program for this machine: it is damaged or made for another one'
 mv ~/program "$package"
 unset PI_OFFLINE
-refuses 'EBADPLATFORM|Unsupported platform' npm install --prefix ~/other "$FOREIGN_NPM"
+# The package of another processor.
+mkdir ~/other && cd ~/other
+npm pack --silent "$PROGRAM_PACKAGE" >/dev/null && tar -xzf *.tgz && rm *.tgz
+sed -i '/"cpu"/,/]/s/"[a-z0-9]*"$/"s390x"/' package/package.json
+tar -czf package.tgz package && rm -r package
+refuses 'EBADPLATFORM' npm install ./package.tgz
+cd ~ && rm -r ~/other
 pi remove npm:@portcullis/pi >/dev/null
-if find ~ -path '*@portcullis*' | grep .; then echo "this was left by pi remove" >&2; exit 1; fi
+if find ~/.npm-global ~/.pi -path '*@portcullis*' | grep .; then echo "this was left by pi remove" >&2; exit 1; fi
 echo "  removed by pi without leaving anything"
