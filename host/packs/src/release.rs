@@ -173,7 +173,7 @@ mod tests {
         let packs = signers("namespaces=\"portcullis-policy\"");
         assert!(matches!(with(&good, &packs), Err(ReleaseError::Unknown(_))));
         assert!(matches!(with("", &signers("")), Err(ReleaseError::Signature(_))));
-        assert!(matches!(with(&good[..40], &signers("")), Err(ReleaseError::Signature(_))));
+        assert!(matches!(with(good.split_at(40).0, &signers("")), Err(ReleaseError::Signature(_))));
         assert!(matches!(with(&good, "nobody"), Err(ReleaseError::Signers(_))));
     }
 
@@ -183,7 +183,7 @@ mod tests {
         for (sums, expected) in [
             (String::new(), ReleaseError::NotNamed("p.tar.gz".to_owned())),
             (format!("{line}{line}"), ReleaseError::NotNamed("p.tar.gz".to_owned())),
-            (format!("{line}{}", &line[..30]), ReleaseError::Line(2)),
+            (format!("{line}{}", line.split_at(30).0), ReleaseError::Line(2)),
         ] {
             let found = check(BYTES, &sums, &signature(1, RELEASE_PURPOSE, &sums), &signers(""));
             assert_eq!(found, Err(expected), "{sums}");

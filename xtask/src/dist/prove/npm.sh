@@ -27,5 +27,5 @@ tar -czf package.tgz package && rm -r package
 refuses 'EBADPLATFORM' npm install ./package.tgz
 cd ~ && rm -r ~/other
 pi remove npm:@portcullis/pi >/dev/null
-if find ~/.npm-global ~/.pi -path '*@portcullis*' | grep .; then echo "this was left by pi remove" >&2; exit 1; fi
+if find ~/.npm-global ~/.pi -path '*@portcullis/*' 2>/dev/null | grep .; then echo "this was left by pi remove" >&2; exit 1; fi
 echo "  removed by pi without leaving anything"
