@@ -18,7 +18,7 @@ import { announce, inquire } from "./duplicate-load.ts";
 import { FLAG, isOnCommandLine, readSwitch } from "./flag.ts";
 import { block, gateToolCall, gateUserCommand, refusedCommand } from "./gate.ts";
 import { inspectToolResult, UserOutputs } from "./inspect.ts";
-import { findHost } from "./lookup.ts";
+import { findHost, mendingCommand, type Surroundings } from "./lookup.ts";
 import { openMenu } from "./menu-ui.ts";
 import { BROKEN_OFF, FLAG_ATE_PROMPT, takenOver, TWICE } from "./messages.ts";
 import { TerminalDialogs } from "./prompt-ui.ts";
@@ -41,10 +41,8 @@ export default function portcullis(pi: ExtensionAPI): void {
     piVersion: VERSION,
     agentDir: getAgentDir(),
     argv,
-    findHost: (cwd) => findHost({
-      env: process.env, cwd, home: homedir(), packageDir: dirname(dirname(fileURLToPath(import.meta.url))),
-      platform: process.platform, arch: process.arch,
-    }),
+    findHost: (cwd) => findHost(surroundings(cwd)),
+    mendingCommand: (cwd, host) => mendingCommand(surroundings(cwd), host),
     terminalDialogs: (context) => new TerminalDialogs(context.ui),
     guardChildren,
     failRun,
@@ -144,6 +142,13 @@ export default function portcullis(pi: ExtensionAPI): void {
     const brief = session.state.kind === "open" ? session.state.status.brief : "";
     return brief === "" ? undefined : { systemPrompt: `${event.systemPrompt}\n\n${brief}` };
   });
+}
+
+function surroundings(cwd: string): Surroundings {
+  return {
+    env: process.env, cwd, home: homedir(), packageDir: dirname(dirname(fileURLToPath(import.meta.url))),
+    platform: process.platform, arch: process.arch,
+  };
 }
 
 let status: number | undefined;

@@ -4,10 +4,14 @@
  */
 import { accessSync, constants, readFileSync, realpathSync, statSync } from "node:fs";
 import { delimiter, dirname, isAbsolute, join, relative, sep } from "node:path";
-import { INSTALL } from "./messages.ts";
+import { isForThisMachine } from "./elf.ts";
+import { missingProgram, noProgramFor, notForThisMachine, NPM_INSTALL, quoted } from "./messages.ts";
 
-/** The prefix of the npm packages that contain a host, one for each platform. */
-export const HOST_PACKAGE_PREFIX = "@portcullis/host";
+/** The scope of this extension's npm package, `@portcullis/pi`, and of those that contain a host: one for each platform. */
+const SCOPE = "@portcullis";
+
+/** The platforms with a package of their own. */
+const PLATFORMS: readonly string[] = ["linux-x64", "linux-arm64"];
 
 /** The file beside this package in which `portcullis pi-extension install` records the host that installed it. */
 const HOST_FILE = "host.json";
@@ -29,14 +33,33 @@ export function findHost(from: Surroundings): string {
   if (named !== undefined && named !== "") {
     if (!isAbsolute(named)) throw new Error(`PORTCULLIS_HOST is \`${named}\`, which is no absolute path`);
     if (!isProgram(named)) throw new Error(`PORTCULLIS_HOST is \`${named}\`, which is no program`);
+    if (!isForThisMachine(named, from.arch)) throw new Error(notForThisMachine(named, "unset PORTCULLIS_HOST"));
     return named;
   }
   const candidates = [...installedCandidates(from), ...packageCandidates(from), ...pathCandidates(from)];
   const found = candidates.find(isProgram);
-  if (found === undefined) {
-    throw new Error(`there is no \`portcullis\` on PATH and none in an npm package of this extension; ${INSTALL}`);
+  if (found !== undefined) {
+    if (isForThisMachine(found, from.arch)) return found;
+    throw new Error(notForThisMachine(found, isFromNpm(from) ? NPM_INSTALL : undefined));
   }
-  return found;
+  const platform = platformOf(from);
+  if (!PLATFORMS.includes(platform)) throw new Error(noProgramFor(platform));
+  throw new Error(missingProgram(isFromNpm(from) ? `${SCOPE}/${platform}` : undefined));
+}
+
+/** Returns the command after which the extension and the host `program` are of the same version. */
+export function mendingCommand(from: Surroundings, program: string): string {
+  if (!isFromNpm(from)) return `${quoted(program)} pi-extension install`;
+  // Without the variable the program of the extension's own package is taken, which fits.
+  return program === from.env.PORTCULLIS_HOST ? "unset PORTCULLIS_HOST" : NPM_INSTALL;
+}
+
+function isFromNpm({ packageDir }: Surroundings): boolean {
+  return packageDir.includes(`${sep}node_modules${sep}`);
+}
+
+function platformOf({ platform, arch }: Surroundings): string {
+  return `${platform}-${arch}`;
 }
 
 /** Returns the host that installed this extension, if it is still there; otherwise the search continues. */
@@ -50,14 +73,14 @@ function installedCandidates({ packageDir }: Surroundings): string[] {
 }
 
 /**
- * Returns the packages beside this one or below it, but not in a `node_modules` further up, which may belong to a
+ * Returns the packages below this one or beside it, but not in a `node_modules` further up, which may belong to a
  * project.
  */
-function packageCandidates({ packageDir, platform, arch }: Surroundings): string[] {
-  const binary = join(`${HOST_PACKAGE_PREFIX}-${platform}-${arch}`, "bin", "portcullis");
-  const candidates = [join(packageDir, "node_modules", binary)];
-  const parent = dirname(packageDir);
-  if (parent.endsWith(`${sep}node_modules`)) candidates.push(join(parent, binary));
+function packageCandidates(from: Surroundings): string[] {
+  const binary = join(platformOf(from), "bin", "portcullis");
+  const candidates = [join(from.packageDir, "node_modules", SCOPE, binary)];
+  const parent = dirname(from.packageDir);
+  if (parent.endsWith(join(sep, "node_modules", SCOPE))) candidates.push(join(parent, binary));
   return candidates;
 }
 

@@ -3,9 +3,39 @@ import { getSystemErrorMap } from "node:util";
 import { type AskParams, type Denial, FILE_FAILED, type FailureData, type FailureKind } from "./protocol.ts";
 import { HostError } from "./client.ts";
 
-export const INSTALL =
-  "run `portcullis pi-extension install` with the program that you built or downloaded, or set PORTCULLIS_HOST to its "
-  + "absolute path";
+/** Installs the extension together with the program, also where npm leaves optional packages out. */
+export const NPM_INSTALL = "npm_config_include=optional pi install npm:@portcullis/pi";
+
+/** Says which program is missing, and how to get it. `npmPackage` should contain it, if the extension is from npm. */
+export function missingProgram(npmPackage: string | undefined): string {
+  if (npmPackage !== undefined) {
+    return `the npm package ${npmPackage} with the program \`portcullis\` is not installed; run \`${NPM_INSTALL}\``;
+  }
+  return "there is no `portcullis` on PATH; run `portcullis pi-extension install` with the program that you built or "
+    + "downloaded, or set PORTCULLIS_HOST to its absolute path";
+}
+
+/** Says that there is no program for this system. */
+export function noProgramFor(platform: string): string {
+  return `there is no \`portcullis\` for ${plain(platform, 40)}: it runs on Linux, on x64 and arm64`;
+}
+
+/** Says that a program is not whole, or of another processor. `command` mends that, if one does. */
+export function notForThisMachine(path: string, command: string | undefined): string {
+  const next = command === undefined ? "install it again" : `run \`${command}\``;
+  return `\`${plain(path, 400)}\` is no program for this machine: it is damaged or made for another one; ${next}`;
+}
+
+/** Says that the extension and the host are of different versions, and which command mends that. */
+export function otherVersion(extension: string, host: string, command: string): string {
+  return `The extension is Portcullis ${plain(extension, 40)}, the program ${plain(host, 40)}. Run \`${plain(command, 400)}\` `
+    + "and start pi again.";
+}
+
+/** Returns a word as a shell takes it. */
+export function quoted(word: string): string {
+  return /^[\w/.@+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
 
 export const NOT_STARTED = "the session has not started";
 

@@ -3,15 +3,15 @@
  * each start of the session; after that the session stays closed until the user starts it again.
  */
 import type { ExtensionContext } from "@earendil-works/pi-coding-agent";
-import { HostClient } from "./client.ts";
+import { HostClient, HostError } from "./client.ts";
 import { isSubAgent } from "./flag.ts";
 import {
-  closedForModel, closedForUser, EXIT_CLOSED, EXIT_REFUSED, NOT_STARTED, plain, restarted, STARTING,
+  closedForModel, closedForUser, EXIT_CLOSED, EXIT_REFUSED, NOT_STARTED, otherVersion, plain, restarted, STARTING,
 } from "./messages.ts";
 import { type Dialogs, PromptQueue, SelectDialogs } from "./prompt.ts";
 import {
   type EventNotification, type HelloParams, type HelloResponse, type MenuEvent, type MenuScreen, PROTOCOL_VERSION,
-  type RunMode, type StatusResponse, type Switch,
+  type RunMode, type StatusResponse, type Switch, VERSION_MISMATCH,
 } from "./protocol.ts";
 import { Refusals } from "./refusals.ts";
 import { showStatus, type State } from "./status.ts";
@@ -29,6 +29,8 @@ export interface Facts {
   argv: readonly string[];
   /** Returns the path of the host, or throws. */
   findHost(cwd: string): string;
+  /** Returns the command after which the extension and this host are of the same version. */
+  mendingCommand(cwd: string, host: string): string;
   /** Makes dialogs for questions on pi's own terminal. */
   terminalDialogs(context: ExtensionContext): Dialogs;
   /** Adds the gate to every pi that this one starts, or removes it again. */
@@ -106,10 +108,13 @@ export class Session {
       });
       this.#host = host;
       const hello = await this.#greet(host, context, this.#wanted);
-      if (hello.protocol !== PROTOCOL_VERSION) throw new Error(`the host speaks version ${hello.protocol} of the protocol`);
+      const { extensionVersion } = this.#facts;
+      const mend = () => otherVersion(extensionVersion, hello.host.version, this.#facts.mendingCommand(context.cwd, host.path));
+      if (hello.protocol !== PROTOCOL_VERSION) throw new Error(mend());
       if (this.#host !== host || host.dead !== undefined) throw new Error(host.dead ?? "it was stopped");
       const state = stateOf(hello.status);
       this.#enter(state);
+      if (hello.host.version !== extensionVersion) this.tell(mend(), "warning");
       // The host checks its settings every second, and opens by itself once they are repaired.
       if (state.kind === "closed") this.tell(state.why, "error");
     } catch (error) {
@@ -200,7 +205,9 @@ export class Session {
     try {
       return await host.call("hello", this.#hello(context, sandbox), timeout);
     } catch (error) {
-      throw timeout.aborted ? new Error(`the host did not answer within ${HELLO_TIMEOUT_MS / 1000} seconds`) : error;
+      if (timeout.aborted) throw new Error(`the host did not answer within ${HELLO_TIMEOUT_MS / 1000} seconds`);
+      if (!(error instanceof HostError) || error.code !== VERSION_MISMATCH) throw error;
+      throw new Error(`${error.message}: run \`${this.#facts.mendingCommand(context.cwd, host.path)}\``);
     }
   }
 
@@ -208,7 +215,7 @@ export class Session {
     const sessionFile = context.sessionManager.getSessionFile();
     return {
       protocol: PROTOCOL_VERSION,
-      client: { name: "pi-portcullis", version: this.#facts.extensionVersion },
+      client: { name: "@portcullis/pi", version: this.#facts.extensionVersion },
       piVersion: this.#facts.piVersion,
       mode: runMode(context, this.#facts.argv),
       interactive: context.hasUI,

@@ -2,7 +2,7 @@
 /**
  * A fake host for the tests of the extension: it implements the protocol without any confinement.
  * Words in its input select its behaviour: `deny-me`, `ask-me`, `rewrite-me`, `die-now`;
- * so does the variable FAKE_HELLO = refuse | hang | die | disabled | version | garbage | closed (opens a moment later). FAKE_LOG names a log of all messages.
+ * so does the variable FAKE_HELLO = refuse | hang | die | disabled | version | garbage | newer | closed (opens a moment later). FAKE_LOG names a log of all messages.
  */
 import { spawn } from "node:child_process";
 import fs from "node:fs";
@@ -57,7 +57,7 @@ const methods = {
         return { protocol: params.protocol, host: { name: "fake", version: "0" }, status: closed };
       }
     }
-    return { protocol: params.protocol, host: { name: "fake", version: "0" }, status };
+    return { protocol: params.protocol, host: { name: "fake", version: process.env.FAKE_HELLO === "newer" ? "9.0.0" : "0" }, status };
   },
   async decide(params, id) {
     const text = JSON.stringify(params.input);

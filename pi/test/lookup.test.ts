@@ -3,29 +3,30 @@ import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, w
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
-import { findHost, type Surroundings } from "../src/lookup.ts";
+import { findHost, mendingCommand, type Surroundings } from "../src/lookup.ts";
 
 const top = realpathSync(mkdtempSync(join(tmpdir(), "lookup-")));
 after(() => rmSync(top, { recursive: true }));
 let number = 0;
+const SCRIPT = "#!/bin/sh\n";
 
 /** Creates programs in a fresh directory, and searches the host from its `project`. */
 function look(programs: string[], more: (at: (path: string) => string) => Partial<Surroundings>): string {
   const root = join(top, String(number++));
   const at = (path: string) => join(root, path);
-  for (const directory of ["project", "home", "ext/pi-portcullis"]) mkdirSync(at(directory), { recursive: true });
+  for (const directory of ["project", "home", "ext/portcullis"]) mkdirSync(at(directory), { recursive: true });
   for (const program of programs) {
     mkdirSync(dirname(at(program)), { recursive: true });
-    writeFileSync(at(program), "");
+    writeFileSync(at(program), SCRIPT);
     chmodSync(at(program), 0o755);
   }
   const from = {
-    env: {}, cwd: at("project"), home: at("home"), packageDir: at("ext/pi-portcullis"), platform: "linux", arch: "x64",
+    env: {}, cwd: at("project"), home: at("home"), packageDir: at("ext/portcullis"), platform: "linux", arch: "x64",
   };
   return findHost({ ...from, ...more(at) }).replace(`${root}/`, "");
 }
 
-const PACKAGE = "node_modules/@portcullis/host-linux-x64/bin/portcullis";
+const PACKAGE = "node_modules/@portcullis/linux-x64/bin/portcullis";
 
 test("PORTCULLIS_HOST comes first and is never passed over", () => {
   const path = (at: (path: string) => string) => at("bin");
@@ -37,15 +38,15 @@ test("PORTCULLIS_HOST comes first and is never passed over", () => {
 
 test("the npm package is taken below this one or beside it, before PATH", () => {
   const env = (at: (path: string) => string) => ({ PATH: at("bin") });
-  const nested = `ext/pi-portcullis/${PACKAGE}`;
+  const nested = `ext/portcullis/${PACKAGE}`;
   assert.equal(look([nested, "bin/portcullis"], (at) => ({ env: env(at) })), nested);
   const beside = `g/${PACKAGE}`;
-  assert.equal(look([beside], (at) => ({ packageDir: at("g/node_modules/pi-portcullis") })), beside);
+  assert.equal(look([beside], (at) => ({ packageDir: at("g/node_modules/@portcullis/pi") })), beside);
 });
 
 test("the host that installed the extension comes before packages and PATH, while it is there", () => {
   const installed = (at: (path: string) => string, host: string) => {
-    writeFileSync(at("ext/pi-portcullis/host.json"), JSON.stringify({ host }));
+    writeFileSync(at("ext/portcullis/host.json"), JSON.stringify({ host }));
     return { env: { PATH: at("bin") } };
   };
   const programs = ["own/portcullis", "bin/portcullis"];
@@ -92,4 +93,48 @@ test("a file that cannot be run is not the host", () => {
     mkdirSync(at("bin2/portcullis"), { recursive: true });
     return { env: { PATH: `${at("bin")}:${at("bin2")}` } };
   }), /pi-extension install/);
+});
+
+test("what is missing is said in one line, with the command that gets it", () => {
+  const missing = (more: (at: (path: string) => string) => Partial<Surroundings>, expected: RegExp) =>
+    assert.throws(() => look([], more), (error: Error) => expected.test(error.message) && !error.message.includes("\n"));
+  const fromNpm = (at: (path: string) => string) => ({ packageDir: at("g/node_modules/@portcullis/pi") });
+  missing(fromNpm, /npm package @portcullis\/linux-x64 .* `npm_config_include=optional pi install npm:@portcullis\/pi`$/);
+  missing((at) => ({ ...fromNpm(at), arch: "arm64" }), /@portcullis\/linux-arm64/);
+  missing(() => ({}), /pi-extension install/);
+  missing((at) => ({ ...fromNpm(at), platform: "darwin", arch: "arm64" }), /no `portcullis` for darwin-arm64: .*Linux/);
+});
+
+test("one command mends each way to a host of another version", () => {
+  const from = (packageDir: string, env = {}): Surroundings =>
+    ({ env, cwd: "/p", home: "/h", packageDir, platform: "linux", arch: "x64" });
+  const npm = "/usr/lib/node_modules/@portcullis/pi";
+  const installed = "/h/.pi/agent/extensions/portcullis";
+  assert.equal(mendingCommand(from(installed), "/a b/portcullis"), "'/a b/portcullis' pi-extension install");
+  assert.equal(mendingCommand(from(installed, { PORTCULLIS_HOST: "/o/p" }), "/o/p"), "/o/p pi-extension install");
+  assert.equal(mendingCommand(from(npm, { PORTCULLIS_HOST: "/o/p" }), "/o/p"), "unset PORTCULLIS_HOST");
+  assert.match(mendingCommand(from(npm), "/usr/bin/portcullis"), /pi install npm:@portcullis\/pi$/);
+});
+
+test("a program that is cut off or for another machine is not started, and not passed over", () => {
+  const header = (machine: number, size: number) => {
+    const bytes = Buffer.alloc(64);
+    bytes.write("\x7fELF\x02\x01\x01", 0, "latin1");
+    bytes.writeUInt16LE(machine, 18);
+    bytes.writeBigUInt64LE(BigInt(size), 40);
+    return bytes;
+  };
+  const own = "g/node_modules/@portcullis/pi/node_modules/@portcullis/linux-x64/bin/portcullis";
+  const check = (bytes: Buffer) => look([own, "bin/portcullis"], (at) => {
+    writeFileSync(at(own), bytes);
+    return { packageDir: at("g/node_modules/@portcullis/pi"), env: { PATH: at("bin") } };
+  });
+  assert.equal(check(header(62, 64)), own);
+  for (const bad of [header(183, 64), header(62, 65), header(62, 64).subarray(0, 63), Buffer.alloc(0), Buffer.from("text")]) {
+    assert.throws(() => check(bad), /no program for this machine: it is damaged or made for another one; run `npm_config/);
+  }
+  assert.throws(() => look(["bin/x"], (at) => {
+    writeFileSync(at("bin/x"), header(183, 64));
+    return { env: { PORTCULLIS_HOST: at("bin/x") } };
+  }), /made for another one; run `unset PORTCULLIS_HOST`/);
 });

@@ -35,7 +35,7 @@ const context = (more: object = {}): Any => ({
 });
 
 function session(findHost: () => string = () => FAKE_HOST): Session {
-  return new Session({ extensionVersion: "0", piVersion: "0", agentDir: "/", argv: [], findHost, terminalDialogs: (context) => new SelectDialogs(context.ui), guardChildren: () => {}, failRun: () => { failedRuns += 1; } });
+  return new Session({ extensionVersion: "0", piVersion: "0", agentDir: "/", argv: [], findHost, mendingCommand: () => "mend it", terminalDialogs: (context) => new SelectDialogs(context.ui), guardChildren: () => {}, failRun: () => { failedRuns += 1; } });
 }
 
 async function started(more: object = {}): Promise<Session> {
@@ -318,7 +318,7 @@ test("settings that switch the sandbox off leave pi's tools alone as well", asyn
 });
 
 for (const [how, why] of [
-  ["refuse", /settings cannot be read: line 3/], ["version", /update the pi extension/], ["die", /last words/], ["garbage", /JSON/],
+  ["refuse", /settings cannot be read: line 3/], ["version", /update the pi extension: run `mend it`/], ["die", /last words/], ["garbage", /JSON/],
 ] as const) {
   test(`a host that does "${how}" at the handshake leaves everything closed`, async () => {
     process.env.FAKE_HELLO = how;
@@ -329,6 +329,15 @@ for (const [how, why] of [
     await it.stop();
   });
 }
+
+test("a host of another version works, and one line names the command that mends it", async () => {
+  process.env.FAKE_HELLO = "newer";
+  const it = await started();
+  delete process.env.FAKE_HELLO;
+  it.host();
+  assert.deepEqual(told, ["The extension is Portcullis 0, the program 9.0.0. Run `mend it` and start pi again."]);
+  await it.stop();
+});
 
 test("a host that dies is started once more, and the user is told", async () => {
   const it = await started();
@@ -419,10 +428,12 @@ test("nobody there: questions are refused, and messages go to stderr", async () 
   await it.stop();
 });
 
-test("the version that is told to the host is the package's", () => {
+test("extension, host and packages are of one version", () => {
   const read = (name: string) => readFileSync(new URL(name, import.meta.url), "utf8");
-  const { version } = JSON.parse(read("../package.json")) as { version: string };
+  const { version, optionalDependencies } = JSON.parse(read("../package.json"));
+  for (const wanted of Object.values(optionalDependencies)) assert.equal(wanted, version);
   assert.ok(read("../src/index.ts").includes(`const EXTENSION_VERSION = "${version}";`));
+  assert.ok(read("../../Cargo.toml").includes(`\nversion = "${version}"\n`));
 });
 
 test("copies find each other, and one that is gone is not counted on", () => {

@@ -8,6 +8,7 @@ mod build;
 mod cache;
 mod contract;
 mod digest;
+mod dist;
 mod elsewhere;
 mod everyday;
 mod extension;
@@ -63,6 +64,9 @@ enum Task {
     /// Builds the documentation as a site of static files
     #[command(after_help = book::EXAMPLES)]
     Book(book::Options),
+    /// Makes the packages of a release: archive, npm, Debian, sums, list of what is linked
+    #[command(after_help = dist::EXAMPLES)]
+    Dist(dist::Options),
     /// Builds everything and shows a real pi under a policy
     #[command(after_help = build::DEMO_EXAMPLES)]
     Demo,
@@ -89,6 +93,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Test(options) => test::task(options),
         Task::Everyday(options) => everyday::task(options),
         Task::Book(options) => book::task(options),
+        Task::Dist(options) => dist::task(options),
         Task::Demo => build::demo(),
     }
 }

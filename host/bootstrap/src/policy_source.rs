@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use portcullis_decision::Mode;
-use portcullis_packs::{Locked, Seconds, Store, Trust, Voucher, digest, signatures_beside, vouched};
+use portcullis_packs::{Locked, Store, Trust, Voucher, digest, signatures_beside, vouched};
 use portcullis_policy_runtime::{Embedded, read_component};
 use portcullis_settings_format::PolicySource;
 
@@ -164,17 +164,11 @@ impl std::error::Error for Revoked {}
 fn vouching(file: &Path, bytes: &[u8], trust: &Trust) -> Option<Voucher> {
     // Signatures that cannot be read do not vouch.
     let signatures = signatures_beside(file).unwrap_or_default();
-    vouched(bytes, &signatures, trust, seconds())
+    vouched(bytes, &signatures, trust, process_env::unix_seconds())
 }
 
 /// Describes the voucher for a file's component.
 pub fn vouching_words(file: &Path, bytes: &[u8], agent_directory: &Path) -> anyhow::Result<String> {
     let trust = trust_files::read(agent_directory)?;
     Ok(Origin::File(file.to_owned(), vouching(file, bytes, &trust)).words())
-}
-
-/// Returns the current time in seconds since 1970.
-fn seconds() -> Seconds {
-    let since = process_env::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

@@ -149,6 +149,12 @@ pub fn now() -> SystemTime {
     SystemTime::now()
 }
 
+/// Returns the current time in seconds since 1970.
+pub fn unix_seconds() -> i64 {
+    let since = now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
 /// Returns the microseconds since the first call.
 pub fn stopwatch() -> u64 {
     static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();

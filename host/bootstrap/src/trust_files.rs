@@ -8,12 +8,19 @@ use portcullis_packs::{StoreError, TRUST_MAX, Trust, read_text};
 
 /// Name of a trust file.
 const TRUST: &str = "trust.toml";
+/// The keys that may sign releases of this program, as an `allowed_signers` file.
+const RELEASE_SIGNERS: &str = "release_signers";
 /// The directory of the machine's settings.
 const MACHINE: &str = "/etc/portcullis";
 
 /// Returns the user's trust file.
 pub fn user_file(agent_directory: &Path) -> PathBuf {
     agent_directory.join("sandbox").join(TRUST)
+}
+
+/// Returns the path of the user's file with the keys that may sign releases.
+pub fn release_signers(agent_directory: &Path) -> PathBuf {
+    agent_directory.join("sandbox").join(RELEASE_SIGNERS)
 }
 
 /// Returns the machine's trust file.

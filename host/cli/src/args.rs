@@ -18,6 +18,7 @@ pub(crate) mod policy;
 pub(crate) mod ports;
 pub(crate) mod share;
 pub(crate) mod status;
+pub(crate) mod version;
 
 use action::{Action, Sources};
 use allow::{Presets, Rule};
@@ -29,6 +30,7 @@ use home::Home;
 use policy::Policy;
 use ports::Ports;
 use status::Status;
+use version::Version;
 
 /// A policy engine and a sandbox for the pi coding agent.
 #[derive(Debug, Parser)]
@@ -102,6 +104,12 @@ pub(crate) enum Verb {
     /// Install the extension for plain `pi`
     #[command(subcommand, after_help = EXTENSION_HELP)]
     PiExtension(PiExtension),
+    /// Show the version, or check a file of a release against its signed sums
+    #[command(after_help = version::VERSION_HELP)]
+    Version(Version),
+    /// Write the manual pages into a directory; for packages
+    #[command(hide = true)]
+    Manual(Manual),
     /// Print a completion script for a shell
     #[command(
         after_help = "Completes commands and options, and ids of grants, questions and decisions, presets and packs. It needs `portcullis` on PATH.\n\nExamples:\n  portcullis completions bash > ~/.local/share/bash-completion/completions/portcullis\n  portcullis completions zsh > ~/.zfunc/_portcullis\n  portcullis completions fish > ~/.config/fish/completions/portcullis.fish"
@@ -238,6 +246,12 @@ pub(crate) enum PiExtension {
     /// Print where it is, or would be
     #[command(after_help = "Example:\n  portcullis pi-extension path")]
     Path,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Manual {
+    /// The directory, which exists
+    pub(crate) directory: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -28,7 +28,8 @@ pub(crate) enum Exit {
     ///
     /// `audit verify`: a log is broken; `config show`, `config validate`: a session would refuse the settings;
     /// `doctor`: an attack came through; `asks list`, `grants list`, `ports list`: a session did not answer; `presets`: a preset has a
-    /// mistake; `home clear`: a session uses it.
+    /// mistake; `home clear`: a session uses it;
+    /// `version`: the file is not the one that was released.
     Bad,
     /// `audit verify`: the named log does not exist; same code as for wrong usage.
     Missing,
@@ -163,6 +164,8 @@ impl AfterPanic {
             | Verb::Pi(_)
             | Verb::PiExtension(_)
             | Verb::Completions(_)
+            | Verb::Version(_)
+            | Verb::Manual(_)
             | Verb::Complete(_) => Self::Failed,
         }
     }

@@ -63,6 +63,8 @@ fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
         Verb::Sweep => commands::sweep::run(),
         Verb::Pi(pi) => commands::pi::run(&pi),
         Verb::PiExtension(action) => commands::pi_extension::run(&action),
+        Verb::Version(version) => commands::version::run(&version),
+        Verb::Manual(manual) => commands::manual::run(&manual),
         Verb::Completions(completions) => commands::completions::run(&completions),
         Verb::Complete(complete) => commands::complete::run(&complete),
     };

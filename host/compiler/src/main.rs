@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use portcullis_policy_runtime::{COMPILER_ARGUMENT, NATIVE, embedded_name, precompile};
+use portcullis_policy_runtime::{COMPILER_ARGUMENT, embedded_name, precompile};
 
 /// Compiles policies for `portcullis`, which starts this program itself
 #[derive(Debug, Parser)]
@@ -25,9 +25,6 @@ enum Verb {
         after_help = "Examples:\n  portcullis-compile precompile target/release/precompiled policies/*/policy.wasm"
     )]
     Precompile {
-        /// The triple of the system that runs the code; this one by default
-        #[arg(long, default_value = NATIVE)]
-        target: String,
         /// The directory to write to; other files in it are removed
         directory: PathBuf,
         /// The components
@@ -41,8 +38,8 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == COMPILER_ARGUMENT) {
         return portcullis_policy_runtime::compiler_main();
     }
-    let Verb::Precompile { target, directory, components } = Arguments::parse().verb;
-    match write_machine_code(&target, &directory, &components) {
+    let Verb::Precompile { directory, components } = Arguments::parse().verb;
+    match write_machine_code(&directory, &components) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             report(&error);
@@ -57,11 +54,11 @@ fn report(error: &anyhow::Error) {
 }
 
 /// Compiles `components` into `directory`. Existing files are kept, and others removed.
-fn write_machine_code(target: &str, directory: &Path, components: &[PathBuf]) -> anyhow::Result<()> {
+fn write_machine_code(directory: &Path, components: &[PathBuf]) -> anyhow::Result<()> {
     let mut wanted: Vec<(String, Vec<u8>)> = Vec::new();
     for file in components {
         let component = std::fs::read(file).with_context(|| format!("reading `{}`", file.display()))?;
-        wanted.push((format!("{}.cwasm", embedded_name(&component, target)?), component));
+        wanted.push((format!("{}.cwasm", embedded_name(&component)?), component));
     }
     let failed = || format!("writing to `{}`", directory.display());
     std::fs::create_dir_all(directory).with_context(failed)?;
@@ -74,7 +71,7 @@ fn write_machine_code(target: &str, directory: &Path, components: &[PathBuf]) ->
     for (name, component) in wanted {
         let path = directory.join(name);
         if !path.exists() {
-            std::fs::write(path, precompile(&component, target)?).with_context(failed)?;
+            std::fs::write(path, precompile(&component)?).with_context(failed)?;
         }
     }
     Ok(())

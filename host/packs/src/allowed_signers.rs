@@ -4,13 +4,12 @@
 
 use crate::date;
 use crate::key::{Key, Validity};
-use crate::signature::PURPOSE;
 use crate::trust::TrustError;
 
-/// Returns the keys that may sign policies.
+/// Returns the keys that may sign for a purpose, which is a namespace of signatures.
 ///
 /// The names of the signers are informational: the trust file says whose keys they are.
-pub(crate) fn parse(text: &str) -> Result<Vec<(Key, Validity)>, TrustError> {
+pub(crate) fn parse(text: &str, purpose: &str) -> Result<Vec<(Key, Validity)>, TrustError> {
     let mut keys = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -18,15 +17,15 @@ pub(crate) fn parse(text: &str) -> Result<Vec<(Key, Validity)>, TrustError> {
             continue;
         }
         let at = |reason: String| TrustError::Signers { line: number + 1, reason };
-        if let Some(key) = entry(line).map_err(at)? {
+        if let Some(key) = entry(line, purpose).map_err(at)? {
             keys.push(key);
         }
     }
     Ok(keys)
 }
 
-/// Parses one line. Returns `None` if the key is not for signing policies.
-fn entry(line: &str) -> Result<Option<(Key, Validity)>, String> {
+/// Parses one line. Returns `None` if the key is not for this purpose.
+fn entry(line: &str, purpose: &str) -> Result<Option<(Key, Validity)>, String> {
     let words = words(line)?;
     let [_, rest @ ..] = words.as_slice() else { return Err("there is no key".to_owned()) };
     let is_type = |word: &String| ["ssh-", "ecdsa-", "sk-"].iter().any(|start| word.starts_with(start));
@@ -41,7 +40,7 @@ fn entry(line: &str) -> Result<Option<(Key, Validity)>, String> {
         let value = value.trim_matches('"');
         let day = || date::parse(value).ok_or_else(|| format!("`{value}` is no day like `20270131`"));
         match name {
-            "namespaces" if !value.split(',').any(|name| name == PURPOSE || name == "*") => return Ok(None),
+            "namespaces" if !value.split(',').any(|name| name == purpose || name == "*") => return Ok(None),
             "namespaces" => {}
             "valid-after" => validity.after = Some(day()?),
             "valid-before" => validity.before = Some(day()?),
@@ -82,6 +81,7 @@ fn divided(text: &str, at: &[char]) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signature::PURPOSE;
 
     const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILM+rvN+ot98qgEN796jTiQfZfG1KaT0PtFDJ/XFSqti";
 
@@ -98,7 +98,7 @@ mod tests {
             ("# a comment".to_owned(), None),
             (format!("a namespaces=\"git\" {KEY}"), None),
         ] {
-            let keys = parse(&format!("\n{line}\n")).unwrap();
+            let keys = parse(&format!("\n{line}\n"), PURPOSE).unwrap();
             let found = keys.first().map(|(_, validity)| (validity.after, validity.before));
             assert_eq!(found, expected, "{line}");
         }
@@ -109,7 +109,7 @@ mod tests {
             format!("a \"namespaces {KEY}"),
             "a ssh-ed25519 xx".to_owned(),
         ] {
-            assert!(parse(&wrong).is_err(), "{wrong}");
+            assert!(parse(&wrong, PURPOSE).is_err(), "{wrong}");
         }
     }
 }

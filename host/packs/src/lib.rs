@@ -35,6 +35,7 @@ mod trust;
 
 mod archive;
 mod registry;
+mod release;
 mod store;
 
 pub use accept::{
@@ -54,6 +55,7 @@ pub use pack::{Pack, Provenance};
 pub use registry::{
     Credentials, Reference, ReferenceError, Registry, RegistryError, Transfer, tag_of, version_of,
 };
+pub use release::{RELEASE_PURPOSE, ReleaseError, ReleaseFile, SUMS, SUMS_SIGNATURE, verify_release};
 pub use signature::{Checked, PURPOSE, SignatureError, SignatureState, Signatures, TEXT_MAX};
 pub use store::{
     COMPONENT_MAX, LOCK, Signed, Store, StoreError, Writing, beside, open, read, read_text,

@@ -153,7 +153,12 @@ impl Signatures {
     /// Checks each signature against the known keys.
     #[must_use]
     pub fn check(&self, bytes: &[u8], known: &[&Key]) -> Vec<Checked> {
-        let ssh = self.ssh.iter().map(|block| check_ssh(&block.signature, bytes, known));
+        self.check_for(PURPOSE, bytes, known)
+    }
+
+    /// Checks each signature against the known keys. An ssh signature must be for this namespace.
+    pub(crate) fn check_for(&self, purpose: &str, bytes: &[u8], known: &[&Key]) -> Vec<Checked> {
+        let ssh = self.ssh.iter().map(|block| check_ssh(&block.signature, purpose, bytes, known));
         let minisign = self.minisign.iter().map(|one| check_minisign(one, bytes, known));
         ssh.chain(minisign).collect()
     }
@@ -166,7 +171,7 @@ impl Block {
     }
 }
 
-fn check_ssh(signature: &ssh_key::SshSig, bytes: &[u8], known: &[&Key]) -> Checked {
+fn check_ssh(signature: &ssh_key::SshSig, purpose: &str, bytes: &[u8], known: &[&Key]) -> Checked {
     let named = signature.public_key();
     let fingerprint = named.fingerprint(ssh_key::HashAlg::Sha256).to_string();
     let mut keys = known.iter().filter_map(|key| match &key.kind {
@@ -175,10 +180,10 @@ fn check_ssh(signature: &ssh_key::SshSig, bytes: &[u8], known: &[&Key]) -> Check
     });
     let state = match keys.next_back() {
         None => SignatureState::Unknown,
-        Some(_) if signature.namespace() != PURPOSE => {
+        Some(_) if signature.namespace() != purpose => {
             SignatureState::OtherPurpose(signature.namespace().to_owned())
         }
-        Some(key) => match key.verify(PURPOSE, bytes, signature) {
+        Some(key) => match key.verify(purpose, bytes, signature) {
             Ok(()) => SignatureState::Good,
             Err(_) => SignatureState::Broken,
         },

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::allowed_signers;
 use crate::date;
 use crate::key::{Key, Validity};
+use crate::signature::PURPOSE;
 pub use error::TrustError;
 
 /// Largest trust file or `allowed_signers` file, in bytes.
@@ -217,7 +218,7 @@ fn publisher(
         None => Vec::new(),
         Some(file) => {
             let text = signers(&file).map_err(|source| TrustError::Read { name: file, source })?;
-            allowed_signers::parse(&text)?
+            allowed_signers::parse(&text, PURPOSE)?
         }
     };
     Ok(Publisher { name, namespaces, registry, threshold, keys })

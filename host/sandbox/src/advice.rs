@@ -163,8 +163,8 @@ fn landlock(facts: &Facts) -> (String, String) {
 /// If the path contains characters that a profile cannot express.
 pub fn apparmor_profile(program: &Path) -> Result<String, &'static str> {
     let path = program.to_str().ok_or("the path of the program is not text")?;
-    // Inside quotes these would end the string or act as a pattern.
-    if path.contains(['"', '\\', '\n', '*', '?', '[', ']', '{', '}', '^', '@', '$']) {
+    // Inside quotes these would end the string or act as a pattern. `@` alone, as npm has it, means itself.
+    if path.contains(['"', '\\', '\n', '*', '?', '[', ']', '{', '}', '^', '$']) {
         return Err(
             "the path of the program has characters that mean something in a profile; move the program",
         );

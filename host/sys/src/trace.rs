@@ -7,6 +7,12 @@ use std::ptr;
 /// `PTRACE_EVENT_STOP`: the stop after an interrupt.
 const EVENT_STOP: i32 = 128;
 
+/// The kind of a request in the C library's declaration of ptrace(2).
+#[cfg(target_env = "musl")]
+type Request = libc::c_int;
+#[cfg(not(target_env = "musl"))]
+type Request = libc::c_uint;
+
 /// A traced thread that will stop at the end of its current system call.
 ///
 /// Tracing belongs to one thread of the tracer, so this value cannot be sent to another one. That thread must
@@ -113,7 +119,7 @@ fn next_status() -> io::Result<(i32, i32)> {
     }
 }
 
-fn request(request: libc::c_uint, thread: i32, data: i32) -> io::Result<()> {
+fn request(request: Request, thread: i32, data: i32) -> io::Result<()> {
     let data = usize::try_from(data).map_err(|_negative| io::ErrorKind::InvalidInput)?;
     // SAFETY: these requests take a number and no address, and change nothing in this process.
     let answer = unsafe {

@@ -7,6 +7,8 @@ mod node;
 mod programs;
 mod wasm;
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
 use clap::Args;
 
@@ -14,6 +16,18 @@ use crate::cache::{Cache, Tools, Wasm};
 use crate::run::{answer, say};
 
 pub(crate) use everyday::programs as everyday_programs;
+
+/// Returns the path of a program in an unpacked Debian package.
+pub(crate) fn debian_program(cache: &Cache, package: &str, path: &str) -> Result<PathBuf> {
+    let _lock = cache.lock()?;
+    Ok(debian::unpack(cache, &format!("debian-{package}"), &[package], |name| name == package)?.join(path))
+}
+
+/// Returns a directory with a package of npm installed, beside this `package.json`.
+pub(crate) fn npm_package(cache: &Cache, name: &str, manifest: &str, package: &str) -> Result<PathBuf> {
+    let _lock = cache.lock()?;
+    cache.directory(name, |root| node::install_as(root, manifest, &[package]))
+}
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

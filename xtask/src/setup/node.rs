@@ -75,7 +75,12 @@ fn unpack_pi_new(root: &Path) -> Result<()> {
 
 /// Installs npm packages below `root`, running none of their scripts.
 pub(super) fn install(root: &Path, packages: &[&str]) -> Result<()> {
-    fs::write(root.join("package.json"), "{\"private\": true}\n").context("writing package.json")?;
+    install_as(root, "{\"private\": true}\n", packages)
+}
+
+/// The same, beside a `package.json` that is given.
+pub(super) fn install_as(root: &Path, manifest: &str, packages: &[&str]) -> Result<()> {
+    fs::write(root.join("package.json"), manifest).context("writing package.json")?;
     npm(root)
         .args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
         .args(packages)

@@ -12,9 +12,11 @@ use crate::project;
 use crate::run::quiet;
 
 /// Packages that may be named, each with whose it is.
-const KNOWN: [(&str, &str); 7] = [
+const KNOWN: [(&str, &str); 8] = [
     ("@anthropic-ai/sandbox-runtime", "Anthropic, on npm"),
     ("@earendil-works/pi-coding-agent", "pi itself, on npm"),
+    // Nothing of ours may be published, and no release made, before the scope is registered.
+    ("@portcullis/pi", "ours, on npm"),
     ("cargo-fuzz", "rust-fuzz, on crates.io"),
     ("clang", "Debian"),
     ("lld", "Debian"),
@@ -71,6 +73,8 @@ fn unknown(text: &str) -> Vec<String> {
                 continue;
             }
             let rest = words.get(at + verb.len()..).unwrap_or_default();
+            // pi names the registry as well.
+            let rest = rest.strip_prefix("npm:").unwrap_or(rest);
             let end = rest.find(['`', '\'', '"', ')', ';', '&', '|', '\\', ',', ':']).unwrap_or(rest.len());
             let named = rest.get(..end).unwrap_or_default().split(' ');
             unknown.extend(named.filter(|name| is_name(name)).take(MOST).map(str::to_owned));
@@ -83,7 +87,9 @@ fn unknown(text: &str) -> Vec<String> {
 const MOST: usize = 2;
 
 fn is_name(word: &str) -> bool {
-    let is_known = KNOWN.iter().any(|(name, _)| word.split('@').next() == Some(*name) || word == *name);
+    let is_known = KNOWN
+        .iter()
+        .any(|(name, _)| word.rsplit_once('@').is_some_and(|(known, _)| known == *name) || word == *name);
     let begins = word.chars().next().is_some_and(|first| first.is_ascii_lowercase() || first == '@');
     let is_a_place = word.contains('/') && !word.starts_with('@');
     begins && !is_known && !is_a_place && !word.contains(['{', '$', '<']) && word.len() > 2
@@ -105,6 +111,9 @@ mod tests {
             ("(Debian: `apt install clang lld`)", &[]),
             ("apt-get install unknown-package", &["unknown-package"]),
             ("how npm installs", &[]),
+            ("`pi install npm:@portcullis/pi`", &[]),
+            ("`pi install npm:@portcullis/pi@0.1.0`", &[]),
+            ("`pi install npm:@portcullis/other`", &["@portcullis/other"]),
         ] {
             assert_eq!(unknown(text), expected, "{text}");
         }

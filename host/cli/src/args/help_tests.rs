@@ -144,10 +144,11 @@ fn every_example_in_help_is_a_command() {
 /// Examples in code blocks; in the running text, upper case stands for values.
 #[test]
 fn every_example_in_the_documents_is_a_command() {
-    const DOCUMENTS: [&str; 8] = [
+    const DOCUMENTS: [&str; 9] = [
         include_str!("../../../../README.md"),
         include_str!("../../../../docs/cookbook.md"),
         include_str!("../../../../docs/faq.md"),
+        include_str!("../../../../docs/install.md"),
         include_str!("../../../../docs/tutorial.md"),
         include_str!("../../../../docs/configuration.md"),
         include_str!("../../../../docs/policy-authors.md"),

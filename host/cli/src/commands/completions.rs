@@ -91,7 +91,7 @@ complete -c portcullis -n '__fish_seen_subcommand_from asks grants allow deny pr
 "#;
 
 /// Returns the commands that users type. Hidden ones are started by programs, but a shell would offer them too.
-fn typed() -> Command {
+pub(super) fn typed() -> Command {
     let whole = Arguments::command();
     let shown = whole.get_subcommands().filter(|command| !command.is_hide_set());
     Command::new(NAME)

@@ -1,0 +1,178 @@
+//! `dist`: makes everything that a release consists of, the same bytes every time.
+//!
+//! Reading order: `target` (the systems), `compile` (static programs), `content` (what is in every package), `archive`,
+//! `npm` and `debian` (the packages), `sums`, `prove` (the packages, tried in clean places).
+
+mod archive;
+mod compile;
+mod content;
+mod debian;
+mod licences;
+mod linked;
+mod npm;
+mod pack;
+mod prove;
+mod sbom;
+mod sums;
+mod target;
+mod tools;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, ValueEnum};
+
+use crate::project;
+use crate::run::{answer, say, step};
+use compile::Profile;
+use content::Content;
+use prove::Proof;
+use sums::Release;
+use target::Target;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  cargo xtask dist                              packages for this processor, in target/dist
+  cargo xtask dist --target all                 for x86-64 and ARM64; runs foreign programs under qemu
+  cargo xtask dist --sign ~/.ssh/release        signs SHA256SUMS with an ssh key
+  cargo xtask dist --profile dev --twice        quick; packs twice and compares the bytes
+  cargo xtask dist --rebuild                    builds twice, in two directories, and compares the bytes
+  cargo xtask dist --prove                      afterwards: installs each package in a clean place
+  cargo xtask dist --prove npm                  only the packages of npm
+
+Static programs are linked with Zig, which is fetched into the cache; the targets are added with rustup.";
+
+/// What `dist` can be told.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// The processors to build for; by default this machine's
+    #[arg(long, value_enum, value_name = "WHICH")]
+    target: Option<Targets>,
+    /// Where the packages go
+    #[arg(long, value_name = "DIR", default_value = "target/dist")]
+    out: PathBuf,
+    /// How programs are built; `dev` is quick, and for trying this task only
+    #[arg(long, value_enum, default_value = "release")]
+    profile: Profile,
+    /// Signs SHA256SUMS with this ssh key, by `ssh-keygen`
+    #[arg(long, value_name = "KEY")]
+    sign: Option<PathBuf>,
+    /// Packs the programs that an earlier run built
+    #[arg(long, conflicts_with = "rebuild")]
+    no_build: bool,
+    /// Packs twice, and fails if the bytes differ
+    #[arg(long)]
+    twice: bool,
+    /// Builds twice, in different directories, and fails if the bytes differ
+    #[arg(long)]
+    rebuild: bool,
+    /// Makes nothing: installs packages that an earlier run left in clean places and uses them; needs root
+    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "all")]
+    #[arg(conflicts_with_all = ["target", "profile", "sign", "no_build", "twice", "rebuild"])]
+    prove: Option<Proof>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Targets {
+    #[value(name = "x86_64")]
+    X86_64,
+    Aarch64,
+    All,
+}
+
+pub(crate) fn task(options: &Options) -> Result<()> {
+    let out = project::root().join(&options.out);
+    if let Some(which) = options.prove {
+        return prove::packages(which, &out);
+    }
+    let targets = targets(options.target)?;
+    let build_directory = project::target_directory()?;
+    if !options.no_build {
+        build(&targets, options.profile, &build_directory)?;
+    }
+    let release = step("packing", || pack_all(&targets, options.profile, &build_directory))?;
+    if options.twice {
+        let again = step("packing again", || pack_all(&targets, options.profile, &build_directory))?;
+        same(&release, &again)?;
+    }
+    if options.rebuild {
+        let other = build_directory.join("dist-rebuild");
+        build(&targets, options.profile, &other)?;
+        same(&release, &step("packing again", || pack_all(&targets, options.profile, &other))?)?;
+    }
+    write(&release, &out)?;
+    if let Some(key) = &options.sign {
+        step("signing the sums", || sums::sign(&out, key))?;
+    }
+    for (name, bytes) in &release {
+        answer(format_args!("{:>10}  {}", bytes.len(), out.join(name).display()));
+    }
+    Ok(())
+}
+
+fn targets(wanted: Option<Targets>) -> Result<Vec<Target>> {
+    Ok(match wanted {
+        None => vec![Target::of_this_machine()?],
+        Some(Targets::X86_64) => vec![Target::X86_64],
+        Some(Targets::Aarch64) => vec![Target::Aarch64],
+        Some(Targets::All) => Target::ALL.to_vec(),
+    })
+}
+
+fn build(targets: &[Target], profile: Profile, build_directory: &Path) -> Result<()> {
+    targets.iter().try_for_each(|&target| compile::programs(target, profile, build_directory))
+}
+
+/// Returns all packages and their sums, from programs that are built.
+fn pack_all(targets: &[Target], profile: Profile, build_directory: &Path) -> Result<Release> {
+    let mut release = Release::new();
+    for &target in targets {
+        let content = Content::collect(target, profile, build_directory)?;
+        release.insert(archive::name(target), archive::make(target, &content)?);
+        release.insert(debian::name(target), debian::make(target, &content)?);
+        release.insert(npm::program_name(target), npm::program(target, &content)?);
+        release.insert(format!("portcullis-{}.cdx.json", target.label()), content.sbom.clone());
+    }
+    release.insert(npm::extension_name(), npm::extension()?);
+    release.insert(sums::SUMS.to_owned(), sums::of(&release).into_bytes());
+    Ok(release)
+}
+
+/// Writes the files into an empty directory; those of an earlier release go.
+fn write(release: &Release, out: &Path) -> Result<()> {
+    if out.exists() {
+        fs::remove_dir_all(out).with_context(|| format!("removing `{}`", out.display()))?;
+    }
+    fs::create_dir_all(out).with_context(|| format!("creating `{}`", out.display()))?;
+    for (name, bytes) in release {
+        fs::write(out.join(name), bytes).with_context(|| format!("writing `{name}`"))?;
+    }
+    Ok(())
+}
+
+fn same(one: &Release, other: &Release) -> Result<()> {
+    let differing: Vec<&str> = one
+        .iter()
+        .filter(|(name, bytes)| other.get(*name) != Some(bytes))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    if !differing.is_empty() {
+        bail!("these files have other bytes the second time: {}", differing.join(", "));
+    }
+    say("the second time gave the same bytes");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_with_other_bytes_is_told() {
+        let release = |text: &str| Release::from([("a".to_owned(), text.into()), ("b".to_owned(), vec![])]);
+        same(&release("x"), &release("x")).unwrap();
+        let error = same(&release("x"), &release("y")).unwrap_err().to_string();
+        assert!(error.ends_with("second time: a"), "{error}");
+    }
+}
