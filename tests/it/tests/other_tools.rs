@@ -151,7 +151,7 @@ fn a_crash_on_the_way_of_the_output_withholds(version: PiVersion, user: User) ->
 
 fn unknown_tools_are_a_question(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
-    let steps = vec![repeat("hello"), expecting("nobody is there to ask", say("done"))];
+    let steps = vec![repeat("hello"), expecting("nobody could be asked", say("done"))];
     under(&scene, version, &json!([{ "use": "workspace" }]), steps)?;
     ensure!(called_with(&scene).is_empty(), "it ran: {}", called_with(&scene));
     Ok(())
