@@ -307,7 +307,7 @@ impl HostWorld<'_> {
             Stage::Off => {
                 lines.push(Line::bad("The sandbox is off: tools and commands run as pi runs them."))
             }
-            Stage::Closed(why) => lines.push(Line::bad(format!("Nothing is permitted: {why}"))),
+            Stage::Closed(why) => lines.push(Line::bad(format!("Every tool is blocked: {why}"))),
         }
         if let Some(problem) = self.host.watch.get().and_then(|watch| watch.problem()) {
             lines.push(Line::bad(problem));
