@@ -179,7 +179,7 @@ fn mcp_servers(user: User) -> Result<()> {
     let log = audit(&scene)?;
     ensure!(log.contains("\"mcp:files\"") && log.contains("mcp__files__peek"), "{log}");
 
-    let steps = vec![peek(&notes), expecting_no("hunter2", expecting("nobody is there", say("done")))];
+    let steps = vec![peek(&notes), expecting_no("hunter2", expecting("nobody could be asked", say("done")))];
     under(&scene, PiVersion::V1_5, &json!([{ "use": "workspace" }]), steps)?;
     let control = script([peek(&notes), expecting("hunter2", say("done"))]);
     Launch::plain(&scene, PiVersion::V1_5, &control)?.print("go")?.ended_unattended()?;

@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::project;
 
 /// What is written otherwise, and how.
-const BANNED: [(&str, &str); 28] = [
+const BANNED: [(&str, &str); 27] = [
     ("whoever", "name the person or program"),
     ("somebody", "name the person: the user, a publisher"),
     ("mended", "fix"),
@@ -32,7 +32,6 @@ const BANNED: [(&str, &str); 28] = [
     ("cannot be seen from outside", "Portcullis cannot confine it"),
     ("settings files have no words", "this cannot be stored in a settings file"),
     ("seen by whoever", "that a command can see"),
-    ("a closed region (", "a directory that commands do not see"),
     ("takes settings from it", "reads settings from it"),
     ("all that it makes", "creating and writing files"),
     ("outside of the box", "outside the sandbox"),

@@ -4,6 +4,7 @@ pub mod connections;
 pub mod file_operation;
 pub mod pending_call;
 pub mod rerun;
+mod tilde;
 pub mod words;
 
 use std::path::{Path, PathBuf};
@@ -24,7 +25,8 @@ use crate::open_questions::{Choice, ChoiceKind, Question};
 use crate::special_addresses;
 use file_operation::{meaning, other_end};
 use pending_call::{FOR_THIS_COMMAND, begins_with, known_place};
-use words::{Naming, tilde};
+use tilde::tilde;
+use words::Naming;
 
 /// Labels of answers that hold until the session ends.
 pub const FOR_THIS_SESSION: &str = "For this session";

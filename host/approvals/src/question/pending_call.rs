@@ -10,7 +10,7 @@ use portcullis_exec_surface::NEW_DOT_FILES;
 use portcullis_text::escape_confusables;
 
 use super::file_operation::{is_only_once, other_end};
-use super::words::tilde;
+use super::tilde::tilde;
 
 /// Id of the rule that protects start-up files; rules on names cover the same names.
 const START_UP_FILES: &str = "host.start-up-files";

@@ -6,7 +6,7 @@ use portcullis_decision::request::{Action, FileAccess, FileOperation, PathKind};
 use portcullis_decision::{KnownPlace, Request, path_text};
 use portcullis_text::escape_confusables;
 
-use super::words::tilde;
+use super::tilde::tilde;
 
 /// Returns the reason for the question, with the path that the command named.
 #[must_use]

@@ -17,6 +17,7 @@ use portcullis_text::{escape, escape_confusables, escape_confusables_in_subject}
 
 use super::file_operation::{is_writing, meaning, other_end};
 use super::pending_call::known_place;
+use super::tilde::tilde;
 use crate::open_questions::Question;
 use crate::special_addresses;
 
@@ -162,17 +163,6 @@ fn verb(access: &FileAccess) -> Cow<'static, str> {
         FileOperation::Symlink(_) => "make a symbolic link".into(),
         FileOperation::ChangeMetadata => "change mode, owner or times of".into(),
         FileOperation::Other(name) => cut(&escape_confusables(name), (3, 40)).into(),
-    }
-}
-
-/// Returns a path with the home directory as `~`.
-#[must_use]
-pub(super) fn tilde(path: &str, home: Option<&Path>) -> String {
-    let Some(home) = home.map(path_text::encode).filter(|home| home != "/") else { return path.to_owned() };
-    match path.strip_prefix(&home) {
-        Some("") => "~".to_owned(),
-        Some(rest) if rest.starts_with('/') => format!("~{rest}"),
-        Some(_) | None => path.to_owned(),
     }
 }
 

@@ -95,10 +95,12 @@ impl PolicyList {
 
 /// Returns the policies of the settings, or the default one.
 fn entries(draft: &Draft) -> Vec<Value> {
-    match draft.value(&[FIELD.to_owned()]) {
-        Value::Array(listed) if !listed.is_empty() => listed,
-        _ => vec![json!({ USE: DEFAULT })],
+    if let Value::Array(listed) = draft.value(&[FIELD.to_owned()])
+        && !listed.is_empty()
+    {
+        return listed;
     }
+    vec![json!({ USE: DEFAULT })]
 }
 
 fn names(entries: &[Value]) -> Vec<String> {
