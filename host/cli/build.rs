@@ -13,7 +13,8 @@ fn main() {
 }
 
 fn extension(out: &Path) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pi");
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo names the package");
+    let root = Path::new(&here).join("../../pi");
     println!("cargo::rerun-if-changed={}", root.join("src").display());
     println!("cargo::rerun-if-changed={}", root.join("package.json").display());
     println!("cargo::rerun-if-changed={}", root.join("README.md").display());

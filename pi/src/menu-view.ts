@@ -94,7 +94,7 @@ export class MenuView {
     lines.push({ text: "", color: "text" });
     if (screen.input !== undefined) {
       lines.push({ text: ` ${plain(screen.input.label, 200)}: ${plain(this.#typed, 1_000)}▏`, color: "accent" });
-      lines.push({ text: " enter take it   esc back", color: "muted" });
+      lines.push({ text: " enter accept  esc back", color: "muted" });
       return lines;
     }
     const items = this.#items();
@@ -112,9 +112,9 @@ export class MenuView {
       if (item.problem !== undefined) lines.push({ text: `     ✗ ${plain(item.problem, 400)}`, color: "error" });
     });
     if (items.length > SHOWN) lines.push({ text: `   ${this.#marked + 1} of ${items.length}`, color: "muted" });
-    const arrows = screen.items.length === 0 ? "" : "↑↓ navigate   enter choose   / filter   ";
-    const keys = screen.keys.map(({ key, label }) => `${key} ${label}`).join("   ");
-    const hint = this.#isFiltering ? " type to filter   enter keep   esc all" : ` ${arrows}${keys}   esc back`;
+    const arrows = screen.items.length === 0 ? "" : "↑↓ move  enter choose  / filter  ";
+    const keys = screen.keys.map(({ key, label }) => `${key} ${label}  `).join("");
+    const hint = this.#isFiltering ? " type to filter  enter keep  esc all" : ` ${arrows}${keys}esc back`;
     lines.push({ text: "", color: "text" }, { text: hint, color: "muted" });
     return lines;
   }

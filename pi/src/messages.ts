@@ -48,7 +48,7 @@ export function closedForModel(why: string): string {
 
 /** Tells the user that nothing is permitted, and how to continue. */
 export function closedForUser(why: string, isTerminal: boolean): string {
-  const again = isTerminal ? "/reload starts it again." : "Mend that and start pi again.";
+  const again = isTerminal ? "/reload starts it again." : "Fix that and start pi again.";
   return `Portcullis is closed and blocks every tool: ${plain(why, 800)}. ${again} `
     + "To run pi without the sandbox, put the flag after the prompt: `pi \"prompt\" --no-sandbox`.";
 }

@@ -282,7 +282,7 @@ export class PromptView {
     if (ask.quote !== undefined) add(`${plain(ask.policy, 80)} says: "${plain(ask.quote, 800)}"`);
     for (const option of ask.options) {
       const covers = option.covers === undefined ? "" : `: ${plain(option.covers, 300)}`;
-      const target = option.target === undefined ? "" : ` → ${plain(option.target, 200)}`;
+      const target = option.target === undefined ? "" : `, saved in ${plain(option.target, 200)}`;
       add(`[${plain(option.key, 8)}] ${plain(option.label, 200)}${covers}${target}`);
     }
     return lines;
@@ -298,12 +298,11 @@ export class PromptView {
     const marked = this.#rows[this.#marked];
     const row = lasts(marked) ? marked : this.#rows.find(lasts);
     if (row === undefined) return undefined;
-    const { covers, target } = this.#option(row);
-    const where = row === marked && target !== undefined ? ` → ${plain(target, 200)}` : "";
+    const { covers } = this.#option(row);
     const keys = this.#rows.filter((other) => lasts(other) && this.#option(other).covers === covers);
     const names = row === marked ? [row] : keys;
     const each = names.map(({ key }) => `[${key}]`).join(" ");
-    return `  ${this.#arrows()}${each} ${names.length === 1 ? "covers" : "cover"} ${plain(covers ?? "", 300)}${where}`;
+    return `  ${this.#arrows()}${each} ${names.length === 1 ? "covers" : "cover"} ${plain(covers ?? "", 300)}`;
   }
 
   #arrows(): string {

@@ -171,6 +171,5 @@ const BECAUSE = "No, and tell the agent why";
 /** Returns a label with a number, so that no two labels are equal and none is "No": select() returns the label. */
 function label(option: AskOption, index: number): string {
   const covers = option.covers === undefined ? "" : `: ${plain(option.covers, 300)}`;
-  const target = option.target === undefined ? "" : ` → ${plain(option.target, 200)}`;
-  return `${index + 1}. ${plain(option.label, 200)}${covers}${target}`;
+  return `${index + 1}. ${plain(option.label, 200)}${covers}`;
 }

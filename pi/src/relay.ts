@@ -38,7 +38,7 @@ export class Relay {
     const { socket } = await this.#open();
     const ticket = randomBytes(16).toString("hex");
     this.#tickets.set(ticket, { host, callId, script });
-    return ["exec", quoted(host.path), "attend", quoted(socket), ticket].join(" ");
+    return ["exec", quoted(host.path), "exec-client", quoted(socket), ticket].join(" ");
   }
 
   /** Invalidates the unused commands of a call. */

@@ -257,7 +257,7 @@ test("the question is drawn as a person reads it", () => {
   view.press("right", 1_000);
   assert.equal(view.lines(0).at(-1)!.text, "  (← narrower) [s] [P] [A] cover reading everything below /srv");
   view.press(c("p"), 2_000);
-  assert.equal(view.lines(0).at(-1)!.text, '  (← narrower) [P] covers reading everything below /srv → projects.json["/work/foo"]');
+  assert.equal(view.lines(0).at(-1)!.text, '  (← narrower) [P] covers reading everything below /srv');
   const narrow = view.lines(0, 40).slice(0, 2).map((line) => line.text);
   assert.deepEqual(narrow, ["Portcullis   The agent wants to read:", "  │ /srv/a.txt"]);
 });

@@ -132,7 +132,7 @@ test("a dialog that fails refuses and does not stop the queue", async () => {
   assert.ok(answers.every((answer) => answer.choice === "refuse"));
 });
 
-test("the choices of a list spell out what they cover and where they are written down", async () => {
+test("the choices of a list spell out what they cover", async () => {
   const { shown, ask } = start();
   ask(1, { options: [
     { key: "o", effect: "allow", label: "Once", width: 0, scope: "once" },
@@ -146,8 +146,8 @@ test("the choices of a list spell out what they cover and where they are written
     "No",
     "1. Once",
     "2. For this session: reading /a",
-    "3. Always in this project: reading /a → projects.json[\"/w\"]",
-    "4. Always, in every project: reading /a → default.json",
+    "3. Always in this project: reading /a",
+    "4. Always, in every project: reading /a",
     "5. No, for this session: reading /a\\u{202e}",
     "No, and tell the agent why",
   ]);

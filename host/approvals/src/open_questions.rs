@@ -156,8 +156,8 @@ impl Refusal {
     pub fn reason(self) -> &'static str {
         match self {
             Self::User => "you said no",
-            Self::Nobody => "nobody is there to ask",
-            Self::Aborted => "the call was taken back",
+            Self::Nobody => "nobody could be asked",
+            Self::Aborted => "the call was cancelled",
             Self::Timeout => "no answer came in time",
             Self::Remembered => "you said no for this session",
         }
@@ -175,6 +175,9 @@ impl Refusal {
     }
 }
 
+/// What the user calls a session.
+pub const SESSION: &str = "session";
+
 /// The interface that shows questions to the user.
 pub trait Prompter: Send + Sync {
     /// Shows a question. The answer can come at once or later, from any thread.
@@ -189,6 +192,11 @@ pub trait Prompter: Send + Sync {
     /// Says in one line that an answer was kept, and how to take it back.
     fn saved(&self, text: &str) {
         self.notice(&format!("{text} · undo: portcullis grants"));
+    }
+
+    /// Returns what the user calls the session: [`SESSION`], or "command" if it is a single command.
+    fn session_name(&self) -> &'static str {
+        SESSION
     }
 }
 

@@ -1,5 +1,6 @@
 //! The user's answers that a session remembers, in this process only.
 
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use portcullis_decision::profile::FileRight;
@@ -64,10 +65,10 @@ impl Denied {
         self.aspect == aspect && self.pattern.covers(action)
     }
 
-    fn spoken(&self) -> String {
-        let what = spoken(&self.pattern);
+    fn spoken(&self, home: Option<&Path>) -> String {
+        let what = spoken(&self.pattern, home);
         match self.aspect {
-            DeniedPart::More => format!("nothing beyond the budget over {what}"),
+            DeniedPart::More => format!("no more than the budget over {what}"),
             DeniedPart::Right(_) | DeniedPart::Whole => format!("no {what}"),
         }
     }
@@ -79,8 +80,8 @@ impl DeniedPart {
     }
 }
 
-fn spoken(pattern: &GrantPattern) -> String {
-    described(pattern).unwrap_or_else(|| "one request".to_owned())
+fn spoken(pattern: &GrantPattern, home: Option<&Path>) -> String {
+    described(pattern, home).unwrap_or_else(|| "one request".to_owned())
 }
 
 /// The answers.
@@ -161,13 +162,13 @@ impl RememberedAnswers {
         covered
     }
 
-    /// Returns the answers that are live at `now`, one entry each.
+    /// Returns the answers that are live at `now`, one entry each, with paths in `home` shown as `~`.
     #[must_use]
-    pub fn list(&self, now: u32) -> Vec<Remembered> {
+    pub fn list(&self, now: u32, home: Option<&Path>) -> Vec<Remembered> {
         let inner = self.lock();
         let live = inner.grants.iter().filter(|(_, grant)| grant.is_live(now));
-        let granted = live.map(|(id, grant)| (*id, spoken(&grant.pattern), grant.expires_at));
-        let denied = inner.denied.iter().map(|(id, denied)| (*id, denied.spoken(), 0));
+        let granted = live.map(|(id, grant)| (*id, spoken(&grant.pattern, home), grant.expires_at));
+        let denied = inner.denied.iter().map(|(id, denied)| (*id, denied.spoken(home), 0));
         let mut answers: Vec<Remembered> = Vec::new();
         for (id, text, expires_at) in granted.chain(denied) {
             match answers.last_mut().filter(|answer| answer.id == id) {
@@ -221,14 +222,14 @@ mod tests {
         };
         let id = memory.grant(&patterns.each_ref().map(grant));
         memory.deny(vec![Denied::of_more(&access("c.test"))]);
-        let listed = memory.list(0);
+        let listed = memory.list(0, None);
         assert_eq!(listed.len(), 2, "{listed:?}");
         assert!(listed[0].text.contains("a.test") && listed[0].text.contains("b.test"), "{listed:?}");
         assert_eq!(memory.forget(id), patterns);
         assert_eq!(memory.forget(id), []);
-        let left = memory.list(0);
+        let left = memory.list(0, None);
         assert!(left.len() == 1 && left[0].text.contains("c.test"), "{left:?}");
         assert_eq!(memory.forget(left[0].id).len(), 1);
-        assert_eq!(memory.list(0), []);
+        assert_eq!(memory.list(0, None), []);
     }
 }

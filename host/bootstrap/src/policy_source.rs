@@ -11,16 +11,37 @@ use portcullis_settings_format::PolicySource;
 
 use crate::{process_env, trust_files};
 
-/// The policies shipped with the program; CI checks that they are built from their sources.
-const SHIPPED: [(&str, &[u8]); 5] = [
-    ("workspace", include_bytes!("../../../policies/workspace/policy.wasm")),
-    ("guard", include_bytes!("../../../policies/guard/policy.wasm")),
-    ("git-guard", include_bytes!("../../../policies/git-guard/policy.wasm")),
-    ("secrets", include_bytes!("../../../policies/secrets/policy.wasm")),
-    ("bosun", include_bytes!("../../../policies/bosun/policy.wasm")),
+/// The policies shipped with the program: name, what it does, component. CI checks that they are built from their sources.
+const SHIPPED: [(&str, &str, &[u8]); 5] = [
+    (
+        "workspace",
+        "the project is free, the rest is asked about",
+        include_bytes!("../../../policies/workspace/policy.wasm"),
+    ),
+    (
+        "guard",
+        "secrets are denied, the rest can be read",
+        include_bytes!("../../../policies/guard/policy.wasm"),
+    ),
+    (
+        "git-guard",
+        "git history cannot be rewritten",
+        include_bytes!("../../../policies/git-guard/policy.wasm"),
+    ),
+    ("secrets", "credentials are asked about", include_bytes!("../../../policies/secrets/policy.wasm")),
+    (
+        "bosun",
+        "lists of places, and reservations among agents",
+        include_bytes!("../../../policies/bosun/policy.wasm"),
+    ),
 ];
 
 include!(concat!(env!("OUT_DIR"), "/machine_code.rs"));
+
+/// Returns the shipped policies: name, and what it does.
+pub fn shipped() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SHIPPED.into_iter().map(|(name, title, _)| (name, title))
+}
 
 /// Returns the embedded machine code of shipped policies.
 pub fn machine_code() -> &'static [Embedded] {
@@ -95,12 +116,12 @@ impl PolicySources {
     /// If it cannot be read, or was revoked.
     pub fn component(&self, source: &PolicySource) -> anyhow::Result<Component> {
         match source {
-            PolicySource::Shipped(name) => match SHIPPED.iter().find(|(shipped, _)| shipped == name) {
-                Some((_, component)) => {
+            PolicySource::Shipped(name) => match SHIPPED.iter().find(|(shipped, ..)| shipped == name) {
+                Some((_, _, component)) => {
                     Ok(Component { bytes: Cow::Borrowed(component), origin: Origin::Shipped })
                 }
                 None => {
-                    let names: Vec<_> = SHIPPED.iter().map(|(name, _)| format!("`{name}`")).collect();
+                    let names: Vec<_> = SHIPPED.iter().map(|(name, ..)| format!("`{name}`")).collect();
                     bail!("there is no policy `{name}`; {} come with Portcullis", names.join(", "))
                 }
             },

@@ -94,7 +94,7 @@ pub(crate) enum Verb {
     Serve,
     /// Run a command that pi's extension holds ready, in the place of a tool's own
     #[command(hide = true)]
-    Attend(Attend),
+    ExecClient(ExecClient),
     /// Clear away what a session that was killed has left; the next session does so as well
     #[command(hide = true)]
     Sweep,
@@ -228,10 +228,10 @@ pub(crate) struct Pi {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Attend {
+pub(crate) struct ExecClient {
     /// The extension's socket
     pub(crate) socket: PathBuf,
-    /// Stands for the command
+    /// The ticket of the command
     pub(crate) ticket: String,
 }
 

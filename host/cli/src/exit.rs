@@ -134,7 +134,7 @@ fn object(error: &anyhow::Error) -> Value {
 pub(crate) enum AfterPanic {
     /// `check`: it is denied.
     Deny,
-    /// `run` and `attend`, which start commands.
+    /// `run` and `exec-client`, which start commands.
     RunFailed,
     /// All other commands.
     Failed,
@@ -145,7 +145,7 @@ impl AfterPanic {
     pub(crate) fn of(verb: &Verb) -> Self {
         match verb {
             Verb::Check(_) => Self::Deny,
-            Verb::Run(_) | Verb::Attend(_) => Self::RunFailed,
+            Verb::Run(_) | Verb::ExecClient(_) => Self::RunFailed,
             Verb::Explain(_)
             | Verb::Status(_)
             | Verb::Audit(_)

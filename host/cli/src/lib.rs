@@ -59,7 +59,7 @@ fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
         Verb::Doctor(doctor) => commands::doctor::run(&doctor),
         Verb::Policy(verb) => commands::policy::run(verb),
         Verb::Serve => portcullis_server::run().map(Exit::Command),
-        Verb::Attend(attend) => return exit::of_run(commands::exec_client::run(&attend)),
+        Verb::ExecClient(client) => return exit::of_run(commands::exec_client::run(&client)),
         Verb::Sweep => commands::sweep::run(),
         Verb::Pi(pi) => commands::pi::run(&pi),
         Verb::PiExtension(action) => commands::pi_extension::run(&action),

@@ -78,7 +78,7 @@ pub static GIT_HOOKS: Rule =
 /// Git's settings.
 pub static GIT_CONFIG: Rule = Rule {
     id: "host.git-config",
-    reason: "your own git takes settings from it, which can name programs to run",
+    reason: "your own git reads settings from it, which can name programs to run",
     anywhere: Treatment::Judged,
 };
 
@@ -92,7 +92,7 @@ pub static GIT_POINTERS: Rule = Rule {
 /// Files of an interrupted rebase or series of picks.
 pub static GIT_REBASE: Rule = Rule {
     id: "host.git-rebase",
-    reason: "it says what your own git does when a rebase or a series of picks goes on",
+    reason: "it says what your own git does when a rebase or cherry-pick continues",
     anywhere: Treatment::Judged,
 };
 
@@ -120,21 +120,21 @@ pub static SHELL_FILES: Rule =
 /// --version` suffices. What else a build executes is the project's own.
 pub static TOOL_FILES: Rule = Rule {
     id: "host.tool-files",
-    reason: "a tool that you start in this directory takes settings from it, which can name programs to run",
+    reason: "a tool that you start in this directory may run programs that it names",
     anywhere: Treatment::Asked,
 };
 
 /// Settings of editors.
 pub static EDITOR_FILES: Rule = Rule {
     id: "host.editor-files",
-    reason: "an editor that you open here takes settings and tasks from it",
+    reason: "an editor that you open here reads settings and tasks from it",
     anywhere: Treatment::Asked,
 };
 
 /// Settings and instructions of agents.
 pub static AGENT_FILES: Rule = Rule {
     id: "host.agent-files",
-    reason: "an agent that works here is told by it what to do and which programs to start",
+    reason: "agents that work here follow it, and start programs that it names",
     anywhere: Treatment::Asked,
 };
 
@@ -148,7 +148,7 @@ pub static HOOK_MANAGERS: Rule = Rule {
 /// Instructions for machines that build the project.
 pub static CI_FILES: Rule = Rule {
     id: "host.ci-files",
-    reason: "machines that build the project do what it says, with their own secrets",
+    reason: "build machines run what it says, with their secrets",
     anywhere: Treatment::Asked,
 };
 
@@ -157,7 +157,7 @@ pub static CI_FILES: Rule = Rule {
 /// Tools look for their settings there, and no list of them is complete; `data/harmless.txt` has the exceptions.
 pub static NEW_DOT_FILES: Rule = Rule {
     id: "host.new-dot-files",
-    reason: "a tool that you start in this directory may take settings from it and run programs that it names",
+    reason: "a tool that you start in this directory may read it and run programs that it names",
     anywhere: Treatment::Asked,
 };
 

@@ -156,7 +156,7 @@ pub enum SearchError {
     #[error("{0}")]
     Glob(String),
     /// The search was cancelled.
-    #[error("the search was taken back")]
+    #[error("the search was cancelled")]
     Cancelled,
     /// There are more names than a search may visit.
     #[error("below `{path}` are more than {limit} names; search in a directory below it")]

@@ -22,4 +22,5 @@ pub mod record_text;
 mod start;
 pub mod terminal;
 
+pub use serve::ask_params;
 pub use start::run;

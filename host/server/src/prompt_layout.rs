@@ -43,6 +43,12 @@ impl Size {
             for character in part.chars() {
                 let wide = if character.is_ascii() { 1 } else { 2 };
                 if width + wide > room {
+                    // The break takes the place of one space.
+                    if character == ' ' && !line.ends_with(' ') {
+                        lines.push(format!("{indent}{line}"));
+                        (line, width) = (String::new(), 0);
+                        continue;
+                    }
                     let rest = if character == ' ' { String::new() } else { last_word(&mut line) };
                     lines.push(format!("{indent}{line}"));
                     width = rest.chars().map(|character| if character.is_ascii() { 1 } else { 2 }).sum();
@@ -150,8 +156,20 @@ impl Page<'_> {
 
     /// Lays out the details, below the choices.
     fn details(&self) -> Vec<String> {
-        let Question { asker, reason, rule, policy, .. } = self.question;
-        self.wrapped(QUOTED, &format!("rule `{rule}` of `{policy}`: {reason}; asked by {asker}"))
+        let Question { asker, reason, rule, policy, choices, .. } = self.question;
+        let mut text = format!("Why: {reason} [{rule} of {policy}]. Asked by {asker}.");
+        let mut saved: Vec<String> = Vec::new();
+        for choice in choices {
+            let Some(target) = &choice.target else { continue };
+            let entry = format!("[{}] {target}", choice.key);
+            if !saved.contains(&entry) {
+                saved.push(entry);
+            }
+        }
+        if !saved.is_empty() {
+            text.push_str(&format!(" Saved in: {}.", saved.join("; ")));
+        }
+        self.wrapped(QUOTED, &text)
     }
 
     /// Lays out a summary, for a screen that is too small.
@@ -183,8 +201,7 @@ impl Page<'_> {
         let choices = self.question.choices.iter().enumerate();
         for (place, choice) in choices.filter(|(place, choice)| offered(*place, choice)) {
             let code = format!("{}{}", choice.code(), self.number);
-            let kept = choice.target.as_ref().map(|target| format!(" → {target}")).unwrap_or_default();
-            lines.extend(self.size.headed("  ", &format!("[{code}] {}{kept}", choice.spoken())));
+            lines.extend(self.size.headed("  ", &format!("[{code}] {}", choice.spoken())));
             answers.push((code, place));
         }
         if !answers.is_empty() {

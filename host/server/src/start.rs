@@ -9,8 +9,8 @@ use crate::{contain, serve};
 /// # Errors
 /// If the process was not started by pi's extension, or the connection breaks.
 pub fn run() -> anyhow::Result<u8> {
-    match contain::door_of_this_process() {
-        Some(door) => contain::knock(&door),
+    match contain::socket_of_this_process() {
+        Some(socket) => contain::hand_over(&socket),
         None => serve::standard_streams().map(|()| 0),
     }
 }

@@ -36,6 +36,10 @@ impl Prompter for Terminal {
         answer.answer(ask(question).unwrap_or(Answer::Refused(Refusal::Nobody)));
     }
 
+    fn session_name(&self) -> &'static str {
+        "command"
+    }
+
     fn withdraw(&self, _id: u64, _why: &str) {}
 
     fn notice(&self, text: &str) {
@@ -102,6 +106,10 @@ impl Prompter for AlwaysOnce {
     fn show(&self, question: &Question, answer: Answerer) {
         let once = question.choices.iter().position(|choice| choice.scope == GrantScope::Once);
         answer.answer(once.map_or(Answer::Refused(Refusal::Nobody), Answer::Choice));
+    }
+
+    fn session_name(&self) -> &'static str {
+        "command"
     }
 
     fn withdraw(&self, _id: u64, _why: &str) {}

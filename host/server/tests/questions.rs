@@ -1,6 +1,7 @@
 //! Every kind of question as a person sees it: how long it is, and the page that shows all of them.
 //!
-//! After an intended change: `UPDATE_REFERENCE=1`, then read the difference of `docs/screens.md`.
+//! The extension's tests draw the same questions as pi's terminal shows them, for `docs/screens-pi.md`.
+//! After an intended change: `UPDATE_REFERENCE=1` here and in `pi`, then read the difference of both pages.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
@@ -9,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use portcullis_approvals::question::connections::{PresetOffer, about_all, about_more, offer_presets};
 use portcullis_approvals::question::question;
-use portcullis_approvals::question::words::{self, Naming, WORDS_MAX};
-use portcullis_approvals::{GrantPlace, Question};
+use portcullis_approvals::question::words::{Naming, WORDS_MAX};
+use portcullis_approvals::{GrantPlace, Question, Refusal};
 use portcullis_decision::request::{
     Action, CommandExecution, Content, Direction, Endpoint, FileAccess, FileFacts, FileOperation, HttpHead,
     NetworkAccess, Origin, OtherAction, PathKind, PathRef, ProcessInfo, SearchQuery, SocketAccess, Stage,
@@ -18,12 +19,15 @@ use portcullis_decision::request::{
 };
 use portcullis_decision::rules::Ruling;
 use portcullis_decision::{Decision, Effect, Fact, GrantScope, KnownPlace, KnownPlaceKind, Request};
+use portcullis_server::ask_params;
 use portcullis_server::prompt_layout::{PromptLayout, Size};
+use serde_json::json;
 
 /// Maximum number of lines before the choices at 80 columns.
 const LINES_MAX: usize = 8;
 const HOME: &str = "/home/ann";
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/screens.md");
+const FOR_PI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../pi/test/screens/questions.json");
 
 struct Kind {
     name: &'static str,
@@ -75,16 +79,14 @@ fn places() -> Vec<GrantPlace> {
 
 fn asked(origin: Origin, action: Action, facts: Vec<Fact>, decision: &Decision, program: &str) -> Question {
     let request = Request { id: "r1".into(), parent: None, origin, action, facts };
-    let mut question = question(1, None, &request, decision, &places(), 0);
     let program = (!program.is_empty()).then(|| program.to_owned());
     let naming = Naming { home: Some(Path::new(HOME)), program, is_pi: false };
-    words::put(&mut question, &request, decision, &naming);
-    question
+    question(1, None, &request, decision, &places(), 0, &naming)
 }
 
 fn file(name: &'static str, origin: Origin, at: (&str, Zone, PathKind), operation: FileOperation) -> Kind {
     let access = FileAccess { path: path(at.0, at.1, at.2), operation, facts: FileFacts::default() };
-    let decision = ruling("base.outside", "it lies outside the workspace");
+    let decision = ruling("base.outside", "it lies outside this project");
     Kind { name, question: asked(origin, Action::File(access), Vec::new(), &decision, "") }
 }
 
@@ -161,7 +163,8 @@ fn names_and_places() -> Vec<Kind> {
         };
         let wider = Some(PathBuf::from("/home/ann/src"));
         let facts = vec![Fact::KnownPlace(KnownPlace { top, kind, wider })];
-        let decision = ruling("base.closed", "it lies outside the workspace, in a closed region");
+        let decision =
+            ruling("base.closed", "it lies outside this project, in a directory that commands do not see");
         Kind { name, question: asked(Origin::Process, Action::File(access), facts, &decision, program) }
     };
     let write = || FileOperation::Write(Content::Unknown);
@@ -175,7 +178,8 @@ fn names_and_places() -> Vec<Kind> {
         let place = KnownPlace { top, kind: KnownPlaceKind::Directory, wider: None };
         let facts =
             vec![Fact::KnownPlace(place), Fact::NamedBeforeFailure("/home/ann/data/2026/a.csv".into())];
-        let decision = ruling("base.closed", "it lies outside the workspace, in a closed region");
+        let decision =
+            ruling("base.closed", "it lies outside this project, in a directory that commands do not see");
         let question = asked(Origin::Process, Action::File(access), facts, &decision, "python3");
         Kind { name: "after a command has not found a file", question }
     };
@@ -186,7 +190,7 @@ fn names_and_places() -> Vec<Kind> {
             facts: FileFacts::default(),
         };
         let facts = vec![Fact::NamedBeforeFailure("/srv/out/x".into())];
-        let decision = ruling("base.outside", "it lies outside the workspace");
+        let decision = ruling("base.outside", "it lies outside this project");
         let question = asked(Origin::Process, Action::File(access), facts, &decision, "make");
         Kind { name: "after a command has failed", question }
     };
@@ -281,11 +285,10 @@ fn others() -> Vec<Kind> {
         provider: "mcp:github".into(),
         input: r#"{"query":"bugs"}"#.into(),
     };
-    let seen =
-        ruling("tool.unknown", "what a tool of an extension or a server does cannot be seen from outside");
+    let seen = ruling("tool.unknown", "Portcullis cannot confine a tool of an extension or server");
     let again = vec![Fact::RunAgain(vec!["/srv/out".into()])];
     let push = ruling("git.push", "it sends commits to a server that others read");
-    let rest = ruling("host.escalation", "outside of the sandbox nothing confines it");
+    let rest = ruling("host.escalation", "it runs with your full rights");
     let other = OtherAction { kind: "model".into(), input: "{}".into() };
     vec![
         about("run a command", Action::Command(command("git push origin main")), vec![], &push),
@@ -295,7 +298,7 @@ fn others() -> Vec<Kind> {
             "use a socket",
             Action::Socket(socket),
             vec![],
-            &ruling("base.outside", "it lies outside the workspace"),
+            &ruling("base.outside", "it lies outside this project"),
         ),
         about("use a tool of an extension", Action::Tool(tool), vec![], &seen),
         about(
@@ -367,8 +370,8 @@ fn what_is_sensitive_looks_so() {
 
 #[test]
 fn the_page_shows_every_question() {
-    let mut page = "# Screens\n\nEvery kind of question, as a terminal of 80 columns shows it. Generated by a test from the \
-                    questions themselves.\n"
+    let mut page = "# Questions on a terminal\n\nEvery kind of question as `portcullis run` shows it on a terminal of 80 columns. \
+                    [Screens in pi](screens-pi.md) shows the same in pi.\n\nGenerated by a test from the questions themselves.\n"
         .to_owned();
     for Kind { name, question } in kinds() {
         let (lines, before) = drawn(&question, 80);
@@ -380,12 +383,34 @@ fn the_page_shows_every_question() {
         }
         page.push_str("```\n");
     }
-    if std::fs::read_to_string(PAGE).is_ok_and(|known| known == page) {
+    page.push_str("\n## Reasons of a no\n\nThe end of the line that the model and the log get.\n\n```text\n");
+    for refusal in REFUSALS {
+        writeln!(page, "{}", refusal.reason()).unwrap();
+    }
+    page.push_str("```\n");
+    is_up_to_date(PAGE, &page);
+}
+
+const REFUSALS: [Refusal; 5] =
+    [Refusal::User, Refusal::Remembered, Refusal::Nobody, Refusal::Timeout, Refusal::Aborted];
+
+#[test]
+fn the_extension_draws_the_same_questions() {
+    let asked: Vec<_> = kinds()
+        .into_iter()
+        .map(|Kind { name, question }| json!({ "name": name, "ask": ask_params(&question) }))
+        .collect();
+    is_up_to_date(FOR_PI, &format!("{:#}\n", json!(asked)));
+}
+
+/// Compares a generated file, or writes it where `UPDATE_REFERENCE` is set.
+fn is_up_to_date(path: &str, text: &str) {
+    if std::fs::read_to_string(path).is_ok_and(|known| known == text) {
         return;
     }
-    if std::env::var_os("UPDATE_REFERENCE").is_some() {
-        std::fs::write(PAGE, page).unwrap();
-        return;
-    }
-    panic!("docs/screens.md is behind the questions: run this test with UPDATE_REFERENCE=1");
+    assert!(
+        std::env::var_os("UPDATE_REFERENCE").is_some(),
+        "`{path}` is behind the questions: run this test with UPDATE_REFERENCE=1"
+    );
+    std::fs::write(path, text).unwrap();
 }

@@ -415,7 +415,7 @@ fn closed_place(
         // A yes is for this file alone, and the question says so.
         None => {
             let top = canonical.to_owned();
-            (top.clone(), grantable(&action).into_iter().next()?.0, Fact::QuestionPlace(top))
+            (top.clone(), grantable(&action).into_iter().next()?, Fact::QuestionPlace(top))
         }
     };
     let mut request = session.request(Origin::Process, action);

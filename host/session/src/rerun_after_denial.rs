@@ -253,7 +253,7 @@ fn ask_about(
     past.asked.push(top.to_owned());
     match session.authorize(request, call, cancel).granted() {
         Ok(granted) => {
-            let (pattern, _) = grantable(&granted.request.action).into_iter().next()?;
+            let pattern = grantable(&granted.request.action).into_iter().next()?;
             let now = session.context_for(&granted.request, &[]).now;
             Some(Grant { scope: GrantScope::Once, pattern, granted_at: now, expires_at: 0 })
         }

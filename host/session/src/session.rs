@@ -6,11 +6,11 @@ use std::sync::{Arc, OnceLock};
 
 use portcullis_approvals::question::connections::{PresetOffer, offer_presets};
 use portcullis_approvals::question::pending_call::FOR_THIS_COMMAND;
-use portcullis_approvals::question::question;
-use portcullis_approvals::question::words::{self, Naming};
+use portcullis_approvals::question::words::Naming;
+use portcullis_approvals::question::{FOR_THIS_SESSION, NOT_FOR_THIS_SESSION, question};
 use portcullis_approvals::{
     Answer, Cancel, Choice, ChoiceKind, Connections, Denied, OpenQuestions, Question, Refusal, Remembered,
-    RememberedAnswers, refused_because,
+    RememberedAnswers, SESSION, refused_because,
 };
 use portcullis_decision::context::{AgentInfo, Machine};
 use portcullis_decision::request::{Action, NetworkAccess, Origin, OtherAction};
@@ -179,17 +179,25 @@ impl Session {
         let ask = self.settings().ask;
         let kept_for = ask.grant_seconds.unwrap_or(0);
         let places = self.setup.keeper.places();
-        let mut question = question(self.asks.next_id(), call, request, decision, &places, kept_for);
-        question.timeout_ms = question.timeout_ms.or(ask.timeout_ms);
         let basis = self.basis();
         let naming = Naming {
             home: basis.resolved.homes.first().map(PathBuf::as_path),
             program: call.and_then(|call| self.calls.program(call)),
             is_pi: self.setup.inmate.is_agent(),
         };
-        words::put(&mut question, request, decision, &naming);
+        let mut question = question(self.asks.next_id(), call, request, decision, &places, kept_for, &naming);
+        question.timeout_ms = question.timeout_ms.or(ask.timeout_ms);
         if let Action::Network(access) = &request.action {
             offer_presets(&mut question, &presets_with(access));
+        }
+        let session = self.setup.prompter.session_name();
+        for choice in question.choices.iter_mut().filter(|_| session != SESSION) {
+            let until = format!("ntil this {session} ends");
+            choice.label = match choice.label.as_str() {
+                FOR_THIS_SESSION => format!("U{until}"),
+                NOT_FOR_THIS_SESSION => format!("No, u{until}"),
+                label => label.to_owned(),
+            };
         }
         if self.setup.inmate.is_agent() {
             question.asker = format!("pi itself: {}", question.asker);
@@ -367,7 +375,9 @@ impl Session {
         let no = if choice.kind == ChoiceKind::Deny { "no " } else { "" };
         let text = match choice.scope {
             GrantScope::Once => return,
-            GrantScope::Session => format!("Until this session ends: {no}{covers}"),
+            GrantScope::Session => {
+                format!("Until this {} ends: {no}{covers}", self.setup.prompter.session_name())
+            }
             GrantScope::Project => format!("Saved: {covers}, in this project"),
             GrantScope::User => format!("Saved: {covers}, in every project"),
         };
@@ -428,7 +438,8 @@ impl Session {
     /// Returns the answers that the session remembers, with the ids for [`Session::forget`].
     #[must_use]
     pub fn remembered(&self) -> Vec<Remembered> {
-        self.answers.list(self.setup.seconds())
+        let basis = self.basis();
+        self.answers.list(self.setup.seconds(), basis.resolved.homes.first().map(PathBuf::as_path))
     }
 
     /// Returns the open questions, the oldest first.

@@ -111,7 +111,7 @@ impl Reading<'_> {
 
 const HOOKS: &str = "your own git takes its hooks from it";
 
-const INCLUDED: &str = "your own git takes settings from it";
+const INCLUDED: &str = "your own git reads settings from it";
 
 #[cfg(test)]
 mod tests {

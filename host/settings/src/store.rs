@@ -45,7 +45,7 @@ pub enum StoreError {
     #[error("nothing was written, because the new text cannot be used")]
     Invalid(#[source] Box<ConfigError>),
     /// No settings file can hold it.
-    #[error("settings files have no words for it")]
+    #[error("a settings file cannot hold this grant")]
     NotKept,
     /// The change does not fit the text.
     #[error("changing `{}`", file.display())]

@@ -57,9 +57,9 @@ const AROUND: &[Attack] = &[
 ];
 
 /// Only a contained pi has this socket.
-const THE_DOOR: Attack = (
-    "the door to the host",
-    r#"perl -MIO::Socket::UNIX -e 'exit !IO::Socket::UNIX->new(Peer => $ENV{DOOR})'"#,
+const HANDOFF_SOCKET: Attack = (
+    "the socket of the host",
+    r#"perl -MIO::Socket::UNIX -e 'exit !IO::Socket::UNIX->new(Peer => $ENV{HANDOFF})'"#,
 );
 
 /// Returns the attacks that apply to the processes of a run of pi.
@@ -67,8 +67,8 @@ fn all_attacks(is_contained: bool) -> Vec<(String, Option<&'static str>, &'stati
     let on = |whose: &'static str, variable| {
         ON_A_PROCESS.iter().map(move |(name, script)| (format!("{name} ({whose})"), Some(variable), *script))
     };
-    let door = is_contained.then_some(&THE_DOOR);
-    let around = AROUND.iter().chain(door).map(|(name, script)| ((*name).to_owned(), None, *script));
+    let socket = is_contained.then_some(&HANDOFF_SOCKET);
+    let around = AROUND.iter().chain(socket).map(|(name, script)| ((*name).to_owned(), None, *script));
     on("pi", "PI").chain(on("the host", "HOST")).chain(around).collect()
 }
 
@@ -107,7 +107,10 @@ fn attacked(user: User, version: PiVersion, is_contained: bool) -> Result<()> {
                 bash("bash attack.sh > inside; echo over"),
                 expecting("over", bash("env; ls /proc/self/fd | wc -l")),
                 // One of the descriptors of `ls` is the directory that it reads.
-                expecting("\n4\\s*$", expecting_no("hunter2|PORTCULLIS_(DOOR|HOST|PATH)", say("attacked"))),
+                expecting(
+                    "\n4\\s*$",
+                    expecting_no("hunter2|PORTCULLIS_(HANDOFF|HOST|PATH)", say("attacked")),
+                ),
             ],
         ),
         ("go on", vec![bash("echo sum-$((40+2))"), expecting("sum-42", say("done"))]),
@@ -279,7 +282,8 @@ impl Around {
     fn targets(&self, scene: &Scene, own: &str, shared: &Path) -> Result<String> {
         let environment = fs::read(format!("/proc/{}/environ", self.pi))?;
         let environment = String::from_utf8_lossy(&environment).into_owned();
-        let door = environment.split('\0').find_map(|variable| variable.strip_prefix("PORTCULLIS_DOOR="));
+        let socket =
+            environment.split('\0').find_map(|variable| variable.strip_prefix("PORTCULLIS_HANDOFF="));
         let variables = [
             ("PI", self.pi.to_string()),
             ("HOST", self.host.to_string()),
@@ -287,7 +291,7 @@ impl Around {
             ("EXTENSION", extension(&scene.home().join(".local/share/portcullis"))?.display().to_string()),
             ("BIN", scene.bin().display().to_string()),
             ("SHARED", shared.display().to_string()),
-            ("DOOR", door.unwrap_or_default().to_owned()),
+            ("HANDOFF", socket.unwrap_or_default().to_owned()),
         ];
         Ok(variables.map(|(name, value)| format!("export {name}='{value}'\n")).concat())
     }

@@ -112,7 +112,7 @@ fn a_write_is_asked_about_and_the_command_run_again(user: User) -> Result<()> {
     let id = begin(&mut host, &script)?;
     let place = question(&mut host, &outside)?;
     ensure!(text(&place, "reason").contains(&format!("could not write `{outside}/new`")), "{place}");
-    ensure!(place.to_string().contains("all that it makes and writes below"), "{place}");
+    ensure!(place.to_string().contains("creating and writing files below"), "{place}");
     ensure!(!scene.outside().join("new").exists() && lines(&scene, "runs")? == 1);
     host.answer(&place, &json!(ONCE))?;
     let again = question(&mut host, &script)?;
@@ -285,7 +285,7 @@ fn on_a_terminal_it_is_the_same(user: User) -> Result<()> {
     let through = ["python3", filter.to_str().context("a path is text")?];
     let command = ["run", "--ask", "prompt", "--", "/bin/bash", "script"];
     let mut terminal = Terminal::start_through(&scene, &through, &command)?;
-    for label in ["] If the command is run again", "] Run it again"] {
+    for label in ["] If the command runs again", "] Run it again"] {
         terminal.wait_for(label)?;
         let key = terminal.shown().lines().find_map(|line| line.trim().strip_prefix('[')?.split_once(label));
         let key = key.context("a key")?.0.to_owned();

@@ -186,7 +186,7 @@ fn registered_late(version: PiVersion, user: User) -> Result<()> {
 fn calls_that_read_otherwise(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let remote = json!({ "command": "echo sum-$((40+2)) > made", "host": "build.example" });
-    let steps = [calls([call("bash", &remote)]), expecting("nobody is there to ask", say("done"))];
+    let steps = [calls([call("bash", &remote)]), expecting("nobody could be asked", say("done"))];
     let launch = Launch::guarded(&scene, version, &script(steps))?;
     beside(&scene, launch, &["bash"], "early")?.print("go")?.ended_unattended()?;
     ensure!(!scene.project().join("made").exists());

@@ -330,7 +330,7 @@ fn a_question_on_the_terminal_is_shown(user: User) -> Result<()> {
     )?;
     let mut terminal = Terminal::start(&scene, &["run", "--ask", "prompt", "--", "sh", "try"])?;
     terminal.wait_for(MARK)?;
-    terminal.wait_for("asked by")?;
+    terminal.wait_for("Why: ")?;
     let question: String =
         terminal.shown().chars().filter(|character| !matches!(character, '\r' | '\u{1b}')).collect();
     scan("a question on the terminal", &question)?;

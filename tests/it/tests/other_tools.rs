@@ -151,7 +151,7 @@ fn a_crash_on_the_way_of_the_output_withholds(version: PiVersion, user: User) ->
 
 fn unknown_tools_are_a_question(version: PiVersion, user: User) -> Result<()> {
     let scene = Scene::new(user)?;
-    let steps = vec![repeat("hello"), expecting("nobody is there to ask", say("done"))];
+    let steps = vec![repeat("hello"), expecting("nobody could be asked", say("done"))];
     under(&scene, version, &json!([{ "use": "workspace" }]), steps)?;
     ensure!(called_with(&scene).is_empty(), "it ran: {}", called_with(&scene));
     Ok(())
@@ -179,7 +179,7 @@ fn mcp_servers(user: User) -> Result<()> {
     let log = audit(&scene)?;
     ensure!(log.contains("\"mcp:files\"") && log.contains("mcp__files__peek"), "{log}");
 
-    let steps = vec![peek(&notes), expecting_no("hunter2", expecting("nobody is there", say("done")))];
+    let steps = vec![peek(&notes), expecting_no("hunter2", expecting("nobody could be asked", say("done")))];
     under(&scene, PiVersion::V1_5, &json!([{ "use": "workspace" }]), steps)?;
     let control = script([peek(&notes), expecting("hunter2", say("done"))]);
     Launch::plain(&scene, PiVersion::V1_5, &control)?.print("go")?.ended_unattended()?;

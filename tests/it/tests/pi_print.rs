@@ -276,7 +276,7 @@ fn events_as_json(version: PiVersion, user: User) -> Result<()> {
         finished.stdout.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let ends: Vec<_> = events.filter(|event| event["type"] == "tool_execution_end").collect();
     let first = ends.first().map(ToString::to_string).unwrap_or_default();
-    ensure!(first.contains("\"isError\":true") && first.contains("nobody is there to ask"), "{finished:#?}");
+    ensure!(first.contains("\"isError\":true") && first.contains("nobody could be asked"), "{finished:#?}");
     ensure!(ends.len() == 2 && !scene.outside().join("made").exists(), "{finished:#?}");
     Ok(())
 }

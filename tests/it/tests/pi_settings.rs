@@ -35,7 +35,7 @@ fn kept_answers_and_the_menu(version: PiVersion, user: User) -> Result<()> {
     screen.wait_for("Portcullis on · writes here · asks network")?;
     screen.enter("hidden")?;
     screen.wait_for("[m]")?;
-    shows(&screen, &["cat wants to read ~/one", "[o]    If the command is run again"])?;
+    shows(&screen, &["cat wants to read ~/one", "[o]    If the command runs again"])?;
     screen.press_calmly("Escape")?;
     screen.wait_for("hidden over")?;
     screen.enter("named")?;
@@ -150,7 +150,7 @@ fn menu(screen: &Screen, scene: &Scene, made: &str) -> Result<()> {
         "Edit project config",
         "Edit default config",
         "Policies: workspace",
-        "Scope: projects.json",
+        "Settings: projects.json",
     ] {
         ensure!(shown.contains(part), "`{part}` is missing:\n{shown}");
     }

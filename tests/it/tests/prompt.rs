@@ -12,7 +12,7 @@ as_each_user!(
 );
 
 /// The last part of a question.
-const QUESTION: &str = "asked by";
+const QUESTION: &str = "Why: ";
 const CANNOT_EXECUTE: i32 = 126;
 const INTERRUPTED: i32 = 128 + 2;
 

@@ -149,7 +149,7 @@ fn wizard(version: &str, pi: PiVersion) -> Result<()> {
     screen.press("b")?;
     screen.wait_for("→ network.allowedDomains")?;
     screen.press("?")?;
-    screen.wait_for("fewer fields")?;
+    screen.wait_for("? fewer")?;
     keep(&scene, &screen, version, "fields, all", "Edit default config")?;
     screen.press("Escape")?;
     screen.wait_for("Recent decisions")?;

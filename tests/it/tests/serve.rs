@@ -144,8 +144,8 @@ fn calls_of_a_command_wait_for_the_answer(user: User) -> Result<()> {
     scene.write(&scene.at("other/x"), "x")?;
     for (name, label, answer) in [
         (".npmrc", "For this command", json!(0)),
-        ("outside", "For this command: reading, changing and removing all below ", json!(0)),
-        ("other", "For this command: reading, changing and removing all below ", json!("refuse")),
+        ("outside", "For this command: reading, changing and removing everything below ", json!(0)),
+        ("other", "For this command: reading, changing and removing everything below ", json!("refuse")),
         (".nvmrc", "For this command", json!("refuse")),
         ("a/.envrc", "For this command", json!("refuse")),
     ] {

@@ -145,7 +145,7 @@ fn is_said_of_the_session(scene: &Scene, lines: &[&str]) -> Result<()> {
         None => "built-in defaults",
     };
     match lines {
-        [state, of] if of.strip_prefix("Scope: ").is_some_and(|of| of.starts_with(scope)) => {
+        [state, of] if of.strip_prefix("Settings: ").is_some_and(|of| of.starts_with(scope)) => {
             ensure!((*state == "The sandbox is on, every layer in force.") == is_full, "{state}: {doctor}");
             Ok(())
         }

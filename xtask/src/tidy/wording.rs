@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::project;
 
 /// What is written otherwise, and how.
-const BANNED: [(&str, &str); 15] = [
+const BANNED: [(&str, &str); 27] = [
     ("whoever", "name the person or program"),
     ("somebody", "name the person: the user, a publisher"),
     ("mended", "fix"),
@@ -23,6 +23,18 @@ const BANNED: [(&str, &str); 15] = [
     ("nothing is in the lock", "No extra policies installed"),
     ("say whose packs", "show trusted publishers"),
     ("tell every mistake", "check"),
+    ("taken into the lock", "added"),
+    ("nobody is there to ask", "nobody could be asked"),
+    ("nobody was there", "nobody could be asked"),
+    ("nothing is permitted: ", "every tool is blocked: "),
+    ("nothing holds a command", "this runs with your full rights, unprotected"),
+    ("nothing that counts here", "say nothing"),
+    ("cannot be seen from outside", "Portcullis cannot confine it"),
+    ("settings files have no words", "this cannot be stored in a settings file"),
+    ("seen by whoever", "that a command can see"),
+    ("takes settings from it", "reads settings from it"),
+    ("all that it makes", "creating and writing files"),
+    ("outside of the box", "outside the sandbox"),
 ];
 
 /// Sources whose string literals and help texts users read.

@@ -127,8 +127,7 @@ pub fn about_more(mut question: Question, sent: u64) -> Question {
         match choice.kind {
             ChoiceKind::Allow => choice.label = "As much again".to_owned(),
             ChoiceKind::Deny => {
-                choice.covers =
-                    choice.covers.take().map(|covers| format!("more than the budget over {covers}"));
+                choice.covers = choice.covers.take().map(|covers| format!("sending more over {covers}"));
             }
         }
     }

@@ -52,11 +52,11 @@ pub fn other_end(access: &FileAccess) -> Option<String> {
 #[must_use]
 pub fn meaning(access: &FileAccess) -> Option<String> {
     if matches!(access.operation, FileOperation::Link(_)) {
-        return Some("what is written under one of the names is written under both".to_owned());
+        return Some("both names stand for one file: a change to one changes the other".to_owned());
     }
     let FileOperation::Symlink(target) = &access.operation else { return None };
     let path = path_text::decode(&access.path.canonical)?;
     let aim = path.parent().map_or_else(PathBuf::new, Path::to_owned).join(path_text::decode(target)?);
     let aim = path_text::encode(&aim.canonicalize().unwrap_or(aim));
-    Some(format!("this name, and every name below it, leads to {aim} then"))
+    Some(format!("this name, and every name below it, leads to {aim}"))
 }

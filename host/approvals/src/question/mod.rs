@@ -4,6 +4,7 @@ pub mod connections;
 pub mod file_operation;
 pub mod pending_call;
 pub mod rerun;
+mod tilde;
 pub mod words;
 
 use std::path::{Path, PathBuf};
@@ -24,7 +25,13 @@ use crate::open_questions::{Choice, ChoiceKind, Question};
 use crate::special_addresses;
 use file_operation::{meaning, other_end};
 use pending_call::{FOR_THIS_COMMAND, begins_with, known_place};
+use tilde::tilde;
 use words::Naming;
+
+/// Labels of answers that hold until the session ends.
+pub const FOR_THIS_SESSION: &str = "For this session";
+/// The label of such a "no".
+pub const NOT_FOR_THIS_SESSION: &str = "No, for this session";
 
 /// Maximum number of offered widths; users would not read more.
 const WIDTHS_MAX: usize = 6;
@@ -43,6 +50,7 @@ pub fn question(
     decision: &Decision,
     places: &[GrantPlace],
     kept_for: u32,
+    naming: &Naming<'_>,
 ) -> Question {
     let asked = decision.question();
     let quote = asked.map(|question| match &question.details {
@@ -76,10 +84,10 @@ pub fn question(
         quote: quote
             .filter(|text| !text.trim().is_empty() && !words::is_restated(decision.policy(), text))
             .map(|text| escape(&text)),
-        choices: choices((request, is_cut), decision, places, kept_for),
+        choices: choices((request, is_cut), decision, (places, kept_for), naming.home),
         timeout_ms: asked.and_then(|question| question.timeout_ms),
     };
-    words::put(&mut question, request, decision, &Naming::default());
+    words::put(&mut question, request, decision, naming);
     question
 }
 
@@ -162,8 +170,8 @@ fn is_only_once(action: &Action) -> bool {
 fn choices(
     (request, is_cut): (&Request, bool),
     decision: &Decision,
-    places: &[GrantPlace],
-    kept_for: u32,
+    (places, kept_for): (&[GrantPlace], u32),
+    home: Option<&Path>,
 ) -> Vec<Choice> {
     let once = Choice {
         key: 'o',
@@ -172,10 +180,10 @@ fn choices(
             // A program opens any number of connections to a place; for the user they are one.
             Action::Network(NetworkAccess { stage: Stage::Connect, .. }) => FOR_THIS_COMMAND.to_owned(),
             Action::File(access) if request.named_before_failure().is_some() => {
-                rerun::once(access, known_place(request, decision))
+                rerun::once(access, known_place(request, decision), home)
             }
             Action::File(access) if request.origin == Origin::Process => {
-                pending_call::once(request, access, decision)
+                pending_call::once(request, access, decision, home)
             }
             _ if is_cut => "Once, though not all of it is shown".to_owned(),
             Action::Command(_) if request.run_again().is_some() => "Run it again".to_owned(),
@@ -202,12 +210,12 @@ fn choices(
     if is_only_once(&request.action) && known_place(request, decision).is_none() {
         return std::iter::once(once).chain(no_for_the_session(&request.action, None)).collect();
     }
-    let widths = widths(request, decision);
+    let widths = widths(request, decision, home);
     let mut choices = vec![once];
     choices.extend(widths.iter().zip(0..).map(|(offer, width)| Choice {
         key: 's',
         kind: ChoiceKind::Allow,
-        label: "For this session".to_owned(),
+        label: FOR_THIS_SESSION.to_owned(),
         covers: Some(offer.covers(0)),
         width,
         target: None,
@@ -242,7 +250,7 @@ fn no_for_the_session(action: &Action, narrowest: Option<&Offer>) -> Option<Choi
     let (pattern, covers) = match (narrowest, action) {
         (Some(offer), _) => (offer.pattern.clone(), offer.text.clone()),
         (None, Action::Command(_) | Action::Escalation(_)) => {
-            (GrantPattern::Exact(Box::new(action.clone())), "this very command".to_owned())
+            (GrantPattern::Exact(Box::new(action.clone())), "this exact command".to_owned())
         }
         // Targets of links and moves, and the data of a connection, differ each time.
         (
@@ -253,7 +261,7 @@ fn no_for_the_session(action: &Action, narrowest: Option<&Offer>) -> Option<Choi
     Some(Choice {
         key: 'd',
         kind: ChoiceKind::Deny,
-        label: "No, for this session".to_owned(),
+        label: NOT_FOR_THIS_SESSION.to_owned(),
         covers: Some(covers),
         width: 0,
         target: None,
@@ -292,7 +300,7 @@ fn duration(seconds: u32) -> String {
 }
 
 /// Returns the grants to offer: the host's, then the policy's.
-fn widths(request: &Request, decision: &Decision) -> Vec<Offer> {
+fn widths(request: &Request, decision: &Decision, home: Option<&Path>) -> Vec<Offer> {
     let of_policy = decision.question().map(|question| question.options.as_slice()).unwrap_or_default();
     let offered = of_policy
         .iter()
@@ -309,7 +317,7 @@ fn widths(request: &Request, decision: &Decision) -> Vec<Offer> {
     let own = own.filter(|pattern| is_offered(decision, pattern)).map(|pattern| (pattern, 0));
     let mut widths: Vec<Offer> = Vec::new();
     for (pattern, lifetime) in own.chain(offered) {
-        let Some(text) = described(&pattern) else { continue };
+        let Some(text) = described(&pattern, home) else { continue };
         // A grant that is too long to be read in full is not offered, nor is a wider one.
         if text.chars().count() > GRANT_TEXT_MAX {
             break;
@@ -359,22 +367,30 @@ fn command_pattern(command: &CommandExecution) -> Option<GrantPattern> {
 ///
 /// The narrowest comes first, each with its description. Such an answer lasts `kept_for` seconds; 0 means forever.
 #[must_use]
-pub fn keepable(action: &Action, scope: GrantScope, kept_for: u32) -> Vec<(GrantPattern, String)> {
+pub fn keepable(
+    action: &Action,
+    scope: GrantScope,
+    kept_for: u32,
+    home: Option<&Path>,
+) -> Vec<(GrantPattern, String)> {
     if is_only_once(action) || !special_addresses::may_be_kept(action, scope) {
         return Vec::new();
     }
-    let offers = grantable(action).into_iter();
-    let offers = offers.map(|(pattern, text)| Offer { pattern, lifetime: 0, text });
+    let offers = grantable(action).into_iter().filter_map(|pattern| {
+        let text = described(&pattern, home)?;
+        Some(Offer { pattern, lifetime: 0, text })
+    });
     let readable = offers.take_while(|offer| offer.text.chars().count() <= GRANT_TEXT_MAX);
     readable.map(|offer| (offer.pattern.clone(), offer.covers(kept_for))).collect()
 }
 
-/// Returns the grants that the host offers for an action, the narrowest first, each with its description.
+/// Returns the grants that the host offers for an action, the narrowest first.
 #[must_use]
-pub fn grantable(action: &Action) -> Vec<(GrantPattern, String)> {
-    let patterns =
-        own_patterns(action).into_iter().filter(|pattern| !matches!(pattern, GrantPattern::Exact(_)));
-    patterns.filter_map(|pattern| described(&pattern).map(|text| (pattern, text))).collect()
+pub fn grantable(action: &Action) -> Vec<GrantPattern> {
+    let mut patterns = own_patterns(action);
+    patterns
+        .retain(|pattern| !matches!(pattern, GrantPattern::Exact(_)) && described(pattern, None).is_some());
+    patterns
 }
 
 /// Returns true unless a pattern is on paths and does not hold all below `top`.
@@ -442,21 +458,17 @@ fn spelled(command: &CommandPattern) -> String {
 }
 
 /// Returns the description of a pattern, or `None` for patterns that the host does not offer.
+///
+/// Paths in `home` begin with `~`.
 #[must_use]
-pub fn described(pattern: &GrantPattern) -> Option<String> {
+pub fn described(pattern: &GrantPattern, home: Option<&Path>) -> Option<String> {
+    let shown = |path: &Path| escape_confusables(&tilde(&path_text::encode(path), home));
     match pattern {
         GrantPattern::Path(path) => {
             let verb = if path.rights.write { "reading and writing" } else { "reading" };
             Some(match &path.pattern {
-                FilePattern::Exact(exact) => {
-                    format!("{verb} {}", escape_confusables(&path_text::encode(exact)))
-                }
-                FilePattern::Tree(top) => {
-                    format!(
-                        "{verb} everything below {}, unless denied",
-                        escape_confusables(&path_text::encode(top))
-                    )
-                }
+                FilePattern::Exact(exact) => format!("{verb} {}", shown(exact)),
+                FilePattern::Tree(top) => format!("{verb} everything below {}, unless denied", shown(top)),
                 FilePattern::Glob(_) | FilePattern::Name { .. } => {
                     format!("{verb} {}", escape_confusables(&path.pattern.to_string()))
                 }
@@ -487,7 +499,7 @@ pub fn described(pattern: &GrantPattern) -> Option<String> {
         }
         GrantPattern::Exact(action) => match action.as_ref() {
             Action::Socket(access) => Some(format!("the socket {}", escape_confusables(&access.path))),
-            Action::Other(other) => Some(format!("this very request ({})", escape_confusables(&other.kind))),
+            Action::Other(other) => Some(format!("this exact request ({})", escape_confusables(&other.kind))),
             Action::File(_)
             | Action::Command(_)
             | Action::Network(_)
@@ -533,7 +545,7 @@ mod tests {
     fn everybody_who_asks_is_heard() {
         let decision = Decision::by_rule(ruling("a", "one"));
         let decision = decision.tightened(ruling("b", "two")).tightened(ruling("c", "three"));
-        let question = question(1, None, &reading("/x"), &decision, &[], 0);
+        let question = question(1, None, &reading("/x"), &decision, &[], 0, &Naming::default());
         assert_eq!((question.policy.as_str(), question.reason.as_str()), ("c", "three; and two (b, b.rule)"));
     }
 
@@ -541,7 +553,7 @@ mod tests {
     fn what_cannot_be_read_whole_is_not_kept_and_nothing_wider_either() {
         let decision = Decision::by_rule(ruling("a", "one"));
         let keys = |path: &str| -> String {
-            question(1, None, &reading(path), &decision, &[], 0)
+            question(1, None, &reading(path), &decision, &[], 0, &Naming::default())
                 .choices
                 .iter()
                 .map(|choice| choice.key)
@@ -555,7 +567,8 @@ mod tests {
     fn what_is_asked_for_is_shown_whole_or_says_that_it_is_not() {
         let decision = Decision::by_rule(ruling("a", "one"));
         for (length, label) in [(3_000, "Once"), (5_000, "Once, though not all of it is shown")] {
-            let question = question(1, None, &reading(&"/x".repeat(length / 2)), &decision, &[], 0);
+            let question =
+                question(1, None, &reading(&"/x".repeat(length / 2)), &decision, &[], 0, &Naming::default());
             assert_eq!(question.choices.first().map(|choice| choice.label.as_str()), Some(label));
             assert_eq!(question.subject.len() == length, length == 3_000);
         }
@@ -565,7 +578,7 @@ mod tests {
     fn commands_are_quoted_and_say_when_more_may_follow() {
         let commands = |open_ended| {
             let argv_prefix = ["git", "commit", "-m", "a; rm -rf x"].map(str::to_owned).to_vec();
-            described(&GrantPattern::Command(vec![CommandPattern { argv_prefix, open_ended }])).unwrap()
+            described(&GrantPattern::Command(vec![CommandPattern { argv_prefix, open_ended }]), None).unwrap()
         };
         assert_eq!(commands(false), "the commands git commit -m 'a; rm -rf x'");
         assert_eq!(commands(true), "the commands git commit -m 'a; rm -rf x' (and any further words)");

@@ -10,6 +10,7 @@ use portcullis_exec_surface::NEW_DOT_FILES;
 use portcullis_text::escape_confusables;
 
 use super::file_operation::{is_only_once, other_end};
+use super::tilde::tilde;
 
 /// Id of the rule that protects start-up files; rules on names cover the same names.
 const START_UP_FILES: &str = "host.start-up-files";
@@ -44,14 +45,14 @@ pub const FOR_THIS_COMMAND: &str = "For this command";
 
 /// Returns the label of a "yes" to a pending call, which says how far it reaches.
 #[must_use]
-pub fn once(request: &Request, access: &FileAccess, decision: &Decision) -> String {
+pub fn once(request: &Request, access: &FileAccess, decision: &Decision, home: Option<&Path>) -> String {
+    let shown = |path: &Path| escape_confusables(&tilde(&path_text::encode(path), home));
     if let Some(place) = known_place(request, decision) {
         let what = match access.operation.right() {
             FileRight::Write => "reading, changing and removing",
             FileRight::Read | FileRight::Execute => "reading",
         };
-        let top = escape_confusables(&path_text::encode(&place.top));
-        return format!("{FOR_THIS_COMMAND}: {what} all below {top}");
+        return format!("{FOR_THIS_COMMAND}: {what} everything below {}", shown(&place.top));
     }
     if is_only_once(&access.operation) {
         return "Once".to_owned();
@@ -59,18 +60,15 @@ pub fn once(request: &Request, access: &FileAccess, decision: &Decision) -> Stri
     let path = Path::new(&access.path.canonical);
     let place = match request.question_place() {
         Some(place) if decision.cause().rule == NEW_DOT_FILES.id => {
-            return format!(
-                "{FOR_THIS_COMMAND}: all new dot files in {}",
-                escape_confusables(&place.to_string_lossy())
-            );
+            return format!("{FOR_THIS_COMMAND}: all new dot files in {}", shown(place));
         }
         Some(place) => Some(place).filter(|place| *place != path),
         None => path.parent().filter(|_| !has_own_question(&decision.cause().rule)),
     };
     let Some(place) = place else { return FOR_THIS_COMMAND.to_owned() };
     let what = match access.operation {
-        FileOperation::Delete => "removes",
-        FileOperation::Read | FileOperation::List | FileOperation::Search(_) => "reads",
+        FileOperation::Delete => "removing",
+        FileOperation::Read | FileOperation::List | FileOperation::Search(_) => "reading",
         FileOperation::Write(_)
         | FileOperation::Edit(_)
         | FileOperation::CreateDirectory
@@ -78,7 +76,7 @@ pub fn once(request: &Request, access: &FileAccess, decision: &Decision) -> Stri
         | FileOperation::Link(_)
         | FileOperation::Symlink(_)
         | FileOperation::ChangeMetadata
-        | FileOperation::Other(_) => "makes and writes",
+        | FileOperation::Other(_) => "creating and writing",
     };
-    format!("{FOR_THIS_COMMAND}: all that it {what} in {}", escape_confusables(&place.to_string_lossy()))
+    format!("{FOR_THIS_COMMAND}: {what} files in {}", shown(place))
 }

@@ -1,8 +1,12 @@
 //! Questions after a command has failed: their reasons and labels.
 
+use std::path::Path;
+
 use portcullis_decision::request::{Action, FileAccess, FileOperation, PathKind};
 use portcullis_decision::{KnownPlace, Request, path_text};
 use portcullis_text::escape_confusables;
+
+use super::tilde::tilde;
 
 /// Returns the reason for the question, with the path that the command named.
 #[must_use]
@@ -17,19 +21,20 @@ pub fn reason(request: &Request) -> Option<String> {
 
 /// Returns the label of the choice that allows a path for the next run.
 #[must_use]
-pub fn once(access: &FileAccess, place: Option<&KnownPlace>) -> String {
-    let path = escape_confusables(&access.path.canonical);
+pub fn once(access: &FileAccess, place: Option<&KnownPlace>, home: Option<&Path>) -> String {
+    let shown = |path: &str| escape_confusables(&tilde(path, home));
+    let path = shown(&access.path.canonical);
     if reads(access) {
         let place = place.map(|place| path_text::encode(&place.top));
-        let what = place.map_or(path, |top| format!("everything below {}", escape_confusables(&top)));
-        return format!("If the command is run again: reading {what}");
+        let what = place.map_or(path, |top| format!("everything below {}", shown(&top)));
+        return format!("If the command runs again: reading {what}");
     }
     match access.path.kind {
         PathKind::Directory => {
-            format!("If the command is run again: all that it makes and writes below {path}")
+            format!("If the command runs again: creating and writing files below {path}")
         }
         PathKind::File | PathKind::Missing | PathKind::Symlink | PathKind::Other => {
-            format!("If the command is run again: writing {path}")
+            format!("If the command runs again: writing {path}")
         }
     }
 }

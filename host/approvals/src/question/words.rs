@@ -17,6 +17,7 @@ use portcullis_text::{escape, escape_confusables, escape_confusables_in_subject}
 
 use super::file_operation::{is_writing, meaning, other_end};
 use super::pending_call::known_place;
+use super::tilde::tilde;
 use crate::open_questions::Question;
 use crate::special_addresses;
 
@@ -49,7 +50,7 @@ pub struct Naming<'a> {
 }
 
 /// Puts title, place, context, preview and warning into a question.
-pub fn put(question: &mut Question, request: &Request, decision: &Decision, naming: &Naming<'_>) {
+pub(super) fn put(question: &mut Question, request: &Request, decision: &Decision, naming: &Naming<'_>) {
     let caution = caution(request, decision);
     question.title = title(request, decision, naming);
     question.place = place(request, decision, naming);
@@ -158,20 +159,10 @@ fn verb(access: &FileAccess) -> Cow<'static, str> {
         FileOperation::CreateDirectory => "create the directory".into(),
         FileOperation::Delete => "remove".into(),
         FileOperation::Move(_) => "rename".into(),
-        FileOperation::Link(_) => "give a second name to".into(),
-        FileOperation::Symlink(_) => "make the link".into(),
+        FileOperation::Link(_) => "make a hard link".into(),
+        FileOperation::Symlink(_) => "make a symbolic link".into(),
         FileOperation::ChangeMetadata => "change mode, owner or times of".into(),
         FileOperation::Other(name) => cut(&escape_confusables(name), (3, 40)).into(),
-    }
-}
-
-/// Returns a path with the home directory as `~`.
-fn tilde(path: &str, home: Option<&Path>) -> String {
-    let Some(home) = home.map(path_text::encode).filter(|home| home != "/") else { return path.to_owned() };
-    match path.strip_prefix(&home) {
-        Some("") => "~".to_owned(),
-        Some(rest) if rest.starts_with('/') => format!("~{rest}"),
-        Some(_) | None => path.to_owned(),
     }
 }
 
@@ -197,7 +188,7 @@ fn context(request: &Request, decision: &Decision) -> String {
     let is_base = cause.rule.starts_with("base.");
     match &request.action {
         Action::File(_) if request.named_before_failure().is_some() => {
-            "A command failed because it could not. It can run again then.".to_owned()
+            "The command failed without it. After a yes it can run again.".to_owned()
         }
         Action::File(access) => {
             if let Some(meaning) = meaning(access) {
@@ -217,16 +208,16 @@ fn context(request: &Request, decision: &Decision) -> String {
                 None if (is_base || cause.rule == UNLISTED_HOST) && access.stage == Stage::Connect => {
                     NOTHING_SENT.to_owned()
                 }
+                None if cause.rule == UNLISTED_HOST => "Your settings do not list this host.".to_owned(),
                 None => sentence(&cause.reason),
             }
         }),
         Action::Escalation(_) => "It runs with your full rights.".to_owned(),
-        Action::Command(_) if request.run_again().is_some() => {
-            "You have allowed what it failed on.".to_owned()
-        }
+        Action::Command(_) if request.run_again().is_some() => "You allowed what it failed on.".to_owned(),
         Action::Tool(_) if cause.rule == UNKNOWN_TOOL => {
             "Portcullis cannot confine a tool of an extension or server.".to_owned()
         }
+        Action::Socket(_) if is_base => outside(None, Zone::System),
         Action::Command(_) | Action::Socket(_) | Action::Tool(_) | Action::Other(_) => {
             sentence(&cause.reason)
         }
@@ -262,19 +253,19 @@ fn executed(rule: &str, reason: &str, access: &FileAccess) -> Option<String> {
         let mut fields = entry.rest.split(" | ");
         Some((fields.next()?, fields.next()?))
     }) {
-        return Some(format!("{}.", cut(&format!("{tool} takes from it: {what}"), CONTEXT)));
+        return Some(format!("{}.", cut(&format!("{tool} reads from it: {what}"), CONTEXT)));
     }
     let text = match rule {
         "host.shell-files" => "A shell runs this file.",
         "host.tool-files" => "A tool that you start here may run code from it.",
-        "host.editor-files" => "An editor that you open here takes settings and tasks from it.",
+        "host.editor-files" => "An editor that you open here reads settings and tasks from it.",
         "host.agent-files" => "Agents that work here do what it says.",
         "host.hook-managers" => "It decides what runs when you commit.",
-        "host.ci-files" => "Build machines do what it says, with their secrets.",
+        "host.ci-files" => "Build machines run what it says, with their secrets.",
         "host.new-dot-files" => "A tool that you start here may run programs from it.",
         "host.home-files" => "Your shell, desktop or tools may run programs from it.",
         "host.git-hooks" => "Your git runs programs from it.",
-        "host.git-config" => "Your git takes settings from it, which can name programs.",
+        "host.git-config" => "Your git reads settings from it, which can name programs.",
         _ => return None,
     };
     Some(text.to_owned())
@@ -301,7 +292,7 @@ fn caution(request: &Request, decision: &Decision) -> Option<&'static str> {
             if holds_credentials(Path::new(&access.path.canonical)) {
                 Some("keys or passwords")
             } else if is_executed && is_writing(access) {
-                Some("other programs obey this file")
+                Some("other programs act on this file")
             } else {
                 None
             }

@@ -112,7 +112,7 @@ mod tests {
                 ("validate", true),
                 ("strict", true),
                 ("publisher", true),
-                ("attend", false),
+                ("exec-client", false),
                 ("sweep", false),
                 ("portcullis complete --", true),
             ] {

@@ -1,4 +1,4 @@
-//! `portcullis attend`: replaces a command that a tool of another extension starts.
+//! `portcullis exec-client`: replaces a command that a tool of another extension starts.
 //!
 //! pi's extension knows the command; this process only passes on its working directory and environment. The command
 //! runs in the session's sandbox, and its output is returned to the process that started this one.
@@ -11,7 +11,7 @@ use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
 use serde_json::json;
 
-use crate::args::Attend;
+use crate::args::ExecClient;
 use crate::exit::{Exit, RUN_REFUSED};
 
 /// Maximum length of one part from the extension.
@@ -28,11 +28,11 @@ enum Part {
 }
 
 /// Has the command run, and exits with its status.
-pub(crate) fn run(attend: &Attend) -> crate::exit::Outcome {
+pub(crate) fn run(client: &ExecClient) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
-    let mut stream = UnixStream::connect(&attend.socket).context("reaching pi; its session may be over")?;
+    let mut stream = UnixStream::connect(&client.socket).context("reaching pi; its session may be over")?;
     let environment: std::collections::BTreeMap<_, _> = around.variables.into_iter().collect();
-    let request = json!({ "ticket": attend.ticket, "cwd": around.cwd, "env": environment });
+    let request = json!({ "ticket": client.ticket, "cwd": around.cwd, "env": environment });
     writeln!(stream, "{request}").context("telling pi what to run")?;
     let mut output = portcullis_bootstrap::streams::output().lock();
     loop {

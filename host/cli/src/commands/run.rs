@@ -90,7 +90,7 @@ pub(crate) fn run(run: Run) -> crate::exit::Outcome {
     let signals = Signals::new(FORWARDED).context("catching signals")?;
     forwarding(signals, |current| {
         match commands::start(&wired.session, call.clone(), stdio, &Cancel::default()) {
-            Ok(started) => outcome(&attend(&wired.session, &call, (started, errors), current)?),
+            Ok(started) => outcome(&wait_for(&wired.session, &call, (started, errors), current)?),
             Err(failure) => Ok(refused(&failure)),
         }
     })
@@ -216,7 +216,7 @@ impl Runs for OwnRuns<'_> {
 }
 
 /// Waits for the end of the command, and of further runs that the user wants.
-fn attend(
+fn wait_for(
     session: &Session,
     call: &CommandCall<'_>,
     started: (Started, Option<StderrTee>),

@@ -12,5 +12,5 @@ const ASKED: &str = "host.escalation";
 /// This is always the user's decision, whatever policies allow.
 pub(super) fn ruling(action: &Action) -> Option<Ruling> {
     matches!(action, Action::Escalation(_))
-        .then(|| by_host(Effect::Ask, ASKED, "nothing holds a command outside of the sandbox".to_owned()))
+        .then(|| by_host(Effect::Ask, ASKED, "it runs with your full rights, unprotected".to_owned()))
 }

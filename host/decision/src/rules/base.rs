@@ -59,28 +59,30 @@ impl Base {
         let ruling = |effect, rule, reason| BaseRuling { effect, rule, reason };
         match (self.region(path), right, caller) {
             (Some(Region::Workspace), _, _) => {
-                ruling(Effect::Allow, "base.workspace", "it lies in the workspace")
+                ruling(Effect::Allow, "base.workspace", "it lies in this project")
             }
             (Some(Region::Temp), _, _) => {
                 ruling(Effect::Allow, "base.temp", "it lies in the session's temporary directory")
             }
             (Some(Region::Own), _, _) => {
-                ruling(Effect::Allow, "base.own", "it lies in a directory that this session has of its own")
+                ruling(Effect::Allow, "base.own", "it lies in a directory of this session")
             }
             (Some(Region::Home), _, _) => ruling(
                 Effect::Allow,
                 "base.home",
                 "it lies in the private home, where this project keeps the state of its tools",
             ),
-            (Some(Region::Closed), _, _) => {
-                ruling(Effect::Ask, "base.closed", "it lies outside the workspace, in a closed region")
-            }
+            (Some(Region::Closed), _, _) => ruling(
+                Effect::Ask,
+                "base.closed",
+                "it lies outside this project, in a directory that commands do not see",
+            ),
             (None, FileRight::Read | FileRight::Execute, Caller::Command) => {
                 ruling(Effect::Allow, "base.system", "commands see the system read-only")
             }
             (None, FileRight::Write, Caller::Command)
             | (None, FileRight::Read | FileRight::Write | FileRight::Execute, Caller::Tool) => {
-                ruling(Effect::Ask, "base.outside", "it lies outside the workspace")
+                ruling(Effect::Ask, "base.outside", "it lies outside this project")
             }
         }
     }

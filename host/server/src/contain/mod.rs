@@ -4,7 +4,7 @@
 //! a socket in it, and runs the agent's commands in other sandboxes beside it. Questions are shown outside.
 
 mod agent_reload;
-mod door;
+mod fd_handoff;
 mod overlay;
 mod places;
 mod question_router;
@@ -37,12 +37,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SI
 use signal_hook::iterator::Signals;
 
 use crate::contain::agent_reload::ContainedPi;
-use crate::contain::door::Door;
+use crate::contain::fd_handoff::HandoffSocket;
 use crate::contain::question_router::Asking;
 use crate::grace::wait_out;
 use crate::serve::{Contained, Watch};
 
-pub(crate) use door::{door_of_this_process, knock};
+pub(crate) use fd_handoff::{hand_over, socket_of_this_process};
 pub use start::Start;
 
 /// Signals that are forwarded to pi.
@@ -64,8 +64,9 @@ pub fn run(around: &ProcessEnv, start: &Start) -> anyhow::Result<Option<u8>> {
     let project = around.cwd.canonicalize().context("finding the project")?;
     let program = start.program.canonicalize()?;
     let sessions = around.state.join("sessions");
-    let threshold = Scratch::make(&sessions, &random_name()?).context("making a door for pi")?;
-    let places = places::of_pi(around, &project, start, [&program, &threshold.temp()])?;
+    let directory =
+        Scratch::make(&sessions, &random_name()?).context("making a directory for the socket of pi")?;
+    let places = places::of_pi(around, &project, start, [&program, &directory.temp()])?;
     let asking = Asking::here(&start.arguments)?;
     let wanted = Wanted {
         project: project.clone(),
@@ -98,9 +99,9 @@ pub fn run(around: &ProcessEnv, start: &Start) -> anyhow::Result<Option<u8>> {
         temp: temp.clone(),
         _place: place,
     };
-    let door = Door::open(threshold, around, contained)?;
+    let socket = HandoffSocket::open(directory, around, contained)?;
     let (terminal, stdio, copies) = asking.streams()?;
-    let variables = variables(around, start, door.path());
+    let variables = variables(around, start, socket.path());
     // From here on signals wait until pi runs, so that none of them ends the host and leaves pi without it.
     let signals = Signals::new(FORWARDED).context("catching signals")?;
     asking.begin();
@@ -112,7 +113,7 @@ pub fn run(around: &ProcessEnv, start: &Start) -> anyhow::Result<Option<u8>> {
     });
     asking.end();
     copies.finish();
-    drop(door);
+    drop(socket);
     ended
 }
 
@@ -138,10 +139,12 @@ fn is_whole(session: &Session) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn variables(around: &ProcessEnv, start: &Start, door: &Path) -> Vec<(String, String)> {
+fn variables(around: &ProcessEnv, start: &Start, socket: &Path) -> Vec<(String, String)> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let own =
-        [("PORTCULLIS_HOST".to_owned(), text(&around.executable)), (door::VARIABLE.to_owned(), text(door))];
+    let own = [
+        ("PORTCULLIS_HOST".to_owned(), text(&around.executable)),
+        (fd_handoff::VARIABLE.to_owned(), text(socket)),
+    ];
     let set: Vec<(String, String)> = start.variables.iter().cloned().chain(own).collect();
     let is_set = |name: &str| set.iter().any(|(known, _)| known == name);
     let kept = around.variables.iter().filter(|(name, _)| !is_set(name)).cloned();

@@ -54,8 +54,8 @@ pub(super) fn of_pi(
     let entries = fs::read_dir(&directory).context("listing pi's directory")?;
     let entries = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
     let fixed = entries.filter(|path| !is_named(path) && !path.is_symlink()).collect();
-    let [program, door] = others;
-    let mut programs = vec![with_modules(program), door.to_owned(), around.executable.clone()];
+    let [program, socket] = others;
+    let mut programs = vec![with_modules(program), socket.to_owned(), around.executable.clone()];
     programs.extend(start.extension.canonicalize());
     programs.extend(named_extensions(start, project));
     let reach = UntrustedPaths::of_project(project, &around.homes());

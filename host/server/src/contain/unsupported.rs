@@ -23,11 +23,11 @@ pub fn run(_around: &ProcessEnv, _start: &Start) -> anyhow::Result<Option<u8>> {
 }
 
 /// Returns `None`: no process runs in a sandbox.
-pub(crate) fn door_of_this_process() -> Option<PathBuf> {
+pub(crate) fn socket_of_this_process() -> Option<PathBuf> {
     None
 }
 
 /// Returns an error.
-pub(crate) fn knock(_door: &Path) -> anyhow::Result<u8> {
-    bail!("there is no door here")
+pub(crate) fn hand_over(_socket: &Path) -> anyhow::Result<u8> {
+    bail!("pi cannot be contained on this system")
 }

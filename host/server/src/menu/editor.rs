@@ -270,13 +270,13 @@ impl Editor {
                     let value = shown(field, &self.draft.value(&way(field.name)));
                     Item { problem, ..Item::valued(field.name, value) }
                 };
-                let more = if self.advanced { "fewer fields" } else { "advanced fields" };
+                let more = if self.advanced { "fewer" } else { "more" };
                 Screen {
                     title,
                     lines,
                     items: self.fields().iter().map(item).collect(),
                     selected: self.selected,
-                    keys: vec![('s', "save"), ('i', "what it means"), ('?', more), ('q', "quit")],
+                    keys: vec![('s', "save"), ('i', "explain"), ('?', more), ('q', "quit")],
                     ..Screen::default()
                 }
             }

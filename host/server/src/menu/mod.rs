@@ -6,13 +6,14 @@ mod decisions;
 mod editor;
 mod grants;
 mod overview;
+mod policies;
 mod presets;
 mod screen;
 mod transition;
 mod world;
 
 pub(crate) use screen::{Event, Line, Need, Screen, Tone};
-pub(crate) use world::{Decided, Explained, Held, Offered, Scope, World};
+pub(crate) use world::{Decided, Explained, Held, Offered, OfferedPolicy, Scope, World};
 
 use screen::Item;
 use transition::{Step, View};
@@ -80,6 +81,7 @@ impl Menu {
             Some(View::Editor(editor)) => editor.step(world, event).into(),
             Some(View::InForce) => overview::in_force_step(event),
             Some(View::Presets(list)) => list.step(world, event, chosen).into(),
+            Some(View::Policies(list)) => list.step(world, event, chosen).into(),
             Some(View::Grants) => grants::step(world, event, chosen),
             Some(View::Decisions) => decisions::step(event, chosen),
             Some(View::Explained { id }) => decisions::explained_step(world, id, event, chosen),
@@ -105,6 +107,7 @@ impl Menu {
             Some(View::Editor(editor)) => editor.screen(),
             Some(View::InForce) => overview::in_force_screen(world),
             Some(View::Presets(list)) => list.screen(world),
+            Some(View::Policies(list)) => list.screen(world),
             Some(View::Grants) => grants::screen(world),
             Some(View::Decisions) => decisions::screen(world),
             Some(View::Explained { id }) => decisions::explained_screen(world, id),

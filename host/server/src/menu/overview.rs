@@ -1,6 +1,7 @@
 //! The first screen: the policy in force, the toggle, and links to the other screens.
 
 use super::editor::Editor;
+use super::policies::PolicyList;
 use super::presets::PresetList;
 use super::screen::{Event, Item, Line, Need, Screen};
 use super::transition::{Step, View};
@@ -10,6 +11,7 @@ const DISABLE: &str = "Disable sandbox";
 const ENABLE: &str = "Enable sandbox";
 const IN_FORCE: &str = "What is in force";
 const PRESETS: &str = "Presets";
+const POLICIES: &str = "Policies and packs";
 const GRANTS: &str = "Kept answers";
 const DECISIONS: &str = "Recent decisions";
 
@@ -19,6 +21,7 @@ pub(super) fn screen(world: &dyn World) -> Screen {
     items.extend(world.scopes().into_iter().map(|scope| Item::new(scope.label)));
     items.push(Item::new(IN_FORCE));
     items.push(Item::valued(PRESETS, "hosts of package registries and the like"));
+    items.push(Item::valued(POLICIES, "switch them on and off"));
     let grants = world.grants().len();
     items.push(Item::valued(GRANTS, grants.to_string()));
     items.push(Item::new(DECISIONS));
@@ -42,6 +45,7 @@ pub(super) fn step(world: &dyn World, event: &Event, chosen: &Item) -> Step {
         ENABLE => Step::Needs(Need::Enable),
         IN_FORCE => Step::Deeper(View::InForce),
         PRESETS => Step::Deeper(View::Presets(PresetList::default())),
+        POLICIES => Step::Deeper(View::Policies(PolicyList::default())),
         GRANTS => Step::Deeper(View::Grants),
         DECISIONS => Step::Deeper(View::Decisions),
         label => match world.scopes().into_iter().find(|scope| scope.label == label) {

@@ -21,7 +21,7 @@ pub(super) struct PresetList {
 
 impl PresetList {
     pub(super) fn screen(&self, world: &dyn World) -> Screen {
-        let keys = vec![('i', "its hosts"), ('t', "other settings"), ('b', "back")];
+        let keys = vec![('i', "its hosts"), ('t', "other file"), ('b', "back")];
         let screen = Screen { title: "Presets".to_owned(), keys, ..Screen::default() };
         let (scope, draft) = match self.open(world) {
             Ok(opened) => opened,

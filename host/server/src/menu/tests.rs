@@ -54,6 +54,10 @@ impl World for Fake {
         };
         ["npm", "cargo"].map(offered).to_vec()
     }
+    fn policies(&self) -> Vec<OfferedPolicy> {
+        let offered = |(name, title): (&str, &str)| OfferedPolicy { name: name.into(), title: title.into() };
+        [("workspace", "the default"), ("acme:guard", "pack 1.2.0")].map(offered).to_vec()
+    }
     fn scopes(&self) -> Vec<Scope> {
         vec![Scope { label: "Edit default config".into(), grant_file: GrantFile::Default }]
     }
@@ -86,6 +90,48 @@ impl World for Fake {
     fn make_rule(&self, id: &str, rule: &str) -> Result<String, String> {
         Ok(format!("written {id} {rule}"))
     }
+}
+
+const FOR_PI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../pi/test/screens/menu.json");
+
+/// The screens that the extension's tests draw for `docs/screens-pi.md`.
+#[test]
+fn the_extension_draws_the_same_screens() {
+    let world = Fake::new();
+    let settings = Event::Choose(1);
+    let shown: Vec<_> = [
+        ("the first screen", vec![]),
+        ("what is in force", vec![Event::Choose(2)]),
+        ("settings", vec![settings.clone()]),
+        ("settings, what one means", vec![settings.clone(), Event::Key('i', 1)]),
+        ("settings, left before they are saved", vec![settings.clone(), Event::Choose(0), Event::Back]),
+        ("a list of the settings", vec![settings.clone(), Event::Choose(5)]),
+        ("an entry that cannot be used", vec![settings, Event::Choose(1), key('a'), text("https://x.test/")]),
+        ("presets", vec![Event::Choose(3), Event::Key('i', 0)]),
+        ("policies and packs", vec![Event::Choose(4)]),
+        ("kept answers", vec![Event::Choose(5)]),
+        ("recent decisions", vec![Event::Choose(6)]),
+        ("one decision", vec![Event::Choose(6), Event::Choose(0)]),
+    ]
+    .into_iter()
+    .map(|(name, events)| {
+        let mut screen = walk(&world, &events);
+        let place = world.places.sandbox_directory().display().to_string();
+        for line in &mut screen.lines {
+            line.text = line.text.replace(&place, "~/.pi/agent/sandbox");
+        }
+        serde_json::json!({ "name": name, "screen": crate::serve::menu_screen(screen) })
+    })
+    .collect();
+    let shown = format!("{:#}\n", serde_json::json!(shown));
+    if std::fs::read_to_string(FOR_PI).is_ok_and(|known| known == shown) {
+        return;
+    }
+    assert!(
+        std::env::var_os("UPDATE_REFERENCE").is_some(),
+        "`{FOR_PI}` is behind the menu: run this test with UPDATE_REFERENCE=1"
+    );
+    std::fs::write(FOR_PI, shown).unwrap();
 }
 
 /// Sends the events and returns the last screen.
@@ -125,6 +171,7 @@ fn the_toggle_comes_first_and_enter_alone_toggles() {
             "Edit default config",
             "What is in force",
             "Presets",
+            "Policies and packs",
             "Kept answers",
             "Recent decisions"
         ]
@@ -153,14 +200,14 @@ fn what_another_session_has_changed_is_neither_taken_back_nor_written() {
     let mut menu = Menu::default();
     let mut press = |event: &Event| menu.handle(&world, event);
     press(&Event::Open);
-    press(&Event::Choose(4));
+    press(&Event::Choose(5));
     world.held.replace(vec!["b"]);
     let screen = press(&Event::Key('d', 0));
     assert!(screen.lines[0].text.contains("has changed") && world.revoked.borrow().is_empty(), "{screen:?}");
     assert_eq!(labels(&screen), ["reading /b"], "what is there now is shown");
     world.held.replace(Vec::new());
     assert_eq!(press(&key('b')).title, "Sandbox", "one can leave whatever has changed");
-    press(&Event::Choose(5));
+    press(&Event::Choose(6));
     press(&Event::Choose(0));
     world.rule.replace("Allow for all projects: for 1 h");
     let screen = press(&Event::Choose(0));
@@ -240,7 +287,7 @@ fn unsaved_changes_are_not_lost_without_a_word() {
 fn the_mark_stays_where_it_was() {
     let world = Fake::new();
     assert_eq!(walk(&world, &[Event::Choose(4), Event::Back]).selected, 4);
-    assert_eq!(walk(&world, &[Event::Choose(4), Event::Key('d', 1)]).selected, 1);
+    assert_eq!(walk(&world, &[Event::Choose(5), Event::Key('d', 1)]).selected, 1);
     assert_eq!(walk(&world, &[Event::Choose(3), Event::Choose(1)]).selected, 1);
     assert_eq!(walk(&world, &[Event::Choose(1), Event::Key('i', 3)]).selected, 3);
 }
@@ -266,6 +313,28 @@ fn presets_are_switched_on_and_off() {
     assert!(hosts.lines.iter().any(|line| line.text == "npm: a.test:443"), "{hosts:?}");
     let off = walk(&world, &[Event::Choose(3), Event::Choose(1)]);
     assert_eq!(value(&off, "cargo"), "off  registry");
+}
+
+#[test]
+fn policies_and_packs_are_switched_on_and_off() {
+    let world = Fake::new();
+    let list = walk(&world, &[Event::Choose(4)]);
+    assert_eq!(value(&list, "workspace"), "on   the default", "it is on without being named");
+    let on = walk(&world, &[Event::Choose(4), Event::Choose(1)]);
+    assert_eq!(on.lines[0], Line::good("acme:guard is on (Edit default config)"));
+    assert_eq!((value(&on, "acme:guard").as_str(), on.selected), ("on   pack 1.2.0", 1));
+    let file = || std::fs::read_to_string(world.places.sandbox_directory().join("default.json")).unwrap();
+    let listed = |file: String| serde_json::from_str::<serde_json::Value>(&file).unwrap()["policies"].clone();
+    assert_eq!(
+        listed(file()),
+        serde_json::json!([{ "use": "workspace" }, { "use": "acme:guard" }]),
+        "the default stays beside it"
+    );
+    let off = walk(&world, &[Event::Choose(4), Event::Choose(1)]);
+    assert_eq!(value(&off, "acme:guard"), "off  pack 1.2.0");
+    let last = walk(&world, &[Event::Choose(4), Event::Choose(0)]);
+    assert_eq!(last.lines[0].tone, Tone::Bad, "without any policy nothing could be decided: {last:?}");
+    assert_eq!(listed(file()), serde_json::json!([{ "use": "workspace" }]));
 }
 
 #[test]
@@ -345,15 +414,15 @@ fn a_literal_path_stays_one() {
 #[test]
 fn answers_are_taken_back_and_denials_become_rules() {
     let world = Fake::new();
-    let grants = walk(&world, &[Event::Choose(4), Event::Key('d', 1)]);
+    let grants = walk(&world, &[Event::Choose(5), Event::Key('d', 1)]);
     assert_eq!(grants.lines[0], Line::good("taken back: reading /b"));
     assert_eq!(*world.revoked.borrow(), ["b"]);
-    let explained = walk(&world, &[Event::Choose(5), Event::Choose(0)]);
+    let explained = walk(&world, &[Event::Choose(6), Event::Choose(0)]);
     assert_eq!(
         (explained.title.as_str(), labels(&explained)),
         ("Decision x:1", vec!["Allow for all projects"])
     );
-    let ruled = walk(&world, &[Event::Choose(5), Event::Choose(0), Event::Choose(0)]);
+    let ruled = walk(&world, &[Event::Choose(6), Event::Choose(0), Event::Choose(0)]);
     assert_eq!(ruled.lines[0], Line::good("written x:1 Allow for all projects"));
 }
 

@@ -1,6 +1,7 @@
 //! The open screen, and where an event leads from it.
 
 use super::editor::Editor;
+use super::policies::PolicyList;
 use super::presets::PresetList;
 use super::screen::{Line, Need, SettingsStep};
 
@@ -11,6 +12,7 @@ pub(super) enum View {
     Editor(Box<Editor>),
     InForce,
     Presets(PresetList),
+    Policies(PolicyList),
     Grants,
     Decisions,
     Explained { id: String },

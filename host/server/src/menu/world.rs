@@ -12,6 +12,8 @@ pub(crate) trait World {
     fn short(&self) -> Vec<Line>;
     /// Returns the presets that can be switched on.
     fn presets(&self) -> Vec<Offered>;
+    /// Returns the policies that can be switched on: those that come with Portcullis, and installed packs.
+    fn policies(&self) -> Vec<OfferedPolicy>;
     /// Returns the description of the policy in force.
     fn summary(&self) -> Vec<Line>;
     /// Returns the settings that can be edited.
@@ -41,6 +43,15 @@ pub(crate) struct Offered {
     pub(crate) title: String,
     /// The hosts that it allows.
     pub(crate) hosts: Vec<String>,
+}
+
+/// A policy that can be switched on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OfferedPolicy {
+    /// The name that settings use for it.
+    pub(crate) name: String,
+    /// What it does, or the version and signer of a pack.
+    pub(crate) title: String,
 }
 
 /// Settings that can be edited.

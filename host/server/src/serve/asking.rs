@@ -84,7 +84,9 @@ impl Prompter for RpcPrompter {
     }
 }
 
-fn params(question: &Question) -> AskParams {
+/// Returns a question as the protocol sends it.
+#[must_use]
+pub fn params(question: &Question) -> AskParams {
     AskParams {
         ask_id: question.id,
         call_id: question.call.clone(),

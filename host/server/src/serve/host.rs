@@ -153,7 +153,7 @@ pub(super) fn no_thread(error: &std::io::Error) -> ErrorObject {
 
 /// Returns the error of a host that denies all requests.
 pub(super) fn closed(why: &str) -> ErrorObject {
-    ErrorObject::new(ErrorCode::Unavailable, format!("nothing is permitted: {why}"))
+    ErrorObject::new(ErrorCode::Unavailable, format!("every tool is blocked: {why}"))
 }
 
 /// Returns the error of a host whose sandbox is disabled.

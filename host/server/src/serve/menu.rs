@@ -42,7 +42,7 @@ fn event(event: MenuEvent) -> Event {
 }
 
 /// Converts a screen and escapes all texts that the client shows.
-fn wire(screen: Screen) -> MenuScreen {
+pub(crate) fn wire(screen: Screen) -> MenuScreen {
     let label = |text: String| escape(&text);
     MenuScreen {
         title: label(screen.title),

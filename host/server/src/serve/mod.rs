@@ -39,7 +39,10 @@ use portcullis_rpc::connection;
 use crate::serve::host::Host;
 use crate::serve::reading::Reading;
 
+pub use crate::serve::asking::params as ask_params;
 pub(crate) use crate::serve::contained_client::Contained;
+#[cfg(test)]
+pub(crate) use crate::serve::menu::wire as menu_screen;
 #[cfg(target_os = "linux")]
 pub(crate) use crate::serve::settings_watch::{Follow, LOOK_EVERY, Watch};
 

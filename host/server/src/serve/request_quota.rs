@@ -1,6 +1,6 @@
 //! Quota of requests in this process, over all clients that it serves.
 //!
-//! Behind one door there can be many clients, some of them hostile.
+//! One host can have many clients, some of them hostile.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -131,7 +131,7 @@ impl Watch {
                 Some(News { level: NoticeLevel::Error, text })
             }
             Err(error) if error.downcast_ref::<Revoked>().is_some() => {
-                let text = escape(&format!("nothing is permitted in this session any more: {error:#}"));
+                let text = escape(&format!("every tool is blocked until the session ends: {error:#}"));
                 follower.close(&text);
                 Some(News { level: NoticeLevel::Error, text })
             }

@@ -57,7 +57,7 @@ pub(crate) const ARGUMENTS: &[&[&str]] = &[
     &["completions", "ODD"],
     &["ports", "ODD"],
     &["pi-extension", "ODD"],
-    &["attend", "x", "y", "ODD"],
+    &["exec-client", "x", "y", "ODD"],
     &["policy", "remove", "ODD"],
     &["policy", "update", "ODD"],
     &["policy", "sign", "ODD", "--key", "ODD"],

@@ -197,7 +197,7 @@ fn a_no_to_more_than_the_budget_is_remembered(user: User) -> Result<()> {
     ensure!(result.to_string().contains("you said no for this session"), "{result}");
     // Only connections beyond the budget are refused, and the answer can be withdrawn.
     let screen = host.succeed("menu", &json!({ "event": { "kind": "open" } }))?;
-    let told = "This session: nothing beyond the budget over connections to allowed.test:80";
+    let told = "This session: no more than the budget over connections to allowed.test:80";
     ensure!(screen.to_string().contains(told), "{screen:#}");
     Ok(())
 }

@@ -1,10 +1,11 @@
 //! The data for the screens of `/sandbox`, from a running host.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use portcullis_audit::{Decided as LoggedDecision, Directory};
-use portcullis_bootstrap::in_force;
+use portcullis_bootstrap::{in_force, policy_source};
 use portcullis_decision::request::Action;
 use portcullis_decision::{Grant, GrantPattern, GrantScope, Mode};
 use portcullis_rpc::{ErrorCode, ErrorObject};
@@ -17,7 +18,7 @@ use portcullis_settings::{
 use portcullis_text::escape;
 
 use crate::kept_answers::{spoken, still_allowed};
-use crate::menu::{Decided, Explained, Held, Line, Offered, Scope, World};
+use crate::menu::{Decided, Explained, Held, Line, Offered, OfferedPolicy, Scope, World};
 use crate::record_text;
 use crate::serve::host::{Host, Stage};
 use crate::serve::status;
@@ -71,10 +72,13 @@ impl<'a> HostWorld<'a> {
         let Ok(action) = serde_json::from_value::<Action>(action) else { return Vec::new() };
         let Stage::Open(wired) = self.stage.as_ref() else { return Vec::new() };
         let lasts = wired.session.settings().ask.grant_seconds.unwrap_or(0);
+        let basis = wired.session.basis();
+        let home = basis.resolved.homes.first();
         let mut rules = Vec::new();
         for place in wired.keeper.places() {
-            for (width, (pattern, text)) in keepable(&action, place.scope, lasts).into_iter().enumerate() {
-                let text = format!("{}: {text}  → {}", place.label, place.target);
+            let offers = keepable(&action, place.scope, lasts, home.map(PathBuf::as_path));
+            for (width, (pattern, text)) in offers.into_iter().enumerate() {
+                let text = format!("{}: {text}", place.label);
                 let rule = Rule { text, pattern, scope: place.scope, place: place.id.clone(), lasts };
                 rules.push((width, rule));
             }
@@ -99,7 +103,7 @@ fn scope(found: &Found) -> Line {
             format!("extensions/sandbox.json and layered.json[\"{key}\"]")
         }
     };
-    Line::plain(format!("Scope: {source}"))
+    Line::plain(format!("Settings: {source}"))
 }
 
 fn warnings(resolved: &Resolved) -> impl Iterator<Item = Line> {
@@ -152,6 +156,18 @@ impl World for HostWorld<'_> {
         shipped_presets().filter_map(offered).collect()
     }
 
+    fn policies(&self) -> Vec<OfferedPolicy> {
+        let shipped = policy_source::shipped();
+        let shipped = shipped.map(|(name, title)| OfferedPolicy { name: name.into(), title: title.into() });
+        let lock = self.places.sandbox_directory();
+        let locked = portcullis_packs::Store::new(&lock).lock().map(|lock| lock.policies).unwrap_or_default();
+        let packs = locked.into_iter().map(|pack| {
+            let signed = if pack.signed_by.is_empty() { "trusted by its digest" } else { "signed" };
+            OfferedPolicy { title: format!("pack {}, {signed}", pack.version), name: pack.id }
+        });
+        shipped.chain(packs).collect()
+    }
+
     fn summary(&self) -> Vec<Line> {
         let mut lines = self.state();
         match discover(&self.places, &RealDisk) {
@@ -201,12 +217,12 @@ impl World for HostWorld<'_> {
     fn revoke(&self, id: &str) -> Result<String, String> {
         if let (Some(number), Stage::Open(wired)) = (id.strip_prefix("session:"), self.stage.as_ref()) {
             let known = number.parse().is_ok_and(|number| wired.session.forget(number));
-            return if known { Ok(String::new()) } else { Err("it does not hold any more".to_owned()) };
+            return if known { Ok(String::new()) } else { Err("it has ended already".to_owned()) };
         }
         let kept = kept_grants(&self.places, &RealDisk, false).map_err(chained)?;
-        let grant = kept.iter().find(|grant| grant.id == id).ok_or("it does not stand there any more")?;
+        let grant = kept.iter().find(|grant| grant.id == id).ok_or("it is no longer in the file")?;
         revoke(&Store::new(&self.places), grant).map_err(chained)?;
-        self.put_in_force("taken out of the file")?;
+        self.put_in_force("removed from the file")?;
         let left = kept_grants(&self.places, &RealDisk, false).unwrap_or_default();
         Ok(still_allowed(grant, &left))
     }
@@ -262,7 +278,7 @@ impl World for HostWorld<'_> {
         let logged = self.logged(id)?;
         let mut rules = self.rules(&logged).into_iter().filter(|known| known.text == rule);
         let (Some(rule), None) = (rules.next(), rules.next()) else {
-            return Err("there is no such rule any more".to_owned());
+            return Err("this rule is no longer offered".to_owned());
         };
         let Stage::Open(wired) = self.stage.as_ref() else { return Err("the sandbox is off".to_owned()) };
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -291,7 +307,7 @@ impl HostWorld<'_> {
             Stage::Off => {
                 lines.push(Line::bad("The sandbox is off: tools and commands run as pi runs them."))
             }
-            Stage::Closed(why) => lines.push(Line::bad(format!("Nothing is permitted: {why}"))),
+            Stage::Closed(why) => lines.push(Line::bad(format!("Every tool is blocked: {why}"))),
         }
         if let Some(problem) = self.host.watch.get().and_then(|watch| watch.problem()) {
             lines.push(Line::bad(problem));

@@ -1,8 +1,8 @@
 //! The connection from pi's extension in the sandbox to the host outside.
 //!
-//! The extension starts `portcullis serve` as usual. In the sandbox that process finds the path of the door, a unix
-//! socket, in its environment, passes its four file descriptors through it, and waits until the host has finished with
-//! them. Only pi's sandbox has the door: it lies in a directory that is read-only there and hidden from the agent's
+//! The extension starts `portcullis serve` as usual. In the sandbox that process finds the path of a unix socket
+//! in its environment, passes its four file descriptors through it, and waits until the host has finished with
+//! them. Only pi's sandbox has the socket: it lies in a directory that is read-only there and hidden from the agent's
 //! commands.
 
 use std::fs::File;
@@ -27,10 +27,10 @@ use rustix::net::{
 use crate::contain::streams::standard_streams;
 use crate::serve::{self, Contained, Ends};
 
-/// The variable with the path of the door, for processes in the sandbox.
-pub(super) const VARIABLE: &str = "PORTCULLIS_DOOR";
+/// The variable with the path of the socket, for processes in the sandbox.
+pub(super) const VARIABLE: &str = "PORTCULLIS_HANDOFF";
 /// Name of the socket.
-const NAME: &str = "door";
+const NAME: &str = "handoff";
 /// Number of file descriptors: standard input, output and error, and the side channel.
 const DESCRIPTORS: usize = 4;
 /// Number of the side channel.
@@ -40,26 +40,26 @@ const MOST_SESSIONS: usize = 32;
 /// Time in which a client must pass its descriptors; after it, others are served.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// An open door, closed on drop.
-pub(super) struct Door {
-    _threshold: Scratch,
+/// The listening socket, closed on drop.
+pub(super) struct HandoffSocket {
+    _directory: Scratch,
     path: PathBuf,
 }
 
-impl Door {
-    /// Opens a door in the directory of `threshold`.
+impl HandoffSocket {
+    /// Binds the socket in `directory`.
     ///
     /// Clients are served with the settings that `contained` returns; its argument counts the session.
     pub(super) fn open(
-        threshold: Scratch,
+        directory: Scratch,
         around: &ProcessEnv,
         contained: impl Fn(Arc<()>) -> Contained + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
-        let path = threshold.temp().join(NAME);
-        let listener = short(&path, |path| UnixListener::bind(path)).context("opening a door for pi")?;
+        let path = directory.temp().join(NAME);
+        let listener = short(&path, |path| UnixListener::bind(path)).context("making a socket for pi")?;
         let (around, contained) = (around.clone(), Arc::new(contained));
         let places = Arc::new(());
-        thread::Builder::new().name("door".to_owned()).spawn(move || {
+        thread::Builder::new().name("handoff".to_owned()).spawn(move || {
             for stream in listener.incoming() {
                 let Ok(stream) = stream else {
                     // Probably out of file descriptors; wait before trying again.
@@ -78,7 +78,7 @@ impl Door {
                 drop(serving);
             }
         })?;
-        Ok(Self { _threshold: threshold, path })
+        Ok(Self { _directory: directory, path })
     }
 
     /// Returns the path of the socket.
@@ -131,14 +131,15 @@ fn descriptors(stream: &UnixStream) -> anyhow::Result<[OwnedFd; DESCRIPTORS]> {
     received.try_into().ok().context("other than four descriptors came")
 }
 
-/// Returns the path of the door if this process runs in pi's sandbox.
-pub(crate) fn door_of_this_process() -> Option<PathBuf> {
+/// Returns the path of the socket if this process runs in pi's sandbox.
+pub(crate) fn socket_of_this_process() -> Option<PathBuf> {
     std::env::var_os(VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
 /// Passes the file descriptors of this process to the host, and exits when the host has finished with them.
-pub(crate) fn knock(door: &Path) -> anyhow::Result<u8> {
-    let stream = short(door, |door| UnixStream::connect(door)).context("reaching the host; it has ended")?;
+pub(crate) fn hand_over(socket: &Path) -> anyhow::Result<u8> {
+    let stream =
+        short(socket, |socket| UnixStream::connect(socket)).context("reaching the host; it has ended")?;
     let side_channel = portcullis_sys::descriptor::copy_inherited(SIDE_CHANNEL)
         .context("opening descriptor 3 for the output of commands")?;
     let [input, output, errors] = standard_streams()?;
