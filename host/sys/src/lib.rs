@@ -18,3 +18,7 @@ pub mod seccomp;
 pub mod signal;
 pub mod terminal;
 pub mod trace;
+
+/// The number of fchmodat2(2), the same for every processor. libc has it for some targets only.
+#[cfg(target_os = "linux")]
+pub const SYS_FCHMODAT2: libc::c_long = 452;
