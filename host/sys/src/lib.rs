@@ -18,3 +18,11 @@ pub mod seccomp;
 pub mod signal;
 pub mod terminal;
 pub mod trace;
+
+/// The number of fchmodat2(2), the same for every processor. libc has it for some targets only.
+#[cfg(target_os = "linux")]
+pub const SYS_FCHMODAT2: libc::c_long = 452;
+
+/// The number of `kexec_file_load(2)`, which libc does not have for ARM64 with musl.
+#[cfg(all(target_os = "linux", target_arch = "aarch64"))]
+pub const SYS_KEXEC_FILE_LOAD: libc::c_long = 294;

@@ -88,7 +88,8 @@ pub(crate) struct LinkedFiles(Mutex<HashSet<Identity>>);
 
 impl LinkedFiles {
     /// Notes that a file gets another hard link; `names` is how many it had before.
-    pub(crate) fn note(&self, holder: impl AsFd, name: &CStr, names: u64) {
+    pub(crate) fn note(&self, holder: impl AsFd, name: &CStr, names: impl Into<u64>) {
+        let names = names.into();
         let Ok(identity) = identify(holder, name) else { return };
         let mut known = self.lock();
         // A file that already had several names may have some that are not known here.

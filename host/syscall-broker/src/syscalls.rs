@@ -155,7 +155,7 @@ impl Syscall {
             libc::SYS_fchmodat => {
                 Self::ChangeMode { target: Target::Path { at: at(a, b), flags: 0 }, mode: low(c) }
             }
-            libc::SYS_fchmodat2 => {
+            portcullis_sys::SYS_FCHMODAT2 => {
                 Self::ChangeMode { target: Target::Path { at: at(a, b), flags: low(d) }, mode: low(c) }
             }
             libc::SYS_fchown => {

@@ -143,13 +143,17 @@ pub(super) const REFUSED_HERE: [c_long; 6] = [
 ];
 /// Calls that fail with EPERM, on this architecture only.
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) const REFUSED_HERE: [c_long; 1] = [libc::SYS_kexec_file_load];
+pub(super) const REFUSED_HERE: [c_long; 1] = [portcullis_sys::SYS_KEXEC_FILE_LOAD];
 
 /// Calls that set a file's mode, and the index of that argument. A set-user-id file that a command leaves behind has no
 /// effect in the sandbox, but gives the user's rights to any user who executes it outside; a set-group-id file the
 /// group's.
-pub(super) const MODES: [(c_long, u32); 4] =
-    [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_fchmodat2, 2), (libc::SYS_mknodat, 2)];
+pub(super) const MODES: [(c_long, u32); 4] = [
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (portcullis_sys::SYS_FCHMODAT2, 2),
+    (libc::SYS_mknodat, 2),
+];
 /// The same, for calls that only this architecture has.
 #[cfg(target_arch = "x86_64")]
 pub(super) const MODES_HERE: [(c_long, u32); 3] =
