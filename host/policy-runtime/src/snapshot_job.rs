@@ -8,9 +8,6 @@ use crate::error::LoadError;
 use crate::ready::{Ready, Start};
 use crate::toolchain::Toolchain;
 
-/// Name of the export that wizer adds to a component, to read its state.
-pub(crate) const STATE_EXPORT: &str = "wasmtime:wizer/access";
-
 /// The linked component that decisions run. A snapshot replaces it.
 pub(crate) type Slot = RwLock<Arc<Ready>>;
 

@@ -6,8 +6,10 @@ use wasmtime::Engine;
 use wasmtime::component::types::Component as ComponentType;
 
 use crate::error::LoadError;
-use crate::snapshot_job::STATE_EXPORT;
 use crate::wasi;
+
+/// Name of the export that wizer adds to a component, to read its state.
+const STATE_EXPORT: &str = "wasmtime:wizer/access";
 
 /// The oldest and the newest contract version that this host supports.
 pub const SUPPORTED: (&str, &str) = ("0.1", "0.1");

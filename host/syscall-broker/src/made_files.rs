@@ -119,7 +119,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let top = File::open(place.path()).expect("open");
         let linked = LinkedFiles::default();
-        for (name, names) in [(c"one", 1), (c"shared", 2)] {
+        for (name, names) in [(c"one", 1_u64), (c"shared", 2)] {
             std::fs::write(place.path().join(name.to_str().expect("text")), "").expect("a file");
             linked.note(&top, name, names);
         }
