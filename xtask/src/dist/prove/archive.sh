@@ -5,6 +5,13 @@ tar -xzf /packages/"$ARCHIVE"
 cd "${ARCHIVE%.tar.gz}"
 ./install.sh | sed 's/^/  /'
 works ~/.local/bin/portcullis
+# A policy that does not come with the program is compiled by the other program.
+cp /policies/workspace/policy.wasm other.wasm && printf '\0\5\4note' >>other.wasm
+mv ~/.local/bin/portcullis-compile .
+refuses 'portcullis-compile. cannot be started: .*install Portcullis again' ~/.local/bin/portcullis policy inspect other.wasm
+mv portcullis-compile ~/.local/bin
+~/.local/bin/portcullis policy inspect other.wasm >/dev/null
+rm other.wasm
 man_page=~/.local/share/man/man1/portcullis-run.1.gz
 gzip -cd "$man_page" | grep -q portcullis
 # Over itself, as an update is.

@@ -57,7 +57,9 @@ pub(super) fn packages(which: Proof, out: &Path) -> Result<()> {
 
 fn archive(out: &Path, target: Target) -> Result<()> {
     let variables = [("ARCHIVE", archive::name(target))];
-    Root::fresh()?.run(USER, &[(out, "/packages")], &script(&variables, ARCHIVE))
+    let policies = project::root().join("policies");
+    let binds = [(out, "/packages"), (policies.as_path(), "/policies")];
+    Root::fresh()?.run(USER, &binds, &script(&variables, ARCHIVE))
 }
 
 fn debian(out: &Path, target: Target, foreign: Target) -> Result<()> {
