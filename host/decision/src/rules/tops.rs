@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// A set of paths. A path is looked up in steps of its own length, however many there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tops {
-    /// Ordered by their bytes.
+    /// In order.
     paths: Vec<PathBuf>,
 }
 
@@ -33,12 +33,12 @@ impl Tops {
 
     pub(super) fn extend(&mut self, more: impl IntoIterator<Item = PathBuf>) {
         self.paths.extend(more);
-        self.paths.sort_unstable_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
+        self.paths.sort_unstable();
         self.paths.dedup();
     }
 
     fn find(&self, path: &Path) -> Option<&Path> {
-        let at = self.paths.binary_search_by(|known| known.as_os_str().cmp(path.as_os_str())).ok()?;
+        let at = self.paths.binary_search_by(|known| known.as_path().cmp(path)).ok()?;
         self.paths.get(at).map(PathBuf::as_path)
     }
 }
@@ -73,6 +73,7 @@ mod tests {
             ("/a/b/c", Some("/a/b/c")),
             ("/a/b", Some("/a")),
             ("/a/b-c/x", Some("/a/b-c")),
+            ("/a//b/./c/", Some("/a/b/c")),
             ("/ab", None),
             ("/", None),
         ] {
