@@ -185,7 +185,7 @@ fn no_offered_answer_opens_keys(user: User) -> Result<()> {
         let Some(option) = options.get(at) else { break };
         let covers = option.get("covers").and_then(Value::as_str).unwrap_or_default();
         let is_for_all = option.get("key") == Some(&json!("A"));
-        let is_widest = is_for_all && covers.contains(&format!("below {},", home.join(".ssh").display()));
+        let is_widest = is_for_all && covers.contains("below ~/.ssh,");
         host.answer(&question, &json!(at))?;
         let is_open = host.reply(id)?.get("result").is_some();
         let keys = format!("cat {0}/.ssh/id_*; cat {0}/.ssh/id_ed25519 {0}/.aws/credentials", home.display());
