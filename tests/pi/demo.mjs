@@ -89,7 +89,7 @@ function add(policy) {
 
 /** Allows the agent's request once, and refuses a command that wants to write outside. */
 function answered({ title, options }, { wanted }) {
-  const answer = options.find((option) => (wanted === "asked" ? /allow once/i : /abort/i).test(option)) ?? options[0];
+  const answer = options.find((option) => (wanted === "asked" ? /^\d+\. Once$/ : /^No$/).test(option)) ?? options[0];
   for (const line of title.split("\n")) console.log(`    ? ${clip(line)}`);
   for (const option of options) console.log(`    ${option === answer ? "›" : " "} ${clip(option)}`);
   return answer;

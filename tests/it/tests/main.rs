@@ -15,6 +15,7 @@ mod contained;
 mod credentials;
 mod cut_logs;
 mod deciding_files;
+mod demo;
 mod devices;
 mod differential;
 mod escalation;
