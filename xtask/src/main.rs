@@ -64,7 +64,7 @@ enum Task {
     /// Builds the documentation as a site of static files
     #[command(after_help = book::EXAMPLES)]
     Book(book::Options),
-    /// Makes the packages of a release: archive, npm, Debian, sums, list of what is linked
+    /// Makes the packages of a release: archive, npm, Debian, sums, SBOM
     #[command(after_help = dist::EXAMPLES)]
     Dist(dist::Options),
     /// Builds everything and shows a real pi under a policy

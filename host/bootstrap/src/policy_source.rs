@@ -11,7 +11,7 @@ use portcullis_settings_format::PolicySource;
 
 use crate::{process_env, trust_files};
 
-/// The policies shipped with the program: name, what it does, component. CI checks that they are built from their sources.
+/// The shipped policies: name, description and component. CI checks that the components are built from their sources.
 const SHIPPED: [(&str, &str, &[u8]); 5] = [
     (
         "workspace",
@@ -38,7 +38,7 @@ const SHIPPED: [(&str, &str, &[u8]); 5] = [
 
 include!(concat!(env!("OUT_DIR"), "/machine_code.rs"));
 
-/// Returns the shipped policies: name, and what it does.
+/// Returns name and description of each shipped policy.
 pub fn shipped() -> impl Iterator<Item = (&'static str, &'static str)> {
     SHIPPED.into_iter().map(|(name, title, _)| (name, title))
 }

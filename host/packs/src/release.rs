@@ -29,7 +29,7 @@ pub struct ReleaseFile<'a> {
     pub signers: &'a str,
 }
 
-/// The reason why a file is not what was released.
+/// Why the check of a release file failed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ReleaseError {
     /// A line of the sums has another form.
@@ -73,7 +73,7 @@ pub enum ReleaseError {
 /// Checks a file against the signed sums. Returns its sum and the fingerprint of the key.
 ///
 /// # Errors
-/// Fails when the file, the sums or the signature is not what a known signer released.
+/// Fails when no known signer signed the sums, or the file does not have its sum.
 pub fn verify_release(file: &ReleaseFile<'_>, now: Seconds) -> Result<(String, String), ReleaseError> {
     let key = signer(file, now)?;
     let (found, expected) = (digest(file.bytes), sum_of(file.name, file.sums)?);

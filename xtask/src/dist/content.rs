@@ -29,14 +29,14 @@ pub(super) struct Content {
     pub(super) programs: Vec<File>,
     /// Completions and manual pages, below `share`.
     pub(super) share: Vec<File>,
-    /// Licences and the list of what is linked, without a directory.
+    /// The licence texts and the SBOM, by file name.
     pub(super) documents: Vec<File>,
-    /// The list of what is linked.
+    /// The SBOM: the linked crates, as CycloneDX.
     pub(super) sbom: Vec<u8>,
 }
 
 impl Content {
-    /// Collects what was built for a target.
+    /// Collects the built programs of a target, with completions, manual pages and licences.
     pub(super) fn collect(target: Target, profile: Profile, build_directory: &Path) -> Result<Self> {
         let built = compile::directory(target, profile, build_directory);
         let mut programs = Vec::new();

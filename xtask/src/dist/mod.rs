@@ -1,6 +1,6 @@
 //! `dist`: makes everything that a release consists of, the same bytes every time.
 //!
-//! Reading order: `target` (the systems), `compile` (static programs), `content` (what is in every package), `archive`,
+//! Reading order: `target` (the systems), `compile` (static programs), `content` (the files that all packages share), `archive`,
 //! `npm` and `debian` (the packages), `sums`, `prove` (the packages, tried in clean places).
 
 mod archive;

@@ -1,4 +1,4 @@
-//! The list of what is linked, as CycloneDX 1.6.
+//! The SBOM: the crates that are linked into the programs, as CycloneDX 1.6.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(super) fn of(crates: &[Linked], programs: &BTreeMap<&str, String>) -> Result
         },
         "components": components,
     });
-    let mut text = serde_json::to_vec_pretty(&document).context("writing the list of what is linked")?;
+    let mut text = serde_json::to_vec_pretty(&document).context("writing the SBOM")?;
     text.push(b'\n');
     Ok(text)
 }

@@ -53,10 +53,7 @@ fn check(file: &Path, signers: &Path) -> anyhow::Result<Result<(String, String),
     let sums = read_text(&file.with_file_name(SUMS), TRUST_MAX)?;
     let signature = read_text(&file.with_file_name(SUMS_SIGNATURE), TEXT_MAX)?;
     if !signers.exists() {
-        bail!(
-            "nobody is known whose signature counts: there is no `{}`; name a file with --signers",
-            signers.display()
-        );
+        bail!("the list of release signers `{}` does not exist; name one with --signers", signers.display());
     }
     let signers = read_text(signers, TRUST_MAX)?;
     let released = ReleaseFile { name, bytes: &bytes, sums: &sums, signature: &signature, signers: &signers };

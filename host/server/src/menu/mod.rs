@@ -9,6 +9,7 @@ mod overview;
 mod policies;
 mod presets;
 mod screen;
+mod switches;
 mod transition;
 mod world;
 

@@ -5,7 +5,8 @@ use portcullis_settings_format::Change;
 use serde_json::{Value, json};
 
 use super::screen::{Event, Item, Line, Screen, SettingsStep};
-use super::world::{OfferedPolicy, Scope, World};
+use super::switches::{self, Switches};
+use super::world::{OfferedPolicy, World};
 
 /// The field of the settings that lists policies, the member that names one, and the policy of settings without a list.
 const FIELD: &str = "policies";
@@ -17,22 +18,21 @@ const COMBINE: &str = "combine";
 /// The list of policies.
 #[derive(Debug, Default)]
 pub(super) struct PolicyList {
-    /// Place of the edited settings among the scopes.
-    scope: usize,
+    switches: Switches,
 }
 
 impl PolicyList {
     pub(super) fn screen(&self, world: &dyn World) -> Screen {
         let keys = vec![('t', "other file"), ('b', "back")];
         let screen = Screen { title: "Policies and packs".to_owned(), keys, ..Screen::default() };
-        let (scope, draft) = match self.open(world) {
+        let (scope, draft) = match self.switches.open(world) {
             Ok(opened) => opened,
             Err(error) => return Screen { lines: vec![Line::bad(error)], ..screen },
         };
         let on = names(&entries(&draft));
         let item = |OfferedPolicy { name, title }: OfferedPolicy| {
-            let state = if on.contains(&name) { "on" } else { "off" };
-            Item::valued(name, format!("{state:3}  {title}"))
+            let is_on = on.contains(&name);
+            switches::item(name, &title, is_on)
         };
         let lines = vec![
             Line::plain(format!("In: {}", scope.label)),
@@ -42,55 +42,34 @@ impl PolicyList {
     }
 
     pub(super) fn step(&mut self, world: &dyn World, event: &Event, chosen: &Item) -> SettingsStep {
-        match event {
-            Event::Back | Event::Key('b' | 'q', _) => return SettingsStep::Back,
-            Event::Key('t', _) => self.scope = (self.scope + 1) % world.scopes().len().max(1),
-            Event::Choose(_) if !chosen.label.is_empty() => {
-                return SettingsStep::Said(match self.switch(world, &chosen.label) {
-                    Ok(done) => Line::good(done),
-                    Err(error) => Line::bad(error),
-                });
-            }
-            Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) => {}
-        }
-        SettingsStep::Stay
+        self.switches.step(world, event, chosen, switch)
     }
+}
 
-    fn open(&self, world: &dyn World) -> Result<(Scope, Draft), String> {
-        let scope = world.scopes().into_iter().nth(self.scope).ok_or("there are no settings to edit")?;
-        let draft = world.open(&scope.grant_file)?;
-        Ok((scope, draft))
+/// Switches a policy, and returns whether it is on now.
+fn switch(draft: &mut Draft, name: &str) -> Result<bool, String> {
+    if draft.is_of_differences() {
+        return Err("these settings only list differences: switch policies in the default config".to_owned());
     }
-
-    /// Switches a policy on or off, and saves that.
-    fn switch(&self, world: &dyn World, name: &str) -> Result<String, String> {
-        let (scope, mut draft) = self.open(world)?;
-        if draft.is_of_differences() {
-            return Err(
-                "these settings only list differences: switch policies in the default config".to_owned()
-            );
-        }
-        if !draft.value(&[COMBINE.to_owned()]).is_null() {
-            return Err(
-                "`combine` says how these policies act together: edit it with them in the file".to_owned()
-            );
-        }
-        let mut listed = entries(&draft);
-        let is_on = names(&listed).iter().any(|known| known == name);
-        if is_on {
-            listed.retain(|entry| entry.get(USE) != Some(&json!(name)));
-        } else {
-            listed.push(json!({ USE: name }));
-        }
-        if listed.is_empty() {
-            return Err(format!("{name} is the only policy: switch another one on first"));
-        }
-        draft
-            .change(&Change::Set(vec![FIELD.to_owned()], Value::Array(listed)))
-            .map_err(|error| error.to_string())?;
-        world.save(&draft)?;
-        Ok(format!("{name} is {} ({})", if is_on { "off" } else { "on" }, scope.label))
+    if !draft.value(&[COMBINE.to_owned()]).is_null() {
+        return Err(
+            "`combine` says how these policies act together: edit it with them in the file".to_owned()
+        );
     }
+    let mut listed = entries(draft);
+    let was_on = names(&listed).iter().any(|known| known == name);
+    if was_on {
+        listed.retain(|entry| entry.get(USE) != Some(&json!(name)));
+    } else {
+        listed.push(json!({ USE: name }));
+    }
+    if listed.is_empty() {
+        return Err(format!("{name} is the only policy: switch another one on first"));
+    }
+    draft
+        .change(&Change::Set(vec![FIELD.to_owned()], Value::Array(listed)))
+        .map_err(|error| error.to_string())?;
+    Ok(!was_on)
 }
 
 /// Returns the policies of the settings, or the default one.

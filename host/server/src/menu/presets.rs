@@ -5,7 +5,8 @@ use portcullis_settings_format::Change;
 use serde_json::{Value, json};
 
 use super::screen::{Event, Item, Line, Screen, SettingsStep};
-use super::world::{Offered, Scope, World};
+use super::switches::{self, Switches};
+use super::world::{Offered, World};
 
 /// The field of the settings that names presets.
 const FIELD: &str = "presets";
@@ -13,8 +14,7 @@ const FIELD: &str = "presets";
 /// The list of presets.
 #[derive(Debug, Default)]
 pub(super) struct PresetList {
-    /// Place of the edited settings among the scopes.
-    scope: usize,
+    switches: Switches,
     /// The preset whose hosts are shown.
     explained: Option<String>,
 }
@@ -23,7 +23,7 @@ impl PresetList {
     pub(super) fn screen(&self, world: &dyn World) -> Screen {
         let keys = vec![('i', "its hosts"), ('t', "other file"), ('b', "back")];
         let screen = Screen { title: "Presets".to_owned(), keys, ..Screen::default() };
-        let (scope, draft) = match self.open(world) {
+        let (scope, draft) = match self.switches.open(world) {
             Ok(opened) => opened,
             Err(error) => return Screen { lines: vec![Line::bad(error)], ..screen },
         };
@@ -36,51 +36,27 @@ impl PresetList {
             lines.push(Line::faint(format!("{}: {}", preset.name, preset.hosts.join(", "))));
         }
         let on = on(&draft);
-        let item = |Offered { name, title, .. }: &Offered| {
-            let state = if on.contains(name) { "on" } else { "off" };
-            Item::valued(name.clone(), format!("{state:3}  {title}"))
-        };
+        let item =
+            |Offered { name, title, .. }: &Offered| switches::item(name.clone(), title, on.contains(name));
         Screen { lines, items: presets.iter().map(item).collect(), ..screen }
     }
 
     pub(super) fn step(&mut self, world: &dyn World, event: &Event, chosen: &Item) -> SettingsStep {
-        match event {
-            Event::Back | Event::Key('b' | 'q', _) => return SettingsStep::Back,
-            Event::Key('i', _) => {
-                let is_shown = self.explained.as_ref() == Some(&chosen.label);
-                self.explained = (!is_shown).then(|| chosen.label.clone());
-            }
-            Event::Key('t', _) => self.scope = (self.scope + 1) % world.scopes().len().max(1),
-            Event::Choose(_) if !chosen.label.is_empty() => {
-                return SettingsStep::Said(match self.switch(world, &chosen.label) {
-                    Ok(done) => Line::good(done),
-                    Err(error) => Line::bad(error),
-                });
-            }
-            Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) => {}
+        if let Event::Key('i', _) = event {
+            let is_shown = self.explained.as_ref() == Some(&chosen.label);
+            self.explained = (!is_shown).then(|| chosen.label.clone());
         }
-        SettingsStep::Stay
+        self.switches.step(world, event, chosen, switch)
     }
+}
 
-    fn open(&self, world: &dyn World) -> Result<(Scope, Draft), String> {
-        let scope = world.scopes().into_iter().nth(self.scope).ok_or("there are no settings to edit")?;
-        let draft = world.open(&scope.grant_file)?;
-        Ok((scope, draft))
-    }
-
-    /// Switches a preset on or off, and saves that.
-    fn switch(&self, world: &dyn World, name: &str) -> Result<String, String> {
-        let (scope, mut draft) = self.open(world)?;
-        let way = vec![FIELD.to_owned()];
-        let (change, state) = if on(&draft).iter().any(|known| known == name) {
-            (Change::Drop(way, json!(name)), "off")
-        } else {
-            (Change::Append(way, json!(name)), "on")
-        };
-        draft.change(&change).map_err(|error| error.to_string())?;
-        world.save(&draft)?;
-        Ok(format!("{name} is {state} ({})", scope.label))
-    }
+/// Switches a preset, and returns whether it is on now.
+fn switch(draft: &mut Draft, name: &str) -> Result<bool, String> {
+    let way = vec![FIELD.to_owned()];
+    let was_on = on(draft).iter().any(|known| known == name);
+    let change = if was_on { Change::Drop(way, json!(name)) } else { Change::Append(way, json!(name)) };
+    draft.change(&change).map_err(|error| error.to_string())?;
+    Ok(!was_on)
 }
 
 /// Returns the names of the presets that are on.

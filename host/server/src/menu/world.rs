@@ -50,7 +50,7 @@ pub(crate) struct Offered {
 pub(crate) struct OfferedPolicy {
     /// The name that settings use for it.
     pub(crate) name: String,
-    /// What it does, or the version and signer of a pack.
+    /// The description of a shipped policy, or version and signer of a pack.
     pub(crate) title: String,
 }
 

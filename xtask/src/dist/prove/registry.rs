@@ -58,7 +58,7 @@ impl Registry {
 
     fn publish(&self, out: &Path) -> Result<()> {
         let host = self.address.trim_start_matches("http:");
-        // npm wants to be somebody; the registry takes anybody.
+        // npm publishes only with a token; this registry accepts any.
         let settings = self.directory.join("npmrc");
         fs::write(&settings, format!("registry={}\n{host}:_authToken=anybody\n", self.address))?;
         let entries = fs::read_dir(out).with_context(|| format!("listing `{}`", out.display()))?;
