@@ -43,7 +43,7 @@ const MOST_QUESTIONS: usize = 4;
 const MOST_WORDS: usize = 64;
 
 /// The rule of the base on closed regions.
-const CLOSED: &str = "base.closed";
+pub(crate) const CLOSED: &str = "base.closed";
 
 /// The answers about the closed places that a command names.
 #[derive(Debug, Default)]

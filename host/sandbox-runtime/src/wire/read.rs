@@ -91,6 +91,7 @@ pub(super) fn step(reader: &mut Reader<'_>) -> Result<Step, DecodeError> {
                     let cold = if reader.number()? == 0 { None } else { Some(next(reader)?) };
                     Step::Own { path, source: OwnSource::Layered { lower, upper, work, cold } }
                 }
+                13 => Step::CloseDirectory { path },
                 _ => return Err(DecodeError),
             }
         }

@@ -18,6 +18,7 @@ fn setup() -> Setup {
         Step::Show { path: "/r".into(), writable: Writable::No },
         Step::Show { path: OsString::from_vec(vec![b'/', 0xff, b'\n']).into(), writable: Writable::Yes },
         Step::HideDirectory { path: "/h".into(), openings },
+        Step::CloseDirectory { path: "/h/c".into() },
         Step::HideFile { path: "/h.key".into() },
         Step::Resolver { path: "/etc/resolv.conf".into() },
     ];

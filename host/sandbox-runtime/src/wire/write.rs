@@ -84,6 +84,7 @@ pub(super) fn step(writer: &mut Writer, step: &Step) {
         Step::Resolver { .. } => 10,
         Step::Own { source: OwnSource::Plain(_), .. } => 11,
         Step::Own { source: OwnSource::Layered { .. }, .. } => 12,
+        Step::CloseDirectory { .. } => 13,
     };
     writer.number(number);
     match step {
@@ -110,6 +111,7 @@ pub(super) fn step(writer: &mut Writer, step: &Step) {
         Step::Pin { path }
         | Step::Temp { directory: path }
         | Step::Show { path, .. }
+        | Step::CloseDirectory { path }
         | Step::HideFile { path }
         | Step::Resolver { path } => writer.string(path.as_os_str()),
     }

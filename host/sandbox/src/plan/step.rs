@@ -57,6 +57,11 @@ pub enum Step {
         /// The mount points to create in it.
         openings: Vec<Opening>,
     },
+    /// Makes a directory impossible to enter or to list; its name stays visible.
+    CloseDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
     /// Makes a file impossible to open.
     HideFile {
         /// The file.
@@ -138,6 +143,7 @@ impl fmt::Display for Step {
             Self::HideDirectory { path, openings } => {
                 write!(formatter, "hide {}{}", path.display(), Openings(openings))
             }
+            Self::CloseDirectory { path } => write!(formatter, "close {}", path.display()),
             Self::HideFile { path } => write!(formatter, "hide file {}", path.display()),
             Self::Resolver { path } => write!(formatter, "resolver {}", path.display()),
         }

@@ -13,6 +13,7 @@ fn profile(places: &[(&str, Access)]) -> Profile {
         places,
         temp,
         own: Vec::new(),
+        closed: Vec::new(),
         devices: Vec::new(),
         hostname,
         limits,

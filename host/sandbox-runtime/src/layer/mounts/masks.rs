@@ -44,10 +44,11 @@ const HOSTS: &[u8] = b"127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost 
 /// The name of the file of names.
 const HOSTS_NAME: &str = "hosts";
 
-/// The common masks, copied for all places that are hidden completely: an empty directory, and a file that cannot be
-/// opened; also the replacements of files.
+/// The common masks, copied for all places that are hidden completely: an empty directory, one that cannot be entered,
+/// and a file that cannot be opened; also the replacements of files.
 struct Common {
     directory: OwnedFd,
+    closed: OwnedFd,
     file: OwnedFd,
     resolver: OwnedFd,
     hosts: OwnedFd,
@@ -57,6 +58,7 @@ impl Common {
     fn make() -> io::Result<Self> {
         let root = small_filesystem()?;
         mkdirat(&root, "directory", Mode::from_raw_mode(0o755))?;
+        mkdirat(&root, "closed", Mode::empty())?;
         drop(create_file(&root, Path::new("file"), Mode::empty())?);
         for (name, text) in [("resolver", RESOLVER), (HOSTS_NAME, HOSTS)] {
             let file = create_file(&root, Path::new(name), Mode::WUSR)?;
@@ -69,6 +71,7 @@ impl Common {
         let open = |name: &str| openat(&root, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
         Ok(Self {
             directory: open("directory")?,
+            closed: open("closed")?,
             file: open("file")?,
             resolver: open("resolver")?,
             hosts: open(HOSTS_NAME)?,
@@ -87,6 +90,7 @@ impl Common {
             Step::HideDirectory { path, openings } => {
                 with_names(openings).during_at(Stage::NewFilesystem, path)
             }
+            Step::CloseDirectory { path } => copy_opened(&self.closed).during_at(Stage::CopyMounts, path),
             Step::HideFile { path } => copy_opened(&self.file).during_at(Stage::CopyMounts, path),
             Step::Resolver { path } if path.ends_with(HOSTS_NAME) => {
                 copy_opened(&self.hosts).during_at(Stage::CopyMounts, path)
