@@ -3,6 +3,7 @@
 //! In the state directory, which no command sees, `homes/PROJECT` holds the home itself, the changes in caches, and the
 //! path of the project. Sessions of one project share it. Each holds a lock on it, so that it is not removed under them.
 
+mod mount_points;
 mod place;
 mod stored;
 
@@ -52,6 +53,9 @@ impl ProjectHome {
         let place = place.canonicalize().with_context(|| format!("opening `{shown}`"))?;
         require_own(&place, rustix::process::geteuid().as_raw())?;
         let in_use = lock(&place.join("lock"))?;
+        if in_use.try_lock().is_ok() {
+            mount_points::remove(&place.join(HOME));
+        }
         in_use.lock_shared().with_context(|| format!("waiting for the lock of `{shown}`"))?;
         is_full(&place, most)?;
         std::fs::write(place.join(PROJECT), project.as_os_str().as_bytes())

@@ -16,6 +16,7 @@ as_each_user!(
     what_a_rule_hides_is_not_named,
     nothing_is_changed_through_a_name,
     a_later_answer_opens_it,
+    one_that_is_gone_is_gone_inside,
 );
 
 fn run(scene: &Scene, script: &str) -> Result<Finished> {
@@ -122,5 +123,15 @@ fn a_later_answer_opens_it(user: User) -> Result<()> {
     Finished::run(allow.current_dir(scene.home().join("work/project")))?.ended_with(0)?;
     let ran = run(&scene, "d=~/Documents; cat $d/private")?.ended_with(0)?;
     ensure!(ran.stdout == "private\n", "{ran:?}");
+    Ok(())
+}
+
+fn one_that_is_gone_is_gone_inside(user: User) -> Result<()> {
+    let scene = scene(user)?;
+    let look = "d=~/Documents; ls $d";
+    ensure!(run(&scene, look)?.stderr.contains("Permission denied"), "control");
+    fs::remove_dir_all(scene.home().join("Documents"))?;
+    let ran = run(&scene, look)?;
+    ensure!(ran.stderr.contains("No such file"), "{ran:?}");
     Ok(())
 }
