@@ -184,7 +184,6 @@ fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
         | Step::Processes
         | Step::Show { writable: Writable::No, .. }
         | Step::HideDirectory { .. }
-        | Step::CloseDirectory { .. }
         | Step::HideFile { .. }
         | Step::Resolver { .. } => None,
     });
@@ -214,10 +213,9 @@ fn own(plan: &Plan) -> Vec<PathBuf> {
 fn fixed(plan: &Plan) -> Vec<PathBuf> {
     let place = |step: &'_ Step| match step {
         Step::Own { path, .. } => Some((path.clone(), true)),
-        Step::Show { path, .. }
-        | Step::HideDirectory { path, .. }
-        | Step::CloseDirectory { path }
-        | Step::HideFile { path } => Some((path.clone(), false)),
+        Step::Show { path, .. } | Step::HideDirectory { path, .. } | Step::HideFile { path } => {
+            Some((path.clone(), false))
+        }
         Step::Prepare { .. }
         | Step::Pin { .. }
         | Step::Devices { .. }
@@ -229,19 +227,11 @@ fn fixed(plan: &Plan) -> Vec<PathBuf> {
     let is_in_own = |path: &Path| {
         path.ancestors().skip(1).find_map(|above| places.get(above)).is_some_and(|is_own| *is_own)
     };
-    let fixed = plan.steps().iter().filter_map(|step| match step {
-        Step::Show { path, writable: Writable::No }
-        | Step::HideDirectory { path, .. }
-        | Step::CloseDirectory { path } => Some(path),
-        Step::Prepare { .. }
-        | Step::Pin { .. }
-        | Step::Devices { .. }
-        | Step::Processes
-        | Step::Temp { .. }
-        | Step::Own { .. }
-        | Step::Show { writable: Writable::Yes, .. }
-        | Step::HideFile { .. }
-        | Step::Resolver { .. } => None,
+    let fixed = plan.steps().iter().filter_map(|step| {
+        let (Step::Show { path, writable: Writable::No } | Step::HideDirectory { path, .. }) = step else {
+            return None;
+        };
+        Some(path)
     });
     fixed.filter(|path| is_in_own(path)).cloned().collect()
 }
@@ -249,9 +239,7 @@ fn fixed(plan: &Plan) -> Vec<PathBuf> {
 /// Returns the places that masks hide.
 fn hidden(plan: &Plan) -> Vec<PathBuf> {
     let hidden = plan.steps().iter().filter_map(|step| match step {
-        Step::HideDirectory { path, .. } | Step::CloseDirectory { path } | Step::HideFile { path } => {
-            Some(path.clone())
-        }
+        Step::HideDirectory { path, .. } | Step::HideFile { path } => Some(path.clone()),
         Step::Prepare { .. }
         | Step::Pin { .. }
         | Step::Devices { .. }

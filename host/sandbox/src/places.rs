@@ -22,9 +22,9 @@ impl Places {
             match step {
                 Step::Show { path, writable: Writable::Yes } => places.add(path, Access::ReadWrite),
                 Step::Show { path, writable: Writable::No } => places.add(path, Access::ReadOnly),
-                Step::HideDirectory { path, .. }
-                | Step::CloseDirectory { path }
-                | Step::HideFile { path } => places.add(path, Access::Hidden),
+                Step::HideDirectory { path, .. } | Step::HideFile { path } => {
+                    places.add(path, Access::Hidden)
+                }
                 Step::Devices { given } => {
                     places.add(Path::new("/dev"), Access::Hidden);
                     given.iter().for_each(|device| places.add(device, Access::ReadOnly));

@@ -14,7 +14,7 @@ use portcullis_sandbox::{Access, OwnPlace, PathAccess};
 
 use crate::named_places::CLOSED;
 
-/// Maximum number of these directories: each is a mount. Beyond it they are missing, as files are.
+/// Maximum number of these directories. Beyond it they are missing, as files are.
 const MOST: usize = 128;
 /// Maximum number of entries to look at in one directory.
 const MOST_ENTRIES: usize = 4096;

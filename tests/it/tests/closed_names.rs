@@ -96,10 +96,11 @@ fn nothing_is_changed_through_a_name(user: User) -> Result<()> {
         "rm -r $d",
         "rmdir $d",
         "mv $d ~/.moved",
-        "chmod 777 $d && ls $d",
+        "chmod 777 $d; cat $d/private",
+        "chmod 777 $d; echo evil > $d/new",
+        "chmod 777 $d; mkdir $d/new",
         "cd $d",
         "ln -s / $d/link",
-        "touch $d",
     ];
     for change in changes {
         let ran = run(&scene, &format!("d=~/Documents; {change}"))?;

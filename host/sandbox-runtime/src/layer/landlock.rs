@@ -148,7 +148,6 @@ fn wanted<'a>(plan: &'a Plan, judged: &[PathBuf]) -> Vec<(&'a Path, Rights)> {
             | Step::Processes
             | Step::Show { writable: Writable::No, .. }
             | Step::HideDirectory { .. }
-            | Step::CloseDirectory { .. }
             | Step::HideFile { .. }
             | Step::Resolver { .. } => {}
         }

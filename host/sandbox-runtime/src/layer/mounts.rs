@@ -78,11 +78,9 @@ fn prepare(step: &Step, acting: Option<Owner>) -> Result<Prepared, Failure> {
             Prepared::Copy(copy(path, harmless() | Attributes::READ_ONLY)?)
         }
         Step::Devices { given } => Prepared::Devices(devices::prepare(given)?),
-        Step::Processes
-        | Step::HideDirectory { .. }
-        | Step::CloseDirectory { .. }
-        | Step::HideFile { .. }
-        | Step::Resolver { .. } => Prepared::Nothing,
+        Step::Processes | Step::HideDirectory { .. } | Step::HideFile { .. } | Step::Resolver { .. } => {
+            Prepared::Nothing
+        }
     })
 }
 
@@ -98,7 +96,6 @@ fn put_in_place(
         | Step::Own { path, .. }
         | Step::Show { path, .. }
         | Step::HideDirectory { path, .. }
-        | Step::CloseDirectory { path }
         | Step::HideFile { path }
         | Step::Resolver { path } => path,
         Step::Prepare { .. } | Step::Devices { .. } => Path::new("/dev"),
@@ -108,13 +105,7 @@ fn put_in_place(
     match (step, prepared) {
         (_, Prepared::Copy(mount)) => attach_here(mount),
         (_, Prepared::Devices(nodes)) => devices::enforce(nodes, memory_bytes),
-        (
-            Step::HideDirectory { .. }
-            | Step::CloseDirectory { .. }
-            | Step::HideFile { .. }
-            | Step::Resolver { .. },
-            Prepared::Nothing,
-        ) => {
+        (Step::HideDirectory { .. } | Step::HideFile { .. } | Step::Resolver { .. }, Prepared::Nothing) => {
             let mask = masks.next().ok_or(Errno::INVAL).during_at(Stage::AttachMount, target)?;
             attach_here(&mask)
         }

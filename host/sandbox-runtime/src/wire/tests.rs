@@ -7,8 +7,9 @@ use portcullis_sandbox::{FileId, Hold, Opening, PathKind, Reads, Stage, Step, Wa
 use super::*;
 
 fn setup() -> Setup {
-    let opening = |path: &str, kind| Opening { path: path.into(), kind };
-    let openings = vec![opening("a/b", PathKind::Directory), opening("f", PathKind::File)];
+    let opening = |path: &str, kind| Opening { path: path.into(), kind, is_closed: false };
+    let closed = Opening { is_closed: true, ..opening("c", PathKind::Directory) };
+    let openings = vec![opening("a/b", PathKind::Directory), opening("f", PathKind::File), closed];
     let steps = vec![
         Step::Prepare { directory: "/t".into(), openings: openings.clone() },
         Step::Pin { path: "/p".into() },
@@ -18,7 +19,6 @@ fn setup() -> Setup {
         Step::Show { path: "/r".into(), writable: Writable::No },
         Step::Show { path: OsString::from_vec(vec![b'/', 0xff, b'\n']).into(), writable: Writable::Yes },
         Step::HideDirectory { path: "/h".into(), openings },
-        Step::CloseDirectory { path: "/h/c".into() },
         Step::HideFile { path: "/h.key".into() },
         Step::Resolver { path: "/etc/resolv.conf".into() },
     ];

@@ -84,7 +84,6 @@ pub(super) fn step(writer: &mut Writer, step: &Step) {
         Step::Resolver { .. } => 10,
         Step::Own { source: OwnSource::Plain(_), .. } => 11,
         Step::Own { source: OwnSource::Layered { .. }, .. } => 12,
-        Step::CloseDirectory { .. } => 13,
     };
     writer.number(number);
     match step {
@@ -111,7 +110,6 @@ pub(super) fn step(writer: &mut Writer, step: &Step) {
         Step::Pin { path }
         | Step::Temp { directory: path }
         | Step::Show { path, .. }
-        | Step::CloseDirectory { path }
         | Step::HideFile { path }
         | Step::Resolver { path } => writer.string(path.as_os_str()),
     }
@@ -120,6 +118,7 @@ pub(super) fn step(writer: &mut Writer, step: &Step) {
 pub(super) fn opening(writer: &mut Writer, opening: &Opening) {
     writer.string(opening.path.as_os_str());
     writer.number(u32::from(opening.kind == PathKind::Directory));
+    writer.number(u32::from(opening.is_closed));
 }
 
 pub(super) fn refusal(writer: &mut Writer, refusal: StepRefusal) {

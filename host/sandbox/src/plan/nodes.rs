@@ -256,10 +256,9 @@ fn temp(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Result<NodeState
 pub(super) fn steps(nodes: &[Node], given: &[PathBuf]) -> Vec<Step> {
     let mut first = Vec::new();
     let mut mounts = vec![Step::Devices { given: given.to_owned() }, Step::Processes];
-    for (index, node) in nodes.iter().enumerate() {
+    for (index, node) in nodes.iter().enumerate().filter(|(index, _)| !is_closed(nodes, *index)) {
         let openings = if node.state.covers() { openings(nodes, index) } else { Vec::new() };
         mounts.push(match &node.state {
-            NodeState::Closed if openings.is_empty() => Step::CloseDirectory { path: node.path.clone() },
             NodeState::Hidden | NodeState::Closed if node.kind == PathKind::Directory => {
                 Step::HideDirectory { path: node.path.clone(), openings }
             }
@@ -288,13 +287,19 @@ pub(super) fn steps(nodes: &[Node], given: &[PathBuf]) -> Vec<Step> {
 
 fn openings(nodes: &[Node], around: usize) -> Vec<Opening> {
     let Some(parent) = nodes.get(around) else { return Vec::new() };
-    let inside = nodes.iter().filter(|node| node.parent == Some(around));
+    let inside = nodes.iter().enumerate().filter(|(_, node)| node.parent == Some(around));
     inside
-        .filter_map(|node| {
+        .filter_map(|(index, node)| {
             let path = node.path.strip_prefix(&parent.path).ok()?.to_owned();
-            Some(Opening { path, kind: node.kind })
+            Some(Opening { path, kind: node.kind, is_closed: is_closed(nodes, index) })
         })
         .collect()
+}
+
+/// Returns true for a closed directory in which nothing is shown: it is a name, and nothing is mounted on it.
+fn is_closed(nodes: &[Node], index: usize) -> bool {
+    nodes.get(index).is_some_and(|node| node.state == NodeState::Closed)
+        && !nodes.iter().any(|node| node.parent == Some(index))
 }
 
 /// Returns the directories between a writable tree and its protected places, shallow first.

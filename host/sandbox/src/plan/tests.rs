@@ -191,18 +191,16 @@ fn closed_directories_keep_their_names_where_the_rest_is_hidden() {
         ["/home/v", "/home/u/Documents", "/home/u/data", "/home/u/nothing", "/home/u/f.txt", "/srv/x"];
     let wanted = Profile { own: vec![home], closed: closed.map(Into::into).to_vec(), ..profile(&places) };
     assert_snapshot!(Plan::new(&wanted, &kind).expect("a usable profile"), @r"
-    prepare /var/homes/u with Documents, data, work/p
+    prepare /var/homes/u with Documents (closed), data, work/p
     pin /var/homes/u/work
     devices /dev
     processes /proc
     temp /tmp from /var/t
-    hide /home with u, v
+    hide /home with u, v (closed)
     own /home/u from /var/homes/u
-    close /home/u/Documents
     hide /home/u/data with shown
     read-only /home/u/data/shown
     writable /home/u/work/p
-    close /home/v
     hide /run
     ");
 }

@@ -241,10 +241,9 @@ fn through_mounts(steps: &[Step], path: &Path) -> Option<Writable> {
     for step in steps {
         let (point, machine) = match step {
             Step::Show { path, writable } => (path.clone(), Some(*writable)),
-            Step::HideDirectory { path, .. }
-            | Step::CloseDirectory { path }
-            | Step::HideFile { path }
-            | Step::Resolver { path } => (path.clone(), None),
+            Step::HideDirectory { path, .. } | Step::HideFile { path } | Step::Resolver { path } => {
+                (path.clone(), None)
+            }
             Step::Devices { .. } => ("/dev".into(), None),
             Step::Processes => ("/proc".into(), None),
             Step::Temp { .. } => ("/tmp".into(), None),
@@ -264,9 +263,7 @@ fn through_landlock(steps: &[Step], path: &Path) -> Option<Writable> {
     for step in steps {
         match step {
             Step::Show { path, writable } => rights.push((path.clone(), Some(*writable))),
-            Step::HideDirectory { path, .. } | Step::CloseDirectory { path } | Step::HideFile { path } => {
-                rights.push((path.clone(), None));
-            }
+            Step::HideDirectory { path, .. } | Step::HideFile { path } => rights.push((path.clone(), None)),
             Step::Temp { directory } => rights.extend([("/tmp".into(), None), (directory.clone(), None)]),
             Step::Devices { .. } => rights.push(("/dev".into(), None)),
             Step::Processes => rights.push(("/proc".into(), None)),

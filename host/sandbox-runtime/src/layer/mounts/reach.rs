@@ -44,8 +44,6 @@ fn taken_away(step: &Step) -> Option<&Path> {
         | Step::Processes
         | Step::Temp { .. }
         | Step::Own { .. }
-        // Whoever cannot reach it is refused already.
-        | Step::CloseDirectory { .. }
         | Step::Show { writable: Writable::Yes, .. }
         | Step::Resolver { .. } => None,
     }
