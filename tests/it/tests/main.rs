@@ -48,6 +48,7 @@ mod other_tools;
 mod own_git;
 mod pages;
 mod per_command;
+mod pi_menu;
 mod pi_print;
 mod pi_rpc;
 mod pi_settings;

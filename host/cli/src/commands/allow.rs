@@ -180,10 +180,10 @@ impl Place {
         if decision.effect() == Effect::Deny {
             let refusal = RefusalText::of(&decision);
             bail!(
-                "`{}` is denied, and no answer changes that: {}; nothing was written. {}",
+                "`{}` is denied, and no answer changes that: {}; nothing was written; to allow it: {}",
                 escape(&given),
                 refusal.why(),
-                refusal.next_step(None)
+                refusal.remedy(None)
             );
         }
         Ok(())
