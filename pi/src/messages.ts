@@ -98,7 +98,7 @@ export function refusedSummary(count: number, unasked: number, fails: boolean): 
 export function withheld(cause: Denial | undefined): string {
   const { policy, rule, reason } = cause ?? { policy: "?", rule: "?", reason: "no reason was given" };
   return `The sandbox withholds this output: ${plain(reason.replace(/\.$/, ""), 400)} `
-    + `[${plain(rule, 80)} of ${plain(policy, 80)}].`;
+    + `[${plain(rule, 80)} of ${plain(policy, 80)}]. Go on without it, or ask the user for it.`;
 }
 
 export function notOurs(tool: string): string {

@@ -56,6 +56,25 @@ test("a question has at most 30 words and 8 lines before the choices", () => {
   }
 });
 
+test("questions and screens fit terminals of 40, 80 and 120 columns", () => {
+  for (const columns of [40, 80, 120]) {
+    const fit = (lines: readonly string[], name: string) => {
+      for (const line of lines) assert.ok([...line].length <= columns, `${name} at ${columns}: ${line}`);
+    };
+    for (const { name, ask } of QUESTIONS) {
+      const view = new PromptView(ask);
+      view.drawn(0);
+      const lines = view.lines(0, columns);
+      fit(lines.flatMap(({ text }) => wrapped(text, columns, text.startsWith(BAR) ? BAR : "      ")), name);
+      // The refusal is marked, and nothing is left out.
+      assert.match(lines.map(({ text }) => text).join("\n"), /→ \[esc\] {2}No/, `${name} at ${columns}`);
+    }
+    for (const { name, screen } of MENU) {
+      fit(new MenuView(screen).lines().flatMap(({ text }) => wrapped(text, columns, "      ")), name);
+    }
+  }
+});
+
 test("every key that a screen names works there", () => {
   for (const { name, ask } of QUESTIONS) {
     const keys = question(ask, "m").shown.flatMap((line) => /^ [→ ] \[(.)\]/.exec(line)?.[1] ?? []);
@@ -92,38 +111,93 @@ function footers(): [string, State, number][] {
 }
 
 const OUTSIDE = { policy: "base", rule: "base.outside" };
+const LOST = "the host was killed";
+
+/** The texts of the extension; notes which of them the page shows. */
+const shownTexts = new Set<string>();
+const texts = new Proxy(messages, {
+  get(all, name) {
+    shownTexts.add(String(name));
+    return all[name as keyof typeof messages];
+  },
+});
+/** Parts of texts, and texts of questions in dialogs, which are drawn from the questions. */
+const PARTS = ["EXIT_CLOSED", "EXIT_REFUSED", "NPM_INSTALL", "commandNotes", "fileError", "plain", "question", "quoted"];
+
+const closed = (why: string, isTerminal = true) => texts.closedForUser(why, isTerminal);
 
 /** What the user reads in a line of its own, and what the model reads in place of a result. */
 const TEXTS: readonly (readonly [title: string, texts: readonly (readonly [name: string, text: string])[]])[] = [
-  ["Notices", [
-    ["an answer for the session", "Until this session ends: reading ~/other/notes.txt · undo: /sandbox"],
-    ["an answer for the project", "Saved: reading ~/other/notes.txt, in this project · undo: /sandbox"],
-    ["nothing can run", messages.closedForUser("the host program was not found", true)],
-    ["nothing can run, without a terminal", messages.closedForUser("the host program was not found", false)],
-    ["the host has failed once", messages.restarted("the host was killed", true)],
-    ["another extension has taken tools", messages.takenOver(new Map([["bash", "extension:other"], ["read", "extension:other"]]))],
-    ["loaded twice", messages.TWICE],
-    ["the flag in the wrong place", messages.FLAG_ATE_PROMPT],
-    ["a refusal without an interface", messages.refusedLine("read ~/other/notes.txt: nobody could be asked [base.outside of base]")],
-    ["the end of a run with refusals", messages.refusedSummary(3, 2, true)],
+  ["Notices of the host", read<{ name: string; text: string }[]>("notices").map(({ name, text }) => [name, text] as const)],
+  ["Notices of the extension", [
+    ["the host has failed", closed(LOST)],
+    ["the host has failed, without a terminal", closed(LOST, false)],
+    ["the host has failed once", texts.restarted(LOST, true)],
+    ["the host has failed once, without a terminal", texts.restarted(LOST, false)],
+    ["no program", closed(texts.missingProgram(undefined))],
+    ["no program beside the npm package", closed(texts.missingProgram("@portcullis/linux-x64"))],
+    ["no program for this system", closed(texts.noProgramFor("darwin-arm64"))],
+    ["a program for another machine", closed(texts.notForThisMachine("/usr/bin/portcullis", texts.NPM_INSTALL))],
+    ["extension and program of two versions", texts.otherVersion("0.1.0", "0.2.0", "portcullis pi-extension install")],
+    ["the session has not started", closed(texts.NOT_STARTED)],
+    ["the host has not answered", closed(texts.STARTING)],
+    ["another extension has taken tools", texts.takenOver(new Map([["bash", "extension:other"], ["read", "extension:other"]]))],
+    ["loaded twice", texts.TWICE],
+    ["the flag in the wrong place", texts.FLAG_ATE_PROMPT],
+    ["a refusal without an interface", texts.refusedLine("read ~/other/notes.txt: nobody could be asked [base.outside of base]")],
+    ["the end of a run with refusals", texts.refusedSummary(3, 2, true)],
+    ["the end of a run with refusals that were answered", texts.refusedSummary(1, 0, false)],
   ]],
   ["What the model reads", [
-    ["a no", messages.refused({ ...OUTSIDE, reason: "it lies outside this project; you said no" })],
-    ["a no with a line", messages.refused({ ...OUTSIDE, reason: "it lies outside this project; you said no, because: “use the copy in vendor”" })],
-    ["nobody to ask", messages.refused({ ...OUTSIDE, reason: "it lies outside this project; nobody could be asked" })],
-    ["a rule with advice", messages.refused({ policy: "git", rule: "git.push", reason: "pushing is not allowed here", hint: "Leave the push to the user." })],
-    ["nothing can run", messages.closedForModel("the host program was not found")],
-    ["an output that is kept back", messages.withheld({ policy: "secrets", rule: "secrets.output", reason: "it holds a key" })],
-    ["arguments that broke off", messages.BROKEN_OFF],
-    ["a tool of pi's own", messages.notOurs("bash")],
+    ["a no", texts.refused({ ...OUTSIDE, reason: "it lies outside this project; you said no" })],
+    ["a no with a line", texts.refused({ ...OUTSIDE, reason: "it lies outside this project; you said no, because: “use the copy in vendor”" })],
+    ["nobody to ask", texts.refused({ ...OUTSIDE, reason: "it lies outside this project; nobody could be asked" })],
+    ["a rule with advice", texts.refused({ policy: "git", rule: "git.push", reason: "pushing is not allowed here", hint: "Leave the push to the user." })],
+    ["nothing can run", texts.closedForModel("the host program was not found")],
+    ["an output that is kept back", texts.withheld({ policy: "secrets", rule: "secrets.output", reason: "it holds a key" })],
+    ["arguments that broke off", texts.BROKEN_OFF],
+    ["a tool of pi's own", texts.notOurs("bash")],
   ]],
 ];
 
+test("the page shows every text of the extension", () => {
+  for (const name of Object.keys(messages).filter((name) => !PARTS.includes(name))) {
+    assert.ok(shownTexts.has(name), `messages.ts exports ${name}, and the page does not show it`);
+  }
+});
+
+/** The most words of a line for the user, and of one for the model. */
+const LONGEST = 70;
+
+test("every notice and every text for the model is short", () => {
+  for (const [title, all] of TEXTS) {
+    for (const [name, text] of all) {
+      const count = text.split(/\s+/).length;
+      assert.ok(count <= LONGEST, `${title}, ${name}: ${count} words: ${text}`);
+    }
+  }
+});
+
 test("every refusal names rule and remedy", () => {
-  const denied = messages.refused({ ...OUTSIDE, reason: "it lies outside this project" });
-  assert.match(denied, /\[base\.outside of base\]\. Do not work around it/);
-  assert.match(messages.refusedSummary(1, 1, false), /portcullis audit tail --denied.*portcullis allow/);
+  const hints = [undefined, "Leave it to the user."];
+  for (const reason of ["it lies outside this project", "it lies outside this project; you said no", ""]) {
+    for (const hint of hints) {
+      const denied = messages.refused({ ...OUTSIDE, reason, ...(hint === undefined ? {} : { hint }) });
+      assert.ok(denied.includes(" [base.outside of base]. "), denied);
+      assert.ok(denied.endsWith(hint ?? "Do not work around it; if you need it, tell the user."), denied);
+    }
+  }
+  for (const cause of [undefined, { ...OUTSIDE, reason: "it holds a key" }]) {
+    assert.match(messages.withheld(cause), /\[\S+ of \S+\]\. Go on without it/);
+  }
+  for (const unasked of [0, 1]) {
+    for (const fails of [true, false]) {
+      assert.match(messages.refusedSummary(1, unasked, fails), /portcullis audit tail --denied.*portcullis allow/);
+    }
+  }
   for (const isTerminal of [true, false]) assert.match(messages.closedForUser("x", isTerminal), /again|--no-sandbox/);
+  assert.match(messages.closedForModel("x"), /Tell the user: x\.$/);
+  assert.match(messages.notOurs("bash"), /Start pi again\.$/);
 });
 
 function page(): string {

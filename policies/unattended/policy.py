@@ -1,6 +1,6 @@
-"""Rules for runs without a user: nobody is there to be asked, so everything has its answer beforehand.
+"""Rules for runs without a user: nobody can be asked, so everything has its answer beforehand.
 
-Where somebody is there, the policy has no opinion. Nobody there: hosts are named or not reached, nothing that other
+Where a user can be asked, the policy has no opinion. Elsewhere: hosts are named or not reached, nothing that other
 people see is done (publishing, pushing, deploying), what cannot be read is not run, and a run that hangs ends.
 """
 
@@ -39,7 +39,7 @@ class Unattended(Policy):
     handles = ["command", "tool", "escalation"]
     rules = {
         "unattended.host": "hosts that are named are reached",
-        "unattended.unnamed-host": "others are not: nobody is there to be asked",
+        "unattended.unnamed-host": "other hosts are not: nobody can be asked",
         "unattended.automation": "files that start later runs stay as they are",
         "unattended.publish": "what other people see is for people to do",
         "unattended.deploy": "other machines are for people to change",
@@ -85,14 +85,14 @@ class Unattended(Policy):
     def standing(self, context):
         if context.interactive:
             return profile()
-        hosts = [deny_host("unattended.unnamed-host", "*", reason="nobody is there to be asked about this host")]
+        hosts = [deny_host("unattended.unnamed-host", "*", reason="this host is not in `allowedHosts`, and nobody can be asked")]
         for index, entry in enumerate(self.values["allowedHosts"]):
             name, ports = _host(entry)
             hosts.append(allow_host("unattended.host", name, *ports, reason="`allowedHosts` names it",
                                     setting=f"/allowedHosts/{index}"))
         files = [
             deny_file("unattended.automation", named(root, name), "write",
-                      reason="it would start later runs, and nobody is there to look at it")
+                      reason="it would start later runs, and nobody could check it")
             for root in context.workspace.roots for name in AUTOMATION
         ]
         return profile(files=files, network=hosts, limits=limits(
@@ -123,12 +123,12 @@ class Unattended(Policy):
         names = (call.name, f"{call.provider}/{call.name}")
         if context.interactive or any(name in self.values["tools"] for name in names):
             return abstain()
-        return _no("unattended.tool", "`tools` does not name it, and nobody is there to be asked", "do without it")
+        return _no("unattended.tool", "`tools` does not name it, and nobody can be asked", "do without it")
 
     def escalation(self, command, request, context):
         if context.interactive:
             return abstain()
-        return _no("unattended.outside", "nobody is there to look at it", "run it inside the sandbox")
+        return _no("unattended.outside", "nobody could check it", "run it inside the sandbox")
 
     def brief(self, context):
         if context.interactive:

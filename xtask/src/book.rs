@@ -21,7 +21,8 @@ Examples:
   cargo xtask book --check    finds broken links, pages that are in no chapter, and pages that are too wide
 
 mdBook is installed into the development cache, if PATH has none. The check of widths needs a headless
-Chromium: `headless-shell` or `chromium` on PATH, or the one that `cargo xtask everyday` fetches.";
+Chromium: `headless-shell` or `chromium` on PATH, or one that is fetched from Debian into the cache. Where there
+is none, that is said; where CI is set, it is a failure. `cargo xtask test` checks the links, and with --full all.";
 
 /// The version that is installed.
 const MDBOOK: &str = "0.5.4";
@@ -69,6 +70,11 @@ pub(crate) fn task(options: &Options) -> Result<()> {
     }
     run::answer(site.join("index.html").display());
     Ok(())
+}
+
+/// Builds the book and checks it, for the tests.
+pub(crate) fn check() -> Result<()> {
+    task(&Options { check: true })
 }
 
 /// Returns the program: that of PATH, or the one in the cache.

@@ -25,7 +25,7 @@ impl Policy for WorkspacePolicy {
         let descriptor = Descriptor::new(
             "portcullis:workspace",
             env!("CARGO_PKG_VERSION"),
-            "Where the agent was started is its world",
+            "The project is free, everything else asks",
         );
         rule::describe(descriptor)
             .handles(ActionKinds::FILE | ActionKinds::COMMAND | ActionKinds::NETWORK)
@@ -62,7 +62,7 @@ impl Policy for WorkspacePolicy {
         let hosts: Vec<String> =
             self.settings.allowed_domains.iter().map(|entry| entry.value.to_string()).collect();
         let hosts = if hosts.is_empty() { "none".to_owned() } else { hosts.join(", ") };
-        let rest = if self.settings.strict_allowlist { "is refused" } else { "is asked for" };
+        let rest = if self.settings.strict_allowlist { "is refused" } else { "leads to a question" };
         format!(
             "You work in `{}`; files there can be read and changed. `{}` is a private temporary directory. \
              Elsewhere reading may need the user's consent and changing always does; personal files are hidden \
@@ -192,10 +192,10 @@ fn ask_for_host(access: &NetworkAccess, reason: &str) -> Evaluation {
 
 fn command(origin: Origin) -> Evaluation {
     match origin {
-        Origin::User => Evaluation::allow(rule::COMMAND_USER, "the user typed it, and it runs in the box"),
+        Origin::User => Evaluation::allow(rule::COMMAND_USER, "you typed it, and it runs in the sandbox"),
         Origin::Agent | Origin::Extension | Origin::Process => Evaluation::allow(
             rule::COMMAND_BOXED,
-            "it runs in the box, where the rules on files and hosts hold",
+            "it runs in the sandbox, under the rules on files and hosts",
         ),
     }
 }
@@ -205,7 +205,7 @@ fn tool(call: &ToolCall) -> Evaluation {
     let offer = |scope, label: &str| GrantOption::tool(format!("`{name}`, {label}"), scope, name, provider);
     Evaluation::ask(
         rule::TOOL_UNKNOWN,
-        "what a tool of an extension or a server does cannot be seen from outside",
+        "Portcullis cannot confine a tool of an extension or server",
         format!("Let the agent use the tool `{name}` of `{provider}`?"),
     )
     .offer(GrantOption::exact("This once", GrantScope::Once))
@@ -217,8 +217,8 @@ fn tool(call: &ToolCall) -> Evaluation {
 fn escalation() -> Evaluation {
     Evaluation::ask(
         rule::ESCALATION,
-        "outside the box no rule on files and hosts holds",
-        "Run this outside the box?",
+        "it runs with your full rights, unprotected",
+        "Run this outside the sandbox?",
     )
     .severity(Severity::High)
     .offer(GrantOption::exact("This once", GrantScope::Once))

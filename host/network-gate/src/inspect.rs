@@ -504,11 +504,11 @@ impl Inspector {
 }
 
 fn forbidden(rule: &str, reason: String) -> Stop {
-    Stop::Forbidden(ConnectionRefusal::of_gate(rule, reason))
+    Stop::Forbidden(ConnectionRefusal::by_host(rule, reason))
 }
 
 fn unreadable() -> ConnectionRefusal {
-    ConnectionRefusal::of_gate(
+    ConnectionRefusal::by_host(
         "host.unreadable-http",
         "HTTP/2 without TLS hides which server a request names",
     )

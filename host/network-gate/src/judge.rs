@@ -2,8 +2,10 @@
 
 use std::net::IpAddr;
 
+use portcullis_decision::host_rules::HOST;
 use portcullis_decision::request::NetworkAccess;
-use portcullis_decision::{Decision, Permit, Request};
+use portcullis_decision::{Decision, Permit, RefusalText, Request};
+use portcullis_text::escape;
 
 use crate::Upstream;
 
@@ -64,17 +66,31 @@ pub struct ConnectionRefusal {
     pub rule: String,
     /// The reason in one sentence, safe to show.
     pub reason: String,
+    /// Reason, rule and next step, safe to show.
+    pub text: String,
 }
 
 impl ConnectionRefusal {
-    /// Returns a refusal by the gate itself.
-    pub(crate) fn of_gate(rule: &str, reason: impl Into<String>) -> Self {
-        Self { policy: "host".to_owned(), rule: rule.to_owned(), reason: reason.into() }
+    /// Makes a refusal; `what` are the words that `portcullis allow` takes for the connection.
+    #[must_use]
+    pub fn new(refusal: RefusalText<'_>, what: Option<&str>) -> Self {
+        Self {
+            policy: escape(refusal.policy),
+            rule: escape(refusal.rule),
+            reason: escape(refusal.reason),
+            text: refusal.with_next_step(what),
+        }
+    }
+
+    /// Returns a refusal by the host itself.
+    #[must_use]
+    pub fn by_host(rule: &str, reason: impl AsRef<str>) -> Self {
+        Self::new(RefusalText::by_rule(HOST, rule, reason.as_ref()), None)
     }
 
     /// Returns the refusal of a connection that a command has left behind.
     pub(crate) fn of_ended_command() -> Self {
-        Self::of_gate("host.command-ended", "the command that opened the connection has ended")
+        Self::by_host("host.command-ended", "the command that opened the connection has ended")
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use portcullis_audit::{Placed, VerdictLine};
+use portcullis_decision::{RefusalOrigin, RefusalText, allow_path, path_text};
 use serde_json::{Value, json};
 
 /// Returns the id of a record, shortened for typing.
@@ -33,6 +34,36 @@ pub fn refusal(line: &VerdictLine, home: &Path) -> String {
         home => asked.replace(&format!("{home}/"), "~/"),
     };
     format!("{asked}: {} [{} of {}]", line.reason.trim_end_matches('.'), line.rule, line.policy)
+}
+
+/// Returns how the user can allow what a record refuses; `None` if it allows.
+pub fn remedy(line: &VerdictLine) -> Option<String> {
+    if line.effect == "allow" {
+        return None;
+    }
+    let refusal = RefusalText {
+        origin: match line.answered_by.as_str() {
+            "" | "grant" => RefusalOrigin::Rule,
+            "user" => RefusalOrigin::User,
+            _ => RefusalOrigin::Unanswered,
+        },
+        ..RefusalText::by_rule(&line.policy, &line.rule, &line.reason)
+    };
+    Some(refusal.remedy(allowed_as(&line.request).as_deref()))
+}
+
+/// Returns the words that `portcullis allow` takes for a request, if it takes any.
+fn allowed_as(request: &Value) -> Option<String> {
+    let (kind, action) = request.get("action")?.as_object()?.iter().next()?;
+    match kind.as_str() {
+        "file" => {
+            let path = path_text::decode(action.pointer("/path/canonical")?.as_str()?)?;
+            let is_read = ["read", "list", "search"].contains(&operation(action.get("operation")).as_str());
+            Some(allow_path(&path, !is_read))
+        }
+        "network" => asked(request).strip_prefix("connect ").map(str::to_owned),
+        _ => None,
+    }
 }
 
 /// Describes the action of a request.
@@ -146,6 +177,22 @@ mod tests {
         assert_eq!(at(Stage::Http(head)), "request POST http://a.test/b");
         let call = ToolCall { name: "t".to_owned(), provider: String::new(), input: String::new() };
         assert_eq!(asked_of(Action::Tool(call)), "tool t");
+    }
+
+    #[test]
+    fn what_can_be_allowed_is_named_as_allow_takes_it() {
+        let file =
+            |operation: Value| json!({ "file": { "path": { "canonical": "/a b" }, "operation": operation } });
+        let network = json!({ "network": { "target": { "domain": "a.test" }, "port": 443 } });
+        for (action, expected) in [
+            (file(json!("read")), Some("'/a b'")),
+            (file(json!({ "search": {} })), Some("'/a b'")),
+            (file(json!({ "write": {} })), Some("'/a b' --write")),
+            (network, Some("a.test:443")),
+            (json!({ "command": { "script": "make" } }), None),
+        ] {
+            assert_eq!(allowed_as(&json!({ "action": action })).as_deref(), expected, "{action}");
+        }
     }
 
     #[test]

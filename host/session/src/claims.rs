@@ -16,6 +16,7 @@ use portcullis_file_gate::Purpose;
 use portcullis_text::escape;
 
 use crate::locate::locate;
+use crate::notices;
 use crate::policy_in_force::PolicyInForce;
 use crate::reservations::ClaimError;
 use crate::setup::Setup;
@@ -109,7 +110,7 @@ impl Claims {
             return;
         }
         if let Err(error) = self.setup.reservations.end_call(call) {
-            self.setup.prompter.notice(&format!("a reservation could not be given back: {}", escape(&error)));
+            self.setup.prompter.notice(&notices::still_reserved(&error));
         }
     }
 

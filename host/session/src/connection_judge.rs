@@ -8,16 +8,18 @@ use portcullis_approvals::question::endpoint_pattern;
 use portcullis_approvals::{Answer, Cancel, Choice, ChoiceKind, Denied, Refusal, place, refused_because};
 use portcullis_decision::request::{Action, ActionKinds, Endpoint, NetworkAccess, Origin, Stage};
 use portcullis_decision::verdict::Cause;
-use portcullis_decision::{AnsweredBy, Decision, Effect, Fact, GrantPattern, GrantScope, Request, RuleSet};
+use portcullis_decision::{
+    AnsweredBy, Decision, Effect, Fact, GrantPattern, GrantScope, RefusalText, Request, RuleSet,
+};
 use portcullis_network_gate::{
     AddressRuling, Checks, ConnectionAttempt, ConnectionRefusal, Ended, Ending, Judge, Judgement, Running,
     Stages, Undecided, Upstream, Want,
 };
-use portcullis_text::escape;
 
 use crate::authorized::Authorized;
 use crate::effective_policy::EffectivePolicy;
 use crate::fault::RULE;
+use crate::notices;
 use crate::provoked::fault_point;
 use crate::session::Session;
 use crate::upstream;
@@ -218,11 +220,11 @@ impl Judge for CommandJudge {
         let ruling = self.rules(&effective).address(address, access.port, &access.process);
         let as_itself = Endpoint::Address(address);
         match ruling {
-            Some(ruling) if ruling.effect == Effect::Deny => AddressRuling::Denied(ConnectionRefusal {
-                policy: ruling.policy,
-                rule: ruling.rule,
-                reason: format!("`{}` leads to {address}: {}", access.target, escape(&ruling.reason)),
-            }),
+            Some(ruling) if ruling.effect == Effect::Deny => {
+                let reason = format!("`{}` leads to {address}: {}", access.target, ruling.reason);
+                let refusal = RefusalText::by_rule(&ruling.policy, &ruling.rule, &reason);
+                AddressRuling::Denied(ConnectionRefusal::new(refusal, None))
+            }
             Some(ruling) if ruling.effect == Effect::Allow => AddressRuling::Named,
             // The user was asked about the address itself.
             _ if session.connections.is_allowed(attempt.command, &(as_itself.clone(), access.port)) => {
@@ -278,7 +280,7 @@ impl Judge for CommandJudge {
 
     fn overloaded(&self, why: &str) {
         let Some(session) = self.session() else { return };
-        let text = format!("network: {why}");
+        let text = notices::network(why);
         session.connections.note_to_all(&text);
         if session.connections.is_news(why) {
             session.setup.prompter.notice(&text);
@@ -291,7 +293,7 @@ impl Judge for CommandJudge {
         let how = match how {
             Ending::Closed => "closed".to_owned(),
             Ending::Refused(refusal) => {
-                note(&session, attempt, &format!("{} (rule `{}`)", refusal.reason, refusal.rule));
+                note(&session, attempt, &refusal.text);
                 format!("refused: {}", refusal.reason)
             }
             Ending::Unreachable(why) => {
@@ -384,17 +386,10 @@ fn settle(session: &Session, attempt: &ConnectionAttempt, request: Request, deci
     match permit {
         Some(permit) => Judgement::Allow(permit),
         None => {
-            let cause = decision.cause();
-            let refused = ConnectionRefusal {
-                policy: escape(decision.policy()),
-                rule: escape(&cause.rule),
-                reason: escape(&cause.reason),
-            };
-            note(
-                session,
-                attempt,
-                &format!("{} (rule `{}` of `{}`)", refused.reason, refused.rule, refused.policy),
-            );
+            let place = attempt.access.target.with_port(attempt.access.port);
+            let what = is_to_connect(attempt).then_some(place.as_str());
+            let refused = ConnectionRefusal::new(RefusalText::of(&decision), what);
+            note(session, attempt, &refused.text);
             Judgement::Deny(refused)
         }
     }
@@ -444,15 +439,11 @@ fn names(pattern: &GrantPattern, address: &Endpoint, port: u16) -> bool {
 
 /// Returns the refusal after a fault of the host.
 fn fault(reason: String) -> ConnectionRefusal {
-    ConnectionRefusal { policy: "host".to_owned(), rule: RULE.to_owned(), reason }
+    ConnectionRefusal::by_host(RULE, reason)
 }
 
 fn closed() -> ConnectionRefusal {
-    ConnectionRefusal {
-        policy: "host".to_owned(),
-        rule: "host.closing".to_owned(),
-        reason: "the session is ending".to_owned(),
-    }
+    ConnectionRefusal::by_host("host.closing", "the session is ending")
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use portcullis_approvals::Cancel;
 use portcullis_decision::request::{
     Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Text, TextEdit,
 };
-use portcullis_decision::{ContentVerdict, Decision, Fact, Request, path_text};
+use portcullis_decision::{ContentVerdict, Decision, Fact, RefusalText, Request, path_text};
 use portcullis_file_gate::{
     Editing, FileContent, FileError, Gate, Limits, Links, Located, Purpose, WriteOptions, Written,
 };
@@ -39,7 +39,7 @@ pub struct FileCall<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum FileFailure {
     /// It was not allowed.
-    #[error("{} (rule `{}` of `{}`)", .0.cause().reason, .0.cause().rule, .0.policy())]
+    #[error("{}", RefusalText::of(.0).with_next_step(None))]
     Denied(Box<Decision>),
     /// It failed.
     #[error(transparent)]

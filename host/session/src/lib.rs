@@ -45,6 +45,7 @@ mod known_places;
 mod limits;
 mod links;
 mod locate;
+pub mod notices;
 mod paths;
 mod provoked;
 mod reading;

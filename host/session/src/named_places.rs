@@ -22,7 +22,8 @@ use portcullis_decision::request::{
     Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind, SimpleCommand, Word,
 };
 use portcullis_decision::{
-    AnsweredBy, Caller, Decision, Effect, Fact, Grant, GrantPattern, GrantScope, Request, path_text,
+    Caller, Decision, Effect, Fact, Grant, GrantPattern, GrantScope, RefusalOrigin, RefusalText, Request,
+    allow_path, path_text,
 };
 use portcullis_file_gate::{FileError, Purpose};
 use portcullis_text::escape;
@@ -182,10 +183,11 @@ impl<'a> Questions<'a> {
         if path.symlink_metadata().is_err() || self.answers.notes.len() == MOST_QUESTIONS {
             return;
         }
-        let shown = escape(&path.to_string_lossy());
         self.answers.notes.push(format!(
-            "`{shown}` is a file of the user's, and commands have a home directory of their own. To let commands read \
-             it, have the user run: portcullis allow {shown} --read"
+            "`{}` is a file of the user's, and commands have a home directory of their own. To let commands read it, \
+             have the user run: portcullis allow {}",
+            escape(&path.to_string_lossy()),
+            allow_path(path, false)
         ));
     }
 
@@ -443,19 +445,20 @@ fn is_seen(effective: &EffectivePolicy, path: &Path, right: FileRight) -> bool {
 
 /// Returns the note that a place is closed, with the ways to open it.
 fn note(top: &Path, right: FileRight, decision: &Decision) -> String {
-    let option = if right == FileRight::Write { "--write" } else { "--read" };
-    let how = if decision.answered_by() == AnsweredBy::User {
-        String::new()
-    } else {
-        let place = escape(&top.to_string_lossy());
-        format!(" To use it, ask with the read tool, or have the user run: portcullis allow {place} {option}")
-    };
-    format!("{}{how}", closed(top, decision))
+    let refusal = RefusalText::of(decision);
+    if refusal.origin != RefusalOrigin::Unanswered {
+        return closed(top, decision);
+    }
+    let (place, why) = (escape(&top.to_string_lossy()), refusal.why());
+    let allow = allow_path(top, right == FileRight::Write);
+    format!(
+        "`{place}` is closed to commands: {why}. To use it, ask with the read tool, or have the user run: portcullis \
+         allow {allow}"
+    )
 }
 
 /// Returns the sentence that a path is closed, with the rule.
 fn closed(path: &Path, decision: &Decision) -> String {
-    let cause = decision.cause();
-    let (path, policy) = (escape(&path.to_string_lossy()), decision.policy());
-    format!("`{path}` is closed to commands: {} (rule `{}` of `{policy}`).", cause.reason, cause.rule)
+    let why = RefusalText::of(decision).with_next_step(None);
+    format!("`{}` is closed to commands: {why}", escape(&path.to_string_lossy()))
 }

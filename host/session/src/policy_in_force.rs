@@ -8,11 +8,11 @@ use portcullis_approvals::{Kept, RememberedAnswers};
 use portcullis_decision::request::{Action, FileAccess, FileOperation};
 use portcullis_decision::{Grant, path_text};
 use portcullis_file_gate::FileError;
-use portcullis_text::escape;
 
 use crate::effective_policy::EffectivePolicy;
 use crate::error::{OpenError, with_causes};
 use crate::network::Network;
+use crate::notices;
 use crate::setup::{Basis, Setup};
 
 /// The policy in force, and what it is built from.
@@ -87,9 +87,7 @@ impl PolicyInForce {
             network.open_ports().close_all();
         }
         if let Some(reason) = refused {
-            self.setup
-                .prompter
-                .notice(&format!("commands are refused by the edited settings: {}", escape(&reason)));
+            self.setup.prompter.notice(&notices::edit_refuses_commands(&reason));
         }
         Ok(())
     }
@@ -129,10 +127,7 @@ impl PolicyInForce {
         match (built, failed) {
             (Ok(built), None) => self.put_in_force(built),
             (built, reason) if effective.reaches_beyond(&grants) => {
-                let reason = escape(&reason.unwrap_or_default());
-                let text = format!(
-                    "commands are refused, as no sandbox can be made without an answer that has ended: {reason}"
-                );
+                let text = notices::answer_ended(&reason.unwrap_or_default());
                 let closed = match built {
                     Ok(built) => built.refusing(text.clone()),
                     Err(_) => effective.closed(&grants, text.clone()),
@@ -142,8 +137,8 @@ impl PolicyInForce {
             }
             (_, reason) => {
                 effective.settle();
-                let reason = escape(&reason.unwrap_or_default());
-                self.setup.prompter.notice(&format!("the sandbox of commands stays as it was: {reason}"));
+                let reason = reason.unwrap_or_default();
+                self.setup.prompter.notice(&notices::not_for_commands(&reason));
             }
         }
     }

@@ -18,7 +18,7 @@ use portcullis_approvals::question::grantable;
 use portcullis_decision::host_rules::listed;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind};
-use portcullis_decision::{Caller, Effect, Fact, Grant, GrantScope, Request, path_text};
+use portcullis_decision::{Caller, Effect, Fact, Grant, GrantScope, RefusalText, Request, path_text};
 use portcullis_file_gate::{Located, Purpose};
 use portcullis_sandbox::{NameAccess, Terminal, Tier};
 use portcullis_sandbox_runtime::Exit;
@@ -307,7 +307,7 @@ fn ask_to_run(
             past.note(format!(
                 "The command could not use {places}, and was not run again: {}. What the user has allowed for \
                  longer than one command holds for the next one.",
-                decision.cause().reason
+                RefusalText::of(&decision).why()
             ));
             None
         }

@@ -21,7 +21,6 @@ use portcullis_decision::{
 };
 use portcullis_file_gate::FileError;
 use portcullis_settings::{Preset, shipped_presets_with};
-use portcullis_text::escape;
 use serde_json::json;
 
 use crate::authorized::Authorized;
@@ -33,6 +32,7 @@ use crate::exec_surface::ExecSurface;
 use crate::fault::{RULE, caught};
 use crate::journal::Entry;
 use crate::network::Network;
+use crate::notices;
 use crate::policy_in_force::PolicyInForce;
 use crate::provoked::fault_point;
 use crate::setup::{Basis, Settings, Setup};
@@ -321,7 +321,7 @@ impl Session {
         if permit.is_some() {
             for obligation in decision.obligations() {
                 if let Obligation::Notify(text) = obligation {
-                    self.setup.prompter.notice(&format!("{}: {}", escape(decision.policy()), escape(text)));
+                    self.setup.prompter.notice(&notices::of_policy(decision.policy(), text));
                 }
             }
         }
@@ -361,9 +361,7 @@ impl Session {
         let kept = grants.iter().try_for_each(|grant| self.setup.keeper.keep(place, grant));
         if let Err(error) = kept {
             self.answers.hold_for_session(id);
-            let text =
-                format!("the answer holds for this session only, it could not be kept: {}", escape(&error));
-            self.setup.prompter.notice(&text);
+            self.setup.prompter.notice(&notices::not_saved(&error));
         } else {
             self.say_saved(choice);
         }
@@ -373,14 +371,10 @@ impl Session {
     pub(crate) fn say_saved(&self, choice: &Choice) {
         let Some(covers) = &choice.covers else { return };
         let no = if choice.kind == ChoiceKind::Deny { "no " } else { "" };
-        let text = match choice.scope {
-            GrantScope::Once => return,
-            GrantScope::Session => {
-                format!("Until this {} ends: {no}{covers}", self.setup.prompter.session_name())
-            }
-            GrantScope::Project => format!("Saved: {covers}, in this project"),
-            GrantScope::User => format!("Saved: {covers}, in every project"),
-        };
+        if choice.scope == GrantScope::Once {
+            return;
+        }
+        let text = notices::saved(choice.scope, self.setup.prompter.session_name(), &format!("{no}{covers}"));
         self.setup.prompter.saved(&text);
     }
 
@@ -550,8 +544,7 @@ impl Session {
 
     /// Denies all further requests because of a panic, logs it and tells the user. Returns the reason.
     pub fn fail(&self, doing: &str, panic: &str) -> String {
-        let reason =
-            format!("Portcullis failed while {doing} ({panic}); nothing is allowed in this session any more");
+        let reason = notices::failed(doing, panic);
         if self.failure.set(reason.clone()).is_ok() {
             let input = json!({ "doing": doing, "panic": panic }).to_string();
             let action = Action::Other(OtherAction { kind: RULE.to_owned(), input });

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use portcullis_approvals::CommandQuestions;
-use portcullis_decision::{Decision, Grant, Request, RuleSet};
+use portcullis_decision::{Decision, Grant, RefusalText, Request, RuleSet};
 use portcullis_file_gate::FileError;
 use portcullis_sandbox_runtime::{Exit, LaunchError, Running};
 
@@ -46,7 +46,7 @@ impl std::fmt::Display for Ended {
 #[derive(Debug, thiserror::Error)]
 pub enum CommandFailure {
     /// It was not allowed.
-    #[error("{} (rule `{}` of `{}`)", .0.cause().reason, .0.cause().rule, .0.policy())]
+    #[error("{}", RefusalText::of(.0).with_next_step(None))]
     Denied(Box<Decision>),
     /// There is no sandbox.
     #[error("commands are refused because the sandbox could not be set up: {0}")]

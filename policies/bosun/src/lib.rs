@@ -33,19 +33,19 @@ impl Policy for Bosun {
             env!("CARGO_PKG_VERSION"),
             "Lists of places, and agents that keep out of each other's way",
         )
-        .rule(ALLOW_READ, "what may be read without a question")
-        .rule(DENY_READ, "nobody reads or writes it")
-        .rule(ALLOW_WRITE, "the places that are written")
-        .rule(DENY_WRITE, "nobody writes it")
-        .rule(ELSEWHERE, "nothing is written elsewhere")
-        .rule(READ_ONLY, "commands of this agent write nothing")
-        .rule(COMMAND, "commands run in the box, where the rules hold")
+        .rule(ALLOW_READ, "places that may be read without a question")
+        .rule(DENY_READ, "files that the agent may neither read nor write")
+        .rule(ALLOW_WRITE, "places that may be written")
+        .rule(DENY_WRITE, "files that the agent may not write")
+        .rule(ELSEWHERE, "other places may not be written")
+        .rule(READ_ONLY, "commands of this agent are read-only")
+        .rule(COMMAND, "commands run in the sandbox")
         .rule(CLAIM, "agents reserve paths and give them back")
         .rule(RESERVED, "another agent has reserved it")
-        .rule(UNCLAIMED, "agents write only what they have reserved")
-        .rule(FREE, "nobody else has reserved it")
-        .rule(OWN, "who writes a file first has it")
-        .rule(UNKNOWN, "nothing is written while it is not known what is reserved")
+        .rule(UNCLAIMED, "agents may write only files that they have reserved")
+        .rule(FREE, "no other agent has reserved it")
+        .rule(OWN, "the first agent to write a file reserves it")
+        .rule(UNKNOWN, "no writes while the reservations are unknown")
         .handles(ActionKinds::FILE | ActionKinds::COMMAND | ActionKinds::TOOL)
         .config_schema(include_str!("../config.schema.json"))
     }
@@ -58,7 +58,7 @@ impl Policy for Bosun {
         match &request.action {
             Action::File(access) => self.file(request, access),
             Action::Command(_) => {
-                Evaluation::allow(COMMAND, "it runs in the box, where the rules on files and hosts hold")
+                Evaluation::allow(COMMAND, "it runs in the sandbox, under the rules on files and hosts")
             }
             Action::Tool(call) if self.reserves() => claims::tool(&self.config, request, context, call),
             Action::Tool(_)

@@ -60,14 +60,14 @@ impl Policy for GitGuard {
 
     fn describe() -> Descriptor {
         Descriptor::new("portcullis:git-guard", env!("CARGO_PKG_VERSION"), "Git history stays as it is")
-            .rule(FORCE, "nobody overwrites what was pushed")
-            .rule(DELETE, "nobody deletes branches and tags of a remote")
+            .rule(FORCE, "pushed commits are not overwritten")
+            .rule(DELETE, "branches and tags of a remote are not deleted")
             .rule(PROTECTED, "protected branches are not pushed to")
             .rule(PUSH, "pushes")
             .rule(REWRITE, "commands that rewrite or throw away local history or work")
             .rule(RUNS, "git is not made to run other programs")
             .rule(UNREAD, "commands around git that cannot be read")
-            .rule(HOOKS, "nobody writes hooks")
+            .rule(HOOKS, "hooks are not written")
             .handles(ActionKinds::COMMAND | ActionKinds::ESCALATION)
             .config_schema(include_str!("../config.schema.json"))
     }

@@ -36,17 +36,17 @@ impl Policy for Guard {
         Descriptor::new(
             "portcullis:guard",
             env!("CARGO_PKG_VERSION"),
-            "Secrets are denied, the rest is asked for",
+            "Secrets are denied, everything else asks",
         )
         .rule(READ, "reading is free, or `allowRead` names this directory in a denied one")
-        .rule(DENY_READ, "nobody reads this directory")
-        .rule(ASK_WRITE, "writing elsewhere is asked for")
+        .rule(DENY_READ, "this directory may not be read")
+        .rule(ASK_WRITE, "writing elsewhere asks")
         .rule(ALLOW_WRITE, "this directory may be changed")
-        .rule(DENY_WRITE, "nobody writes files of this name")
-        .rule(HOST_ASKED, "hosts that no list names are asked for")
+        .rule(DENY_WRITE, "files of this name may not be written")
+        .rule(HOST_ASKED, "hosts that no list names ask")
         .rule(HOST_ALLOWED, "the list of allowed domains names the host")
         .rule(HOST_DENIED, "the list of denied domains names the host")
-        .rule(COMMAND, "commands run in the box, where the rules hold")
+        .rule(COMMAND, "commands run in the sandbox")
         .handles(ActionKinds::COMMAND)
         .config_schema(include_str!("../config.schema.json"))
     }
@@ -58,7 +58,7 @@ impl Policy for Guard {
     fn evaluate(&self, request: &Request, _context: &Context) -> Evaluation {
         match &request.action {
             Action::Command(_) => {
-                Evaluation::allow(COMMAND, "it runs in the box, where the rules on files and hosts hold")
+                Evaluation::allow(COMMAND, "it runs in the sandbox, under the rules on files and hosts")
             }
             Action::File(_)
             | Action::Network(_)

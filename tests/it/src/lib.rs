@@ -31,6 +31,7 @@ mod asks;
 mod deadline;
 mod launch;
 mod outputs;
+mod packs;
 mod print;
 pub mod processes;
 mod reach;

@@ -1,4 +1,4 @@
-//! The verbs that only read: `audit`, `explain`, `status`, and completions.
+//! The verbs that only read: `audit`, `explain` and `status`; and the examples in help.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +18,6 @@ as_each_user!(
     running_sessions_are_shown,
     the_newest_refusal_here_is_explained,
     nothing_from_outside_acts_on_the_terminal,
-    bash_completes_ids,
     examples_in_help_run,
 );
 
@@ -336,52 +335,6 @@ fn nothing_from_outside_acts_on_the_terminal(user: User) -> Result<()> {
     }
     let record = json_of(&scene.portcullis(&["audit", "show", "LAST", "--json"])?)?;
     ensure!(record.to_string().contains('\u{202e}'), "the JSON says less than the log: {record}");
-    Ok(())
-}
-
-/// Completion in a real bash: presets, ids of answers and of decisions; and commands and options as before.
-fn bash_completes_ids(user: User) -> Result<()> {
-    let scene = Scene::new(user)?;
-    scene.portcullis(&["allow", "ids.test"])?.ended_with(0)?;
-    let granted = json_of(&scene.portcullis(&["grants", "list", "--json"])?.ended_with(0)?)?;
-    let id = granted.pointer("/kept/0/id").and_then(Value::as_str).context("an id")?.to_owned();
-    scene.portcullis(&["run", "--", "true"])?.ended_with(0)?;
-    let record = scene.portcullis(&["audit", "tail", "-n", "2", "--json"])?.ended_with(0)?;
-    let decision = json_lines(&record)?;
-    let decision = decision.first().and_then(|one| one.get("id")?.as_str()).context("an id")?.to_owned();
-    let (log, number) = decision.split_once(':').context("LOG:NUMBER")?;
-    scene.write(
-        &scene.outside().join("portcullis.bash"),
-        &scene.portcullis(&["completions", "bash"])?.stdout,
-    )?;
-    let program = portcullis_it::portcullis(user)?;
-    let script = r#"PATH="${1%/*}:$PATH"; . "$2"
-COMP_LINE="$3"; COMP_POINT=${#COMP_LINE}; read -ra COMP_WORDS <<< "$3"
-[[ "$3" == *" " ]] && COMP_WORDS+=("")
-COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-_portcullis_dynamic portcullis "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
-printf '%s\n' "${COMPREPLY[@]}""#;
-    let file = scene.outside().join("portcullis.bash");
-    let complete = |line: &str| -> Result<String> {
-        let mut bash = scene.program("/bin/bash".as_ref());
-        scene.enter(&mut bash);
-        let arguments =
-            ["-c", script, "bash", &program.display().to_string(), &file.display().to_string(), line];
-        let output = bash.args(arguments).output()?;
-        ensure!(output.status.success(), "{output:?}");
-        Ok(String::from_utf8(output.stdout)?)
-    };
-    ensure!(complete("portcullis grants revoke ")?.lines().any(|line| line == id), "{id}");
-    ensure!(complete("portcullis allow np")? == "npm\n");
-    ensure!(complete("portcullis presets show ")?.lines().any(|line| line == "registries"));
-    // bash ends a word at a colon.
-    ensure!(complete("portcullis explain ")?.lines().any(|line| line == decision), "{decision}");
-    ensure!(
-        complete(&format!("portcullis explain {log}:"))?.lines().any(|line| line == number),
-        "{decision}"
-    );
-    ensure!(complete("portcullis grants ")?.lines().any(|line| line == "revoke"));
-    ensure!(complete("portcullis explain --j")? == "--json\n");
     Ok(())
 }
 

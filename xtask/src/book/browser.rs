@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::site::pages;
 use crate::cache::Cache;
 use crate::run::{find_program, quiet, say};
+use crate::setup;
 
 /// The width of a small telephone.
 const NARROW: u32 = 400;
@@ -24,9 +25,13 @@ const SHOWN: [&str; 3] = ["index", "cookbook", "tutorial"];
 
 /// Checks all pages, and leaves pictures of some.
 pub(super) fn check(cache: &Cache, site: &Path, pictures: &Path) -> Result<()> {
-    let Some(browser) = find(cache) else {
-        say("no headless Chromium: the widths of pages are not checked");
-        return Ok(());
+    let browser = match find(cache) {
+        Ok(browser) => browser,
+        Err(error) if std::env::var_os("CI").is_none() => {
+            say(format_args!("no headless Chromium, so the widths of pages are not checked: {error:#}"));
+            return Ok(());
+        }
+        Err(error) => return Err(error),
     };
     fs::create_dir_all(pictures)?;
     let mut wide = Vec::new();
@@ -57,10 +62,14 @@ pub(super) fn check(cache: &Cache, site: &Path, pictures: &Path) -> Result<()> {
     Ok(())
 }
 
-fn find(cache: &Cache) -> Option<PathBuf> {
-    let fetched = cache.path("debian-chromium-headless-shell/scripts/headless-shell");
+/// Returns the browser of PATH, or the one in the cache, fetching it if it is missing.
+fn find(cache: &Cache) -> Result<PathBuf> {
     let names = ["headless-shell", "chromium-headless-shell", "chromium"];
-    names.into_iter().find_map(find_program).or_else(|| fetched.exists().then_some(fetched))
+    if let Some(found) = names.into_iter().find_map(find_program) {
+        return Ok(found);
+    }
+    let _lock = cache.lock()?;
+    setup::browser(cache).context("fetching a headless Chromium")
 }
 
 fn look(browser: &Path, page: &Path, width: u32, more: &[&str]) -> Result<String> {

@@ -30,8 +30,11 @@ const FROM_DEBIAN: [Program; 10] = [
         "neovim",
         "export VIMRUNTIME=\"$root/usr/share/nvim/runtime\"\nexec \"$root/usr/bin/nvim\" \"$@\"",
     ),
-    script("headless-shell", "chromium-headless-shell", CHROMIUM),
+    BROWSER,
 ];
+
+/// A browser without a window.
+const BROWSER: Program = script("headless-shell", "chromium-headless-shell", CHROMIUM);
 
 const CHROMIUM: &str = "export LD_LIBRARY_PATH=\"$libraries:$libraries/pulseaudio\"\n\
     exec \"$root/usr/lib/chromium/chromium-headless-shell\" \"$@\"";
@@ -91,6 +94,11 @@ pub(crate) fn programs(cache: &Cache) -> Vec<PathBuf> {
     add("programs of PyPI", python(cache));
     add("programs of npm", from_npm(cache));
     folders
+}
+
+/// Returns the program of a browser without a window, fetching it if it is missing.
+pub(crate) fn browser(cache: &Cache) -> Result<PathBuf> {
+    BROWSER.provide(cache)
 }
 
 fn python(cache: &Cache) -> Result<PathBuf> {

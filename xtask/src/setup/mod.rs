@@ -15,7 +15,7 @@ use clap::Args;
 use crate::cache::{Cache, Tools, Wasm};
 use crate::run::{answer, say};
 
-pub(crate) use everyday::programs as everyday_programs;
+pub(crate) use everyday::{browser, programs as everyday_programs};
 
 /// Returns the path of a program in an unpacked Debian package.
 pub(crate) fn debian_program(cache: &Cache, package: &str, path: &str) -> Result<PathBuf> {

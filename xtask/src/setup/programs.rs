@@ -25,8 +25,13 @@ const WITH_MUSL: &str = "lib=$(echo \"$root\"/usr/lib/*-linux-musl)\n\
     exec cc -static -no-pie -nostdinc -isystem \"$include\" -nostdlib \"$lib/crt1.o\" \"$lib/crti.o\" \"$@\" \
     \"$lib/libc.a\" -lgcc \"$lib/crtn.o\"";
 
+/// Start lines of shells, which look for their own parts in the system. The tests of completion tell them the directory.
+const ZSH: &str =
+    "unset LD_LIBRARY_PATH\nexport PORTCULLIS_SHELL_ROOT=\"$root\"\nexec \"$root/bin/zsh\" \"$@\"";
+const FISH: &str = "export PORTCULLIS_SHELL_ROOT=\"$root\"\nexec \"$root/usr/bin/fish\" \"$@\"";
+
 /// Programs that are taken from the system, or else unpacked from their Debian package.
-const FROM_DEBIAN: [Program; 15] = [
+const FROM_DEBIAN: [Program; 17] = [
     plain("tmux", "tmux", "usr/bin/tmux"),
     plain("bwrap", "bubblewrap", "usr/bin/bwrap"),
     plain("mkfs.btrfs", "btrfs-progs", "sbin/mkfs.btrfs"),
@@ -36,6 +41,8 @@ const FROM_DEBIAN: [Program; 15] = [
     plain("sshd", "openssh-server", "usr/sbin/sshd"),
     plain("dig", "bind9-dnsutils", "usr/bin/dig"),
     plain("wget", "wget", "usr/bin/wget"),
+    Program { start: Start::Script(ZSH), ..plain("zsh", "zsh", "bin/zsh") },
+    Program { start: Start::Script(FISH), ..plain("fish", "fish", "usr/bin/fish") },
     plain("busybox", "busybox-static", "bin/busybox"),
     // Both are written in Go: the first does not use libc, the second does not need it to resolve names.
     plain("certinfo", "certinfo", "usr/bin/certinfo"),

@@ -18,7 +18,7 @@ use clap::Args;
 use crate::build::{self, GenOptions};
 use crate::cache::Tools;
 use crate::run::show;
-use crate::{contract, extension, guests, project, setup, tidy};
+use crate::{book, contract, extension, guests, project, setup, tidy};
 use ledger::Ledger;
 use leftovers::Traces;
 use runner::Environment;
@@ -28,7 +28,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   cargo xtask test              set up, build, check, test; the last line counts
   cargo xtask test --quick      format, lints and the tests without a sandbox or pi: before each commit
-  cargo xtask test --full       as `test`, with the long forms of races and every user with every pi: before a release
+  cargo xtask test --full       as `test`, with long races, every user with every pi, and the book: before a release
   CI=true cargo xtask test      as `test`; a test that cannot run here fails
 
 Every step runs, even after one has failed. The time of each step and the slowest tests are printed.";
@@ -90,6 +90,9 @@ fn everything(ledger: &mut Ledger, is_full: bool) -> Result<()> {
     ledger.check("clippy", clippy);
     for (what, pi) in [("tsc with pi 0.74", &tools.pi_0_74), ("tsc with pi 1.5", &tools.pi_1_5)] {
         ledger.check(what, || extension::check_types(&tools, pi.as_ref().context("set-up left no pi")?));
+    }
+    if is_full {
+        ledger.check("book --check", book::check);
     }
     let target = project::target_directory()?;
     let environment = environment(&tools, &target, is_full)?;

@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::project;
 
 /// What is written otherwise, and how.
-const BANNED: [(&str, &str); 27] = [
+const BANNED: [(&str, &str); 30] = [
     ("whoever", "name the person or program"),
     ("somebody", "name the person: the user, a publisher"),
     ("mended", "fix"),
@@ -35,26 +35,37 @@ const BANNED: [(&str, &str); 27] = [
     ("takes settings from it", "reads settings from it"),
     ("all that it makes", "creating and writing files"),
     ("outside of the box", "outside the sandbox"),
+    ("outside the box", "outside the sandbox"),
+    ("in the box", "in the sandbox"),
+    ("nobody has ", "no user, no program: say which"),
 ];
 
 /// Sources whose string literals and help texts users read.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 17] = [
+    "guest/workspace/src",
+    "host/approvals/src",
     "host/audit/src",
     "host/bootstrap/src",
     "host/cli/src",
+    "host/decision/src",
+    "host/exec-surface/src",
+    "host/network-gate/src",
     "host/packs/src",
     "host/policy-tools/src",
     "host/settings-format/src",
+    "host/sandbox/src",
+    "host/server/src",
+    "host/session/src",
     "host/settings/src",
     "pi/src",
     "policies",
 ];
 
-/// Files and directories of documents for users. Decisions record what was said at the time.
+/// Files and directories of documents.
 const DOCUMENTS: [&str; 3] = ["README.md", "docs", "pi/README.md"];
 
 /// Texts of the questions, which have a check of their own.
-const EXCEPT: [&str; 2] = ["pi/src/prompt.ts", "docs/decisions"];
+const EXCEPT: [&str; 1] = ["pi/src/prompt.ts"];
 
 /// Returns a line for each banned word.
 pub(super) fn problems() -> Result<Vec<String>> {
@@ -111,8 +122,9 @@ fn files(path: &Path) -> Result<Vec<std::path::PathBuf>> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(path)? {
         let path = entry?.path();
-        let is_text =
-            path.extension().is_some_and(|kind| ["rs", "ts", "md"].iter().any(|known| kind == *known));
+        let is_text = path
+            .extension()
+            .is_some_and(|kind| ["rs", "ts", "md", "py", "js", "toml"].iter().any(|known| kind == *known));
         if path.is_dir() || is_text {
             all.extend(files(&path)?);
         }

@@ -11,7 +11,7 @@ use portcullis_decision::grant::PathPattern;
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRights;
 use portcullis_decision::request::{Content, FileOperation, Origin};
-use portcullis_decision::{Effect, Grant, GrantPattern, GrantScope};
+use portcullis_decision::{Effect, Grant, GrantPattern, GrantScope, RefusalText};
 use portcullis_server::kept_answers::spoken;
 use portcullis_session::{Cancel, FileCall, Nobody, files};
 use portcullis_settings::{
@@ -178,13 +178,12 @@ impl Place {
         request.origin = Origin::Agent;
         let decision = open.session.decide(&request);
         if decision.effect() == Effect::Deny {
-            let cause = decision.cause();
+            let refusal = RefusalText::of(&decision);
             bail!(
-                "`{}` is denied, and no answer changes that: {} (rule `{}` of `{}`); nothing was written",
+                "`{}` is denied, and no answer changes that: {}; nothing was written; to allow it: {}",
                 escape(&given),
-                escape(&cause.reason),
-                escape(&cause.rule),
-                escape(decision.policy())
+                refusal.why(),
+                refusal.remedy(None)
             );
         }
         Ok(())

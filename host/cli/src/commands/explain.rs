@@ -70,6 +70,9 @@ fn human(page: &mut Page, found: &Decided, winner: Winner, broken: Option<&str>)
         rows.push(pair("answered by", record_text::answered_by(&verdict.answered_by)));
     }
     rows.push(pair("outcome", &outcome(found)));
+    if let Some(remedy) = record_text::remedy(verdict) {
+        rows.push(pair("to allow", &remedy));
+    }
     if let Some(broken) = broken {
         rows.push(vec![tinted("LOG BROKEN", Tint::Bad), cell(broken)]);
     }

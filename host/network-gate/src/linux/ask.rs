@@ -73,7 +73,7 @@ impl Asking {
         let mut state = self.state();
         let asked = state.round.as_ref().map_or(0, |round| round.replies.len());
         if state.is_closed || state.waiting.len() + state.in_hand + asked >= WAITING_MAX {
-            return Err(ConnectionRefusal::of_gate(
+            return Err(ConnectionRefusal::by_host(
                 "host.too-many-waiting",
                 "too many connections wait for an answer already",
             ));
@@ -233,7 +233,7 @@ impl Waiting {
     }
 
     fn refuse(self) {
-        let refusal = ConnectionRefusal::of_gate(
+        let refusal = ConnectionRefusal::by_host(
             "host.too-many-questions",
             "the command has led to as many questions about connections as one may",
         );

@@ -88,7 +88,7 @@ async fn through(
         }
         Err(Unfound::Unknown(_)) => {
             let reason = "its addresses are known to the proxy only, and `deniedResolvedAddresses` speaks of addresses";
-            return Err(Ending::Refused(ConnectionRefusal::of_gate("host.unresolved-name", reason)));
+            return Err(Ending::Refused(ConnectionRefusal::by_host("host.unresolved-name", reason)));
         }
     }
     let access = &attempt.access;
@@ -134,7 +134,7 @@ fn judged(scope: &Scope, attempt: &ConnectionAttempt, address: IpAddr) -> Result
             Endpoint::Address(_) => format!("it is {address}"),
         };
         let reason = format!("{who}, which is {what}; name this address in the settings to allow it");
-        Err(ConnectionRefusal::of_gate("host.special-address", reason))
+        Err(ConnectionRefusal::by_host("host.special-address", reason))
     };
     if let Some(AddressRuling::Denied(refusal)) = end(address).map(|end| scope.judge.address(attempt, end)) {
         return Err(refusal);

@@ -120,7 +120,7 @@ async fn carry(
         Cut::Broken => return refuse::reset(&client),
         Cut::Stopped(Stop::Forbidden(refusal)) | Cut::Refused(refusal) => (refusal, News::Denied),
         Cut::Stopped(Stop::Malformed(problem)) => {
-            (ConnectionRefusal::of_gate("host.malformed", problem), News::Malformed)
+            (ConnectionRefusal::by_host("host.malformed", problem), News::Malformed)
         }
     };
     let beginning = pump.beginning();
@@ -132,9 +132,7 @@ async fn carry(
 }
 
 fn told(wanted: &Wanted, refusal: &ConnectionRefusal) -> String {
-    let ConnectionRefusal { policy, rule, reason } = refusal;
-    let place = wanted.target.with_port(wanted.port);
-    format!("the connection to {place} is denied: {reason} (rule `{rule}` of `{policy}`)")
+    format!("the connection to {} is denied: {}", wanted.target.with_port(wanted.port), refusal.text)
 }
 
 /// Reports the end of a connection when it is dropped, however the connection ends.

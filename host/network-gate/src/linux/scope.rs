@@ -203,13 +203,13 @@ impl Scope {
             Judgement::Allow(permit) if *permit.action() == Action::Network(attempt.access.clone()) => {
                 Clearance::Allowed(Box::new(attempt), permit)
             }
-            Judgement::Allow(_) => Clearance::Denied(ConnectionRefusal::of_gate(
+            Judgement::Allow(_) => Clearance::Denied(ConnectionRefusal::by_host(
                 "host.wrong-permit",
                 "the permit is for another connection",
             )),
-            Judgement::Ask(_) => Clearance::Denied(ConnectionRefusal::of_gate(
+            Judgement::Ask(_) => Clearance::Denied(ConnectionRefusal::by_host(
                 "host.no-answer",
-                "nobody has answered the question",
+                "the question was not answered",
             )),
             Judgement::Deny(refusal) => Clearance::Denied(refusal),
         }
@@ -289,5 +289,5 @@ impl Wanted {
 }
 
 pub(crate) fn closing() -> ConnectionRefusal {
-    ConnectionRefusal::of_gate("host.closing", "the session is ending")
+    ConnectionRefusal::by_host("host.closing", "the session is ending")
 }

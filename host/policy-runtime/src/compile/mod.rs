@@ -64,6 +64,16 @@ impl Compiler {
         }
     }
 
+    /// Returns the file of the compiling program, if it does not exist.
+    #[must_use]
+    pub fn missing(&self) -> Option<&Path> {
+        match self {
+            Self::Process(program) => (!program.exists()).then_some(program.as_path()),
+            #[cfg(feature = "compiler")]
+            Self::InProcess => None,
+        }
+    }
+
     /// Compiles a component.
     #[cfg_attr(
         not(feature = "compiler"),
@@ -81,5 +91,17 @@ impl Compiler {
             #[cfg(feature = "compiler")]
             Self::InProcess => Worker { shared, limits, component }.carry_out(job),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_not_there_is_missing() {
+        assert_eq!(Compiler::Process(OWN_PROGRAM.into()).missing(), None);
+        let gone = Compiler::Process("/nonexistent/portcullis-compile".into());
+        assert_eq!(gone.missing(), Some(Path::new("/nonexistent/portcullis-compile")));
     }
 }

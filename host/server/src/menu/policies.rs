@@ -16,9 +16,16 @@ const DEFAULT: &str = "workspace";
 const COMBINE: &str = "combine";
 
 /// The list of policies.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct PolicyList {
     switches: Switches,
+}
+
+impl Default for PolicyList {
+    fn default() -> Self {
+        // A list of differences cannot replace the list of policies.
+        Self { switches: Switches::of(|draft| !draft.is_of_differences()) }
+    }
 }
 
 impl PolicyList {

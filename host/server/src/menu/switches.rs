@@ -6,18 +6,40 @@ use super::screen::{Event, Item, Line, SettingsStep};
 use super::world::{Scope, World};
 
 /// A list of switches for one of the settings files.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Switches {
     /// Place of the edited settings among the scopes.
     scope: usize,
+    /// Returns true for settings that can hold the entries.
+    can_hold: fn(&Draft) -> bool,
+}
+
+impl Default for Switches {
+    fn default() -> Self {
+        Self::of(|_| true)
+    }
 }
 
 impl Switches {
-    /// Opens the settings that are edited.
+    /// Makes a list for settings that `can_hold` its entries.
+    pub(super) fn of(can_hold: fn(&Draft) -> bool) -> Self {
+        Self { scope: 0, can_hold }
+    }
+
+    /// Opens the settings that are edited: those of the chosen scope, or the next that can hold the entries.
     pub(super) fn open(&self, world: &dyn World) -> Result<(Scope, Draft), String> {
-        let scope = world.scopes().into_iter().nth(self.scope).ok_or("there are no settings to edit")?;
-        let draft = world.open(&scope.grant_file)?;
-        Ok((scope, draft))
+        let mut scopes = world.scopes();
+        let chosen = self.scope.min(scopes.len());
+        scopes.rotate_left(chosen);
+        let mut first = None;
+        for scope in scopes {
+            let draft = world.open(&scope.grant_file)?;
+            if (self.can_hold)(&draft) {
+                return Ok((scope, draft));
+            }
+            first.get_or_insert((scope, draft));
+        }
+        first.ok_or_else(|| "there are no settings to edit".to_owned())
     }
 
     /// Reacts to `event`. `switch` switches an entry in the settings, and returns whether it is on now.

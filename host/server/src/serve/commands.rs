@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
+use portcullis_decision::RefusalText;
 use portcullis_decision::request::Origin;
 use portcullis_rpc::{
     Denial, ErrorCode, ErrorObject, ExecOrigin, ExecParams, ExecResponse, StreamId, StreamWriter,
@@ -220,7 +221,7 @@ fn refused(failure: &CommandFailure, cancel: &Cancel) -> Result<ExecResponse, Er
             policy: decision.policy().to_owned(),
             rule: decision.cause().rule.clone(),
             reason: decision.cause().reason.clone(),
-            hint: decision.hint().map(str::to_owned),
+            hint: RefusalText::of(decision).advice(),
         }),
         notes: Vec::new(),
     })

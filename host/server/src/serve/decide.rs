@@ -2,7 +2,7 @@
 
 use portcullis_decision::request::{Action, Origin, ToolCall};
 use portcullis_decision::verdict::ContentBlock;
-use portcullis_decision::{Decision, Effect, Inspection};
+use portcullis_decision::{Decision, Effect, Inspection, RefusalText};
 use portcullis_rpc::{
     DecideParams, DecideResponse, Denial, ErrorCode, ErrorObject, EscalateParams, InspectParams,
     InspectResponse, OutputBlock, OutputVerdict, Text, ToolEffect,
@@ -142,7 +142,7 @@ fn block_out(block: ContentBlock) -> OutputBlock {
 
 pub(super) fn response(decision: &Decision, rewritten_input: Option<Map<String, Value>>) -> DecideResponse {
     let advice = advice(decision);
-    let hint = decision.hint().map(str::to_owned).or_else(|| (!advice.is_empty()).then(|| advice.join("\n")));
+    let hint = RefusalText::of(decision).advice().or_else(|| (!advice.is_empty()).then(|| advice.join("\n")));
     DecideResponse {
         effect: match decision.effect() {
             Effect::Allow => ToolEffect::Allow,

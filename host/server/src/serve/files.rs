@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use portcullis_decision::Decision;
+use portcullis_decision::{Decision, RefusalText};
 use portcullis_file_gate::FileError;
 use portcullis_file_gate::spelling::{self, PiLine};
 use portcullis_rpc::{
@@ -180,7 +180,7 @@ fn denied(decision: &Decision) -> FailureData {
         policy: Some(decision.policy().to_owned()),
         rule: Some(decision.cause().rule.clone()),
         reason: Some(decision.cause().reason.clone()),
-        hint: decision.hint().map(str::to_owned),
+        hint: RefusalText::of(decision).advice(),
     }
 }
 

@@ -10,7 +10,7 @@ use portcullis_rpc::{
     ErrorCode, ErrorObject, EventNotification, HelloParams, HelloResponse, HostNotification, NoticeLevel,
     PROTOCOL_VERSION, Program, RunMode, Text,
 };
-use portcullis_text::escape;
+use portcullis_session::notices;
 
 use crate::record_text;
 use crate::serve::host::{Host, Stage};
@@ -36,7 +36,7 @@ impl Host {
     fn tell_unread(&self) {
         if let Stage::Open(wired) = self.stage().as_ref() {
             for old in &wired.session.settings().unread {
-                let text = format!("{}: {}", escape(&old.file.to_string_lossy()), old.warning().text);
+                let text = notices::other_settings(&old.file.to_string_lossy(), &old.warning().text);
                 let event = EventNotification::Notice { level: NoticeLevel::Warning, text };
                 // Ignore errors: the client may be gone.
                 let _sent = self.sender.notify(&HostNotification::Event(event));

@@ -35,7 +35,7 @@ impl Host {
                         policy: decision.policy().to_owned(),
                         rule: decision.cause().rule.clone(),
                         reason: decision.cause().reason.clone(),
-                        hint: decision.hint().map(str::to_owned),
+                        hint: portcullis_decision::RefusalText::of(decision).advice(),
                     })
                 }
             };

@@ -15,6 +15,7 @@ use portcullis_bootstrap::session::{self, OpenSession};
 use portcullis_bootstrap::trust_files;
 use portcullis_decision::{Chain, Mode};
 use portcullis_rpc::{NoticeLevel, Switch};
+use portcullis_session::notices;
 use portcullis_settings::{Places, Resolved, Stamp};
 use portcullis_settings_format::PolicySource;
 use portcullis_text::escape;
@@ -104,7 +105,7 @@ impl Watch {
         });
         match &loaded {
             Ok(loaded) => state.look_at(&self.around, loaded),
-            Err(error) => state.problem = Some(unmended(error)),
+            Err(error) => state.problem = Some(notices::blocked(&format!("{error:#}"))),
         }
         loaded
     }
@@ -122,7 +123,7 @@ impl Watch {
         match followed {
             Ok(changes) => Some(state.followed(changed, changes)),
             Err(error) if state.waits => {
-                let text = unmended(&error);
+                let text = notices::blocked(&format!("{error:#}"));
                 let before = std::mem::replace(&mut state.problem, (!is_read).then(|| text.clone()));
                 if before.as_ref() == Some(&text) {
                     return None;
@@ -131,7 +132,7 @@ impl Watch {
                 Some(News { level: NoticeLevel::Error, text })
             }
             Err(error) if error.downcast_ref::<Revoked>().is_some() => {
-                let text = escape(&format!("every tool is blocked until the session ends: {error:#}"));
+                let text = notices::revoked(&format!("{error:#}"));
                 follower.close(&text);
                 Some(News { level: NoticeLevel::Error, text })
             }
@@ -234,7 +235,7 @@ impl WatchState {
         let text = match changes.as_slice() {
             // What the user has just answered was said then, and edits without effect are no news.
             [] => String::new(),
-            changes => format!("the {those} have changed: {}", changes.join("; ")),
+            changes => notices::changed(those, changes),
         };
         self.changes.extend(changes);
         News { level: NoticeLevel::Info, text }
@@ -243,22 +244,16 @@ impl WatchState {
     /// Returns `None` if this problem was reported before.
     fn not_followed(&mut self, changed: Changed, error: &anyhow::Error) -> Option<News> {
         let (_, edited) = changed.words();
-        let error = escape(&format!("{error:#}"));
-        let problem = Some(format!("{edited} are not in force, those before them still are: {error}"));
+        let error = format!("{error:#}");
+        let shown = escape(&error);
+        let problem = Some(format!("{edited} are not in force, those before them still are: {shown}"));
         if self.problem == problem {
             return None;
         }
         self.problem = problem;
-        let text = format!(
-            "{edited} are NOT in force, those before them still are, with all that they permit: {error}"
-        );
+        let text = notices::edit_not_in_force(edited, &error);
         Some(News { level: NoticeLevel::Error, text })
     }
-}
-
-/// Returns the notice for a session that still cannot be opened.
-fn unmended(error: &anyhow::Error) -> String {
-    escape(&format!("tools are blocked until you fix this: {error:#}"))
 }
 
 /// The kind of the changed files.

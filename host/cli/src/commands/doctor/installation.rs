@@ -1,8 +1,9 @@
 //! The installed parts: this program, pi and the extension.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_policy_runtime::Compiler;
 use serde::Serialize;
 
 use crate::commands::pi::{self, FoundPi};
@@ -21,6 +22,8 @@ pub(super) struct Installation {
     program: PathBuf,
     /// Its version.
     version: &'static str,
+    /// The file of the compiling program, if it is missing.
+    missing_compiler: Option<PathBuf>,
     /// The pi that `portcullis pi` starts.
     pi: Option<FoundPi>,
     /// The extension for plain `pi`.
@@ -32,6 +35,7 @@ impl Installation {
         Self {
             program: around.executable.clone(),
             version: VERSION,
+            missing_compiler: Compiler::of_program(&around.executable).missing().map(Path::to_owned),
             pi: pi::find(around),
             extension: pi_extension::installed(around),
         }
@@ -46,7 +50,11 @@ impl Installation {
             }
         };
         let program = format!("{}, {}", self.version, path(around, &self.program));
-        let mut rows = vec![vec![cell("portcullis"), cell(&program)], vec![cell("pi"), pi]];
+        let mut rows = vec![vec![cell("portcullis"), cell(&program)]];
+        if let Some(missing) = &self.missing_compiler {
+            rows.push(vec![cell("compiler"), tinted(&without_compiler(&path(around, missing)), Tint::Bad)]);
+        }
+        rows.push(vec![cell("pi"), pi]);
         match &self.extension {
             None => {
                 let text = "not installed; `portcullis pi` needs none, plain `pi` is NOT protected";
@@ -70,5 +78,24 @@ impl Installation {
         }
         page.line("\ninstalled");
         page.table("  ", &rows);
+    }
+}
+
+/// Says what does not work without the compiling program.
+fn without_compiler(file: &str) -> String {
+    format!(
+        "{file} is missing: shipped policies work, but no other policy or pack can be used; install the package again"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_compiler_is_said_with_what_it_means() {
+        let text = without_compiler("/usr/bin/portcullis-compile");
+        assert!(text.starts_with("/usr/bin/portcullis-compile is missing: shipped policies work"), "{text}");
+        assert!(text.ends_with("install the package again"), "{text}");
     }
 }

@@ -96,7 +96,7 @@ pub(in crate::linux) fn undecided(attempt: ConnectionAttempt) -> Box<Undecided> 
 }
 
 fn refusal(reason: &str) -> ConnectionRefusal {
-    ConnectionRefusal::of_gate("test", reason)
+    ConnectionRefusal::by_host("test", reason)
 }
 
 struct Stand {

@@ -42,7 +42,7 @@ impl Judge for Asks {
     fn ask(&self, _round: u64, attempts: Vec<Undecided>) -> Vec<Judgement> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let _closed = self.answers.lock().unwrap().recv();
-        attempts.iter().map(|_| Judgement::Deny(ConnectionRefusal::of_gate("test", "answered"))).collect()
+        attempts.iter().map(|_| Judgement::Deny(ConnectionRefusal::by_host("test", "answered"))).collect()
     }
 
     fn withdraw(&self, _round: u64) {

@@ -1,0 +1,276 @@
+//! Refusals in words: each says why, names the rule, and says what to do next.
+
+use std::path::Path;
+
+use portcullis_text::escape;
+
+use crate::decision::{AnsweredBy, Decision};
+use crate::host_rules::HOST;
+
+/// A refusal, as texts show it.
+#[derive(Debug, Clone, Copy)]
+pub struct RefusalText<'a> {
+    /// The source of the rule: a policy, `settings`, `base` or `host`.
+    pub policy: &'a str,
+    /// The id of the rule.
+    pub rule: &'a str,
+    /// The reason, one sentence without a full stop.
+    pub reason: &'a str,
+    /// The advice of the policy, if it gives any.
+    pub hint: Option<&'a str>,
+    /// How it came about.
+    pub origin: RefusalOrigin,
+}
+
+/// How a refusal came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalOrigin {
+    /// A rule denies it, whatever the user answers.
+    Rule,
+    /// The user said no.
+    User,
+    /// The rule asks, and there was no answer.
+    Unanswered,
+}
+
+/// Advice where a rule denies, and nothing better is known.
+const FORBIDDEN: &str = "Do not work around it";
+
+/// What to do after a refusal of one of the host's own rules that no setting lifts.
+const HOST_STEPS: [(&str, &str); 31] = [
+    ("host.agent-directory", "No setting opens it: the user changes it outside the sandbox."),
+    ("host.agent-settings", "No setting opens it: the user changes it outside the sandbox."),
+    ("host.audit-failed", "Nothing is done until the audit log can be written."),
+    ("host.closing", "Nothing more is allowed in this session; start a new one."),
+    ("host.command-ended", "Keep the command running until its connections are done."),
+    ("host.escalation-off", "The user can switch it on with the setting `escalation`."),
+    ("host.fault", "This session allows nothing more; in pi, /reload starts it again."),
+    ("host.hard-links", "Use the file by the name that is allowed, or make a copy."),
+    ("host.hidden-server-name", "The user can allow it with the setting `hiddenServerNames`."),
+    ("host.malformed", "Use a client that follows the protocol."),
+    ("host.name-not-handed-on", "Rename the file, or use the tool `bash`."),
+    ("host.no-answer", "Try again when the user is there to answer."),
+    ("host.no-server-name", "The user can allow it with the setting `hiddenServerNames`."),
+    ("host.not-to-be-left", "Check the path, and try again."),
+    ("host.other-server", "Connect to that server itself, so that it is decided about."),
+    ("host.policy-failed", "The user has to repair or remove the policy."),
+    ("host.portcullis", "No setting opens it: the user changes it outside the sandbox."),
+    ("host.powershell", "Use the tool `bash`."),
+    ("host.project-agent-settings", "No setting opens it: the user changes it outside the sandbox."),
+    ("host.replacements-differ", "Two policies contradict each other; the user has to change one."),
+    ("host.reservation-failed", "The user has to repair the reservations."),
+    ("host.reserved", "Work on something else until it is given back."),
+    ("host.rewrites-differ", "Two policies contradict each other; the user has to change one."),
+    ("host.rewrites-endless", "Two policies contradict each other; the user has to change one."),
+    ("host.special-address", "Allow the address itself: portcullis allow ADDRESS:PORT"),
+    ("host.too-many-questions", "Run the command again, or have the user allow its hosts first."),
+    ("host.too-many-waiting", "Try again when the open questions are answered."),
+    ("host.unfiltered-search", "Search with the tool `bash`."),
+    ("host.unreadable-http", "Use HTTP/1.1, or TLS."),
+    ("host.unresolved-name", "The user can change `deniedResolvedAddresses` or `parentProxy`."),
+    ("host.wrong-permit", "Try it again."),
+];
+
+impl<'a> RefusalText<'a> {
+    /// Returns the text of a decision that refuses.
+    #[must_use]
+    pub fn of(decision: &'a Decision) -> Self {
+        Self {
+            policy: decision.policy(),
+            rule: &decision.cause().rule,
+            reason: &decision.cause().reason,
+            hint: decision.hint(),
+            origin: RefusalOrigin::of(decision.answered_by()),
+        }
+    }
+
+    /// Returns the text of a denial by a rule.
+    #[must_use]
+    pub fn by_rule(policy: &'a str, rule: &'a str, reason: &'a str) -> Self {
+        Self { policy, rule, reason, hint: None, origin: RefusalOrigin::Rule }
+    }
+
+    /// Returns the reason and the rule.
+    #[must_use]
+    pub fn why(&self) -> String {
+        let reason = escape(self.reason);
+        let (rule, policy) = (escape(self.rule), escape(self.policy));
+        format!("{} (rule `{rule}` of `{policy}`)", reason.trim_end_matches('.'))
+    }
+
+    /// Returns the reason, the rule, and what to do next. `what` are the words that `portcullis allow` takes for it.
+    #[must_use]
+    pub fn with_next_step(&self, what: Option<&str>) -> String {
+        format!("{}. {}", self.why(), self.next_step(what))
+    }
+
+    /// Returns what to do next, in one sentence.
+    #[must_use]
+    pub fn next_step(&self, what: Option<&str>) -> String {
+        if let Some(hint) = self.hint {
+            return sentence(hint);
+        }
+        match (self.origin, what) {
+            (RefusalOrigin::User, _) => "Go on without it.".to_owned(),
+            (RefusalOrigin::Unanswered, Some(what)) => {
+                format!("To allow it, have the user run: portcullis allow {what}")
+            }
+            (RefusalOrigin::Unanswered, None) => "The user can allow it when asked.".to_owned(),
+            (RefusalOrigin::Rule, _) => self.after_denial(),
+        }
+    }
+
+    /// Returns how the user can allow it.
+    #[must_use]
+    pub fn remedy(&self, what: Option<&str>) -> String {
+        match (self.origin, what) {
+            (RefusalOrigin::User | RefusalOrigin::Unanswered, Some(what)) => {
+                format!("portcullis allow {what}")
+            }
+            (RefusalOrigin::User | RefusalOrigin::Unanswered, None) => {
+                "say yes when you are asked the next time".to_owned()
+            }
+            (RefusalOrigin::Rule, _) => match self.policy {
+                HOST => host_step(self.rule).map_or_else(
+                    || format!("`{}` in `protections.lift`: portcullis config edit", escape(self.rule)),
+                    str::to_owned,
+                ),
+                "base" => "no answer allows it".to_owned(),
+                "settings" => "change that line: portcullis config edit".to_owned(),
+                policy => {
+                    format!("change the settings of policy `{}`: portcullis config edit", escape(policy))
+                }
+            },
+        }
+    }
+
+    /// Returns the advice of the policy, or of the host for its own rules, if there is any.
+    #[must_use]
+    pub fn advice(&self) -> Option<String> {
+        let own = || (self.policy == HOST).then(|| host_step(self.rule)).flatten().map(str::to_owned);
+        self.hint.map(str::to_owned).or_else(own)
+    }
+
+    fn after_denial(&self) -> String {
+        if self.policy == HOST {
+            return match host_step(self.rule) {
+                Some(step) => step.to_owned(),
+                // The reason of a sensitive file says it already.
+                None if self.reason.contains("protections.lift") => format!("{FORBIDDEN}."),
+                None => format!("{FORBIDDEN}: only the user's `protections.lift` opens it."),
+            };
+        }
+        match self.policy {
+            "base" => format!("{FORBIDDEN}; if you need it, tell the user."),
+            "settings" => format!("{FORBIDDEN}: only the user can change the settings."),
+            _ => format!("{FORBIDDEN}: only the user can change this policy."),
+        }
+    }
+}
+
+impl RefusalOrigin {
+    /// Returns the origin of a refusal that was answered like this.
+    #[must_use]
+    pub fn of(answered_by: AnsweredBy) -> Self {
+        match answered_by {
+            AnsweredBy::Nothing | AnsweredBy::Grant => Self::Rule,
+            AnsweredBy::User => Self::User,
+            AnsweredBy::Nobody | AnsweredBy::Timeout | AnsweredBy::Withdrawal => Self::Unanswered,
+        }
+    }
+}
+
+/// Returns what to do after a denial by a rule of the host that no setting lifts.
+#[must_use]
+pub fn host_step(rule: &str) -> Option<&'static str> {
+    HOST_STEPS.iter().find(|(id, _)| *id == rule).map(|(_, step)| *step)
+}
+
+/// Returns the words that `portcullis allow` takes for a path, as a shell reads them.
+#[must_use]
+pub fn allow_path(path: &Path, writes: bool) -> String {
+    let text = escape(&path.to_string_lossy());
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+@%=:,~".contains(letter);
+    let word = if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) };
+    if writes { format!("{word} --write") } else { word }
+}
+
+fn sentence(hint: &str) -> String {
+    let hint = escape(hint);
+    let mut letters = hint.trim().trim_end_matches('.').chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    format!("{first}{}.", letters.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(refusal: RefusalText<'_>, what: Option<&str>, expected: &str) {
+        assert_eq!(refusal.with_next_step(what), expected);
+    }
+
+    #[test]
+    fn each_refusal_says_why_and_what_to_do() {
+        let denied = RefusalText::by_rule("settings", "filesystem.denyWrite[0]", "`fixtures` is denied.");
+        let why = "`fixtures` is denied (rule `filesystem.denyWrite[0]` of `settings`)";
+        check(denied, None, &format!("{why}. Do not work around it: only the user can change the settings."));
+        let unanswered = RefusalText { origin: RefusalOrigin::Unanswered, ..denied };
+        check(unanswered, None, &format!("{why}. The user can allow it when asked."));
+        let allow = format!("{why}. To allow it, have the user run: portcullis allow ~/x --write");
+        check(unanswered, Some("~/x --write"), &allow);
+        let refused = RefusalText { origin: RefusalOrigin::User, ..denied };
+        check(refused, Some("~/x"), &format!("{why}. Go on without it."));
+        let hinted = RefusalText { hint: Some("push to a new branch"), ..denied };
+        check(hinted, Some("~/x"), &format!("{why}. Push to a new branch."));
+    }
+
+    #[test]
+    fn rules_of_the_host_have_steps_of_their_own() {
+        let step = |rule, reason| RefusalText::by_rule(HOST, rule, reason).next_step(None);
+        assert_eq!(step("host.powershell", "x"), "Use the tool `bash`.");
+        assert!(step("host.git-hooks", "x").contains("protections.lift"));
+        assert!(!step("host.ssh-keys", "with `host.ssh-keys` in `protections.lift`").contains("lift"));
+        assert!(step("host.agent-settings", "x").starts_with("No setting opens it"));
+    }
+
+    #[test]
+    fn a_path_is_one_word_of_a_shell() {
+        for (path, writes, expected) in [
+            ("/a/b.c", false, "/a/b.c"),
+            ("/a/b c", true, "'/a/b c' --write"),
+            ("/a/it's", false, "'/a/it'\\''s'"),
+            ("/a/$(x)", false, "'/a/$(x)'"),
+        ] {
+            assert_eq!(allow_path(Path::new(path), writes), expected);
+        }
+    }
+
+    #[test]
+    fn the_user_is_told_how_to_allow_it() {
+        let by = |policy, rule| RefusalText::by_rule(policy, rule, "x");
+        let no = RefusalText { origin: RefusalOrigin::User, ..by("base", "base.outside") };
+        for (refusal, what, expected) in [
+            (no, Some("~/x"), "portcullis allow ~/x"),
+            (no, None, "say yes when you are asked the next time"),
+            (
+                by("settings", "filesystem.denyRead[0]"),
+                Some("~/x"),
+                "change that line: portcullis config edit",
+            ),
+            (by(HOST, "host.aws"), None, "`host.aws` in `protections.lift`: portcullis config edit"),
+            (by(HOST, "host.powershell"), None, "Use the tool `bash`."),
+        ] {
+            assert_eq!(refusal.remedy(what), expected);
+        }
+    }
+
+    #[test]
+    fn foreign_texts_are_escaped() {
+        let text =
+            RefusalText { hint: Some("\u{1b}[2J"), ..RefusalText::by_rule("p\u{202e}", "r\n", "x\u{7}") };
+        let text = text.with_next_step(None);
+        assert!(text.chars().all(|letter| !letter.is_control() && letter != '\u{202e}'), "{text}");
+    }
+}

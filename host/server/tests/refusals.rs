@@ -1,0 +1,178 @@
+//! Every refusal that the product can make: each names its rule, says what to do, and is short.
+//!
+//! After an intended change: `UPDATE_REFERENCE=1`, then read the difference of `docs/refusals.md`.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use portcullis_decision::host_rules::HOST;
+use portcullis_decision::{RefusalOrigin, RefusalText, host_step};
+use portcullis_settings::{PROTECTIONS, SENSITIVE};
+use portcullis_settings_format::LIFTABLE;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/refusals.md");
+/// Maximum number of words of a refusal, with a place and its rule.
+const WORDS_MAX: usize = 60;
+/// Maximum number of words of the next step.
+const STEP_MAX: usize = 16;
+/// The one source that puts a rule into a text.
+const WRITER: &str = "decision/src/refusal_text.rs";
+
+/// Ids that only ask, or only allow: the refusal after their question is the answer's.
+const NEVER_DENY: [&str; 5] =
+    ["host.by-exec", "host.escalation", "host.left-to-others", "host.run-again", "host.symbolic-links"];
+
+/// Returns the sources of the host without their tests, by name.
+fn sources() -> Vec<(String, String)> {
+    fn below(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if path.is_dir() && name != "tests" {
+                below(&path, found);
+            } else if name.ends_with(".rs") && !name.contains("test") {
+                found.push(path);
+            }
+        }
+    }
+    let host = Path::new(ROOT).join("host");
+    let mut files = Vec::new();
+    for entry in fs::read_dir(&host).unwrap() {
+        below(&entry.unwrap().path().join("src"), &mut files);
+    }
+    let text = |path: &PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
+        (path.strip_prefix(&host).unwrap().display().to_string(), code)
+    };
+    let all: Vec<(String, String)> = files.iter().map(text).collect();
+    assert!(all.len() > 300, "{} sources", all.len());
+    all
+}
+
+/// Returns the ids of the host's rules that its sources name.
+fn ids_in_sources() -> BTreeSet<String> {
+    let mut ids = BTreeSet::new();
+    for (name, text) in sources() {
+        // The table of steps names them all.
+        if name == WRITER {
+            continue;
+        }
+        for part in text.split('"') {
+            let is_id = part.strip_prefix("host.").is_some_and(|rest| {
+                !rest.is_empty() && rest.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-')
+            });
+            // A file of pi's extension.
+            if is_id && part != "host.json" {
+                ids.insert(part.to_owned());
+            }
+        }
+    }
+    assert!(ids.len() > 60, "{ids:?}");
+    ids
+}
+
+/// Returns the reasons that tables give, by the id of their rule; of several the longest.
+fn reasons() -> BTreeMap<&'static str, String> {
+    let mut reasons: BTreeMap<&str, String> = BTreeMap::new();
+    let rules = portcullis_exec_surface::RULES.iter().map(|rule| (rule.id, rule.reason.to_owned()));
+    let protections = PROTECTIONS.iter().map(|each| (each.id, each.reason.to_owned()));
+    let sensitive = SENSITIVE.iter().map(|entry| (entry.id, entry.reason()));
+    for (id, reason) in rules.chain(protections).chain(sensitive) {
+        let known = reasons.entry(id).or_default();
+        if reason.len() > known.len() {
+            *known = reason;
+        }
+    }
+    reasons
+}
+
+#[test]
+fn every_rule_of_the_host_has_a_next_step() {
+    let ids = ids_in_sources();
+    for id in &ids {
+        let known =
+            [host_step(id).is_some(), LIFTABLE.contains(&id.as_str()), NEVER_DENY.contains(&id.as_str())];
+        assert_eq!(known.iter().filter(|is_known| **is_known).count(), 1, "{id}: {known:?}");
+    }
+    for id in LIFTABLE.iter().chain(&NEVER_DENY) {
+        assert!(ids.contains(*id), "no source names `{id}`");
+    }
+    let steps = fs::read_to_string(Path::new(ROOT).join("host").join(WRITER)).unwrap();
+    let steps = steps.lines().filter_map(|line| line.strip_prefix("    (\"host.")?.split_once('"'));
+    for (id, _) in steps.filter(|(id, _)| !id.is_empty()) {
+        assert!(ids.contains(&format!("host.{id}")), "no source names `host.{id}`");
+    }
+}
+
+#[test]
+fn every_refusal_names_its_rule_and_the_next_step_and_is_short() {
+    let all = reasons();
+    let ids = ids_in_sources();
+    let host =
+        ids.iter().map(|id| (HOST, id.as_str(), all.get(id.as_str()).map_or("it is denied", String::as_str)));
+    let others = [
+        ("base", "base.outside", "it lies outside this project"),
+        ("base", "base.network", "no rule names this host"),
+        ("settings", "filesystem.denyWrite[0]", "`fixtures` is denied in the settings"),
+        ("git-guard", "git.push", "it goes to the branch that is checked out"),
+    ];
+    let origins = [RefusalOrigin::Rule, RefusalOrigin::User, RefusalOrigin::Unanswered];
+    for (policy, rule, reason) in host.chain(others) {
+        for origin in origins {
+            for what in [None, Some("/home/ann/src/shop/notes.txt --write")] {
+                let refusal = RefusalText { origin, ..RefusalText::by_rule(policy, rule, reason) };
+                let (text, step) = (refusal.with_next_step(what), refusal.next_step(what));
+                assert!(text.contains(&format!("(rule `{rule}` of `{policy}`)")), "{text}");
+                assert!(!step.trim().is_empty() && text.ends_with(&step), "{text}");
+                assert!(step.starts_with(char::is_uppercase), "{step}");
+                assert!(!refusal.remedy(what).is_empty(), "{rule}");
+                let count = |text: &str| text.split_whitespace().count();
+                assert!(count(&text) <= WORDS_MAX, "{} words: {text}", count(&text));
+                assert!(count(&step) <= STEP_MAX, "{} words: {step}", count(&step));
+                assert!(reason.len() < 200 && !reason.ends_with('.'), "{rule}: {reason}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_other_source_puts_a_rule_into_a_text() {
+    // Where the sandbox cannot be set up, or where the rule itself is the subject.
+    const ALLOWED: [&str; 1] = [WRITER];
+    let writes = |text: &str| {
+        text.lines().any(|line| line.contains("(rule `{") && !line.trim_start().starts_with("//"))
+    };
+    let writers: Vec<String> =
+        sources().into_iter().filter(|(_, text)| writes(text)).map(|(name, _)| name).collect();
+    assert_eq!(writers, ALLOWED);
+}
+
+#[test]
+fn the_page_shows_every_refusal() {
+    let mut page = "# Refusals\n\nThe rules of Portcullis itself: why each refuses, and how you can allow it. \
+        A refusal names its rule in brackets, and `portcullis explain` shows the newest one with the way to allow it.\n\n\
+        After a question that nobody answered, it is `portcullis allow` with the path or host; after your own no, too.\n\n\
+        Generated by a test from the rules.\n\n| rule | why | to allow |\n|---|---|---|\n"
+        .to_owned();
+    let reasons = reasons();
+    for id in ids_in_sources().iter().filter(|id| !NEVER_DENY.contains(&id.as_str())) {
+        let reason = reasons.get(id.as_str()).map_or("", String::as_str);
+        let why = reason.split("; only your settings").next().unwrap_or_default();
+        let remedy = RefusalText::by_rule(HOST, id, reason).remedy(None);
+        writeln!(page, "| `{id}` | {why} | {remedy} |").unwrap();
+    }
+    if fs::read_to_string(PAGE).is_ok_and(|known| known == page) {
+        return;
+    }
+    assert!(
+        std::env::var_os("UPDATE_REFERENCE").is_some(),
+        "`{PAGE}` is behind the rules: run this test with UPDATE_REFERENCE=1"
+    );
+    fs::write(PAGE, page).unwrap();
+}

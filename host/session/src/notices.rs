@@ -1,0 +1,103 @@
+//! All notices of the host: lines for the user that need no answer.
+//!
+//! Each function is one notice; `docs/screens-pi.md` shows an example of each.
+
+use portcullis_decision::GrantScope;
+use portcullis_text::escape;
+
+/// An answer that is kept. `session` is what the user calls the session.
+#[must_use]
+pub fn saved(scope: GrantScope, session: &str, covers: &str) -> String {
+    match scope {
+        GrantScope::Once | GrantScope::Session => format!("Until this {session} ends: {covers}"),
+        GrantScope::Project => format!("Saved: {covers}, in this project"),
+        GrantScope::User => format!("Saved: {covers}, in every project"),
+    }
+}
+
+/// An answer that could not be written into the settings.
+#[must_use]
+pub fn not_saved(error: &str) -> String {
+    format!("The answer holds for this session only; it could not be saved: {}.", escape(error))
+}
+
+/// A notice of a policy.
+#[must_use]
+pub fn of_policy(policy: &str, text: &str) -> String {
+    format!("{}: {}", escape(policy), escape(text))
+}
+
+/// A fault of the host.
+#[must_use]
+pub fn failed(doing: &str, panic: &str) -> String {
+    format!("Portcullis failed while {doing} ({panic}); nothing is allowed in this session any more")
+}
+
+/// Edited settings from which no sandbox can be made.
+#[must_use]
+pub fn edit_refuses_commands(why: &str) -> String {
+    format!("Commands are refused: the edited settings give no sandbox: {}. Fix them.", escape(why))
+}
+
+/// The end of an answer on which the sandbox depends.
+#[must_use]
+pub fn answer_ended(why: &str) -> String {
+    format!(
+        "commands are refused, as no sandbox can be made without an answer that has ended: {}",
+        escape(why)
+    )
+}
+
+/// An answer that counts for files, but not for commands.
+#[must_use]
+pub fn not_for_commands(why: &str) -> String {
+    format!(
+        "The answer counts for files, but not for commands; their sandbox stays as it was: {}.",
+        escape(why)
+    )
+}
+
+/// A reservation that could not be given back.
+#[must_use]
+pub fn still_reserved(error: &str) -> String {
+    format!("A reservation could not be given back: {}.", escape(error))
+}
+
+/// A limit of the network gate.
+#[must_use]
+pub fn network(why: &str) -> String {
+    format!("network: {why}")
+}
+
+/// Settings of another sandbox.
+#[must_use]
+pub fn other_settings(file: &str, warning: &str) -> String {
+    format!("{}: {warning}", escape(file))
+}
+
+/// Edits of the `settings` or `policies` that are in force.
+#[must_use]
+pub fn changed(what: &str, changes: &[String]) -> String {
+    format!("the {what} have changed: {}", changes.join("; "))
+}
+
+/// Edits that cannot be put in force.
+#[must_use]
+pub fn edit_not_in_force(edited: &str, error: &str) -> String {
+    format!(
+        "{edited} are NOT in force, those before them still are, with all that they permit: {}",
+        escape(error)
+    )
+}
+
+/// Settings with which the session cannot be opened.
+#[must_use]
+pub fn blocked(error: &str) -> String {
+    escape(&format!("tools are blocked until you fix this: {error}"))
+}
+
+/// A policy whose publisher the user no longer trusts.
+#[must_use]
+pub fn revoked(error: &str) -> String {
+    escape(&format!("every tool is blocked until the session ends: {error}"))
+}
