@@ -12,8 +12,8 @@ use portcullis_decision::profile::FileRight;
 use portcullis_decision::{Caller, Effect, RuleSet};
 use portcullis_sandbox::{Access, OwnPlace, PathAccess};
 
-use crate::named_places::CLOSED;
-
+/// The rule of the base on closed regions.
+pub(crate) const CLOSED: &str = "base.closed";
 /// Maximum number of these directories. Beyond it they are missing, as files are.
 const MOST: usize = 128;
 /// Maximum number of entries to look at in one directory.
