@@ -66,7 +66,7 @@ test("questions and screens fit terminals of 40, 80 and 120 columns", () => {
       view.drawn(0);
       const lines = view.lines(0, columns);
       fit(lines.flatMap(({ text }) => wrapped(text, columns, text.startsWith(BAR) ? BAR : "      ")), name);
-      // The refusal is marked, and nothing is left out.
+      // "No" is the selected choice, with its whole text.
       assert.match(lines.map(({ text }) => text).join("\n"), /→ \[esc\] {2}No/, `${name} at ${columns}`);
     }
     for (const { name, screen } of MENU) {

@@ -36,7 +36,7 @@ pub fn refusal(line: &VerdictLine, home: &Path) -> String {
     format!("{asked}: {} [{} of {}]", line.reason.trim_end_matches('.'), line.rule, line.policy)
 }
 
-/// Returns how the user can allow what a record refuses; `None` if it allows.
+/// Returns how the user can allow a refused request; `None` for an allowed one.
 pub fn remedy(line: &VerdictLine) -> Option<String> {
     if line.effect == "allow" {
         return None;

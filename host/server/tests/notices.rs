@@ -4,12 +4,16 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
+mod reference;
+
 use std::fs;
 use std::path::Path;
 
 use portcullis_decision::GrantScope;
 use portcullis_session::notices;
 use serde_json::json;
+
+use reference::is_up_to_date;
 
 const FOR_PI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../pi/test/screens/notices.json");
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -100,12 +104,5 @@ fn the_extension_draws_them() {
     let shown: Vec<_> =
         all().into_iter().map(|(_, name, text)| json!({ "name": name, "text": text })).collect();
     let text = format!("{:#}\n", json!(shown));
-    if fs::read_to_string(FOR_PI).is_ok_and(|known| known == text) {
-        return;
-    }
-    assert!(
-        std::env::var_os("UPDATE_REFERENCE").is_some(),
-        "`{FOR_PI}` is behind the notices: run this test with UPDATE_REFERENCE=1"
-    );
-    fs::write(FOR_PI, text).unwrap();
+    is_up_to_date(FOR_PI, &text);
 }

@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
+mod reference;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +24,8 @@ use portcullis_decision::{Decision, Effect, Fact, GrantScope, KnownPlace, KnownP
 use portcullis_server::ask_params;
 use portcullis_server::prompt_layout::{PromptLayout, Size};
 use serde_json::json;
+
+use reference::is_up_to_date;
 
 /// Maximum number of lines before the choices at 80 columns.
 const LINES_MAX: usize = 8;
@@ -401,16 +405,4 @@ fn the_extension_draws_the_same_questions() {
         .map(|Kind { name, question }| json!({ "name": name, "ask": ask_params(&question) }))
         .collect();
     is_up_to_date(FOR_PI, &format!("{:#}\n", json!(asked)));
-}
-
-/// Compares a generated file, or writes it where `UPDATE_REFERENCE` is set.
-fn is_up_to_date(path: &str, text: &str) {
-    if std::fs::read_to_string(path).is_ok_and(|known| known == text) {
-        return;
-    }
-    assert!(
-        std::env::var_os("UPDATE_REFERENCE").is_some(),
-        "`{path}` is behind the questions: run this test with UPDATE_REFERENCE=1"
-    );
-    std::fs::write(path, text).unwrap();
 }

@@ -13,7 +13,7 @@ as_each_user!(bash_completes, zsh_completes, fish_completes);
 struct Known {
     scene: Scene,
     decision: String,
-    /// What is typed, and a word that is offered then.
+    /// Pairs of a command line and a word that completing it must offer.
     offers: Vec<(String, String)>,
     /// Keeps the question open.
     _host: Serve,
@@ -101,7 +101,7 @@ printf '%s\n' "${COMPREPLY[@]}""#;
     Ok(())
 }
 
-/// fish says what it would offer.
+/// `complete -C` prints the words that fish offers for a command line.
 fn fish_completes(user: User) -> Result<()> {
     const SCRIPT: &str = r#"test -n "$PORTCULLIS_SHELL_ROOT"
 and set fish_function_path $PORTCULLIS_SHELL_ROOT/usr/share/fish/functions

@@ -98,7 +98,7 @@ fn a_lock_is_read_and_written(user: User) -> Result<()> {
         ensure!(pack.get(name) == Some(&expected), "{name}: {pack:#}");
     }
     ensure!(std::fs::read_to_string(&lock)? == text, "a look changes nothing");
-    // Written again, it still knows what was used before.
+    // After a change the lock still lists the earlier version and the removed pack.
     scene.portcullis(&["policy", "remove", "acme:no-push"])?.ended_with(0)?;
     let written = std::fs::read_to_string(&lock)?;
     ensure!(written.contains("acme:old") && written.contains("0.9.1"), "{written}");

@@ -183,7 +183,8 @@ fn script(steps: &[&Section]) -> String {
         };
         text.push_str(&part);
     }
-    let _infallible = writeln!(text, "printf '\\036{number}\\036'; kill $(jobs -p) 2> /dev/null");
+    // What runs in other terminals writes into the home, which is removed after the page.
+    let _infallible = writeln!(text, "printf '\\036{number}\\036'; kill $(jobs -p) 2> /dev/null; wait");
     text
 }
 

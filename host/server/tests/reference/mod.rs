@@ -1,0 +1,13 @@
+//! Files that are generated from the program, and that others read: pages, and what the extension's tests draw.
+
+/// Compares a generated file, or writes it where `UPDATE_REFERENCE` is set.
+pub fn is_up_to_date(path: &str, text: &str) {
+    if std::fs::read_to_string(path).is_ok_and(|known| known == text) {
+        return;
+    }
+    assert!(
+        std::env::var_os("UPDATE_REFERENCE").is_some(),
+        "`{path}` is not what the program says now: run this test with UPDATE_REFERENCE=1"
+    );
+    std::fs::write(path, text).unwrap();
+}
