@@ -128,6 +128,7 @@ fn sandbox(project: &Path, temp: &Path, reads: Reads) -> Confinement {
         places: vec![PathAccess { path: project.to_owned(), access: Access::ReadWrite }],
         temp: temp.to_owned(),
         own: Vec::new(),
+        closed: Vec::new(),
         devices: Vec::new(),
         hostname: "sandbox".to_owned(),
         limits: Limits::default(),

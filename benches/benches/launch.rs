@@ -216,6 +216,7 @@ fn profile(project: &Path, temp: PathBuf) -> Profile {
         ],
         temp,
         own: Vec::new(),
+        closed: Vec::new(),
         devices: Vec::new(),
         hostname: "sandbox".to_owned(),
         limits: Limits::default(),

@@ -125,6 +125,7 @@ fn profile(project: &Path, temp: PathBuf) -> Profile {
         places: vec![PathAccess { path: project.to_owned(), access: Access::ReadWrite }],
         temp,
         own: Vec::new(),
+        closed: Vec::new(),
         devices: Vec::new(),
         hostname: "sandbox".to_owned(),
         limits: Limits::default(),

@@ -3,6 +3,7 @@
 //! In the state directory, which no command sees, `homes/PROJECT` holds the home itself, the changes in caches, and the
 //! path of the project. Sessions of one project share it. Each holds a lock on it, so that it is not removed under them.
 
+mod mount_points;
 mod place;
 mod stored;
 
@@ -17,13 +18,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use portcullis_session::{CacheKind, KeptHome, LayersUsers, WarmCache};
 
-use place::{PROJECT, lock, place};
+use place::{HOME, PROJECT, lock, place};
 pub use stored::{Cleared, Size, StoredHome, clear, size, stored};
 
 /// The table of caches.
 const WARM_CACHES: &str = include_str!("warm-caches.txt");
 
-const HOME: &str = "home";
 const LAYERS: &str = "layers";
 /// The size in bytes, as it was when a session began.
 const SIZE: &str = "size";
@@ -52,6 +52,9 @@ impl ProjectHome {
         let place = place.canonicalize().with_context(|| format!("opening `{shown}`"))?;
         require_own(&place, rustix::process::geteuid().as_raw())?;
         let in_use = lock(&place.join("lock"))?;
+        if in_use.try_lock().is_ok() {
+            mount_points::remove(&place.join(HOME));
+        }
         in_use.lock_shared().with_context(|| format!("waiting for the lock of `{shown}`"))?;
         is_full(&place, most)?;
         std::fs::write(place.join(PROJECT), project.as_os_str().as_bytes())
@@ -226,13 +229,11 @@ mod tests {
         let open = |most| ProjectHome::open(state.path(), project, None, most);
         let home = open(50_000).unwrap();
         // A path that is too long; root can look into every directory.
-        let mut deep = rustix::fs::openat(
-            rustix::fs::CWD,
-            home.place.join("home"),
-            rustix::fs::OFlags::PATH,
-            rustix::fs::Mode::empty(),
-        )
-        .unwrap();
+        let cache = home.place.join("home/.cache");
+        std::fs::create_dir(&cache).unwrap();
+        let mut deep =
+            rustix::fs::openat(rustix::fs::CWD, cache, rustix::fs::OFlags::PATH, rustix::fs::Mode::empty())
+                .unwrap();
         let name = "d".repeat(200);
         for _ in 0..30 {
             rustix::fs::mkdirat(&deep, &name, rustix::fs::Mode::RWXU).unwrap();

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use portcullis_sandbox::{
-    Hold, IsolationMode, MakeNames, NameRules, Network, Plan, Reads, Stage, Step, WayOut, Writable,
+    Hold, IsolationMode, MakeNames, NameRules, Network, OwnSource, Plan, Reads, Stage, Step, WayOut, Writable,
 };
 use portcullis_sys::descriptor;
 use portcullis_sys::memory::SharedNumbers;
@@ -138,6 +138,7 @@ fn set_up(
                 own: own(&setup.plan),
                 fixed: fixed(&setup.plan),
                 hidden: hidden(&setup.plan),
+                closed: closed(&setup.plan),
                 workspace: rules.workspace.clone(),
                 homes: rules.homes.clone(),
                 lifted: rules.lifted.clone(),
@@ -250,6 +251,22 @@ fn hidden(plan: &Plan) -> Vec<PathBuf> {
         | Step::Resolver { .. } => None,
     });
     hidden.collect()
+}
+
+/// Returns the closed directories whose names are in the sandbox's own places.
+fn closed(plan: &Plan) -> Vec<PathBuf> {
+    let names_in = |directory: &Path| {
+        plan.steps().iter().find_map(|step| {
+            let Step::Prepare { directory: prepared, openings } = step else { return None };
+            (prepared == directory).then_some(openings)
+        })
+    };
+    let own = plan.steps().iter().filter_map(|step| {
+        let Step::Own { path, source: OwnSource::Plain(directory) } = step else { return None };
+        Some((path, names_in(directory)?))
+    });
+    own.flat_map(|(path, names)| names.iter().filter(|name| name.is_closed).map(|name| path.join(&name.path)))
+        .collect()
 }
 
 /// Returns the loopback ports that stand for the host's own, if connections wait inside connect(2).

@@ -21,6 +21,7 @@
 //!     ],
 //!     temp: "/var/tmp/session".into(),
 //!     own: Vec::new(),
+//!     closed: Vec::new(),
 //!     devices: Vec::new(),
 //!     hostname: "sandbox".into(),
 //!     limits: Limits::default(),

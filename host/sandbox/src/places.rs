@@ -98,6 +98,7 @@ mod tests {
             places: places.collect(),
             temp: "/var/t".into(),
             own: Vec::new(),
+            closed: Vec::new(),
             devices: vec!["/dev/kvm".into()],
             hostname: "x".into(),
             limits: Limits::default(),

@@ -24,6 +24,11 @@ pub struct Profile {
     ///
     /// One that has no name to be mounted on is left out.
     pub own: Vec<OwnPlace>,
+    /// Directories in hidden places, or in directories of the sandbox's own, whose names commands see although they can
+    /// neither enter nor list them: `EACCES` instead of `ENOENT`.
+    ///
+    /// One that does not exist, or that lies in a visible place, is left out.
+    pub closed: Vec<PathBuf>,
     /// Devices of the machine that commands may use, or directories of them, all below `/dev`; others than those are
     /// not visible, except for what every program expects.
     pub devices: Vec<PathBuf>,

@@ -32,6 +32,7 @@ mod statements;
 mod authorized;
 mod broker_question;
 mod claims;
+mod closed_names;
 
 mod command_call;
 mod env_verdict_cache;

@@ -29,6 +29,7 @@ use portcullis_file_gate::{FileError, Purpose};
 use portcullis_text::escape;
 
 use crate::authorized::Granted;
+use crate::closed_names::CLOSED;
 use crate::command_call::CommandCall;
 use crate::effective_policy::EffectivePolicy;
 use crate::known_places::{Bounds, place_of};
@@ -42,9 +43,6 @@ use crate::session::Session;
 const MOST_QUESTIONS: usize = 4;
 /// Maximum number of words that are looked up, and of paths that files of the project give.
 const MOST_WORDS: usize = 64;
-
-/// The rule of the base on closed regions.
-const CLOSED: &str = "base.closed";
 
 /// The answers about the closed places that a command names.
 #[derive(Debug, Default)]

@@ -12,6 +12,7 @@ use portcullis_decision::{Caller, Effect, RuleSet};
 use portcullis_sandbox::{Access, HIDDEN_UNLESS_SHOWN, Owner, PathAccess, Profile, Reads};
 use portcullis_settings_format::Layer;
 
+use crate::closed_names::closed_names;
 use crate::error::with_causes;
 use crate::kept_back::KeptBack;
 use crate::limits;
@@ -57,10 +58,12 @@ pub(crate) fn profile(
         .own
         .mounts(&rules.base().own, (session.user, acting), session.changes, |cache| holders.contains(cache))
         .map_err(|error| format!("making the directories of the private home: {error}"))?;
+    let closed = closed_names(rules, &places, &own);
     Ok(Profile {
         places,
         temp: temp.to_owned(),
         own,
+        closed,
         devices,
         hostname: HOSTNAME.to_owned(),
         limits: limits::sandbox(rules.limits(limits::defaults())),

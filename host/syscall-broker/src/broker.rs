@@ -30,6 +30,8 @@ pub(crate) struct Broker {
     pub(crate) fixed: Vec<PathBuf>,
     /// Places that masks hide.
     pub(crate) hidden: Vec<PathBuf>,
+    /// Names of closed directories, in which commands can make nothing.
+    pub(crate) closed: Vec<PathBuf>,
     /// The access of each place, if no mounts enforce it.
     pub(crate) places: Option<Places>,
     /// The places among them in which names matter to the user's other programs.

@@ -56,6 +56,8 @@ pub struct Config {
     pub fixed: Vec<PathBuf>,
     /// Places that masks hide; empty if no mounts enforce the places.
     pub hidden: Vec<PathBuf>,
+    /// Names of closed directories among the sandbox's own places, in which commands can make nothing.
+    pub closed: Vec<PathBuf>,
     /// The project.
     pub workspace: PathBuf,
     /// The user's home directories.
@@ -146,7 +148,19 @@ fn run(
     child: Option<Pid>,
 ) -> io::Result<()> {
     let Config {
-        names, reads, kept_back, judged, own, fixed, hidden, workspace, homes, places, lifted, ..
+        names,
+        reads,
+        kept_back,
+        judged,
+        own,
+        fixed,
+        hidden,
+        closed,
+        workspace,
+        homes,
+        places,
+        lifted,
+        ..
     } = config;
     let Config { links, leading_nowhere, session, lines: [asks, connects], host_ports, .. } = config;
     let [channel, asks, connects] = keep_only(single, [channel, asks, connects])?;
@@ -184,6 +198,7 @@ fn run(
         judged,
         fixed,
         hidden,
+        closed,
         homes,
         places,
         lifted,

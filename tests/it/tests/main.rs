@@ -10,6 +10,7 @@ mod asked_links;
 mod attacks;
 mod beside_others;
 mod cli;
+mod closed_names;
 mod completions;
 mod config_verbs;
 mod contained;

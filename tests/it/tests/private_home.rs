@@ -6,13 +6,14 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use portcullis_it::{Deadline, Finished, Interface, Scene, Serve, User};
+use portcullis_it::{Deadline, Finished, Interface, Scene, Serve, User, portcullis};
 use serde_json::json;
 
 as_each_user!(
     state_of_tools_is_kept_for_the_project,
     what_the_user_keeps_stays_as_it_is,
     a_cache_is_seen_and_not_poisoned,
+    caches_start_empty_where_they_cannot_be_layered,
     programs_of_the_user_are_found,
     another_project_sees_nothing_of_it,
     links_in_it_lead_nowhere_new,
@@ -114,6 +115,40 @@ fn a_cache_is_seen_and_not_poisoned(user: User) -> Result<()> {
     ensure!(ran.stdout == "evil\nevil\ncontent:\na\nd\n\nindex:\ne\n", "{ran:?}");
     outside(&scene, poison)?;
     ensure!(text(&cache.join("content/a"))? == "evil\n", "control");
+    Ok(())
+}
+
+/// The state directory on a file system that cannot hold the changes of an overlay, because it is one itself.
+const ON_AN_OVERLAY: &str = r#"
+    layers="$HOME/layers" && mkdir -p "$layers" "$HOME/.local/state" && mount -t tmpfs none "$layers" &&
+    mkdir "$layers/lower" "$layers/upper" "$layers/work" &&
+    mount -t overlay -o "userxattr,lowerdir=$layers/lower,upperdir=$layers/upper,workdir=$layers/work" none \
+        "$HOME/.local/state" || exit 99
+    cache=.npm/_cacache/a
+    "$PORTCULLIS" run --ask deny -- sh -c "cat ~/$cache; echo own > ~/$cache && cat ~/$cache"
+    "$PORTCULLIS" doctor
+"#;
+
+fn caches_start_empty_where_they_cannot_be_layered(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let file = scene.home().join(".npm/_cacache/a");
+    scene.write(&file, "the user's\n")?;
+    let seen = run(&scene, "cat ~/.npm/_cacache/a")?;
+    ensure!(seen.stdout == "the user's\n", "control: {seen:?}");
+    let mut words = vec!["--mount"];
+    if user.is_stranger() || !rustix::process::geteuid().is_root() {
+        words.extend(["--user", "--map-current-user", "--keep-caps"]);
+    }
+    let mut command = scene.user().command("unshare".as_ref());
+    command.args(words).args(["--", "bash", "-c", ON_AN_OVERLAY]);
+    scene.enter(&mut command);
+    command.env("PORTCULLIS", portcullis(user)?).env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin");
+    let ran = Finished::run(&mut command)?;
+    ensure!(ran.code() != 99, "an overlay cannot be mounted, also not in a user namespace: {ran:#?}");
+    let mut lines = ran.stdout.lines();
+    ensure!(lines.next() == Some("own") && ran.stderr.contains("No such file"), "{ran:#?}");
+    ensure!(lines.any(|line| line.starts_with("your caches") && line.contains("not found")), "{ran:#?}");
+    ensure!(text(&file)? == "the user's\n", "the user's cache has changed");
     Ok(())
 }
 

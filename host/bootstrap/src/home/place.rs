@@ -10,6 +10,8 @@ use sha2::{Digest as _, Sha256};
 
 /// The directory of all private homes in the state directory.
 pub(super) const HOMES: &str = "homes";
+/// The directory in one that commands see as the home.
+pub(super) const HOME: &str = "home";
 /// The file with the path of the project.
 pub(super) const PROJECT: &str = "project";
 

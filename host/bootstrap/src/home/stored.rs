@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use super::place::{HOMES, PROJECT, lock, place};
+use super::mount_points;
+use super::place::{HOME, HOMES, PROJECT, lock, place};
 use crate::process_env::random_name;
 use crate::scratch;
 
@@ -98,8 +99,9 @@ pub fn clear(directory: &Path) -> anyhow::Result<Cleared> {
     Ok(Cleared::Removed)
 }
 
-/// Returns the size of a tree on the disk. Links are not followed.
+/// Returns the size of the directory of a private home. Links are not followed.
 pub fn size(top: &Path) -> Size {
+    let home = top.join(HOME);
     let mut size = Size::default();
     let mut waiting = vec![top.to_owned()];
     while let Some(path) = waiting.pop() {
@@ -111,7 +113,8 @@ pub fn size(top: &Path) -> Size {
         if found.is_dir() {
             match path.read_dir() {
                 Ok(names) => waiting.extend(names.flatten().map(|name| name.path())),
-                Err(_) => size.is_at_least = true,
+                // Closed directories are mount points that nobody can enter.
+                Err(_) => size.is_at_least |= !mount_points::is_one(&home, &path),
             }
         }
     }

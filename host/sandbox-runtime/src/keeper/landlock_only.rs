@@ -90,6 +90,7 @@ fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Res
         own: Vec::new(),
         fixed: Vec::new(),
         hidden: Vec::new(),
+        closed: Vec::new(),
         workspace: rules.workspace.clone(),
         homes: rules.homes.clone(),
         lifted: rules.lifted.clone(),

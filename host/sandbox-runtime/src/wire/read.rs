@@ -100,7 +100,7 @@ pub(super) fn step(reader: &mut Reader<'_>) -> Result<Step, DecodeError> {
 pub(super) fn opening(reader: &mut Reader<'_>) -> Result<Opening, DecodeError> {
     let path = PathBuf::from(reader.string()?);
     let kind = if reader.number()? == 1 { PathKind::Directory } else { PathKind::File };
-    Ok(Opening { path, kind })
+    Ok(Opening { path, kind, is_closed: reader.number()? == 1 })
 }
 
 pub(super) fn command(reader: &mut Reader<'_>) -> Result<Command, DecodeError> {

@@ -7,8 +7,9 @@ use portcullis_sandbox::{FileId, Hold, Opening, PathKind, Reads, Stage, Step, Wa
 use super::*;
 
 fn setup() -> Setup {
-    let opening = |path: &str, kind| Opening { path: path.into(), kind };
-    let openings = vec![opening("a/b", PathKind::Directory), opening("f", PathKind::File)];
+    let opening = |path: &str, kind| Opening { path: path.into(), kind, is_closed: false };
+    let closed = Opening { is_closed: true, ..opening("c", PathKind::Directory) };
+    let openings = vec![opening("a/b", PathKind::Directory), opening("f", PathKind::File), closed];
     let steps = vec![
         Step::Prepare { directory: "/t".into(), openings: openings.clone() },
         Step::Pin { path: "/p".into() },

@@ -118,6 +118,7 @@ pub(super) fn step(writer: &mut Writer, step: &Step) {
 pub(super) fn opening(writer: &mut Writer, opening: &Opening) {
     writer.string(opening.path.as_os_str());
     writer.number(u32::from(opening.kind == PathKind::Directory));
+    writer.number(u32::from(opening.is_closed));
 }
 
 pub(super) fn refusal(writer: &mut Writer, refusal: StepRefusal) {

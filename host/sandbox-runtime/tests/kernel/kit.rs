@@ -86,6 +86,7 @@ pub(crate) fn profile(place: &Path) -> Profile {
         places: places.into(),
         temp: place.join("temp"),
         own: Vec::new(),
+        closed: Vec::new(),
         devices: Vec::new(),
         hostname: "box".into(),
         acting: None,

@@ -30,6 +30,8 @@ pub(super) struct Node {
 #[derive(Clone, PartialEq, Eq)]
 enum NodeState {
     Hidden,
+    /// A directory that cannot be entered, unless a place below it is shown.
+    Closed,
     ReadOnly,
     ReadWrite,
     /// A writable directory from elsewhere: the host's files below this path are not visible.
@@ -44,7 +46,7 @@ impl NodeState {
     /// True if a place below needs a mount point to be created.
     fn covers(&self) -> bool {
         match self {
-            Self::Hidden | Self::Temp(_) | Self::Own(OwnSource::Plain(_)) => true,
+            Self::Hidden | Self::Closed | Self::Temp(_) | Self::Own(OwnSource::Plain(_)) => true,
             Self::ReadOnly | Self::ReadWrite | Self::Resolver | Self::Own(OwnSource::Layered { .. }) => false,
         }
     }
@@ -54,14 +56,14 @@ impl NodeState {
         match (self, access) {
             // Accesses that only restrict have no effect where all is hidden, or where another directory is shown.
             (
-                Self::Hidden | Self::Temp(_) | Self::Own(OwnSource::Plain(_)),
+                Self::Hidden | Self::Closed | Self::Temp(_) | Self::Own(OwnSource::Plain(_)),
                 Access::Hidden | Access::Unwritable,
             )
             | (Self::ReadOnly, Access::Unwritable | Access::ReadOnly)
             | (Self::ReadWrite, Access::ReadWrite) => true,
             (Self::Resolver | Self::Own(OwnSource::Layered { .. }), _)
             | (
-                Self::Hidden | Self::Temp(_) | Self::Own(OwnSource::Plain(_)),
+                Self::Hidden | Self::Closed | Self::Temp(_) | Self::Own(OwnSource::Plain(_)),
                 Access::ReadOnly | Access::ReadWrite,
             )
             | (Self::ReadOnly, Access::Hidden | Access::ReadWrite)
@@ -80,6 +82,7 @@ pub(super) fn collect(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Re
         match wanted {
             Wanted::Access(access) => nodes.add(&path, access, kind)?,
             Wanted::Own(source) => nodes.add_own(&path, source, kind),
+            Wanted::Closed => nodes.add_closed(&path, kind),
         }
     }
     for path in RESOLVERS
@@ -142,6 +145,14 @@ impl Nodes {
         }
     }
 
+    /// Adds a directory that cannot be entered, where the names around it are the sandbox's own.
+    fn add_closed(&mut self, path: &Path, kind: &dyn Fn(&Path) -> PathKind) {
+        let around = self.state_around(path);
+        if around.covers() && *around != NodeState::Closed && kind(path) == PathKind::Directory {
+            self.push(path, NodeState::Closed, PathKind::Directory);
+        }
+    }
+
     /// Adds the sandbox's own resolver configuration, or file of names, where the file is visible: a search list of the host's would
     /// extend the names that programs ask for, and in the sandbox every name has an address.
     fn add_resolver(&mut self, path: &Path) {
@@ -172,6 +183,7 @@ impl Nodes {
 enum Wanted {
     Access(Access),
     Own(OwnSource),
+    Closed,
 }
 
 fn wanted(profile: &Profile) -> Result<BTreeMap<PathBuf, Wanted>, PlanError> {
@@ -201,6 +213,10 @@ fn wanted(profile: &Profile) -> Result<BTreeMap<PathBuf, Wanted>, PlanError> {
             return Err(PlanError::Reserved { path: place.path.clone() });
         }
         wanted.insert(place.path.clone(), Wanted::Own(place.source.clone()));
+    }
+    for path in &profile.closed {
+        check_plain(path)?;
+        wanted.entry(path.clone()).or_insert(Wanted::Closed);
     }
     Ok(wanted)
 }
@@ -240,13 +256,13 @@ fn temp(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Result<NodeState
 pub(super) fn steps(nodes: &[Node], given: &[PathBuf]) -> Vec<Step> {
     let mut first = Vec::new();
     let mut mounts = vec![Step::Devices { given: given.to_owned() }, Step::Processes];
-    for (index, node) in nodes.iter().enumerate() {
+    for (index, node) in nodes.iter().enumerate().filter(|(index, _)| !is_closed(nodes, *index)) {
         let openings = if node.state.covers() { openings(nodes, index) } else { Vec::new() };
         mounts.push(match &node.state {
-            NodeState::Hidden if node.kind == PathKind::Directory => {
+            NodeState::Hidden | NodeState::Closed if node.kind == PathKind::Directory => {
                 Step::HideDirectory { path: node.path.clone(), openings }
             }
-            NodeState::Hidden => Step::HideFile { path: node.path.clone() },
+            NodeState::Hidden | NodeState::Closed => Step::HideFile { path: node.path.clone() },
             NodeState::ReadOnly => Step::Show { path: node.path.clone(), writable: Writable::No },
             NodeState::ReadWrite => Step::Show { path: node.path.clone(), writable: Writable::Yes },
             NodeState::Resolver => Step::Resolver { path: node.path.clone() },
@@ -271,13 +287,19 @@ pub(super) fn steps(nodes: &[Node], given: &[PathBuf]) -> Vec<Step> {
 
 fn openings(nodes: &[Node], around: usize) -> Vec<Opening> {
     let Some(parent) = nodes.get(around) else { return Vec::new() };
-    let inside = nodes.iter().filter(|node| node.parent == Some(around));
+    let inside = nodes.iter().enumerate().filter(|(_, node)| node.parent == Some(around));
     inside
-        .filter_map(|node| {
+        .filter_map(|(index, node)| {
             let path = node.path.strip_prefix(&parent.path).ok()?.to_owned();
-            Some(Opening { path, kind: node.kind })
+            Some(Opening { path, kind: node.kind, is_closed: is_closed(nodes, index) })
         })
         .collect()
+}
+
+/// Returns true for a closed directory in which nothing is shown: it is a name, and nothing is mounted on it.
+fn is_closed(nodes: &[Node], index: usize) -> bool {
+    nodes.get(index).is_some_and(|node| node.state == NodeState::Closed)
+        && !nodes.iter().any(|node| node.parent == Some(index))
 }
 
 /// Returns the directories between a writable tree and its protected places, shallow first.
@@ -290,6 +312,7 @@ fn pins(nodes: &[Node]) -> Vec<Step> {
             // Directories created in it can be renamed through `/tmp`, but the mounts are elsewhere.
             NodeState::Temp(directory) | NodeState::Own(OwnSource::Plain(directory)) => directory,
             NodeState::Hidden
+            | NodeState::Closed
             | NodeState::ReadOnly
             | NodeState::Resolver
             | NodeState::Own(OwnSource::Layered { .. }) => continue,

@@ -79,13 +79,16 @@ pub enum Writable {
     Yes,
 }
 
-/// A mount point that a hidden directory still shows, for a place below it.
+/// A name that a hidden directory, or one of the sandbox's own, still shows: the mount point of a place below it, or a
+/// closed directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opening {
     /// The path relative to the hidden directory.
     pub path: PathBuf,
-    /// The kind of file to create as the mount point.
+    /// The kind of file to create.
     pub kind: PathKind,
+    /// Whether it is a directory that nobody can enter or list, on which nothing is mounted.
+    pub is_closed: bool,
 }
 
 /// The kind of file at a path; symbolic links are not followed.
@@ -150,7 +153,8 @@ impl fmt::Display for Openings<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, opening) in self.0.iter().enumerate() {
             let lead = if index == 0 { " with" } else { "," };
-            write!(formatter, "{lead} {}", opening.path.display())?;
+            let closed = if opening.is_closed { " (closed)" } else { "" };
+            write!(formatter, "{lead} {}{closed}", opening.path.display())?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use Access::{Hidden, ReadOnly, ReadWrite, Unwritable};
 use insta::assert_snapshot;
 
 use super::{PathKind, Plan};
-use crate::{Access, Limits, PathAccess, PlanError, Profile};
+use crate::{Access, Limits, OwnPlace, OwnSource, PathAccess, PlanError, Profile};
 
 fn profile(places: &[(&str, Access)]) -> Profile {
     let places = places.iter().map(|&(path, access)| PathAccess { path: path.into(), access }).collect();
@@ -13,6 +13,7 @@ fn profile(places: &[(&str, Access)]) -> Profile {
         places,
         temp,
         own: Vec::new(),
+        closed: Vec::new(),
         devices: Vec::new(),
         hostname,
         limits,
@@ -179,6 +180,28 @@ fn the_hosts_tmp_can_be_shown_and_hidden_in() {
     writable /tmp
     hide /run
     hide file /tmp/a/s.key
+    ");
+}
+
+#[test]
+fn closed_directories_keep_their_names_where_the_rest_is_hidden() {
+    let home = OwnPlace { path: "/home/u".into(), source: OwnSource::Plain("/var/homes/u".into()) };
+    let places = [("/home", Hidden), ("/home/u/work/p", ReadWrite), ("/home/u/data/shown", ReadOnly)];
+    let closed =
+        ["/home/v", "/home/u/Documents", "/home/u/data", "/home/u/nothing", "/home/u/f.txt", "/srv/x"];
+    let wanted = Profile { own: vec![home], closed: closed.map(Into::into).to_vec(), ..profile(&places) };
+    assert_snapshot!(Plan::new(&wanted, &kind).expect("a usable profile"), @r"
+    prepare /var/homes/u with Documents (closed), data, work/p
+    pin /var/homes/u/work
+    devices /dev
+    processes /proc
+    temp /tmp from /var/t
+    hide /home with u, v (closed)
+    own /home/u from /var/homes/u
+    hide /home/u/data with shown
+    read-only /home/u/data/shown
+    writable /home/u/work/p
+    hide /run
     ");
 }
 

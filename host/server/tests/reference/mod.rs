@@ -1,7 +1,7 @@
 //! Files that are generated from the program, and that others read: pages, and what the extension's tests draw.
 
 /// Compares a generated file, or writes it where `UPDATE_REFERENCE` is set.
-pub fn is_up_to_date(path: &str, text: &str) {
+pub(crate) fn is_up_to_date(path: &str, text: &str) {
     if std::fs::read_to_string(path).is_ok_and(|known| known == text) {
         return;
     }

@@ -207,6 +207,7 @@ impl<'a> Case<'a> {
             places,
             temp: self.ground.temp.clone(),
             own: Vec::new(),
+            closed: Vec::new(),
             devices: Vec::new(),
             hostname: "x".to_owned(),
             limits: Limits::default(),

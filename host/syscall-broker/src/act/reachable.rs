@@ -231,11 +231,14 @@ impl<'a> Search<'a> {
         if !self.seen.insert(identity) {
             return Ok(());
         }
-        let levels = levels.checked_sub(1);
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        // A directory that cannot be read cannot be judged.
-        let (Some(levels), Ok(open)) = (levels, openat(directory, c".", flags, Mode::empty())) else {
+        let Some(levels) = levels.checked_sub(1) else {
             self.is_unclear = true;
+            return Ok(());
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(open) = openat(directory, c".", flags, Mode::empty()) else {
+            // A directory that cannot be read cannot be judged. Closed ones are empty.
+            self.is_unclear |= !self.broker.closed.contains(&self.path_of(directory)?);
             return Ok(());
         };
         for entry in Dir::read_from(&open)? {

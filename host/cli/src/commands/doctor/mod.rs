@@ -22,7 +22,7 @@ use crate::args::doctor::Doctor;
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
 use installation::Installation;
-use self_test::{AttackResult, Attacked};
+use self_test::{AttackResult, Attacked, Tested};
 
 /// The results.
 #[derive(Debug, Serialize)]
@@ -35,6 +35,8 @@ struct Findings {
     does_not_stop: &'static [&'static str],
     /// Why there is no sandbox although every mechanism works.
     sandbox_error: Option<String>,
+    /// Whether commands find the user's caches; `None` where commands have no private home.
+    sees_caches: Option<bool>,
     self_test: Vec<Attacked>,
 }
 
@@ -49,6 +51,10 @@ struct Mechanism {
     cause: Option<String>,
     remedy: Option<String>,
 }
+
+/// What commands do without the user's caches, and the remedy.
+const NO_CACHES: &str = "not found: tools fetch their packages again, once for each project, because overlay mounts do \
+     not work below the state directory; XDG_STATE_HOME can name a directory on another file system";
 
 /// Runs the checks.
 pub(crate) fn run(doctor: &Doctor) -> crate::exit::Outcome {
@@ -93,9 +99,11 @@ pub(crate) fn run(doctor: &Doctor) -> crate::exit::Outcome {
 fn examine(around: &ProcessEnv, required: Tier) -> anyhow::Result<(Tier, Findings)> {
     let facts = read_facts();
     let mechanisms = probe(Path::new(OWN_PROGRAM)).iter().map(|one| mechanism(one, &facts)).collect();
-    let (tier, sandbox_error, self_test) = match self_test::run(around)? {
-        Ok((tier, attacked)) => (tier, None, attacked),
-        Err(why) => (Tier::None, Some(why), Vec::new()),
+    let (tier, sandbox_error, sees_caches, self_test) = match self_test::run(around)? {
+        Ok(Tested { tier, sees_caches, attacked }) => {
+            (tier, None, (tier == Tier::Full).then_some(sees_caches), attacked)
+        }
+        Err(why) => (Tier::None, Some(why), None, Vec::new()),
     };
     let findings = Findings {
         system: system(&facts),
@@ -104,6 +112,7 @@ fn examine(around: &ProcessEnv, required: Tier) -> anyhow::Result<(Tier, Finding
         required_tier: required.name(),
         does_not_stop: tier.lacks(),
         sandbox_error,
+        sees_caches,
         self_test,
     };
     Ok((tier, findings))
@@ -171,6 +180,10 @@ fn human(page: &mut Page, findings: &Findings) {
     );
     if let Some(error) = &findings.sandbox_error {
         page.table("", &[vec![cell("no sandbox"), tinted(error, Tint::Bad)]]);
+    }
+    if let Some(sees_caches) = findings.sees_caches {
+        let (text, tint) = if sees_caches { ("found", Tint::Good) } else { (NO_CACHES, Tint::Open) };
+        page.row("", &[cell("your caches"), tinted(text, tint)], &[11]);
     }
     for (index, lack) in findings.does_not_stop.iter().enumerate() {
         let title = if index == 0 { "not stopped" } else { "" };

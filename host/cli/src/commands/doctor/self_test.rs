@@ -12,7 +12,9 @@ use anyhow::Context as _;
 use portcullis_bootstrap::process_env::{OWN_PROGRAM, ProcessEnv, random_name};
 use portcullis_bootstrap::scratch::Scratch;
 use portcullis_decision::Base;
-use portcullis_sandbox::{Access, Command, Limits, PathAccess, Profile, Stage, Terminal, Tier};
+use portcullis_sandbox::{
+    Access, Command, Limits, OwnPlace, OwnSource, PathAccess, Profile, Stage, Terminal, Tier,
+};
 use portcullis_sandbox_runtime::{Confinement, Exit, StartError};
 use portcullis_session::{plain_name_rules, with_causes};
 use serde::Serialize;
@@ -27,6 +29,15 @@ pub(super) enum AttackResult {
     Through,
     /// It fails here even without the sandbox.
     Untried,
+}
+
+/// What was found in a sandbox.
+#[derive(Debug)]
+pub(super) struct Tested {
+    pub(super) tier: Tier,
+    /// Whether commands see a cache of the user's, and change only a copy of it.
+    pub(super) sees_caches: bool,
+    pub(super) attacked: Vec<Attacked>,
 }
 
 /// An attack with its result.
@@ -64,11 +75,14 @@ const NAME_ATTACKS: &[(&str, &str)] = &[
     ("making git run a program", "git init -q c && git -C c config core.fsmonitor ./x"),
 ];
 
+/// Succeeds if the cache is seen, and can be changed.
+const USE_CACHE: &str = "grep -q warm ../cache/file && echo x > ../cache/new";
+
 /// Timeout after which an attack has failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Attacks a sandbox and returns its tier and the results, or why there is no sandbox.
-pub(super) fn run(around: &ProcessEnv) -> anyhow::Result<Result<(Tier, Vec<Attacked>), String>> {
+/// Tests a sandbox, or returns why there is none.
+pub(super) fn run(around: &ProcessEnv) -> anyhow::Result<Result<Tested, String>> {
     let place = Scratch::make(&around.state.join("doctor"), &random_name()?)
         .with_context(|| format!("making a directory in `{}`", around.state.display()))?;
     let (free, confined) = (Scene::make(&place, "free")?, Scene::make(&place, "confined")?);
@@ -87,9 +101,11 @@ pub(super) fn run(around: &ProcessEnv) -> anyhow::Result<Result<(Tier, Vec<Attac
         Ok(Attacked { attack, came })
     };
     let tier = confinement.report().tier();
+    let sees_caches =
+        confined.comes_through(&confinement, USE_CACHE, &port)? && !confined.root.join("cache/new").exists();
     let of_names = if tier == Tier::Namespaces { &[] } else { NAME_ATTACKS };
     let attacked = ATTACKS.iter().chain(of_names).map(attack).collect::<anyhow::Result<_>>()?;
-    Ok(Ok((tier, attacked)))
+    Ok(Ok(Tested { tier, sees_caches, attacked }))
 }
 
 /// Starts the strongest sandbox that this machine supports.
@@ -130,11 +146,12 @@ impl Drop for Victim {
 impl Scene {
     fn make(place: &Scratch, name: &str) -> anyhow::Result<Self> {
         let root = place.directory().join(name);
-        for directory in ["project", "outside", "secret", "tmp"] {
+        for directory in ["project", "outside", "secret", "tmp", "cache", "upper", "work", "cold"] {
             std::fs::create_dir_all(root.join(directory)).context("making what is to be attacked")?;
         }
         std::fs::write(root.join("outside/file"), "")?;
         std::fs::write(root.join("secret/key"), "secret\n")?;
+        std::fs::write(root.join("cache/file"), "warm\n")?;
         let mut sleep = Bare::new("sleep");
         sleep.arg("60").env("HIDDEN", "1").current_dir(&root).stdin(Stdio::null());
         let victim = sleep.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
@@ -144,10 +161,17 @@ impl Scene {
     /// The project is writable, a secret beside it is hidden, and the rest has the defaults.
     fn profile(&self) -> anyhow::Result<Profile> {
         let place = |name, access| PathAccess { path: self.root.join(name), access };
+        let cache = OwnSource::Layered {
+            lower: vec![self.root.join("cache")],
+            upper: self.root.join("upper"),
+            work: self.root.join("work"),
+            cold: Some(self.root.join("cold")),
+        };
         Ok(Profile {
             places: vec![place("project", Access::ReadWrite), place("secret", Access::Hidden)],
             temp: self.root.join("tmp"),
-            own: Vec::new(),
+            own: vec![OwnPlace { path: self.root.join("cache"), source: cache }],
+            closed: Vec::new(),
             devices: Vec::new(),
             hostname: "sandbox".to_owned(),
             limits: Limits::default(),

@@ -28,6 +28,7 @@ fn plan(place: &Path) -> Plan {
         places: vec![PathAccess { path: place.join("work"), access: Access::ReadWrite }],
         temp: "/tmp".into(),
         own: Vec::new(),
+        closed: Vec::new(),
         devices: Vec::new(),
         hostname: "box".into(),
         limits: Limits::default(),

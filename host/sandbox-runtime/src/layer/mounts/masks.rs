@@ -1,12 +1,13 @@
 //! Masks: the mounts that cover hidden places, and some files.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Component, Path};
 
 use portcullis_sandbox::{Opening, Owner, PathKind, Stage, Step};
 use portcullis_sys::mount::{Attributes, Reach, add_attributes};
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, fchmod, mkdirat, openat, openat2, unlinkat,
+    AtFlags, Gid, Mode, OFlags, ResolveFlags, Uid, chmod, chownat, fchmod, fstat, mkdirat, openat, openat2,
+    unlinkat,
 };
 use rustix::io::{self, Errno};
 use rustix::mount::{MountAttrFlags, UnmountFlags, unmount};
@@ -17,6 +18,9 @@ use super::super::mount_calls::{attach, copy_opened, new_filesystem};
 /// Where the common mask is mounted while copies are made: before Linux 6.15 only attached mounts can be copied. It is
 /// unmounted before anything else is mounted.
 const FOR_A_MOMENT: &str = "/tmp";
+
+/// The mode of mount points, and of directories on the way to them.
+const ENTERED: Mode = Mode::from_raw_mode(0o755);
 
 /// One mount for each hidden or replaced place, in the order of the steps.
 pub(super) struct Masks(Vec<OwnedFd>);
@@ -117,21 +121,23 @@ fn small_filesystem() -> io::Result<OwnedFd> {
     new_filesystem("tmpfs", &[("mode", "0755"), ("size", "256k")], attributes)
 }
 
-/// Creates mount points; existing names stay.
+/// Creates mount points and closed directories; existing names stay.
 fn make_names(root: &OwnedFd, openings: &[Opening]) -> io::Result<()> {
     openings.iter().try_for_each(|opening| make_name(root, opening, &make_directory))
 }
 
-/// Creates mount points in a directory of the sandbox's own, where commands may have put something else in their place.
+/// As [`make_names`], in a directory of the sandbox's own, where commands may have put something else in their place.
 /// What is made belongs to `owner`.
 pub(super) fn make_own_names(root: &OwnedFd, openings: &[Opening], owner: Option<Owner>) -> io::Result<()> {
-    let make = |parent: &OwnedFd, name: &Path| {
-        let made = match mkdirat(parent, name, Mode::from_raw_mode(0o755)) {
-            Err(Errno::EXIST) if reopen(parent, name).is_err() => {
-                unlinkat(parent, name, AtFlags::empty())?;
-                mkdirat(parent, name, Mode::from_raw_mode(0o755))
-            }
-            Err(Errno::EXIST) => return Ok(()),
+    let make = |parent: &OwnedFd, name: &Path, mode: Mode| {
+        let made = match mkdirat(parent, name, mode) {
+            Err(Errno::EXIST) => match reopen(parent, name) {
+                Ok(there) => return set_mode(&there, mode),
+                Err(_) => {
+                    unlinkat(parent, name, AtFlags::empty())?;
+                    mkdirat(parent, name, mode)
+                }
+            },
             made => made,
         };
         made?;
@@ -145,7 +151,7 @@ pub(super) fn make_own_names(root: &OwnedFd, openings: &[Opening], owner: Option
 fn make_name(
     root: &OwnedFd,
     opening: &Opening,
-    make_directory: &dyn Fn(&OwnedFd, &Path) -> io::Result<()>,
+    make_directory: &dyn Fn(&OwnedFd, &Path, Mode) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut parent = reopen(root, Path::new("."))?;
     let mut names = opening.path.components().filter_map(|component| match component {
@@ -154,11 +160,11 @@ fn make_name(
     });
     let Some(last) = names.next_back() else { return Err(Errno::INVAL) };
     for name in names {
-        make_directory(&parent, name)?;
+        make_directory(&parent, name, ENTERED)?;
         parent = reopen(&parent, name)?;
     }
     if opening.kind == PathKind::Directory {
-        return make_directory(&parent, last);
+        return make_directory(&parent, last, if opening.is_closed { Mode::empty() } else { ENTERED });
     }
     match create_file(&parent, last, Mode::RUSR | Mode::WUSR) {
         Ok(_) | Err(Errno::EXIST) => Ok(()),
@@ -166,11 +172,21 @@ fn make_name(
     }
 }
 
-fn make_directory(parent: &OwnedFd, name: &Path) -> io::Result<()> {
-    match mkdirat(parent, name, Mode::from_raw_mode(0o755)) {
+fn make_directory(parent: &OwnedFd, name: &Path, mode: Mode) -> io::Result<()> {
+    match mkdirat(parent, name, mode) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Changes the mode of a directory where another sandbox had it closed, or has not: all other modes are the tools' own.
+fn set_mode(directory: &OwnedFd, mode: Mode) -> io::Result<()> {
+    let there = Mode::from_raw_mode(fstat(directory)?.st_mode & 0o777);
+    if there == mode || !there.is_empty() && !mode.is_empty() {
+        return Ok(());
+    }
+    // The descriptor is one of a path alone, which fchmod(2) does not take.
+    chmod(format!("/proc/self/fd/{}", directory.as_raw_fd()), mode)
 }
 
 /// The session's temporary directory may contain links that an earlier command made; they are not followed.
@@ -199,7 +215,7 @@ mod tests {
     }
 
     fn opening(path: &str, kind: PathKind) -> Opening {
-        Opening { path: path.into(), kind }
+        Opening { path: path.into(), kind, is_closed: false }
     }
 
     #[test]
