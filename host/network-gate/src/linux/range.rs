@@ -17,6 +17,9 @@ pub(crate) enum Range {
 }
 
 /// From the IANA special-purpose address registries, RFC 6890. The narrower entry comes first.
+///
+/// Networks for documentation (RFC 5737, RFC 3849, RFC 9637) are left out: nothing answers there, and tests use them as
+/// the public internet.
 const V4: &[(Ipv4Addr, u8, Special)] = &[
     (Ipv4Addr::new(169, 254, 169, 254), 32, Metadata),
     (Ipv4Addr::new(169, 254, 170, 2), 32, Metadata),
@@ -31,6 +34,7 @@ const V4: &[(Ipv4Addr, u8, Special)] = &[
     (Ipv4Addr::new(100, 64, 0, 0), 10, Private),
     (Ipv4Addr::new(169, 254, 0, 0), 16, Link),
     (Ipv4Addr::new(192, 0, 0, 0), 24, Nowhere),
+    (Ipv4Addr::new(192, 88, 99, 0), 24, Nowhere),
     (Ipv4Addr::new(198, 18, 0, 0), 15, Nowhere),
     (Ipv4Addr::new(224, 0, 0, 0), 3, Nowhere),
 ];
@@ -45,6 +49,9 @@ const V6: &[(Ipv6Addr, u8, Special)] = &[
     (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8, Nowhere),
     // Teredo contains obfuscated IPv4 addresses.
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 32, Nowhere),
+    (Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 0), 48, Nowhere),
+    (Ipv6Addr::new(0x2001, 0x10, 0, 0, 0, 0, 0, 0), 28, Nowhere),
+    (Ipv6Addr::new(0x2001, 0x20, 0, 0, 0, 0, 0, 0), 28, Nowhere),
     (Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 0), 64, Nowhere),
     // Translation inside one network, see RFC 8215; that network defines the position of the IPv4 address.
     (Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0), 48, Private),
@@ -204,6 +211,10 @@ mod tests {
             "64:ff9b:1:7f00:0:100::",
             "64:ff9b:1:ffff:ffff:ffff:101:101",
             "5f00::1",
+            "192.88.99.1",
+            "2001:2::1",
+            "2001:1f::1",
+            "2001:2f::1",
         ] {
             assert!(!is_public(address), "{address}");
         }
