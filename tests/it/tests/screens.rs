@@ -73,11 +73,9 @@ fn questions(version: &str, pi: PiVersion) -> Result<()> {
     screen.wait("the whole question on a narrow terminal", |text| {
         text.contains("[m]    More") && text.contains(QUESTION)
     })?;
-    settled(&screen)?;
     keep(&scene, &screen, version, "question, narrow", QUESTION)?;
     screen.resize(110, 40)?;
     screen.wait_for("[m]    More")?;
-    settled(&screen)?;
     keep(&scene, &screen, version, "question, wide again", QUESTION)?;
     screen.press_calmly("Escape")?;
     screen.wait_for("1 question waiting")?;
@@ -170,16 +168,16 @@ fn wizard(version: &str, pi: PiVersion) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the question is drawn completely: after a change of its size the terminal is redrawn several times, and
-/// the part that pi shows above the question keeps changing.
-fn settled(screen: &Screen) -> Result<()> {
+/// Waits until the lines from the one with `top` on stay as they are, and returns them: pi draws a screen in several
+/// pieces, after a change of its size several times, and what it shows above a question keeps changing.
+fn settled(screen: &Screen, top: &str) -> Result<String> {
     let last = std::cell::RefCell::new(String::new());
-    screen.wait("a question that stays", |text| {
+    screen.wait("a screen that stays", |text| {
         std::thread::sleep(std::time::Duration::from_millis(300));
-        let question = from(text, QUESTION);
-        !question.is_empty() && last.replace(question.clone()) == question
+        let shown = from(text, top);
+        !shown.is_empty() && last.replace(shown.clone()) == shown
     })?;
-    Ok(())
+    Ok(last.into_inner())
 }
 
 /// Returns the lines from the first one that contains `top`.
@@ -189,8 +187,7 @@ fn from(text: &str, top: &str) -> String {
 
 /// Compares the screen, from the line with `top` on, with its snapshot.
 fn keep(scene: &Scene, screen: &Screen, version: &str, name: &str, top: &str) -> Result<()> {
-    let shown = screen.wait_for(top)?;
-    let text = without_what_varies(&from(&shown, top), scene)?;
+    let text = without_what_varies(&settled(screen, top)?, scene)?;
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("screens");
     settings.set_prepend_module_to_snapshot(false);
