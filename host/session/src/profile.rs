@@ -1,5 +1,7 @@
 //! From the rule set to what the sandbox is told: places, in the order in which deeper ones win.
 
+mod disk;
+
 use std::collections::{HashMap, HashSet};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -19,6 +21,7 @@ use crate::limits;
 use crate::names::name_rules;
 use crate::replaceable_paths::Surveyed;
 use crate::requirements::Requirements;
+use disk::Disk;
 
 /// The machine's name inside.
 const HOSTNAME: &str = "sandbox";
@@ -41,8 +44,10 @@ pub(crate) fn profile(
     session: Requirements<'_>,
 ) -> Result<Profile, String> {
     let Surveyed { rules, places, .. } = surveyed;
-    let devices = devices(places);
-    let (places, reads) = mounted(rules, places, bound, session.sockets)?;
+    let mut disk = Disk::default();
+    let wanted = wanted(places, &mut disk);
+    let devices = devices(&wanted);
+    let (places, reads) = mounted(rules, (wanted, &mut disk), bound, session.sockets)?;
     let kept_back = KeptBack::from_commands(rules, session.own);
     // Whatever such a file is called, what is secret by one of its names stays so.
     let reads = if kept_back.is_empty() { reads } else { Reads::Judged };
@@ -74,10 +79,9 @@ pub(crate) fn profile(
 }
 
 /// Returns the devices that the rules give to commands.
-fn devices(places: &[RulePlace]) -> Vec<PathBuf> {
-    let wanted = wanted(places).into_iter();
-    let given = wanted.filter(|(path, access)| *access == Access::ReadWrite && can_be_given(path));
-    let mut devices: Vec<PathBuf> = given.map(|(path, _)| path).collect();
+fn devices(wanted: &Places) -> Vec<PathBuf> {
+    let given = wanted.iter().filter(|(path, access)| **access == Access::ReadWrite && can_be_given(path));
+    let mut devices: Vec<PathBuf> = given.map(|(path, _)| path.clone()).collect();
     devices.sort();
     devices
 }
@@ -86,17 +90,16 @@ fn devices(places: &[RulePlace]) -> Vec<PathBuf> {
 /// are the sockets of the host's programs, `named` those that the settings let commands use.
 fn mounted(
     rules: &RuleSet,
-    places: &[RulePlace],
+    (mut wanted, disk): (Places, &mut Disk),
     bound: &[PathBuf],
     named: &[PathBuf],
 ) -> Result<(Vec<PathAccess>, Reads), String> {
-    let mut wanted = wanted(places);
     let secrets = hidden(&wanted);
     hide_by_default(&mut wanted, &rules.base().temp);
     hide_sockets(&mut wanted, bound, named);
     show_sockets(&mut wanted, rules, named);
-    hide_by_directory(&mut wanted, &secrets, &rules.base().closed);
-    let reads = reads(rules, &wanted);
+    hide_by_directory(&mut wanted, (&secrets, disk), &rules.base().closed);
+    let reads = reads(rules, &wanted, disk);
     match wanted.remove(Path::new("/")) {
         None | Some(Access::ReadOnly | Access::Unwritable) => {}
         Some(Access::Hidden) => hide_all_in(Path::new("/"), &mut wanted)?,
@@ -132,9 +135,8 @@ fn hide_all_in(directory: &Path, wanted: &mut Places) -> Result<(), String> {
 }
 
 /// Returns the places of the machine that the rules name, each with what is wanted of it.
-fn wanted(places: &[RulePlace]) -> Places {
+fn wanted(places: &[RulePlace], disk: &mut Disk) -> Places {
     let mut wanted = Places::new();
-    let mut disk = Disk::default();
     for place in places {
         // The session's own directory is one mount, and rules on names in it are the broker's.
         let Some(path) = place.location.on_machine() else { continue };
@@ -182,13 +184,13 @@ fn hidden(wanted: &Places) -> Vec<PathBuf> {
 /// Whether what is read has to be judged by its name: where a rule on reading is a pattern, or names what is not there
 /// yet, and would come into sight. The host's own rules are among these only where commands may write around what they
 /// name: otherwise that lies in homes, which are closed, in toolchains, which change rarely, or is root's.
-fn reads(rules: &RuleSet, wanted: &Places) -> Reads {
-    let may_appear = |path: &Path| {
+fn reads(rules: &RuleSet, wanted: &Places, disk: &mut Disk) -> Reads {
+    let mut may_appear = |path: &Path| {
         let answer = rules.answer(path, FileRight::Read, Caller::Command);
         if answer.effect == Effect::Allow {
             return false;
         }
-        let Some(there) = existing(path).filter(|there| *there != path) else { return false };
+        let Some(there) = disk.existing(path).filter(|there| *there != path) else { return false };
         match access_at(wanted, there) {
             Access::Hidden => false,
             Access::ReadWrite => !answer.is_of_the_base(),
@@ -217,15 +219,6 @@ fn restricts_reading_in_session(rules: &RuleSet) -> bool {
     })
 }
 
-/// What of a path there is: the path, or the closest directory above it.
-fn existing(path: &Path) -> Option<&Path> {
-    path.ancestors().find(|above| match above.symlink_metadata() {
-        Ok(_) => true,
-        // What cannot be looked at may be there.
-        Err(error) => error.kind() != ErrorKind::NotFound,
-    })
-}
-
 /// What a rule denies stays hidden; only what is a socket at the start is shown, so that nothing else can take its
 /// place in the settings' name.
 fn show_sockets(wanted: &mut Places, rules: &RuleSet, sockets: &[PathBuf]) {
@@ -246,74 +239,6 @@ pub(crate) fn owner(workspace: &Path) -> Option<Owner> {
     (metadata.uid() != 0).then(|| Owner { uid: metadata.uid(), gid: metadata.gid() })
 }
 
-/// Paths as they are on the disk, each directory looked at once.
-#[derive(Default)]
-struct Disk {
-    /// By path; `None` where nothing exists.
-    canonical: HashMap<PathBuf, Option<PathBuf>>,
-}
-
-impl Disk {
-    /// The path to use for a place. A rule that restricts a link restricts what it leads to; one that
-    /// opens a link, or opens for writing what does not exist, has nothing to open.
-    fn place(&mut self, path: &Path, access: Access) -> Option<PathBuf> {
-        let canonical = match self.canonicalize(path) {
-            Ok(canonical) => canonical,
-            Err(_) if access == Access::ReadWrite => return None,
-            Err(_) => return missing(path),
-        };
-        if canonical == path {
-            return Some(canonical);
-        }
-        (access == Access::Hidden).then_some(canonical)
-    }
-
-    fn canonicalize(&mut self, path: &Path) -> io::Result<PathBuf> {
-        if let Some(known) = self.canonical.get(path) {
-            return known.clone().ok_or_else(|| ErrorKind::NotFound.into());
-        }
-        let canonical = self.look(path);
-        match &canonical {
-            Ok(canonical) => drop(self.canonical.insert(path.to_owned(), Some(canonical.clone()))),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                drop(self.canonical.insert(path.to_owned(), None));
-            }
-            Err(_) => {}
-        }
-        canonical
-    }
-
-    fn look(&mut self, path: &Path) -> io::Result<PathBuf> {
-        match (path.parent(), path.file_name()) {
-            (Some(parent), Some(name)) => {
-                let place = self.canonicalize(parent)?.join(name);
-                match place.read_link() {
-                    Ok(_) => place.canonicalize(),
-                    // It is there, and no link.
-                    Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(place),
-                    Err(error) => Err(error),
-                }
-            }
-            _ => path.canonicalize(),
-        }
-    }
-}
-
-/// Returns the place that a path has which does not exist: the end of the links on the way to it. Returns `None` where
-/// no directory is there that could get that name.
-fn missing(path: &Path) -> Option<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
-        let Ok(target) = path.read_link() else { return Some(path) };
-        let target = path.parent()?.join(target);
-        path = target.parent()?.canonicalize().ok()?.join(target.file_name()?);
-    }
-    None
-}
-
-/// The number of links that the kernel follows in one path.
-const MOST_LINKS: usize = 40;
-
 fn is_own(path: &Path) -> bool {
     OWN.iter().any(|own| path.starts_with(own))
 }
@@ -322,9 +247,9 @@ fn is_own(path: &Path) -> bool {
 /// cannot be masked at all. So in closed regions (homes), where programs replace their secrets, the directory
 /// around a hidden name, or the closest one there is, is hidden, and the names that are in it now are shown again. Where commands may
 /// write, this cannot be done: new names must appear there.
-fn hide_by_directory(wanted: &mut Places, secrets: &[PathBuf], closed: &[PathBuf]) {
+fn hide_by_directory(wanted: &mut Places, (secrets, disk): (&[PathBuf], &mut Disk), closed: &[PathBuf]) {
     for path in secrets {
-        let Some(parent) = path.parent().and_then(existing) else { continue };
+        let Some(parent) = path.parent().and_then(|parent| disk.existing(parent)) else { continue };
         let is_closed = closed.iter().any(|region| region.is_absolute() && parent.starts_with(region));
         if !is_closed || access_at(wanted, parent) != Access::ReadOnly {
             continue;
@@ -416,7 +341,7 @@ mod tests {
             (home.join("shown/not/there/yet"), Access::Hidden),
         ]);
         let secrets = hidden(&wanted);
-        hide_by_directory(&mut wanted, &secrets, std::slice::from_ref(&home));
+        hide_by_directory(&mut wanted, (&secrets, &mut Disk::default()), std::slice::from_ref(&home));
         let expected = Places::from([
             (home.clone(), Access::Hidden),
             (agent.clone(), Access::Hidden),
@@ -485,7 +410,7 @@ mod tests {
             let layer = RuleLayer { name: "l".to_owned(), profile, tightens: false };
             let rules = RuleSet::compile(vec![layer], Base::default(), &[]);
             let hidden = hidden.iter().map(|path| (place.join(path), Access::Hidden));
-            reads(&rules, &hidden.collect()).are_judged()
+            reads(&rules, &hidden.collect(), &mut Disk::default()).are_judged()
         };
         assert!(!judged(&["there"], &["there"]));
         assert!(judged(&["later"], &["later"]));
@@ -554,7 +479,7 @@ mod tests {
             Places::from([(project.clone(), Access::ReadWrite), (project.join(".env"), Access::Hidden)]);
         let mut wanted = before.clone();
         let secrets = hidden(&wanted);
-        hide_by_directory(&mut wanted, &secrets, std::slice::from_ref(&project));
+        hide_by_directory(&mut wanted, (&secrets, &mut Disk::default()), std::slice::from_ref(&project));
         assert_eq!(wanted, before);
     }
 }

@@ -39,6 +39,23 @@ pub struct Pi {
     pub cli: PathBuf,
 }
 
+/// Directories of pi's loaders of extensions, in its `dist`.
+const LOADERS: [&str; 2] = ["bundle/chunks", "core/extensions"];
+
+/// Lets `user` keep the compiled extensions between starts of a copied pi, which saves a third of each start.
+///
+/// The loader keeps them in a `node_modules` beside it, or else in one directory for all users of the machine, which
+/// only the user who made it can write.
+fn keep_compiled_extensions(cli: &Path, user: User) -> anyhow::Result<()> {
+    let dist = cli.ancestors().find(|folder| folder.ends_with("dist")).context("pi has a `dist`")?;
+    for loader in LOADERS.map(|loader| dist.join(loader)).iter().filter(|loader| loader.is_dir()) {
+        let folder = loader.join("node_modules");
+        fs::create_dir_all(&folder).with_context(|| format!("creating `{}`", folder.display()))?;
+        user.own(&folder)?;
+    }
+    Ok(())
+}
+
 /// The tools that `cargo xtask setup` has prepared, as its `tools.json` lists them.
 #[derive(Debug)]
 pub struct Tools {
@@ -74,7 +91,11 @@ impl Tools {
     pub fn pi(&self, version: PiVersion, user: User) -> anyhow::Result<Pi> {
         let key = version.key();
         let node = reach::program(&self.path(&format!("/{key}/node"))?, user)?;
-        let cli = reach::within_tree(&self.path(&format!("/{key}/cli"))?, user)?;
+        let original = self.path(&format!("/{key}/cli"))?;
+        let cli = reach::within_tree(&original, user)?;
+        if cli != original {
+            keep_compiled_extensions(&cli, user)?;
+        }
         Ok(Pi { node, cli })
     }
 

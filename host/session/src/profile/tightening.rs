@@ -20,7 +20,8 @@ use portcullis_decision::{
 use portcullis_sandbox::{Limits, PathKind, Plan, Profile, Step, Writable};
 use tempfile::TempDir;
 
-use super::mounted;
+use super::disk::Disk;
+use super::{mounted, wanted};
 use crate::sandbox_subject::{AgentPlaces, SandboxSubject};
 
 /// Default number of rule sets, limited by the time of a test run.
@@ -202,7 +203,9 @@ impl<'a> Case<'a> {
     /// Returns the rights of the plan for these rules, or `None` if they give no sandbox.
     fn given(&self, layers: &[RuleLayer]) -> Option<BTreeSet<Right>> {
         let rules = RuleSet::compile(self.inmate.rules(layers.to_vec()), self.base.clone(), &self.grants);
-        let (places, _) = mounted(&rules, &rules.places(), &self.ground.bound, &self.named).ok()?;
+        let mut disk = Disk::default();
+        let wanted = wanted(&rules.places(), &mut disk);
+        let (places, _) = mounted(&rules, (wanted, &mut disk), &self.ground.bound, &self.named).ok()?;
         let profile = Profile {
             places,
             temp: self.ground.temp.clone(),

@@ -1,0 +1,91 @@
+//! What is on the disk at the paths that rules name.
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use portcullis_sandbox::Access;
+
+/// Paths as they are on the disk. Each is looked up once.
+#[derive(Default)]
+pub(super) struct Disk {
+    /// By path; `None` where nothing exists.
+    canonical: HashMap<PathBuf, Option<PathBuf>>,
+    /// By path, whether it may exist. Links are not followed.
+    exists: HashMap<PathBuf, bool>,
+}
+
+impl Disk {
+    /// The path to use for a place. A rule that restricts a link restricts what it leads to; one that
+    /// opens a link, or opens for writing what does not exist, has nothing to open.
+    pub(super) fn place(&mut self, path: &Path, access: Access) -> Option<PathBuf> {
+        let canonical = match self.canonicalize(path) {
+            Ok(canonical) => canonical,
+            Err(_) if access == Access::ReadWrite => return None,
+            Err(_) => return missing(path),
+        };
+        if canonical == path {
+            return Some(canonical);
+        }
+        (access == Access::Hidden).then_some(canonical)
+    }
+
+    /// Returns the path itself if it exists, or the closest directory above it that does.
+    pub(super) fn existing<'a>(&mut self, path: &'a Path) -> Option<&'a Path> {
+        path.ancestors().find(|above| {
+            if let Some(known) = self.exists.get(*above) {
+                return *known;
+            }
+            // What cannot be looked at may be there.
+            let exists =
+                above.symlink_metadata().map_or_else(|error| error.kind() != ErrorKind::NotFound, |_| true);
+            self.exists.insert(above.to_path_buf(), exists);
+            exists
+        })
+    }
+
+    fn canonicalize(&mut self, path: &Path) -> io::Result<PathBuf> {
+        if let Some(known) = self.canonical.get(path) {
+            return known.clone().ok_or_else(|| ErrorKind::NotFound.into());
+        }
+        let canonical = self.look(path);
+        match &canonical {
+            Ok(canonical) => drop(self.canonical.insert(path.to_owned(), Some(canonical.clone()))),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                drop(self.canonical.insert(path.to_owned(), None));
+            }
+            Err(_) => {}
+        }
+        canonical
+    }
+
+    fn look(&mut self, path: &Path) -> io::Result<PathBuf> {
+        match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) => {
+                let place = self.canonicalize(parent)?.join(name);
+                match place.read_link() {
+                    Ok(_) => place.canonicalize(),
+                    // It is there, and no link.
+                    Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(place),
+                    Err(error) => Err(error),
+                }
+            }
+            _ => path.canonicalize(),
+        }
+    }
+}
+
+/// Returns the place that a path has which does not exist: the end of the links on the way to it. Returns `None` where
+/// no directory is there that could get that name.
+fn missing(path: &Path) -> Option<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(target) = path.read_link() else { return Some(path) };
+        let target = path.parent()?.join(target);
+        path = target.parent()?.canonicalize().ok()?.join(target.file_name()?);
+    }
+    None
+}
+
+/// The number of links that the kernel follows in one path.
+const MOST_LINKS: usize = 40;
