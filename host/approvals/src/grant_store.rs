@@ -1,4 +1,4 @@
-//! Storage of answers that outlive the session, in files that another component writes.
+//! The interface to the storage of answers that outlive the session. Another crate writes the files.
 
 use portcullis_decision::{Grant, GrantScope};
 

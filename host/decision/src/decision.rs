@@ -86,7 +86,7 @@ impl Decision {
         decision
     }
 
-    /// Adds what the host must do if the action is carried out.
+    /// Adds the host's duties if the action is carried out.
     #[must_use]
     pub(crate) fn obliged(mut self, obligations: Vec<Obligation>) -> Self {
         self.obligations = obligations;
@@ -203,7 +203,7 @@ impl Decision {
         &self.cause
     }
 
-    /// Returns what the model may do instead, if a policy says so.
+    /// Returns the alternative for the model, if a policy gives one.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.denial.hint.as_deref()
@@ -215,7 +215,7 @@ impl Decision {
         self.question.as_ref()
     }
 
-    /// Returns what the host must do if it lets the action through.
+    /// Returns the host's duties if it allows the action.
     #[must_use]
     pub fn obligations(&self) -> &[Obligation] {
         &self.obligations

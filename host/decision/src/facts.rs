@@ -55,13 +55,13 @@ pub enum Fact {
 pub struct KnownPlace {
     /// Its top directory.
     pub top: PathBuf,
-    /// What it is.
+    /// Its kind.
     pub kind: KnownPlaceKind,
     /// The directory around it, if an answer may cover that as well.
     pub wider: Option<PathBuf>,
 }
 
-/// What a known place is.
+/// The kind of a known place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KnownPlaceKind {

@@ -87,7 +87,7 @@ pub enum LaunchError {
     /// The command cannot be sent to the keeper: it is empty, contains NUL, or is too large.
     #[error("the command cannot be started as it is: {reason}")]
     Malformed {
-        /// What is wrong with the command.
+        /// The fault in the command.
         reason: &'static str,
     },
     /// A part of the confinement could not be put in force, so the command was not run.

@@ -14,7 +14,7 @@ pub enum Network {
 /// The way in which connections leave a session's network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WayOut {
-    /// Loopback ports that stand for the host's own; connections to all other loopback ports stay inside.
+    /// Loopback ports that lead to this machine; connections to all other loopback ports stay inside.
     pub host_ports: Vec<u16>,
     /// Where connections wait for their verdict.
     pub hold: Hold,

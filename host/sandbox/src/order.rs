@@ -280,8 +280,7 @@ impl Drop for Shared<'_> {
     }
 }
 
-/// Unlocking with flock(2) does not fail; if it did, all others would wait forever, and what they want would be
-/// refused.
+/// Unlocking with flock(2) does not fail; if it did, all others would wait forever, and their changes would be refused.
 fn release(file: &File) {
     drop(file.unlock());
 }

@@ -1,4 +1,4 @@
-//! From the rule set to what the sandbox is told: places, in the order in which deeper ones win.
+//! Converts the rule set to the places of a sandbox profile, in an order in which deeper ones win.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, ErrorKind};
@@ -44,7 +44,7 @@ pub(crate) fn profile(
     let devices = devices(places);
     let (places, reads) = mounted(rules, places, bound, session.sockets)?;
     let kept_back = KeptBack::from_commands(rules, session.own);
-    // Whatever such a file is called, what is secret by one of its names stays so.
+    // A file that is secret under one of its names is secret under all of them.
     let reads = if kept_back.is_empty() { reads } else { Reads::Judged };
     let user = (session.homes, session.links);
     let names =
@@ -131,12 +131,12 @@ fn hide_all_in(directory: &Path, wanted: &mut Places) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the places of the machine that the rules name, each with what is wanted of it.
+/// Returns the places of the machine that the rules name, each with the wanted access.
 fn wanted(places: &[RulePlace]) -> Places {
     let mut wanted = Places::new();
     let mut disk = Disk::default();
     for place in places {
-        // The session's own directory is one mount, and rules on names in it are the broker's.
+        // The session's own directory is one mount; the broker enforces rules on names in it.
         let Some(path) = place.location.on_machine() else { continue };
         let Some(access) = access(place) else { continue };
         if let Some(path) = disk.place(path, access) {
@@ -147,7 +147,7 @@ fn wanted(places: &[RulePlace]) -> Places {
     wanted
 }
 
-/// What a place asks for; none if it takes nothing away and may not give.
+/// Returns the access that a place needs; `None` if it restricts nothing and may not open anything.
 fn access(place: &RulePlace) -> Option<Access> {
     match (place.reach, place.read, place.write) {
         (_, false, _) => Some(Access::Hidden),
@@ -158,7 +158,8 @@ fn access(place: &RulePlace) -> Option<Access> {
     }
 }
 
-/// Hides what is hidden unless it is opened itself, and the host's directories where commands see the session's.
+/// Hides the directories that are hidden unless a rule opens them, and the host's temporary directories, which the
+/// session's replace.
 fn hide_by_default(wanted: &mut Places, temp: &Path) {
     for path in HIDDEN_UNLESS_SHOWN.map(Path::new) {
         let access = wanted.entry(path.to_owned()).or_insert(Access::Hidden);
@@ -171,7 +172,7 @@ fn hide_by_default(wanted: &mut Places, temp: &Path) {
     }
 }
 
-/// Returns the hidden places, in one order, so that the same rules are the same sandbox.
+/// Returns the hidden places in a fixed order, so that equal rules give equal sandboxes.
 fn hidden(wanted: &Places) -> Vec<PathBuf> {
     let hidden = wanted.iter().filter(|(_, access)| **access == Access::Hidden);
     let mut hidden: Vec<PathBuf> = hidden.map(|(path, _)| path.clone()).collect();
@@ -179,9 +180,9 @@ fn hidden(wanted: &Places) -> Vec<PathBuf> {
     hidden
 }
 
-/// Whether what is read has to be judged by its name: where a rule on reading is a pattern, or names what is not there
-/// yet, and would come into sight. The host's own rules are among these only where commands may write around what they
-/// name: otherwise that lies in homes, which are closed, in toolchains, which change rarely, or is root's.
+/// Returns whether the broker must judge reads by name: if a rule on reading is a pattern, or names a missing path that
+/// would be visible once it exists. The host's own rules count only if commands may write around the path: all others
+/// are in homes, which are closed, in toolchains, which change rarely, or belong to root.
 fn reads(rules: &RuleSet, wanted: &Places) -> Reads {
     let may_appear = |path: &Path| {
         let answer = rules.answer(path, FileRight::Read, Caller::Command);
@@ -199,14 +200,14 @@ fn reads(rules: &RuleSet, wanted: &Places) -> Reads {
     };
     let mut hidden = wanted.iter().filter(|(_, access)| **access == Access::Hidden);
     let is_judged = rules.patterns_on_reading().next().is_some()
-        // The sandbox has its own of these, over which the machine's files cannot be hidden.
+        // The sandbox has its own file systems there, in which no file of the machine can be hidden.
         || hidden.any(|(path, _)| is_own(path) || may_appear(path))
         || restricts_reading_in_session(rules);
     if is_judged { Reads::Judged } else { Reads::Free }
 }
 
-/// Whether a rule restricts reading below the session's temporary directory, where nothing can be mounted on names that
-/// commands have yet to make.
+/// Returns true if a rule restricts reading below the session's temporary directory. No mount can cover names there
+/// that commands have not created yet.
 fn restricts_reading_in_session(rules: &RuleSet) -> bool {
     let literal = rules.layers().iter().flat_map(|layer| &layer.profile.files);
     let paths = literal.filter_map(|rule| rule.pattern.literal());
@@ -217,17 +218,17 @@ fn restricts_reading_in_session(rules: &RuleSet) -> bool {
     })
 }
 
-/// What of a path there is: the path, or the closest directory above it.
+/// Returns the existing part of a path: the path itself, or the closest directory above it.
 fn existing(path: &Path) -> Option<&Path> {
     path.ancestors().find(|above| match above.symlink_metadata() {
         Ok(_) => true,
-        // What cannot be looked at may be there.
+        // A path that cannot be examined may exist.
         Err(error) => error.kind() != ErrorKind::NotFound,
     })
 }
 
-/// What a rule denies stays hidden; only what is a socket at the start is shown, so that nothing else can take its
-/// place in the settings' name.
+/// Shows the sockets that the settings name, unless a rule denies them. Only an existing socket is shown, so that no
+/// other file becomes visible under its name.
 fn show_sockets(wanted: &mut Places, rules: &RuleSet, sockets: &[PathBuf]) {
     let is_socket = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
     let temp = &rules.base().temp;
@@ -239,14 +240,14 @@ fn show_sockets(wanted: &mut Places, rules: &RuleSet, sockets: &[PathBuf]) {
     }
 }
 
-/// As whom root's commands act in this project: as its owner, who would otherwise be locked out of what they
-/// leave there, and whom root without capabilities could not stand in for.
+/// Returns the user as whom root's commands act in this project: its owner. Otherwise the owner could not access files
+/// that they create there, and root without capabilities could not access the owner's files.
 pub(crate) fn owner(workspace: &Path) -> Option<Owner> {
     let metadata = workspace.metadata().ok()?;
     (metadata.uid() != 0).then(|| Owner { uid: metadata.uid(), gid: metadata.gid() })
 }
 
-/// Paths as they are on the disk, each directory looked at once.
+/// Canonical paths; each directory is examined once.
 #[derive(Default)]
 struct Disk {
     /// By path; `None` where nothing exists.
@@ -254,8 +255,8 @@ struct Disk {
 }
 
 impl Disk {
-    /// The path to use for a place. A rule that restricts a link restricts what it leads to; one that
-    /// opens a link, or opens for writing what does not exist, has nothing to open.
+    /// Returns the path to use for a place. A rule that restricts a link restricts its target. A rule that opens a
+    /// link, or opens a missing path for writing, opens nothing.
     fn place(&mut self, path: &Path, access: Access) -> Option<PathBuf> {
         let canonical = match self.canonicalize(path) {
             Ok(canonical) => canonical,
@@ -331,12 +332,12 @@ fn hide_by_directory(wanted: &mut Places, secrets: &[PathBuf], closed: &[PathBuf
         }
         let Ok(names) = std::fs::read_dir(parent) else { continue };
         wanted.insert(parent.to_owned(), Access::Hidden);
-        // An entry that cannot be read is one that commands do not see.
+        // Commands do not see an entry that cannot be read.
         for entry in names.flatten() {
-            // A link cannot be shown by itself; what it leads to has its own place.
+            // A link cannot be mounted by itself; its target has a place of its own.
             if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
                 let shown = wanted.entry(parent.join(entry.file_name())).or_insert(Access::ReadOnly);
-                // It was seen in the directory until now.
+                // It was visible in the directory until now.
                 if *shown == Access::Unwritable {
                     *shown = Access::ReadOnly;
                 }
@@ -345,9 +346,8 @@ fn hide_by_directory(wanted: &mut Places, secrets: &[PathBuf], closed: &[PathBuf
     }
 }
 
-/// A socket leads to a program outside, so it is seen only where the settings name it, or where a rule or a grant opens
-/// this very path. One in a directory that this user cannot search is hidden with the directory, whose owner can open it
-/// later.
+/// Hides sockets of programs outside, unless the settings name them, or a rule or a grant opens exactly this path. A
+/// socket in a directory that this user cannot search is hidden with the directory, whose owner can open it later.
 fn hide_sockets(wanted: &mut Places, bound: &[PathBuf], named: &[PathBuf]) {
     for path in bound {
         let path = match path.canonicalize() {
@@ -356,7 +356,7 @@ fn hide_sockets(wanted: &mut Places, bound: &[PathBuf], named: &[PathBuf]) {
                 Some(directory) => directory,
                 None => continue,
             },
-            // One whose name has gone cannot be reached by it.
+            // The name of the socket is gone, so nobody can connect to it.
             Err(_) => continue,
         };
         let is_opened = matches!(wanted.get(&path), Some(Access::ReadOnly | Access::ReadWrite));
@@ -372,8 +372,8 @@ fn unsearchable(path: &Path) -> Option<PathBuf> {
     (directory != Path::new("/")).then_some(directory)
 }
 
-/// What commands can do at `path`: what the deepest place says that holds it, and no more than what is around it where
-/// that place only takes away.
+/// Returns the access of commands to `path`: that of the deepest place that contains it. A place that only restricts
+/// gives no more than its surroundings.
 fn access_at(wanted: &Places, path: &Path) -> Access {
     let mut around = path.ancestors().filter_map(|ancestor| wanted.get(ancestor)).copied();
     match around.next() {

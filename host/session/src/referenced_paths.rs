@@ -1,8 +1,8 @@
 //! Paths that the project's files give to a program: the remotes of git, the modules beside a Go module, the `path`
 //! dependencies of Cargo and of Python projects, and the `file:` dependencies of npm.
 //!
-//! A program takes them from its own files, so they are not among the words of the command. What is found here is no
-//! more than a guess about what the program will look for: it leads to a question about a place, and to nothing else.
+//! A program reads them from its own files, so they are not among the words of the command. A path found here is a
+//! guess about the files that the program will open: it leads to a question about a place, and to nothing else.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ const LOOK: u64 = 4096;
 pub(crate) struct Reference {
     /// The absolute path, as the file spells it.
     pub(crate) path: PathBuf,
-    /// What the program wants to do there.
+    /// The access that the program wants.
     pub(crate) right: FileRight,
 }
 

@@ -1,4 +1,4 @@
-//! Files that a command takes away from their places, and what becomes of the places.
+//! Files that a command removes or replaces, and the status of their names afterwards.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;

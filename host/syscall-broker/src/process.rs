@@ -317,7 +317,7 @@ impl Processes {
 
     /// Returns the directories among the arguments of the caller's program that hold `path`, or are it.
     ///
-    /// They are what a person has named, at best: a program can have any arguments, and a link in one is not followed.
+    /// A person may have chosen them, but a program can have any arguments. Links in them are not followed.
     pub(crate) fn named_above(&self, caller: &Caller, path: &Path) -> Vec<PathBuf> {
         let Ok(directory) = self.directory(caller) else { return Vec::new() };
         let cwd = readlinkat(directory, "cwd", Vec::with_capacity(256));

@@ -1,7 +1,7 @@
-//! Tells a repository that commands can read as a whole.
+//! Recognises a repository that commands can read as a whole.
 //!
-//! The user's git reads as the user, without the sandbox's mounts. So everything that it would take from such a
-//! repository must lie in it, and be readable here: this process sees the same mounts as commands, and has their rights.
+//! The user's git reads without the sandbox's mounts. So everything that it would read from such a repository must be
+//! inside it and readable here: this process sees the same mounts as commands, and has their rights.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

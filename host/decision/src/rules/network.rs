@@ -91,7 +91,7 @@ impl RuleSet {
         }
     }
 
-    /// Returns the loopback ports that stand for the host's own, because a rule allows them by number.
+    /// Returns the loopback ports that lead to this machine, because a rule allows them by number.
     #[must_use]
     pub fn loopback_ports(&self) -> Vec<u16> {
         let is_loopback = |host: &HostPattern| {

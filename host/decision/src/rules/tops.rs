@@ -1,4 +1,4 @@
-//! Sets of paths of which each stands for all that is below it.
+//! Sets of paths, each with everything below it.
 
 use std::path::{Path, PathBuf};
 

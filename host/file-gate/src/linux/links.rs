@@ -1,4 +1,4 @@
-//! The names of a file that has several (hard links): which of them lie in given places. Also the symbolic links there.
+//! Finds the names of a file (hard links) in given places, and the symbolic links there.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -17,9 +17,9 @@ use crate::system::kernel::{self, Status, failure};
 use crate::system::locate::Root;
 use crate::system::located::Located;
 
-/// Names that are looked at for one file. More are in few projects, and what lies beyond is not known then.
+/// Maximum number of names to examine for one file. Few projects have more; names beyond it stay unknown.
 const NAMES: usize = 1_000_000;
-/// Names that are looked at for files to be kept back: places with secrets are small.
+/// Maximum number of names to examine for files to keep back: places with secrets are small.
 const KEPT_BACK: usize = 100_000;
 /// Deepest directory below a place; each level keeps a descriptor.
 const DEEPEST: usize = 256;
@@ -69,8 +69,8 @@ pub fn linked(tops: &[PathBuf], spared: Option<&Path>) -> HashMap<Inode, PathBuf
     found
 }
 
-/// Finds the symbolic links at and below `tops`, in the host's own view, among the first `most` names. What lies in
-/// directories called `spared`, or cannot be looked at, is left out.
+/// Finds the symbolic links at and below `tops`, in the host's own view, among the first `most` names. Leaves out
+/// directories called `spared`, and paths that cannot be examined.
 #[must_use]
 pub fn symbolic(tops: &[PathBuf], spared: &str, most: usize) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -237,6 +237,6 @@ impl Places<'_> {
 fn open(directory: &OwnedFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | flags;
     let opened = rustix::fs::openat(directory, name, flags, Mode::empty())?;
-    // What the kernel lists of itself has no files, and no end.
+    // The kernel's own file systems contain no ordinary files, and can be endless.
     if kernel::is_kernel_interface(&opened)? { Err(Errno::NOTSUP) } else { Ok(opened) }
 }

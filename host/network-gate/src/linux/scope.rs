@@ -126,8 +126,8 @@ impl Scope {
         Found { attempt, state: VerdictState::Settled(Box::new(judgement)) }
     }
 
-    /// Returns the attempt of a process to make this connection. It counts for the only command that runs where the
-    /// process is not known any more, so that a process cannot escape what was answered by closing its socket.
+    /// Returns the attempt of a process to make this connection. If the process is unknown, the attempt counts for the
+    /// running command if there is only one, so that a process cannot evade an answer by closing its socket.
     pub(crate) fn attempt(&self, wanted: &Wanted, owner: Owner) -> ConnectionAttempt {
         let command = match (owner.command, self.judge.running()) {
             (0, Running::One(command)) => command,

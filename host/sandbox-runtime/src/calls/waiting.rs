@@ -1,4 +1,4 @@
-//! The calls that wait, and those of them that are to be connected elsewhere.
+//! The waiting calls, and those of them to connect to another address.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -155,7 +155,7 @@ impl Waiting {
         }
     }
 
-    /// Counts a thread no more.
+    /// Removes an ended thread from the count.
     pub(super) fn one_ended(&mut self) {
         self.threads = self.threads.saturating_sub(1);
     }

@@ -236,8 +236,8 @@ pub(super) fn is_worth_saying(place: &PlaceFact, base: &Base) -> bool {
     !base.closed.contains(&place.path) || place.path.symlink_metadata().is_ok()
 }
 
-/// Returns true for a closed region that commands do not see: they are asked about what they name in it, before they
-/// start.
+/// Returns true for a closed region that commands do not see: a path in it that a command names is a question before
+/// the command starts.
 fn is_asked_if_named(path: &Path, standing: Availability, facts: &FileFacts, base: &Base) -> bool {
     (facts.caller, facts.right, standing) == (Caller::Command, FileRight::Read, Availability::Hidden)
         && base.closed.iter().any(|region| region == path)

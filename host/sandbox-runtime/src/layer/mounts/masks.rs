@@ -126,8 +126,8 @@ fn make_names(root: &OwnedFd, openings: &[Opening]) -> io::Result<()> {
     openings.iter().try_for_each(|opening| make_name(root, opening, &make_directory))
 }
 
-/// As [`make_names`], in a directory of the sandbox's own, where commands may have put something else in their place.
-/// What is made belongs to `owner`.
+/// Like [`make_names`], in a directory of the sandbox's own, where commands may have replaced them. The new names
+/// belong to `owner`.
 pub(super) fn make_own_names(root: &OwnedFd, openings: &[Opening], owner: Option<Owner>) -> io::Result<()> {
     let make = |parent: &OwnedFd, name: &Path, mode: Mode| {
         let made = match mkdirat(parent, name, mode) {
