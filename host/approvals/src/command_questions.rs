@@ -21,7 +21,7 @@ use crate::cancel::Cancel;
 use crate::question::file_operation::is_only_once;
 use crate::question::pending_call::has_own_question;
 
-/// Maximum number of questions per command; with more, the user no longer has oversight.
+/// Maximum number of questions per command; users do not read more.
 const QUESTIONS: usize = 20;
 
 /// The subject of a question: the rules that ask, and the place.

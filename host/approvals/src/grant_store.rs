@@ -29,7 +29,7 @@ pub trait GrantStore: Send + Sync {
     fn keep(&self, place: &str, grant: &Grant) -> Result<(), String>;
 }
 
-/// A keeper without places: no answer outlives the session.
+/// A store without places: no answer outlives the session.
 #[derive(Debug, Clone, Copy)]
 pub struct NoGrantStore;
 

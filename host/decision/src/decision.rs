@@ -135,13 +135,13 @@ impl Decision {
         }
     }
 
-    /// Keeps the context of the decision: together with the request it is all that the answer depends on.
+    /// Stores the context of the decision. Together with the request it determines the answer.
     #[must_use]
     pub fn taken_in(self, context: Context) -> Self {
         Self { context: Some(Box::new(context)), ..self }
     }
 
-    /// Adds the ruling of a rule of the host's own: it counts unless it is milder.
+    /// Adds the ruling of one of the host's own rules, unless it is milder.
     #[must_use]
     pub fn tightened(mut self, ruling: Ruling) -> Self {
         self.votes.push(vote(&ruling));

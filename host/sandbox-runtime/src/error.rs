@@ -131,7 +131,7 @@ impl LaunchError {
 
 /// The sandbox's view was requested after its keeper had ended.
 ///
-/// The mounts that hide files come apart with the keeper, so the view is no longer available.
+/// The mounts that hide files are removed with the keeper, so the view is no longer available.
 #[derive(Debug, thiserror::Error)]
 #[error("the sandbox of this session has ended, its view of the files with it; start a new session")]
 pub struct ViewError;

@@ -64,10 +64,10 @@ impl OrderFiles {
     }
 }
 
-/// The entry that a session writes into the record when it begins: one of length zero.
+/// The entry that a session writes into the record when it starts: one of length zero.
 pub const RECORD_BEGINS: [u8; 4] = [0; 4];
 
-/// Names do not change until this is dropped.
+/// Prevents changes of names until it is dropped.
 #[derive(Debug)]
 pub struct Exclusive<'a> {
     _held: ExclusiveOrder<'a>,

@@ -48,7 +48,7 @@ pub struct EffectivePolicy {
     pub(crate) links: Arc<UserLinks>,
     places: Vec<RulePlace>,
     layers: Vec<RuleLayer>,
-    /// The directories of the sandbox's own, before rules take any from it.
+    /// The sandbox's own directories, before rules remove any.
     own: OwnPlaces,
     /// Whether a policy uses reservations.
     pub(crate) wants_reservations: bool,
@@ -404,7 +404,7 @@ fn name_temp(layer: &mut RuleLayer, usual: &Path, temp: &Path) {
     }
 }
 
-/// Returns the directories of the sandbox's own, as far as it can have them.
+/// Returns the sandbox's own directories, as far as they are possible.
 fn own_places(
     setup: &Setup,
     confining: &Confining,

@@ -64,7 +64,7 @@ const SYSTEM: &[&str] = &[
     "/var/www",
 ];
 
-/// What cannot be a place as a whole.
+/// The directories that cannot be a place as a whole.
 pub(crate) struct Bounds<'a> {
     /// The regions that the rules know.
     pub(crate) base: &'a Base,

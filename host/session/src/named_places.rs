@@ -362,7 +362,7 @@ fn wanted(simple: &SimpleCommand, index: usize) -> Option<FileRight> {
     Some(if writes { FileRight::Write } else { FileRight::Read })
 }
 
-/// Returns the question about a path, if it lies in a closed region, and no rule says more of it.
+/// Returns the question about a path, if it lies in a closed region and no other rule matches it.
 fn closed_place(
     session: &Session,
     effective: &EffectivePolicy,

@@ -23,13 +23,13 @@ use crate::requirements::Requirements;
 /// The machine's name inside.
 const HOSTNAME: &str = "sandbox";
 
-/// What commands may do where. It is asked about often, and paths are slow to compare.
+/// The access of commands by path; a map, because it is queried often and comparing paths is slow.
 type Places = HashMap<PathBuf, Access>;
 
-/// The sandbox has its own of these.
+/// Paths at which the sandbox mounts its own file systems.
 const OWN: &[&str] = &["/dev", "/proc"];
 
-/// The host's directory in whose place commands see the session's, or none.
+/// The host's directory that the session's replaces for commands.
 const HOST_TEMP: &str = "/tmp";
 
 /// Makes the profile of a session whose commands see `temp` as `/tmp`, or says why there is none. `bound` are the
@@ -300,8 +300,8 @@ impl Disk {
     }
 }
 
-/// Returns the place that a path has which does not exist: the end of the links on the way to it. Returns `None` where
-/// no directory is there that could get that name.
+/// Returns the place of a missing path: the end of the links on the way to it. Returns `None` if there is no directory
+/// in which it could be created.
 fn missing(path: &Path) -> Option<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -319,10 +319,9 @@ fn is_own(path: &Path) -> bool {
     OWN.iter().any(|own| path.starts_with(own))
 }
 
-/// A mask on a single file falls off when the host replaces the file, and one that does not exist
-/// cannot be masked at all. So in closed regions (homes), where programs replace their secrets, the directory
-/// around a hidden name, or the closest one there is, is hidden, and the names that are in it now are shown again. Where commands may
-/// write, this cannot be done: new names must appear there.
+/// Hides secrets in closed regions (homes) by hiding the directory around them, or the closest existing one; its present
+/// names are shown again. A mask on a single file is lost when the host replaces the file, as programs do with secrets,
+/// and a missing file cannot be masked. In a writable directory this is not possible, because new names must appear.
 fn hide_by_directory(wanted: &mut Places, secrets: &[PathBuf], closed: &[PathBuf]) {
     for path in secrets {
         let Some(parent) = path.parent().and_then(existing) else { continue };

@@ -16,9 +16,9 @@ use serde_json::Value as Json;
 const LONGEST: u64 = 1 << 20;
 /// Maximum number of paths from one file.
 const MOST: usize = 64;
-/// How much is read for one script, in bytes: a script can name programs thousands of times.
+/// Maximum number of bytes to read for one script, which can name programs thousands of times.
 pub(crate) const ROOM: u64 = 4 * LONGEST;
-/// What looking for a file takes of that, whether there is one or not.
+/// The part of that for looking up a file, whether it exists or not.
 const LOOK: u64 = 4096;
 
 /// A path that a file of the project gives to a program.

@@ -12,7 +12,7 @@ use crate::outcome::Stop;
 use crate::resolved_name::ResolvedName;
 use crate::worker::Worker;
 
-/// The file at a place before a command takes it away.
+/// The file at a place before a command removes or replaces it.
 pub(crate) struct Displaced {
     /// Its identity, and that of its directory; `None` if it is neither a directory nor a link.
     found: Option<(Identity, Identity)>,

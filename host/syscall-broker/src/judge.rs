@@ -330,7 +330,7 @@ pub(crate) fn ask(
     ask_about(pending, doing, place, rule, None)
 }
 
-/// As [`ask`], about a text, with the reason.
+/// Like [`ask`], about a text, with the reason.
 pub(crate) fn ask_about(
     pending: &PendingCall,
     doing: &NameChange,

@@ -26,7 +26,7 @@ const REMEMBERED: usize = 256;
 const GENERATIONS: usize = 4096;
 /// How long the keeper may take to record a command, in milliseconds.
 const RECORDED_WITHIN: u32 = 1000;
-/// The number of bytes of a caller's arguments that are looked at, and of paths that are found in them.
+/// Limits on a caller's arguments: the bytes to read, and the paths to take from them.
 const ARGUMENT_BYTES: u64 = 64 * 1024;
 const NAMED: usize = 8;
 /// The umask assumed for a process whose umask cannot be read: no permissions for others.

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::repository::for_each_name;
 
-/// The largest number of files with objects that are looked at. Git packs them when there are some thousands.
+/// The largest number of object files to examine. Git packs them when there are some thousands.
 const LOOKED_AT: usize = 50_000;
 /// The depth of directories with objects: `objects`, and `pack` in it.
 const LEVELS: usize = 2;

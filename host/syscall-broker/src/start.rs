@@ -78,7 +78,7 @@ pub struct Config {
     pub host_ports: Option<Vec<u16>>,
 }
 
-/// Starts the broker; it waits until it receives its listener.
+/// Starts the broker, which waits until it receives its listener.
 ///
 /// # Errors
 /// The kernel's.

@@ -241,7 +241,7 @@ fn outside(kind: Option<KnownPlaceKind>, zone: Zone) -> String {
 
 /// Returns why a name is protected that other programs execute.
 ///
-/// A reason that differs from the rule's own is about the content, and says more than these texts.
+/// A reason that differs from the rule's own is about the content, and is more precise than these texts.
 fn executed(rule: &str, reason: &str, access: &FileAccess) -> Option<String> {
     let known = portcullis_exec_surface::rule(rule)?;
     if known.reason != reason {

@@ -26,9 +26,8 @@ const DEEPEST: usize = 256;
 
 /// Finds the names of a located file at and below `tops`.
 ///
-/// A name is counted by the directory that has it, so a directory that is moved about is not counted twice; and a
-/// link that is made, removed or renamed meanwhile changes the file's time of change, which makes the answer
-/// incomplete.
+/// A name is counted by its directory, so a directory that moves meanwhile is not counted twice. A link that is
+/// created, removed or renamed meanwhile changes the file's time of change, which makes the answer incomplete.
 pub(crate) fn names(root: Root<'_>, located: &Located, tops: &[PathBuf]) -> Result<Names, FileError> {
     let file = located.file().ok_or_else(|| FileError::NotFound { path: located.text.clone() })?;
     let look = || Status::of(file).map_err(|errno| failure("look at", &located.canonical, errno));
@@ -51,8 +50,8 @@ pub(crate) fn names(root: Root<'_>, located: &Located, tops: &[PathBuf]) -> Resu
     Ok(Names { paths, is_complete, count: before.links, identity: before.identity })
 }
 
-/// Finds the files at and below `tops` that have several names, in the host's own view, each with one of them. What
-/// lies in the directory `spared`, or cannot be looked at, is left out.
+/// Finds the files at and below `tops` that have several names, in the host's own view, each with one of them. Leaves
+/// out the directory `spared`, and paths that cannot be examined.
 #[must_use]
 pub fn linked(tops: &[PathBuf], spared: Option<&Path>) -> HashMap<Inode, PathBuf> {
     let mut found = HashMap::new();
@@ -112,15 +111,15 @@ impl At<'_> {
     }
 }
 
-/// Goes through places; what cannot be looked at is left out.
+/// Visits places; paths that cannot be examined are skipped.
 struct Places<'a> {
     root: Root<'a>,
     spared: Spared<'a>,
-    /// How many more names are looked at.
+    /// The number of names left to examine.
     left: usize,
 }
 
-/// Directories that are not looked into.
+/// Directories that are not searched.
 #[derive(Debug, Clone, Copy)]
 enum Spared<'a> {
     None,
@@ -140,7 +139,7 @@ impl Spared<'_> {
     }
 }
 
-/// A directory on the way down, with those in it that are still to come.
+/// A directory on the way down, with its subdirectories that are still to visit.
 struct Level {
     directory: OwnedFd,
     path: PathBuf,

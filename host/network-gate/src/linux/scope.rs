@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     pub(crate) decider: Decider,
     /// One permit for each connection that the file descriptors allow.
     pub(crate) room: Arc<Semaphore>,
-    /// One permit for each client that may be told that the limit is reached.
+    /// One permit for each client that can get the message that the limit is reached.
     pub(crate) told: Arc<Semaphore>,
     /// One permit for each wide read buffer.
     pub(crate) chunks: Arc<Semaphore>,

@@ -74,7 +74,7 @@ impl<'a> Names<'a> {
 pub(super) struct Items {
     pub(super) free: Vec<String>,
     pub(super) asked: Vec<String>,
-    /// Closed regions: what commands do not see there is asked about if they name it.
+    /// Closed regions: an invisible path there is a question if a command names it.
     pub(super) named: Vec<String>,
     pub(super) hidden: Vec<String>,
     pub(super) denied: Vec<String>,

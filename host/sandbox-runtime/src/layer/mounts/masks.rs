@@ -179,7 +179,7 @@ fn make_directory(parent: &OwnedFd, name: &Path, mode: Mode) -> io::Result<()> {
     }
 }
 
-/// Changes the mode of a directory where another sandbox had it closed, or has not: all other modes are the tools' own.
+/// Sets the mode of a directory that another sandbox had closed, or had not. All other modes are the tools' own.
 fn set_mode(directory: &OwnedFd, mode: Mode) -> io::Result<()> {
     let there = Mode::from_raw_mode(fstat(directory)?.st_mode & 0o777);
     if there == mode || !there.is_empty() && !mode.is_empty() {
