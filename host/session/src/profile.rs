@@ -319,8 +319,8 @@ fn is_own(path: &Path) -> bool {
     OWN.iter().any(|own| path.starts_with(own))
 }
 
-/// Hides secrets in closed regions (homes) by hiding the directory around them, or the closest existing one; its present
-/// names are shown again. A mask on a single file is lost when the host replaces the file, as programs do with secrets,
+/// Hides secrets in closed regions (homes) by hiding the directory around them, or the closest existing one; its
+/// present names are shown again. A mask on a single file is lost when the host replaces the file, as programs do with secrets,
 /// and a missing file cannot be masked. In a writable directory this is not possible, because new names must appear.
 fn hide_by_directory(wanted: &mut Places, secrets: &[PathBuf], closed: &[PathBuf]) {
     for path in secrets {
