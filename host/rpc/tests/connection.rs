@@ -1,4 +1,4 @@
-//! Malformed and hostile input, line by line: what is answered, and that the next line still works.
+//! Malformed and hostile input, line by line: the answer to each line, and that the next line still works.
 
 #![expect(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 

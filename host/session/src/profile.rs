@@ -320,8 +320,9 @@ fn is_own(path: &Path) -> bool {
 }
 
 /// Hides secrets in closed regions (homes) by hiding the directory around them, or the closest existing one; its
-/// present names are shown again. A mask on a single file is lost when the host replaces the file, as programs do with secrets,
-/// and a missing file cannot be masked. In a writable directory this is not possible, because new names must appear.
+/// present names are shown again. A mask on a single file is lost when the host replaces the file, as programs do with
+/// secrets, and a missing file cannot be masked. In a writable directory this is not possible, because new names must
+/// appear.
 fn hide_by_directory(wanted: &mut Places, secrets: &[PathBuf], closed: &[PathBuf]) {
     for path in secrets {
         let Some(parent) = path.parent().and_then(existing) else { continue };
