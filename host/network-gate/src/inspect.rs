@@ -495,7 +495,7 @@ impl Inspector {
     }
 
     fn another(&self, named: Option<&Endpoint>, who: &str) -> Stop {
-        let other = named.map_or_else(|| "a name that is none".to_owned(), |named| format!("`{named}`"));
+        let other = named.map_or_else(|| "an invalid name".to_owned(), |named| format!("`{named}`"));
         forbidden(
             "host.other-server",
             format!("{who} names {other}, but the connection is to `{}`", self.host),

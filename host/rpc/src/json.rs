@@ -104,7 +104,7 @@ impl<'de> Visitor<'de> for Strict {
         while let Some(key) = entries.next_key::<String>()? {
             let value = entries.next_value_seed(inside)?;
             if object.contains_key(&key) {
-                return Err(A::Error::custom(format!("the key `{}` stands twice", key.escape_debug())));
+                return Err(A::Error::custom(format!("the key `{}` appears twice", key.escape_debug())));
             }
             object.insert(key, value);
         }

@@ -29,7 +29,7 @@ pub enum RegistryError {
     #[error("the download of `{wanted}` has the digest `{found}`")]
     Digest { wanted: String, found: String },
     /// An answer cannot be parsed.
-    #[error("what `{host}` sent for {what} cannot be read")]
+    #[error("the answer of `{host}` for {what} cannot be read")]
     Answer {
         host: String,
         what: String,
