@@ -83,7 +83,7 @@ fn what_is_no_json_is_a_parse_error() {
         r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"status"}"#,
         Value::Null,
         ErrorCode::Parse,
-        "`id` stands twice",
+        "`id` appears twice",
     );
     check(
         &message(&format!(r#""id":1,"method":"status","params":{}1{}"#, "[".repeat(64), "]".repeat(64))),
