@@ -1,8 +1,8 @@
-//! What starting a command costs: bare, in a sandbox that stands ready, in a fresh one, in bubblewrap with an equal
-//! profile, and by sandbox-runtime. `cargo bench -p portcullis-benches --bench launch`; behind `--` it takes names of
-//! races: `start`, `rules`, `trees`, `at-once`.
+//! The cost of starting a command: bare, in a running sandbox, in a fresh one, in bubblewrap with an equal profile, and
+//! with sandbox-runtime. `cargo bench -p portcullis-benches --bench launch`; after `--` it takes names of races:
+//! `start`, `rules`, `trees`, `at-once`.
 //!
-//! sandbox-runtime takes part where `SANDBOX_RUNTIME` names a directory in which it has been installed
+//! sandbox-runtime takes part if `SANDBOX_RUNTIME` names a directory in which it has been installed
 //! (`npm install @anthropic-ai/sandbox-runtime`); it needs `rg`, `bwrap` and `socat` on `PATH`.
 
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a benchmark ends where it cannot measure")]

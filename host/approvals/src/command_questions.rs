@@ -1,11 +1,11 @@
 //! The questions about the pending calls of one command, and their answers.
 //!
-//! There is one question per command and place. A "no" applies to all further calls of the command there that the same
-//! rules ask about, and so does a "yes". A place that a person knows (a repository, a project, a directory) reaches down
-//! to all below it, and one answer is for making, changing, moving, linking and removing there. Elsewhere, a place is one
-//! directory. A name that other programs execute, such
-//! as `.vscode`, is a place of its own together with all paths below; all new dot files in one directory are one place.
-//! There, and outside of known places, removing files is a different question from creating them.
+//! There is one question per command and place. The answer applies to all further calls of the command there about
+//! which the same rules ask. A place that a person knows (a repository, a project, a directory) includes everything
+//! below it, and one answer covers creating, changing, moving, linking and removing there. Elsewhere, a place is one
+//! directory. A name that other programs execute, such as `.vscode`, is a separate place together with all paths below;
+//! all new dot files in one directory are one place. There, and outside known places, removing files is a different
+//! question from creating them.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -21,7 +21,7 @@ use crate::cancel::Cancel;
 use crate::question::file_operation::is_only_once;
 use crate::question::pending_call::has_own_question;
 
-/// Maximum number of questions per command; with more, the user no longer has oversight.
+/// Maximum number of questions per command; users do not read more.
 const QUESTIONS: usize = 20;
 
 /// The subject of a question: the rules that ask, and the place.
@@ -248,8 +248,8 @@ impl Subject {
         }
     }
 
-    /// Returns the subjects whose answers would cover this one, the nearest first: itself, and where answers reach down
-    /// those about the directories around its place. Who may write somewhere may read there.
+    /// Returns the subjects whose answers would cover this one, the nearest first: itself and, if answers include the
+    /// paths below, the directories around its place. An answer for writing also covers reading.
     fn around(&self) -> impl Iterator<Item = Self> {
         let levels = if self.reaches_down { usize::MAX } else { 1 };
         let accesses = match (self.reaches_down, self.access) {

@@ -1,4 +1,4 @@
-//! Storage of answers that outlive the session, in files that another component writes.
+//! The interface to the storage of answers that outlive the session. Another crate writes the files.
 
 use portcullis_decision::{Grant, GrantScope};
 
@@ -29,7 +29,7 @@ pub trait GrantStore: Send + Sync {
     fn keep(&self, place: &str, grant: &Grant) -> Result<(), String>;
 }
 
-/// A keeper without places: no answer outlives the session.
+/// A store without places: no answer outlives the session.
 #[derive(Debug, Clone, Copy)]
 pub struct NoGrantStore;
 

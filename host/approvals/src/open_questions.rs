@@ -18,7 +18,7 @@ pub struct Question {
     pub id: u64,
     /// The client's call that it is about, if any.
     pub call: Option<String>,
-    /// Who wants to do what, in the host's words; the place follows.
+    /// The subject and the action, in the host's words; the place follows.
     pub title: String,
     /// The resource: a path, a script, a host and port.
     pub subject: String,
@@ -175,7 +175,7 @@ impl Refusal {
     }
 }
 
-/// What the user calls a session.
+/// The name of a session in texts for the user.
 pub const SESSION: &str = "session";
 
 /// The interface that shows questions to the user.
@@ -194,7 +194,7 @@ pub trait Prompter: Send + Sync {
         self.notice(&format!("{text} · undo: portcullis grants"));
     }
 
-    /// Returns what the user calls the session: [`SESSION`], or "command" if it is a single command.
+    /// Returns the name of the session in texts for the user: [`SESSION`], or "command" if it is a single command.
     fn session_name(&self) -> &'static str {
         SESSION
     }

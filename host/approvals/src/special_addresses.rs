@@ -28,7 +28,7 @@ pub(crate) fn meaning_of(target: &Endpoint) -> Option<String> {
     }
 }
 
-/// What usually listens on a port.
+/// Services that usually listen on a port.
 const USUAL: &[(u16, &str)] = &[
     (22, "SSH"),
     (25, "a mail server"),

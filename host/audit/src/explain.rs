@@ -40,7 +40,7 @@ impl Explanation {
         match self {
             Self::Strictest => "no answer that counts is stricter",
             Self::Preferred => "`combine` in the settings prefers it to a stricter one",
-            Self::Failed => "it failed, and what fails denies",
+            Self::Failed => "it failed, and a failure denies",
             Self::Granted => "it asked, and was answered with yes",
             Self::Refused => "it asked, and was not answered with yes",
             Self::NoOpinion => "no rule matched, so it needed an answer",

@@ -36,7 +36,7 @@ pub enum ReadError {
     #[error("line {number} has version {version}, this program reads up to {VERSION}")]
     Version { number: u64, version: u32 },
     /// A line does not follow from the previous one.
-    #[error("line {number} does not follow from the one before: something was taken out or changed")]
+    #[error("line {number} does not follow from the previous one: lines were removed or changed")]
     Chain { number: u64 },
     /// Lines at the end are missing.
     #[error(

@@ -16,7 +16,8 @@ pub const MANIFEST: &str = "policy.toml";
 /// # Errors
 /// When the embedded manifest is damaged or belongs to another policy, or the one beside the component cannot be read.
 pub fn of(component: &[u8], file: &Path, id: &str) -> anyhow::Result<Option<Manifest>> {
-    let pack = Pack::read(component).with_context(|| format!("reading what `{}` carries", file.display()))?;
+    let pack =
+        Pack::read(component).with_context(|| format!("reading the metadata of `{}`", file.display()))?;
     if let Some(Pack { manifest, .. }) = pack {
         let named = &manifest.policy.id;
         if named != id {

@@ -147,8 +147,8 @@ impl Chain {
         self.combined(heard, tightening, votes)
     }
 
-    /// Combines the opinions: first those of policies that count in full, as configured; then those that can only
-    /// tighten, each of which is applied whatever the configuration.
+    /// Combines the opinions: first those of policies that count in full, as configured; then those of policies that
+    /// can only tighten, each in any configuration.
     fn combined(
         &self,
         mut heard: Vec<Opinion<'_>>,
@@ -218,7 +218,7 @@ fn without_text(request: &Request) -> Option<Request> {
 struct Combined {
     /// The answer that counts, with the name of its policy; `None` if no counting policy has an opinion.
     evaluation: Option<(String, Evaluation)>,
-    /// What must be done if the action is carried out.
+    /// The host's duties if the action is carried out.
     obligations: Vec<Obligation>,
     votes: Vec<Vote>,
 }
@@ -280,7 +280,7 @@ fn unmet(evaluation: &Evaluation, action: &Action, may_rewrite: bool) -> Option<
             (!is_met).then(|| attribute.name.clone())
         }
         Obligation::RewriteScript(_) => Some("rewrite-script".to_owned()),
-        // Only a manifest that the user trusts entitles a policy to change what is done.
+        // Only a manifest that the user trusts entitles a policy to change the action.
         Obligation::RewriteInput(input) => {
             let is_met = may_rewrite && matches!(action, Action::Tool(_)) && is_object(input);
             (!is_met).then(|| "rewrite-input".to_owned())

@@ -86,7 +86,7 @@ impl Decision {
         decision
     }
 
-    /// Adds what the host must do if the action is carried out.
+    /// Adds the host's duties if the action is carried out.
     #[must_use]
     pub(crate) fn obliged(mut self, obligations: Vec<Obligation>) -> Self {
         self.obligations = obligations;
@@ -135,13 +135,13 @@ impl Decision {
         }
     }
 
-    /// Keeps the context of the decision: together with the request it is all that the answer depends on.
+    /// Stores the context of the decision. Together with the request it determines the answer.
     #[must_use]
     pub fn taken_in(self, context: Context) -> Self {
         Self { context: Some(Box::new(context)), ..self }
     }
 
-    /// Adds the ruling of a rule of the host's own: it counts unless it is milder.
+    /// Adds the ruling of one of the host's own rules, unless it is milder.
     #[must_use]
     pub fn tightened(mut self, ruling: Ruling) -> Self {
         self.votes.push(vote(&ruling));
@@ -203,7 +203,7 @@ impl Decision {
         &self.cause
     }
 
-    /// Returns what the model may do instead, if a policy says so.
+    /// Returns the alternative for the model, if a policy gives one.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.denial.hint.as_deref()
@@ -215,7 +215,7 @@ impl Decision {
         self.question.as_ref()
     }
 
-    /// Returns what the host must do if it lets the action through.
+    /// Returns the host's duties if it allows the action.
     #[must_use]
     pub fn obligations(&self) -> &[Obligation] {
         &self.obligations

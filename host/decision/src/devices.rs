@@ -23,7 +23,7 @@ const GIVEN: [&str; 5] = [
 /// The beginning of the names of Nvidia's devices: `/dev/nvidia0`, `/dev/nvidiactl`, `/dev/nvidia-uvm`.
 const NVIDIA: &str = "nvidia";
 
-/// The devices, and directories of the sandbox's own, that every command has; and those that the settings of other
+/// The devices, and the sandbox's own directories, that every command has; also devices that the settings of other
 /// sandboxes name on other systems.
 const FOR_ALL: [&str; 14] = [
     "/dev/null",

@@ -13,7 +13,7 @@ use crate::path_text;
 
 /// A fact about a request.
 ///
-/// Each attribute is read as a fact if the fact is written as that very attribute, and is kept as it is otherwise.
+/// An attribute becomes a fact if the fact would be written as exactly this attribute; otherwise it stays an attribute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Attribute", into = "Attribute")]
 pub enum Fact {
@@ -48,20 +48,20 @@ pub enum Fact {
     Other(Attribute),
 }
 
-/// A place that a person knows, and that a question about a path in it is about.
+/// A place that a person knows: questions about paths in it are about the place.
 ///
 /// It only shapes the question: rules are evaluated for each path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownPlace {
     /// Its top directory.
     pub top: PathBuf,
-    /// What it is.
+    /// Its kind.
     pub kind: KnownPlaceKind,
     /// The directory around it, if an answer may cover that as well.
     pub wider: Option<PathBuf>,
 }
 
-/// What a known place is.
+/// The kind of a known place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KnownPlaceKind {
@@ -94,7 +94,7 @@ pub struct OtherNames {
     pub reason: String,
 }
 
-/// The verdict on the content to write, where the decision depends on it.
+/// The verdict on the content to write, if the decision depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContentVerdict {
     /// It does no harm.
@@ -174,7 +174,7 @@ impl Fact {
         Attribute { name: name.to_owned(), value }
     }
 
-    /// Reads an attribute; `None` if it is not one of the host's, or has another form.
+    /// Parses an attribute; `None` if it is not one of the host's, or has another form.
     fn read(attribute: &Attribute) -> Option<Self> {
         let value = attribute.value.as_str();
         let text = || serde_json::from_str::<String>(value).ok();

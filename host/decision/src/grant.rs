@@ -12,7 +12,7 @@ use crate::request::{Action, CommandExecution, FileOperation, Request, Stage, To
 pub struct Grant {
     /// How long the grant lives.
     pub scope: GrantScope,
-    /// What the grant covers.
+    /// The covered actions.
     pub pattern: GrantPattern,
     /// Seconds since 1970-01-01 UTC.
     pub granted_at: u32,
@@ -34,7 +34,7 @@ pub enum GrantScope {
     User,
 }
 
-/// What a grant covers.
+/// The actions that a grant covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GrantPattern {

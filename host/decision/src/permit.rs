@@ -5,7 +5,7 @@ use crate::request::{Action, FileOperation, Request};
 /// Proof that one action was allowed; every gate needs one and consumes it.
 ///
 /// Only [`crate::Decision::permit`] makes one, and only from an `allow`. It names the exact action, so a gate can check
-/// that it does what was decided.
+/// its operation against it.
 #[derive(Debug)]
 #[must_use = "a permit that is not used up carries nothing out"]
 pub struct Permit {

@@ -44,7 +44,7 @@ pub trait Policy: Send + Sync {
         true
     }
 
-    /// Returns true if a source that the user trusts declares that this policy rewrites what it allows.
+    /// Returns true if a source that the user trusts declares that this policy rewrites allowed inputs.
     fn rewrites(&self) -> bool {
         false
     }
@@ -90,7 +90,7 @@ pub enum PolicyError {
     /// Its answer exceeds the size limit.
     #[error("gave an answer that is too large: {detail}")]
     AnswerSize {
-        /// What is too large.
+        /// The value that is too large.
         detail: String,
     },
     /// Its answer violates the contract.

@@ -22,7 +22,7 @@ pub struct RefusalText<'a> {
     pub origin: RefusalOrigin,
 }
 
-/// How a refusal came about.
+/// The origin of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalOrigin {
     /// A rule denies it, whatever the user answers.
@@ -33,7 +33,7 @@ pub enum RefusalOrigin {
     Unanswered,
 }
 
-/// Advice where a rule denies, and nothing better is known.
+/// Advice after a denial by a rule, if there is no better advice.
 const FORBIDDEN: &str = "Do not work around it";
 
 /// What to do after a refusal of one of the host's own rules that no setting lifts.

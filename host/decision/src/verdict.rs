@@ -98,7 +98,7 @@ pub enum Severity {
     Critical,
 }
 
-/// An obligation: what the host must do if it lets an action through.
+/// An obligation: a duty of the host if it allows an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Obligation {
@@ -118,7 +118,7 @@ pub enum Obligation {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Denial {
-    /// What the model may do instead.
+    /// The alternative for the model.
     pub hint: Option<String>,
     /// Whether the user may override it once.
     pub overridable: bool,
@@ -146,7 +146,7 @@ pub struct GrantOption {
     pub label: String,
     /// How long the grant lives.
     pub scope: GrantScope,
-    /// What it covers.
+    /// The covered actions.
     pub pattern: GrantPattern,
     /// Seconds; 0 for as long as the scope lasts.
     pub lifetime: u32,

@@ -13,7 +13,7 @@ use crate::rules::{Rule, Treatment};
 /// The rule on those names. It is not among [`crate::RULES`], because it cannot be disabled.
 static TEMPORARY_FILES: Rule = Rule {
     id: "host.portcullis",
-    reason: "Portcullis writes under this name what it puts in a file's place",
+    reason: "Portcullis writes a new file under this name before it replaces the old one",
     anywhere: Treatment::Denied,
 };
 

@@ -1,12 +1,12 @@
 //! Carries out file operations on the descriptor that was judged.
 //!
-//! The check and the use are one act: [`Gate::locate`] opens what a path names without touching its
-//! content, the caller decides about exactly that, and the operation goes on with the same descriptor
-//! and the [`Permit`](portcullis_decision::Permit) of that decision. No name is looked up twice.
+//! Check and use cannot be separated: [`Gate::locate`] opens a path without touching the content, the caller
+//! decides about exactly this file, and the operation continues with the same descriptor and the
+//! [`Permit`](portcullis_decision::Permit) of that decision. No name is looked up twice.
 //!
 //! Terms:
-//! a *view* is a root in which paths are opened, see [`Views`]; a [`Located`] is what was found there;
-//! its *canonical* path is the kernel's own answer to where the descriptor lies.
+//! a *view* is a root in which paths are opened, see [`Views`]; a [`Located`] is an opened path;
+//! its *canonical* path is the one that the kernel reports for the descriptor.
 //!
 //! # Never
 //! This crate never decides. It knows no policies, no settings and no users; it checks that the permit it

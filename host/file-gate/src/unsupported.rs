@@ -1,4 +1,4 @@
-//! Systems without openat2: nothing can be located, so nothing can be done.
+//! Stubs for systems without openat2: every operation fails.
 #![expect(missing_docs, reason = "`linux` has the same items with their documentation")]
 
 use std::collections::HashMap;

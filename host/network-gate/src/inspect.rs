@@ -217,7 +217,7 @@ impl Inspector {
             // The server has read an HTTP request that this inspector did not see, so the next request would be
             // unchecked as well.
             if VERSIONS.iter().any(|version| self.said.starts_with(version)) {
-                return Err(Stop::Malformed("the server answers in HTTP what is no request of HTTP"));
+                return Err(Stop::Malformed("the server answers in HTTP to bytes that are not HTTP"));
             }
             if self.has_said_otherwise() {
                 self.state = StreamState::Free;
@@ -368,7 +368,7 @@ impl Inspector {
         if is_allowed || name == "/" || !self.compares_names() {
             return Ok(());
         }
-        Err(self.another(named.as_ref().map(|named| &named.host), "a line `Host` of what is no request"))
+        Err(self.another(named.as_ref().map(|named| &named.host), "a line `Host` outside an HTTP request"))
     }
 
     /// Forwards the next client hello, but no byte after it, once it is complete and names the right server.
@@ -495,7 +495,7 @@ impl Inspector {
     }
 
     fn another(&self, named: Option<&Endpoint>, who: &str) -> Stop {
-        let other = named.map_or_else(|| "a name that is none".to_owned(), |named| format!("`{named}`"));
+        let other = named.map_or_else(|| "an invalid name".to_owned(), |named| format!("`{named}`"));
         forbidden(
             "host.other-server",
             format!("{who} names {other}, but the connection is to `{}`", self.host),

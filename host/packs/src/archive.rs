@@ -38,7 +38,7 @@ pub enum ArchiveError {
     #[error("the entry `{name}` {reason}")]
     Entry { name: String, reason: &'static str },
     /// The file is not a tar archive.
-    #[error("it is no tar archive; one that is compressed has to be unpacked first")]
+    #[error("it is not a tar archive; decompress a compressed one first")]
     NotATar,
     /// The archive is too large.
     #[error("it holds more than {ENTRIES_MAX} entries, or more than 512 MiB")]

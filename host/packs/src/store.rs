@@ -84,7 +84,7 @@ pub enum StoreError {
         source: SignatureError,
     },
     /// A component differs from the locked one.
-    #[error("`{}` is not what the lock names for `{id}`: its digest is `{found}`; `portcullis policy add` fetches it anew", path.display())]
+    #[error("`{}` differs from the lock's `{id}`: its digest is `{found}`; `portcullis policy add` fetches it again", path.display())]
     Changed { path: PathBuf, id: String, found: String },
 }
 

@@ -55,7 +55,7 @@ pub enum LoadError {
     )]
     UnknownTrack { wanted: String, oldest: &'static str, newest: &'static str, hint: &'static str },
     /// The component imports functions that this host does not provide.
-    #[error("the policy imports what this host does not give: {names}; {hint}")]
+    #[error("the policy imports interfaces that this host does not provide: {names}; {hint}")]
     Imports { names: String, hint: &'static str },
     /// The type of an export differs from the contract.
     #[error("the policy's exports do not fit contract {track}; build it against that version's `wit` folder")]

@@ -177,7 +177,8 @@ mod tests {
         assert!(other.contains("`evil:host/run`, `acme:x/y@1.0.0`"), "{other}");
         // A core import at the top level is not an interface of the contract.
         assert!(
-            check(&["portcullis:policy/evaluator@0.1.0"], &[LIFECYCLE, EVALUATOR]).contains("does not give")
+            check(&["portcullis:policy/evaluator@0.1.0"], &[LIFECYCLE, EVALUATOR])
+                .contains("does not provide")
         );
     }
 }

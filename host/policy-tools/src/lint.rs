@@ -114,7 +114,7 @@ fn probing(policy: &ComponentPolicy, context: &Context) -> Vec<Finding> {
                         add(
                             Severity::Error,
                             "probe.allowed",
-                            format!("{}: it allows what it cannot know", probe.name),
+                            format!("{}: it allows a request that it cannot know", probe.name),
                         );
                     }
                     let rule = answer.cause.rule.as_str();

@@ -104,7 +104,7 @@ impl<'de> Visitor<'de> for Strict {
         while let Some(key) = entries.next_key::<String>()? {
             let value = entries.next_value_seed(inside)?;
             if object.contains_key(&key) {
-                return Err(A::Error::custom(format!("the key `{}` stands twice", key.escape_debug())));
+                return Err(A::Error::custom(format!("the key `{}` appears twice", key.escape_debug())));
             }
             object.insert(key, value);
         }
@@ -153,9 +153,9 @@ mod tests {
 
     #[test]
     fn a_key_twice_is_refused_however_it_is_written() {
-        assert!(refused(br#"{"a":1,"a":1}"#).contains("`a` stands twice"));
-        assert!(refused(br#"{"a":1,"\u0061":2}"#).contains("stands twice"));
-        assert!(refused(br#"{"x":[{"b":{},"b":[]}]}"#).contains("`b` stands twice"));
+        assert!(refused(br#"{"a":1,"a":1}"#).contains("`a` appears twice"));
+        assert!(refused(br#"{"a":1,"\u0061":2}"#).contains("appears twice"));
+        assert!(refused(br#"{"x":[{"b":{},"b":[]}]}"#).contains("`b` appears twice"));
         assert!(parse(br#"{"a":{"a":1},"b":{"a":1}}"#).is_ok());
     }
 

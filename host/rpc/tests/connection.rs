@@ -1,4 +1,4 @@
-//! Malformed and hostile input, line by line: what is answered, and that the next line still works.
+//! Malformed and hostile input, line by line: the answer to each line, and that the next line still works.
 
 #![expect(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -83,7 +83,7 @@ fn what_is_no_json_is_a_parse_error() {
         r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"status"}"#,
         Value::Null,
         ErrorCode::Parse,
-        "`id` stands twice",
+        "`id` appears twice",
     );
     check(
         &message(&format!(r#""id":1,"method":"status","params":{}1{}"#, "[".repeat(64), "]".repeat(64))),

@@ -22,10 +22,10 @@ use waiting::{Redirect, Waiting, lock};
 
 /// The interval at which waiting calls are checked; the kernel sends no event when a waiting call is abandoned.
 const LOOK: Duration = Duration::from_millis(250);
-/// How often it is looked whether sockets are still being connected when the sandbox has ended.
+/// The interval of checks for sockets that are still being connected when the sandbox has ended.
 const LAST_LOOKS: usize = 8;
 
-/// The answer where this process has no room for another call.
+/// The answer if this process has no room for another call.
 const TOO_MANY: SyscallAnswer = SyscallAnswer::Error(Errno::AGAIN.raw_os_error());
 
 /// Connections that wait inside connect(2).

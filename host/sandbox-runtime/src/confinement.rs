@@ -312,7 +312,7 @@ fn end(keeper: &impl AsFd) {
     });
 }
 
-/// Makes the keeper end all commands, by closing the socket; its parent, the broker, ends after it and is waited for.
+/// Makes the keeper end all commands by closing the socket, and waits for its parent, the broker, which ends after it.
 fn end_without_namespaces(line: &OwnedFd, broker: &impl AsFd) {
     // This fails if the keeper has already ended.
     let _ = rustix::net::shutdown(line, rustix::net::Shutdown::Both);

@@ -87,7 +87,7 @@ pub enum LaunchError {
     /// The command cannot be sent to the keeper: it is empty, contains NUL, or is too large.
     #[error("the command cannot be started as it is: {reason}")]
     Malformed {
-        /// What is wrong with the command.
+        /// The fault in the command.
         reason: &'static str,
     },
     /// A part of the confinement could not be put in force, so the command was not run.
@@ -131,7 +131,7 @@ impl LaunchError {
 
 /// The sandbox's view was requested after its keeper had ended.
 ///
-/// The mounts that hide files come apart with the keeper, so the view is no longer available.
+/// The mounts that hide files are removed with the keeper, so the view is no longer available.
 #[derive(Debug, thiserror::Error)]
 #[error("the sandbox of this session has ended, its view of the files with it; start a new session")]
 pub struct ViewError;

@@ -47,7 +47,7 @@ impl Held {
         self.attempt
     }
 
-    /// Returns what the call does beyond that.
+    /// Returns the details of the call.
     pub fn deed(&self) -> &CallDetails {
         &self.deed
     }
@@ -63,7 +63,7 @@ impl Held {
         &self.rule
     }
 
-    /// Returns what the new content of the file does, if the content is the reason for the question; otherwise empty.
+    /// Returns the effect of the file's new content, if the content is the reason for the question; otherwise empty.
     /// An approval then covers this content only.
     pub fn reason(&self) -> &str {
         &self.reason
@@ -125,7 +125,7 @@ pub(crate) struct PendingQueue {
 #[derive(Debug, Default)]
 struct QueueState {
     calls: VecDeque<Held>,
-    /// The command has ended: no more calls will come.
+    /// The command has ended; no further calls will come.
     closed: bool,
 }
 

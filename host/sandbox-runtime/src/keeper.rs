@@ -269,7 +269,7 @@ fn closed(plan: &Plan) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the loopback ports that stand for the host's own, if connections wait inside connect(2).
+/// Returns the loopback ports that lead to this machine, if connections wait inside connect(2).
 fn held_ports(network: &Network, gate: &Result<Option<network::Gate>, Failure>) -> Option<Vec<u16>> {
     match (network, gate) {
         (Network::Gated(WayOut { host_ports, hold: Hold::Connect }), Ok(Some(_))) => Some(host_ports.clone()),

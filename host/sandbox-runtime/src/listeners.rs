@@ -13,7 +13,7 @@ use crate::Calls;
 /// Connections wait as long as the host does not accept them, and are refused once the listeners are closed.
 #[derive(Debug)]
 pub struct Listeners {
-    /// For programs that are told to use a proxy; on the loopback, where they find it by its port.
+    /// For programs that are configured to use a proxy, on a port of the loopback.
     pub proxy: TcpListener,
     /// A `NETLINK_SOCK_DIAG` socket inside the session's network, which tells the owner of a connection; `None` if the
     /// kernel has none.
@@ -31,7 +31,7 @@ pub struct Listeners {
 /// The listeners of one address family.
 #[derive(Debug)]
 pub struct Ends {
-    /// Receives connections to other machines, and to loopback ports that stand for the host's.
+    /// Receives connections to other machines, and to loopback ports that lead to this machine.
     /// The kernel keeps the original target of each (`SO_ORIGINAL_DST`).
     pub relay: TcpListener,
     /// Receives DNS queries, whichever server they were sent to.

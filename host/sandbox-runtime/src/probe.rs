@@ -59,7 +59,7 @@ fn attempt(executable: &Path, primitive: Primitive) -> Result<String, Refused> {
     let read = child.stdout.take().map(|mut output| output.read_to_string(&mut answer));
     child.wait().map_err(|error| broken("waiting for the process that tried it", &error))?;
     if let Some(Err(error)) = read {
-        return Err(broken("reading what came of it", &error));
+        return Err(broken("reading its result", &error));
     }
     parse(&answer)
 }

@@ -26,8 +26,9 @@ impl View {
 
     /// Returns the root directory, opened with O_PATH.
     ///
-    /// Call this for every use: when the keeper ends its mounts come apart, and a stored root would show what they hid.
-    /// (The view also keeps the mount namespace open, so that no hidden file is shown between this check and the use.)
+    /// Call this for every use: when the keeper ends, its mounts are removed, and a stored root would show hidden
+    /// files. (The view also keeps the mount namespace open, so that no hidden file is shown between this check and the
+    /// use.)
     ///
     /// # Errors
     /// If the keeper has ended.

@@ -28,7 +28,7 @@ pub fn advice(finding: &Finding, facts: &Facts) -> Option<Advice> {
     let (cause, remedy) = match finding.primitive {
         Primitive::Landlock => landlock(facts),
         Primitive::Scopes => (
-            format!("Landlock of Linux {} does not keep signals in, or there is none", facts.release),
+            format!("Linux {} has no Landlock, or none that restricts signals", facts.release),
             "Linux 6.12 or later with Landlock; it is needed only where namespaces are refused".to_owned(),
         ),
         Primitive::ProcessLimit => (

@@ -1,11 +1,11 @@
-//! What the sandbox of a session is to be, and what of it is in force: plain data, and pure functions over it.
+//! The wanted sandbox of a session, and the one in force: plain data, and pure functions over it.
 //!
 //! A [`Profile`] describes the wanted sandbox. A [`Plan`] lists the mounts that implement it; computing one is pure and
 //! needs no machine. A [`Report`] says which layers are in force, and a [`Tier`] how much of the sandbox a machine
 //! supports; [`advice()`] names the cause of a failed probe and its remedy.
 //!
-//! [`NameOrder`] is the one thing here that acts: the lock under which names are changed, which the host and the
-//! brokers of all sandboxes share.
+//! Only [`NameOrder`] has side effects: the lock for changes of names, which the host and the brokers of all sandboxes
+//! share.
 //!
 //! # Never
 //! This crate starts no process and restricts none: `portcullis-sandbox-runtime` does. It knows no policies, settings,

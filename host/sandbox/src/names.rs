@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use portcullis_exec_surface::UserLink;
 
-/// Rules over names that commands are held to, beside the places of a profile. A name need not exist.
+/// Rules over names for commands, in addition to the places of a profile. A name need not exist.
 ///
 /// Names that the user's other programs execute are protected as well, see the crate `portcullis-exec-surface`.
 #[derive(Debug, Clone, PartialEq, Eq)]

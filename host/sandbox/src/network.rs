@@ -14,7 +14,7 @@ pub enum Network {
 /// The way in which connections leave a session's network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WayOut {
-    /// Loopback ports that stand for the host's own; connections to all other loopback ports stay inside.
+    /// Loopback ports that lead to this machine; connections to all other loopback ports stay inside.
     pub host_ports: Vec<u16>,
     /// Where connections wait for their verdict.
     pub hold: Hold,
@@ -31,8 +31,8 @@ pub enum Hold {
     Accept,
 }
 
-/// The address of the machine inside. It is not in the loopback range, or `getaddrinfo` would assume a machine without
-/// a network (`AI_ADDRCONFIG`); this range is reserved for network tests (RFC 2544).
+/// The machine's address inside. It is not in the loopback range, because `getaddrinfo` would then assume a machine
+/// without a network (`AI_ADDRCONFIG`); this range is reserved for network tests (RFC 2544).
 pub const OWN: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 
 /// The same for IPv6, from the range for private use (RFC 4193).

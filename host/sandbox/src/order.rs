@@ -64,10 +64,10 @@ impl OrderFiles {
     }
 }
 
-/// The entry that a session writes into the record when it begins: one of length zero.
+/// The entry that a session writes into the record when it starts: one of length zero.
 pub const RECORD_BEGINS: [u8; 4] = [0; 4];
 
-/// Names do not change until this is dropped.
+/// Prevents changes of names until it is dropped.
 #[derive(Debug)]
 pub struct Exclusive<'a> {
     _held: ExclusiveOrder<'a>,
@@ -280,8 +280,7 @@ impl Drop for Shared<'_> {
     }
 }
 
-/// Unlocking with flock(2) does not fail; if it did, all others would wait forever, and what they want would be
-/// refused.
+/// Unlocking with flock(2) does not fail; if it did, all others would wait forever, and their changes would be refused.
 fn release(file: &File) {
     drop(file.unlock());
 }

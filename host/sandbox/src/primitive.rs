@@ -1,4 +1,4 @@
-//! Mechanisms that can be probed by themselves, and what probing them found.
+//! Mechanisms that can be probed separately, and the results.
 
 use std::fmt;
 

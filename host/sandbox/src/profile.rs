@@ -70,11 +70,11 @@ pub struct Owner {
 pub struct OwnPlace {
     /// The path, plain as that of [`PathAccess`].
     pub path: PathBuf,
-    /// What is shown there.
+    /// The mounted source.
     pub source: OwnSource,
 }
 
-/// What a place of the sandbox's own shows. All paths are the host's.
+/// The source of a place of the sandbox's own. All paths are the host's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OwnSource {
     /// A directory or file.
@@ -103,8 +103,8 @@ pub struct PathAccess {
 
 /// The access to a place; stricter accesses compare as smaller.
 ///
-/// The first two only restrict: such a place never shows what is hidden around it, nor a directory of the host where
-/// commands see one of the session's. The others show the place whatever surrounds it.
+/// The first two only restrict: such a place never shows paths in a hidden directory, nor a directory of the host that
+/// one of the session's replaces. The others show the place whatever surrounds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Access {
     /// A directory appears empty, a file cannot be opened.

@@ -87,7 +87,7 @@ stages! {
     /// Decoding the rules over names.
     Names = 26, "reading the rules over names";
     /// Creating a control group and starting a process in it.
-    Group = 27, "making a control group beside the own one";
+    Group = 27, "creating a control group beside its own";
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl Tier {
     #[must_use]
     pub fn lacks(self) -> &'static [&'static str] {
         match self {
-            Self::None => &["everything: commands are refused; file tools go on being gated"],
+            Self::None => &["everything: commands are refused; file tools are still checked"],
             Self::Landlock => &[
                 "seeing by its path that a hidden file is there, how large it is, where a link leads, that it is \
                  being changed, and that other processes exist: contents and listings are refused",

@@ -1,4 +1,4 @@
-//! What a pending call is about: its action, and its place.
+//! The action and the place of a pending call.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
@@ -58,9 +58,9 @@ fn reference(session: &Session, path: &Path) -> PathRef {
     paths::reference(&session.setup.context, &path.to_string_lossy(), path, path, kind)
 }
 
-/// Returns the place of a pending call that a person knows, if it is asked about the place.
+/// Returns the known place of a pending call, if the question is about that place.
 ///
-/// A special file, and what the broker asks about by a rule on the name, is asked about by itself.
+/// A special file, or a name about which a rule of the broker asks, has a question of its own.
 pub(crate) fn known_place(session: &Session, started: &Started, held: &Held) -> Option<KnownPlace> {
     if !held.rule().is_empty() || !held.reason().is_empty() || matches!(held.deed(), CallDetails::Special) {
         return None;
@@ -75,13 +75,13 @@ pub(crate) fn known_place(session: &Session, started: &Started, held: &Held) -> 
     place_of(&bounds, path, is_directory, held.named())
 }
 
-/// Returns true if rules on one of the names of a link or a move would not hold for the other one, or if permission for
-/// a name is for no more than a file or directory there.
+/// Returns true if rules on one name of a link or a move would not apply to the other one, or if only the name itself
+/// is allowed, and not the directory around it.
 pub(crate) fn loosens(rules: &RuleSet, new: &Path, deed: &CallDetails) -> bool {
     let holder = new.parent().unwrap_or(Path::new("/"));
     let may_write =
         |path: &Path| rules.answer(path, FileRight::Write, Caller::Command).effect == Effect::Allow;
-    // A plain file that takes the place of another one is what was allowed there.
+    // A plain file that replaces another one was allowed there.
     let is_plain = |old: &Path| {
         let is_file = |found: std::fs::Metadata| found.is_file() && found.nlink() == 1;
         old.symlink_metadata().is_ok_and(is_file) && new.symlink_metadata().is_ok_and(is_file)

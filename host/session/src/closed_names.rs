@@ -1,9 +1,9 @@
-//! The directories of closed regions whose names commands see, so that a program is told `EACCES` there instead of
-//! `ENOENT`, and nobody takes a closed directory for a missing one.
+//! The directories of closed regions whose names commands see. A program gets `EACCES` there instead of `ENOENT`, so a
+//! closed directory does not look like a missing one.
 //!
-//! These are the neighbours of what commands see: beside the project, and in the home. Files are not among them: programs
-//! look for settings in every directory above the project, and one that finds `package.json` and cannot open it fails,
-//! where one that finds none goes on. For the same reason names that begin with a dot stay missing.
+//! These are the neighbours of visible directories: beside the project, and in the home. Files are not among them:
+//! programs look for settings in every directory above the project. They fail if there is a `package.json` that they
+//! cannot open, and continue if there is none. For the same reason names that begin with a dot stay missing.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use portcullis_sandbox::{Access, OwnPlace, PathAccess};
 
 /// The rule of the base on closed regions.
 pub(crate) const CLOSED: &str = "base.closed";
-/// Maximum number of these directories. Beyond it they are missing, as files are.
+/// Maximum number of these directories. Further ones are missing, like files.
 const MOST: usize = 128;
 /// Maximum number of entries to look at in one directory.
 const MOST_ENTRIES: usize = 4096;
 
-/// Returns the closed directories beside what commands see, in order; none where reading is an allow-list, which hides
-/// names, too. `places` and `own` are what the sandbox shows and hides.
+/// Returns the closed directories beside visible ones, in order; none if reading is an allow-list, which hides names,
+/// too. `places` and `own` are the paths that the sandbox shows and hides.
 pub(crate) fn closed_names(rules: &RuleSet, places: &[PathAccess], own: &[OwnPlace]) -> Vec<PathBuf> {
     let closed = &rules.base().closed;
     if closed.iter().any(|region| region == Path::new("/")) {

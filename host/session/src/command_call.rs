@@ -1,4 +1,4 @@
-//! A command to run, and its form for policies and users.
+//! A command to run, and its descriptions for policies and users.
 
 use std::ffi::OsString;
 use std::path::Path;

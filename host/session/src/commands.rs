@@ -180,7 +180,7 @@ fn launch(
     })
 }
 
-/// Returns the variable that says that this is a sandbox. A contained agent has its own way out of it.
+/// Returns the variable that marks the sandbox. A contained agent has its own way out of it.
 fn inside_variable(session: &Session) -> Option<(String, String)> {
     (!session.setup.inmate.is_agent()).then(|| (SANDBOX_VARIABLE.to_owned(), "1".to_owned()))
 }

@@ -48,7 +48,7 @@ pub struct EffectivePolicy {
     pub(crate) links: Arc<UserLinks>,
     places: Vec<RulePlace>,
     layers: Vec<RuleLayer>,
-    /// The directories of the sandbox's own, before rules take any from it.
+    /// The sandbox's own directories, before rules remove any.
     own: OwnPlaces,
     /// Whether a policy uses reservations.
     pub(crate) wants_reservations: bool,
@@ -93,7 +93,7 @@ impl EffectivePolicy {
             return Ok(without);
         }
         if built.confinement.is_ok() && built.tier() < Tier::Full && built.own.home.is_some() {
-            // Nobody holds names there that rules protect.
+            // No broker protects names in that tier.
             let temp = &basis.resolved.temp;
             let own = OwnPlaces { home: None, ..built.own.clone() };
             let homeless = Self { own, layers: layers(setup, basis, temp)?, ..built };
@@ -356,7 +356,7 @@ impl EffectivePolicy {
 
     /// Returns the control group controllers that bound all commands together, or `none`.
     ///
-    /// The names are those of the kernel.
+    /// The names are the kernel's.
     pub(crate) fn controllers(&self) -> String {
         let names = self.report().into_iter().flat_map(|report| &report.controllers);
         let names: Vec<&str> = names.map(|controller| controller.name()).collect();
@@ -404,7 +404,7 @@ fn name_temp(layer: &mut RuleLayer, usual: &Path, temp: &Path) {
     }
 }
 
-/// Returns the directories of the sandbox's own, as far as it can have them.
+/// Returns the sandbox's own directories, as far as they are possible.
 fn own_places(
     setup: &Setup,
     confining: &Confining,
@@ -421,8 +421,8 @@ fn own_places(
     }
 }
 
-/// Removes what a layer says of directories of programs in the private home: the user's own do not change there. What
-/// the settings say of them stays.
+/// Removes a layer's rules on directories of programs in the private home, in which the user's own do not change. Rules
+/// from the settings stay.
 fn leave_programs(layer: &mut RuleLayer, own: &OwnDirectories) {
     let settings =
         [SettingsLayer::User, SettingsLayer::Machine, SettingsLayer::Project, SettingsLayer::Sandbox];

@@ -37,7 +37,7 @@ impl Judged {
     }
 }
 
-/// The surroundings of names: the files that a policy in force shows, and what the settings say of them.
+/// The surroundings of names: the files that a policy in force shows, and the settings about them.
 pub(crate) struct ExecSurface<'a> {
     effective: &'a EffectivePolicy,
     settings: Settings,
@@ -111,7 +111,7 @@ impl<'a> ExecSurface<'a> {
             }
             // The cause is not reported: the caller may have no right to learn it.
             Err(_) => {
-                let reason = format!("{UNREADABLE}: what stands there cannot be read");
+                let reason = format!("{UNREADABLE}: the existing file cannot be read");
                 Judged { verdict: Some(ContentVerdict::Unreadable(reason)), replaces: None }
             }
         }

@@ -1,4 +1,4 @@
-//! Files that must not be read under any of their names (hard links).
+//! Hidden files with several names (hard links), which must not be read under any of them.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
-//! The place of a path that a person knows: the repository, the project or the directory that a question is about.
+//! Known places: the repository, project or directory around a path, which a question names.
 //!
-//! It shapes what a question says, and which answers it offers; rules are evaluated for each path all the same. So
-//! nothing depends on whether a command has made a name that decides it: the user reads the place that is asked about.
+//! A known place determines the text and the choices of a question; rules are still evaluated for each path. A command
+//! may create a marker that changes the place, but that widens nothing: the user reads the place in the question.
 
 use std::path::{Path, PathBuf};
 
@@ -64,7 +64,7 @@ const SYSTEM: &[&str] = &[
     "/var/www",
 ];
 
-/// What cannot be a place as a whole.
+/// The directories that cannot be a place as a whole.
 pub(crate) struct Bounds<'a> {
     /// The regions that the rules know.
     pub(crate) base: &'a Base,
@@ -74,9 +74,9 @@ pub(crate) struct Bounds<'a> {
 
 /// Returns the place of `path`, which is a directory or is to become one if `is_directory`.
 ///
-/// It is the nearest repository around the path, or else the nearest project, or else the directory itself; and what a
-/// program was given as an argument, one of `named`, if that holds all of it. Returns `None` if that would be a home, a
-/// directory of the system as a whole, or one around these.
+/// It is the nearest repository around the path, or else the nearest project, or else the directory itself. An argument
+/// of the program, one of `named`, is used instead if it contains that directory. Returns `None` for a home, a whole
+/// system directory, or a directory around these.
 pub(crate) fn place_of(
     bounds: &Bounds<'_>,
     path: &Path,
@@ -96,7 +96,7 @@ pub(crate) fn place_of(
     let given = around().filter(is_given).last().map(|top| (top, KnownPlaceKind::Directory));
     let (top, kind) = match (found, given) {
         (Some((top, _)), Some(given)) if top != given.0 && top.starts_with(given.0) => given,
-        // A directory that a program was given, in a directory that is nothing more.
+        // An argument inside a plain directory.
         (Some((top, KnownPlaceKind::Directory)), Some(given)) if given.0.starts_with(top) => given,
         (Some(found), _) => found,
         (None, _) => return None,
@@ -105,7 +105,7 @@ pub(crate) fn place_of(
     Some(KnownPlace { top: top.to_owned(), kind, wider })
 }
 
-/// Returns the directory where the search begins: what lies in `.git` belongs to the directory around that.
+/// Returns the directory where the search begins: paths in `.git` belong to the directory around it.
 fn start(path: &Path, is_directory: bool) -> Option<&Path> {
     let inner = if is_directory { path } else { path.parent()? };
     let outermost = inner.ancestors().filter(|top| top.file_name().is_some_and(is_git)).last();
@@ -193,11 +193,11 @@ mod tests {
             ("home/u/work/new", true, &[], Some(("home/u/work/new", Directory))),
             ("srv/crate/src/deep/x", false, &[], Some(("srv/crate", Project))),
             ("srv/plain/a/b/c", false, &[], Some(("srv/plain/a/b", Directory))),
-            // What a program was given.
+            // Arguments of a program.
             ("srv/plain/a/b/c", false, &["srv/plain/a"], Some(("srv/plain/a", Directory))),
             ("srv/bare.git/refs/x", false, &["srv/bare.git/refs"], Some(("srv/bare.git", Repository))),
             ("srv/bare.git/refs/x", false, &["srv"], Some(("srv", Directory))),
-            // Never a home, a region or what is around one, whatever a marker or an argument says.
+            // Never a home, a region or a directory around one, whatever a marker or an argument says.
             ("home/u/notes", false, &["home/u", "home", ""], None),
             ("home/u/work/a", false, &[], None),
             ("home/u/docs/a", false, &["home/u"], Some(("home/u/docs", Directory))),

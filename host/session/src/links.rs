@@ -1,4 +1,4 @@
-//! Files with several names (hard links): which of the other names are known, and how they affect a decision.
+//! Files with several names (hard links): the known names, and their effect on a decision.
 //!
 //! For reading, a name is *known* if it lies in a place that a rule restricts: a file that is secret under one name is
 //! secret under all. For writing, a name is *known* if it lies where writing is allowed, in the workspace and the paths

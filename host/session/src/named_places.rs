@@ -1,14 +1,14 @@
 //! Questions about closed places that a command names, before it starts.
 //!
-//! Commands do not see closed regions (homes), so nobody hears of a look into one, and a program says at most that there
-//! is no such file. So the words of a script are looked at first: a path in a closed region that exists is a question
-//! about its place, and a yes shows the place to the command from its beginning. Where nobody can be asked, and after a
-//! no, the command runs without it, and a note says what is closed.
+//! Commands do not see closed regions (homes), so the host does not learn of a look-up there, and a program only
+//! reports a missing file. So the words of a script are checked first: an existing path in a closed region leads to a
+//! question about its place, and a yes shows the place to the command from its start. After a no, or if nobody can be
+//! asked, the command runs without it, and a note names the closed place.
 //!
 //! Paths in the project's own files count as named too, see [`referenced_paths`]. So does a directory that git or
-//! `mkdir -p` is about to make.
+//! `mkdir -p` is about to create.
 //!
-//! A script can build a path from variables. Then its place stays closed while the command runs. If the command fails,
+//! A script can build a path from variables; its place then stays closed while the command runs. If the command fails
 //! and its output names a file that it did not find, the host asks about that file afterwards.
 
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ const MOST_WORDS: usize = 64;
 /// The answers about the closed places that a command names.
 #[derive(Debug, Default)]
 pub(crate) struct NamedPlaces {
-    /// What is open to this command alone.
+    /// Grants for this command alone.
     pub(crate) opened: Vec<Grant>,
     /// Directories that were made for it.
     pub(crate) made: Vec<NewDirectory>,
@@ -68,9 +68,9 @@ pub(crate) fn ask(session: &Session, granted: &Granted, call: Option<&str>, canc
     questions.answers
 }
 
-/// Asks about closed places in which a failed command did not find a file, as its output says: those of `missing` that
-/// exist, and that were not asked about when it started. Where no answer can open a file, a note says why. `asked` are
-/// the places that were asked about since.
+/// Asks about closed places in which a failed command did not find a file, according to its output: the paths of
+/// `missing` that exist and were not asked about when it started. If no answer can open a file, a note says why.
+/// `asked` contains the places that were asked about since.
 pub(crate) fn ask_about_missing(
     session: &Session,
     (request, call): (&Request, &CommandCall<'_>),
@@ -271,7 +271,7 @@ impl Target {
 struct ClosedPlace {
     top: PathBuf,
     request: Request,
-    /// What a yes opens to this command.
+    /// The paths that a yes opens to this command.
     pattern: GrantPattern,
 }
 
@@ -323,7 +323,7 @@ fn lies_outside(effective: &EffectivePolicy, path: &Path) -> bool {
         && !workspaces.any(|workspace| path.starts_with(workspace) || workspace.starts_with(path))
 }
 
-/// Returns true if a word is what the program gets, but for a home directory at its beginning.
+/// Returns true if the program gets exactly this word, except for a home directory at its beginning.
 fn is_plain(word: &Word) -> bool {
     let is_of_home = word.value.starts_with("~/") || word.value == "~";
     word.literal || is_of_home && !word.value.contains(['$', '`', '*', '?', '[', '{', '\\'])
@@ -362,7 +362,7 @@ fn wanted(simple: &SimpleCommand, index: usize) -> Option<FileRight> {
     Some(if writes { FileRight::Write } else { FileRight::Read })
 }
 
-/// Returns the question about a path, if it lies in a closed region, and no rule says more of it.
+/// Returns the question about a path, if it lies in a closed region and no other rule matches it.
 fn closed_place(
     session: &Session,
     effective: &EffectivePolicy,

@@ -69,7 +69,7 @@ fn without_rules(base: Base, reads: Reads) -> Result<NameRules, DataError> {
     name_rules(surveyed, (&[], &UserLinks::default()), &[], reads, Vec::new())
 }
 
-/// Returns the judge of names for a sandbox's broker, or `None` if the data are not those of [`RuleSet::data`].
+/// Returns the judge of names for a sandbox's broker, or `None` if the data do not come from [`RuleSet::data`].
 #[must_use]
 pub fn make_names(data: &[u8]) -> Option<Box<dyn Names>> {
     let data = RuleData::decode(data).ok()?;

@@ -116,7 +116,7 @@ pub struct Sandbox {
     // Dropped first, which closes all connections.
     network: Option<Attached>,
     confinement: Confinement,
-    /// What changes in caches come to.
+    /// Whether changes in caches are kept.
     changes: Changes,
 }
 

@@ -1,7 +1,7 @@
-//! Directories outside the project that a command is going to make.
+//! Directories outside the project that a command is going to create.
 //!
-//! A command sees only what exists when it starts. So the host makes such a directory itself, after the user has allowed
-//! it, and takes it away again if the command left it empty.
+//! A command sees only directories that exist when it starts. So the host creates such a directory itself, after the
+//! user has allowed it, and removes it again if it is still empty after the command.
 
 use std::ffi::OsString;
 use std::io;

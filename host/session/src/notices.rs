@@ -5,7 +5,7 @@
 use portcullis_decision::GrantScope;
 use portcullis_text::escape;
 
-/// An answer that is kept. `session` is what the user calls the session.
+/// An answer was saved. `session` is the name of the session in texts for the user.
 #[must_use]
 pub fn saved(scope: GrantScope, session: &str, covers: &str) -> String {
     match scope {

@@ -1,5 +1,4 @@
-//! Directories that a sandbox has of its own in place of the machine's, each with the directory of the host that is
-//! shown there.
+//! The sandbox's own directories that replace the machine's, each with the host directory that is mounted there.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -43,11 +42,11 @@ pub struct KeptHome {
     pub homes: PathBuf,
     /// The home.
     pub directory: PathBuf,
-    /// What commands changed in caches, a directory for each.
+    /// The commands' changes in caches, one directory for each cache.
     pub layers: PathBuf,
     /// The directory for changes that end with the session.
     pub passing: PathBuf,
-    /// Whether this session keeps what it changes in caches. Only one session at a time does, because the kernel leaves
+    /// Whether this session keeps its changes in caches. Only one session at a time does, because the kernel leaves
     /// undefined what happens if a directory of changes is used twice.
     pub keeps_layers: bool,
     /// The number of directories made in `passing`.
@@ -74,14 +73,14 @@ pub struct WarmCache {
     pub kind: CacheKind,
 }
 
-/// What a cache is.
+/// The kind of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheKind {
     /// A directory of files that can be fetched again.
     Directory,
-    /// A directory of programs, which has to be seen wherever directories cannot be layered.
+    /// A directory of programs, which must be visible even if overlays are not possible.
     Programs,
-    /// A file without content that counts, such as a lock.
+    /// A file whose content does not matter, such as a lock.
     File,
 }
 
@@ -95,7 +94,7 @@ pub(crate) enum Changes {
 }
 
 impl OwnDirectories {
-    /// Returns what the rules have to know of them.
+    /// Returns the directories in the form of the rules.
     pub(crate) fn places(&self) -> OwnPlaces {
         let directories = self.directories.iter().map(|(path, _)| path.clone());
         let home = self.home.as_ref().map(|home| {
@@ -104,7 +103,7 @@ impl OwnDirectories {
         OwnPlaces { directories: directories.chain([SHARED_MEMORY.into()]).collect(), home }
     }
 
-    /// Returns what changes in caches of a new sandbox come to.
+    /// Returns whether a new sandbox keeps changes in caches.
     pub(crate) fn changes(&self) -> Changes {
         let in_use = self.users().is_some_and(|users| Arc::strong_count(&users.0) > 1);
         if in_use { Changes::Passing } else { Changes::Kept }
@@ -202,8 +201,8 @@ impl KeptHome {
 impl WarmCache {
     /// Returns true if there is a directory of the user's to show.
     ///
-    /// Commands that act as another user could not write to it. Outside of toolchains, a tool that finds no cache does
-    /// better than with such a one.
+    /// Commands that act as another user could not write to it. Outside of toolchains, a tool works better without a
+    /// cache than with a read-only one.
     fn is_warm(&self, user: u32, is_in_toolchain: bool) -> bool {
         let is_usable = |owner: u32| self.kind == CacheKind::Programs || is_in_toolchain || owner == user;
         self.path.symlink_metadata().is_ok_and(|found| found.is_dir() && is_usable(found.uid()))

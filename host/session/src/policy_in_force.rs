@@ -15,7 +15,7 @@ use crate::network::Network;
 use crate::notices;
 use crate::setup::{Basis, Setup};
 
-/// The policy in force, and what it is built from.
+/// The policy in force, and its sources.
 pub(crate) struct PolicyInForce {
     setup: Arc<Setup>,
     answers: Arc<RememberedAnswers>,

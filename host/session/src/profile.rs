@@ -1,4 +1,4 @@
-//! From the rule set to what the sandbox is told: places, in the order in which deeper ones win.
+//! Converts the rule set to the places of a sandbox profile, in an order in which deeper ones win.
 
 mod disk;
 
@@ -26,13 +26,13 @@ use disk::Disk;
 /// The machine's name inside.
 const HOSTNAME: &str = "sandbox";
 
-/// What commands may do where. It is asked about often, and paths are slow to compare.
+/// The access of commands by path; a map, because it is queried often and comparing paths is slow.
 type Places = HashMap<PathBuf, Access>;
 
-/// The sandbox has its own of these.
+/// Paths at which the sandbox mounts its own file systems.
 const OWN: &[&str] = &["/dev", "/proc"];
 
-/// The host's directory in whose place commands see the session's, or none.
+/// The host's directory that the session's replaces for commands.
 const HOST_TEMP: &str = "/tmp";
 
 /// Makes the profile of a session whose commands see `temp` as `/tmp`, or says why there is none. `bound` are the
@@ -49,7 +49,7 @@ pub(crate) fn profile(
     let devices = devices(&wanted);
     let (places, reads) = mounted(rules, (wanted, &mut disk), bound, session.sockets)?;
     let kept_back = KeptBack::from_commands(rules, session.own);
-    // Whatever such a file is called, what is secret by one of its names stays so.
+    // A file that is secret under one of its names is secret under all of them.
     let reads = if kept_back.is_empty() { reads } else { Reads::Judged };
     let user = (session.homes, session.links);
     let names =
@@ -134,11 +134,11 @@ fn hide_all_in(directory: &Path, wanted: &mut Places) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the places of the machine that the rules name, each with what is wanted of it.
+/// Returns the places of the machine that the rules name, each with the wanted access.
 fn wanted(places: &[RulePlace], disk: &mut Disk) -> Places {
     let mut wanted = Places::new();
     for place in places {
-        // The session's own directory is one mount, and rules on names in it are the broker's.
+        // The session's own directory is one mount; the broker enforces rules on names in it.
         let Some(path) = place.location.on_machine() else { continue };
         let Some(access) = access(place) else { continue };
         if let Some(path) = disk.place(path, access) {
@@ -149,7 +149,7 @@ fn wanted(places: &[RulePlace], disk: &mut Disk) -> Places {
     wanted
 }
 
-/// What a place asks for; none if it takes nothing away and may not give.
+/// Returns the access that a place needs; `None` if it restricts nothing and may not open anything.
 fn access(place: &RulePlace) -> Option<Access> {
     match (place.reach, place.read, place.write) {
         (_, false, _) => Some(Access::Hidden),
@@ -160,7 +160,8 @@ fn access(place: &RulePlace) -> Option<Access> {
     }
 }
 
-/// Hides what is hidden unless it is opened itself, and the host's directories where commands see the session's.
+/// Hides the directories that are hidden unless a rule opens them, and the host's temporary directories, which the
+/// session's replace.
 fn hide_by_default(wanted: &mut Places, temp: &Path) {
     for path in HIDDEN_UNLESS_SHOWN.map(Path::new) {
         let access = wanted.entry(path.to_owned()).or_insert(Access::Hidden);
@@ -173,7 +174,7 @@ fn hide_by_default(wanted: &mut Places, temp: &Path) {
     }
 }
 
-/// Returns the hidden places, in one order, so that the same rules are the same sandbox.
+/// Returns the hidden places in a fixed order, so that equal rules give equal sandboxes.
 fn hidden(wanted: &Places) -> Vec<PathBuf> {
     let hidden = wanted.iter().filter(|(_, access)| **access == Access::Hidden);
     let mut hidden: Vec<PathBuf> = hidden.map(|(path, _)| path.clone()).collect();
@@ -181,9 +182,9 @@ fn hidden(wanted: &Places) -> Vec<PathBuf> {
     hidden
 }
 
-/// Whether what is read has to be judged by its name: where a rule on reading is a pattern, or names what is not there
-/// yet, and would come into sight. The host's own rules are among these only where commands may write around what they
-/// name: otherwise that lies in homes, which are closed, in toolchains, which change rarely, or is root's.
+/// Returns whether the broker must judge reads by name: if a rule on reading is a pattern, or names a missing path that
+/// would be visible once it exists. The host's own rules count only if commands may write around the path: all others
+/// are in homes, which are closed, in toolchains, which change rarely, or belong to root.
 fn reads(rules: &RuleSet, wanted: &Places, disk: &mut Disk) -> Reads {
     let mut may_appear = |path: &Path| {
         let answer = rules.answer(path, FileRight::Read, Caller::Command);
@@ -201,14 +202,14 @@ fn reads(rules: &RuleSet, wanted: &Places, disk: &mut Disk) -> Reads {
     };
     let mut hidden = wanted.iter().filter(|(_, access)| **access == Access::Hidden);
     let is_judged = rules.patterns_on_reading().next().is_some()
-        // The sandbox has its own of these, over which the machine's files cannot be hidden.
+        // The sandbox has its own file systems there, in which no file of the machine can be hidden.
         || hidden.any(|(path, _)| is_own(path) || may_appear(path))
         || restricts_reading_in_session(rules);
     if is_judged { Reads::Judged } else { Reads::Free }
 }
 
-/// Whether a rule restricts reading below the session's temporary directory, where nothing can be mounted on names that
-/// commands have yet to make.
+/// Returns true if a rule restricts reading below the session's temporary directory. No mount can cover names there
+/// that commands have not created yet.
 fn restricts_reading_in_session(rules: &RuleSet) -> bool {
     let literal = rules.layers().iter().flat_map(|layer| &layer.profile.files);
     let paths = literal.filter_map(|rule| rule.pattern.literal());
@@ -219,8 +220,8 @@ fn restricts_reading_in_session(rules: &RuleSet) -> bool {
     })
 }
 
-/// What a rule denies stays hidden; only what is a socket at the start is shown, so that nothing else can take its
-/// place in the settings' name.
+/// Shows the sockets that the settings name, unless a rule denies them. Only an existing socket is shown, so that no
+/// other file becomes visible under its name.
 fn show_sockets(wanted: &mut Places, rules: &RuleSet, sockets: &[PathBuf]) {
     let is_socket = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
     let temp = &rules.base().temp;
@@ -232,8 +233,8 @@ fn show_sockets(wanted: &mut Places, rules: &RuleSet, sockets: &[PathBuf]) {
     }
 }
 
-/// As whom root's commands act in this project: as its owner, who would otherwise be locked out of what they
-/// leave there, and whom root without capabilities could not stand in for.
+/// Returns the user as whom root's commands act in this project: its owner. Otherwise the owner could not access files
+/// that they create there, and root without capabilities could not access the owner's files.
 pub(crate) fn owner(workspace: &Path) -> Option<Owner> {
     let metadata = workspace.metadata().ok()?;
     (metadata.uid() != 0).then(|| Owner { uid: metadata.uid(), gid: metadata.gid() })
@@ -243,10 +244,10 @@ fn is_own(path: &Path) -> bool {
     OWN.iter().any(|own| path.starts_with(own))
 }
 
-/// A mask on a single file falls off when the host replaces the file, and one that does not exist
-/// cannot be masked at all. So in closed regions (homes), where programs replace their secrets, the directory
-/// around a hidden name, or the closest one there is, is hidden, and the names that are in it now are shown again. Where commands may
-/// write, this cannot be done: new names must appear there.
+/// Hides secrets in closed regions (homes) by hiding the directory around them, or the closest existing one; its
+/// present names are shown again. A mask on a single file is lost when the host replaces the file, as programs do with
+/// secrets, and a missing file cannot be masked. In a writable directory this is not possible, because new names must
+/// appear.
 fn hide_by_directory(wanted: &mut Places, (secrets, disk): (&[PathBuf], &mut Disk), closed: &[PathBuf]) {
     for path in secrets {
         let Some(parent) = path.parent().and_then(|parent| disk.existing(parent)) else { continue };
@@ -256,12 +257,12 @@ fn hide_by_directory(wanted: &mut Places, (secrets, disk): (&[PathBuf], &mut Dis
         }
         let Ok(names) = std::fs::read_dir(parent) else { continue };
         wanted.insert(parent.to_owned(), Access::Hidden);
-        // An entry that cannot be read is one that commands do not see.
+        // Commands do not see an entry that cannot be read.
         for entry in names.flatten() {
-            // A link cannot be shown by itself; what it leads to has its own place.
+            // A link cannot be mounted by itself; its target has a place of its own.
             if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
                 let shown = wanted.entry(parent.join(entry.file_name())).or_insert(Access::ReadOnly);
-                // It was seen in the directory until now.
+                // It was visible in the directory until now.
                 if *shown == Access::Unwritable {
                     *shown = Access::ReadOnly;
                 }
@@ -270,9 +271,8 @@ fn hide_by_directory(wanted: &mut Places, (secrets, disk): (&[PathBuf], &mut Dis
     }
 }
 
-/// A socket leads to a program outside, so it is seen only where the settings name it, or where a rule or a grant opens
-/// this very path. One in a directory that this user cannot search is hidden with the directory, whose owner can open it
-/// later.
+/// Hides sockets of programs outside, unless the settings name them, or a rule or a grant opens exactly this path. A
+/// socket in a directory that this user cannot search is hidden with the directory, whose owner can open it later.
 fn hide_sockets(wanted: &mut Places, bound: &[PathBuf], named: &[PathBuf]) {
     for path in bound {
         let path = match path.canonicalize() {
@@ -281,7 +281,7 @@ fn hide_sockets(wanted: &mut Places, bound: &[PathBuf], named: &[PathBuf]) {
                 Some(directory) => directory,
                 None => continue,
             },
-            // One whose name has gone cannot be reached by it.
+            // The name of the socket is gone, so nobody can connect to it.
             Err(_) => continue,
         };
         let is_opened = matches!(wanted.get(&path), Some(Access::ReadOnly | Access::ReadWrite));
@@ -297,8 +297,8 @@ fn unsearchable(path: &Path) -> Option<PathBuf> {
     (directory != Path::new("/")).then_some(directory)
 }
 
-/// What commands can do at `path`: what the deepest place says that holds it, and no more than what is around it where
-/// that place only takes away.
+/// Returns the access of commands to `path`: that of the deepest place that contains it. A place that only restricts
+/// gives no more than its surroundings.
 fn access_at(wanted: &Places, path: &Path) -> Access {
     let mut around = path.ancestors().filter_map(|ancestor| wanted.get(ancestor)).copied();
     match around.next() {

@@ -2,7 +2,7 @@
 //!
 //! They exist in debug builds only: a release build has neither the variable nor the panic, and its points are empty.
 //! The place comes from a variable of the host process itself, which the command line reads once, before it does
-//! anything else. Settings, projects, policies and the agent have no say in it: commands run in processes of their
+//! anything else. Settings, projects, policies and the agent cannot set it: commands run in processes of their
 //! own, whose environment the host does not read. A fault denies; no point can be used to allow something.
 
 #[cfg(debug_assertions)]

@@ -1,8 +1,8 @@
 //! Paths that the project's files give to a program: the remotes of git, the modules beside a Go module, the `path`
 //! dependencies of Cargo and of Python projects, and the `file:` dependencies of npm.
 //!
-//! A program takes them from its own files, so they are not among the words of the command. What is found here is no
-//! more than a guess about what the program will look for: it leads to a question about a place, and to nothing else.
+//! A program reads them from its own files, so they are not among the words of the command. A path found here is a
+//! guess about the files that the program will open: it leads to a question about a place, and to nothing else.
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +16,9 @@ use serde_json::Value as Json;
 const LONGEST: u64 = 1 << 20;
 /// Maximum number of paths from one file.
 const MOST: usize = 64;
-/// How much is read for one script, in bytes: a script can name programs thousands of times.
+/// Maximum number of bytes to read for one script, which can name programs thousands of times.
 pub(crate) const ROOM: u64 = 4 * LONGEST;
-/// What looking for a file takes of that, whether there is one or not.
+/// The part of that for looking up a file, whether it exists or not.
 const LOOK: u64 = 4096;
 
 /// A path that a file of the project gives to a program.
@@ -26,7 +26,7 @@ const LOOK: u64 = 4096;
 pub(crate) struct Reference {
     /// The absolute path, as the file spells it.
     pub(crate) path: PathBuf,
-    /// What the program wants to do there.
+    /// The access that the program wants.
     pub(crate) right: FileRight,
 }
 

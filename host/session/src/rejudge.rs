@@ -59,14 +59,14 @@ pub(crate) fn examine(
     examine_repository(directory, &repository, surface.roots(), &session.settings().lifted).map_err(
         |source| {
             let path = located.canonical_text().to_owned();
-            FileError::Denied { doing: "make a repository of what lies around", path, source }
+            FileError::Denied { doing: "complete a repository with", path, source }
         },
     )
 }
 
-/// Returns true unless a new name at `path` makes a repository of a directory in which something does harm.
+/// Returns true unless a new name at `path` completes a repository that contains something harmful.
 ///
-/// As for [`examine`], for what the host does for a command.
+/// Like [`examine`], for operations that the host performs for a command.
 pub(crate) fn may_complete(session: &Session, effective: &EffectivePolicy, path: &Path) -> bool {
     locate(&effective.gate, path, Purpose::ForWriting)
         .is_ok_and(|located| examine(session, effective, &located).is_ok())

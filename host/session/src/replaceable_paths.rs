@@ -1,5 +1,5 @@
-//! Writable paths of which a sandbox can show something that is there no longer: single files, which a rename replaces,
-//! paths that do not exist yet, and directories that are removed and made again.
+//! Writable paths whose mounts can become outdated: single files, which a rename replaces, paths that do not exist yet,
+//! and directories that are removed and created again.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
@@ -41,7 +41,7 @@ enum Found {
 }
 
 impl ReplaceablePaths {
-    /// Finds them in `places`, those of rules and grants over `base`.
+    /// Finds these paths among `places`, which come from rules and grants over `base`.
     pub(crate) fn among(places: &[RulePlace], base: &Base) -> Self {
         let is_named = |path: &Path| base.workspace.iter().all(|top| top != path);
         let opened = places.iter().filter(|place| place.write && place.reach == Reach::Opens);

@@ -1,4 +1,4 @@
-//! Questions after a failed command, about what no question was possible while it ran.
+//! Questions after a failed command, about accesses that could not be asked about while it ran.
 //!
 //! Commands do not see closed regions, and no tier reports a look-up there. In the tier without a broker, the kernel
 //! refuses writes outside without reporting them either. The only hint is the error output of the command
@@ -81,7 +81,7 @@ pub fn asks_about_writing(session: &Session) -> bool {
 pub trait Runs {
     /// The caller's end of the output of a run.
     type Output;
-    /// Why the caller cannot go on.
+    /// The reason why the caller cannot continue.
     type Error;
 
     /// Makes the first three file descriptors of the next run, and the caller's end of its output.
@@ -299,7 +299,7 @@ fn ask_to_run(
             past.runs += 1;
             past.note(format!(
                 "The command could not use {places} ({ended}). The user has allowed that, and it was run again \
-                 from its beginning: the output of both runs is here, and what the first one did stays done."
+                 from its beginning: the output of both runs is here, and the effects of the first one remain."
             ));
             Some(Rerun { granted, opened: past.opened.clone() })
         }

@@ -53,10 +53,10 @@ const PLAIN: &str = "pi.own-sessions";
 const LOCK: &str = "pi.own-locks";
 
 const CREDENTIALS: &str =
-    "pi keeps its credentials there, and what stands there is executed by a pi that is not contained";
-const FIXED: &str = "it decides what pi is and may do; change it in a pi that is not contained";
-const HIDDEN: &str = "it holds what was said and done in other projects";
-const NO_REPOSITORY: &str = "programs of the user may take settings from it";
+    "pi stores its credentials there, and a pi that is not contained executes commands in it";
+const FIXED: &str = "it determines what pi may do; change it in a pi that is not contained";
+const HIDDEN: &str = "it contains the sessions of other projects";
+const NO_REPOSITORY: &str = "the user's programs may read settings from it";
 const OWN: &str = "pi itself needs it";
 
 impl SandboxSubject {

@@ -548,7 +548,7 @@ impl Session {
         if self.failure.set(reason.clone()).is_ok() {
             let input = json!({ "doing": doing, "panic": panic }).to_string();
             let action = Action::Other(OtherAction { kind: RULE.to_owned(), input });
-            // The log itself may be what has failed. In that case the denials apply without a record.
+            // The log itself may have failed. In that case the denials apply without a record.
             let _written = caught(|| {
                 let request = self.request(Origin::Process, action);
                 self.record(request, Decision::host_denial(RULE, &reason));

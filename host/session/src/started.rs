@@ -86,11 +86,11 @@ pub struct Started {
     pub(crate) connections: OnceLock<Vec<String>>,
     /// Notes on refused operations, set after it has ended.
     pub(crate) refused: OnceLock<Vec<String>>,
-    /// Notes on closed places that it names, for the case that it fails.
+    /// Notes on closed places that it names, shown if it fails.
     pub(crate) closed: Vec<String>,
-    /// What answers about those have opened to it alone.
+    /// Grants for this command alone, from answers about those places.
     pub(crate) opened: Vec<Grant>,
-    /// Directories that were made for it; those that it has left empty go with this.
+    /// Directories that were created for it. Dropping this removes those that are still empty.
     pub(crate) made: Vec<NewDirectory>,
     /// Counts it among those whose changes in caches are kept.
     pub(crate) _layers: Option<Arc<LayersUser>>,

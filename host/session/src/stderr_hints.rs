@@ -23,7 +23,7 @@ const MISSING: [&str; 5] = [
 /// The kernel's message for a change of owner to a user that the sandbox does not have, and words of programs beside it.
 const NO_SUCH_USER: &str = "nvalid argument";
 const OF_OWNERS: [&str; 2] = ["chown", "owner"];
-/// How many bytes of the beginning of an output are kept, and of its end.
+/// Number of bytes to keep of the beginning of an output, and of its end.
 const BEGIN: usize = 64 * 1024;
 const END: usize = 192 * 1024;
 /// Maximum length of a line, in bytes: the longest path and some words around it.

@@ -21,9 +21,9 @@ const fn row(
     Field { name, shape, presence, status, meaning }
 }
 
-const MAC: &str = "only macOS has what it is about";
+const MAC: &str = "it applies to macOS only";
 
-const WINDOWS: &str = "only Windows has what it is about";
+const WINDOWS: &str = "it applies to Windows only";
 
 const OWN_MEANS: &str = "Portcullis brings its own means and starts no helper program for this";
 
@@ -35,7 +35,7 @@ pub(crate) const NO_MASKS: &str =
 
 const MASKS_ONLY: &str = "it only concerns masked credentials, which are refused";
 
-const LOOSENS: &str = "it only loosens, and nothing here is loosened by it";
+const LOOSENS: &str = "it only loosens, and has no effect here";
 
 const GIT: &str = "git refuses more without it";
 
@@ -97,7 +97,7 @@ pub const FIELDS: &[Field] = &[
         Shape::Bool,
         Optional,
         Honoured,
-        "Refuse what is not in `allowedDomains` in place of asking.",
+        "Refuse hosts that are not in `allowedDomains` instead of asking.",
     ),
     row(
         "network.deniedResolvedAddresses",
@@ -117,7 +117,7 @@ pub const FIELDS: &[Field] = &[
         "network.allowAllUnixSockets",
         Shape::Bool,
         Optional,
-        NoEffect("it only loosens, and nothing here is loosened by it; sockets stay closed"),
+        NoEffect("it only loosens, and has no effect here; sockets stay closed"),
         "Open every unix socket.",
     ),
     row(
@@ -139,7 +139,7 @@ pub const FIELDS: &[Field] = &[
         Shape::Integer(1, 65535),
         Optional,
         Refused(
-            "what that proxy filters would be skipped; name the hosts in `allowedDomains` and `deniedDomains`",
+            "the filters of that proxy would be skipped; name the hosts in `allowedDomains` and `deniedDomains`",
         ),
         "An HTTP proxy that filters in place of the sandbox.",
     ),
@@ -148,7 +148,7 @@ pub const FIELDS: &[Field] = &[
         Shape::Integer(1, 65535),
         Optional,
         Refused(
-            "what that proxy filters would be skipped; name the hosts in `allowedDomains` and `deniedDomains`",
+            "the filters of that proxy would be skipped; name the hosts in `allowedDomains` and `deniedDomains`",
         ),
         "A SOCKS proxy that filters in place of the sandbox.",
     ),
@@ -177,7 +177,7 @@ pub const FIELDS: &[Field] = &[
         "network.filterRequest",
         Shape::AnyObject,
         Optional,
-        Refused("it is a function and exists in the library only; write a policy in its place"),
+        Refused("it is a function and exists in the library only; write a policy instead"),
         "A function that judges HTTP requests.",
     ),
     row(
@@ -192,7 +192,7 @@ pub const FIELDS: &[Field] = &[
         Shape::List(&Shape::Text),
         Optional,
         Refused(NO_HTTP),
-        "Headers taken out of responses.",
+        "Headers to remove from responses.",
     ),
     row(
         "network.refuseOpaqueTunnels",
@@ -362,7 +362,7 @@ pub const FIELDS: &[Field] = &[
         "filesystem.allowGitConfig",
         Shape::Bool,
         Optional,
-        NoEffect("it only loosens, and nothing here is loosened by it; what git executes stays protected"),
+        NoEffect("it only loosens, and has no effect here; what git executes stays protected"),
         "Let commands write `.git/config`.",
     ),
     row("credentials", Shape::Object, Optional, Honoured, "Files and variables that hold secrets."),

@@ -27,7 +27,7 @@ pub fn json_schema(kind: FileKind) -> Value {
             let entry = json!({ "anyOf": [object("", Wanted::Whole), differences()] });
             ("Settings of Portcullis by project", projects(&entry))
         }
-        FileKind::Part => ("Settings of Portcullis over what is built in", object("", Wanted::Part)),
+        FileKind::Part => ("Settings of Portcullis over the built-in ones", object("", Wanted::Part)),
         FileKind::Parts => {
             let entry = object("", Wanted::Part);
             ("Settings of Portcullis by project, added to the others", projects(&entry))

@@ -65,7 +65,7 @@ pub const PROTECTIONS: &[Protection] = &[
         anchor: Anchor::Agent,
         names: &["crashes.json", "mcp.log", "pi-debug.log", "sessions"],
         kind: Kind::Hidden,
-        reason: "it holds what was said and done in sessions of other projects",
+        reason: "it contains the sessions of other projects",
     },
     Protection {
         id: "host.system-secrets",

@@ -1,4 +1,4 @@
-//! What the user is asked about a call, and what an approval covers.
+//! The question to the user about a call, and the scope of an approval.
 
 use std::path::{Path, PathBuf};
 

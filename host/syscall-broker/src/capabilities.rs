@@ -7,8 +7,8 @@ use rustix::thread::{
     set_capabilities, set_no_new_privs,
 };
 
-/// Leaves the broker one capability, to inspect the session's processes: with more it could do what the commands that
-/// it acts for may not.
+/// Leaves the broker one capability, to inspect the session's processes. With more, it could do for commands what they
+/// may not do themselves.
 pub(crate) fn keep_only_inspection() -> rustix::io::Result<()> {
     empty_bounding_set()?;
     keep_only(CapabilitySet::SYS_PTRACE)

@@ -2,7 +2,7 @@
 //! settings and options in a directory that the command has made.
 //!
 //! The writer gets a file without a name. When no process can write it any more, its text is judged, and a copy gets
-//! the name. Until then, and if the text is harmful, the previous file stays in place, and the host is told.
+//! the name. Until then, and if the text is harmful, the previous file stays, and the host is notified.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Files that a command takes away from their places, and what becomes of the places.
+//! Files that a command removes or replaces, and the status of their names afterwards.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,7 @@ use crate::outcome::Stop;
 use crate::resolved_name::ResolvedName;
 use crate::worker::Worker;
 
-/// The file at a place before a command takes it away.
+/// The file at a place before a command removes or replaces it.
 pub(crate) struct Displaced {
     /// Its identity, and that of its directory; `None` if it is neither a directory nor a link.
     found: Option<(Identity, Identity)>,

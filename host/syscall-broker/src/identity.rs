@@ -76,7 +76,7 @@ pub(crate) fn identify(holder: impl AsFd, name: &CStr) -> io::Result<Identity> {
     Ok(look(holder, name)?.0)
 }
 
-/// As [`identify`], with the type of the file.
+/// Like [`identify`], with the type of the file.
 pub(crate) fn look(holder: impl AsFd, name: &CStr) -> io::Result<(Identity, FileType)> {
     let holder = holder.as_fd();
     let flags = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW;

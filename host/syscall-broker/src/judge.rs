@@ -1,4 +1,4 @@
-//! Judges a change of a name: by the session's rules, and by what the user's other programs do with the name.
+//! Judges a change of a name: by the session's rules, and by the use of the name in the user's other programs.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -298,7 +298,7 @@ impl Worker {
     }
 
     /// Returns true if a directory that the command did not make leaves a place where names under [`Treatment::Asked`]
-    /// are free to the command: no question was asked about what was put into it there.
+    /// are free to the command: its content was never asked about.
     pub(crate) fn leaves_free_place(
         &self,
         pending: &PendingCall,
@@ -330,7 +330,7 @@ pub(crate) fn ask(
     ask_about(pending, doing, place, rule, None)
 }
 
-/// As [`ask`], about a text, with the reason.
+/// Like [`ask`], about a text, with the reason.
 pub(crate) fn ask_about(
     pending: &PendingCall,
     doing: &NameChange,

@@ -1,8 +1,8 @@
 //! Limits how many of the broker's threads wait for the next call.
 //!
 //! The kernel wakes every thread that waits for a call, and all but one go back to sleep: four of them slow a command
-//! that writes much by a tenth. So two wait, one for the next call and one for the call that arrives while the first is
-//! carried out, and the others rest until both are busy.
+//! that creates many files by a tenth. So two wait, one for the next call and one for the call that arrives while the
+//! first is carried out, and the others rest until both are busy.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// Threads that receive calls from one channel, and hold each call until they are told to go on.
+    /// Threads that receive calls from one channel, and hold each call until they may continue.
     struct Threads {
         hearing: Arc<ListenerPool>,
         calls: Sender<()>,

@@ -11,11 +11,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::identity::{Identity, identify};
 
-/// The number of directories and links that are remembered of one command, and of a session; further ones lead to
-/// questions.
+/// The number of directories and links to remember for one command, and for a session; further ones lead to questions.
 pub(crate) const REMEMBERED: usize = 100_000;
 
-/// The number that is remembered of all other sessions together.
+/// The number to remember for all other sessions together.
 const OF_OTHERS: usize = 4 * REMEMBERED;
 
 /// Directories and symbolic links that commands have made.

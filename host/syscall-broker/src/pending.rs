@@ -1,4 +1,4 @@
-//! A call that a command waits in.
+//! A system call in which a command waits.
 
 use std::ffi::CString;
 use std::path::Path;

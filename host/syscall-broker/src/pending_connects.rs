@@ -32,7 +32,7 @@ const DNS_PORT: u16 = 53;
 /// The socket to the host.
 pub(crate) struct PendingConnects {
     line: OwnedFd,
-    /// Loopback ports that stand for the host's own.
+    /// Loopback ports that lead to this machine.
     host_ports: Vec<u16>,
     /// Finds out who listens in the sandbox; `None` if the kernel has no such queries.
     sockets: Option<Mutex<SocketQuery>>,

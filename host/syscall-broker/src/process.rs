@@ -26,7 +26,7 @@ const REMEMBERED: usize = 256;
 const GENERATIONS: usize = 4096;
 /// How long the keeper may take to record a command, in milliseconds.
 const RECORDED_WITHIN: u32 = 1000;
-/// The number of bytes of a caller's arguments that are looked at, and of paths that are found in them.
+/// Limits on a caller's arguments: the bytes to read, and the paths to take from them.
 const ARGUMENT_BYTES: u64 = 64 * 1024;
 const NAMED: usize = 8;
 /// The umask assumed for a process whose umask cannot be read: no permissions for others.
@@ -317,7 +317,7 @@ impl Processes {
 
     /// Returns the directories among the arguments of the caller's program that hold `path`, or are it.
     ///
-    /// They are what a person has named, at best: a program can have any arguments, and a link in one is not followed.
+    /// A person may have chosen them, but a program can have any arguments. Links in them are not followed.
     pub(crate) fn named_above(&self, caller: &Caller, path: &Path) -> Vec<PathBuf> {
         let Ok(directory) = self.directory(caller) else { return Vec::new() };
         let cwd = readlinkat(directory, "cwd", Vec::with_capacity(256));

@@ -1,4 +1,4 @@
-//! The record of a name order: what all brokers have to know of the changes of commands.
+//! The record of a name order: the changes of commands that all brokers must know.
 //!
 //! It is a file that commands cannot reach and to which every broker appends. A change that matters to others is
 //! appended before it is made, or while no other broker may judge by it; a broker reads new entries before it judges.

@@ -17,7 +17,7 @@ use crate::identity::{Identity, identify};
 /// The number of files that are remembered; further ones lead to a question when they come back.
 const REMEMBERED: usize = 100_000;
 
-/// The removed files, by the identity of their directory: a path can come to mean another directory.
+/// The removed files, by the identity of their directory: a path can later lead to another directory.
 #[derive(Default)]
 pub(crate) struct RemovedDotFiles(Mutex<HashSet<(Identity, CString)>>);
 

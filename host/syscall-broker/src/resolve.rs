@@ -185,14 +185,14 @@ impl Broker {
         (is_shared_with_nobody || self.names.is_own(path)) && !self.is_judged(path)
     }
 
-    /// Returns true if names in `path` are judged here; elsewhere the kernel knows what is allowed.
+    /// Returns true if names in `path` are judged here; elsewhere the kernel decides.
     pub(crate) fn is_judged(&self, path: &Path) -> bool {
         let is_in_one = self.judged.iter().any(|place| path != place && path.starts_with(place));
         let is_fixed = || !self.fixed.is_empty() && depth(&self.fixed, path) > depth(&self.judged, path);
         is_in_one && !is_fixed() && self.is_changeable(path)
     }
 
-    /// Returns true if a mask hides the path: no question may show what is there.
+    /// Returns true if a mask hides the path: no question may reveal its content.
     pub(crate) fn is_masked(&self, path: &Path) -> bool {
         !self.hidden.is_empty() && depth(&self.hidden, path) > depth(&self.judged, path)
     }

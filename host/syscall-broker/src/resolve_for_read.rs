@@ -128,7 +128,7 @@ fn ends_nowhere(from: BorrowedFd<'_>, text: &[u8]) -> bool {
     })
 }
 
-/// A walk, name by name, in which the links of procfs mean what they mean to the caller.
+/// A walk, name by name, in which links of procfs have the caller's meaning.
 struct PathWalk<'a> {
     broker: &'a Broker,
     caller: &'a Caller,

@@ -1,7 +1,7 @@
-//! Tells a repository that commands can read as a whole.
+//! Recognises a repository that commands can read as a whole.
 //!
-//! The user's git reads as the user, without the sandbox's mounts. So everything that it would take from such a
-//! repository must lie in it, and be readable here: this process sees the same mounts as commands, and has their rights.
+//! The user's git reads without the sandbox's mounts. So everything that it would read from such a repository must be
+//! inside it and readable here: this process sees the same mounts as commands, and has their rights.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::repository::for_each_name;
 
-/// The largest number of files with objects that are looked at. Git packs them when there are some thousands.
+/// The largest number of object files to examine. Git packs them when there are some thousands.
 const LOOKED_AT: usize = 50_000;
 /// The depth of directories with objects: `objects`, and `pack` in it.
 const LEVELS: usize = 2;

@@ -1,4 +1,4 @@
-//! The files that git is writing in place, until they are judged.
+//! Files that git is writing in place, until they are judged.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;

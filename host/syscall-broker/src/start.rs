@@ -74,11 +74,11 @@ pub struct Config {
     pub session: u64,
     /// The sockets to the host: for waiting calls on names, and for those that connect.
     pub lines: [OwnedFd; 2],
-    /// Loopback ports that stand for the host's own; `None` if connections do not wait here.
+    /// Loopback ports that lead to this machine; `None` if connections do not wait here.
     pub host_ports: Option<Vec<u16>>,
 }
 
-/// Starts the broker; it waits until it receives its listener.
+/// Starts the broker, which waits until it receives its listener.
 ///
 /// # Errors
 /// The kernel's.

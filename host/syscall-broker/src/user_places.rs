@@ -1,6 +1,6 @@
 //! User's places: names that the user may follow although a command has put a file there.
 //!
-//! A name becomes one when a command takes away a directory or link that was not made in this session, and so does
+//! A name becomes one when a command removes a directory or link that was not created in this session, and so does
 //! every name that is reachable from there through links. Names are remembered by the identity of the directory that
 //! holds them, directories by their own. In a user's place no directory counts as a command's own, even if a command
 //! made it.

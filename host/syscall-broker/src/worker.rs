@@ -1,4 +1,4 @@
-//! A thread of the broker, with what it keeps from call to call.
+//! A thread of the broker, with its state between calls.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! What the machine has: programs, hosts, and the variables that tell programs about certificates.
+//! The resources of the machine: programs, hosts, and the variables that tell programs about certificates.
 
 use std::env;
 use std::net::{TcpStream, ToSocketAddrs as _};

@@ -1,4 +1,4 @@
-//! What a run of the matrix shows: a line for each row, the sums for each user, and the page for the documents.
+//! The report of a run of the matrix: a line for each row, the sums for each user, and the page for the documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

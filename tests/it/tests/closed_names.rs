@@ -1,5 +1,5 @@
-//! Closed directories beside what commands see: their names are there, so that programs are refused and are not told that
-//! nothing is there, and nothing else of them is.
+//! Closed directories beside visible ones: their names exist inside, so programs get a refusal instead of "No such
+//! file", but their content is not visible.
 
 use std::fs;
 use std::os::unix::fs::symlink;

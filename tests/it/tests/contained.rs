@@ -209,7 +209,7 @@ fn questions_are_asked_outside(version: PiVersion, user: User) -> Result<()> {
     screen.resize(110, 40)?;
     let large = screen.wait("the answers", |text| text.contains("[o-") && mark(text))?;
     screen.enter("o")?;
-    screen.wait_for("none of the answers")?;
+    screen.wait_for("not an answer")?;
     let code = large.lines().find_map(|line| line.trim().strip_prefix('[')?.split_once("] Once"));
     screen.enter(code.context("what to type")?.0)?;
     screen.wait_for("first over")?;

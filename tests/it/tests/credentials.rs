@@ -1,5 +1,5 @@
-//! Variables that look like credentials are withheld from commands, harmless ones are passed on, and the user is told
-//! which ones were withheld.
+//! Variables that look like credentials are withheld from commands, harmless ones are passed on, and a message
+//! names those that were withheld.
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Finished, Interface, Scene, Serve, User};

@@ -1,5 +1,5 @@
-//! Names that the user's own tools execute: new dot files of a project, start-up files of a home, and what links of the
-//! user's lead to.
+//! Names that the user's own tools execute: new dot files of a project, start-up files of a home, and targets of
+//! the user's links.
 
 use std::fs;
 use std::path::{Path, PathBuf};

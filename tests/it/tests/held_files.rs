@@ -1,5 +1,5 @@
-//! The file that was decided on is the file that is used, however long the answer takes, and whatever happens to its
-//! name meanwhile.
+//! The operation uses the file that was decided on, however long the answer takes, and whatever happens to its name
+//! meanwhile.
 
 use std::fs;
 use std::os::unix::fs::symlink;

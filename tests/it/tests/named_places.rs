@@ -1,5 +1,5 @@
-//! What the host does before a command starts, for what the command names: neither the names nor the project's files
-//! that it reads for that make it do anything else.
+//! The host's work before a command starts, for paths that the command names: neither these names nor the project's
+//! files that it reads for that can make it do anything else.
 
 use std::fs;
 use std::time::{Duration, Instant};

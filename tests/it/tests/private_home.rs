@@ -1,4 +1,4 @@
-//! The private home: the state of tools is the project's own, caches are seen and stay as they are, and nothing of it
+//! The private home: each project has its own state of tools, caches are visible and stay unchanged, and no change
 //! reaches the user's home, another project or the host's programs. Each attack has a control without it.
 
 use std::fs;

@@ -1,5 +1,5 @@
-//! The policy of the third seed: allowed directories, agents whose commands write nothing, and agents that reserve
-//! files against each other, each with a host of its own on one project.
+//! The policy `bosun`: allowed directories, agents with read-only commands, and agents that reserve files against each
+//! other, each with its own host in one project.
 
 use std::fs;
 

@@ -89,7 +89,7 @@ fn an_edit_of_what_somebody_else_changed_meanwhile_is_kept_beside(user: User) ->
         default.display()
     );
     let told = edit(&scene, &script, &[])?.ended_with(FAILED)?;
-    ensure!(told.stderr.contains("what you wrote is in"), "{told:#?}");
+    ensure!(told.stderr.contains("your text is in"), "{told:#?}");
     ensure!(std::fs::read_to_string(&default)? == other, "the other's change stays");
     Ok(())
 }

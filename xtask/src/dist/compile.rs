@@ -1,4 +1,4 @@
-//! Builds the static programs, with nothing of this machine in them.
+//! Builds the static programs, without traces of this machine.
 
 use std::ffi::OsString;
 use std::fs;

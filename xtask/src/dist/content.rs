@@ -1,4 +1,4 @@
-//! What every package has in it, in one shape or another.
+//! The content of every package, whatever its format.
 
 use std::collections::BTreeMap;
 use std::fs;

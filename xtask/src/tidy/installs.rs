@@ -1,7 +1,7 @@
-//! Packages that a message, a page or a script tells people to install: each is somebody's whom we know.
+//! Packages that a message, a page or a script tells people to install: each must belong to a known publisher.
 //!
-//! A name that nobody has registered can be registered by anybody, who then runs on the machines of all that do as they
-//! are told.
+//! An attacker can register an unregistered name. The attacker's code then runs on the machine of every reader who
+//! installs that package.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! One question about several places that a command connects to.
+//! One question about several connections of a command.
 
 use portcullis_decision::GrantScope;
 use portcullis_decision::request::NetworkAccess;
@@ -28,9 +28,9 @@ pub fn places<'a>(accesses: impl Iterator<Item = &'a NetworkAccess>) -> Vec<Host
 pub struct PresetOffer {
     /// Its name.
     pub name: String,
-    /// What it is: "npm's package registry".
+    /// A description: "npm's package registry".
     pub title: String,
-    /// What it holds: hosts, or other presets.
+    /// Its hosts, or other presets.
     pub holds: Vec<String>,
 }
 

@@ -30,7 +30,7 @@ pub fn known_place<'a>(request: &'a Request, decision: &Decision) -> Option<&'a 
     request.known_place().filter(|_| !is_hosts && request.origin == Origin::Process)
 }
 
-/// Returns what a command does first in a place, for the reason of the question.
+/// Returns the first access of a command to a place, for the reason of the question.
 #[must_use]
 pub fn begins_with(access: &FileAccess, place: &KnownPlace) -> String {
     let path = Path::new(&access.path.canonical);

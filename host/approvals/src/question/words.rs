@@ -1,4 +1,4 @@
-//! The texts of a question that a person reads first: who wants what, and why it is asked.
+//! The texts of a question that a person reads first: subject, action and reason.
 //!
 //! Together they have at most [`WORDS_MAX`] words, with names and paths of usual length. Policy, rule and the full reason
 //! are in the details of the question.
@@ -33,7 +33,7 @@ const PREVIEW: (usize, usize, usize) = (8, 3, 70);
 const UNKNOWN_TOOL: &str = "tool.unknown";
 /// The rule of the shipped policy on hosts that no setting names.
 const UNLISTED_HOST: &str = "network.unlisted";
-/// The shipped policy, and how its questions begin: they ask what the title says.
+/// The shipped policy, and the beginning of its questions, which repeat the title.
 const SHIPPED: (&str, &str) = ("workspace", "Let ");
 /// Maximum length of a program's name, in characters.
 const NAME_MAX: usize = 40;
@@ -62,7 +62,7 @@ pub(super) fn put(question: &mut Question, request: &Request, decision: &Decisio
     question.preview = caution.and_then(|_| preview(&request.action));
 }
 
-/// Returns true if a policy's text says no more than the title of the question.
+/// Returns true if a policy's text only repeats the title of the question.
 #[must_use]
 pub(super) fn is_restated(policy: &str, quote: &str) -> bool {
     let (shipped, beginning) = SHIPPED;
@@ -241,7 +241,7 @@ fn outside(kind: Option<KnownPlaceKind>, zone: Zone) -> String {
 
 /// Returns why a name is protected that other programs execute.
 ///
-/// A reason that differs from the rule's own is about the content, and says more than these texts.
+/// A reason that differs from the rule's own is about the content, and is more precise than these texts.
 fn executed(rule: &str, reason: &str, access: &FileAccess) -> Option<String> {
     let known = portcullis_exec_surface::rule(rule)?;
     if known.reason != reason {

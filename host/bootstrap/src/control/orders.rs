@@ -53,7 +53,7 @@ fn carry_out(session: &Session, numbers: &Numbers, order: Order) -> Outcome {
             let text = session.remembered().into_iter().find(|known| known.id == id).map(|known| known.text);
             match text.filter(|_| session.forget(id)) {
                 Some(text) => Outcome::Done { what: format!("taken back: {text}") },
-                None => failed("the session does not remember this any more"),
+                None => failed("the session no longer remembers this"),
             }
         }
     }
@@ -83,7 +83,7 @@ fn code_of(choice: &Choice, number: &str) -> String {
 
 fn answer(session: &Session, numbers: &Numbers, id: u64, code: Option<&str>, why: Option<String>) -> Outcome {
     let Some(question) = session.questions().into_iter().find(|question| question.id == id) else {
-        return failed("this question does not wait any more");
+        return failed("this question is no longer open");
     };
     let (answer, what) = match code {
         None => {

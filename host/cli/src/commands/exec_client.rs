@@ -36,7 +36,7 @@ pub(crate) fn run(client: &ExecClient) -> crate::exit::Outcome {
     writeln!(stream, "{request}").context("telling pi what to run")?;
     let mut output = portcullis_bootstrap::streams::output().lock();
     loop {
-        match part(&mut stream).context("hearing from pi how the command goes on")? {
+        match part(&mut stream).context("reading the output of the command from pi")? {
             Part::Output(bytes) => {
                 output.write_all(&bytes)?;
                 output.flush()?;
@@ -64,7 +64,7 @@ fn part(from: &mut impl Read) -> anyhow::Result<Part> {
         (b'o', _) => Part::Output(bytes),
         (b's', [status]) => Part::Status(*status),
         (b'r', _) => Part::Refused(String::from_utf8_lossy(&bytes).into_owned()),
-        (kind, _) => bail!("nothing is known of parts of the kind {kind}"),
+        (kind, _) => bail!("parts of the kind {kind} are unknown"),
     })
 }
 

@@ -142,7 +142,9 @@ fn kept_path(reach: &UntrustedPaths) -> anyhow::Result<Vec<(String, String)>> {
     let is_kept = |directory: &PathBuf| directory.is_absolute() && !reach.holds(directory);
     let kept = std::env::join_paths(std::env::split_paths(&whole).filter(is_kept));
     let kept = kept.context("taking directories out of PATH")?;
-    let text = |path: OsString| path.into_string().ok().context("PATH is not text; take out what is not");
+    let text = |path: OsString| {
+        path.into_string().ok().context("PATH contains entries that are not text; remove them")
+    };
     Ok(match kept != whole {
         true => vec![("PATH".to_owned(), text(kept)?), (WHOLE_PATH.to_owned(), text(whole)?)],
         false => Vec::new(),

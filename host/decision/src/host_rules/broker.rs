@@ -1,7 +1,7 @@
 //! The ruling on a call for which the sandbox's broker asks.
 //!
-//! The host decides each question again from the facts that it sees itself. But if the broker asks, the user is asked
-//! at least: the broker knows the call and the surroundings of the name best.
+//! The host decides each question again from the facts that it sees itself. But a call for which the broker asks is at
+//! least a question: the broker knows the call and the surroundings of the name best.
 
 use portcullis_exec_surface::Treatment;
 
@@ -44,9 +44,7 @@ pub(super) fn ruling(request: &Request, surroundings: &Surroundings<'_>, grants:
             }
             rule.reason
         }
-        None => {
-            "what rules say of this name, and of names below it, would not hold for what comes to stand there"
-        }
+        None => "rules protect this name or names below it, and this change would bypass them",
     };
     Some(by_host(Effect::Ask, id, reason.to_owned()))
 }

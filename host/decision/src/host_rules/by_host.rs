@@ -1,4 +1,4 @@
-//! Rulings in the name of the host.
+//! Rulings with the host as their policy.
 
 use crate::{Effect, Ruling};
 

@@ -1,4 +1,4 @@
-//! The effect of the content to write, where the decision depends on it.
+//! The ruling on new content of a file, if the decision depends on the content.
 
 use portcullis_exec_surface::Rule;
 

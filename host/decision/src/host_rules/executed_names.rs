@@ -71,7 +71,7 @@ fn of_class(class: Class, request: &Request) -> Option<Ruling> {
         Class::Denied(rule) => (Effect::Deny, rule, rule.reason.to_owned()),
         Class::Asked(rule) => (Effect::Ask, rule, rule.reason.to_owned()),
         Class::Walk => {
-            (Effect::Ask, &GIT_POINTERS, "what lies in it means something else under that name".to_owned())
+            (Effect::Ask, &GIT_POINTERS, "its files have another meaning under the new name".to_owned())
         }
         Class::Completes(_) => (Effect::Ask, &GIT_CONFIG, "it makes a repository of a directory".to_owned()),
         Class::Judged(rule, _) => {

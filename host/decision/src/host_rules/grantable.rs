@@ -1,4 +1,4 @@
-//! Which grants can answer the questions of the host's own rules.
+//! The grants that can answer the questions of the host's own rules.
 
 use std::path::Path;
 

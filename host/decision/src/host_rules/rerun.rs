@@ -16,7 +16,7 @@ pub(super) fn ruling(request: &Request) -> Option<Ruling> {
     Some(by_host(
         Effect::Ask,
         RULE,
-        format!("it failed without {paths}; what it has done stays done, and is done again"),
+        format!("it failed without {paths}; its effects so far remain, and it repeats them"),
     ))
 }
 

@@ -23,7 +23,7 @@ pub struct RuleData {
     missing: Vec<String>,
 }
 
-/// Why data are not those of a rule set.
+/// Reason why data do not encode a rule set.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// The encoding is malformed.

@@ -1,4 +1,4 @@
-//! Facts about what is in force, computed from the rules alone: all statements to users and models are derived from
+//! Facts about the rules in force, computed from the rules alone: all statements to users and models are derived from
 //! them.
 
 use std::collections::BTreeSet;

@@ -12,7 +12,7 @@ use crate::verdict::Effect;
 /// The default limit of data sent to one host and port in a session: more than honest work sends, less than a disk.
 pub const BUDGET_KIB: u32 = 256 * 1024;
 
-/// How much may be sent to one target in a session.
+/// The limit of data sent to one target in a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
     /// Bytes.
@@ -91,7 +91,7 @@ impl RuleSet {
         }
     }
 
-    /// Returns the loopback ports that stand for the host's own, because a rule allows them by number.
+    /// Returns the loopback ports that lead to this machine, because a rule allows them by number.
     #[must_use]
     pub fn loopback_ports(&self) -> Vec<u16> {
         let is_loopback = |host: &HostPattern| {

@@ -1,4 +1,4 @@
-//! Directories that the sandbox has of its own in place of the machine's, besides the session's temporary directory.
+//! The sandbox's own directories that replace the machine's, besides the session's temporary directory.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -32,7 +32,7 @@ pub struct OwnHome {
     pub caches: Tops,
 }
 
-/// What a path in a home directory is.
+/// The owner of a path in a home directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InHome<'a> {
     /// State of tools, the project's own, from this path on.
@@ -42,7 +42,7 @@ pub(super) enum InHome<'a> {
 }
 
 impl OwnHome {
-    /// Returns the private home in place of `path`, in which nothing is the machine's yet.
+    /// Returns a private home at `path`, without paths of the machine so far.
     #[must_use]
     pub fn new(path: PathBuf, caches: Tops) -> Self {
         Self { path, machine: Tops::default(), caches }
@@ -55,7 +55,7 @@ impl OwnHome {
         name.is_some_and(is_state)
     }
 
-    /// Returns what a path below the home is; `None` for all that is not the state of tools.
+    /// Returns the owner of a path below the home; `None` if it is not state of tools.
     pub(super) fn find<'a>(&'a self, path: &'a Path) -> Option<InHome<'a>> {
         if !self.is_state(path) {
             return None;

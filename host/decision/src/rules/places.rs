@@ -1,4 +1,4 @@
-//! Places: the paths at which the access of commands can change, one for each literal path of the base, a rule or a
+//! Places: the paths at which the access of commands can change, one for each literal path in the base, a rule or a
 //! grant.
 
 use std::collections::BTreeSet;

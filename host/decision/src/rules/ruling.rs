@@ -1,4 +1,4 @@
-//! The layers of rules, and what the rule set answers.
+//! The layers of rules, and the answers of the rule set.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
-//! Sets of paths of which each stands for all that is below it.
+//! Sets of paths, each with everything below it.
 
 use std::path::{Path, PathBuf};
 
-/// A set of paths. A path is looked up in steps of its own length, however many there are.
+/// A set of paths. The cost of a look-up depends on the length of the path, not on the size of the set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tops {
     /// In order.

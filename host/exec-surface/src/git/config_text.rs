@@ -43,7 +43,7 @@ impl std::fmt::Display for Fault {
             Self::TooLong => write!(formatter, "it is longer than {LONGEST} bytes"),
             Self::TooMany => write!(formatter, "it has more than {MOST} variables, or very long names"),
             Self::Nul => formatter.write_str("it holds a NUL byte"),
-            Self::Line(line) => write!(formatter, "line {line} is not what git reads"),
+            Self::Line(line) => write!(formatter, "git cannot parse line {line}"),
         }
     }
 }

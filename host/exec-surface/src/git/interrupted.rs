@@ -48,10 +48,9 @@ const PLAIN_OPTIONS: [&[u8]; 13] = [
     b"options.signoff",
 ];
 
-const PROGRAM: &str = "a program that git merges with when it goes on";
-const MERGES: &str = "an option that git merges with when it goes on, and that is not known to be harmless";
-const APPLIES: &str =
-    "an option that git applies patches with when it goes on, and that may name a file to write";
+const PROGRAM: &str = "a program with which git merges when it continues";
+const MERGES: &str = "a merge option that is not in the list of harmless ones";
+const APPLIES: &str = "an option for applying patches that may name a file to write";
 const RECORDS: &str = "a file that git reads, copies into the repository or writes when it remembers how a conflict was \
      resolved, also through a link";
 

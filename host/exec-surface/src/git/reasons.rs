@@ -4,7 +4,7 @@ use super::url;
 
 /// The reason for a promisor remote, and for its address.
 pub(crate) const FETCHES_BY_ITSELF: &str =
-    "has every command of git fetch what is missing, from an address of its own";
+    "makes every git command fetch missing objects, from an address of its own";
 
 fn is_local(value: Option<&[u8]>) -> bool {
     let value = value.and_then(|value| std::str::from_utf8(value).ok());
@@ -17,16 +17,16 @@ pub(crate) fn reason(name: &str, value: Option<&[u8]>) -> &'static str {
     let key = name.rsplit('.').next().unwrap_or_default();
     let begins = |start: &[u8]| value.is_some_and(|value| value.starts_with(start));
     match (section, key) {
-        ("include" | "includeif", _) => "brings in another file of settings",
+        ("include" | "includeif", _) => "includes another settings file",
         ("alias", _) => "makes a command of its own, which may be any program",
-        ("core", "hookspath") | ("init", "templatedir") => "chooses where hooks, which git runs, come from",
-        ("core", "worktree") => "makes git take another directory for the files of the repository",
+        ("core", "hookspath") | ("init", "templatedir") => "chooses the directory of hooks, which git runs",
+        ("core", "worktree") => "makes git use another directory as the working tree",
         ("core", "attributesfile" | "excludesfile") | ("commit", "template") => "makes git read another file",
-        ("url", _) => "makes git go to another place than the one that is written",
+        ("url", _) => "makes git connect to another address than the written one",
         ("http" | "https", _) | ("remote", "proxy" | "proxyauthmethod") => {
-            "changes how connections are made and what they trust"
+            "changes how git connects and which servers it trusts"
         }
-        ("credential", _) => "decides who is given your passwords",
+        ("credential", _) => "decides which programs get your passwords",
         ("protocol", _) => "lets addresses run programs",
         (_, "url" | "pushurl" | "remote" | "pushremote") if is_local(value) => {
             "makes git take a repository from outside of the project"
@@ -38,10 +38,10 @@ pub(crate) fn reason(name: &str, value: Option<&[u8]>) -> &'static str {
         ("extensions", "partialclone") | ("remote", "promisor" | "partialclonefilter") => FETCHES_BY_ITSELF,
         ("remote", "mirror" | "push") => "decides what a push overwrites and deletes",
         ("commit" | "tag", "gpgsign") | ("transfer" | "fetch" | "receive", "fsckobjects") => {
-            "switches a protection of yours off"
+            "switches off one of your protections"
         }
         _ if is_program(section, key) => "names a program that git runs",
-        _ => "is not among the settings of git that are known to be harmless",
+        _ => "is not in the list of harmless git settings",
     }
 }
 

@@ -140,8 +140,8 @@ fn lines_are_those_of_the_names() {
     let text = b"[a]\n\n# c\nb = 1 \\\n 2 \\\n 3\nc = 1\n[d] e = 1\nf\n";
     let lines: Vec<usize> = parse(text).unwrap().iter().map(|entry| entry.line).collect();
     assert_eq!(lines, [4, 7, 8, 9]);
-    assert_eq!(parse(b"[a]\nb = 1\n  ?\n").unwrap_err().to_string(), "line 3 is not what git reads");
-    assert_eq!(parse(b"[a]\nb = \"1\n").unwrap_err().to_string(), "line 2 is not what git reads");
+    assert_eq!(parse(b"[a]\nb = 1\n  ?\n").unwrap_err().to_string(), "git cannot parse line 3");
+    assert_eq!(parse(b"[a]\nb = \"1\n").unwrap_err().to_string(), "git cannot parse line 2");
 }
 
 /// Random texts of the pieces of configuration files.

@@ -232,7 +232,7 @@ fn reasons_name_the_key_and_the_line() {
     let reason = judged(Content::Config, ".git/config", None, text).reason().unwrap();
     assert!(reason.starts_with(r"`x.\u{1b}[2J.y` on line 2"), "{reason}");
     let reason = judged(Content::Config, ".git/config", None, "[").reason().unwrap();
-    assert_eq!(reason, "it cannot be judged: line 1 is not what git reads");
+    assert_eq!(reason, "it cannot be judged: git cannot parse line 1");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Looks at the names of one directory of the machine, and makes directories in it, without following a link.
+//! Reads the names of one directory of the machine, and creates directories in it, without following a link.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -62,7 +62,7 @@ impl HostDirectory {
         Ok(())
     }
 
-    /// Gives a new directory to the owner of this one. That user may have put something else in its place by now, so
+    /// Gives a new directory to the owner of this one. That user may have replaced it by now, so
     /// only an empty directory of root's is given away.
     fn give_to_owner(&self, name: &OsStr) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

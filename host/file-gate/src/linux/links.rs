@@ -1,4 +1,4 @@
-//! The names of a file that has several (hard links): which of them lie in given places. Also the symbolic links there.
+//! Finds the names of a file (hard links) in given places, and the symbolic links there.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -17,18 +17,17 @@ use crate::system::kernel::{self, Status, failure};
 use crate::system::locate::Root;
 use crate::system::located::Located;
 
-/// Names that are looked at for one file. More are in few projects, and what lies beyond is not known then.
+/// Maximum number of names to examine for one file. Few projects have more; names beyond it stay unknown.
 const NAMES: usize = 1_000_000;
-/// Names that are looked at for files to be kept back: places with secrets are small.
+/// Maximum number of names to examine for files to keep back: places with secrets are small.
 const KEPT_BACK: usize = 100_000;
 /// Deepest directory below a place; each level keeps a descriptor.
 const DEEPEST: usize = 256;
 
 /// Finds the names of a located file at and below `tops`.
 ///
-/// A name is counted by the directory that has it, so a directory that is moved about is not counted twice; and a
-/// link that is made, removed or renamed meanwhile changes the file's time of change, which makes the answer
-/// incomplete.
+/// A name is counted by its directory, so a directory that moves meanwhile is not counted twice. A link that is
+/// created, removed or renamed meanwhile changes the file's time of change, which makes the answer incomplete.
 pub(crate) fn names(root: Root<'_>, located: &Located, tops: &[PathBuf]) -> Result<Names, FileError> {
     let file = located.file().ok_or_else(|| FileError::NotFound { path: located.text.clone() })?;
     let look = || Status::of(file).map_err(|errno| failure("look at", &located.canonical, errno));
@@ -51,8 +50,8 @@ pub(crate) fn names(root: Root<'_>, located: &Located, tops: &[PathBuf]) -> Resu
     Ok(Names { paths, is_complete, count: before.links, identity: before.identity })
 }
 
-/// Finds the files at and below `tops` that have several names, in the host's own view, each with one of them. What
-/// lies in the directory `spared`, or cannot be looked at, is left out.
+/// Finds the files at and below `tops` that have several names, in the host's own view, each with one of them. Leaves
+/// out the directory `spared`, and paths that cannot be examined.
 #[must_use]
 pub fn linked(tops: &[PathBuf], spared: Option<&Path>) -> HashMap<Inode, PathBuf> {
     let mut found = HashMap::new();
@@ -69,8 +68,8 @@ pub fn linked(tops: &[PathBuf], spared: Option<&Path>) -> HashMap<Inode, PathBuf
     found
 }
 
-/// Finds the symbolic links at and below `tops`, in the host's own view, among the first `most` names. What lies in
-/// directories called `spared`, or cannot be looked at, is left out.
+/// Finds the symbolic links at and below `tops`, in the host's own view, among the first `most` names. Leaves out
+/// directories called `spared`, and paths that cannot be examined.
 #[must_use]
 pub fn symbolic(tops: &[PathBuf], spared: &str, most: usize) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -112,15 +111,15 @@ impl At<'_> {
     }
 }
 
-/// Goes through places; what cannot be looked at is left out.
+/// Visits places; paths that cannot be examined are skipped.
 struct Places<'a> {
     root: Root<'a>,
     spared: Spared<'a>,
-    /// How many more names are looked at.
+    /// The number of names left to examine.
     left: usize,
 }
 
-/// Directories that are not looked into.
+/// Directories that are not searched.
 #[derive(Debug, Clone, Copy)]
 enum Spared<'a> {
     None,
@@ -140,7 +139,7 @@ impl Spared<'_> {
     }
 }
 
-/// A directory on the way down, with those in it that are still to come.
+/// A directory on the way down, with its subdirectories that are still to visit.
 struct Level {
     directory: OwnedFd,
     path: PathBuf,
@@ -237,6 +236,6 @@ impl Places<'_> {
 fn open(directory: &OwnedFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | flags;
     let opened = rustix::fs::openat(directory, name, flags, Mode::empty())?;
-    // What the kernel lists of itself has no files, and no end.
+    // The kernel's own file systems contain no ordinary files, and can be endless.
     if kernel::is_kernel_interface(&opened)? { Err(Errno::NOTSUP) } else { Ok(opened) }
 }

@@ -1,6 +1,6 @@
 //! Watches a stream that seems to be neither TLS nor HTTP for hidden HTTP requests, until its server has answered.
 //!
-//! HTTP servers differ in what they take for a request: some do not require letters in the method, some require no
+//! HTTP servers differ in what they accept as a request: some do not require letters in the method, some require no
 //! version, some end lines at CR and LF only. Each byte is checked once and forwarded at once, because servers answer a
 //! request only after its lines are complete. The byte that would complete such a line stops the stream.
 

@@ -41,7 +41,8 @@ const CONNECTIONS_MAX: u64 = 16 * 1024;
 const OTHERS: u64 = 256;
 /// File descriptors of one connection: the client's and the server's.
 const OF_A_CONNECTION: u64 = 2;
-/// Clients over the limit that may be told so concurrently, with the reserved file descriptors; others are reset.
+/// Clients over the limit that can get a message at the same time, with the reserved file descriptors; others are
+/// reset.
 const TOLD_MAX: usize = 64;
 /// The delay before a retry when accept(2) fails, as it does when the process has no file descriptor left.
 const PAUSE: Duration = Duration::from_millis(50);

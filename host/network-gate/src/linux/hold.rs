@@ -115,7 +115,7 @@ pub(crate) fn hear(
 
 /// Returns the destination of a call.
 ///
-/// An address that stands for no name yields `None`; its connection is reset after it is accepted.
+/// An address without a name yields `None`; its connection is reset after it is accepted.
 fn wanted(scope: &Scope, address: SocketAddr) -> Option<Wanted> {
     let target = scope.shared.names.endpoint(address.ip())?;
     Some(Wanted { target, port: address.port(), client: address, server: address })

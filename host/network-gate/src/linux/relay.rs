@@ -25,7 +25,7 @@ pub(crate) async fn serve(scope: Arc<Scope>, client: TcpStream, from: SocketAddr
             let wanted = Wanted { target, port: meant.port(), client: from, server: meant };
             connect(&scope, client, &wanted, Manner::Direct, Vec::new()).await;
         }
-        // An address of the range for names that stands for no name.
+        // An address of the range for names, without a name.
         None => refuse::reset(&client),
     }
 }

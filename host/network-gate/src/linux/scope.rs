@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     pub(crate) decider: Decider,
     /// One permit for each connection that the file descriptors allow.
     pub(crate) room: Arc<Semaphore>,
-    /// One permit for each client that may be told that the limit is reached.
+    /// One permit for each client that can get the message that the limit is reached.
     pub(crate) told: Arc<Semaphore>,
     /// One permit for each wide read buffer.
     pub(crate) chunks: Arc<Semaphore>,
@@ -126,8 +126,8 @@ impl Scope {
         Found { attempt, state: VerdictState::Settled(Box::new(judgement)) }
     }
 
-    /// Returns the attempt of a process to make this connection. It counts for the only command that runs where the
-    /// process is not known any more, so that a process cannot escape what was answered by closing its socket.
+    /// Returns the attempt of a process to make this connection. If the process is unknown, the attempt counts for the
+    /// running command if there is only one, so that a process cannot evade an answer by closing its socket.
     pub(crate) fn attempt(&self, wanted: &Wanted, owner: Owner) -> ConnectionAttempt {
         let command = match (owner.command, self.judge.running()) {
             (0, Running::One(command)) => command,

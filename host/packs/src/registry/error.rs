@@ -16,7 +16,7 @@ pub enum RegistryError {
     Status { host: String, status: u16, what: String, said: String },
     /// The version is already published with other bytes.
     #[error(
-        "`{0}` is there already, with other bytes; what is published stays as it is, so take a new version"
+        "`{0}` already exists with other bytes; a published version does not change, so use a new version"
     )]
     Taken(String),
     /// The requested item does not exist.
@@ -26,10 +26,10 @@ pub enum RegistryError {
     #[error("`{host}` sent more than {max} bytes for {what}")]
     TooLarge { host: String, what: String, max: u64 },
     /// The digest of the content differs from the requested one.
-    #[error("what came for `{wanted}` has the digest `{found}`")]
+    #[error("the download of `{wanted}` has the digest `{found}`")]
     Digest { wanted: String, found: String },
     /// An answer cannot be parsed.
-    #[error("what `{host}` sent for {what} cannot be read")]
+    #[error("the answer of `{host}` for {what} cannot be read")]
     Answer {
         host: String,
         what: String,

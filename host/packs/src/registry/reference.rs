@@ -33,7 +33,7 @@ impl Reference {
         let rest = text.strip_prefix("oci://").unwrap_or(text);
         let (rest, digest) = match rest.split_once('@') {
             Some((rest, digest)) if crate::lock::is_digest(digest) => (rest, Some(digest.to_owned())),
-            Some(_) => return Err(wrong("what follows `@` is no digest")),
+            Some(_) => return Err(wrong("the text after `@` is not a digest")),
             None => (rest, None),
         };
         let (host, path) = rest.split_once('/').ok_or_else(|| wrong("there is no path behind the host"))?;

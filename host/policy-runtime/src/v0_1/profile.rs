@@ -29,8 +29,8 @@ pub(super) fn profile(profile: guest::Profile) -> Result<Profile, PolicyError> {
 /// Silently accepting them would make the policy believe that they are in force.
 fn refuse_unenforced(profile: &guest::Profile) -> Result<(), PolicyError> {
     let parts = [
-        ("profile.sockets", profile.sockets.is_empty(), "deny reading of their paths in its place"),
-        ("profile.ports", profile.ports.is_empty(), "write a network rule on the loopback in its place"),
+        ("profile.sockets", profile.sockets.is_empty(), "deny reading their paths instead"),
+        ("profile.ports", profile.ports.is_empty(), "write a network rule on the loopback instead"),
         ("profile.tracing", matches!(profile.tracing, guest::Choice::NoOpinion), "nobody may trace inside"),
     ];
     for (name, is_empty, hint) in parts {
@@ -108,7 +108,7 @@ fn environment_rule(rule: guest::EnvironmentRule) -> Result<EnvironmentRule, Pol
 fn variable((name, value): (String, String)) -> Result<(String, String), PolicyError> {
     let name = check::name(name, "profile.variables")?;
     if name.contains('=') || value.contains('\0') {
-        return Err(bad("`profile.variables` holds what no environment can hold"));
+        return Err(bad("`profile.variables` contains text that no environment can contain"));
     }
     Ok((name, check::data(value, "profile.variables")?))
 }

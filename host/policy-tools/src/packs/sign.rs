@@ -35,7 +35,7 @@ pub fn sign(
 ) -> anyhow::Result<SignedFile> {
     let file = around.absolute(file);
     let bytes = read(&file, COMPONENT_MAX)?;
-    let pack = Pack::read(&bytes).with_context(|| format!("reading what `{}` carries", file.display()))?;
+    let pack = Pack::read(&bytes).with_context(|| format!("reading the metadata of `{}`", file.display()))?;
     let pack = pack.context("only packs are signed; `portcullis policy build` makes one of a component")?;
     let mut signed = Vec::new();
     if let Some(key) = key {

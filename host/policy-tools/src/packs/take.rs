@@ -24,7 +24,7 @@ impl LockEditor {
         }
         let lock = store.lock()?;
         if lock.policies.is_empty() {
-            bail!("`{}` names nothing", store.lock_file().display());
+            bail!("`{}` lists no packs", store.lock_file().display());
         }
         lock.policies.iter().map(|locked| self.of_lock(&store, locked)).collect()
     }
@@ -36,7 +36,7 @@ impl LockEditor {
     pub fn newer_of(&mut self, ids: &[String]) -> anyhow::Result<Vec<Offer>> {
         let lock = self.store.lock()?;
         if let Some(unknown) = ids.iter().find(|id| lock.find(id).is_none()) {
-            bail!("`{unknown}` is not in the lock; `portcullis policy list` shows what is");
+            bail!("`{unknown}` is not in the lock; `portcullis policy list` shows its packs");
         }
         let chosen = lock.policies.iter().filter(|locked| ids.is_empty() || ids.contains(&locked.id));
         let mut offers = Vec::new();

@@ -75,7 +75,7 @@ fn toml_name(project: &Project) -> String {
 
 /// Checks that the component is a policy that this host can load, and that it agrees with the manifest.
 fn check(project: &Project, component: &[u8]) -> anyhow::Result<()> {
-    let said = runtime()?.describe(component).context("loading what was built")?;
+    let said = runtime()?.describe(component).context("loading the built component")?;
     let about = &project.manifest.policy;
     for (what, manifest, own) in [("id", &about.id, &said.id), ("version", &about.version, &said.version)] {
         if manifest != own {

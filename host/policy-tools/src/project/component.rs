@@ -38,9 +38,7 @@ impl Component {
                 (true, _) => built,
                 (false, true) => {
                     let folder = escape(&path.to_string_lossy());
-                    say(&format!(
-                        "portcullis: nothing is built in `{folder}`, so its `policy.wasm` is taken"
-                    ));
+                    say(&format!("portcullis: nothing is built in `{folder}`, so its `policy.wasm` is used"));
                     kept
                 }
                 (false, false) => bail!(
@@ -55,7 +53,7 @@ impl Component {
         };
         let bytes = read_component(&file)?;
         let pack =
-            Pack::read(&bytes).with_context(|| format!("reading what `{}` carries", file.display()))?;
+            Pack::read(&bytes).with_context(|| format!("reading the metadata of `{}`", file.display()))?;
         if let Some(project) = project.as_ref().filter(|project| file == project.output()) {
             check_fresh(project, &file, pack.as_ref())?;
         }

@@ -1,4 +1,4 @@
-//! The calls that wait, and those of them that are to be connected elsewhere.
+//! The waiting calls, and those of them to connect to another address.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Resource, getrlimit};
 
-/// Threads that connect sockets. One is enough, unless connections do not come about.
+/// Maximum number of threads that connect sockets. One is enough, unless connections do not complete.
 const THREADS_MAX: usize = 32;
 /// The share of this process's descriptors that sockets of waiting calls may take.
 const SHARE_OF_DESCRIPTORS: u64 = 8;
-/// How long connecting a socket may take. It ends in this process, so it takes no time, unless a program has set its
-/// socket up in a way that nothing arrives.
+/// Time limit for connecting a socket. The connection ends in this process, so it is immediate, unless a program has
+/// configured its socket so that no packet arrives.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The calls that wait.
@@ -40,7 +40,7 @@ struct WaitingCall {
     instead: Option<SocketAddr>,
 }
 
-/// A call that is to be connected elsewhere.
+/// A call to connect to another address.
 #[derive(Debug)]
 pub(super) struct Ready {
     pub(super) id: u64,
@@ -48,7 +48,7 @@ pub(super) struct Ready {
     pub(super) address: SocketAddr,
 }
 
-/// Who connects a socket elsewhere.
+/// Connects a socket to another address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Redirect {
     /// A thread that the caller has to start.
@@ -155,7 +155,7 @@ impl Waiting {
         }
     }
 
-    /// Counts a thread no more.
+    /// Removes an ended thread from the count.
     pub(super) fn one_ended(&mut self) {
         self.threads = self.threads.saturating_sub(1);
     }

@@ -95,7 +95,7 @@ fn controllers_force(controllers: &[Controller]) -> Force {
     }
 }
 
-/// Returns what a Landlock version lacks, with the release that brought it; version 0 means no Landlock.
+/// Returns the features that a Landlock version lacks, with the release that added them; version 0 means no Landlock.
 fn landlock_force(version: u32) -> Force {
     if version == 0 {
         let why =

@@ -32,8 +32,8 @@ struct Device {
     is_directory: bool,
 }
 
-/// Copies the devices that every program expects, and those that are `given`; one that the host does not have, or that
-/// is no device, is left out.
+/// Copies the devices that every program expects, and the `given` ones. Skips those that the host does not have, and
+/// files that are not devices.
 pub(super) fn prepare(given: &[PathBuf]) -> Result<Prepared, Failure> {
     let mut nodes = Vec::new();
     // Devices on a read-only mount can be used, but root cannot change their modes, which are the machine's.

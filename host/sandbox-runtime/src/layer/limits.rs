@@ -68,7 +68,7 @@ pub(crate) fn bound_watching() {
     }
 }
 
-/// The settings of the machine, and those of a user namespace.
+/// The machine's settings, and a user namespace's.
 const WATCHING: [(&str, &str); 2] = [
     ("/proc/sys/fs/inotify/max_user_instances", "/proc/sys/user/max_inotify_instances"),
     ("/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches"),

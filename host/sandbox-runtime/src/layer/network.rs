@@ -50,7 +50,7 @@ pub(crate) fn enforce() -> Result<(), Failure> {
     route::switch_loopback_on().during(Stage::Loopback)
 }
 
-/// Creates the listeners and the redirection; `host_ports` are loopback ports that stand for the host's own.
+/// Creates the listeners and the redirection; `host_ports` are loopback ports that lead to this machine.
 pub(crate) fn open_gate(host_ports: &[u16]) -> Result<Gate, Failure> {
     route::add_address(OWN.into()).during(Stage::Address)?;
     route::add_local_default(route::Family::V4).during(Stage::Address)?;

@@ -37,8 +37,9 @@ pub(crate) fn prepare_for_init(script: &mut Script<'_>, identity: Identity) {
     let label = Stage::Proc.number();
     script.mount_new(label, c"proc".into(), attributes().bits(), PROC.into());
     let for_root = if identity.is_root() { FOR_ROOT.as_slice() } else { &[] };
-    // Every `/proc` has the same files, so the session's shows which exist. The kernel refuses to commands what it
-    // refuses to the keeper, which has more privileges: a mask would cost time at every start and hide nothing.
+    // Every `/proc` has the same files, so the session's shows which exist. A file that the kernel refuses to the
+    // keeper is refused to commands as well, which have fewer privileges: a mask would cost time at every start and
+    // hide nothing.
     let keys = std::iter::once(&KEYS).filter(|file| path(file).exists());
     let masked = keys.chain(for_root.iter().filter(|file| !is_refused(file)));
     masked.for_each(|file| script.mount_copy(label, NULL.into(), (*file).into()));

@@ -1,4 +1,4 @@
-//! The sandbox without namespaces: tests of the usual sandbox that hold here too, and tests of what differs.
+//! The sandbox without namespaces: tests of the usual sandbox that apply here too, and tests of the differences.
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt;

@@ -14,8 +14,8 @@ const TEMP: &str = "/tmp";
 /// Files in which programs look up the name server; under Windows (WSL) the first is a link to the second. On other
 /// systems it is a plain file, or a link to a hidden target; programs' defaults for a missing file suit the sandbox.
 const RESOLVERS: [&str; 2] = ["/etc/resolv.conf", "/mnt/wsl/resolv.conf"];
-/// The file of names that need no name server. Those of the host's are asked from the host like all other names, so that
-/// they are judged as names, and not as the addresses they stand for.
+/// The file of names that need no name server. Names in the host's file are resolved by the host like all others, so
+/// that they are judged as names, not as addresses.
 const HOSTS: &str = "/etc/hosts";
 
 /// A path whose state differs from that of the tree around it.
@@ -36,7 +36,7 @@ enum NodeState {
     ReadWrite,
     /// A writable directory from elsewhere: the host's files below this path are not visible.
     Temp(PathBuf),
-    /// As [`NodeState::Temp`], or layered over what is there.
+    /// Like [`NodeState::Temp`], or layered over the existing files.
     Own(OwnSource),
     /// A file of the sandbox's own.
     Resolver,
@@ -179,7 +179,7 @@ impl Nodes {
     }
 }
 
-/// What a path is to be.
+/// The wanted state of a path.
 enum Wanted {
     Access(Access),
     Own(OwnSource),

@@ -40,7 +40,7 @@ pub enum Step {
     Own {
         /// The path.
         path: PathBuf,
-        /// What is mounted there.
+        /// The mounted source.
         source: OwnSource,
     },
     /// Makes the host's files visible again, or changes their access within the surrounding tree.
@@ -87,7 +87,7 @@ pub struct Opening {
     pub path: PathBuf,
     /// The kind of file to create.
     pub kind: PathKind,
-    /// Whether it is a directory that nobody can enter or list, on which nothing is mounted.
+    /// Whether it is a directory without any right and without a mount, which no command can enter or list.
     pub is_closed: bool,
 }
 

@@ -231,7 +231,7 @@ impl<W: Write> Overlay<W> {
         let line = std::mem::take(&mut shown.line);
         match shown.sheet.answer(&line) {
             Some(answer) => self.settle(answer, now),
-            None => self.draw("that is none of the answers; they are typed with their number\r\n"),
+            None => self.draw("not an answer; type an answer with its number\r\n"),
         }
     }
 

@@ -69,7 +69,7 @@ impl Menu {
         let shown = std::mem::take(&mut self.shown).into_iter().nth(index);
         let is_about_it = matches!(event, Event::Choose(_) | Event::Key('d', _));
         if is_about_it && self.made(world).items.get(index) != shown.as_ref() {
-            return Step::Said(Line::bad("nothing was done: this has changed meanwhile, look again"));
+            return Step::Said(Line::bad("not done: this has changed meanwhile; look again"));
         }
         self.step(world, event, &shown.unwrap_or_default())
     }

@@ -74,7 +74,7 @@ impl Host {
         cancel: &Cancel,
     ) -> Result<DecideResponse, ErrorObject> {
         if self.contained.is_some() {
-            let why = "pi is contained: nothing that it runs is outside of the sandbox";
+            let why = "pi is contained: it cannot run commands outside the sandbox";
             return Err(ErrorObject::new(ErrorCode::Unavailable, why));
         }
         self.with_session(|session| {

@@ -1,4 +1,4 @@
-//! Files that are generated from the program, and that others read: pages, and what the extension's tests draw.
+//! Files that are generated from the program: pages of the documentation, and input for the extension's tests.
 
 /// Compares a generated file, or writes it where `UPDATE_REFERENCE` is set.
 pub(crate) fn is_up_to_date(path: &str, text: &str) {

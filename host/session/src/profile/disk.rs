@@ -16,8 +16,8 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// The path to use for a place. A rule that restricts a link restricts what it leads to; one that
-    /// opens a link, or opens for writing what does not exist, has nothing to open.
+    /// Returns the path to use for a place. A rule that restricts a link restricts its target. A rule that opens a
+    /// link, or opens a missing path for writing, opens nothing.
     pub(super) fn place(&mut self, path: &Path, access: Access) -> Option<PathBuf> {
         let canonical = match self.canonicalize(path) {
             Ok(canonical) => canonical,
@@ -36,7 +36,7 @@ impl Disk {
             if let Some(known) = self.exists.get(*above) {
                 return *known;
             }
-            // What cannot be looked at may be there.
+            // A path that cannot be examined may exist.
             let exists =
                 above.symlink_metadata().map_or_else(|error| error.kind() != ErrorKind::NotFound, |_| true);
             self.exists.insert(above.to_path_buf(), exists);
@@ -75,8 +75,8 @@ impl Disk {
     }
 }
 
-/// Returns the place that a path has which does not exist: the end of the links on the way to it. Returns `None` where
-/// no directory is there that could get that name.
+/// Returns the place of a missing path: the end of the links on the way to it. Returns `None` if there is no directory
+/// in which it could be created.
 fn missing(path: &Path) -> Option<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {

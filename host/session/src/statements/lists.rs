@@ -74,7 +74,7 @@ impl<'a> Names<'a> {
 pub(super) struct Items {
     pub(super) free: Vec<String>,
     pub(super) asked: Vec<String>,
-    /// Closed regions: what commands do not see there is asked about if they name it.
+    /// Closed regions: an invisible path there is a question if a command names it.
     pub(super) named: Vec<String>,
     pub(super) hidden: Vec<String>,
     pub(super) denied: Vec<String>,
@@ -236,8 +236,8 @@ pub(super) fn is_worth_saying(place: &PlaceFact, base: &Base) -> bool {
     !base.closed.contains(&place.path) || place.path.symlink_metadata().is_ok()
 }
 
-/// Returns true for a closed region that commands do not see: they are asked about what they name in it, before they
-/// start.
+/// Returns true for a closed region that commands do not see: a path in it that a command names is a question before
+/// the command starts.
 fn is_asked_if_named(path: &Path, standing: Availability, facts: &FileFacts, base: &Base) -> bool {
     (facts.caller, facts.right, standing) == (Caller::Command, FileRight::Read, Availability::Hidden)
         && base.closed.iter().any(|region| region == path)

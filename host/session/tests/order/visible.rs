@@ -1,4 +1,4 @@
-//! What a command sees of a file that a tool makes, before it has its name.
+//! The visibility of a file that a tool creates, before the file has its name.
 
 use std::io::{PipeReader, Read as _, pipe};
 use std::os::fd::OwnedFd;

@@ -1,8 +1,8 @@
-//! Changes outside the places that commands write in, where nothing but a read-only mount is in the way.
+//! Changes outside the writable places that only a read-only mount prevents (without mounts, only Landlock, which does
+//! not bind the broker).
 //!
-//! (Where there are no mounts, nothing but Landlock, which does not bind the broker.)
-//! The user is asked first, and the host carries them out then, in its own view: the broker sees the same read-only
-//! mounts as commands do. The kernel looks at owners and modes first, so nobody is asked about what would fail anyway.
+//! After the user has allowed one, the host carries it out in its own view: the broker sees the same read-only mounts
+//! as commands. The kernel checks owners and modes first, so a change that would fail anyway is no question.
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -149,10 +149,10 @@ fn ask_if(
     })))
 }
 
-/// Returns true if the host decides about a name outside of the places in which names are judged.
+/// Returns true if the host decides about a name outside the places in which names are judged.
 ///
-/// The top of a writable place is one as well: rules allow to change it, but it lies in a directory that commands do not
-/// write, and what is mounted there cannot be replaced, renamed or removed in here.
+/// The top of a writable place is such a name: rules allow changing it, but it lies in a directory that commands do not
+/// write, and a mount point cannot be replaced, renamed or removed in the sandbox.
 fn is_asked(worker: &Worker, place: &ResolvedName) -> bool {
     match worker.broker.names.judge(&place.path) {
         Judgement::Asked => true,

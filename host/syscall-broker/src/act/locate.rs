@@ -1,4 +1,4 @@
-//! Finds the place of the name that a call changes, and who decides there.
+//! Finds the place of the name that a call changes, and the authority that decides there.
 
 use rustix::io::Errno;
 

@@ -80,8 +80,8 @@ pub(super) fn permit_directory(
     search.permit(pending, doing, new)
 }
 
-/// The same for a directory of the user that moves elsewhere. Tools that search parent directories then find the
-/// surroundings of the new place, and links that lead out of the directory lead elsewhere.
+/// The same for a directory of the user that moves. Tools that search parent directories then find those of the new
+/// place, and links that lead out of the directory get other targets.
 pub(super) fn permit_surroundings(
     worker: &Worker,
     pending: &PendingCall,

@@ -175,7 +175,7 @@ fn archives_are_refused(user: User) -> Result<()> {
         ("rm -r blobs; mkdir blobs", ".", "is not in it"),
         ("for b in blobs/sha256/*; do printf x >> $b; done", ".", "other bytes than its name"),
         ("printf '{\"schemaVersion\":2,\"manifests\":[]}' > index.json", ".", "there is no pack in it"),
-        ("true", ". | gzip", "is no tar archive"),
+        ("true", ". | gzip", "is not a tar archive"),
     ];
     for (index, (make, pack, said)) in tricks.into_iter().enumerate() {
         let archive = scene.outside().join(format!("{index}.tar"));
@@ -225,7 +225,7 @@ fn running_packs_are_refused(user: User) -> Result<()> {
         *last ^= 1;
     }
     fs::write(&file, flipped)?;
-    refused("is not what the lock names")?;
+    refused("differs from the lock")?;
     fs::write(&file, bytes)?;
     scene.portcullis(&["check", "read", super::SECOND_FILE])?.ended_with(0)?;
     scene.portcullis(&["policy", "trust", "revoke", &digest, "--reason", "a hole"])?.ended_with(0)?;

@@ -1,5 +1,5 @@
 //! Parses the sentences of Portcullis about the rules in force. A sentence that cannot be parsed is an error, so that
-//! no surface makes a statement that is not compared with what can really be done.
+//! no statement escapes the comparison with what can really be done.
 
 use std::path::{Path, PathBuf};
 

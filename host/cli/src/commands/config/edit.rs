@@ -36,7 +36,7 @@ pub(super) fn run(around: &ProcessEnv, places: &Places, which: Option<SettingsFi
     let path = path(around, &loaded_settings::reach(around, &places.workspace))?;
     loop {
         edit(around, &copy.file, &path)?;
-        let text = std::fs::read_to_string(&copy.file).context("reading what was edited")?;
+        let text = std::fs::read_to_string(&copy.file).context("reading the edited copy")?;
         if begins == text.as_bytes() {
             say("nothing was changed");
             return Ok(Exit::Done);
@@ -145,7 +145,7 @@ impl Copy {
     /// Keeps the copy with the user's changes, and returns a text that says where it is.
     fn keep(&self) -> String {
         self.kept.set(true);
-        format!("what you wrote is in `{}`", self.file.display())
+        format!("your text is in `{}`", self.file.display())
     }
 }
 

@@ -111,7 +111,7 @@ fn steps(around: &ProcessEnv, places: &Places, options: &Import) -> anyhow::Resu
         }
     }
     let looked: Vec<_> = users.iter().chain(&projects).map(|file| format!("`{}`", file.display())).collect();
-    ensure!(!steps.is_empty(), "there is nothing to take over: no settings in {}", looked.join(" and "));
+    ensure!(!steps.is_empty(), "there is nothing to import: no settings in {}", looked.join(" and "));
     Ok(steps)
 }
 
@@ -246,7 +246,7 @@ fn write(places: &Places, step: &Step, replace: bool) -> anyhow::Result<Outcome>
             let known: Value =
                 serde_json::from_str(&whole).with_context(|| format!("reading `{}`", step.to.display()))?;
             let wanted: Value =
-                serde_json::from_str(&step.imported.text).context("reading what is imported")?;
+                serde_json::from_str(&step.imported.text).context("reading the imported settings")?;
             if known.get(key) == Some(&wanted) {
                 return Ok(Outcome::Unchanged);
             }

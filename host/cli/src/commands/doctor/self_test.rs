@@ -57,7 +57,7 @@ const ATTACKS: &[(&str, &str)] = &[
     ("writing outside", "echo x > ../outside/new"),
     ("writing outside through a link", "ln -s ../outside l3; echo x > l3/newer"),
     ("writing through a link to a file", "ln -s ../outside/file l4; echo x >> l4"),
-    ("renaming what is outside", "mv ../outside/file moved"),
+    ("renaming files outside", "mv ../outside/file moved"),
     ("seeing other processes", "grep -qa sleep /proc/$VICTIM/cmdline"),
     ("signalling other processes", "kill -0 $VICTIM"),
     ("making namespaces", "unshare -Ur true"),
@@ -147,7 +147,7 @@ impl Scene {
     fn make(place: &Scratch, name: &str) -> anyhow::Result<Self> {
         let root = place.directory().join(name);
         for directory in ["project", "outside", "secret", "tmp", "cache", "upper", "work", "cold"] {
-            std::fs::create_dir_all(root.join(directory)).context("making what is to be attacked")?;
+            std::fs::create_dir_all(root.join(directory)).context("creating the targets of the attacks")?;
         }
         std::fs::write(root.join("outside/file"), "")?;
         std::fs::write(root.join("secret/key"), "secret\n")?;

@@ -30,7 +30,9 @@ pub(super) fn run(bench: &Bench) -> crate::exit::Outcome {
         })
         .collect();
     if wanted.is_empty() {
-        bail!("no case asks what `evaluate` handles; write one, as the requests of the cases are measured");
+        bail!(
+            "no case has a request for `evaluate`; write one, because the requests of the cases are measured"
+        );
     }
     let rounds = usize::try_from(bench.rounds)?;
     let policies: Vec<&ComponentPolicy> = policies.iter().collect();

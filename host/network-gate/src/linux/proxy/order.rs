@@ -18,7 +18,7 @@ pub(crate) struct Order {
     pub(crate) beginning: Vec<u8>,
 }
 
-/// How the client is told that its connection is made or refused.
+/// The form of the reply that a connection is made or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// The client does not use the proxy.

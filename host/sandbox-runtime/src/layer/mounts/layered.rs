@@ -1,4 +1,4 @@
-//! Directories of the machine over which changes are kept elsewhere, see the kernel's overlayfs.rst.
+//! Overlay mounts over directories of the machine, see the kernel's overlayfs.rst.
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(super) fn mount(lower: &[PathBuf], upper: &Path, work: &Path) -> io::Result<
     let directory = |path: &Path| open(path, OFlags::DIRECTORY);
     let lower = lower.iter().map(|path| directory(path)).collect::<io::Result<Vec<OwnedFd>>>()?;
     let (upper, work) = (directory(upper)?, directory(work)?);
-    // By descriptor, so that what was opened is what is mounted, and no character of a path means anything.
+    // By descriptor, so that the opened directory is mounted, and no character of a path has a meaning.
     let name = |directory: &OwnedFd| format!("/proc/self/fd/{}", directory.as_raw_fd());
     let lowest: Vec<String> = lower.iter().map(name).collect();
     let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;

@@ -126,8 +126,8 @@ fn make_names(root: &OwnedFd, openings: &[Opening]) -> io::Result<()> {
     openings.iter().try_for_each(|opening| make_name(root, opening, &make_directory))
 }
 
-/// As [`make_names`], in a directory of the sandbox's own, where commands may have put something else in their place.
-/// What is made belongs to `owner`.
+/// Like [`make_names`], in a directory of the sandbox's own, where commands may have replaced them. The new names
+/// belong to `owner`.
 pub(super) fn make_own_names(root: &OwnedFd, openings: &[Opening], owner: Option<Owner>) -> io::Result<()> {
     let make = |parent: &OwnedFd, name: &Path, mode: Mode| {
         let made = match mkdirat(parent, name, mode) {
@@ -179,7 +179,7 @@ fn make_directory(parent: &OwnedFd, name: &Path, mode: Mode) -> io::Result<()> {
     }
 }
 
-/// Changes the mode of a directory where another sandbox had it closed, or has not: all other modes are the tools' own.
+/// Sets the mode of a directory that another sandbox had closed, or had not. All other modes are the tools' own.
 fn set_mode(directory: &OwnedFd, mode: Mode) -> io::Result<()> {
     let there = Mode::from_raw_mode(fstat(directory)?.st_mode & 0o777);
     if there == mode || !there.is_empty() && !mode.is_empty() {

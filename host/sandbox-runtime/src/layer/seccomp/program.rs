@@ -29,8 +29,8 @@ impl Broker {
 
 /// Returns true if processes may trace others of their command.
 ///
-/// A tracer cannot get past the filter: what it makes of a call is judged as that, because filters run after a stop at
-/// the entry of a call, and while the broker holds a call its process does not stop. Where reading is judged, the broker
+/// A tracer cannot bypass the filter: filters run after a stop at the entry of a call, so a changed call is judged in
+/// its changed form, and while the broker holds a call its process does not stop. Where reading is judged, the broker
 /// traces programs itself, and a process has one tracer. Without a pid namespace more processes would be in reach.
 fn may_trace(reads: Reads, isolation: IsolationMode) -> bool {
     reads == Reads::Free && isolation == IsolationMode::Namespaces

@@ -27,7 +27,7 @@ pub(super) fn update(update: &Update) -> crate::exit::Outcome {
     let offers = editor.newer_of(&update.ids)?;
     let taken = editor.take(offers, &approval(&update.agreement))?;
     if taken.is_empty() && !update.json {
-        say("portcullis: there is nothing newer");
+        say("portcullis: there is no newer version");
     }
     print(&editor, &taken, update.json)
 }

@@ -35,7 +35,7 @@ pub(super) fn save_packs(wanted: &Save) -> crate::exit::Outcome {
     let editor = LockEditor::open(wanted.place.dir.as_deref())?;
     let lock = editor.store().lock()?;
     if let Some(unknown) = wanted.ids.iter().find(|id| lock.find(id).is_none()) {
-        bail!("`{unknown}` is not in the lock; `portcullis policy list` shows what is");
+        bail!("`{unknown}` is not in the lock; `portcullis policy list` shows its packs");
     }
     let chosen: Vec<Locked> = lock
         .policies
