@@ -1,5 +1,6 @@
 //! Directories of the clone and of cargo's output.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,12 +14,25 @@ pub(crate) fn root() -> &'static Path {
     manifest.parent().unwrap_or(manifest)
 }
 
+/// Variables in which cargo describes the package of the program that it runs, here this one.
+const OF_THE_PACKAGE: [&str; 3] = ["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_BIN_"];
+
 /// Returns a `cargo` command that runs in the clone.
 pub(crate) fn cargo() -> Command {
     // Cargo sets this variable so that the programs it runs use the same cargo.
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    // Build scripts of dependencies run again when one of these changes, so a build from here and one from a shell
+    // would each undo the other.
+    let names = std::env::vars_os().map(|(name, _)| name);
+    for name in names.filter(|name| is_of_the_package(name)) {
+        command.env_remove(name);
+    }
     command
+}
+
+fn is_of_the_package(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| OF_THE_PACKAGE.iter().any(|begin| name.starts_with(begin)))
 }
 
 /// Returns the output of `cargo metadata` for the workspace.

@@ -21,7 +21,7 @@ pub use command_questions::{Access, Answered, CommandQuestions, Known, Subject, 
 pub use connections::{Connections, HostAndPort, Identity, place};
 pub use grant_store::{GrantPlace, GrantStore, NoGrantStore};
 pub use open_questions::{
-    Answer, Answerer, Choice, ChoiceKind, Nobody, OpenQuestions, Prompter, Question, Refusal, SESSION,
+    Answer, Answerer, Choice, ChoiceKind, NoUser, OpenQuestions, Prompter, Question, Refusal, SESSION,
     refused_because,
 };
 pub use remembered_answers::{Denied, Kept, Remembered, RememberedAnswers};

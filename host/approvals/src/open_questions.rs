@@ -141,7 +141,7 @@ pub enum Refusal {
     /// The user said no.
     User,
     /// No user interface is present.
-    Nobody,
+    NoUser,
     /// The call was cancelled.
     Aborted,
     /// The question timed out.
@@ -156,7 +156,7 @@ impl Refusal {
     pub fn reason(self) -> &'static str {
         match self {
             Self::User => "you said no",
-            Self::Nobody => "nobody could be asked",
+            Self::NoUser => "nobody could be asked",
             Self::Aborted => "the call was cancelled",
             Self::Timeout => "no answer came in time",
             Self::Remembered => "you said no for this session",
@@ -168,7 +168,7 @@ impl Refusal {
     pub fn by(self) -> AnsweredBy {
         match self {
             Self::User | Self::Remembered => AnsweredBy::User,
-            Self::Nobody => AnsweredBy::Nobody,
+            Self::NoUser => AnsweredBy::NoUser,
             Self::Aborted => AnsweredBy::Withdrawal,
             Self::Timeout => AnsweredBy::Timeout,
         }
@@ -213,7 +213,7 @@ impl Answerer {
 
 impl Drop for Answerer {
     fn drop(&mut self) {
-        self.0.fill(Answer::Refused(Refusal::Nobody));
+        self.0.fill(Answer::Refused(Refusal::NoUser));
     }
 }
 
@@ -370,11 +370,11 @@ impl OpenQuestions {
 
 /// A prompter without a user: each question is refused at once.
 #[derive(Debug, Clone, Copy)]
-pub struct Nobody;
+pub struct NoUser;
 
-impl Prompter for Nobody {
+impl Prompter for NoUser {
     fn show(&self, _question: &Question, answer: Answerer) {
-        answer.answer(Answer::Refused(Refusal::Nobody));
+        answer.answer(Answer::Refused(Refusal::NoUser));
     }
 
     fn withdraw(&self, _id: u64, _why: &str) {}

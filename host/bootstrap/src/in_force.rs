@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portcullis_sandbox::Tier;
 use portcullis_sandbox_runtime::probe;
-use portcullis_session::{Nobody, Session, Statements};
+use portcullis_session::{NoUser, Session, Statements};
 use portcullis_settings::Disk;
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ pub fn judging(
     if !loaded.resolved.enabled {
         return Ok(None);
     }
-    session::open(around, &wanted, loaded, Arc::new(Nobody)).map(Some)
+    session::open(around, &wanted, loaded, Arc::new(NoUser)).map(Some)
 }
 
 /// Returns the policy in force in `project`, for a sandbox of `tier`.
@@ -63,7 +63,7 @@ pub fn tier_here() -> Tier {
 pub fn when_on(around: &ProcessEnv, wanted: &Wanted) -> anyhow::Result<Statements> {
     let wanted = Wanted { purpose: Purpose::Judge, ..wanted.clone() };
     let loaded = loaded_settings::load(around, &wanted)?;
-    let wired = session::open(around, &wanted, loaded, Arc::new(Nobody))?;
+    let wired = session::open(around, &wanted, loaded, Arc::new(NoUser))?;
     Ok(Statements::of(&wired.session, tier_here()))
 }
 

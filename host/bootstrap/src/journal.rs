@@ -118,7 +118,7 @@ pub fn verdict_line(entry: &Entry<'_>) -> serde_json::Result<VerdictLine> {
             AnsweredBy::Nothing => String::new(),
             AnsweredBy::Grant => "grant".to_owned(),
             AnsweredBy::User => "user".to_owned(),
-            AnsweredBy::Nobody => NOBODY.to_owned(),
+            AnsweredBy::NoUser => NOBODY.to_owned(),
             AnsweredBy::Timeout => "timeout".to_owned(),
             AnsweredBy::Withdrawal => "withdrawal".to_owned(),
         },

@@ -52,7 +52,7 @@ pub enum AnsweredBy {
     /// By the user, now or earlier in the same session.
     User,
     /// There was no user to ask.
-    Nobody,
+    NoUser,
     /// The user was asked and did not answer in time.
     Timeout,
     /// The question was withdrawn by its asker.

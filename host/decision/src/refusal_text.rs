@@ -175,7 +175,7 @@ impl RefusalOrigin {
         match answered_by {
             AnsweredBy::Nothing | AnsweredBy::Grant => Self::Rule,
             AnsweredBy::User => Self::User,
-            AnsweredBy::Nobody | AnsweredBy::Timeout | AnsweredBy::Withdrawal => Self::Unanswered,
+            AnsweredBy::NoUser | AnsweredBy::Timeout | AnsweredBy::Withdrawal => Self::Unanswered,
         }
     }
 }

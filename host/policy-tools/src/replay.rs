@@ -11,7 +11,7 @@ use portcullis_bootstrap::session::{self, OpenSession};
 use portcullis_bootstrap::streams::say;
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::{Context, path_text};
-use portcullis_session::Nobody;
+use portcullis_session::NoUser;
 use portcullis_text::escape;
 use serde::Serialize;
 
@@ -88,7 +88,7 @@ pub fn replay(
         if judge.as_ref().is_none_or(|(known, _)| *known != facts) {
             tell_project(&facts, &workspace);
             let loaded = loaded_settings::load(around, &wanted)?;
-            let (id, nobody) = (random_name()?, Arc::new(Nobody));
+            let (id, nobody) = (random_name()?, Arc::new(NoUser));
             judge = Some((facts.clone(), session::open_in(around, &wanted, loaded, nobody, &id, facts)?));
         }
         let Some((_, wired)) = &judge else { continue };

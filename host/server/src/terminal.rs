@@ -33,7 +33,7 @@ pub struct Terminal;
 
 impl Prompter for Terminal {
     fn show(&self, question: &Question, answer: Answerer) {
-        answer.answer(ask(question).unwrap_or(Answer::Refused(Refusal::Nobody)));
+        answer.answer(ask(question).unwrap_or(Answer::Refused(Refusal::NoUser)));
     }
 
     fn session_name(&self) -> &'static str {
@@ -105,7 +105,7 @@ pub struct AlwaysOnce;
 impl Prompter for AlwaysOnce {
     fn show(&self, question: &Question, answer: Answerer) {
         let once = question.choices.iter().position(|choice| choice.scope == GrantScope::Once);
-        answer.answer(once.map_or(Answer::Refused(Refusal::Nobody), Answer::Choice));
+        answer.answer(once.map_or(Answer::Refused(Refusal::NoUser), Answer::Choice));
     }
 
     fn session_name(&self) -> &'static str {

@@ -396,7 +396,7 @@ fn the_page_shows_every_question() {
 }
 
 const REFUSALS: [Refusal; 5] =
-    [Refusal::User, Refusal::Remembered, Refusal::Nobody, Refusal::Timeout, Refusal::Aborted];
+    [Refusal::User, Refusal::Remembered, Refusal::NoUser, Refusal::Timeout, Refusal::Aborted];
 
 #[test]
 fn the_extension_draws_the_same_questions() {

@@ -73,7 +73,7 @@ impl CommandJudge {
             decision = answered_before(session, attempt, &request.action, decision);
         }
         if !session.setup.context.interactive {
-            decision = decision.refused(AnsweredBy::Nobody, Refusal::Nobody.reason());
+            decision = decision.refused(AnsweredBy::NoUser, Refusal::NoUser.reason());
         }
         Undecided { attempt: attempt.clone(), request, decision, revision }
     }

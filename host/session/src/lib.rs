@@ -77,7 +77,7 @@ mod user_links;
 pub use portcullis_approvals::question::connections::preset_place;
 pub use portcullis_approvals::question::keepable;
 pub use portcullis_approvals::{
-    Answer, Answerer, Cancel, Choice, ChoiceKind, GrantPlace, GrantStore, NoGrantStore, Nobody, Prompter,
+    Answer, Answerer, Cancel, Choice, ChoiceKind, GrantPlace, GrantStore, NoGrantStore, NoUser, Prompter,
     Question, Refusal, Remembered, refused_because,
 };
 

@@ -129,7 +129,7 @@ impl Session {
             let refusal = if self.answers.denies(&request.action) {
                 Some(Refusal::Remembered)
             } else if !self.setup.context.interactive {
-                Some(Refusal::Nobody)
+                Some(Refusal::NoUser)
             } else {
                 None
             };

@@ -13,7 +13,7 @@ use portcullis_decision::profile::FileRights;
 use portcullis_decision::request::{Content, FileOperation, Origin};
 use portcullis_decision::{Effect, Grant, GrantPattern, GrantScope, RefusalText};
 use portcullis_server::kept_answers::spoken;
-use portcullis_session::{Cancel, FileCall, Nobody, files};
+use portcullis_session::{Cancel, FileCall, NoUser, files};
 use portcullis_settings::{
     AllowItem, AllowLists, Denial, GrantFile, KeptGrant, RealDisk, Store, allow_item, grant_files, keep,
     keep_denial, keep_preset, kept_grants, preset, revoke,
@@ -164,7 +164,7 @@ impl Place {
     fn ensure_not_denied(&self, item: &AllowItem, rights: FileRights) -> anyhow::Result<()> {
         let AllowItem::Path(path) = item else { return Ok(()) };
         let loaded = loaded_settings::load(&self.around, &self.wanted)?;
-        let open = session::open(&self.around, &self.wanted, loaded, Arc::new(Nobody))?;
+        let open = session::open(&self.around, &self.wanted, loaded, Arc::new(NoUser))?;
         let given = path.to_string_lossy();
         let operation = match (rights.write, path.is_dir()) {
             (true, _) => FileOperation::Write(Content::Unknown),

@@ -16,7 +16,7 @@ use portcullis_decision::request::{
 };
 use portcullis_decision::{Decision, Effect, Mode, Vote};
 use portcullis_file_gate::spelling;
-use portcullis_session::{Cancel, CommandCall, Entry, FileCall, Nobody, Program, Session, commands, files};
+use portcullis_session::{Cancel, CommandCall, Entry, FileCall, NoUser, Program, Session, commands, files};
 use portcullis_text::escape;
 use serde_json::{Map, Value, json};
 
@@ -32,7 +32,7 @@ pub(crate) fn run(check: Check) -> crate::exit::Outcome {
     if !loaded.resolved.enabled {
         bail!("the sandbox is switched off in the settings (`enabled` is false), so nothing is decided");
     }
-    let wired = session::open(&around, &wanted, loaded, Arc::new(Nobody))?;
+    let wired = session::open(&around, &wanted, loaded, Arc::new(NoUser))?;
     let request = request(&wired.session, &around, check.action)?;
     let decision = wired.session.decide(&request);
     let mut page = Page::new(&around);

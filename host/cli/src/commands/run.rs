@@ -20,7 +20,7 @@ use portcullis_sandbox_runtime::Exit as CommandExit;
 use portcullis_server::grace::wait_out;
 use portcullis_server::terminal::{AlwaysOnce, Terminal};
 use portcullis_session::{
-    Cancel, CommandCall, CommandFailure, Ended, Nobody, Program, Prompter, Runs, Session, Started,
+    Cancel, CommandCall, CommandFailure, Ended, NoUser, Program, Prompter, Runs, Session, Started,
     StderrHints, commands, rerun_after_denial, with_causes,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
@@ -106,7 +106,7 @@ fn working_directory(cwd: &Path, project: &Path) -> PathBuf {
 
 fn prompter(ask: Ask) -> Arc<dyn Prompter> {
     match ask {
-        Ask::Deny => Arc::new(Nobody),
+        Ask::Deny => Arc::new(NoUser),
         Ask::Allow => Arc::new(AlwaysOnce),
         Ask::Prompt => Arc::new(Terminal),
     }

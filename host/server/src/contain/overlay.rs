@@ -119,7 +119,7 @@ impl<W: Write> Overlay<W> {
     /// Adds a question. It is shown once those before it are answered.
     pub(super) fn ask(&mut self, id: Id, question: &Question, reply: Reply, now: Instant) {
         if self.is_closed {
-            return reply(Answer::Refused(Refusal::Nobody));
+            return reply(Answer::Refused(Refusal::NoUser));
         }
         self.entries.push_back(Entry { id, question: question.clone(), reply });
         if self.shown.is_none() {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use portcullis_bootstrap::streams::say;
 use portcullis_sandbox::Terminal as Controlled;
-use portcullis_session::{Answer, Answerer, Nobody, Prompter, Question, Refusal, Started};
+use portcullis_session::{Answer, Answerer, NoUser, Prompter, Question, Refusal, Started};
 
 use crate::contain::streams::{self, Copies};
 use crate::contain::terminal::Console;
@@ -24,7 +24,7 @@ pub(super) enum Asking {
     /// A second terminal.
     Elsewhere,
     /// None: questions are refused.
-    Nobody,
+    NoUser,
 }
 
 impl Asking {
@@ -35,16 +35,16 @@ impl Asking {
         }
         let mut pairs = arguments.windows(2);
         let is_rpc = pairs.any(|pair| matches!(pair, [option, mode] if option == "--mode" && mode == "rpc"));
-        Ok(if is_rpc { Self::Elsewhere } else { Self::Nobody })
+        Ok(if is_rpc { Self::Elsewhere } else { Self::NoUser })
     }
 
     pub(super) fn is_possible(&self) -> bool {
-        !matches!(self, Self::Nobody)
+        !matches!(self, Self::NoUser)
     }
 
     /// Returns true if it is the terminal of pi.
     pub(super) fn is_here(&self) -> bool {
-        !matches!(self, Self::Elsewhere | Self::Nobody)
+        !matches!(self, Self::Elsewhere | Self::NoUser)
     }
 
     /// Returns the prompter for one session.
@@ -52,7 +52,7 @@ impl Asking {
         match self {
             Self::Here(console) => Arc::new(console.seat()),
             Self::Elsewhere => Arc::new(SecondTerminal::default()),
-            Self::Nobody => Arc::new(Nobody),
+            Self::NoUser => Arc::new(NoUser),
         }
     }
 
@@ -60,7 +60,7 @@ impl Asking {
     pub(super) fn tell(&self, text: &str) {
         match self {
             Self::Here(console) => console.tell(text),
-            Self::Elsewhere | Self::Nobody => say(&format!("portcullis: {text}")),
+            Self::Elsewhere | Self::NoUser => say(&format!("portcullis: {text}")),
         }
     }
 
@@ -68,7 +68,7 @@ impl Asking {
     pub(super) fn streams(&self) -> anyhow::Result<(Controlled, [OwnedFd; 3], Copies)> {
         match self {
             Self::Here(console) => Ok((Controlled::Input, console.streams()?, Copies::default())),
-            Self::Elsewhere | Self::Nobody => {
+            Self::Elsewhere | Self::NoUser => {
                 let (streams, copies) = streams::without_terminal()?;
                 Ok((Controlled::None, streams, copies))
             }
@@ -82,7 +82,7 @@ impl Asking {
                 console.follow_size();
                 true
             }
-            Self::Elsewhere | Self::Nobody => false,
+            Self::Elsewhere | Self::NoUser => false,
         }
     }
 
@@ -90,7 +90,7 @@ impl Asking {
     pub(super) fn begin(&self) {
         match self {
             Self::Here(console) => console.begin(),
-            Self::Elsewhere | Self::Nobody => {}
+            Self::Elsewhere | Self::NoUser => {}
         }
     }
 
@@ -98,7 +98,7 @@ impl Asking {
     pub(super) fn introduce(&self, pi: &Arc<Started>) {
         match self {
             Self::Here(console) => console.introduce(pi),
-            Self::Elsewhere | Self::Nobody => {}
+            Self::Elsewhere | Self::NoUser => {}
         }
     }
 
@@ -106,7 +106,7 @@ impl Asking {
     pub(super) fn end(&self) {
         match self {
             Self::Here(console) => console.end(),
-            Self::Elsewhere | Self::Nobody => {}
+            Self::Elsewhere | Self::NoUser => {}
         }
     }
 }

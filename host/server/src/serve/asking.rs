@@ -35,19 +35,19 @@ impl RpcPrompter {
         let waiting = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&reply.id);
         let Some((_, answerer)) = waiting else { return };
         answerer.answer(match reply.outcome {
-            Err(_) => Answer::Refused(Refusal::Nobody),
+            Err(_) => Answer::Refused(Refusal::NoUser),
             Ok(response) => match response.choice {
                 // A choice with a cause for a refusal is invalid.
                 AskChoice::Option(index) => {
                     match (usize::try_from(index), response.cause, response.because) {
                         (Ok(index), None, None) => Answer::Choice(index),
-                        (Ok(_) | Err(_), _, _) => Answer::Refused(Refusal::Nobody),
+                        (Ok(_) | Err(_), _, _) => Answer::Refused(Refusal::NoUser),
                     }
                 }
                 AskChoice::Refuse(_) => match (response.cause, response.because) {
                     (None, Some(line)) => Answer::RefusedBecause(line),
                     (None, None) => Answer::Refused(Refusal::User),
-                    (Some(RefusalCause::NoInterface), _) => Answer::Refused(Refusal::Nobody),
+                    (Some(RefusalCause::NoInterface), _) => Answer::Refused(Refusal::NoUser),
                     (Some(RefusalCause::Aborted), _) => Answer::Refused(Refusal::Aborted),
                     (Some(RefusalCause::Timeout), _) => Answer::Refused(Refusal::Timeout),
                 },
@@ -64,7 +64,7 @@ impl Prompter for RpcPrompter {
             Ok(id) => {
                 open.insert(id, (question.id, answer));
             }
-            Err(_) => answer.answer(Answer::Refused(Refusal::Nobody)),
+            Err(_) => answer.answer(Answer::Refused(Refusal::NoUser)),
         }
     }
 

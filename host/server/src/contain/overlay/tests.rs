@@ -123,7 +123,7 @@ fn questions_come_one_by_one() {
     scene.overlay.close();
     assert!(!scene.overlay.is_asking());
     scene.ask(4, 70_000);
-    assert_eq!(scene.answers().last(), Some(&(4, Answer::Refused(Refusal::Nobody))));
+    assert_eq!(scene.answers().last(), Some(&(4, Answer::Refused(Refusal::NoUser))));
 }
 
 #[test]
