@@ -83,7 +83,7 @@ fn publish(built: &Path, binary: &Path) -> Result<()> {
     fs::rename(&partial, binary).with_context(|| format!("writing `{}`", binary.display()))
 }
 
-/// Compiles the shipped policies to where the build of the host takes their machine code.
+/// Compiles the shipped policies into the directory from which the build of the host embeds their machine code.
 ///
 /// The compiler must be built. If the machine code has not changed, cargo does not build the host again.
 pub(crate) fn machine_code(release: bool) -> Result<()> {

@@ -22,7 +22,7 @@ run itself failed. Nothing is installed on the system; what a task needs and is 
 
 /// The program that runs the tasks.
 const PROGRAM: &str = "everyday";
-/// Tells it the directories of further programs.
+/// The variable that lists directories with further programs.
 const PROGRAMS: &str = "PORTCULLIS_EVERYDAY_PROGRAMS";
 /// Its exit status if a task failed.
 const TASKS_FAILED: i32 = 1;

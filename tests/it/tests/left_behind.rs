@@ -1,5 +1,5 @@
 //! Files that an agent leaves in the project so that the host itself runs, follows or installs them, in this session or
-//! in the next one. The controls do the same without Portcullis, or as a host would that checks names only.
+//! in the next one. The controls do the same without Portcullis, or with a host that checks only names.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,5 +1,5 @@
-//! The host's work before a command starts, for paths that the command names: neither these names nor the project's
-//! files that it reads for that can make it do anything else.
+//! The host's checks, before a command starts, of paths that the command names: neither these names nor the project
+//! files that the host reads for the checks can make it do anything else.
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! A question of a command is about a place that a person knows; one answer is for all that the command does there, and
-//! a kept answer matches again.
+//! Questions of commands are about directories that a person recognises; one answer covers everything that the command
+//! does there, and a kept answer matches again.
 
 use std::fs;
 use std::os::unix::fs::symlink;

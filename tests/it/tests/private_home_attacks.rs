@@ -1,4 +1,4 @@
-//! Attacks by the private home: on the user's shell, on other projects, and on the disk. Each has a control without it.
+//! Attacks through the private home: on the user's shell, on other projects, and on the disk. Each has a control without it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -43,7 +43,7 @@ Examples:
 
 Static programs are linked with Zig, which is fetched into the cache; the targets are added with rustup.";
 
-/// What `dist` can be told.
+/// Options of `dist`.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// The processors to build for; by default this machine's
@@ -67,7 +67,7 @@ pub(crate) struct Options {
     /// Builds twice, in different directories, and fails if the bytes differ
     #[arg(long)]
     rebuild: bool,
-    /// Makes nothing: installs packages that an earlier run left in clean places and uses them; needs root
+    /// Builds nothing: installs the packages of an earlier run in clean systems and uses them; needs root
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "all")]
     #[arg(conflicts_with_all = ["target", "profile", "sign", "no_build", "twice", "rebuild"])]
     prove: Option<Proof>,
