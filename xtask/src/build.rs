@@ -42,7 +42,7 @@ pub(crate) struct BuildOptions {
 /// Options of `gen`.
 #[derive(Debug, Args)]
 pub(crate) struct GenOptions {
-    /// Writes nothing; fails when a file is not up to date
+    /// Writes nothing; fails if a file is out of date
     #[arg(long)]
     pub(crate) check: bool,
 }
@@ -108,7 +108,7 @@ fn put(options: &GenOptions, file: &str, wanted: &str) -> Result<()> {
         return Ok(());
     }
     if options.check {
-        bail!("`{file}` is not what it is generated from says: run `cargo xtask gen` and commit it");
+        bail!("`{file}` is out of date: run `cargo xtask gen` and commit it");
     }
     fs::write(&path, wanted).with_context(|| format!("writing `{file}`"))?;
     say(format_args!("wrote {file}"));

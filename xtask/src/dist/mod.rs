@@ -49,10 +49,10 @@ pub(crate) struct Options {
     /// The processors to build for; by default this machine's
     #[arg(long, value_enum, value_name = "WHICH")]
     target: Option<Targets>,
-    /// Where the packages go
+    /// The directory for the packages
     #[arg(long, value_name = "DIR", default_value = "target/dist")]
     out: PathBuf,
-    /// How programs are built; `dev` is quick, and for trying this task only
+    /// The build profile; `dev` is quick, and only for testing this task
     #[arg(long, value_enum, default_value = "release")]
     profile: Profile,
     /// Signs SHA256SUMS with this ssh key, by `ssh-keygen`
@@ -139,7 +139,7 @@ fn pack_all(targets: &[Target], profile: Profile, build_directory: &Path) -> Res
     Ok(release)
 }
 
-/// Writes the files into an empty directory; those of an earlier release go.
+/// Writes the files into the directory, and removes those of an earlier release.
 fn write(release: &Release, out: &Path) -> Result<()> {
     if out.exists() {
         fs::remove_dir_all(out).with_context(|| format!("removing `{}`", out.display()))?;

@@ -34,7 +34,7 @@ Examples:
   cargo xtask setup            fetch what is missing (a few minutes the first time)
   cargo xtask setup --print    the same, then the resulting paths as JSON
 
-Everything lies in ${PORTCULLIS_DEV:-${XDG_CACHE_HOME:-~/.cache}/portcullis-dev}, which is safe to delete;
+Everything is in ${PORTCULLIS_DEV:-${XDG_CACHE_HOME:-~/.cache}/portcullis-dev}, which is safe to delete;
 `tools.json` there holds the paths.";
 
 /// Options of `setup`.
