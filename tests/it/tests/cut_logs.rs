@@ -74,7 +74,7 @@ fn lines_cut_at_the_end_are_told(user: User) -> Result<()> {
     // The log is cut in the middle of the last line.
     fs::write(&log, text.get(..text.len() - 9).context("a long line")?)?;
     verified(&scene, None, BROKEN)?;
-    // A line of another log in the place of the last one does not match.
+    // A line of another log does not match as the last line.
     let other = scene.logs()?.into_iter().find(|other| *other != log).context("another log")?;
     let line = fs::read_to_string(other)?.lines().nth(1).context("a line")?.to_owned();
     fs::write(&log, format!("{}{line}\n", lines.first().context("a line")?))?;

@@ -132,7 +132,7 @@ fn what_is_allowed_by_name_does_not_follow_the_agents_link(user: User) -> Result
     host.close()?;
     let told = told + &scene.portcullis(&["config", "show"])?.stdout;
     ensure!(told.contains("opens nothing"), "the user is not told: {told}");
-    // A directory in the place of the link is the one that the user named.
+    // A directory that replaces the link is the one that the user named.
     shell(&scene, "rm build && mkdir build")?.ended_with(0)?;
     ensure!(!scene.portcullis(&["config", "show"])?.stdout.contains("`build` opens nothing"));
     Ok(())

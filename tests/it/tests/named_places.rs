@@ -149,7 +149,7 @@ fn what_the_project_names_opens_nothing(user: User) -> Result<()> {
                 cat ~/.ssh/id_rsa ~/Documents/letter ~/.aws/credentials";
     let ran = run(&scene, look)?;
     ensure!(!ran.stdout.contains("SECRET"), "{ran:?}");
-    // Where somebody is there, no question is about the home as a whole, or about keys.
+    // With an interface, no question is about the home as a whole, or about keys.
     let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
     let id = host.begin(look, &json!({ "PATH": "/usr/bin:/bin", "HOME": home }))?;
     let mut asked = Vec::new();

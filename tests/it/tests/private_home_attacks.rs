@@ -69,7 +69,7 @@ fn what_is_planted_in_it_is_run_by_nobody(user: User) -> Result<()> {
         let seen = started(&scene)?;
         ensure!(!seen.stdout.contains("PLANTED"), "{start:?}: {seen:?}");
     }
-    // Nor by the shells of commands: those names are nobody's.
+    // The shells of commands do not run these files either.
     for shell in ["bash -lc true", "bash -ic true", "sh -lc true"] {
         let ran = run(&scene, shell)?;
         ensure!(!ran.stdout.contains("PLANTED"), "{shell}: {ran:?}");
