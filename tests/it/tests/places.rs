@@ -488,8 +488,8 @@ fn a_clone_of_what_commands_read_has_no_further_question(user: User) -> Result<(
     Ok(())
 }
 
-/// Without an interface, a directory that a command names stays closed, and the model learns which one, the rule, and how
-/// to ask. Paths that a command does not name, and the state of tools, are no question.
+/// Without an interface, a directory that a command names stays closed, and the model learns which one, the rule, and
+/// how to ask. Paths that a command does not name, and the state of tools, are no question.
 fn a_closed_place_stays_closed_where_nobody_is(user: User) -> Result<()> {
     let scene = with_siblings(user)?;
     let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
