@@ -152,7 +152,7 @@ test("the details show what the question leaves out, and answer nothing", () => 
   assert.equal(view.press(c("o"), (now += 1_000)), 0);
 });
 
-test("the keys of the first seed", () => {
+test("each key gives the answer that it names", () => {
   const cases: [AskParams, Key[], string | undefined][] = [
     [EXACT, ["escape"], "refuse"],
     [EXACT, ["enter"], "refuse"],

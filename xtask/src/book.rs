@@ -91,7 +91,7 @@ fn mdbook(cache: &Cache) -> Result<PathBuf> {
     Ok(root.join("bin/mdbook"))
 }
 
-/// Writes the pages with links that hold in the book.
+/// Writes the pages with links that work in the book.
 fn write_sources(folder: &Path) -> Result<()> {
     let source = folder.join("src");
     if source.exists() {

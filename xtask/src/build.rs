@@ -42,7 +42,7 @@ pub(crate) struct BuildOptions {
 /// Options of `gen`.
 #[derive(Debug, Args)]
 pub(crate) struct GenOptions {
-    /// Writes nothing; fails when a file is not up to date
+    /// Writes nothing; fails if a file is out of date
     #[arg(long)]
     pub(crate) check: bool,
 }
@@ -83,7 +83,7 @@ fn publish(built: &Path, binary: &Path) -> Result<()> {
     fs::rename(&partial, binary).with_context(|| format!("writing `{}`", binary.display()))
 }
 
-/// Compiles the shipped policies to where the build of the host takes their machine code.
+/// Compiles the shipped policies into the directory from which the build of the host embeds their machine code.
 ///
 /// The compiler must be built. If the machine code has not changed, cargo does not build the host again.
 pub(crate) fn machine_code(release: bool) -> Result<()> {
@@ -108,7 +108,7 @@ fn put(options: &GenOptions, file: &str, wanted: &str) -> Result<()> {
         return Ok(());
     }
     if options.check {
-        bail!("`{file}` is not what it is generated from says: run `cargo xtask gen` and commit it");
+        bail!("`{file}` is out of date: run `cargo xtask gen` and commit it");
     }
     fs::write(&path, wanted).with_context(|| format!("writing `{file}`"))?;
     say(format_args!("wrote {file}"));

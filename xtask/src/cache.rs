@@ -1,4 +1,4 @@
-//! Where fetched tools lie, and the file that tells tests and scripts where to find them.
+//! The cache of fetched tools, and the file that lists their paths for tests and scripts.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -17,7 +17,7 @@ pub(crate) struct Tools {
     pub(crate) pi_1_5: Option<Pi>,
     /// The oldest Node that is promised to work.
     pub(crate) node_oldest: Option<PathBuf>,
-    /// Holds the programs that pi's tools and the tests call; to be put first in PATH.
+    /// The directory of the programs that pi's tools and the tests call, for the front of PATH.
     pub(crate) bin_dir: Option<PathBuf>,
     /// The TypeScript compiler, with Node's types beside it.
     pub(crate) tsc: Option<PathBuf>,
@@ -48,7 +48,7 @@ impl Tools {
     }
 }
 
-/// The directory outside the clone that holds everything fetched; it may be deleted at any time.
+/// The directory outside the clone with everything that was fetched; it may be deleted at any time.
 #[derive(Debug)]
 pub(crate) struct Cache {
     root: PathBuf,

@@ -18,11 +18,11 @@ Examples:
   cargo xtask everyday --json > all.json
 
 A line for each task, then the sums. Exit status: 1 if a task works outside and not inside, 2 if the
-run itself failed. Nothing is installed on the system; what a task needs and is not there is named.";
+run itself failed. Nothing is installed on the system; programs that are missing for a task are reported.";
 
 /// The program that runs the tasks.
 const PROGRAM: &str = "everyday";
-/// Tells it the directories of further programs.
+/// The variable that lists directories with further programs.
 const PROGRAMS: &str = "PORTCULLIS_EVERYDAY_PROGRAMS";
 /// Its exit status if a task failed.
 const TASKS_FAILED: i32 = 1;
@@ -42,7 +42,7 @@ pub(crate) struct Options {
     /// Runs them only as this user: `root` or `user`
     #[arg(long)]
     user: Option<String>,
-    /// Runs nothing: takes the results that `--json` printed
+    /// Runs nothing: reads the results that `--json` printed
     #[arg(long, value_name = "FILE")]
     from: Vec<PathBuf>,
     /// Prints the results as JSON

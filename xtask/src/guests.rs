@@ -55,7 +55,7 @@ const PROFILE: [(&str, &str); 6] = [
 /// Options of `guests`.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Builds nothing; fails when the default policy in the tree is not up to date
+    /// Builds nothing; fails if the default policy in the tree is out of date
     #[arg(long)]
     check: bool,
 }

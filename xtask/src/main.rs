@@ -34,7 +34,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Makes this machine ready: both pi versions, search tools, wasm targets; skips what is there
+    /// Makes this machine ready: both pi versions, search tools, wasm targets; skips those that it has
     #[command(after_help = setup::EXAMPLES)]
     Setup(setup::Options),
     /// Builds the default policy and the test guests
@@ -49,7 +49,7 @@ enum Task {
     /// Checks layers, import circles, dependencies, licences, versions, lints, unsafe code
     #[command(after_help = tidy::EXAMPLES)]
     Tidy,
-    /// Checks that the product's crates compile where there is no Linux
+    /// Checks that the product's crates compile on systems other than Linux
     #[command(after_help = elsewhere::EXAMPLES)]
     Elsewhere,
     /// Checks that the contract keeps what its released versions promise
@@ -64,7 +64,7 @@ enum Task {
     /// Builds the documentation as a site of static files
     #[command(after_help = book::EXAMPLES)]
     Book(book::Options),
-    /// Makes the packages of a release: archive, npm, Debian, sums, SBOM
+    /// Makes the packages of a release: archive, npm, Debian, checksums, SBOM
     #[command(after_help = dist::EXAMPLES)]
     Dist(dist::Options),
     /// Builds everything and shows a real pi under a policy

@@ -60,7 +60,7 @@ const WITHIN_A_LAYER: [(&str, &[&str]); 5] = [
     ("sandbox-runtime", &["sandbox", "syscall-broker"]),
 ];
 
-/// What the crates outside `host/` may use of ours; those not named here may use all.
+/// The crates of ours that each crate outside `host/` may use; crates not listed here may use all.
 const OUTSIDE: [(&str, &[&str]); 7] = [
     ("guest/sdk", &[]),
     ("guest/workspace", &["portcullis-sdk"]),
@@ -130,7 +130,7 @@ fn layer(name: &str) -> Option<u8> {
     LAYERS.iter().find(|(known, _)| *known == name).map(|(_, layer)| *layer)
 }
 
-/// Every crate comes in one version, except those that deny.toml gives a reason for.
+/// Checks that each crate is used in one version only, except those for which deny.toml gives a reason.
 fn duplicates(packages: &[Value], deny: &toml::Table) -> Result<Vec<String>> {
     let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for package in packages {

@@ -84,18 +84,18 @@ pub(crate) enum Verb {
     /// Show the ports on which commands listen, and open them to this machine
     #[command(subcommand, after_help = ports::PORTS_HELP)]
     Ports(Ports),
-    /// Show and remove the private homes in which commands keep the state of tools
+    /// Show and remove the private homes in which commands keep caches and settings
     #[command(subcommand, after_help = home::HOME_HELP)]
     Home(Home),
     /// Serve the pi extension: JSON-RPC on standard input and output
     #[command(
-        after_help = "pi starts this by itself, with a socket as descriptor 3 for the output of commands.\ndocs/protocol.md describes the protocol for other clients."
+        after_help = "pi starts this itself, with a socket as descriptor 3 for the output of commands.\ndocs/protocol.md describes the protocol for other clients."
     )]
     Serve,
-    /// Run a command that pi's extension holds ready, in the place of a tool's own
+    /// Run the command of a replaced tool through pi's extension
     #[command(hide = true)]
     ExecClient(ExecClient),
-    /// Clear away what a session that was killed has left; the next session does so as well
+    /// Remove the files of killed sessions; the next session does so as well
     #[command(hide = true)]
     Sweep,
     /// Start pi with the extension, which checks every tool call
@@ -151,15 +151,15 @@ const PI_HELP: &str = "\
 Starts the `pi` that is first on PATH with the extension of Portcullis, without installing anything. It needs \
 Node and pi: `npm install -g @earendil-works/pi-coding-agent`.
 
-Everything after `pi` goes to pi; `portcullis pi -- --help` shows pi's own help. With --no-sandbox behind the \
-prompt pi's tools run as if Portcullis were not there. pi 0.x runs extensions that a project brings along without \
-asking; it is started in such a project with --approve only, as pi 1.x calls it.
+Everything after `pi` goes to pi; `portcullis pi -- --help` shows pi's own help. With --no-sandbox after the \
+prompt, pi's tools run as if Portcullis were not installed. pi 0.x runs a project's own extensions without asking, so \
+in such a project it starts only with --approve, as pi 1.x calls it.
 
-With `-p` nobody can be asked: pi prints each refusal on standard error, and ends with status 126 if a question was \
-refused for that reason (setting `unattendedRefusals`).
+With `-p` there is no user to ask: pi prints each refusal on standard error, and exits with status 126 if a question \
+was refused for that reason (setting `unattendedRefusals`).
 
-With --contain pi itself runs in a sandbox, with its extensions and MCP servers; questions are asked by the host, \
-outside of it: on the terminal, and by `portcullis asks`. Where there is no sandbox pi is not started.
+With --contain, pi itself runs in a sandbox, with its extensions and MCP servers. The host asks its questions outside \
+the sandbox: on the terminal, and by `portcullis asks`. Without a sandbox, pi does not start.
 
 Examples:
   portcullis pi
@@ -168,7 +168,7 @@ Examples:
   portcullis pi --allow registries -p 'update the dependencies'";
 
 const EXTENSION_HELP: &str = "\
-Installed, plain `pi` is under the policy from its next start; `portcullis pi` does without it.
+After `install`, plain `pi` runs under the policy from its next start. `portcullis pi` does not need this.
 
 Examples:
   portcullis pi-extension install
@@ -181,7 +181,7 @@ pub(crate) struct Run {
     /// What to do when a policy asks; by default prompt on a terminal, otherwise deny
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) ask: Option<Ask>,
-    /// A preset, a host or a path to read, allowed to this command alone; may be given several times
+    /// A preset, a host or a path to read, allowed for this command only; may be given several times
     #[arg(long, value_name = "WHAT")]
     pub(crate) allow: Vec<String>,
     /// The command and its arguments
@@ -204,7 +204,7 @@ pub(crate) enum Ask {
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) sources: Sources,
-    /// Show every answer that was heard, and which counted; `--json` always has them
+    /// Show the answer of every policy, and which one decided; `--json` always has them
     #[arg(long)]
     pub(crate) explain: bool,
     /// Print one JSON object
@@ -216,10 +216,10 @@ pub(crate) struct Check {
 
 #[derive(Debug, Args)]
 pub(crate) struct Pi {
-    /// Put pi itself, its extensions and MCP servers into a sandbox, too; the host stays outside
+    /// Also put pi itself, its extensions and MCP servers into a sandbox; the host stays outside
     #[arg(long)]
     pub(crate) contain: bool,
-    /// A preset, a host or a path to read, allowed in this session alone; may be given several times
+    /// A preset, a host or a path to read, allowed in this session only; may be given several times
     #[arg(long, value_name = "WHAT")]
     pub(crate) allow: Vec<String>,
     /// Arguments for pi

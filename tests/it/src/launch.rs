@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{Finished, PiVersion, Rpc, Scene, Screen, World, reach, tools};
 
-/// The setup of a run of pi; what remains is how it is driven.
+/// The setup of a run of pi; its methods start it in print mode, RPC mode or a terminal.
 #[derive(Debug)]
 pub struct Launch<'a> {
     pub(crate) scene: &'a Scene,

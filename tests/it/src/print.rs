@@ -79,8 +79,8 @@ impl Finished {
         Ok(self)
     }
 
-    /// Returns `self` if pi without an interface ended as it should: with 126 if something was refused because nobody
-    /// could be asked, which it says, else with 0.
+    /// Returns `self` if pi without an interface ended as it should: with 126 if a question was refused without a user,
+    /// which it reports, otherwise with 0.
     ///
     /// # Errors
     ///

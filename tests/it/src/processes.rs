@@ -52,7 +52,7 @@ pub fn with_text(text: &str) -> anyhow::Result<Vec<Process>> {
 }
 
 /// Returns the running processes that have the scene's home in their environment or its paths on their command line:
-/// all that were started in it, however detached, unless they have cleared their environment.
+/// all that were started in it, even detached ones, unless they have cleared their environment.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
 //! Attacks by commands of the agent on pi itself, on its host, and on the files and channels around them: under
-//! `portcullis pi`, and in a contained pi. The control tries the same on the same processes from outside, as the same
-//! user, and succeeds.
+//! `portcullis pi`, and in a contained pi. The control makes the same attempts on the same processes from outside, as
+//! the same user, and succeeds.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Reading by allow-list: `denyRead: ["/"]`, and what `allowRead` names.
+//! Reads by allow-list: `denyRead: ["/"]`, and the paths in `allowRead`.
 
 use std::fs;
 use std::os::unix::fs::symlink;

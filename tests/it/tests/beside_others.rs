@@ -1,6 +1,6 @@
 //! Another extension that replaces pi's tools with its own. pi refuses to start when two extensions register the same
-//! tool while they are loaded; with ours it starts, and the calls of the other extension's tools are decided, and
-//! confined where they are commands.
+//! tool while they are loaded; with ours it starts, and the host decides the calls of the other extension's tools,
+//! and confines commands.
 
 use std::fs;
 use std::os::unix::fs::symlink;

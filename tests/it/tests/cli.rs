@@ -142,7 +142,7 @@ fn run_asks_as_told(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A command continues after an answer; a refused command is told so.
+/// A command continues after an answer; a refused command gets the reason.
 fn questions_while_a_command_runs(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let (inside, outside) = (scene.project().join(".npmrc"), scene.outside().join("notes"));

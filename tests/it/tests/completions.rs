@@ -1,4 +1,4 @@
-//! Completion in real shells: verbs, options, and what the program knows: ids, presets and packs.
+//! Completion in real shells: verbs, options, ids, presets and packs.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! `portcullis pi --contain`: pi itself runs in a sandbox, with the extensions of others and the processes that they
-//! start. The host runs outside, and so do the questions.
+//! `portcullis pi --contain`: pi itself runs in a sandbox, with other extensions and the processes that they start.
+//! The host runs outside, and asks its questions there.
 
 mod edits;
 mod ends;

@@ -74,7 +74,7 @@ fn lines_cut_at_the_end_are_told(user: User) -> Result<()> {
     // The log is cut in the middle of the last line.
     fs::write(&log, text.get(..text.len() - 9).context("a long line")?)?;
     verified(&scene, None, BROKEN)?;
-    // A line of another log in the place of the last one does not match.
+    // A line of another log does not match as the last line.
     let other = scene.logs()?.into_iter().find(|other| *other != log).context("another log")?;
     let line = fs::read_to_string(other)?.lines().nth(1).context("a line")?.to_owned();
     fs::write(&log, format!("{}{line}\n", lines.first().context("a line")?))?;
@@ -143,16 +143,16 @@ fn the_help_says_what_happens(user: User) -> Result<()> {
     let flat = help.split_whitespace().collect::<Vec<_>>().join(" ");
     for (sentence, code) in [
         (
-            "The exit status is 0 when every line follows from the one before and none is missing at the end",
+            "The exit status is 0 if every line follows from the one before and none is missing at the end",
             INTACT,
         ),
-        ("1 when a log was changed, cut off, removed or cannot be read", BROKEN),
-        ("2 when there is no such file", MISSING),
+        ("1 if a log was changed, cut off, removed or cannot be read", BROKEN),
+        ("2 if there is no such file", MISSING),
     ] {
         ensure!(flat.contains(sentence), "`{sentence}` ({code}) is not in {help}");
     }
     for sentence in [
-        "Your own account can change both, which is not noticed.",
+        "A program that runs as you outside the sandbox can change both unnoticed.",
         "If you remove a log, remove its record as well.",
     ] {
         ensure!(flat.contains(sentence), "`{sentence}` is not in {help}");

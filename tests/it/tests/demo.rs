@@ -1,4 +1,4 @@
-//! The demonstration, which the README's first command shows.
+//! The demonstration in the README.
 
 use std::path::Path;
 use std::process::Command;

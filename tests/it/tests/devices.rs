@@ -1,4 +1,4 @@
-//! Devices: those that every command has, and those that a rule gives.
+//! Devices: those that every command has, and those that the settings allow.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;

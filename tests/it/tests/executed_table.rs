@@ -1,5 +1,5 @@
-//! Every entry of the tables of names: what is listed as executed is written after a question only, at the root of a
-//! project and deeper, by commands and by the tool; what is listed as harmless is written without one.
+//! Every entry of the tables of names: commands and the tool can write a name listed as executed only after a question,
+//! at the root of a project and deeper, and a name listed as harmless without one.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! The extent of an answer that a running command waited for: exactly what the option says, and no denied file.
+//! The extent of an answer that a running command waited for: exactly the files that the option names, and no denied
+//! file.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -89,7 +89,7 @@ fn answers_stand_beside_the_users_settings(user: User) -> Result<()> {
         let question = host.question()?;
         let options = question.pointer("/params/options").and_then(Value::as_array).context("options")?;
         let keys: Vec<_> = options.iter().filter_map(|option| option.get("key")?.as_str()).collect();
-        ensure!(!keys.contains(&"N"), "the seed's four: {keys:?}");
+        ensure!(!keys.contains(&"N"), "the layered layout has no new entries: {keys:?}");
         // The widest option is for the directory.
         let place = options.iter().rposition(|option| option.get("key") == Some(&json!(code)));
         let place = place.with_context(|| format!("no `{code}` in {question:#}"))?;

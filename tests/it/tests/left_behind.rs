@@ -1,5 +1,5 @@
 //! Files that an agent leaves in the project so that the host itself runs, follows or installs them, in this session or
-//! in the next one. The controls do the same without Portcullis, or as a host would that checks names only.
+//! in the next one. The controls do the same without Portcullis, or with a host that checks only names.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -132,7 +132,7 @@ fn what_is_allowed_by_name_does_not_follow_the_agents_link(user: User) -> Result
     host.close()?;
     let told = told + &scene.portcullis(&["config", "show"])?.stdout;
     ensure!(told.contains("opens nothing"), "the user is not told: {told}");
-    // A directory in the place of the link is the one that the user named.
+    // A directory that replaces the link is the one that the user named.
     shell(&scene, "rm build && mkdir build")?.ended_with(0)?;
     ensure!(!scene.portcullis(&["config", "show"])?.stdout.contains("`build` opens nothing"));
     Ok(())

@@ -1,5 +1,5 @@
-//! Symbolic links on the way to files that decide about the agent, or that the user runs: to change such a link is to
-//! replace everything behind it. The control changes the same links without Portcullis.
+//! Symbolic links on the path to files that decide about the agent, or that the user runs: changing such a link
+//! replaces everything behind it. The control changes the same links without Portcullis.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Files in closed places that a command looks for without naming them to the host: its output tells of them when it has
-//! failed.
+//! Files in closed directories that a command opens without naming them on its command line: the host finds them in the
+//! output of the failed command.
 
 use anyhow::{Result, ensure};
 use portcullis_it::{Interface, Scene, Serve, User};

@@ -1,5 +1,5 @@
-//! The host's work before a command starts, for paths that the command names: neither these names nor the project's
-//! files that it reads for that can make it do anything else.
+//! The host's checks, before a command starts, of paths that the command names: neither these names nor the project
+//! files that the host reads for the checks can make it do anything else.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -149,7 +149,7 @@ fn what_the_project_names_opens_nothing(user: User) -> Result<()> {
                 cat ~/.ssh/id_rsa ~/Documents/letter ~/.aws/credentials";
     let ran = run(&scene, look)?;
     ensure!(!ran.stdout.contains("SECRET"), "{ran:?}");
-    // Where somebody is there, no question is about the home as a whole, or about keys.
+    // With an interface, no question is about the home as a whole, or about keys.
     let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
     let id = host.begin(look, &json!({ "PATH": "/usr/bin:/bin", "HOME": home }))?;
     let mut asked = Vec::new();

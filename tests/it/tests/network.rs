@@ -158,7 +158,7 @@ fn the_model_is_told_why(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Where calls are not held, the client is told in its own protocol.
+/// If calls are not held, the client gets the reason in its own protocol.
 fn whoever_connects_before_the_verdict_is_told_why(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?.holding("accept");

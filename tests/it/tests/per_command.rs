@@ -1,4 +1,4 @@
-//! The rules of a policy for one command apply to that command, and only tighten.
+//! A policy's rules for one command apply only to that command, and only tighten.
 
 use std::path::PathBuf;
 

@@ -21,7 +21,7 @@ on_each_pi!(
 );
 as_each_user!(on_the_oldest_node);
 
-/// The status of a pi to which something was refused because nobody could be asked.
+/// The exit status of a pi if a question was refused without a user.
 const REFUSED: i32 = 126;
 
 /// A line for each refusal, a summary, and an exit status, as the setting has it. The control is pi alone.

@@ -1,5 +1,5 @@
-//! A question of a command is about a place that a person knows; one answer is for all that the command does there, and
-//! a kept answer matches again.
+//! Questions of commands are about directories that a person recognises; one answer covers everything that the command
+//! does there, and a kept answer matches again.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -283,7 +283,7 @@ fn a_place_that_becomes_a_link_opens_nothing(user: User) -> Result<()> {
     Ok(())
 }
 
-/// `sed -i` and editors replace a file by another one; a link in its place is what nobody has allowed.
+/// `sed -i` and editors replace an allowed file with a new one. A link in its place is not covered by the answer.
 fn a_file_that_was_allowed_can_be_replaced(user: User) -> Result<()> {
     let scene = prepared(user)?;
     let (file, secret) = (scene.outside().join("notes/f"), scene.home().join("secret"));
@@ -488,8 +488,8 @@ fn a_clone_of_what_commands_read_has_no_further_question(user: User) -> Result<(
     Ok(())
 }
 
-/// Without an interface a named place stays closed, and the model is told which, by which rule, and how to ask; what a
-/// command does not name is not asked about, and neither is the state of tools.
+/// Without an interface, a directory that a command names stays closed, and the model learns which one, the rule, and
+/// how to ask. Paths that a command does not name, and the state of tools, are no question.
 fn a_closed_place_stays_closed_where_nobody_is(user: User) -> Result<()> {
     let scene = with_siblings(user)?;
     let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;

@@ -1,4 +1,4 @@
-//! Attacks by the private home: on the user's shell, on other projects, and on the disk. Each has a control without it.
+//! Attacks through the private home: on the user's shell, on other projects, and on the disk. Each has a control without it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ fn what_is_planted_in_it_is_run_by_nobody(user: User) -> Result<()> {
         let seen = started(&scene)?;
         ensure!(!seen.stdout.contains("PLANTED"), "{start:?}: {seen:?}");
     }
-    // Nor by the shells of commands: those names are nobody's.
+    // The shells of commands do not run these files either.
     for shell in ["bash -lc true", "bash -ic true", "sh -lc true"] {
         let ran = run(&scene, shell)?;
         ensure!(!ran.stdout.contains("PLANTED"), "{shell}: {ran:?}");

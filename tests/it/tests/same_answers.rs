@@ -1,5 +1,5 @@
-//! The same answer for the same name, to commands and to tools: free, after a question, or never. Whatever is writable,
-//! in both layouts, and whichever policy decides.
+//! Commands and tools get the same answer for the same name: free, after a question, or never. This holds for all
+//! writable paths, in both layouts, and whichever policy decides.
 
 mod table;
 

@@ -1,4 +1,4 @@
-//! `portcullis serve` from the point of view of its client; pi's tools rely on everything that is tested here.
+//! `portcullis serve` from the point of view of its client; pi's tools rely on the behaviour tested here.
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Interface, Scene, Serve, User, processes};

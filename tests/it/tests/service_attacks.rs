@@ -152,7 +152,7 @@ fn what_never_connects_holds_nothing_of_the_host(user: User) -> Result<()> {
     Ok(())
 }
 
-/// They wait for an answer that nobody gives, with as many descriptors as the host may have.
+/// They wait for an answer that never comes, with as many descriptors as the host may have.
 fn thousands_that_wait_take_a_share_of_the_host(user: User) -> Result<()> {
     let scene = Scene::new(user)?.through("prlimit", &["--nofile=1024:1024"]);
     let service = Service::start()?;

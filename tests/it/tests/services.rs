@@ -1,4 +1,5 @@
-//! Services of this machine: a loopback port on which no process listens inside, and one does outside, is a question.
+//! Services of this machine: a connection to a loopback port where a process listens outside, but none inside, is a
+//! question.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;

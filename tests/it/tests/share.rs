@@ -1,4 +1,4 @@
-//! Packs on their way from one machine to another: signed, published, added, used, updated, refused.
+//! The path of packs from one machine to another: signed, published, added, used, updated, refused.
 
 mod author;
 mod local_files;

@@ -1,4 +1,4 @@
-//! Compares every statement of Portcullis about the rules in force with what a command and a tool can really do: under
+//! Compares every statement of Portcullis about the rules in force with the actual results of commands and tools: under
 //! every shipped policy that needs no build, in every layout of settings, and after every import.
 
 mod said;

@@ -1,4 +1,4 @@
-//! A pi that another extension starts without extensions: it still has a gate of its own.
+//! A pi that another extension starts without extensions still loads the gate.
 
 use anyhow::{Result, ensure};
 use portcullis_it::script::{bash, call, calls, expecting, say, turns};

@@ -1,4 +1,4 @@
-//! A command that traces: neither Portcullis' own processes nor those of other commands are in its reach.
+//! A command that traces can reach neither Portcullis' own processes nor those of other commands.
 
 use std::process::Stdio;
 

@@ -1,5 +1,5 @@
-//! Sockets of the user's own programs (an agent for keys, a container engine, a bus) are not reached through the
-//! directories that a session has of its own: the private home, the caches in it, the runtime directory, `/var/tmp`.
+//! Sockets of the user's own programs (an agent for keys, a container engine, a bus) cannot be reached through
+//! the directories that belong to a session: the private home, the caches in it, the runtime directory, `/var/tmp`.
 
 use std::fs;
 use std::io::Write as _;

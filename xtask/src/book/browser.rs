@@ -13,14 +13,14 @@ use crate::setup;
 
 /// The width of a small telephone.
 const NARROW: u32 = 400;
-/// Tells how wide the page is. It is put into a copy of each page.
+/// A script that reports the width of the page; it is added to a copy of each page.
 const MEASURE: &str = "<script>addEventListener('load', () => { const page = document.documentElement; \
     const main = document.querySelector('main'); \
     const wide = [...document.querySelectorAll('main *')].filter((each) => \
       each.getBoundingClientRect().right > innerWidth + 1 && !each.closest('pre, .table-wrapper, table')); \
     page.dataset.measured = `${innerWidth} ${page.scrollWidth} ${main ? 1 : 0} ${wide.map((each) => \
       each.tagName).join(',')}`; });</script></body>";
-/// Pages of which a picture is made, in both widths.
+/// Pages that are photographed, in both widths.
 const SHOWN: [&str; 3] = ["index", "cookbook", "tutorial"];
 
 /// Checks all pages, and leaves pictures of some.
@@ -79,7 +79,7 @@ fn look(browser: &Path, page: &Path, width: u32, more: &[&str]) -> Result<String
     quiet(command.arg(format!("file://{}", page.display())))
 }
 
-/// Returns the width of the window, that of the page, and what reaches beyond.
+/// Returns the widths of the window and of the page, and the elements that overflow it.
 fn measured(shown: &str) -> Result<(u32, u32, String)> {
     let (_, rest) = shown.split_once("data-measured=\"").context("the page was not measured")?;
     let (text, _) = rest.split_once('"').context("an attribute ends")?;

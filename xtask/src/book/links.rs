@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 
 use crate::project;
 
-/// The page in front of the others; it lies at the top of the clone.
+/// The front page, at the top of the clone.
 const FIRST: &str = "README.md";
 /// The table of contents.
 const CONTENTS: &str = "SUMMARY.md";
@@ -70,7 +70,7 @@ fn problems_in(texts: &[(String, String)], exists: &dyn Fn(&Path) -> bool) -> Ve
     problems
 }
 
-/// Returns a page's text with links that hold in the book, where the first page lies beside the others. Links to files
+/// Returns a page's text with links that work in the book, where the front page is beside the others. Links to files
 /// that are in no book become plain text; mdBook calls the first page `index.html`.
 pub(crate) fn for_the_book(name: &str, text: &str) -> String {
     let text = if name == FIRST {

@@ -9,7 +9,7 @@ use super::target::Target;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const INSTALL: &str = include_str!("install.sh");
-/// Where the program usually lies; `portcullis doctor --write-apparmor` writes the profile for any other place.
+/// The usual paths of the program; `portcullis doctor --write-apparmor` writes the profile for any other place.
 const PATHS: [&str; 3] = ["usr/bin/portcullis", "usr/local/bin/portcullis", "home/*/.local/bin/portcullis"];
 
 pub(super) fn name(target: Target) -> String {

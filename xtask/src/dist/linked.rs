@@ -20,7 +20,7 @@ pub(super) struct Linked {
     /// The SHA-256 sum of the package in its registry; none for crates of this repository.
     pub(super) sum: Option<String>,
     pub(super) repository: Option<String>,
-    /// Where the sources lie on this machine.
+    /// The directory of the sources on this machine.
     pub(super) folder: PathBuf,
 }
 

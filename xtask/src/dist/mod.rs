@@ -43,16 +43,16 @@ Examples:
 
 Static programs are linked with Zig, which is fetched into the cache; the targets are added with rustup.";
 
-/// What `dist` can be told.
+/// Options of `dist`.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// The processors to build for; by default this machine's
     #[arg(long, value_enum, value_name = "WHICH")]
     target: Option<Targets>,
-    /// Where the packages go
+    /// The directory for the packages
     #[arg(long, value_name = "DIR", default_value = "target/dist")]
     out: PathBuf,
-    /// How programs are built; `dev` is quick, and for trying this task only
+    /// The build profile; `dev` is quick, and only for testing this task
     #[arg(long, value_enum, default_value = "release")]
     profile: Profile,
     /// Signs SHA256SUMS with this ssh key, by `ssh-keygen`
@@ -67,7 +67,7 @@ pub(crate) struct Options {
     /// Builds twice, in different directories, and fails if the bytes differ
     #[arg(long)]
     rebuild: bool,
-    /// Makes nothing: installs packages that an earlier run left in clean places and uses them; needs root
+    /// Builds nothing: installs the packages of an earlier run in clean systems and uses them; needs root
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "all")]
     #[arg(conflicts_with_all = ["target", "profile", "sign", "no_build", "twice", "rebuild"])]
     prove: Option<Proof>,
@@ -139,7 +139,7 @@ fn pack_all(targets: &[Target], profile: Profile, build_directory: &Path) -> Res
     Ok(release)
 }
 
-/// Writes the files into an empty directory; those of an earlier release go.
+/// Writes the files into the directory, and removes those of an earlier release.
 fn write(release: &Release, out: &Path) -> Result<()> {
     if out.exists() {
         fs::remove_dir_all(out).with_context(|| format!("removing `{}`", out.display()))?;

@@ -1,4 +1,4 @@
-//! Archives whose bytes depend on nothing but their files.
+//! Archives whose bytes depend only on their files.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};

@@ -13,7 +13,7 @@ pub(super) const SUMS: &str = "SHA256SUMS";
 /// The files of a release: names and bytes.
 pub(super) type Release = BTreeMap<String, Vec<u8>>;
 
-/// The namespace of the signature; `portcullis version --verify` takes no other.
+/// The namespace of the signature; `portcullis version --verify` accepts no other.
 const PURPOSE: &str = "portcullis-release";
 
 /// Returns the SHA-256 sum in hexadecimal.

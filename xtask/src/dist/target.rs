@@ -1,4 +1,4 @@
-//! The systems that a release has programs for, and what each of them is called where.
+//! The systems that a release has programs for, and their names for Rust, the kernel, Node and Debian.
 
 use anyhow::{Result, bail};
 

@@ -81,7 +81,8 @@ const fn script(name: &'static str, package: &'static str, lines: &'static str) 
     Program { name, package, stands_for: None, path: "", start: Start::Script(lines) }
 }
 
-/// Returns the directories of the programs, fetching what is missing; what cannot be had is named and left out.
+/// Returns the directories of the programs, and fetches missing ones. Programs that cannot be fetched are reported and
+/// left out.
 pub(crate) fn programs(cache: &Cache) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     let mut add = |what: &str, folder: Result<PathBuf>| match folder {

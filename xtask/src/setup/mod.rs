@@ -34,10 +34,10 @@ Examples:
   cargo xtask setup            fetch what is missing (a few minutes the first time)
   cargo xtask setup --print    the same, then the resulting paths as JSON
 
-Everything lies in ${PORTCULLIS_DEV:-${XDG_CACHE_HOME:-~/.cache}/portcullis-dev}, which is safe to delete;
+Everything is in ${PORTCULLIS_DEV:-${XDG_CACHE_HOME:-~/.cache}/portcullis-dev}, which is safe to delete;
 `tools.json` there holds the paths.";
 
-/// What `setup` can be told.
+/// Options of `setup`.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Prints the resulting paths as JSON
@@ -53,7 +53,7 @@ pub(crate) fn task(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Returns the paths of all tools, fetching what is missing.
+/// Returns the paths of all tools, and fetches missing ones.
 pub(crate) fn ready() -> Result<Tools> {
     let cache = Cache::open()?;
     let _lock = cache.lock()?;

@@ -14,7 +14,7 @@ const PI_OLD: &str = "0.74.2";
 /// The current version; it needs Node 22.19 or later.
 const PI_NEW: &str = "1.5.2";
 const NODE_NEW: &str = "24.21.0";
-/// What the current pi loads beside its bundle: codemode, extensions, images.
+/// The packages that the current pi loads beside its bundle: codemode, extensions, images.
 const BESIDE_PI_NEW: [&str; 3] = ["quickjs-wasi@3.6.2", "jiti@2.7.0", "@silvia-odwyer/photon-node@0.3.4"];
 const TYPESCRIPT: &str = "5.9.3";
 const NODE_TYPES: &str = "@types/node@24.19.2";
@@ -59,7 +59,7 @@ pub(super) fn typescript(cache: &Cache) -> Result<PathBuf> {
 }
 
 /// Unpacks pi beside the few packages it loads: its bundle holds the others, and `npm install` would
-/// insist on fetching all that its manifest names, some of which registries do not carry.
+/// insist on fetching all packages in its manifest, some of which registries do not have.
 fn unpack_pi_new(root: &Path) -> Result<()> {
     install(root, &BESIDE_PI_NEW)?;
     npm(root).args(["pack", "--silent", &format!("{PI_PACKAGE}@{PI_NEW}")]).run()?;
@@ -78,7 +78,7 @@ pub(super) fn install(root: &Path, packages: &[&str]) -> Result<()> {
     install_as(root, "{\"private\": true}\n", packages)
 }
 
-/// The same, beside a `package.json` that is given.
+/// Does the same beside an existing `package.json`.
 pub(super) fn install_as(root: &Path, manifest: &str, packages: &[&str]) -> Result<()> {
     fs::write(root.join("package.json"), manifest).context("writing package.json")?;
     npm(root)

@@ -1,4 +1,4 @@
-//! Finds what a test run leaves behind on the machine.
+//! Finds processes, mounts and files that a test run leaves behind.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ const GROUP: &str = "control group ";
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 /// How deep control groups are searched.
 const DEPTH: usize = 8;
-/// How long processes that are ending may take.
+/// The time that ending processes may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The processes, mounts, control groups and temporary directories that a test run can make, each as a line of text.

@@ -19,7 +19,7 @@ use crate::project;
 /// Crates that still have circles. A crate without circles must leave this list, so that it ends empty.
 const STILL_CIRCULAR: [&str; 0] = [];
 
-/// For each file the files that it imports, each with a name that it takes from there.
+/// The files that each file imports, each with an imported name.
 pub(super) type Imports = BTreeMap<PathBuf, BTreeMap<PathBuf, String>>;
 
 /// Returns a line for each circle in a crate, and for each listed crate without one.

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use crate::project;
 use crate::run::quiet;
 
-/// Packages that may be named, each with whose it is.
+/// Packages that may be named, each with its publisher.
 const KNOWN: [(&str, &str); 8] = [
     ("@anthropic-ai/sandbox-runtime", "Anthropic, on npm"),
     ("@earendil-works/pi-coding-agent", "pi itself, on npm"),
@@ -24,7 +24,7 @@ const KNOWN: [(&str, &str); 8] = [
     ("cargo-deny", "Embark, on crates.io"),
 ];
 
-/// What stands before the names.
+/// The commands that come before the names.
 const VERBS: [&str; 9] = [
     "cargo install ",
     "npm install ",
@@ -36,7 +36,7 @@ const VERBS: [&str; 9] = [
     "apt install ",
     "apt-get install ",
 ];
-/// Files in which people are told things.
+/// Files that people read.
 const ENDINGS: [&str; 8] = ["rs", "ts", "md", "mjs", "sh", "py", "json", "toml"];
 
 pub(super) fn problems() -> Result<Vec<String>> {
@@ -54,16 +54,16 @@ pub(super) fn problems() -> Result<Vec<String>> {
     Ok(problems)
 }
 
-/// Tests run such commands in places of their own, and nobody is told by them.
+/// Tests run such commands in their own directories, and are not read as instructions.
 fn is_read_by_people(file: &str) -> bool {
     let ending = file.rsplit_once('.').map_or("", |(_, ending)| ending);
     let is_a_test = file.split('/').any(|part| matches!(part, "tests" | "test" | "tests.rs"));
     ENDINGS.contains(&ending) && !is_a_test && !file.ends_with("tidy/installs.rs")
 }
 
-/// Names behind a verb that nobody knows, in the order of the text. Options and paths are no names.
+/// Unknown names after a verb, in the order of the text. Options and paths are not names.
 fn unknown(text: &str) -> Vec<String> {
-    // A name may stand on the line below its verb, and before a quotation mark.
+    // A name may be on the line below its verb, and before a quotation mark.
     let words = text.replace("\\\n", " ").split_whitespace().collect::<Vec<_>>().join(" ");
     let mut unknown = Vec::new();
     for verb in VERBS {
@@ -83,7 +83,7 @@ fn unknown(text: &str) -> Vec<String> {
     unknown
 }
 
-/// In a sentence that goes on behind the command.
+/// In a sentence that continues after the command.
 const MOST: usize = 2;
 
 fn is_name(word: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Words and constructions that no text for users has.
+//! Words and phrases that texts for users must not contain.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::project;
 
-/// What is written otherwise, and how.
+/// Words that texts for users must not contain, and what to write instead.
 const BANNED: [(&str, &str); 30] = [
     ("whoever", "name the person or program"),
     ("somebody", "name the person: the user, a publisher"),

@@ -13,10 +13,10 @@ pub(crate) struct Sources {
     /// The project directory; the current one by default
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<PathBuf>,
-    /// A settings file in place of your own; a plain sandbox-runtime file will do
+    /// Use this settings file instead of your own; it may be a plain sandbox-runtime file
     #[arg(long, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
-    /// A policy in place of the configured ones, also of the default; may be given several times
+    /// Use this policy instead of the configured ones, including the default; may be given several times
     #[arg(long = "policy", value_name = "FILE.wasm")]
     pub(crate) policies: Vec<PathBuf>,
 }

@@ -3,9 +3,9 @@
 use clap::{Args, Subcommand};
 
 pub(crate) const ALLOW_HELP: &str = "\
-What is allowed stands in your settings as an answer to a question does: `portcullis grants list` shows it, and \
-`grants revoke` takes it back. Running sessions have it at once. A denial in the settings beats it.
-The exit status is 0 when it holds, 1 when nothing was written, 2 for wrong usage.
+Saves a grant in your settings, like an answer to a question: `portcullis grants list` shows it, and `grants revoke` \
+takes it back. It applies at once, also in running sessions. A denial in the settings overrides it.
+The exit status is 0 if it applies, 1 if nothing was written, 2 for wrong usage.
 
 Examples:
   portcullis allow npm                        a preset, in this project
@@ -16,8 +16,9 @@ Examples:
   portcullis allow ~/src/site --write";
 
 pub(crate) const DENY_HELP: &str = "\
-What is denied stands in the lists of denials of your settings, and nothing allows it, until you take it out there. \
-The exit status is 0 when it holds, 1 when nothing was written, 2 for wrong usage.
+Adds a denial to your settings. No answer and no policy overrides it; to undo it, remove it with \
+`portcullis config edit`.
+The exit status is 0 if it applies, 1 if nothing was written, 2 for wrong usage.
 
 Examples:
   portcullis deny example.com                 in this project
@@ -26,8 +27,8 @@ Examples:
   portcullis deny ./fixtures --write          read, and not written";
 
 pub(crate) const PRESETS_HELP: &str = "\
-A preset of your own is a file `presets/NAME.preset` beside your settings, with a statement and its reason on each \
-line; `portcullis presets show npm` prints one.
+To make a preset of your own, write a file `presets/NAME.preset` beside your settings, with a statement and its \
+reason on each line; `portcullis presets show npm` prints an example.
 
 Examples:
   portcullis presets
@@ -40,16 +41,16 @@ pub(crate) struct Rule {
     /// Presets, hosts (`HOST` or `HOST:PORT`), or paths (beginning with `/`, `~/` or `.`)
     #[arg(required = true, value_name = "WHAT")]
     pub(crate) what: Vec<String>,
-    /// A path: reading; the default of `allow`. `deny` denies writing with it
+    /// Allow or deny reading a path; the default. Denying reads also denies writes
     #[arg(long, conflicts_with = "write")]
     pub(crate) read: bool,
-    /// A path: writing; `allow` allows reading with it
+    /// Allow or deny writing a path. Allowing writes also allows reads
     #[arg(long)]
     pub(crate) write: bool,
-    /// In the project of the current directory; the default
+    /// Apply in the project of the current directory; the default
     #[arg(long, conflicts_with = "all")]
     pub(crate) project: bool,
-    /// In every project
+    /// Apply in every project
     #[arg(long)]
     pub(crate) all: bool,
     /// Print one JSON object
@@ -70,10 +71,10 @@ pub(crate) struct Presets {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PresetsAction {
-    /// Show what a preset holds, with the reason for each line
+    /// Show what a preset contains, with the reason for each line
     #[command(after_help = "Examples:\n  portcullis presets show npm\n  portcullis presets show npm --json")]
     Show {
-        /// Its name
+        /// The preset
         #[arg(value_name = "NAME")]
         name: String,
         /// Print one JSON object

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 pub(crate) const ASKS_HELP: &str = "\
-Questions of a pi session can be answered from any terminal of the same user; the first answer counts.
+You can answer the questions of a session from any of your terminals; the first answer counts.
 
 Examples:
   portcullis asks list
@@ -28,16 +28,16 @@ pub(crate) enum Asks {
         #[arg(long)]
         json: bool,
     },
-    /// Answer one
+    /// Answer a question
     #[command(
         after_help = "Examples:\n  portcullis asks answer 3f2a:7 s\n  portcullis asks answer 3f2a:7 no\n  \
                       portcullis asks answer 3f2a:7 no --why 'use the copy in vendor/'"
     )]
     Answer {
-        /// Its id, as `asks list` shows it
+        /// The question's id, as `asks list` shows it
         #[arg(value_name = "ID")]
         id: String,
-        /// What `asks list` shows in brackets before the answer, with its number; or `no`
+        /// The code that `asks list` shows in brackets before the answer, with its number; or `no`
         #[arg(value_name = "ANSWER")]
         code: String,
         /// With `no`: tell the agent why
@@ -54,17 +54,17 @@ pub(crate) enum Grants {
         /// The project directory; the current one by default
         #[arg(long, value_name = "DIR")]
         project: Option<PathBuf>,
-        /// Also those of other projects
+        /// Show the grants of other projects as well
         #[arg(long)]
         all: bool,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Revoke one
+    /// Revoke a grant
     #[command(after_help = "Example:\n  portcullis grants revoke 5d0c71aa")]
     Revoke {
-        /// Its id, as `grants list` shows it
+        /// The grant's id, as `grants list` shows it
         #[arg(value_name = "ID")]
         id: String,
         /// The project directory; the current one by default

@@ -13,7 +13,7 @@ Examples:
   portcullis audit stats --json";
 
 pub(crate) const EXPLAIN_HELP: &str = "\
-Without an id it explains the newest refusal in the project around the current directory. The exit status is 1 when \
+Without an id, it explains the newest refusal in the project around the current directory. The exit status is 1 if \
 there is none.
 
 Examples:
@@ -22,10 +22,10 @@ Examples:
   portcullis explain 3f9c21d0:12 --json";
 
 const VERIFY_HELP: &str = "\
-The exit status is 0 when every line follows from the one before and none is missing at the end, 1 when a log was \
-changed, cut off, removed or cannot be read, 2 when there is no such file.
-The end of each log is recorded in `heads/` beside the logs. Your own account can change both, which is not noticed. \
-If you remove a log, remove its record as well.
+The exit status is 0 if every line follows from the one before and none is missing at the end, 1 if a log was \
+changed, cut off, removed or cannot be read, 2 if there is no such file.
+The end of each log is recorded in `heads/` beside the logs. A program that runs as you outside the sandbox can change \
+both unnoticed. If you remove a log, remove its record as well.
 
 Examples:
   portcullis audit verify
@@ -44,7 +44,7 @@ pub(crate) enum Audit {
         after_help = "Examples:\n  portcullis audit show LAST\n  portcullis audit show 3f9c21d0:12 --json"
     )]
     Show(Decision),
-    /// Look for lines that were changed, cut off or removed
+    /// Check the logs for lines that were changed, cut off or removed
     #[command(after_help = VERIFY_HELP)]
     Verify {
         /// A log; all of them by default
@@ -65,13 +65,13 @@ pub(crate) enum Audit {
 
 #[derive(Debug, Args)]
 pub(crate) struct Tail {
-    /// Go on with what is added
+    /// Keep printing new records
     #[arg(short, long)]
     pub(crate) follow: bool,
     /// Show refusals only
     #[arg(long)]
     pub(crate) denied: bool,
-    /// How many records to begin with
+    /// Number of records to begin with
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
     pub(crate) lines: usize,
     /// Print one JSON object for each record

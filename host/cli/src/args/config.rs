@@ -11,9 +11,9 @@ Examples:
   portcullis config edit";
 
 const VALIDATE_HELP: &str = "\
-Without FILE it checks every settings file that exists, also those that do not apply here, and loads the policies of the \
-settings in force. Of a FILE with settings of its own (`--kind settings`) they are loaded as well.
-The exit status is 0 when all can be used, 1 when one cannot.
+Without FILE, it checks every settings file that exists, including those that do not apply here, and loads the \
+policies of the settings in force. For a FILE with complete settings (`--kind settings`), it loads their policies, too.
+The exit status is 0 if all files can be used, 1 if one cannot.
 
 Examples:
   portcullis config validate
@@ -26,16 +26,16 @@ Examples:
   portcullis config schema > ~/.pi/agent/sandbox/settings.schema.json";
 
 const EDIT_HELP: &str = "\
-The editor is VISUAL, else EDITOR, else vi. It gets a copy; the file is replaced in one step when the copy can be \
-used, and left as it was when it cannot.
+The editor is VISUAL, else EDITOR, else vi. You edit a copy. If the copy is valid, it replaces the file in one step; \
+otherwise the file stays unchanged.
 
 Examples:
   portcullis config edit
   portcullis config edit projects";
 
 const IMPORT_HELP: &str = "\
-Your own settings are written to default.json. Of a project's file only what tightens is taken over, to \
-.pi/portcullis.json; keys that would loosen, and unknown keys, are reported.
+Your own settings are written to default.json. From a project's file, only restrictions are imported, into \
+.pi/portcullis.json; keys that would loosen the rules, and unknown keys, are reported.
 
 Examples:
   portcullis config import --from pi-sandbox --dry-run
@@ -43,14 +43,14 @@ Examples:
   portcullis config import --from ./team-settings.json --replace";
 
 const PATH_HELP: &str = "\
-Without a settings file, prints the path that `config edit` would create, and says so on standard error.
+If there is no settings file, it prints the path that `config edit` would create, and says so on standard error.
 
 Examples:
   portcullis config path
   portcullis config path --all";
 
 const SHOW_HELP: &str = "\
-The policies are loaded as a session would load them. The exit status is 0 when the settings can be used, 1 when a \
+The policies are loaded as a session would load them. The exit status is 0 if the settings can be used, 1 if a \
 session would refuse them.
 
 Examples:
@@ -77,10 +77,10 @@ pub(crate) enum Config {
     Validate {
         #[command(flatten)]
         place: SettingsChoice,
-        /// A file in place of those that apply here
+        /// Check this file instead of those that apply here
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
-        /// What FILE holds; by default what its name says
+        /// The kind of settings in FILE; by default, its name decides
         #[arg(long, value_enum, value_name = "KIND", requires = "file")]
         kind: Option<Kind>,
         /// Print one JSON object
@@ -90,7 +90,7 @@ pub(crate) enum Config {
     /// Print the JSON Schema of a settings file, for editors
     #[command(after_help = SCHEMA_HELP)]
     Schema {
-        /// What the file holds
+        /// The kind of settings in the file
         #[arg(long, value_enum, value_name = "KIND", default_value = "settings")]
         kind: Kind,
     },
@@ -99,11 +99,11 @@ pub(crate) enum Config {
     Edit {
         #[command(flatten)]
         place: SettingsChoice,
-        /// Another file than the one that applies here
+        /// Edit this file instead of the one that applies here
         #[arg(value_enum, value_name = "WHICH", conflicts_with = "settings")]
         which: Option<SettingsFile>,
     },
-    /// Take settings over from another sandbox
+    /// Import settings from another sandbox
     #[command(after_help = IMPORT_HELP)]
     Import(Import),
     /// Print the path of the settings file that applies here
@@ -111,7 +111,7 @@ pub(crate) enum Config {
     Path {
         #[command(flatten)]
         place: SettingsChoice,
-        /// Print every file that is looked for, and whether it is there
+        /// Print every path that is searched, and whether the file exists
         #[arg(long)]
         all: bool,
         /// Print one JSON object
@@ -135,10 +135,10 @@ pub(crate) enum SettingsFile {
 
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// Whose settings: `oddsjam`, `sysid`, `pi-sandbox`, `srt`, `bosun`, or the path of a file
+    /// The source: `oddsjam`, `sysid`, `pi-sandbox`, `srt`, `bosun`, or the path of a file
     #[arg(long, value_name = "SOURCE")]
     pub(crate) from: String,
-    /// The file to read; by default where SOURCE keeps it
+    /// The file to read; by default, the usual file of SOURCE
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// The project directory; the current one by default
@@ -147,7 +147,7 @@ pub(crate) struct Import {
     /// Print what would be written, and write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Replace settings that are there already
+    /// Replace existing settings
     #[arg(long)]
     pub(crate) replace: bool,
     /// Print one JSON object
@@ -155,25 +155,25 @@ pub(crate) struct Import {
     pub(crate) json: bool,
 }
 
-/// Which settings are meant.
+/// The settings that a command works on.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SettingsChoice {
     /// The project directory; the current one by default
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<PathBuf>,
-    /// A settings file in place of your own
+    /// Use this settings file instead of your own
     #[arg(long, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
 }
 
-/// What a settings file holds.
+/// The kind of settings in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     /// Complete settings
     Settings,
     /// Complete settings for each project
     Projects,
-    /// Settings over what is built in, of the layered layout
+    /// Changes to the built-in settings, in the layered layout
     Layered,
     /// The same for each project
     LayeredProjects,

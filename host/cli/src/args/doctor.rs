@@ -24,7 +24,7 @@ pub(crate) struct Doctor {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
-    /// Only write an AppArmor profile that lets this program make user namespaces, `-` for standard output
+    /// Only write an AppArmor profile that lets this program create user namespaces, `-` for standard output
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) write_apparmor: Option<PathBuf>,
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 pub(crate) const HOME_HELP: &str = "\
-Tools that commands run keep their caches and settings in a private home, one for each project. Your own home \
-directory has none of it.
+Commands keep the caches and settings of their tools in a private home, one for each project, and not in your own \
+home directory.
 
 Examples:
   portcullis home show
@@ -15,22 +15,22 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Home {
-    /// Show where private homes are, and how large
+    /// Show the paths and sizes of private homes
     #[command(after_help = "Examples:\n  portcullis home show\n  portcullis home show --all --json")]
     Show(Which),
     /// Remove private homes; the next command begins with an empty one
     ///
-    /// One that a session uses stays, and the exit status is 1 then.
+    /// A home that a session is using is not removed, and the exit status is then 1.
     #[command(after_help = "Examples:\n  portcullis home clear\n  portcullis home clear --all")]
     Clear(Which),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// The project, by default the current directory
+    /// The project directory; the current one by default
     #[arg(long, value_name = "DIR", conflicts_with = "all")]
     pub(crate) project: Option<PathBuf>,
-    /// Those of all projects
+    /// All projects
     #[arg(long)]
     pub(crate) all: bool,
     /// Print one JSON object

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 pub(crate) const POLICY_HELP: &str = "\
-A policy is a folder with a `policy.toml`, or the `.wasm` file that `policy build` makes of it.
+A policy is a folder with a `policy.toml`, or the `.wasm` file that `policy build` makes from it.
 
 Examples:
   portcullis policy new my-policy --lang rust
@@ -25,8 +25,8 @@ Examples:
 
 const TEST_HELP: &str = "\
 Runs the cases of the manifest against the built component, on the engine that enforces it. A component that is \
-older than its source is refused. The exit status is 0 when all cases hold, 1 when one does not.
-With --from-log nothing is run: what the policy said to the requests of a log is printed as a file of cases.
+older than its source is refused. The exit status is 0 if all cases pass, 1 if one fails.
+With --from-log, it runs nothing: it prints the policy's recorded answers to the requests of a log, as cases.
 
 Examples:
   portcullis policy test my-policy
@@ -36,16 +36,16 @@ Examples:
 
 const BENCH_HELP: &str = "\
 The requests are those of the policy's cases. Each call runs in a fresh copy, as every decision does. Two \
-policies are measured in turns, so a busy machine is equally busy for both.
+policies are measured in turns, so that load on the machine affects both equally.
 
 Examples:
   portcullis policy bench my-policy
   portcullis policy bench old.wasm new.wasm --rounds 2000 --json";
 
 const RUN_HELP: &str = "\
-Puts one request to one policy, in the context of this directory, and prints the verdict with all that the policy \
-tells of its way to it. Paths are taken as they are written: links are not followed.
-What the settings and all policies together make of a request is shown by `portcullis check`.
+Sends one request to one policy, in the context of this directory, and prints the verdict with the policy's trace. \
+Paths are used as written: links are not followed.
+To see what the settings and all policies together decide, use `portcullis check`.
 The exit status is 0 for allow, 10 for ask or no opinion, 20 for deny.
 
 Examples:
@@ -53,46 +53,46 @@ Examples:
   portcullis policy run --config '{\"allow\":[]}' policy.wasm read /etc/shadow --json";
 
 const FUZZ_HELP: &str = "\
-Puts lawful requests of every kind to the policy, made by chance, and looks for those that it fails on: traps, \
-answers that break the contract, time and memory, rules that it does not declare. The exit status is 1 when there \
-is one. With the same seed and number of runs the requests are the same.
+Sends random valid requests of every kind to the policy, and looks for failures: traps, answers that break the \
+contract, too much time or memory, rules that it does not declare. The exit status is 1 if it finds one. The same seed \
+and number of runs give the same requests.
 
 Examples:
   portcullis policy fuzz my-policy --seconds 60
   portcullis policy fuzz policy.wasm --runs 5000 --seed 7 --json";
 
 const LINT_HELP: &str = "\
-Puts odd but lawful questions to the policy, and compares what it says with its own rules. The exit status is \
-1 when it breaks the contract; with --strict also when there is a warning.
+Sends unusual but valid requests to the policy, and compares its verdicts with its own rules. The exit status is \
+1 if it breaks the contract; with --strict, also if there is a warning.
 
 Examples:
   portcullis policy lint my-policy
   portcullis policy lint --config '{\"allow\":[]}' policy.wasm --json";
 
 const REPLAY_HELP: &str = "\
-Every decision of the log is taken again, with today's settings or with other policies, and those that would \
-be different are shown. Policies get the context of that time: project, home, time, agent, whether a user \
-was there, and the grants that lived. The user is not asked again: what was asked about counts as asked.
-Secrets are masked in logs and long texts cut, so a policy that looks for them may say something else; how many \
-decisions that concerns is told, and so is how many have no context, which are then taken in that of this directory.
-The exit status is 1 with --forbid-loosening when something that was asked or denied would be allowed.
+Decides every request of the log again, with today's settings or with other policies, and shows the decisions that \
+would be different. Policies get the context of that time: project, home, time, agent, whether a user could be asked, \
+and the live grants. The user is not asked again: a question counts as asked.
+Logs mask secrets and cut long texts, so a policy that looks for them may answer differently. The report counts these \
+decisions, and those without a recorded context, which are decided in the context of this directory.
+With --forbid-loosening, the exit status is 1 if a decision would be less strict.
 
 Examples:
   portcullis policy replay ~/.local/state/portcullis/audit/3f9c21d00a1b2c3d.jsonl
   portcullis policy replay --policy new.wasm LOG --json";
 
 const OBSERVE_HELP: &str = "\
-Puts what is decided on this machine to a policy that does not count, and shows what it says beside what was \
-decided: from the log, in the context that the log holds. To have a session itself hear a policy without letting it \
-count, give it `\"mode\": \"observe\"` in the settings.
+Sends the requests in this machine's logs to a policy, in their recorded context, and shows its answers beside the \
+actual decisions. The answers do not count. To let a session itself call a policy without counting its answers, give \
+it `\"mode\": \"observe\"` in the settings.
 
 Examples:
   portcullis policy observe my-policy -f
   portcullis policy observe strict.wasm -n 200 --json";
 
 const DIFF_HELP: &str = "\
-The requests are those of both policies' cases, and of logs if named. The exit status is 1 with \
---forbid-loosening when the new policy allows, or asks about, what the old one did not.
+The requests are those of both policies' cases, and of the logs that you name. With --forbid-loosening, the exit \
+status is 1 if the new policy answers a request less strictly than the old one.
 
 Examples:
   portcullis policy diff old.wasm new.wasm
@@ -100,41 +100,41 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Policy {
-    /// Begin a policy: a folder with a working example, its cases and all that is needed to build it
+    /// Create a policy: a folder with a working example, its cases and everything needed to build it
     #[command(after_help = NEW_HELP)]
     New(New),
-    /// Build a component, and put manifest, schema, cases and texts into it
+    /// Build a component, and embed its manifest, schema, cases and texts
     #[command(
         after_help = "Examples:\n  portcullis policy build my-policy\n  portcullis policy build my-policy -o strict.wasm --json"
     )]
     Build(Build),
-    /// Run the cases
+    /// Run the cases of a policy
     #[command(after_help = TEST_HELP)]
     Test(Test),
-    /// Put one request to a policy
+    /// Send one request to a policy
     #[command(after_help = RUN_HELP)]
     Run(RunOnce),
     /// Measure how long decisions take
     #[command(after_help = BENCH_HELP)]
     Bench(Bench),
-    /// Look for what breaks the contract
+    /// Check that a policy keeps the contract
     #[command(after_help = LINT_HELP)]
     Lint(Lint),
-    /// Put requests made by chance to a policy
+    /// Send random requests to a policy
     #[command(after_help = FUZZ_HELP)]
     Fuzz(Fuzz),
-    /// Show what a component is, wants and carries
+    /// Show a component's name, capabilities and sections
     #[command(
         after_help = "Examples:\n  portcullis policy inspect my-policy\n  portcullis policy inspect --json guard.wasm"
     )]
     Inspect(Inspect),
-    /// Take the decisions of a log again
+    /// Decide the requests of a log again
     #[command(after_help = REPLAY_HELP)]
     Replay(Replay),
-    /// Show what a policy says to what is being decided
+    /// Show a policy's answers beside the actual decisions
     #[command(after_help = OBSERVE_HELP)]
     Observe(Observe),
-    /// Show what a new version of a policy would decide otherwise
+    /// Show where a new version of a policy decides differently
     #[command(after_help = DIFF_HELP)]
     Diff(Diff),
     #[command(flatten)]
@@ -156,7 +156,7 @@ pub(crate) enum Language {
 
 #[derive(Debug, Args)]
 pub(crate) struct New {
-    /// The folder to make; its name becomes that of the policy
+    /// The folder to create; its name becomes the policy's name
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
     /// The language
@@ -175,7 +175,7 @@ pub(crate) struct Build {
     /// The policy's folder
     #[arg(value_name = "DIR", default_value = ".")]
     pub(crate) folder: PathBuf,
-    /// Where the component goes; `build/NAME.wasm` in the folder by default
+    /// The component to write; `build/NAME.wasm` in the folder by default
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Print one JSON object
@@ -188,13 +188,13 @@ pub(crate) struct Test {
     /// The policy's folder, or a component
     #[arg(value_name = "DIR|FILE", default_value = ".")]
     pub(crate) policy: PathBuf,
-    /// Cases in place of the policy's own: a file, or a folder of files
+    /// Run these cases instead of the policy's own: a file, or a folder of files
     #[arg(long, value_name = "FILE|DIR")]
     pub(crate) cases: Option<PathBuf>,
-    /// Print the requests of this log, and what the policy said to them, as cases
+    /// Print the requests of this log, and the policy's recorded answers, as cases
     #[arg(long, value_name = "LOG", conflicts_with_all = ["cases", "junit", "json"])]
     pub(crate) from_log: Option<PathBuf>,
-    /// The configuration that those cases are given, as JSON: what it was when the log was written
+    /// The configuration of those cases, as JSON: the one in force when the log was written
     #[arg(long, value_name = "JSON", default_value = "{}", requires = "from_log")]
     pub(crate) config: String,
     /// Write a report for build servers
@@ -228,13 +228,13 @@ pub(crate) struct Fuzz {
     /// Configuration, as JSON
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) config: String,
-    /// How long
+    /// How long to run
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) seconds: u32,
-    /// How many requests, however long that takes
+    /// Number of requests, without a time limit
     #[arg(long, value_name = "COUNT", conflicts_with = "seconds")]
     pub(crate) runs: Option<u64>,
-    /// Ask what was asked with this seed before
+    /// Repeat the requests of an earlier run with this seed
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
     /// Print one JSON object
@@ -247,10 +247,10 @@ pub(crate) struct Bench {
     /// The policy's folder, or a component
     #[arg(value_name = "DIR|FILE", default_value = ".")]
     pub(crate) policy: PathBuf,
-    /// Another one to compare it with
+    /// Another policy to compare it with
     #[arg(value_name = "DIR|FILE")]
     pub(crate) other: Option<PathBuf>,
-    /// How many calls are measured
+    /// Number of calls to measure
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) rounds: u32,
     /// Configuration, as JSON
@@ -269,7 +269,7 @@ pub(crate) struct Lint {
     /// Configuration, as JSON
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) config: String,
-    /// Let warnings count as errors
+    /// Treat warnings as errors
     #[arg(long)]
     pub(crate) strict: bool,
     /// Print one JSON object
@@ -294,7 +294,7 @@ pub(crate) struct Replay {
     /// The log of a session
     #[arg(value_name = "LOG")]
     pub(crate) log: PathBuf,
-    /// End with 1 when something would be let through that was not
+    /// Exit with status 1 if a decision would be less strict
     #[arg(long)]
     pub(crate) forbid_loosening: bool,
     /// Print one JSON object for each difference
@@ -310,10 +310,10 @@ pub(crate) struct Observe {
     /// Configuration, as JSON
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) config: String,
-    /// Go on with what is added
+    /// Keep printing new decisions
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// How many records of the log to begin with
+    /// Number of decisions to begin with
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
     pub(crate) lines: usize,
     /// Print one JSON object for each decision
@@ -323,19 +323,19 @@ pub(crate) struct Observe {
 
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// The policy's folder, or a component
+    /// The old policy: its folder, or a component
     #[arg(value_name = "OLD")]
     pub(crate) old: PathBuf,
-    /// The other one
+    /// The new policy: its folder, or a component
     #[arg(value_name = "NEW")]
     pub(crate) new: PathBuf,
-    /// Take the requests of this log, too; may be given several times
+    /// Also use the requests of this log; may be given several times
     #[arg(long = "log", value_name = "LOG")]
     pub(crate) logs: Vec<PathBuf>,
     /// Configuration of both, as JSON
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(crate) config: String,
-    /// End with 1 when something would be let through that was not
+    /// Exit with status 1 if a decision would be less strict
     #[arg(long)]
     pub(crate) forbid_loosening: bool,
     /// Print one JSON object for each difference

@@ -3,8 +3,8 @@
 use clap::Subcommand;
 
 pub(crate) const PORTS_HELP: &str = "\
-Commands have a network of their own: a server that one starts is not seen from outside until its port is opened.
-It is opened to this machine only, and closed with the session.
+Commands have a network of their own: you can reach a server that a command starts only after you open its port.
+A port is opened to this machine only, and closes when the session ends.
 
 Examples:
   portcullis ports list
@@ -14,14 +14,14 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Ports {
-    /// Show on which ports the commands of running sessions listen
+    /// Show the ports on which commands of running sessions listen
     #[command(after_help = "Example:\n  portcullis ports list")]
     List {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Open one to this machine
+    /// Open a port to this machine
     #[command(
         after_help = "Examples:\n  portcullis ports open 3f2a:8000\n  portcullis ports open 3f2a:8000 --at 9000"
     )]
@@ -29,11 +29,11 @@ pub(crate) enum Ports {
         /// SESSION:PORT, as `ports list` shows it
         #[arg(value_name = "PORT")]
         id: String,
-        /// The port of this machine; the same by default, 0 for any that is free
+        /// The port on this machine; by default the same number, 0 for any free port
         #[arg(long, value_name = "PORT")]
         at: Option<u16>,
     },
-    /// Close one again
+    /// Close a port
     #[command(after_help = "Example:\n  portcullis ports close 3f2a:8000")]
     Close {
         /// SESSION:PORT, as `ports list` shows it

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 pub(crate) const ADD_HELP: &str = "\
-WHAT is a file, a name (`acme:guard`, `acme:guard@^1.2`) of a publisher whom `policy trust` knows, or \
-an artifact (`oci://ghcr.io/acme/policies/acme/guard:1.2.0`). What is added is in the lock, and used once the \
-settings say `{ \"use\": \"acme:guard\" }`. What is refused changes nothing; the exit status is 1 then.
+WHAT is a file, a name (`acme:guard`, `acme:guard@^1.2`) of a publisher whom you trust (`policy trust`), or \
+an artifact (`oci://ghcr.io/acme/policies/acme/guard:1.2.0`). The pack is added to the lock, and used once the \
+settings have `{ \"use\": \"acme:guard\" }`. If a pack is refused, nothing changes and the exit status is 1.
 
 Examples:
   portcullis policy add acme:guard
@@ -16,46 +16,46 @@ Examples:
   portcullis policy add --lock ../team/.portcullis/policy.lock";
 
 pub(crate) const UPDATE_HELP: &str = "\
-Takes the newest version that fits what `add` was given (`@^1.2`). All of them are taken, or none.
+Installs the newest version of each pack within the range that `add` was given (`@^1.2`): all of them, or none.
 
 Examples:
   portcullis policy update
   portcullis policy update acme:guard";
 
 pub(crate) const SIGN_HELP: &str = "\
-`ssh-keygen -Y sign` signs with keys of files, agents and tokens; the signature lies beside the file as \
-`FILE.sig`. Several people may sign one file. Signatures of minisign lie beside it as `FILE.minisig`.
+`ssh-keygen -Y sign` makes the signature, with a key in a file, in ssh-agent or on a hardware token, and writes it \
+beside the file as `FILE.sig`. Several people may sign one file. minisign's signatures are written as `FILE.minisig`.
 
 Examples:
   portcullis policy sign build/guard.wasm --key ~/.ssh/id_ed25519
   portcullis policy sign build/guard.wasm --minisign ~/.minisign/minisign.key";
 
 pub(crate) const VERIFY_HELP: &str = "\
-Says what `policy add` would say, and changes nothing. The exit status is 1 when it would be refused.
+Shows what `policy add` would decide, and changes nothing. The exit status is 1 if the pack would be refused.
 
 Examples:
   portcullis policy verify build/guard.wasm
   portcullis policy verify build/guard.wasm --json";
 
 pub(crate) const PUSH_HELP: &str = "\
-Without TO it goes where the trust file says that the publisher's packs lie. A version that is there with other \
-bytes is not written over. `docker login` keeps credentials; only registries on this machine are spoken to \
-without TLS.
+Without TO, the pack goes to its publisher's registry, which the trust file names. A version that exists there with \
+other bytes is not overwritten. Credentials come from `docker login`; only registries on this machine are used without \
+TLS.
 
 Examples:
   portcullis policy push build/guard.wasm
   portcullis policy push build/guard.wasm oci://ghcr.io/acme/policies/acme/guard:1.2.0";
 
 pub(crate) const PULL_HELP: &str = "\
-The file is written as it is, trusted or not; `policy verify` says whether it is trusted.
+The file is written unchanged, trusted or not; `policy verify` says whether it is trusted.
 
 Examples:
   portcullis policy pull oci://ghcr.io/acme/policies/acme/guard:1.2.0
   portcullis policy pull acme:guard@^1.2 -o guard.wasm";
 
 pub(crate) const TRUST_HELP: &str = "\
-The file is `trust.toml` beside your settings; `/etc/portcullis/trust.toml` is the machine's and outranks it.
-A publisher owns names: packs called `acme:...` are then accepted only with their signature.
+Trust is recorded in `trust.toml` beside your settings; the machine's `/etc/portcullis/trust.toml` outranks it.
+A publisher owns a namespace: packs called `acme:...` are then accepted only with a signature of the publisher.
 
 Examples:
   portcullis policy trust publisher acme --key acme.pub --registry ghcr.io/acme/policies
@@ -64,15 +64,15 @@ Examples:
   portcullis policy trust list";
 
 pub(crate) const CARRY_HELP: &str = "\
-An archive is an OCI image layout in a tar. What it brings is judged as everything else: all of it is taken, or \
-nothing.
+An archive is an OCI image layout in a tar. Its packs are checked like any others, and all of them are added, or \
+none.
 
 Examples:
   portcullis policy save packs.tar
   portcullis policy load packs.tar";
 
 pub(crate) const VENDOR_HELP: &str = "\
-Writes `policy.lock` and what it names into a directory of a repository, for `policy add --lock`.
+Writes `policy.lock` and its packs into a directory of a repository, for `policy add --lock`.
 
 Example:
   portcullis policy vendor ~/src/team/.portcullis";
@@ -108,14 +108,14 @@ pub(crate) enum Share {
     Vendor(Vendor),
     /// Put packs into one file, for a machine without a network
     Save(Save),
-    /// Add packs from such a file
+    /// Add packs from a file that `save` wrote
     Load(Load),
 }
 
 /// Where packs are used.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PackScope {
-    /// A directory with a `policy.lock`, in place of that of your settings
+    /// Use the `policy.lock` in this directory instead of the one beside your settings
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }
@@ -123,16 +123,16 @@ pub(crate) struct PackScope {
 /// What the user agrees to.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Agreement {
-    /// What the policy may do beyond saying yes and no: `rewrites`, `output`, ...
+    /// Capabilities that the policy may use: `rewrites`, `output`, ...
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub(crate) allow: Vec<String>,
     /// Trust exactly these bytes, although they are unsigned
     #[arg(long)]
     pub(crate) unsigned: bool,
-    /// Take a version that is older than the one in use, or other bytes of the same version
+    /// Accept a version older than the one in use, or other bytes of the same version
     #[arg(long)]
     pub(crate) allow_older: bool,
-    /// Take a name that looks like another one
+    /// Accept a name that looks like another one
     #[arg(long)]
     pub(crate) similar_name: bool,
 }
@@ -147,7 +147,7 @@ pub(crate) struct Add {
     /// What to add
     #[arg(value_name = "WHAT", required_unless_present = "lock")]
     pub(crate) what: Option<String>,
-    /// Add all that a team's lock names, to the byte
+    /// Add exactly the packs of a team's lock
     #[arg(long, value_name = "FILE", conflicts_with = "what")]
     pub(crate) lock: Option<PathBuf>,
     /// Print one JSON object
@@ -162,7 +162,7 @@ pub(crate) struct Update {
     pub(crate) place: PackScope,
     #[command(flatten)]
     pub(crate) agreement: Agreement,
-    /// Which; all by default
+    /// The packs to update; all by default
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
     /// Print one JSON object
@@ -174,7 +174,7 @@ pub(crate) struct Update {
 pub(crate) struct Remove {
     #[command(flatten)]
     pub(crate) place: PackScope,
-    /// Which
+    /// The packs to remove
     #[arg(value_name = "ID", required = true)]
     pub(crate) ids: Vec<String>,
     /// Print one JSON object
@@ -197,10 +197,10 @@ pub(crate) struct Sign {
     /// The pack
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// A key of ssh: a private key, or a public one whose other half an agent holds
+    /// An SSH key: a private key, or a public key whose private key is in ssh-agent
     #[arg(long, value_name = "FILE", required_unless_present = "minisign")]
     pub(crate) key: Option<PathBuf>,
-    /// A secret key of minisign
+    /// A minisign secret key
     #[arg(long, value_name = "FILE")]
     pub(crate) minisign: Option<PathBuf>,
     /// Print one JSON object
@@ -227,10 +227,10 @@ pub(crate) struct Push {
     /// The pack
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Where to
+    /// The artifact; by default, in the publisher's registry
     #[arg(value_name = "TO")]
     pub(crate) to: Option<String>,
-    /// Publish it unsigned
+    /// Publish the pack unsigned
     #[arg(long)]
     pub(crate) unsigned: bool,
     /// Print one JSON object
@@ -244,7 +244,7 @@ pub(crate) struct Pull {
     /// A name or an artifact, as for `add`
     #[arg(value_name = "WHAT")]
     pub(crate) what: String,
-    /// Where it goes; `NAME-VERSION.wasm` by default
+    /// The file to write; `NAME-VERSION.wasm` by default
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Print one JSON object
@@ -257,7 +257,7 @@ pub(crate) struct Pull {
 pub(crate) struct Vendor {
     #[command(flatten)]
     pub(crate) place: PackScope,
-    /// The directory; what is locked there before is replaced
+    /// The directory; an earlier lock in it is replaced
     #[arg(value_name = "DIR")]
     pub(crate) to: PathBuf,
     /// Print one JSON object
@@ -298,7 +298,7 @@ pub(crate) struct Load {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Trust {
-    /// Show whom you trust, and what is revoked
+    /// Show trusted publishers and files, and what is revoked
     #[command(
         after_help = "Examples:\n  portcullis policy trust list\n  portcullis policy trust list --json"
     )]
@@ -307,7 +307,7 @@ pub(crate) enum Trust {
         #[arg(long)]
         json: bool,
     },
-    /// Add a publisher, to whom names of packs belong
+    /// Add a publisher, who owns a namespace of packs
     #[command(
         after_help = "Example:\n  portcullis policy trust publisher acme --key acme.pub --registry ghcr.io/acme/policies"
     )]
@@ -337,7 +337,7 @@ pub(crate) enum Trust {
         /// A key, its fingerprint (`SHA256:...`), a file with it, or a digest (`sha256:...`)
         #[arg(value_name = "KEY|DIGEST")]
         what: String,
-        /// Why; it is shown where something is refused for it
+        /// The reason, shown with each refusal that results
         #[arg(long, value_name = "TEXT", default_value = "no reason was given")]
         reason: String,
         /// Print one JSON object
@@ -361,32 +361,32 @@ pub(crate) enum Trust {
 /// When a key counts.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Dates {
-    /// The day on which the key begins to count
+    /// The first day on which the key is valid
     #[arg(long, value_name = "YYYY-MM-DD")]
     pub(crate) valid_after: Option<String>,
-    /// The day on which the key ceases to count
+    /// The day from which the key is no longer valid
     #[arg(long, value_name = "YYYY-MM-DD")]
     pub(crate) valid_before: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Publisher {
-    /// What you call them
+    /// Your name for the publisher
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// The first half of the ids that are theirs; their name by default
+    /// A namespace that the publisher owns, the first half of ids; their name by default
     #[arg(long = "namespace", value_name = "NAMESPACE")]
     pub(crate) namespaces: Vec<String>,
-    /// Where their packs lie: HOST/PATH
+    /// The registry of their packs: HOST/PATH
     #[arg(long, value_name = "HOST/PATH")]
     pub(crate) registry: Option<String>,
     /// A key of theirs, or a file with it; may be given several times
     #[arg(long = "key", value_name = "KEY|FILE")]
     pub(crate) keys: Vec<String>,
-    /// Their `allowed_signers` file, as ssh has it; it is copied
+    /// Their `allowed_signers` file, in SSH's format; it is copied
     #[arg(long, value_name = "FILE")]
     pub(crate) signers: Option<PathBuf>,
-    /// How many of their keys must have signed
+    /// Number of their keys that must have signed
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
     pub(crate) threshold: u32,
     #[command(flatten)]

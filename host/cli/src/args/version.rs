@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 
 pub(crate) const VERSION_HELP: &str = "\
-With --verify the file's sum is looked up in SHA256SUMS beside it, and SHA256SUMS.sig must be the signature of a known \
-signer over those sums, made for `portcullis-release`. The exit status is 0 if the file is the one that was released, \
-otherwise 1.
+With --verify, it looks up the file's checksum in SHA256SUMS beside it. SHA256SUMS.sig must be a known signer's \
+signature over these checksums, in the namespace `portcullis-release`. The exit status is 0 if the file is the one \
+that was released, otherwise 1.
 
-Signers are lines as ssh-keygen has them: `NAME ssh-ed25519 AAAA...`. Take them from somewhere else than the file.
+Signers are lines in the format of ssh-keygen: `NAME ssh-ed25519 AAAA...`. Get them from another source than the file.
 
 Examples:
   portcullis version

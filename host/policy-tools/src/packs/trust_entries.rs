@@ -149,7 +149,7 @@ fn append(file: &Path, entries: &TrustEntries) -> anyhow::Result<()> {
     let _alone = store.begin()?;
     let before = match read_text(file, TRUST_MAX) {
         Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            "# Whose policies are taken: see `portcullis policy trust --help`.\n".to_owned()
+            "# Trusted publishers: see `portcullis policy trust --help`.\n".to_owned()
         }
         text => text?,
     };

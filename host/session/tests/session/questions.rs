@@ -11,7 +11,7 @@ fn chosen(scene: &Scene, path: &Path, fits: impl Fn(&portcullis_session::Choice)
 }
 
 #[test]
-fn the_choices_are_those_of_the_first_seed_narrowest_first() {
+fn the_choices_go_from_once_to_every_project_the_narrowest_first() {
     let scene = scene(Some(Answer::Refused(Refusal::User)), Recorded::default(), true);
     let outside = scene.project.parent().unwrap().join("outside.txt");
     read(&scene, &outside).unwrap_err();

@@ -25,8 +25,8 @@ fn says(list: &str, value: &str, expected: &str) {
 }
 
 #[test]
-fn the_first_seeds_default_is_the_built_in_one() {
-    let seed = serde_json::json!({
+fn the_built_in_settings_have_these_lists() {
+    let expected = serde_json::json!({
         "enabled": true,
         "network": { "allowedDomains": [], "deniedDomains": [] },
         "filesystem": {
@@ -36,7 +36,7 @@ fn the_first_seeds_default_is_the_built_in_one() {
             "denyWrite": []
         }
     });
-    assert_eq!(serde_json::from_str::<serde_json::Value>(BUILT_IN).unwrap(), seed);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(BUILT_IN).unwrap(), expected);
     let settings = Settings::built_in().unwrap();
     assert!(settings.enabled && settings.kept.is_empty());
 }

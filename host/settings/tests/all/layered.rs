@@ -90,7 +90,7 @@ fn anyhow_of(error: portcullis_settings_format::ConfigError) -> String {
 }
 
 #[test]
-fn without_a_file_of_the_users_the_seeds_defaults_hold() {
+fn without_a_file_of_the_user_the_layered_defaults_apply() {
     let world = layered();
     let found = world.discover().unwrap();
     assert_eq!(found.source, Source::Layered { file: world.root.join(USER), key: None });

@@ -57,7 +57,7 @@ pub(crate) fn check(world: &World, cases: &[(&str, FileRight, Effect)]) {
 }
 
 #[test]
-fn the_first_seeds_default() {
+fn the_built_in_lists() {
     let world = World::new();
     filesystem(
         &world,

@@ -138,7 +138,7 @@ fn no_yes_survives_a_later_denial(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Returns what the model is told beside the output.
+/// Returns the notes for the model beside the output.
 pub(super) fn notes(result: &Value) -> String {
     result.pointer("/notes").map(Value::to_string).unwrap_or_default()
 }

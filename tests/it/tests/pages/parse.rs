@@ -46,7 +46,7 @@ impl Section {
     }
 }
 
-/// Returns the sections of a page, the first of which is what stands before the first heading of the second level.
+/// Returns the sections of a page. The first one is the text before the first heading of the second level.
 pub(crate) fn sections(page: &str) -> Result<Vec<Section>> {
     let mut all = vec![Section::default()];
     let mut lines = page.lines().enumerate();

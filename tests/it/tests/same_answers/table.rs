@@ -1,6 +1,6 @@
 //! Names, and places that settings make writable.
 
-/// A name in the project, and whether it is protected wherever something is writable.
+/// A name in the project, and whether it is protected in every writable directory.
 pub(crate) type Name = (&'static str, bool);
 
 /// Names that are not there when the session begins.

@@ -59,7 +59,7 @@ fn opening() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies/workspace/policy.wasm")
 }
 
-/// The file allows neither tools nor commands anything, in whatever way the settings combine policies.
+/// The file allows nothing to tools or commands, however the settings combine policies.
 fn it_opens_nothing(user: User) -> Result<()> {
     let alone = json!([{ "use": "policies/mine.wasm" }]);
     let beside = json!([{ "use": "policies/mine.wasm" }, { "use": "git-guard" }]);
