@@ -126,8 +126,9 @@ export class Session {
   async stop(): Promise<void> {
     this.#turn += 1;
     this.#state = { kind: "closed", why: "the session has ended" };
-    await this.#end();
+    // First: pi may exit before the host has ended.
     this.#refusals.end();
+    await this.#end();
   }
 
   async #end(): Promise<void> {

@@ -89,3 +89,40 @@ fn missing(path: &Path) -> Option<PathBuf> {
 
 /// The number of links that the kernel follows in one path.
 const MOST_LINKS: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_followed_as_the_system_does() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("real/deep")).unwrap();
+        std::fs::write(top.join("file"), "").unwrap();
+        for (link, target) in [("one", "real"), ("real/up", "../one/deep"), ("round", "round"), ("gone", "x")]
+        {
+            std::os::unix::fs::symlink(target, top.join(link)).unwrap();
+        }
+        let mut disk = Disk::default();
+        for path in [
+            "",
+            "real/deep",
+            "one",
+            "one/deep",
+            "one/up",
+            "one/up/..",
+            "real/deep/../../file",
+            "file/x",
+            "round",
+            "gone",
+            "real/gone",
+            "one/gone/deeper",
+        ] {
+            let path = top.join(path);
+            for _ in 0..2 {
+                assert_eq!(disk.canonicalize(&path).ok(), path.canonicalize().ok(), "{}", path.display());
+            }
+        }
+    }
+}
