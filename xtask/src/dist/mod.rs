@@ -40,6 +40,7 @@ Examples:
   cargo xtask dist --rebuild                    builds twice, in two directories, and compares the bytes
   cargo xtask dist --prove                      afterwards: installs each package in a clean place
   cargo xtask dist --prove npm                  only the packages of npm
+  cargo xtask dist --prove arm64                runs the ARM64 programs under an emulator
 
 Static programs are linked with Zig, which is fetched into the cache; the targets are added with rustup.";
 

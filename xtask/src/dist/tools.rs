@@ -57,6 +57,29 @@ pub(super) fn runner(target: Target, program: &Path) -> Result<Command> {
     Ok(command)
 }
 
+/// The release of Debian whose emulator knows `openat2`, which every file operation needs: qemu 10.
+const EMULATOR_SUITE: &str = "trixie";
+const EMULATOR: &str = "qemu-user-10";
+
+/// Returns an emulator that runs the whole program, and not only the compiler.
+pub(super) fn whole_emulator(target: Target) -> Result<PathBuf> {
+    let cache = Cache::open()?;
+    let mmdebstrap = setup::debian_program(&cache, "mmdebstrap", "usr/bin/mmdebstrap")?;
+    let _lock = cache.lock()?;
+    let inside = format!("usr/bin/qemu-{}", target.processor());
+    let root = cache.directory(&format!("{EMULATOR}-{}", target.processor()), |root| {
+        let archive = root.join("emulator.tar");
+        let mut fetch = Command::new("perl");
+        fetch.arg(&mmdebstrap).args(["--variant=extract", "--include=qemu-user", EMULATOR_SUITE]).arg(&archive);
+        quiet(&mut fetch).context("asking Debian's servers for an emulator")?;
+        let mut unpack = Command::new("tar");
+        unpack.arg("-xf").arg(&archive).arg("-C").arg(root).arg(format!("./{inside}"));
+        quiet(&mut unpack).context("unpacking the emulator")?;
+        std::fs::remove_file(&archive).context("removing the emulator's packages")
+    })?;
+    Ok(root.join(inside))
+}
+
 /// Returns an archive of a base system of Debian, made of its packages.
 pub(super) fn debian_base() -> Result<PathBuf> {
     let cache = Cache::open()?;

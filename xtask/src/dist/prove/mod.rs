@@ -1,5 +1,6 @@
 //! Proves the packages: installs each on a plain Debian without Rust, compilers and caches, uses it, and removes it.
 
+mod emulated;
 mod registry;
 mod root;
 
@@ -30,10 +31,15 @@ pub(super) enum Proof {
     Archive,
     Debian,
     Npm,
+    /// The programs for ARM64, under an emulator that cannot run the sandbox
+    Arm64,
 }
 
 /// Tries packages for this processor in `out`.
 pub(super) fn packages(which: Proof, out: &Path) -> Result<()> {
+    if which == Proof::Arm64 {
+        return step("proving the programs for ARM64", || emulated::programs(out, Target::Aarch64));
+    }
     let target = Target::of_this_machine()?;
     let foreign =
         Target::ALL.into_iter().find(|&other| other != target).context("there is one target only")?;
