@@ -7,7 +7,6 @@
 use std::borrow::Cow;
 
 use unicode_normalization::char::is_combining_mark;
-use unicode_security::confusable_detection::skeleton;
 
 use crate::escape::{escape, escape_lines, escape_subject};
 
@@ -91,7 +90,7 @@ fn without_confusables(text: &str) -> Cow<'_, str> {
 
 fn push_word(shown: &mut String, word: &str) {
     let among_plain = word.contains(|character: char| character.is_ascii_alphabetic());
-    let passes = !word.is_ascii() && (among_plain || skeleton(word).all(|part| part.is_ascii()));
+    let passes = !word.is_ascii() && (among_plain || word.chars().all(looks_ascii));
     for character in word.chars() {
         push(shown, character, passes && looks_plain(character));
     }
@@ -115,12 +114,33 @@ fn is_mark(character: char) -> bool {
 }
 
 fn looks_plain(character: char) -> bool {
-    !character.is_ascii() && skeleton(character.encode_utf8(&mut [0; 4])).all(|part| part.is_ascii())
+    !character.is_ascii() && looks_ascii(character)
+}
+
+include!(concat!(env!("OUT_DIR"), "/looks_ascii.rs"));
+
+/// Returns true if the character's skeleton (Unicode Technical Standard 39) is ASCII. That of a text is ASCII if those
+/// of all its characters are.
+fn looks_ascii(character: char) -> bool {
+    let number = u32::from(character);
+    let following = LOOKS_ASCII.partition_point(|(first, _)| *first <= number);
+    following.checked_sub(1).and_then(|at| LOOKS_ASCII.get(at)).is_some_and(|(_, last)| number <= *last)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use unicode_security::confusable_detection::skeleton;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_text_looks_like_ascii_if_all_its_characters_do(text in "[ -~à-ÿ\u{300}-\u{36f}\u{370}-\u{45f}\u{ff01}-\u{ff5e}\u{ac00}-\u{ac20}]{0,6}|\\PC{0,4}") {
+            let whole = skeleton(&text).all(|part| part.is_ascii());
+            prop_assert_eq!(text.chars().all(looks_ascii), whole);
+        }
+    }
 
     #[test]
     fn confusable_characters_are_escaped() {
