@@ -13,8 +13,11 @@ const SCOPE = "@portcullis";
 /** The platforms with a package of their own. */
 const PLATFORMS: readonly string[] = ["linux-x64", "linux-arm64"];
 
-/** The file beside this package in which `portcullis pi-extension install` records the host that installed it. */
-const HOST_FILE = "host.json";
+/**
+ * The file in which `portcullis pi-extension install` records the host that installed an extension. It lies in the state
+ * directory, because `~/.pi` may be the same on several machines.
+ */
+const HOSTS_FILE = "extension-hosts.json";
 
 /** The inputs of the search. */
 export interface Surroundings {
@@ -62,10 +65,13 @@ function platformOf({ platform, arch }: Surroundings): string {
   return `${platform}-${arch}`;
 }
 
-/** Returns the host that installed this extension, if it is still there; otherwise the search continues. */
-function installedCandidates({ packageDir }: Surroundings): string[] {
+/** Returns the host that installed this extension, if this machine knows one; otherwise the search continues. */
+function installedCandidates({ env, home, packageDir }: Surroundings): string[] {
+  const named = env.XDG_STATE_HOME;
+  const state = named !== undefined && isAbsolute(named) ? named : join(home, ".local", "state");
   try {
-    const { host } = JSON.parse(readFileSync(join(packageDir, HOST_FILE), "utf8")) as { host?: unknown };
+    const hosts = JSON.parse(readFileSync(join(state, "portcullis", HOSTS_FILE), "utf8")) as Record<string, unknown>;
+    const host = hosts[real(packageDir)];
     return typeof host === "string" && isAbsolute(host) ? [host] : [];
   } catch {
     return [];

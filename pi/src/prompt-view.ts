@@ -144,8 +144,10 @@ export class PromptView {
     if (row === -1) return undefined;
     const isShown = this.#isShown(row);
     this.#mark(row);
-    // An option with an upper-case letter needs that letter or Enter; the others take effect at once.
-    return isShown && this.#rows[row]!.key === key.character ? this.#chosen(row) : undefined;
+    // An option with an upper-case letter needs that letter or Enter; the others take effect at once, in either case.
+    const { key: letter } = this.#rows[row]!;
+    const commits = letter === key.character || letter === letter.toLowerCase();
+    return isShown && commits ? this.#chosen(row) : undefined;
   }
 
   #type(key: Key): Outcome {

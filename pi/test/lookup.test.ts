@@ -46,13 +46,16 @@ test("the npm package is taken below this one or beside it, before PATH", () => 
 
 test("the host that installed the extension comes before packages and PATH, while it is there", () => {
   const installed = (at: (path: string) => string, host: string) => {
-    writeFileSync(at("ext/portcullis/host.json"), JSON.stringify({ host }));
+    mkdirSync(at("home/.local/state/portcullis"), { recursive: true });
+    const hosts = { [at("ext/portcullis")]: host, [at("other")]: at("bin/portcullis") };
+    writeFileSync(at("home/.local/state/portcullis/extension-hosts.json"), JSON.stringify(hosts));
     return { env: { PATH: at("bin") } };
   };
   const programs = ["own/portcullis", "bin/portcullis"];
   assert.equal(look(programs, (at) => installed(at, at("own/portcullis"))), "own/portcullis");
   assert.equal(look(programs, (at) => installed(at, at("gone/portcullis"))), "bin/portcullis");
   assert.equal(look(programs, (at) => installed(at, "own/portcullis")), "bin/portcullis");
+  assert.equal(look(programs, (at) => ({ ...installed(at, at("own/portcullis")), packageDir: at("home") })), "bin/portcullis");
 });
 
 test("no node_modules further up is looked into", () => {

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use anyhow::Context as _;
 use portcullis_audit::Log;
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
+use portcullis_decision::pattern::{HostPattern, NetworkPattern, PortSet};
 use portcullis_decision::{Context, Grant, GrantPattern, GrantScope, path_text};
 use portcullis_sandbox::{NameOrder, Tier};
 use portcullis_session::{
@@ -80,16 +81,18 @@ pub fn basis(
         loaded.take_snapshots_later();
     }
     let mut resolved = resolved;
+    let grant = |host| Grant {
+        scope: GrantScope::User,
+        pattern: GrantPattern::Network(host),
+        granted_at: 0,
+        expires_at: 0,
+    };
+    if resolved.unlisted_hosts.are_allowed(wanted.interactive) {
+        resolved.grants.push(grant(NetworkPattern { host: HostPattern::Any, ports: PortSet::Every }));
+    }
     if loaded.lists == AllowLists::Unheard {
         // No policy asks the allow lists, so the hosts of presets are answers.
-        let hosts = resolved.preset_hosts().cloned();
-        let grant = |host| Grant {
-            scope: GrantScope::User,
-            pattern: GrantPattern::Network(host),
-            granted_at: 0,
-            expires_at: 0,
-        };
-        let grants: Vec<Grant> = hosts.map(grant).collect();
+        let grants: Vec<Grant> = resolved.preset_hosts().cloned().map(grant).collect();
         resolved.grants.extend(grants);
     }
     Ok((Basis { resolved, chain: loaded.chain }, loaded.lists))

@@ -14,6 +14,7 @@ pub(crate) mod doctor;
 #[cfg(test)]
 mod help_tests;
 pub(crate) mod home;
+pub(crate) mod migrate;
 pub(crate) mod policy;
 pub(crate) mod ports;
 pub(crate) mod share;
@@ -27,6 +28,7 @@ use audit::{Audit, Explain};
 use config::Config;
 use doctor::Doctor;
 use home::Home;
+use migrate::Migrate;
 use policy::Policy;
 use ports::Ports;
 use status::Status;
@@ -60,6 +62,9 @@ pub(crate) enum Verb {
     /// Show and check settings
     #[command(subcommand, after_help = config::CONFIG_HELP)]
     Config(Config),
+    /// Take over from another sandbox for pi: its settings, and its extension
+    #[command(after_help = migrate::MIGRATE_HELP)]
+    Migrate(Migrate),
     /// Check which layers of the sandbox work on this machine, and test them with attacks
     #[command(after_help = doctor::DOCTOR_HELP)]
     Doctor(Doctor),

@@ -156,6 +156,7 @@ impl AfterPanic {
             | Verb::Deny(_)
             | Verb::Presets(_)
             | Verb::Home(_)
+            | Verb::Migrate(_)
             | Verb::Grants(_)
             | Verb::Doctor(_)
             | Verb::Policy(_)

@@ -35,6 +35,13 @@ fn in_words(time: Duration) -> String {
     }
 }
 
+/// Returns a path as a word of a shell.
+pub(crate) fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@:=".contains(&byte);
+    if text.bytes().all(is_plain) { text.into_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
 /// Returns a path with `~` for the home directory.
 pub(crate) fn path(around: &ProcessEnv, path: impl AsRef<Path>) -> String {
     below(&around.home, path.as_ref())

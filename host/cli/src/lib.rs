@@ -55,6 +55,7 @@ fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
         Verb::Deny(rule) => commands::allow::deny(&rule),
         Verb::Presets(presets) => commands::presets::run(&presets),
         Verb::Home(home) => commands::home::run(&home),
+        Verb::Migrate(migrate) => commands::migrate::run(&migrate),
         Verb::Grants(grants) => commands::grants::run(&grants),
         Verb::Doctor(doctor) => commands::doctor::run(&doctor),
         Verb::Policy(verb) => commands::policy::run(verb),

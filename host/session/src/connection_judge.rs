@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock, Weak};
 
-use portcullis_approvals::question::connections::{about_all, about_more, places};
+use portcullis_approvals::question::connections::{
+    about_all, about_more, at_every_port, every_port_of, places,
+};
 use portcullis_approvals::question::endpoint_pattern;
 use portcullis_approvals::{Answer, Cancel, Choice, ChoiceKind, Denied, Refusal, place, refused_because};
 use portcullis_decision::request::{Action, ActionKinds, Endpoint, NetworkAccess, Origin, Stage};
@@ -96,8 +98,12 @@ impl CommandJudge {
         let question = match first.attempt.want {
             Want::Connect => {
                 let details = first.decision.question().and_then(|asked| asked.details.as_deref());
-                let asked_about = chosen(&judged, &is_about).map(|one| &one.access);
-                about_all(question, &places(asked_about), details)
+                let asked_about = places(chosen(&judged, &is_about).map(|one| &one.access));
+                let mut question = about_all(question, &asked_about, details);
+                if session.settings().ask.every_port && asked_about.len() > 1 {
+                    at_every_port(&mut question, &asked_about);
+                }
+                question
             }
             Want::SendMore { sent } => about_more(question, sent),
         };
@@ -412,7 +418,9 @@ fn remember(session: &Session, choice: &Choice, attempts: &[&ConnectionAttempt])
     let mut patterns: Vec<GrantPattern> = Vec::new();
     if places(attempts.iter().map(|one| &one.access)).len() > 1 {
         for one in attempts {
-            let pattern = GrantPattern::Network(endpoint_pattern(&one.access));
+            let pattern = endpoint_pattern(&one.access);
+            let is_wide = choice.kind == ChoiceKind::Allow && session.settings().ask.every_port;
+            let pattern = GrantPattern::Network(if is_wide { every_port_of(pattern) } else { pattern });
             if !patterns.contains(&pattern) {
                 patterns.push(pattern);
             }

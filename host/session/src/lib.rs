@@ -60,6 +60,7 @@ mod tool_calls;
 mod chain_rules;
 mod effective_policy;
 mod error;
+mod every_host;
 mod named_places;
 mod names;
 mod network;

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use portcullis_approvals::question::connections::{PresetOffer, offer_presets};
+use portcullis_approvals::question::connections::{
+    PresetOffer, at_every_port, offer_presets, places as places_of,
+};
 use portcullis_approvals::question::pending_call::FOR_THIS_COMMAND;
 use portcullis_approvals::question::words::Naming;
 use portcullis_approvals::question::{FOR_THIS_SESSION, NOT_FOR_THIS_SESSION, question};
@@ -28,6 +30,7 @@ use crate::claims::Claims;
 use crate::effective_policy::EffectivePolicy;
 use crate::env_verdict_cache::EnvVerdictCache;
 use crate::error::OpenError;
+use crate::every_host;
 use crate::exec_surface::ExecSurface;
 use crate::fault::{RULE, caught};
 use crate::journal::Entry;
@@ -188,6 +191,9 @@ impl Session {
         let mut question = question(self.asks.next_id(), call, request, decision, &places, kept_for, &naming);
         question.timeout_ms = question.timeout_ms.or(ask.timeout_ms);
         if let Action::Network(access) = &request.action {
+            if ask.every_port {
+                at_every_port(&mut question, &places_of(std::iter::once(access)));
+            }
             offer_presets(&mut question, &presets_with(access));
         }
         let session = self.setup.prompter.session_name();
@@ -274,7 +280,7 @@ impl Session {
         effective: &EffectivePolicy,
         rules: &RuleSet,
     ) -> Decision {
-        let grants = self.live_grants();
+        let grants = every_host::applicable(self.live_grants(), request);
         self.decide_with(request, (effective, rules), self.context_for(request, &grants), &grants)
     }
 

@@ -9,10 +9,13 @@ use portcullis_decision::pattern::{HostPattern, NetworkPattern};
 use portcullis_decision::profile::Limits;
 
 use crate::chain;
+use crate::choices::{Elsewhere, UnlistedHosts};
 use crate::document_value::DocumentValue;
 use crate::entry::{Entry, PathEntry};
-use crate::error::Problem;
+use crate::error::shown;
 use crate::fault::Fault;
+use crate::foreign_network;
+use crate::grant_entry::GrantEntry;
 use crate::json::{Member, Node};
 use crate::kept_field::KeptField;
 use crate::parent_proxy::{ParentProxy, ProxyAddress};
@@ -20,6 +23,7 @@ use crate::settings::{
     Ask, Connecting, Credentials, Environment, Escalation, Filesystem, Hold, Ignored, Network, RequiredTier,
     Settings, UnattendedRefusals,
 };
+use crate::warning::Warning;
 
 pub(crate) fn settings(
     node: &Node,
@@ -53,10 +57,18 @@ pub(crate) fn settings(
         limits: limits(&top.child("limits")),
         environment: environment(&top.child("environment"))?,
         lifted: top.child("protections").child("lift").texts(),
-        grants: crate::grant_entry::decode(&top.child("grants"))?,
+        grants: grants(&top)?,
         ignored: ignored(&top.child("ignoreViolations"))?,
         kept,
     })
+}
+
+/// Returns the stored answers, and one for each tool that is allowed by its name.
+fn grants(top: &DocumentValue<'_>) -> Result<Vec<GrantEntry>, Fault> {
+    let mut grants = crate::grant_entry::decode(&top.child("grants"))?;
+    let names = top.child("tools").child("allow").items();
+    grants.extend(names.iter().filter_map(crate::grant_entry::tool));
+    Ok(grants)
 }
 
 fn presets(place: &DocumentValue<'_>) -> Vec<Entry<String>> {
@@ -68,7 +80,7 @@ fn presets(place: &DocumentValue<'_>) -> Vec<Entry<String>> {
 }
 
 pub(crate) fn network(place: &DocumentValue<'_>) -> Result<Network, Fault> {
-    let network = Network {
+    let mut network = Network {
         allowed_domains: domains(&place.child("allowedDomains"))?,
         denied_domains: domains(&place.child("deniedDomains"))?,
         denied_domain_reasons: place.child("deniedDomainReasons").text_map(),
@@ -81,9 +93,21 @@ pub(crate) fn network(place: &DocumentValue<'_>) -> Result<Network, Fault> {
             opens_ports: place.child("allowLocalBinding").flag(true),
         },
         upload_budget_mib: budget(&place.child("uploadBudgetMib")),
-        parent_proxy: parent_proxy(&place.child("parentProxy"))?,
+        parent_proxy: match foreign_network::filtering_proxy(place) {
+            Some(proxy) => proxy,
+            None => parent_proxy(&place.child("parentProxy"))?,
+        },
+        unlisted_hosts: match place.child("unlistedHosts").text() {
+            Some("allow") => UnlistedHosts::Allow,
+            Some("allowUnattended") => UnlistedHosts::AllowUnattended,
+            _ => UnlistedHosts::Ask,
+        },
+        closed: None,
+        warnings: Vec::new(),
     };
     reasons_have_entries(&place.child("deniedDomainReasons"), &network)?;
+    let unread = domains(&place.child("mitmProxy").child("domains"))?;
+    foreign_network::refuse_unread(place, unread, &mut network);
     Ok(network)
 }
 
@@ -135,6 +159,11 @@ fn filesystem(place: &DocumentValue<'_>) -> Result<Filesystem, Fault> {
         allow_read: paths(&place.child("allowRead"))?,
         allow_write: paths(&place.child("allowWrite"))?,
         deny_write: paths(&place.child("denyWrite"))?,
+        elsewhere: match place.child("elsewhere").text() {
+            Some("closed") => Elsewhere::Closed,
+            Some("programs") => Elsewhere::Programs,
+            _ => Elsewhere::Open,
+        },
     })
 }
 
@@ -153,32 +182,33 @@ fn path(item: &DocumentValue<'_>) -> Result<Entry<PathEntry>, Fault> {
 fn credentials(place: &DocumentValue<'_>) -> Result<Credentials, Fault> {
     let mut credentials = Credentials::default();
     for item in place.child("files").items() {
-        only_denies(&item)?;
         let path = item.child("path");
         let text = path.text().ok_or_else(|| path.fault("no path"))?;
         crate::check::usable_path(text).map_err(|reason| path.fault(reason))?;
         credentials.files.push(path.entry(PathEntry { text: text.to_owned(), literal: true }, text));
+        credentials.warnings.extend(not_masked(&item, text));
     }
     for item in place.child("envVars").items() {
-        only_denies(&item)?;
-        credentials.variables.extend(item.child("name").text().map(str::to_owned));
+        let name = item.child("name").text().unwrap_or_default();
+        credentials.variables.push(name.to_owned());
+        credentials.warnings.extend(not_masked(&item, name));
+    }
+    for pair in place.child("awsPairs").items() {
+        let names = ["accessKeyIdVar", "secretAccessKeyVar", "sessionTokenVar"];
+        credentials
+            .variables
+            .extend(names.iter().filter_map(|key| pair.child(key).text()).map(str::to_owned));
     }
     Ok(credentials)
 }
 
-fn only_denies(item: &DocumentValue<'_>) -> Result<(), Fault> {
+/// Returns the warning on a secret that is to be masked: commands do not get it at all.
+fn not_masked(item: &DocumentValue<'_>, name: &str) -> Option<Warning> {
     let mode = item.child("mode");
-    match mode.text() {
-        Some("deny") => Ok(()),
-        _ => Err(Fault {
-            at: mode.node.map(|node| node.at).unwrap_or_default(),
-            pointer: mode.pointer.clone(),
-            problem: Problem::Refused {
-                field: mode.pointer.clone(),
-                reason: crate::fields::NO_MASKS.to_owned(),
-            },
-        }),
-    }
+    (mode.text() == Some("mask")).then(|| Warning {
+        text: format!("`{}` is denied: Portcullis does not put masked values back", shown(name)),
+        origin: mode.origin(),
+    })
 }
 
 fn ignored(place: &DocumentValue<'_>) -> Result<Vec<Ignored>, Fault> {
@@ -198,6 +228,7 @@ fn ask(place: &DocumentValue<'_>) -> Ask {
     Ask {
         timeout_ms: place.child("timeoutMs").number(),
         grant_seconds: place.child("grantSeconds").number(),
+        every_port: place.child("ports").text() == Some("every"),
         hold: if place.child("hold").text() == Some("accept") { Hold::Accept } else { Hold::Connect },
     }
 }

@@ -7,7 +7,7 @@ use crate::schema::Field;
 ///
 /// ```
 /// use portcullis_settings_format::{Status, field};
-/// let status = field("network.tlsTerminate").map(|field| field.status);
+/// let status = field("network.filterRequest").map(|field| field.status);
 /// assert!(matches!(status, Some(Status::Refused(_))));
 /// ```
 #[must_use]

@@ -5,6 +5,7 @@
 //!
 //! The file is long because it is one table, searched by name.
 
+use crate::choices::{Elsewhere, UnlistedHosts};
 use crate::extends::Extends;
 use crate::liftable::LIFTABLE;
 use crate::schema::Presence::{Optional, Required};
@@ -27,13 +28,9 @@ const WINDOWS: &str = "it applies to Windows only";
 
 const OWN_MEANS: &str = "Portcullis brings its own means and starts no helper program for this";
 
-const NO_HTTP: &str =
-    "HTTP is passed on as it is, so nothing would enforce it; remove it, or deny the hosts it is meant for";
+const NO_TLS: &str = "TLS is not opened; a connection is judged by the name of its server";
 
-pub(crate) const NO_MASKS: &str =
-    "putting real values back in place of masked ones is not built; use mode `deny`";
-
-const MASKS_ONLY: &str = "it only concerns masked credentials, which are refused";
+const MASKS_ONLY: &str = "it only concerns masked credentials, which commands do not get at all";
 
 const LOOSENS: &str = "it only loosens, and has no effect here";
 
@@ -100,6 +97,13 @@ pub const FIELDS: &[Field] = &[
         "Refuse hosts that are not in `allowedDomains` instead of asking.",
     ),
     row(
+        "network.unlistedHosts",
+        Shape::OneOf(UnlistedHosts::WORDS),
+        Optional,
+        Honoured,
+        "Hosts in neither list. `ask` (default): a question. `allowUnattended`: allowed where nobody can be asked (`pi -p`, `run --ask deny`). `allow`: always allowed. Private, loopback and metadata addresses stay closed, and the log has every name.",
+    ),
+    row(
         "network.deniedResolvedAddresses",
         Shape::List(&Shape::Address),
         Optional,
@@ -138,40 +142,36 @@ pub const FIELDS: &[Field] = &[
         "network.httpProxyPort",
         Shape::Integer(1, 65535),
         Optional,
-        Refused(
-            "the filters of that proxy would be skipped; name the hosts in `allowedDomains` and `deniedDomains`",
-        ),
-        "An HTTP proxy that filters in place of the sandbox.",
+        Honoured,
+        "The port of an HTTP proxy of this machine that filters connections. Allowed connections go through it, and nowhere else; it takes the place of `parentProxy`.",
     ),
     row(
         "network.socksProxyPort",
         Shape::Integer(1, 65535),
         Optional,
-        Refused(
-            "the filters of that proxy would be skipped; name the hosts in `allowedDomains` and `deniedDomains`",
-        ),
-        "A SOCKS proxy that filters in place of the sandbox.",
+        Honoured,
+        "The same for a SOCKS proxy, where `httpProxyPort` is not set.",
     ),
     row(
         "network.mitmProxy",
         Shape::Object,
         Optional,
-        Refused("connections would go past that proxy; deny the hosts it is meant for"),
-        "A proxy that some hosts are routed through.",
+        Honoured,
+        "A proxy that reads the connections to some hosts. Portcullis does not speak to it, so these hosts are refused.",
     ),
     row(
         "network.mitmProxy.socketPath",
         Shape::Text,
-        Required,
-        Refused("connections would go past that proxy; deny the hosts it is meant for"),
+        Optional,
+        NoEffect("Portcullis does not speak to that proxy"),
         "Its unix socket.",
     ),
     row(
         "network.mitmProxy.domains",
         Shape::List(&Shape::AllowedDomain),
-        Required,
-        Refused("connections would go past that proxy; deny the hosts it is meant for"),
-        "The hosts routed through it.",
+        Optional,
+        Honoured,
+        "The hosts that are refused.",
     ),
     row(
         "network.filterRequest",
@@ -191,15 +191,15 @@ pub const FIELDS: &[Field] = &[
         "network.stripResponseHeaders",
         Shape::List(&Shape::Text),
         Optional,
-        Refused(NO_HTTP),
-        "Headers to remove from responses.",
+        Honoured,
+        "Headers taken out of responses. Portcullis passes HTTP on as it is, so with an entry commands reach no host.",
     ),
     row(
         "network.refuseOpaqueTunnels",
         Shape::Bool,
         Optional,
-        Refused(NO_HTTP),
-        "Refuse connections whose requests cannot be read.",
+        Honoured,
+        "Refuse connections whose requests cannot be read. Portcullis opens no TLS, so with `true` commands reach no host.",
     ),
     row(
         "network.requireHostMatch",
@@ -226,70 +226,50 @@ pub const FIELDS: &[Field] = &[
         "network.ambiguousRequestTarget",
         Shape::OneOf(&["refuse", "asSpelled", "normalize"]),
         Optional,
-        NoEffect("it only concerns `filterRequest`, which is refused"),
+        NoEffect("it only concerns `filterRequest`, which no file can hold"),
         "What that function does with targets that can be read in two ways.",
     ),
     row(
         "network.tlsTerminate",
         Shape::Object,
         Optional,
-        Refused(
-            "TLS is never opened here, so nothing that relies on it would hold; remove it, or deny the hosts it is meant for",
-        ),
+        NoEffect(NO_TLS),
         "Open TLS connections to look into them.",
     ),
     row(
         "network.tlsTerminate.caCertPath",
         Shape::Text,
         Optional,
-        Refused(
-            "TLS is never opened here, so nothing that relies on it would hold; remove it, or deny the hosts it is meant for",
-        ),
+        NoEffect(NO_TLS),
         "Certificate of the authority.",
     ),
-    row(
-        "network.tlsTerminate.caKeyPath",
-        Shape::Text,
-        Optional,
-        Refused(
-            "TLS is never opened here, so nothing that relies on it would hold; remove it, or deny the hosts it is meant for",
-        ),
-        "Its key.",
-    ),
+    row("network.tlsTerminate.caKeyPath", Shape::Text, Optional, NoEffect(NO_TLS), "Its key."),
     row(
         "network.tlsTerminate.excludeDomains",
         Shape::List(&Shape::AllowedDomain),
         Optional,
-        Refused(
-            "TLS is never opened here, so nothing that relies on it would hold; remove it, or deny the hosts it is meant for",
-        ),
+        NoEffect(NO_TLS),
         "Hosts left alone.",
     ),
     row(
         "network.tlsTerminate.extraCaCertPaths",
         Shape::List(&Shape::Text),
         Optional,
-        Refused(
-            "TLS is never opened here, so nothing that relies on it would hold; remove it, or deny the hosts it is meant for",
-        ),
+        NoEffect(NO_TLS),
         "Further authorities.",
     ),
     row(
         "network.tlsTerminate.maxTunnels",
         Shape::Integer(1, 65536),
         Optional,
-        Refused(
-            "TLS is never opened here, so nothing that relies on it would hold; remove it, or deny the hosts it is meant for",
-        ),
+        NoEffect(NO_TLS),
         "How many at once.",
     ),
     row(
         "network.tlsTerminate.handshakeTimeoutMs",
         Shape::Integer(100, 600000),
         Optional,
-        Refused(
-            "TLS is never opened here, so nothing that relies on it would hold; remove it, or deny the hosts it is meant for",
-        ),
+        NoEffect(NO_TLS),
         "How long a handshake may take.",
     ),
     row(
@@ -325,8 +305,8 @@ pub const FIELDS: &[Field] = &[
         "filesystem.disabled",
         Shape::Bool,
         Optional,
-        Refused(
-            "it would drop every rule on files; use `enabled: false` to switch the sandbox off as a whole",
+        NoEffect(
+            "it only loosens, and nothing here is loosened by it; `enabled: false` switches the whole sandbox off",
         ),
         "Drop every rule on files.",
     ),
@@ -359,6 +339,13 @@ pub const FIELDS: &[Field] = &[
         "Paths that are never written.",
     ),
     row(
+        "filesystem.elsewhere",
+        Shape::OneOf(Elsewhere::WORDS),
+        Optional,
+        Honoured,
+        "What commands see outside of the working directory and what is allowed. `open` (default): everything but homes. `closed`: the system (`/usr`, `/etc`, `/opt`, `/nix` and the like), no other directory. `programs`: programs and libraries only, not even `/etc`.",
+    ),
+    row(
         "filesystem.allowGitConfig",
         Shape::Bool,
         Optional,
@@ -373,42 +360,48 @@ pub const FIELDS: &[Field] = &[
         Shape::OneOf(&["deny", "mask"]),
         Required,
         Honoured,
-        "`deny`: an explicit deny. `mask` is refused, as nothing puts the real value back.",
+        "`deny`: an explicit deny. `mask` is one as well, as Portcullis puts no real value back.",
     ),
-    row("credentials.files[].extract", Shape::Text, Optional, Refused(NO_MASKS), "Which part is the secret."),
+    row(
+        "credentials.files[].extract",
+        Shape::Text,
+        Optional,
+        NoEffect(MASKS_ONLY),
+        "Which part is the secret.",
+    ),
     row(
         "credentials.files[].onExtractNoMatch",
         Shape::OneOf(&["warn", "deny", "error"]),
         Optional,
-        Refused(NO_MASKS),
+        NoEffect(MASKS_ONLY),
         "What to do when there is no such part.",
     ),
     row(
         "credentials.files[].decode",
         Shape::OneOf(&["jwt"]),
         Optional,
-        Refused(NO_MASKS),
+        NoEffect(MASKS_ONLY),
         "How the secret is encoded.",
     ),
     row(
         "credentials.files[].maskClaims",
         Shape::List(&Shape::Text),
         Optional,
-        Refused(NO_MASKS),
+        NoEffect(MASKS_ONLY),
         "Which claims are masked.",
     ),
     row(
         "credentials.files[].maskDuplicates",
         Shape::Bool,
         Optional,
-        Refused(NO_MASKS),
+        NoEffect(MASKS_ONLY),
         "Mask the same value elsewhere in the file.",
     ),
     row(
         "credentials.files[].injectHosts",
         Shape::List(&Shape::AllowedDomain),
         Optional,
-        Refused(NO_MASKS),
+        NoEffect(MASKS_ONLY),
         "Where the real value is put back.",
     ),
     row(
@@ -424,41 +417,41 @@ pub const FIELDS: &[Field] = &[
         Shape::OneOf(&["deny", "mask"]),
         Required,
         Honoured,
-        "`deny`: commands do not see it. `mask` is refused.",
+        "`deny`: commands do not see it. `mask` means the same.",
     ),
     row(
         "credentials.envVars[].extract",
         Shape::Text,
         Optional,
-        Refused(NO_MASKS),
+        NoEffect(MASKS_ONLY),
         "Which part is the secret.",
     ),
     row(
         "credentials.envVars[].onExtractNoMatch",
         Shape::OneOf(&["warn", "deny", "error"]),
         Optional,
-        Refused(NO_MASKS),
+        NoEffect(MASKS_ONLY),
         "What to do when there is no such part.",
     ),
     row(
         "credentials.envVars[].decode",
         Shape::OneOf(&["jwt"]),
         Optional,
-        Refused(NO_MASKS),
+        NoEffect(MASKS_ONLY),
         "How the secret is encoded.",
     ),
     row(
         "credentials.envVars[].maskClaims",
         Shape::List(&Shape::Text),
         Optional,
-        Refused(NO_MASKS),
+        NoEffect(MASKS_ONLY),
         "Which claims are masked.",
     ),
     row(
         "credentials.envVars[].injectHosts",
         Shape::List(&Shape::AllowedDomain),
         Optional,
-        Refused(NO_MASKS),
+        NoEffect(MASKS_ONLY),
         "Where the real value is put back.",
     ),
     row(
@@ -468,26 +461,32 @@ pub const FIELDS: &[Field] = &[
         NoEffect(MASKS_ONLY),
         "Put real values back on plain HTTP.",
     ),
-    row("credentials.awsPairs", Shape::Objects, Optional, Refused(NO_MASKS), "Masked pairs of AWS keys."),
+    row(
+        "credentials.awsPairs",
+        Shape::Objects,
+        Optional,
+        Honoured,
+        "Pairs of AWS keys; commands do not see these variables.",
+    ),
     row(
         "credentials.awsPairs[].accessKeyIdVar",
         Shape::VariableName,
         Required,
-        Refused(NO_MASKS),
+        Honoured,
         "Variable of the key's name.",
     ),
     row(
         "credentials.awsPairs[].secretAccessKeyVar",
         Shape::VariableName,
         Required,
-        Refused(NO_MASKS),
+        Honoured,
         "Variable of the key.",
     ),
     row(
         "credentials.awsPairs[].sessionTokenVar",
         Shape::VariableName,
         Optional,
-        Refused(NO_MASKS),
+        Honoured,
         "Variable of the token.",
     ),
     row(
@@ -642,6 +641,14 @@ pub const FIELDS: &[Field] = &[
         Honoured,
         "`strictest` (default), `first`, or an expression over policy names with `&` (stricter), `|` (milder) and parentheses.",
     ),
+    row("tools", Shape::Object, Optional, Honoured, "Tools of extensions and MCP servers."),
+    row(
+        "tools.allow",
+        Shape::List(&Shape::Text),
+        Optional,
+        Honoured,
+        "Names of tools, of any extension or server, that the agent calls without a question.",
+    ),
     row("protections", Shape::Object, Optional, Honoured, "What Portcullis protects by itself."),
     row(
         "protections.lift",
@@ -664,6 +671,13 @@ pub const FIELDS: &[Field] = &[
         Optional,
         Honoured,
         "Where a connection waits for the answer: in `connect` (default), so that the limits which programs set for connecting do not run, at the price that a program of one thread stands still; or once it is there (`accept`).",
+    ),
+    row(
+        "ask.ports",
+        Shape::OneOf(&["asked", "every"]),
+        Optional,
+        Honoured,
+        "Which ports of a host an answer covers that lasts longer than a command: the port that was asked about (`asked`), or `every` one. Default `asked`.",
     ),
     row(
         "ask.grantSeconds",

@@ -48,6 +48,14 @@ pub(crate) fn decode(place: &DocumentValue<'_>) -> Result<Vec<GrantEntry>, Fault
     place.items().iter().map(one).collect()
 }
 
+/// Returns the entry for a tool that is allowed by its name, whoever supplies it.
+pub(crate) fn tool(name: &DocumentValue<'_>) -> Option<GrantEntry> {
+    let pattern =
+        ToolPattern { name: name.text()?.to_owned(), provider: "*".to_owned(), input_equals: Vec::new() };
+    let what = GrantResource::Tool(pattern);
+    Some(GrantEntry { what, file: name.file.to_owned(), granted_at: 0, expires_at: 0 })
+}
+
 fn one(item: &DocumentValue<'_>) -> Result<GrantEntry, Fault> {
     let given: Vec<&str> = ["path", "connect", "tool", "commands"]
         .into_iter()

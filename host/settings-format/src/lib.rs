@@ -29,11 +29,13 @@ mod schema;
 
 mod chain;
 pub mod check;
+mod choices;
 mod decode;
 mod document_value;
 mod entry;
 mod extends;
 mod file_kind;
+mod foreign_network;
 mod grant_entry;
 mod kept_field;
 mod layer;
@@ -52,6 +54,7 @@ mod json_schema;
 mod reference;
 
 pub use chain::is_policy_name;
+pub use choices::{Elsewhere, UnlistedHosts};
 pub use edit::{Change, EditError};
 pub use entry::{Entry, Origin, PathEntry};
 pub use error::{ConfigError, Problem};

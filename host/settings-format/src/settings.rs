@@ -7,11 +7,13 @@ use portcullis_decision::combine::Combine;
 use portcullis_decision::pattern::{HostPattern, NetworkPattern};
 use portcullis_decision::profile::Limits;
 
+use crate::choices::{Elsewhere, UnlistedHosts};
 use crate::entry::{Entry, Origin, PathEntry};
 use crate::grant_entry::GrantEntry;
 use crate::kept_field::KeptField;
 use crate::parent_proxy::ParentProxy;
 use crate::source_map::Sites;
+use crate::warning::Warning;
 
 /// A complete, checked set of settings.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,6 +95,12 @@ pub struct Network {
     pub upload_budget_mib: Option<Entry<u32>>,
     /// The user's own proxy.
     pub parent_proxy: ParentProxy,
+    /// Hosts that are neither allowed nor denied.
+    pub unlisted_hosts: UnlistedHosts,
+    /// The reason for which no host is reached, with the key that says so as its text.
+    pub closed: Option<Entry<String>>,
+    /// Warnings on keys that are honoured by refusing more.
+    pub warnings: Vec<Warning>,
 }
 
 /// Checks on connections.
@@ -123,15 +131,19 @@ pub struct Filesystem {
     pub allow_write: Vec<Entry<PathEntry>>,
     /// Paths that are never written.
     pub deny_write: Vec<Entry<PathEntry>>,
+    /// What commands see besides what is allowed.
+    pub elsewhere: Elsewhere,
 }
 
-/// Files and variables that hold secrets; all of mode `deny`.
+/// Files and variables that hold secrets; all are denied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
     /// The files.
     pub files: Vec<Entry<PathEntry>>,
     /// The names of the variables.
     pub variables: Vec<String>,
+    /// Warnings on entries that are to be masked, and are denied.
+    pub warnings: Vec<Warning>,
 }
 
 /// One policy of the chain.
@@ -197,6 +209,8 @@ pub struct Ask {
     pub grant_seconds: Option<u32>,
     /// Where connections wait for an answer.
     pub hold: Hold,
+    /// Whether answers for a host that last cover every port of it.
+    pub every_port: bool,
 }
 
 /// Where connections wait for an answer.

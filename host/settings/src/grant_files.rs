@@ -104,11 +104,12 @@ impl KeptGrant {
 const PRESETS: &str = "presets";
 
 /// The lists that hold answers.
-const LISTS: [&[&str]; 5] = [
+const LISTS: [&[&str]; 6] = [
     &[PRESETS],
     &["network", "allowedDomains"],
     &["filesystem", "allowRead"],
     &["filesystem", "allowWrite"],
+    &["tools", "allow"],
     &["grants"],
 ];
 

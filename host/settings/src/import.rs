@@ -365,5 +365,7 @@ fn owned(way: &[&str]) -> Vec<String> {
     way.iter().map(|key| (*key).to_owned()).collect()
 }
 
+pub(crate) mod whole;
+
 #[cfg(test)]
 mod tests;

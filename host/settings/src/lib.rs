@@ -30,10 +30,13 @@ mod grant_changes;
 mod grant_files;
 mod hook_links;
 mod import;
+mod imports;
+mod json_differences;
 mod layered;
 mod merge;
 mod narrow;
 mod old_settings;
+mod old_tools;
 mod own_git;
 mod path_rules;
 mod pattern;
@@ -66,9 +69,12 @@ pub use draft::{Draft, Obstacle};
 pub use found::{Found, Source};
 pub use grant_changes::{AllowLists, Denial, GrantFile, Seed};
 pub use grant_files::{KeptGrant, grant_files, keep, keep_denial, keep_preset, kept_grants, revoke};
+pub use import::whole::bosun_project;
 pub use import::{Foreign, Imported, Left, read_foreign, stays_in_project};
+pub use imports::{ImportRecord, forget_import, record_import};
 pub use layered::LAYERED_BUILT_IN;
 pub use old_settings::{OldFile, Owner};
+pub use old_tools::{OldRules, Wish};
 pub use places::Places;
 pub use presets::{
     Preset, PresetError, PresetHost, PresetLine, is_preset_name, preset, shipped_presets,

@@ -6,9 +6,10 @@ use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRights;
 use portcullis_decision::verdict::Effect;
 use portcullis_settings_format::error::shown;
-use portcullis_settings_format::{ConfigError, Entry, Layer, Origin, PathEntry, Settings};
+use portcullis_settings_format::{ConfigError, Elsewhere, Entry, Layer, Origin, PathEntry, Settings};
 
 use crate::deny_rules::{deny, keep_links};
+use crate::disk::Seen;
 use crate::pattern::{PathContext, Resolved};
 use crate::rule::Rule;
 
@@ -75,6 +76,7 @@ pub(crate) fn files(
     for home in homes.iter().filter(|home| !covered.iter().any(|denied| home.starts_with(denied))) {
         own_home(home, &allowed, &mut files, &mut plain);
     }
+    files.closed.extend(elsewhere(filesystem.elsewhere, around)?);
     for (index, entry) in settings.credentials.files.iter().enumerate() {
         let id = format!("credentials.files[{index}]");
         links.extend(keep_links(Layer::User, &id, entry, around)?);
@@ -114,6 +116,32 @@ fn allowed<'a>(
         })
     };
     entries.iter().enumerate().map(one).collect()
+}
+
+/// Directories at the top of the file system that hold the system: programs, libraries, their settings, and what the
+/// sandbox has of its own.
+const SYSTEM: [&str; 18] = [
+    "bin", "dev", "etc", "gnu", "lib", "lib32", "lib64", "libexec", "libx32", "nix", "opt", "proc", "run",
+    "sbin", "snap", "sys", "tmp", "usr",
+];
+
+/// Returns the directories that `filesystem.elsewhere` closes.
+///
+/// A directory that appears at the top later is not among them: only root makes one.
+fn elsewhere(word: Elsewhere, around: &PathContext<'_>) -> Result<Vec<PathBuf>, ConfigError> {
+    let top = Path::new("/");
+    match word {
+        Elsewhere::Open => Ok(Vec::new()),
+        Elsewhere::Programs => Ok(vec![top.to_owned()]),
+        Elsewhere::Closed => {
+            let unread = |source| ConfigError::Path { path: top.to_owned(), source };
+            let names = around.disk.names(top).map_err(unread)?.into_iter();
+            let others = names.filter(|name| !SYSTEM.iter().any(|system| name == system));
+            // The target of a link has a name of its own, which counts.
+            let is_directory = |path: &PathBuf| around.disk.look(path).is_ok_and(|seen| seen == Seen::Other);
+            Ok(others.map(|name| top.join(name)).filter(is_directory).collect())
+        }
+    }
 }
 
 /// Returns true if an entry closes a region: it contains the working directory, a home directory or an allowed path.

@@ -7,6 +7,24 @@ use serde_json::{Map, Value};
 
 use crate::disk::Disk;
 
+/// Returns the table of bosun's `config.toml` with its lists of places; the other tables are about other things.
+///
+/// A configuration that has a list itself, or no table with one, is returned as it is.
+pub(crate) fn lists_of_bosun(config: Map<String, Value>) -> Map<String, Value> {
+    let has_list = |table: &Map<String, Value>| BOSUN_LISTS.iter().any(|key| table.contains_key(*key));
+    if has_list(&config) {
+        return config;
+    }
+    let mut tables = config.values().filter_map(Value::as_object).filter(|table| has_list(table));
+    match (tables.next(), tables.next()) {
+        (Some(table), None) => table.clone(),
+        _ => config,
+    }
+}
+
+/// The lists of bosun's configuration.
+const BOSUN_LISTS: [&str; 3] = ["deny_read", "allow_write", "deny_write"];
+
 /// Reads a configuration in full. Unknown keys are kept, since the policy itself refuses them.
 pub(crate) fn read(file: &Path, disk: &dyn Disk) -> Result<Map<String, Value>, ConfigError> {
     let bytes = disk.read(file).map_err(|source| ConfigError::Read { file: file.to_owned(), source })?;
@@ -18,4 +36,23 @@ pub(crate) fn read(file: &Path, disk: &dyn Disk) -> Result<Map<String, Value>, C
         None => Err("its name ends in neither `.toml` nor `.json`".to_owned()),
     };
     read.map_err(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn other_tables_of_bosun_are_left_alone() {
+        let taken = |value: Value| Value::Object(lists_of_bosun(value.as_object().unwrap().clone()));
+        let lists = json!({ "deny_read": [".ssh"], "allow_write": ["workspace"] });
+        assert_eq!(taken(json!({ "model": { "name": "x" }, "sandbox": lists })), lists);
+        assert_eq!(taken(lists.clone()), lists);
+        let two = json!({ "one": lists, "two": lists });
+        assert_eq!(taken(two.clone()), two, "it is not guessed which of two is meant");
+        let slip = json!({ "model": {}, "sandbox": { "deny_raed": [] } });
+        assert_eq!(taken(slip.clone()), slip, "the policy refuses what it does not know");
+    }
 }

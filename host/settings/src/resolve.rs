@@ -25,7 +25,7 @@ use crate::protect::HostRuleContext;
 use crate::resolved::{PolicyAt, Resolved, ResolvedPolicy};
 use crate::rule::{ConnectionRule, Rule, every_port};
 use crate::writable::Writable;
-use crate::{path_rules, report};
+use crate::{imports, path_rules, policy_config, report};
 
 /// The usual size of a private home, in MiB.
 const HOME_MIB: u64 = 10 << 10;
@@ -111,6 +111,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         strict_allowlist: network.strict_allowlist
             || found.layers.iter().any(|layer| layer.network.strict_allowlist),
         sockets: sockets(&narrowed.sockets, &around)?,
+        unlisted_hosts: network.unlisted_hosts,
         connecting: network.connecting,
         parent_proxy: network.parent_proxy.clone(),
         budgets: budgets(found),
@@ -137,6 +138,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         narrowed: narrowed.gone,
     };
     resolved.warnings = warnings(found, &resolved, places, &around)?;
+    resolved.warnings.extend(network.warnings.iter().chain(&settings.credentials.warnings).cloned());
     resolved.warnings.extend(narrowed.warnings);
     resolved.warnings.extend(useless);
     resolved.warnings.extend(found.preset_warnings.iter().cloned());
@@ -245,6 +247,10 @@ fn connection_rules(
         let id = format!("network.deniedDomains[{index}]");
         rules.push(rule(id, entry.value.clone(), Effect::Deny, reason, Some(entry.origin.clone())));
     }
+    if let Some(entry) = &network.closed {
+        let (id, target) = (format!("network.{}", entry.text), every_port(HostPattern::Any));
+        rules.push(rule(id, target, Effect::Deny, entry.value.clone(), Some(entry.origin.clone())));
+    }
     for (index, entry) in network.denied_resolved_addresses.iter().enumerate() {
         let id = format!("network.deniedResolvedAddresses[{index}]");
         let reason = format!("the addresses `{}` are denied in the settings", shown(&entry.text));
@@ -326,15 +332,18 @@ fn policies(
             PolicySource::Pack(id) => PolicySource::Pack(id.clone()),
             PolicySource::File(path) => PolicySource::File(place(path, POLICY)?),
         };
+        let is_shipped = |wanted| matches!(&source, PolicySource::Shipped(name) if name == wanted);
         let config_file = policy.config_file.as_deref().map(|path| place(path, CONFIGURATION));
         let config_file = config_file.transpose()?;
         let mut config = match &config_file {
             None => policy.config.clone(),
-            Some(file) => crate::policy_config::read(file, around.disk)?,
+            Some(file) => {
+                let config = policy_config::read(file, around.disk)?;
+                if is_shipped("bosun") { policy_config::lists_of_bosun(config) } else { config }
+            }
         };
         let mut at = PolicyAt { origin: policy.origin.clone(), sites: policy.sites.clone() };
-        let is_guard = matches!(&source, PolicySource::Shipped(name) if name == "guard");
-        if is_guard && matches!(found.source, Source::Layered { .. }) {
+        if is_shipped("guard") && matches!(found.source, Source::Layered { .. }) {
             // The policy `guard` decides by the lists of the settings, unless its configuration has lists of its own.
             let (lists, sites) = narrow::guard_lists(found, narrowed, allowed, around)?;
             for (key, list) in lists {
@@ -421,6 +430,7 @@ fn warnings(
         warnings.push(Warning { text, origin: Origin { file: projects, pointer: String::new(), at } });
     }
     warnings.extend(found.old.iter().map(OldFile::warning));
+    warnings.extend(imports::changed(places, around.disk));
     for entry in filesystem.deny_read.iter().chain(&filesystem.deny_write) {
         let written = &entry.value;
         if !written.literal && !written.text.contains('/') && written.text.contains(['*', '?']) {

@@ -10,7 +10,7 @@ use portcullis_decision::rules::{Base, RuleLayer};
 use portcullis_decision::verdict::Effect;
 use portcullis_settings_format::{
     Ask, Connecting, Environment, Escalation, Ignored, KeptField, Layer, Origin, ParentProxy, PolicyMode,
-    PolicySource, RequiredTier, Sites, UnattendedRefusals, Warning,
+    PolicySource, RequiredTier, Sites, UnattendedRefusals, UnlistedHosts, Warning,
 };
 
 use crate::old_settings::OldFile;
@@ -51,6 +51,8 @@ pub struct Resolved {
     pub strict_allowlist: bool,
     /// Unix sockets that commands may use.
     pub sockets: Vec<PathBuf>,
+    /// What happens to hosts in neither list.
+    pub unlisted_hosts: UnlistedHosts,
     /// Checks on connections.
     pub connecting: Connecting,
     /// The user's own proxy.

@@ -125,11 +125,13 @@ fn others_settings_are_taken_over(user: User) -> Result<()> {
     scene.portcullis(&["config", "import", "--from", "srt"])?.ended_with(FAILED)?;
     scene.portcullis(&["config", "import", "--from", "nobody"])?.ended_with(FAILED)?;
 
-    let given = r#"{ "network": { "allowedDomains": ["a.test", "*"], "deniedDomains": [], "mitmProxy": { "socketPath": "/x", "domains": ["b.test"] } },
+    let given = r#"{ "network": { "allowedDomains": ["a.test", "*"], "deniedDomains": [], "filterRequest": { "x": 1 } },
         "filesystem": { "denyRead": ["~/.ssh"], "allowWrite": ["."], "denyWrite": [] }, "speed": 9 }"#;
     scene.write(&scene.home().join(".srt-settings.json"), given)?;
     let dry = scene.portcullis(&["config", "import", "--from", "srt", "--dry-run"])?.ended_with(0)?;
-    for part in ["would write", "not carried", "network.mitmProxy", "speed", "\"*\"", "a.test", "in force"] {
+    for part in
+        ["would write", "not carried", "network.filterRequest", "speed", "\"*\"", "a.test", "in force"]
+    {
         ensure!(dry.stdout.contains(part), "no `{part}` in {dry:#?}");
     }
     ensure!(!default.exists(), "a dry run writes nothing");

@@ -1,7 +1,8 @@
 //! One question about several connections of a command.
 
-use portcullis_decision::GrantScope;
-use portcullis_decision::request::NetworkAccess;
+use portcullis_decision::pattern::{HostPattern, NetworkPattern, PortSet};
+use portcullis_decision::request::{Endpoint, NetworkAccess};
+use portcullis_decision::{GrantPattern, GrantScope};
 use portcullis_text::escape;
 
 use super::GRANT_TEXT_MAX;
@@ -113,6 +114,36 @@ pub fn about_all(mut question: Question, places: &[HostAndPort], details: Option
         });
     }
     question
+}
+
+/// Lets the answers that last cover every port of the hosts in the question, not only the one that was asked about.
+///
+/// An address keeps its port: another port of it is another service of the same machine.
+pub fn at_every_port(question: &mut Question, places: &[HostAndPort]) {
+    let name = |(host, port): &HostAndPort| match host {
+        Endpoint::Domain(name) => format!("{name} at every port"),
+        Endpoint::Address(_) => host.with_port(*port),
+    };
+    let hosts: Vec<String> = places.iter().map(name).collect();
+    let lasts = |choice: &&mut Choice| choice.kind == ChoiceKind::Allow && choice.scope != GrantScope::Once;
+    for choice in question.choices.iter_mut().filter(lasts) {
+        let GrantPattern::Network(network) = &mut choice.pattern else { continue };
+        let before = format!("connections to {network}");
+        *network = every_port_of(network.clone());
+        let narrow = choice.covers.take().unwrap_or_default();
+        // What follows says for how long.
+        let rest = narrow.strip_prefix(before.as_str()).filter(|_| places.len() == 1).unwrap_or_default();
+        choice.covers = Some(format!("connections to {}{rest}", hosts.join(", ")));
+    }
+}
+
+/// Returns the pattern for every port of a host that is named; that of an address is not changed.
+#[must_use]
+pub fn every_port_of(network: NetworkPattern) -> NetworkPattern {
+    match network.host {
+        HostPattern::Name(_) => NetworkPattern { ports: PortSet::Every, ..network },
+        HostPattern::Any | HostPattern::Below(_) | HostPattern::Block(_) => network,
+    }
 }
 
 /// Turns the question into one about sending more than the budget.

@@ -144,7 +144,8 @@ fn every_example_in_help_is_a_command() {
 /// Examples in code blocks; in the running text, upper case stands for values.
 #[test]
 fn every_example_in_the_documents_is_a_command() {
-    const DOCUMENTS: [&str; 9] = [
+    const DOCUMENTS: [&str; 10] = [
+        include_str!("../../../../docs/coming-from.md"),
         include_str!("../../../../README.md"),
         include_str!("../../../../docs/cookbook.md"),
         include_str!("../../../../docs/faq.md"),

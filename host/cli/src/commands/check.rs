@@ -65,7 +65,7 @@ fn wanted(around: &ProcessEnv, sources: Sources) -> loaded_settings::Wanted {
     }
 }
 
-fn request(session: &Session, around: &ProcessEnv, action: Action) -> anyhow::Result<Request> {
+pub(crate) fn request(session: &Session, around: &ProcessEnv, action: Action) -> anyhow::Result<Request> {
     let search = SearchQuery { pattern: String::new(), glob: None };
     let file = |path: &str, operation| file(session, around, path, operation);
     let wanted = match action {

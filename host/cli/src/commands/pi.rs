@@ -8,12 +8,13 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, bail};
 use portcullis_bootstrap::loaded_settings::{self, Wanted};
 use portcullis_bootstrap::process_env::{ALLOW, ProcessEnv};
+use portcullis_bootstrap::streams::say;
 use portcullis_bootstrap::untrusted_paths::UntrustedPaths;
 use portcullis_server::contain::{self, CONTAIN};
 use serde_json::Value;
 
 use crate::args::Pi;
-use crate::commands::pi_extension;
+use crate::commands::{migrate, pi_extension};
 use crate::exit::{Exit, RUN_FAILED};
 
 /// Variable with the original PATH, for the extension.
@@ -47,6 +48,9 @@ pub(crate) fn run(pi: &Pi) -> crate::exit::Outcome {
         }
     }
     let is_verb = is_verb_of_pi(arguments.first());
+    if !is_verb {
+        warn_of_others(&around);
+    }
     if is_contained {
         if is_verb {
             bail!("`pi {}` changes pi itself; run it without `{CONTAIN}`", verb_of(&arguments));
@@ -67,6 +71,13 @@ pub(crate) fn run(pi: &Pi) -> crate::exit::Outcome {
     }
     let error = command.args(&arguments).env("PORTCULLIS_HOST", &around.executable).exec();
     Err(error).with_context(|| format!("starting `{}`", program.display()))
+}
+
+/// Names extensions of other sandboxes, over which pi stops, and the command that removes each.
+fn warn_of_others(around: &ProcessEnv) {
+    for old in migrate::old_extensions(around, &around.cwd) {
+        say(&format!("portcullis: {}", old.warning()));
+    }
 }
 
 /// The option of pi 1.x for trusting a project.

@@ -1,10 +1,13 @@
 //! Installs the pi extension that is embedded in this program.
 
+mod hosts;
+
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use anyhow::{Context as _, bail};
 use portcullis_bootstrap::process_env::{ProcessEnv, random_name};
+use portcullis_bootstrap::streams::say;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -19,8 +22,6 @@ include!(concat!(env!("OUT_DIR"), "/extension.rs"));
 
 /// File that marks the directories created by this program.
 const MARK: &str = ".portcullis";
-/// File that names the program for the extension to start by default.
-const HOST_FILE: &str = "host.json";
 
 /// Runs the subcommand: installs, removes or locates the extension.
 pub(crate) fn run(action: &PiExtension) -> crate::exit::Outcome {
@@ -29,16 +30,10 @@ pub(crate) fn run(action: &PiExtension) -> crate::exit::Outcome {
     let done = match action {
         PiExtension::Path => place.display().to_string(),
         PiExtension::Install => {
-            let program = around.executable.to_str().with_context(|| {
-                format!(
-                    "`{}` is not text, so pi cannot be told of it; move the program",
-                    around.executable.display()
-                )
-            })?;
-            put(&place)?;
-            let host = serde_json::json!({ "host": program });
-            fs::write(place.join(HOST_FILE), format!("{host}\n"))
-                .with_context(|| format!("writing `{}`", place.join(HOST_FILE).display()))?;
+            install(&around)?;
+            for old in super::migrate::extensions::find(&around.agent_directory, &around.cwd) {
+                say(&format!("portcullis: {}", old.warning()));
+            }
             format!("installed in {}; plain `pi` has it from its next start", place.display())
         }
         PiExtension::Remove => {
@@ -56,6 +51,16 @@ pub(crate) fn run(action: &PiExtension) -> crate::exit::Outcome {
     Ok(Exit::Done)
 }
 
+/// Installs the extension for plain `pi`, to start this program by default.
+pub(crate) fn install(around: &ProcessEnv) -> anyhow::Result<()> {
+    let place = place(around);
+    let program = around.executable.to_str().with_context(|| {
+        format!("`{}` is not text, so pi cannot be told of it; move the program", around.executable.display())
+    })?;
+    put(&place)?;
+    hosts::record(&around.state, &place, program)
+}
+
 /// The extension as it is installed for plain `pi`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -71,7 +76,7 @@ pub(crate) struct Installed {
 }
 
 /// Returns the directory of the installed extension.
-fn place(around: &ProcessEnv) -> PathBuf {
+pub(crate) fn place(around: &ProcessEnv) -> PathBuf {
     around.agent_directory.join("extensions/portcullis")
 }
 
@@ -85,7 +90,7 @@ pub(crate) fn installed(around: &ProcessEnv) -> Option<Installed> {
     place.symlink_metadata().is_ok().then(|| Installed {
         version: text("package.json", "version"),
         is_current: is_whole(&place),
-        host: text(HOST_FILE, "host").map(PathBuf::from),
+        host: hosts::recorded(&around.state, &place),
         place: place.clone(),
     })
 }
@@ -159,7 +164,7 @@ fn exchange(one: &Path, other: &Path) -> io::Result<()> {
 }
 
 /// Removes a directory that this program created; refuses any other.
-fn remove(place: &Path) -> anyhow::Result<()> {
+pub(crate) fn remove(place: &Path) -> anyhow::Result<()> {
     check_ours(place)?;
     fs::remove_dir_all(place).with_context(|| format!("removing `{}`", place.display()))
 }

@@ -4,6 +4,7 @@ use portcullis_settings::Draft;
 use portcullis_settings_format::{Change, FIELDS, Field, Shape, Status};
 use serde_json::{Value, json};
 
+use super::editor_items::{addition, is_list, items, removal, typed};
 use super::screen::{Event, Item, Line, Screen, SettingsStep};
 use super::world::World;
 
@@ -131,7 +132,7 @@ impl Editor {
                     self.change(&Change::Set(way(field.name), json!(word)));
                 }
             }
-            Shape::List(_) => {
+            Shape::List(_) | Shape::Map(_) | Shape::Objects => {
                 self.selected = 0;
                 self.place = EditedPart::List(field.name);
             }
@@ -144,7 +145,7 @@ impl Editor {
             | Shape::Address
             | Shape::VariableName
             | Shape::VariableGlob => self.ask(field.name, None, plain(&value)),
-            Shape::Map(_) | Shape::Object | Shape::Objects | Shape::AnyObject | Shape::PortRange => {}
+            Shape::Object | Shape::AnyObject | Shape::PortRange => {}
         }
     }
 
@@ -167,13 +168,14 @@ impl Editor {
             Event::Key('d', index) => {
                 if let Some(item) = items.get(*index) {
                     self.selected = index.saturating_sub(usize::from(index + 1 == items.len()));
-                    self.change(&Change::Drop(way(field), item.clone()));
+                    self.change(&removal(shape(field), way(field), item));
                 }
             }
             Event::Choose(index) => {
                 if let Some(item) = items.get(*index) {
                     self.selected = *index;
-                    self.ask(field, Some(item.clone()), plain(item));
+                    let text = typed(shape(field), item).unwrap_or_else(|| plain(item));
+                    self.ask(field, Some(item.clone()), text);
                 }
             }
             Event::Open | Event::Key(..) | Event::Text(_) => {}
@@ -182,7 +184,7 @@ impl Editor {
     }
 
     fn on_input(&mut self, field: &'static str, item: Option<&Value>, event: &Event) -> SettingsStep {
-        let is_list = matches!(shape(field), Shape::List(_));
+        let is_list = is_list(shape(field));
         let text = match event {
             Event::Text(text) if !text.trim().is_empty() => text.trim(),
             Event::Text(_) if !is_list => {
@@ -197,18 +199,13 @@ impl Editor {
             }
         };
         let before = self.draft.clone();
-        let value = match item.filter(|item| is_literal(item)) {
-            // A literal entry must not become a glob because the user edited it.
-            Some(_) => json!({ "path": text, "literal": true }),
-            None => typed_value(field, text),
-        };
-        if is_list {
-            if let Some(item) = item {
-                self.change(&Change::Drop(way(field), item.clone()));
+        match self.added(field, item, text, is_list) {
+            Ok(changes) => changes.iter().for_each(|change| self.change(change)),
+            Err(problem) => {
+                self.problem = Some(problem);
+                self.ask(field, item.cloned(), text.to_owned());
+                return SettingsStep::Stay;
             }
-            self.change(&Change::Append(way(field), value));
-        } else {
-            self.change(&Change::Set(way(field), value));
         }
         // A new mistake is shown at once, and the text stays in the input line.
         let known = before.obstacles();
@@ -223,6 +220,26 @@ impl Editor {
         SettingsStep::Stay
     }
 
+    /// Returns the changes that put what was typed in the place of an item, or of the value.
+    fn added(
+        &self,
+        field: &'static str,
+        item: Option<&Value>,
+        text: &str,
+        is_list: bool,
+    ) -> Result<Vec<Change>, String> {
+        if !is_list {
+            return Ok(vec![Change::Set(way(field), typed_value(field, text))]);
+        }
+        let removed = item.map(|item| removal(shape(field), way(field), item));
+        let added = match item.filter(|item| shape(field) != Shape::Objects && is_literal(item)) {
+            // A literal entry must not become a glob because the user edited it.
+            Some(_) => Change::Append(way(field), json!({ "path": text, "literal": true })),
+            None => addition(shape(field), way(field), text)?,
+        };
+        Ok(removed.into_iter().chain([added]).collect())
+    }
+
     fn change(&mut self, change: &Change) {
         if let Err(error) = self.draft.change(change) {
             self.problem = Some(error.to_string());
@@ -230,7 +247,7 @@ impl Editor {
     }
 
     fn items(&self, field: &str) -> Vec<Value> {
-        if let Value::Array(items) = self.draft.value(&way(field)) { items } else { Vec::new() }
+        items(&self.draft.value(&way(field)))
     }
 
     fn fields(&self) -> Vec<&'static Field> {
@@ -286,7 +303,7 @@ impl Editor {
                 Screen {
                     title,
                     lines,
-                    items: self.items(field).iter().map(entry).collect(),
+                    items: self.items(field).iter().map(|item| entry(shape(field), item)).collect(),
                     selected: self.selected,
                     keys: vec![('a', "add"), ('d', "delete"), ('b', "back")],
                     ..Screen::default()
@@ -328,8 +345,8 @@ fn is_plain(shape: Shape) -> bool {
         | Shape::Address
         | Shape::VariableName
         | Shape::VariableGlob => true,
-        Shape::List(item) => is_plain(*item) && !matches!(item, Shape::List(_)),
-        Shape::Map(_) | Shape::Object | Shape::Objects | Shape::AnyObject | Shape::PortRange => false,
+        Shape::List(_) | Shape::Map(_) | Shape::Objects => is_list(shape),
+        Shape::Object | Shape::AnyObject | Shape::PortRange => false,
     }
 }
 
@@ -346,7 +363,10 @@ fn typed_value(field: &str, text: &str) -> Value {
 }
 
 /// Returns a list item for the screen, with a mark for a literal path.
-fn entry(item: &Value) -> Item {
+fn entry(shape: Shape, item: &Value) -> Item {
+    if let Some(text) = typed(shape, item) {
+        return Item::new(text);
+    }
     let value = is_literal(item).then(|| "literal".to_owned());
     Item { value, ..Item::new(plain(item)) }
 }
@@ -373,6 +393,8 @@ fn shown(field: &Field, value: &Value) -> String {
         Value::Null => "not set".to_owned(),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => plain(value),
+        Value::Object(members) if members.is_empty() => "none".to_owned(),
+        Value::Object(_) => items(value).iter().map(plain).collect::<Vec<_>>().join("; "),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => plain(value),
     }
 }

@@ -4,6 +4,7 @@
 
 mod decisions;
 mod editor;
+mod editor_items;
 mod grants;
 mod overview;
 mod policies;

@@ -379,11 +379,39 @@ fn advanced_fields_come_with_a_question_mark() {
     ] {
         assert!(labels(&advanced).contains(&field), "{field}");
     }
-    assert!(!labels(&advanced).contains(&"network.tlsTerminate"), "what is refused cannot be set");
+    for field in ["policies", "grants", "ignoreViolations", "environment.set", "network.deniedDomainReasons"]
+    {
+        assert!(labels(&advanced).contains(&field), "{field}");
+    }
+    assert!(!labels(&advanced).contains(&"network.filterRequest"), "what is refused cannot be set");
     assert_eq!(walk(&world, &[Event::Choose(1), key('?'), key('?')]).items.len(), 7);
     let place = labels(&advanced).iter().position(|label| *label == "limits.memoryMib").unwrap();
     let number = [Event::Choose(1), key('?'), Event::Choose(place), text("many"), text("2048")];
     assert_eq!(value(&walk(&world, &number), "limits.memoryMib"), "2048");
+}
+
+#[test]
+fn keys_with_values_and_policies_are_edited_as_lines() {
+    let world = Fake::new();
+    let advanced = walk(&world, &[Event::Choose(1), key('?')]);
+    let at = |field: &str| labels(&advanced).iter().position(|label| *label == field).unwrap();
+    let open = |field: &str| vec![Event::Choose(1), key('?'), Event::Choose(at(field)), key('a')];
+    let typed = |field: &str, line: &str| walk(&world, &[open(field), vec![text(line)]].concat());
+    assert_eq!(labels(&typed("environment.set", "CI = 1")), ["CI = 1"]);
+    assert_eq!(labels(&typed("ignoreViolations", "npm = a.test, b.test")), ["npm = a.test, b.test"]);
+    assert_eq!(labels(&typed("policies", r#"{"use":"guard"}"#)), [r#"{"use":"guard"}"#]);
+    for (field, line, part) in [
+        ("environment.set", "CI", "KEY = value"),
+        ("policies", "guard", "JSON"),
+        ("policies", r#"{"uze":"guard"}"#, "policies[].use"),
+    ] {
+        let shown = typed(field, line);
+        assert_eq!(shown.input.as_ref().map(|(_, typed)| typed.as_str()), Some(line), "{field}");
+        let is_told = |shown: &Line| shown.tone == Tone::Bad && shown.text.contains(part);
+        assert!(shown.lines.iter().any(is_told), "{field}: {shown:?}");
+    }
+    let gone = [open("environment.set"), vec![text("CI = 1"), key('d')]].concat();
+    assert_eq!(labels(&walk(&world, &gone)), [""; 0]);
 }
 
 #[test]

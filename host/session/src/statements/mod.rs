@@ -3,6 +3,7 @@
 //! `/sandbox`, `config show`, `config import`, `doctor` and the model's system prompt use these sentences. No other
 //! code describes the policy in force.
 
+mod hosts;
 mod lists;
 mod text;
 
@@ -12,7 +13,7 @@ use portcullis_approvals::Cancel;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{Content, FileOperation, Origin};
 use portcullis_decision::rules::{Availability, FileFacts, HostFacts};
-use portcullis_decision::{Base, Caller, Effect, Grant, GrantPattern, Mode, RuleSet};
+use portcullis_decision::{Base, Caller, Effect, Grant, Mode, RuleSet};
 use portcullis_sandbox::Tier;
 use portcullis_settings_format::PolicySource;
 use portcullis_text::counted;
@@ -170,9 +171,7 @@ impl Statements {
             Caller::Command => commands.file_facts(caller, right),
             Caller::Tool => rules.file_facts(caller, right),
         });
-        let mut granted: Vec<String> = grants.iter().filter_map(granted_host).collect();
-        granted.sort();
-        granted.dedup();
+        let (hosts, granted) = hosts::with_grants(commands.host_facts(), grants);
         let run = match tier {
             Tier::None => Commands::Refused,
             Tier::Landlock => Commands::WithoutNetwork,
@@ -180,7 +179,7 @@ impl Statements {
         };
         Self {
             files: files.to_vec(),
-            hosts: commands.host_facts(),
+            hosts,
             granted,
             base: rules.base().clone(),
             homes: basis.resolved.homes.clone(),
@@ -283,8 +282,7 @@ impl Statements {
         if self.commands == Commands::WithoutNetwork {
             return 0;
         }
-        let rules = self.hosts.targets.iter().filter(|fact| fact.effect == Effect::Allow);
-        rules.count() + self.granted.len()
+        hosts::open(&self.hosts) + self.granted.len()
     }
 
     /// Returns the number of places that commands may write without a question, without the session's own directory.
@@ -346,16 +344,6 @@ impl Statements {
 
     fn names(&self) -> Names<'_> {
         Names { homes: &self.homes, base: &self.base, has_mounts: self.tier != Tier::Landlock }
-    }
-}
-
-/// Returns the host that a grant allows.
-fn granted_host(grant: &Grant) -> Option<String> {
-    match &grant.pattern {
-        GrantPattern::Network(network) => Some(network.to_string()),
-        GrantPattern::Exact(_) | GrantPattern::Path(_) | GrantPattern::Command(_) | GrantPattern::Tool(_) => {
-            None
-        }
     }
 }
 

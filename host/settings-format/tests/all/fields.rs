@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use portcullis_settings_format::{
-    ConfigError, FIELDS, Field, Presence, Problem, Settings, Shape, Status, field,
+    ConfigError, FIELDS, Field, Presence, Problem, ProxyProtocol, Settings, Shape, Status, field,
 };
 use serde_json::{Map, Value, json};
 
@@ -38,8 +38,10 @@ fn sample(field: &Field) -> Value {
         "policies[].mode" => "observe".into(),
         "policies[].configFile" => "lists.toml".into(),
         "ask.hold" => "accept".into(),
+        "ask.ports" => "every".into(),
         "enabled" | "network.requireHostMatch" | "network.allowLocalBinding" => false.into(),
-        "network.hiddenServerNames" => "allow".into(),
+        "network.hiddenServerNames" | "network.unlistedHosts" => "allow".into(),
+        "filesystem.elsewhere" => "closed".into(),
         "network.parentProxy.http" | "network.parentProxy.https" => "http://proxy.test:3128".into(),
         "network.parentProxy.noProxy" => "corp.test".into(),
         "environment.set" => json!({ "NAME": "value" }),
@@ -114,6 +116,24 @@ fn with(field: &Field, key: &str, value: Value) -> Value {
     document
 }
 
+/// Returns the settings as text, without the places of values in the file.
+fn unplaced(settings: &Settings) -> String {
+    let text = format!("{settings:?}");
+    let parts = text.split("at: Position {").enumerate();
+    parts.map(|(index, part)| if index == 0 { part } else { part.split_once('}').unwrap().1 }).collect()
+}
+
+/// Returns the document without the field, or without its parent if that needs the field.
+fn without(document: &Value, field: &Field) -> Value {
+    let gone = if field.presence == Presence::Required { parent_of(field.name) } else { field.name };
+    let mut document = document.clone();
+    let (parent, key) = gone.rsplit_once('.').unwrap_or(("", gone));
+    let parent = format!("/{}", parent.replace("[]", ".0").replace('.', "/"));
+    let object = document.pointer_mut(parent.trim_end_matches('/')).and_then(Value::as_object_mut);
+    object.unwrap().remove(key);
+    document
+}
+
 /// Returns true if the field lies in an object that is refused as a whole.
 fn is_refused(field: &Field) -> bool {
     matches!(field.status, Status::Refused(_))
@@ -137,10 +157,12 @@ fn every_field_does_what_the_table_says() {
             }
             Status::NoEffect(reason) => {
                 let mut settings = parse(&document).unwrap_or_else(|error| panic!("{}: {error}", field.name));
+                let mut without = parse(&without(&document, field)).unwrap();
                 let kept = settings.kept.iter().find(|kept| kept.name == field.name);
                 assert_eq!(kept.map(|kept| kept.reason), Some(reason), "{}", field.name);
                 settings.kept.clear();
-                assert_eq!(settings, parse(&base()).unwrap(), "{} has an effect", field.name);
+                without.kept.clear();
+                assert_eq!(unplaced(&settings), unplaced(&without), "{} has an effect", field.name);
             }
             Status::Refused(reason) => match problem(&document) {
                 Problem::Refused { reason: given, .. } => assert_eq!(given, reason, "{}", field.name),
@@ -182,7 +204,7 @@ const UPSTREAM: &str = "
 /// Fields that sandbox-runtime does not have.
 const OURS: &str = "
     $schema presets enabled layout extends network.hiddenServerNames network.uploadBudgetMib policies combine protections ask escalation requiredTier
-    limits environment grants home unattendedRefusals
+    limits environment grants home unattendedRefusals tools network.unlistedHosts filesystem.elsewhere
 ";
 
 #[test]
@@ -311,10 +333,60 @@ fn loosening_upstream_switches_change_nothing() {
     }
     let mut document = base();
     document["filesystem"]["disabled"] = json!(true);
-    assert!(matches!(problem(&document), Problem::Refused { .. }));
+    let settings = parse(&document).unwrap();
+    assert_eq!(settings.filesystem, parse(&base()).unwrap().filesystem, "the rules on files hold");
+}
+
+#[test]
+fn what_upstream_masks_is_denied() {
     let mut document = base();
-    document["credentials"] = json!({ "files": [{ "path": "a", "mode": "mask" }] });
-    assert!(matches!(problem(&document), Problem::Refused { .. }));
+    document["credentials"] = json!({
+        "files": [{ "path": "a", "mode": "mask", "extract": "x" }, { "path": "b", "mode": "deny" }],
+        "envVars": [{ "name": "TOKEN", "mode": "mask", "injectHosts": ["a.test"] }],
+        "awsPairs": [{ "accessKeyIdVar": "ID", "secretAccessKeyVar": "KEY" }],
+    });
+    let credentials = parse(&document).unwrap().credentials;
+    assert_eq!(credentials.files.len(), 2);
+    assert_eq!(credentials.variables, ["TOKEN", "ID", "KEY"]);
+    let warned: Vec<&str> = credentials.warnings.iter().map(|warning| warning.text.as_str()).collect();
+    assert!(
+        matches!(warned.as_slice(), [file, variable] if file.contains("`a`") && variable.contains("TOKEN"))
+    );
+}
+
+#[test]
+fn proxies_of_upstream_are_passed_or_their_hosts_refused() {
+    let network = |value: Value| {
+        let mut document = base();
+        document["network"] = value;
+        parse(&document).unwrap().network
+    };
+    let port = |network: &portcullis_settings_format::Network, port| {
+        let target = portcullis_decision::pattern::HostName::parse("a.test").unwrap();
+        network.parent_proxy.of(&target, port).map(|proxy| (proxy.protocol, proxy.port))
+    };
+    let both = network(json!({ "httpProxyPort": 8080, "socksProxyPort": 1080,
+        "parentProxy": { "http": "http://corp.test:1", "noProxy": "*" } }));
+    let socks = network(json!({ "socksProxyPort": 1080 }));
+    for asked in [80, 443, 22] {
+        assert_eq!(port(&both, asked), Some((ProxyProtocol::Http, 8080)), "nothing goes past the filter");
+        assert_eq!(port(&socks, asked), Some((ProxyProtocol::Socks, 1080)));
+    }
+    let mitm = network(json!({ "allowedDomains": ["a.test"],
+        "mitmProxy": { "socketPath": "/run/m.sock", "domains": ["a.test", "*.b.test"] } }));
+    assert_eq!(mitm.denied_domains.len(), 2);
+    assert!(mitm.denied_domain_reasons["a.test"].contains("mitmProxy"));
+    assert_eq!((mitm.warnings.len(), mitm.closed), (1, None));
+    for (key, value) in
+        [("stripResponseHeaders", json!(["set-cookie"])), ("refuseOpaqueTunnels", json!(true))]
+    {
+        let closed = network(json!({ key: value }));
+        assert_eq!(closed.closed.as_ref().map(|entry| entry.text.as_str()), Some(key));
+        assert_eq!(closed.warnings.len(), 1);
+    }
+    for (key, value) in [("stripResponseHeaders", json!([])), ("refuseOpaqueTunnels", json!(false))] {
+        assert_eq!(network(json!({ key: value })).closed, None, "{key} asks for nothing");
+    }
 }
 
 #[test]

@@ -14,8 +14,8 @@ fn told(checked: &Checked) -> Vec<String> {
 
 const MISTAKES: &str = r#"{
   "enabeld": true,
-  "network": { "allowedDomains": ["http://x.example"], "deniedDomains": [] },
-  "filesystem": { "denyRead": [], "allowWrite": "all", "disabled": true },
+  "network": { "allowedDomains": ["http://x.example"], "deniedDomains": [], "filterRequest": {} },
+  "filesystem": { "denyRead": [], "allowWrite": "all" },
   "limits": { "processes": 0 }
 }"#;
 
@@ -27,8 +27,8 @@ fn all_mistakes_in_the_order_of_the_file() {
     let expected = [
         "line 2, column 3: unknown key `enabeld`, did you mean `enabled`?",
         "line 3, column 35: `/network/allowedDomains/0`: ",
+        "line 3, column 94: `/network/filterRequest` is refused: ",
         "line 4, column 49: `/filesystem/allowWrite` has to be a list, each item a path, found text",
-        "line 4, column 68: `/filesystem/disabled` is refused: ",
         "line 5, column 28: `/limits/processes` has to be a whole number from 1 to 4194304, found a number",
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");

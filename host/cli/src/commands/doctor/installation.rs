@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_policy_runtime::Compiler;
+use portcullis_settings::Places;
 use serde::Serialize;
 
+use crate::commands::migrate;
+use crate::commands::migrate::extensions::OldExtension;
 use crate::commands::pi::{self, FoundPi};
 use crate::commands::pi_extension::{self, Installed};
 use crate::human::path;
@@ -28,11 +31,17 @@ pub(super) struct Installation {
     pi: Option<FoundPi>,
     /// The extension for plain `pi`.
     extension: Option<Installed>,
+    /// Extensions of other sandboxes that pi loads.
+    other_sandboxes: Vec<OldExtension>,
+    /// Sandboxes of which something is left to take over.
+    to_take_over: Vec<&'static str>,
 }
 
 impl Installation {
-    pub(super) fn of(around: &ProcessEnv) -> Self {
+    pub(super) fn of(around: &ProcessEnv, places: &Places) -> Self {
         Self {
+            other_sandboxes: migrate::old_extensions(around, &places.workspace),
+            to_take_over: migrate::left_to_take_over(around, places),
             program: around.executable.clone(),
             version: VERSION,
             missing_compiler: Compiler::of_program(&around.executable).missing().map(Path::to_owned),
@@ -75,6 +84,13 @@ impl Installation {
                 };
                 rows.push(vec![cell(""), cell(&starts)]);
             }
+        }
+        for old in &self.other_sandboxes {
+            rows.push(vec![cell("other"), tinted(&old.warning(), Tint::Bad)]);
+        }
+        if !self.to_take_over.is_empty() {
+            let text = format!("{}; `portcullis migrate` shows how", self.to_take_over.join(", "));
+            rows.push(vec![cell("take over"), tinted(&text, Tint::Open)]);
         }
         page.line("\ninstalled");
         page.table("  ", &rows);

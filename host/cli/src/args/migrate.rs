@@ -1,0 +1,39 @@
+//! Arguments of `migrate`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+pub(crate) const MIGRATE_HELP: &str = "\
+Looks for @oddsjam/pi-sandbox, @sysid/pi-sandbox, pi-sandbox, bosun and sandbox-runtime, and says what it would do. It \
+changes nothing without --apply. Each changed file has a copy beside it, `NAME.before-portcullis`.
+At the end it compares, for every path and host in the old lists, what the old sandbox answers and what Portcullis \
+answers, differences first.
+
+Examples:
+  portcullis migrate
+  portcullis migrate --apply
+  portcullis migrate --undo
+  portcullis migrate --from sysid --json";
+
+#[derive(Debug, Args)]
+pub(crate) struct Migrate {
+    /// Do what is said
+    #[arg(long, conflicts_with = "undo")]
+    pub(crate) apply: bool,
+    /// Take back what `--apply` did
+    #[arg(long)]
+    pub(crate) undo: bool,
+    /// Only this sandbox: `oddsjam`, `sysid`, `pi-sandbox`, `srt` or `bosun`
+    #[arg(long, value_name = "SANDBOX", conflicts_with = "undo")]
+    pub(crate) from: Option<String>,
+    /// Replace settings that are there already, with a copy of each
+    #[arg(long, conflicts_with = "undo")]
+    pub(crate) replace: bool,
+    /// The project directory; the current one by default
+    #[arg(long, value_name = "DIR")]
+    pub(crate) project: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,95 @@
+//! `portcullis migrate`: takes over from another sandbox for pi, and takes that back.
+
+mod answers;
+mod apply;
+pub(crate) mod extensions;
+mod found;
+mod migration;
+mod plan;
+mod print;
+mod prompts;
+mod record;
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use portcullis_bootstrap::loaded_settings;
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_settings::{Places, RealDisk, forget_import};
+use serde_json::{Value, json};
+
+use crate::args::migrate::Migrate;
+use crate::commands::pi_extension;
+use crate::exit::Exit;
+use crate::output::Page;
+use extensions::OldExtension;
+use found::Setup;
+use migration::Migration;
+use record::Record;
+
+/// Runs the subcommand.
+pub(crate) fn run(options: &Migrate) -> crate::exit::Outcome {
+    let around = ProcessEnv::read()?;
+    around.ensure_outside()?;
+    let places = loaded_settings::places(&around, options.project.as_deref().unwrap_or(&around.cwd), None)?;
+    if options.undo {
+        return undo(&around, &places, options.json);
+    }
+    let mut migration = Migration::planned(&around, &places, options)?;
+    if options.apply && migration.problems.is_empty() {
+        migration.apply(&around, &places)?;
+    }
+    migration.compare(&around, &places);
+    let mut page = Page::new(&around);
+    if options.json {
+        page.json(&migration.to_json());
+    } else {
+        print::print(&mut page, &around, &migration);
+    }
+    page.print()?;
+    let is_stuck = options.apply && !migration.problems.is_empty();
+    Ok(if is_stuck { Exit::Bad } else { Exit::Done })
+}
+
+/// Returns the extensions of other sandboxes that pi loads for a project.
+pub(crate) fn old_extensions(around: &ProcessEnv, project: &Path) -> Vec<OldExtension> {
+    extensions::find(&around.agent_directory, project)
+}
+
+/// Returns the sandboxes of which something is left to take over, by their names for `--from`.
+pub(crate) fn left_to_take_over(around: &ProcessEnv, places: &Places) -> Vec<&'static str> {
+    let found = found::find(around, places, None);
+    let is_left = |setup: &&Setup| {
+        let is_planned = plan::plan(places, setup, false)
+            .is_ok_and(|plan| !plan.writes.is_empty() || !plan.problems.is_empty() && !is_chosen(places));
+        is_planned || !setup.extensions.is_empty()
+    };
+    found.setups.iter().filter(is_left).map(|setup| setup.name).collect()
+}
+
+/// Returns true if the settings for all projects were chosen by an import.
+fn is_chosen(places: &Places) -> bool {
+    let text = std::fs::read(places.sandbox_directory().join("default.json")).unwrap_or_default();
+    serde_json::from_slice::<Value>(&text).is_ok_and(|settings| settings.get("layout").is_some())
+}
+
+fn undo(around: &ProcessEnv, places: &Places, as_json: bool) -> crate::exit::Outcome {
+    let record = Record::open(&around.state)?;
+    if record.changes().is_empty() {
+        bail!("there is nothing to take back: no `portcullis migrate --apply` is recorded for this user");
+    }
+    let count = record.changes().len();
+    let kept = record.undo(pi_extension::remove)?;
+    for file in found::find(around, places, None).setups.iter().flat_map(|setup| &setup.files) {
+        forget_import(places, &file.file, &RealDisk).context("forgetting what was taken over")?;
+    }
+    let mut page = Page::new(around);
+    if as_json {
+        page.json(&json!({ "takenBack": count - kept.len(), "kept": kept }));
+    } else {
+        kept.iter().for_each(|why| page.line(why));
+        page.line(&format!("taken back: {} of {count} changes", count - kept.len()));
+    }
+    page.print()?;
+    Ok(if kept.is_empty() { Exit::Done } else { Exit::Bad })
+}

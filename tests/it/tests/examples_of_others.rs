@@ -1,0 +1,168 @@
+//! The examples in the documentation of other sandboxes, as they stand: settings, rules with their answers, and lists.
+
+use std::fs;
+
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::{Scene, User};
+use serde_json::{Value, json};
+
+as_each_user!(the_first_by_its_own_words, the_second_by_its_own_example, the_third_by_its_own_file);
+
+const ALLOW: i32 = 0;
+const ASK: i32 = 10;
+const DENY: i32 = 20;
+
+/// "Default policy" of @oddsjam/pi-sandbox.
+const FIRST: &str = r#"{
+  "enabled": true,
+  "network": { "allowedDomains": [], "deniedDomains": [] },
+  "filesystem": {
+    "denyRead":  ["/Users", "/home"],
+    "allowRead": [".", "~/.pi"],
+    "allowWrite": ["."],
+    "denyWrite": []
+  }
+}"#;
+
+/// "Example .pi/sandbox.json" of @sysid/pi-sandbox.
+const SECOND: &str = r#"{
+  "enabled": true,
+  "network": {
+    "allowedDomains": ["github.com", "*.github.com", "registry.npmjs.org"],
+    "deniedDomains": []
+  },
+  "filesystem": {
+    "denyRead": ["~/.ssh", "~/.aws", "~/.gnupg"],
+    "allowWrite": [".", "/tmp"],
+    "denyWrite": [".env", ".env.*", "*.pem", "*.key"]
+  }
+}"#;
+
+/// A `config.toml` with the lists that the page on Bubblewrap names, beside other tables.
+const THIRD: &str = "[model]\nname = \"x\"\n\n[agents.reviewer]\nskills = [\"review\"]\n\n[sandbox]\n\
+    deny_read = [\".ssh\", \".aws\", \".gnupg\", \".env\", \"*.pem\", \"*.key\"]\n\
+    allow_write = [\"./workspace\", \"./.pi\"]\ndeny_write = [\"config.toml\"]\n";
+
+fn answers(scene: &Scene, cases: &[(&str, &str, i32)]) -> Result<()> {
+    for (action, what, code) in cases {
+        let told = scene.portcullis(&["check", action, what])?;
+        ensure!(told.code() == *code, "{action} {what} is no {code}: {told:#?}");
+    }
+    Ok(())
+}
+
+fn the_first_by_its_own_words(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let sandbox = scene.home().join(".pi/agent/sandbox");
+    scene.write(&sandbox.join("default.json"), FIRST)?;
+    scene.write(&scene.home().join(".pi/agent/skills/a.md"), "SKILL")?;
+    scene.write(&scene.home().join(".pi/agent/auth.json"), "TOKEN")?;
+    scene.portcullis(&["config", "validate"])?.ended_with(0)?;
+    let outside = scene.outside().join("x").display().to_string();
+    answers(
+        &scene,
+        &[
+            ("read", "src/main.ts", ALLOW),
+            ("write", "src/main.ts", ALLOW),
+            ("read", "~/.pi/agent/skills/a.md", ALLOW),
+            ("read", "~/.pi/agent/auth.json", DENY),
+            ("write", "~/.pi/agent/auth.json", DENY),
+            ("read", &outside, ASK),
+            ("write", &outside, ASK),
+            ("write", "~/.bashrc", DENY),
+            ("connect", "x.com:443", ASK),
+        ],
+    )?;
+    let read = scene.portcullis(&["run", "--", "cat", "/etc/passwd"])?.ended_with(0)?;
+    ensure!(read.stdout.contains("root:"), "system paths stay readable: {read:#?}");
+    let auth = scene.home().join(".pi/agent/auth.json").display().to_string();
+    let stolen = scene.portcullis(&["run", "--", "cat", &auth])?;
+    ensure!(!stolen.stdout.contains("TOKEN"), "{stolen:#?}");
+    // "The stored shape is exactly SandboxRuntimeConfig, plus `enabled`": an entry for a project has the same.
+    let mut entry: Value = serde_json::from_str(FIRST)?;
+    entry["network"] = json!({ "allowedDomains": ["x.com", "*.good.test"], "deniedDomains": ["evil.test"] });
+    entry["filesystem"]["denyWrite"] = json!(["vendor"]);
+    entry["allowPty"] = json!(true);
+    entry["ripgrep"] = json!({ "command": "rg", "args": [] });
+    entry["mandatoryDenySearchDepth"] = json!(3);
+    let project = scene.project().display().to_string();
+    scene.write(&sandbox.join("projects.json"), &json!({ project: entry }).to_string())?;
+    answers(
+        &scene,
+        &[
+            ("connect", "x.com:443", ALLOW),
+            ("connect", "a.good.test:443", ALLOW),
+            ("connect", "evil.test:443", DENY),
+            ("write", "vendor/a", DENY),
+        ],
+    )
+}
+
+fn the_second_by_its_own_example(user: User) -> Result<()> {
+    let rules: [(&str, &str, i32); 11] = [
+        // "Enforcement Rules", in their order.
+        ("read", "~/.ssh/id_rsa", DENY),
+        ("write", ".env.local", DENY),
+        ("write", "src/main.ts", ALLOW),
+        ("write", "/etc/passwd", ASK),
+        // "Literal", "suffix glob", "prefix glob".
+        ("write", ".env", DENY),
+        ("write", "deep/server.pem", DENY),
+        ("write", "deep/.env.production", DENY),
+        ("write", "environment", ALLOW),
+        // "Domains the agent can reach. Supports * wildcards."
+        ("connect", "github.com:443", ALLOW),
+        ("connect", "api.github.com:443", ALLOW),
+        ("connect", "gitlab.com:443", ASK),
+    ];
+    // As layers, where the files are, and taken over.
+    for takes_over in [false, true] {
+        let scene = Scene::new(user)?;
+        scene.write(&scene.home().join(".pi/agent/extensions/sandbox.json"), SECOND)?;
+        if takes_over {
+            scene.portcullis(&["config", "import", "--from", "sysid"])?.ended_with(0)?;
+        } else {
+            scene
+                .write(&scene.home().join(".pi/agent/sandbox/default.json"), r#"{ "layout": "layered" }"#)?;
+        }
+        answers(&scene, &rules).with_context(|| format!("taken over: {takes_over}"))?;
+        // The example as the project's own file adds its denials, and opens nothing.
+        scene.write(&scene.project().join(".pi/sandbox.json"), SECOND)?;
+        if takes_over {
+            scene.portcullis(&["config", "import", "--from", "sysid", "--replace"])?.ended_with(0)?;
+        }
+        answers(&scene, &rules)
+            .with_context(|| format!("with the project's file, taken over: {takes_over}"))?;
+    }
+    Ok(())
+}
+
+fn the_third_by_its_own_file(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let file = scene.project().join("config.toml");
+    scene.write(&file, THIRD)?;
+    scene.write(&scene.project().join(".env"), "SECRET")?;
+    let settings = json!({ "filesystem": { "allowRead": ["."], "allowWrite": ["."] },
+        "policies": [{ "use": "workspace" }, { "use": "bosun", "configFile": file }] });
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
+    let rules: [(&str, &str, i32); 7] = [
+        ("read", "src/a", ALLOW),
+        ("read", ".env", DENY),
+        ("read", "deep/a.key", DENY),
+        ("write", "workspace/a", ALLOW),
+        ("write", "src/a", DENY),
+        ("read", "config.toml", ALLOW),
+        ("write", "config.toml", DENY),
+    ];
+    answers(&scene, &rules)?;
+    let script = "cat config.toml > /dev/null && echo read; echo x >> config.toml; cat .env; mkdir -p workspace; \
+                  echo made > workspace/a; cat workspace/a";
+    let told = scene.portcullis(&["run", "--ask", "deny", "--", "bash", "-c", script])?;
+    ensure!(told.stdout.contains("read\n") && !told.stdout.contains("SECRET"), "{told:#?}");
+    ensure!(fs::read_to_string(&file)? == THIRD, "{told:#?}");
+    // A mistake in its own table is told; the others are no business of the policy.
+    scene.write(&file, &THIRD.replace("deny_read", "deny_raed"))?;
+    let told = scene.portcullis(&["check", "read", "src/a"])?;
+    ensure!(told.code() == 1 && told.stderr.contains("deny_raed"), "{told:#?}");
+    Ok(())
+}
