@@ -23,7 +23,7 @@ export function noProgramFor(platform: string): string {
 /** Says that a program is not whole, or of another processor. `command` mends that, if one does. */
 export function notForThisMachine(path: string, command: string | undefined): string {
   const next = command === undefined ? "install it again" : `run \`${command}\``;
-  return `\`${plain(path, 400)}\` is no program for this machine: it is damaged or made for another one; ${next}`;
+  return `\`${plain(path, 400)}\` cannot run on this machine: it is damaged, or made for another processor; ${next}`;
 }
 
 /** Says that the extension and the host are of different versions, and which command mends that. */
@@ -89,7 +89,7 @@ export function refusedLine(text: string): string {
 /** Returns the line at the end of a run with refusals. */
 export function refusedSummary(count: number, unasked: number, fails: boolean): string {
   const refusals = count === 1 ? "1 refusal" : `${count} refusals`;
-  const why = unasked === 0 ? "" : `, ${unasked} of them because nobody could be asked`;
+  const why = unasked === 0 ? "" : `, ${count === 1 ? "" : `${unasked} of them `}because nobody could be asked`;
   const status = fails ? ` Exit status ${EXIT_REFUSED} (setting unattendedRefusals).` : "";
   return `portcullis: ${refusals}${why}. See: portcullis audit tail --denied. Allow: portcullis allow.${status}`;
 }
@@ -111,8 +111,8 @@ export function takenOver(others: ReadonlyMap<string, string>): string {
     const names = [...others].filter(([, other]) => other === owner).map(([name]) => name);
     return `${plain(owner.replace(/^extension:/, ""), 200)} replaces pi's ${names.join(", ")}.`;
   });
-  return `${lines.join(" ")} The sandbox leaves these tools to it: commands that it starts on this machine run confined, `
-    + "files are decided by their names only. Start pi without that extension to have them opened by the sandbox itself.";
+  return `${lines.join(" ")} Commands that it starts on this machine are confined, but its file tools are only checked by `
+    + "path. Start pi without that extension to have the sandbox open the files itself.";
 }
 
 export const BROKEN_OFF = "The arguments of this call broke off before their end, so it was not carried out. Call it again.";

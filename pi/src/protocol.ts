@@ -13,10 +13,10 @@ export type AbsolutePath = string;
 /** The number of one command's output, chosen by the client. */
 export type StreamId = number;
 
-/** Names a request among those of the same side. */
+/** The id of a request, unique among those of its sender. */
 export type RequestId = number;
 
-/** What the client says first; nothing else is answered before it. */
+/** The first request of a client; the host answers no other before it. */
 export type HelloParams = {
   /** The protocol version of the client. */
   protocol: number,
@@ -24,7 +24,7 @@ export type HelloParams = {
   client: Program,
   /** The version of pi the client runs in. */
   piVersion: Text,
-  /** How pi was started. */
+  /** The mode of pi. */
   mode: RunMode,
   /** True where a person can answer an `ask`. */
   interactive: boolean,
@@ -36,9 +36,9 @@ export type HelloParams = {
   sessionId?: Text,
   /** The file pi keeps the session in; absent when it keeps none. */
   sessionFile?: AbsolutePath,
-  /** Whether the user trusts the project; absent where pi has no such notion, which means no. */
+  /** True if the user trusts the project; absent, which means false, if pi does not know trust. */
   projectTrusted?: boolean,
-  /** What the user wants for this session, whatever the settings say; absent: as the settings say. */
+  /** The user's choice for this session, which overrides the settings; absent if there is none. */
   sandbox?: Switch,
 };
 
@@ -50,7 +50,7 @@ export type Program = {
   version: Text,
 };
 
-/** How pi was started. */
+/** The mode of pi. */
 export type RunMode = "tui" | "rpc" | "json" | "print";
 
 /** The answer to a `hello` that was accepted. */
@@ -63,25 +63,25 @@ export type HelloResponse = {
   status: StatusResponse,
 };
 
-/** What the footer, `/sandbox` and the model are told. */
+/** The state for the footer, `/sandbox` and the model. */
 export type StatusResponse = {
-  /** Whether the sandbox is in force. */
+  /** The state of the sandbox. */
   state: SandboxState,
   /** Number of domains that can be reached without a question. */
   domains: number,
-  /** What can be written and reached without a question, in a few words; empty unless enabled. */
+  /** A summary of the paths and hosts that need no question; empty unless enabled. */
   summary: string,
   /** Number of paths that can be written without a question. */
   writePaths: number,
   /** Number of questions that wait for an answer. */
   waiting: number,
-  /** Whether agents reserve paths here, so that the tool for it should be there. */
+  /** True if agents reserve paths here, so that the client offers the tool for it. */
   reservations: boolean,
-  /** Whether `escalate` leads to a question; otherwise it is refused. */
+  /** True if `escalate` asks; otherwise it is refused. */
   escalation: boolean,
-  /** Whether the client lives in a sandbox of its own, and questions are asked outside of it. */
+  /** True if the client itself is in a sandbox, and questions are asked outside of it. */
   contained: boolean,
-  /** What is missing of the sandbox, in a few words; absent when nothing is. */
+  /** The missing layers of the sandbox, in a few words; absent if it is complete. */
   reduced?: string,
   /** A few lines for the model on what it may do here; empty for none. */
   brief: string,
@@ -89,7 +89,7 @@ export type StatusResponse = {
   warnings: Array<string>,
 };
 
-/** Whether the sandbox is in force. */
+/** The state of the sandbox. */
 export type SandboxState = "enabled" | "disabled" | "closed";
 
 /** The sandbox for one session. */
@@ -106,9 +106,9 @@ export type DecideParams = {
   parentCallId?: Text,
   /** The name of the tool. */
   tool: Text,
-  /** Who supplies the tool: `builtin`, `extension:<name>`, `mcp:<server>`. */
+  /** The provider of the tool: `builtin`, `extension:<name>`, `mcp:<server>`. */
   provider: Text,
-  /** Where its relative paths start; for tools of others that have the name of one of pi's own. */
+  /** The base of relative paths, for tools of other extensions that replace one of pi's own. */
   cwd?: AbsolutePath,
   /** The arguments, as the model wrote them. */
   input: Record<string, unknown>,
@@ -116,15 +116,15 @@ export type DecideParams = {
 
 /** The verdict on a tool call, after the user was asked where that was needed. */
 export type DecideResponse = {
-  /** Whether the call may go on. */
+  /** The decision on the call. */
   effect: ToolEffect,
   /** The policy that gave the verdict. */
   policy: string,
   /** The rule inside the policy. */
   rule: string,
-  /** Why, in one sentence. */
+  /** The reason, in one sentence. */
   reason: string,
-  /** What could be done instead. */
+  /** Advice on what to do instead. */
   hint?: string,
   /** The arguments to use in place of those sent; they were judged again. */
   rewrittenInput?: Record<string, unknown>,
@@ -140,20 +140,20 @@ export type EscalateParams = {
   cwd: AbsolutePath,
 };
 
-/** Whether a tool call may go on. An `ask` never reaches the wire: the host has asked by then. */
+/** The decision on a tool call. There is no `ask`: the host has asked before it answers. */
 export type ToolEffect = "allow" | "deny" | "exec";
 
-/** What a tool brought back, before the model sees it. */
+/** The output of a tool, before the model gets it. */
 export type InspectParams = {
   /** pi's id of the call. */
   callId: Text,
   /** The name of the tool. */
   tool: Text,
-  /** Who supplies the tool, as in `decide`. */
+  /** The provider of the tool, as in `decide`. */
   provider: Text,
   /** The arguments that it was called with. */
   input: Record<string, unknown>,
-  /** Whether the tool failed. */
+  /** True if the tool failed. */
   isError: boolean,
   /** The blocks of the result. */
   content: Array<OutputBlock>,
@@ -165,23 +165,23 @@ export type OutputBlock = { "kind": "text",
   text: string, } | { "kind": "image",
   /** Its type. */
   mimeType: string,
-  /** How many bytes it has. */
+  /** The size in bytes. */
   bytes: number, } | { "kind": "other",
   /** A JSON document. */
   json: string,
 };
 
-/** What becomes of it. */
+/** The decision on the output. */
 export type InspectResponse = {
-  /** Whether the model sees it. */
+  /** The effect on the output. */
   verdict: OutputVerdict,
-  /** What the model sees in its place, with `replace`. */
+  /** The replacement, with `replace`. */
   content?: Array<OutputBlock>,
-  /** Who keeps it from the model and why, with `withhold`. */
+  /** The rule that withholds it, with `withhold`. */
   cause?: Denial,
 };
 
-/** What becomes of the output of a tool. */
+/** The decision on the output of a tool. */
 export type OutputVerdict = "pass" | "replace" | "withhold";
 
 /** Opens a file: the one place where the decision is made and the user is asked. */
@@ -192,7 +192,7 @@ export type FileOpenParams = {
   path: AbsolutePath,
   /** The path as the model wrote it. */
   given?: Text,
-  /** What the file is wanted for. */
+  /** The purpose of opening the file. */
   intent: FileIntent,
 };
 
@@ -208,15 +208,15 @@ export type FileIntent = { "kind": "read", } | { "kind": "edit",
 export type Edit = {
   /** The text to replace. */
   oldText: string,
-  /** What to put there. */
+  /** The replacement. */
   newText: string,
 };
 
 /** An open file. */
 export type FileOpenResponse = {
-  /** Names the open file in the requests that follow; ends with `file/close` or the session. */
+  /** The handle of the open file for later requests; valid until `file/close` or the end of the session. */
   handle: number,
-  /** Where the file really is; for people, never to be opened by. */
+  /** The canonical path of the file; only for display, never to be opened. */
   canonical: string,
   /** Its size in bytes. */
   size: number,
@@ -228,7 +228,7 @@ export type FileReadParams = {
   handle: number,
   /** The first byte wanted. */
   offset: number,
-  /** How many bytes at most; the host may give fewer. */
+  /** The maximum number of bytes; the host may return fewer. */
   length?: number,
 };
 
@@ -262,11 +262,11 @@ export type FileWriteHandleParams = {
   content: string,
 };
 
-/** What was written. */
+/** The result of a write. */
 export type FileWriteResponse = {
-  /** Where the file really is; for people, never to be opened by. */
+  /** The canonical path of the file; only for display, never to be opened. */
   canonical: string,
-  /** How many bytes it has now. */
+  /** The new size in bytes. */
   size: number,
 };
 
@@ -296,11 +296,11 @@ export type FileListResponse = {
 export type ListedName = {
   /** The name. */
   name: string,
-  /** What it names. */
+  /** The type of the entry. */
   kind: ListedKind,
 };
 
-/** What a name in a directory names, links followed. */
+/** The type of a directory entry, links followed. */
 export type ListedKind = "directory" | "other" | "nothing";
 
 /** Finds names below a directory; the host carries it out and words the result. */
@@ -309,11 +309,11 @@ export type FileFindParams = {
   callId: Text,
   /** The directory that relative paths start at. */
   cwd: AbsolutePath,
-  /** Where to search, as the model wrote it. */
+  /** The directory to search, as the model wrote it. */
   path?: string,
   /** The glob. */
   pattern: string,
-  /** How many names at most. */
+  /** The maximum number of names. */
   limit?: number,
 };
 
@@ -323,41 +323,41 @@ export type FileGrepParams = {
   callId: Text,
   /** The directory that relative paths start at. */
   cwd: AbsolutePath,
-  /** Where to search, as the model wrote it. */
+  /** The directory to search, as the model wrote it. */
   path?: string,
   /** A regular expression, or a text. */
   pattern: string,
   /** Only files whose path fits this glob. */
   glob?: string,
-  /** Whether upper and lower case are the same. */
+  /** True to ignore case. */
   ignoreCase: boolean,
-  /** Whether the pattern is a text. */
+  /** True if the pattern is literal text. */
   literal: boolean,
-  /** How many lines before and after each match. */
+  /** The number of lines of context around each match. */
   context?: number,
-  /** How many matches at most. */
+  /** The maximum number of matches. */
   limit?: number,
 };
 
-/** What a search found, in the words of pi's own tool. */
+/** The result of a search, formatted as pi's own tool formats it. */
 export type FileSearchResponse = {
-  /** What the model is told; why it failed, with `failed`. */
+  /** The text for the model; with `failed`, the reason. */
   text: string,
-  /** Whether the tool fails with `text`. */
+  /** True if the tool fails with `text`. */
   failed: boolean,
-  /** What pi's own tool keeps beside the text. */
+  /** The details that pi's own tool adds to the text. */
   details?: Record<string, unknown>,
 };
 
-/** Names a file into which pi put the whole output of a command, so that it can be read. */
+/** Makes a file readable into which pi wrote the whole output of a command. */
 export type FileOutputParams = {
   /** The file; its name is one that pi gives to such files. */
   path: AbsolutePath,
 };
 
-/** Why a file operation failed. */
+/** The failure of a file operation. */
 export type FailureData = {
-  /** What kind of failure it is. */
+  /** The kind of failure. */
   kind: FailureKind,
   /** The error number of the system, where there is one. */
   errno?: number,
@@ -365,9 +365,9 @@ export type FailureData = {
   policy?: string,
   /** The rule inside the policy. */
   rule?: string,
-  /** Why, in one sentence. */
+  /** The reason, in one sentence. */
   reason?: string,
-  /** What could be done instead. */
+  /** Advice on what to do instead. */
   hint?: string,
 };
 
@@ -380,13 +380,13 @@ export type ReserveParams = {
   callId: Text,
   /** The paths, as the model wrote them. */
   paths: Array<Text>,
-  /** Whether they are given back. */
+  /** True to release them. */
   release: boolean,
 };
 
-/** What is reserved after that. */
+/** The reservations after the call. */
 export type ReserveResponse = {
-  /** Present when nothing was changed, because it was not allowed. */
+  /** The refusal, if nothing was changed because it was not allowed. */
   denied?: Denial,
   /** Every claim, of all sessions of the user. */
   claims: Array<ReservedPath>,
@@ -394,11 +394,11 @@ export type ReserveResponse = {
 
 /** One claim. */
 export type ReservedPath = {
-  /** What is claimed, with all that lies below it. */
+  /** The reserved path; everything below it is reserved as well. */
   path: string,
   /** Name of the agent that has it. */
   agent: string,
-  /** Whether it is this session's own. */
+  /** True if it belongs to this session. */
   own: boolean,
 };
 
@@ -416,14 +416,14 @@ export type ExecParams = {
   env: Record<string, string>,
   /** Milliseconds of running time; waiting for an answer does not count. */
   timeoutMs?: number,
-  /** Who wrote the script. */
+  /** The author of the script. */
   origin: ExecOrigin,
 };
 
-/** Who wrote a script. */
+/** The author of a script. */
 export type ExecOrigin = "agent" | "user";
 
-/** How a command ended. The end frame of its stream is written before this, unless `denied` is present. */
+/** The end of a command. The end frame of its stream is written before this, unless `denied` is present. */
 export type ExecResponse = {
   /** The exit status, when it exited by itself. */
   exitCode?: number,
@@ -432,7 +432,7 @@ export type ExecResponse = {
   /** Milliseconds after which its time ran out: its own, or less where the settings give it less; absent when it
    * did not. */
   timedOutAfterMs?: number,
-  /** Present when the command was not started. */
+  /** The refusal, if the command was not started. */
   denied?: Denial,
   /** Lines for the model that policies want it to have with the result. */
   notes: Array<string>,
@@ -444,9 +444,9 @@ export type Denial = {
   policy: string,
   /** The rule inside the policy. */
   rule: string,
-  /** Why, in one sentence. */
+  /** The reason, in one sentence. */
   reason: string,
-  /** What could be done instead. */
+  /** Advice on what to do instead. */
   hint?: string,
 };
 
@@ -458,33 +458,33 @@ export type CancelNotification = {
 
 /** A question for the user. Title and subject are the host's own words. */
 export type AskParams = {
-  /** Names the question when it is withdrawn. */
+  /** The id of the question, by which it can be withdrawn. */
   askId: number,
   /** The call it is about, where there is one. */
   callId?: string,
-  /** Who wants to do what, such as `git wants to change the repository`; the place follows. */
+  /** The first line, such as `git wants to change the repository`; the place follows it. */
   title: string,
-  /** What it is asked for, such as a path or a host and port. */
+  /** The subject, such as a path or a host and port. */
   subject: string,
   /** The subject as a person writes it, such as `~/notes.txt`; absent where it is that already. */
   place?: string,
-  /** Why it is asked, in one short sentence. */
+  /** The reason, in one short sentence. */
   context: string,
   /** The beginning of what would be written: foreign text, to be marked as such. */
   preview?: string,
-  /** Whether it is about something that deserves a second look. */
+  /** True for something sensitive, such as keys. */
   sensitive: boolean,
-  /** Who asks, such as `bash` or `curl (pid 812)`. */
+  /** The asker, such as `bash` or `curl (pid 812)`. */
   asker: string,
   /** The whole reason for the question. */
   reason: string,
-  /** The policy that wants it asked. */
+  /** The policy that asks. */
   policy: string,
   /** The rule inside the policy. */
   rule: string,
   /** A policy's own text, to be shown as a quotation with the policy's name. */
   quote?: string,
-  /** What can be answered beside a refusal. */
+  /** The possible answers, besides a plain "no". */
   options: Array<AskOption>,
   /** Milliseconds to answer in, counted from when the question is seen. */
   timeoutMs?: number,
@@ -494,30 +494,30 @@ export type AskParams = {
 export type AskOption = {
   /** Its key. Options that differ only in how much they cover have the same. */
   key: string,
-  /** Whether it permits. */
+  /** The effect of the answer. */
   effect: ToolEffect,
   /** The label, such as `For this session`. */
   label: string,
-  /** What it covers, spelled out; absent for the very request alone. */
+  /** The paths or hosts that it covers; absent if it covers only this request. */
   covers?: string,
-  /** How much it covers among the options with its key, from 0 for the least. */
+  /** The rank among the options with the same key, from 0 for the narrowest. */
   width: number,
-  /** Where it is written down, such as `default.json`; absent where nowhere. */
+  /** The file that stores it, such as `default.json`; absent if none does. */
   target?: string,
-  /** How long it holds. */
+  /** The time for which it applies. */
   scope: Scope,
 };
 
-/** How long a grant lives. */
+/** The lifetime of a grant. */
 export type Scope = "once" | "session" | "project" | "user";
 
 /** The user's answer. */
 export type AskResponse = {
-  /** What was chosen. */
+  /** The choice. */
   choice: AskChoice,
-  /** Why nothing was chosen; absent for a person's own "no". */
+  /** The reason for a refusal without a user's own "no". */
   cause?: RefusalCause,
-  /** With a person's own "no": a line of theirs for the model. */
+  /** A line for the model, given with the user's own "no". */
   because?: string,
 };
 
@@ -527,22 +527,22 @@ export type AskChoice = number | Refusal;
 /** The word for "no". */
 export type Refusal = "refuse";
 
-/** Why a question was refused without a person's "no". */
+/** The reason for a refusal without a user's own "no". */
 export type RefusalCause = "noInterface" | "aborted" | "timeout";
 
-/** Takes a question back: an answer that still comes means nothing. */
+/** Withdraws a question; later answers to it are ignored. */
 export type AskWithdrawNotification = {
   /** The question. */
   askId: number,
-  /** Why, in a few words. */
+  /** The reason, in a few words. */
   why: string,
 };
 
-/** Something the client should show. */
+/** An event that the client shows. */
 export type EventNotification = { "kind": "status",
   /** The new one. */
   status: StatusResponse, } | { "kind": "notice",
-  /** How much it matters. */
+  /** The importance. */
   level: NoticeLevel,
   /** The line. */
   text: string, } | { "kind": "refused",
@@ -554,24 +554,24 @@ export type EventNotification = { "kind": "status",
   fails: boolean,
 };
 
-/** How much a notice matters. */
+/** The importance of a notice. */
 export type NoticeLevel = "info" | "warning" | "error";
 
-/** Something happened on a screen of `/sandbox`. */
+/** An event on a screen of `/sandbox`. */
 export type MenuParams = {
-  /** What. */
+  /** The event. */
   event: MenuEvent,
 };
 
-/** What happened on a screen. */
+/** An event on a screen. */
 export type MenuEvent = { "kind": "open", } | { "kind": "choose",
   /** Its place, counted from zero. */
   index: number, } | { "kind": "key",
-  /** It. */
+  /** The key. */
   key: string,
   /** The item that was marked. */
   index: number, } | { "kind": "text",
-  /** It. */
+  /** The text. */
   text: string, } | { "kind": "back",
 };
 
@@ -581,15 +581,15 @@ export type MenuScreen = {
   title: string,
   /** Lines to read. */
   lines: Array<MenuLine>,
-  /** What can be chosen, with the arrow keys and Enter. */
+  /** The items to choose from with the arrow keys and Enter. */
   items: Array<MenuItem>,
   /** The item that is marked when the screen appears. */
   selected: number,
-  /** What can be pressed beside that. */
+  /** Further keys. */
   keys: Array<MenuKey>,
-  /** Present when the user is asked for a line of text in place of a choice. */
+  /** A text field that replaces the items. */
   input?: MenuInput,
-  /** What the client has to do; it is told by the host's answer and not shown. */
+  /** An action of the client that replaces the screen. */
   effect?: MenuEffect,
 };
 
@@ -597,40 +597,40 @@ export type MenuScreen = {
 export type MenuLine = {
   /** Its text; safe to show. */
   text: string,
-  /** How it is meant. */
+  /** The tone. */
   tone: Tone,
 };
 
-/** Something to choose. */
+/** An item to choose. */
 export type MenuItem = {
   /** Its text; safe to show. */
   label: string,
   /** Its value, shown beside it. */
   value?: string,
-  /** What is wrong with it. */
+  /** The mistake in it. */
   problem?: string,
 };
 
-/** Something to press. */
+/** A key to press. */
 export type MenuKey = {
   /** The key: one character. */
   key: string,
-  /** What it does. */
+  /** The effect of the key, in a word or two. */
   label: string,
 };
 
 /** A line of text that is asked for. */
 export type MenuInput = {
-  /** What for. */
+  /** The label of the field. */
   label: string,
-  /** What stands there at first. */
+  /** The initial text. */
   value: string,
 };
 
-/** How a line is meant. */
+/** The tone of a line. */
 export type Tone = "plain" | "heading" | "faint" | "good" | "bad";
 
-/** What a client has to do. */
+/** An action of the client. */
 export type MenuEffect = "enable" | "disable" | "close";
 
 export const VERSION_MISMATCH = -32001;

@@ -45,8 +45,9 @@ export function footerText(state: State, waiting: number): [FooterColor, string]
     ...(warnings.length === 0 ? [] : [count(warnings.length, "warning")]),
     ...(waiting === 0 ? [] : [`${count(waiting, "question")} waiting`]),
   ];
-  const more = [...(contained ? ["pi contained"] : []), ...needsALook];
-  const text = ["Portcullis on", ...(summary === "" ? [] : [plain(summary, 120)]), ...more].join(" · ");
+  // A narrow terminal shows the beginning only.
+  const rest = [...(summary === "" ? [] : [plain(summary, 120)]), ...(contained ? ["pi contained"] : [])];
+  const text = ["Portcullis on", ...needsALook, ...rest].join(" · ");
   return [needsALook.length === 0 ? "muted" : "accent", text];
 }
 

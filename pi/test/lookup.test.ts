@@ -134,10 +134,10 @@ test("a program that is cut off or for another machine is not started, and not p
   });
   assert.equal(check(header(62, 64)), own);
   for (const bad of [header(183, 64), header(62, 65), header(62, 64).subarray(0, 63), Buffer.alloc(0), Buffer.from("text")]) {
-    assert.throws(() => check(bad), /no program for this machine: it is damaged or made for another one; run `npm_config/);
+    assert.throws(() => check(bad), /cannot run on this machine: it is damaged, or made for another processor; run `npm_config/);
   }
   assert.throws(() => look(["bin/x"], (at) => {
     writeFileSync(at("bin/x"), header(183, 64));
     return { env: { PORTCULLIS_HOST: at("bin/x") } };
-  }), /made for another one; run `unset PORTCULLIS_HOST`/);
+  }), /made for another processor; run `unset PORTCULLIS_HOST`/);
 });

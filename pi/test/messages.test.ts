@@ -45,9 +45,9 @@ test("the footer says what is so", () => {
   const open = (more: object, waiting = 0) => footerText({ kind: "open", status: { ...status, ...more } }, waiting);
   const on = "Portcullis on · writes here · asks network";
   assert.deepEqual(open({}), ["muted", on]);
-  assert.deepEqual(open({ warnings: ["w"] }), ["accent", `${on} · 1 warning`]);
+  assert.deepEqual(open({ warnings: ["w"] }), ["accent", "Portcullis on · 1 warning · writes here · asks network"]);
   assert.deepEqual(open({ contained: true }), ["muted", `${on} · pi contained`]);
-  assert.deepEqual(open({ reduced: "no commands" }, 2), ["accent", `${on} · no commands · 2 questions waiting`]);
+  assert.deepEqual(open({ reduced: "no commands" }, 2), ["accent", "Portcullis on · no commands · 2 questions waiting · writes here · asks network"]);
   assert.deepEqual(footerText({ kind: "disabled" }, 0), ["error", "Portcullis OFF"]);
   assert.equal(footerText({ kind: "closed", why: "x" }, 0)[0], "error");
   const shown: unknown[] = [];

@@ -38,12 +38,12 @@ impl Explanation {
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
-            Self::Strictest => "no answer that counts is stricter",
+            Self::Strictest => "no vote that counts is stricter",
             Self::Preferred => "`combine` in the settings prefers it to a stricter one",
-            Self::Failed => "it failed, and a failure denies",
-            Self::Granted => "it asked, and was answered with yes",
-            Self::Refused => "it asked, and was not answered with yes",
-            Self::NoOpinion => "no rule matched, so it needed an answer",
+            Self::Failed => "the policy failed, and a failure denies",
+            Self::Granted => "the rule asks, and the answer was yes",
+            Self::Refused => "the rule asks, and without a yes it is refused",
+            Self::NoOpinion => "no rule matched, so the user is asked",
             Self::Host => "the host itself decided",
         }
     }

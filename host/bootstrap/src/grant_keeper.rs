@@ -1,13 +1,12 @@
 //! Stores answers that outlive the session in the user's settings.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use portcullis_decision::{Grant, GrantScope};
+use portcullis_decision::{Grant, GrantPattern, GrantScope};
 use portcullis_session::{GrantPlace, GrantStore, preset_place};
 use portcullis_settings::{
     AllowLists, Found, GrantFile, Places, RealDisk, Seed, SettingsFiles, Store, grant_files, keep,
-    keep_preset,
+    keep_preset, preset,
 };
 use portcullis_settings_format::Layout;
 
@@ -22,8 +21,8 @@ pub struct FileKeeper {
     places: Places,
     store: Store,
     state: Mutex<StoreState>,
-    /// Whether an answer was stored since [`FileKeeper::take_kept`] was called.
-    has_kept: AtomicBool,
+    /// What the answers allow that were stored since [`FileKeeper::take_kept`] was called.
+    kept: Mutex<Vec<String>>,
 }
 
 #[derive(Debug)]
@@ -50,13 +49,17 @@ impl FileKeeper {
             places: loaded.places.clone(),
             store: Store::new(&loaded.places),
             state: Mutex::new(state),
-            has_kept: AtomicBool::new(false),
+            kept: Mutex::default(),
         }
     }
 
-    /// Returns true, once, if an answer of this session was stored.
-    pub fn take_kept(&self) -> bool {
-        self.has_kept.swap(false, Ordering::SeqCst)
+    /// Returns, once, the hosts and paths that answers of this session have stored, as their patterns.
+    pub fn take_kept(&self) -> Vec<String> {
+        std::mem::take(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, allowed: impl Iterator<Item = String>) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).extend(allowed);
     }
 
     /// Called when the policies of the chain have been loaded.
@@ -81,11 +84,18 @@ impl GrantStore for FileKeeper {
     }
 
     fn keep(&self, place: &str, grant: &Grant) -> Result<(), String> {
-        self.has_kept.store(true, Ordering::SeqCst);
         if let Some((name, place)) = preset_place(place) {
+            let preset = preset(name, &self.places, &RealDisk).ok().flatten();
+            let hosts = preset.into_iter().flat_map(|preset| preset.hosts);
+            self.note(hosts.map(|host| host.pattern.to_string()));
             return keep_preset(&self.store, &self.places, &grant_file_at(place), name)
                 .map_err(|error| format!("{:#}", anyhow::Error::new(error)));
         }
+        self.note(std::iter::once(match &grant.pattern {
+            GrantPattern::Network(host) => host.to_string(),
+            GrantPattern::Path(path) => path.pattern.to_string(),
+            GrantPattern::Exact(_) | GrantPattern::Command(_) | GrantPattern::Tool(_) => String::new(),
+        }));
         let grant_file = grant_file_at(place);
         let lists = self.lock().lists;
         keep(&self.store, &self.places, &grant_file, grant, lists)

@@ -97,7 +97,7 @@ impl Origin {
     }
 }
 
-/// Description of a file without a voucher.
+/// Description of a policy file without a trusted signature.
 const UNVOUCHED: &str = "a file without a trusted signature: it can only tighten; `portcullis policy trust file` trusts its digest";
 
 impl PolicySources {

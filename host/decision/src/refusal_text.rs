@@ -40,35 +40,35 @@ const FORBIDDEN: &str = "Do not work around it";
 const HOST_STEPS: [(&str, &str); 31] = [
     ("host.agent-directory", "No setting opens it: the user changes it outside the sandbox."),
     ("host.agent-settings", "No setting opens it: the user changes it outside the sandbox."),
-    ("host.audit-failed", "Nothing is done until the audit log can be written."),
-    ("host.closing", "Nothing more is allowed in this session; start a new one."),
+    ("host.audit-failed", "Nothing runs until the audit log can be written."),
+    ("host.closing", "This session refuses everything; start a new one."),
     ("host.command-ended", "Keep the command running until its connections are done."),
     ("host.escalation-off", "The user can switch it on with the setting `escalation`."),
-    ("host.fault", "This session allows nothing more; in pi, /reload starts it again."),
-    ("host.hard-links", "Use the file by the name that is allowed, or make a copy."),
+    ("host.fault", "This session refuses everything; in pi, /reload starts it again."),
+    ("host.hard-links", "Use the file by its allowed name, or make a copy."),
     ("host.hidden-server-name", "The user can allow it with the setting `hiddenServerNames`."),
     ("host.malformed", "Use a client that follows the protocol."),
     ("host.name-not-handed-on", "Rename the file, or use the tool `bash`."),
     ("host.no-answer", "Try again when the user is there to answer."),
     ("host.no-server-name", "The user can allow it with the setting `hiddenServerNames`."),
-    ("host.not-to-be-left", "Check the path, and try again."),
-    ("host.other-server", "Connect to that server itself, so that it is decided about."),
-    ("host.policy-failed", "The user has to repair or remove the policy."),
+    ("host.other-server", "Connect to that server itself, so that its name is checked."),
+    ("host.policy-failed", "The user must repair or remove the policy."),
     ("host.portcullis", "No setting opens it: the user changes it outside the sandbox."),
     ("host.powershell", "Use the tool `bash`."),
     ("host.project-agent-settings", "No setting opens it: the user changes it outside the sandbox."),
-    ("host.replacements-differ", "Two policies contradict each other; the user has to change one."),
-    ("host.reservation-failed", "The user has to repair the reservations."),
-    ("host.reserved", "Work on something else until it is given back."),
-    ("host.rewrites-differ", "Two policies contradict each other; the user has to change one."),
-    ("host.rewrites-endless", "Two policies contradict each other; the user has to change one."),
+    ("host.replacements-differ", "Two policies contradict each other; the user must change one."),
+    ("host.reservation-failed", "The user must repair the reservations."),
+    ("host.reserved", "Work on something else until it is released."),
+    ("host.rewrites-differ", "Two policies contradict each other; the user must change one."),
+    ("host.rewrites-endless", "Two policies contradict each other; the user must change one."),
     ("host.special-address", "Allow the address itself: portcullis allow ADDRESS:PORT"),
     ("host.too-many-questions", "Run the command again, or have the user allow its hosts first."),
     ("host.too-many-waiting", "Try again when the open questions are answered."),
     ("host.unfiltered-search", "Search with the tool `bash`."),
     ("host.unreadable-http", "Use HTTP/1.1, or TLS."),
+    ("host.unusable-path", "Check the path, and try again."),
     ("host.unresolved-name", "The user can change `deniedResolvedAddresses` or `parentProxy`."),
-    ("host.wrong-permit", "Try it again."),
+    ("host.wrong-permit", "Try again."),
 ];
 
 impl<'a> RefusalText<'a> {
@@ -128,7 +128,7 @@ impl<'a> RefusalText<'a> {
                 format!("portcullis allow {what}")
             }
             (RefusalOrigin::User | RefusalOrigin::Unanswered, None) => {
-                "say yes when you are asked the next time".to_owned()
+                "say yes the next time you are asked".to_owned()
             }
             (RefusalOrigin::Rule, _) => match self.policy {
                 HOST => host_step(self.rule).map_or_else(
@@ -253,7 +253,7 @@ mod tests {
         let no = RefusalText { origin: RefusalOrigin::User, ..by("base", "base.outside") };
         for (refusal, what, expected) in [
             (no, Some("~/x"), "portcullis allow ~/x"),
-            (no, None, "say yes when you are asked the next time"),
+            (no, None, "say yes the next time you are asked"),
             (
                 by("settings", "filesystem.denyRead[0]"),
                 Some("~/x"),

@@ -7,37 +7,37 @@ use crate::{StatusResponse, ToolEffect, wire_structs, wire_words};
 wire_structs! {
     /// A question for the user. Title and subject are the host's own words.
     pub struct AskParams {
-        /// Names the question when it is withdrawn.
+        /// The id of the question, by which it can be withdrawn.
         pub ask_id: u64,
         /// The call it is about, where there is one.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub call_id: Option<String>,
-        /// Who wants to do what, such as `git wants to change the repository`; the place follows.
+        /// The first line, such as `git wants to change the repository`; the place follows it.
         pub title: String,
-        /// What it is asked for, such as a path or a host and port.
+        /// The subject, such as a path or a host and port.
         pub subject: String,
         /// The subject as a person writes it, such as `~/notes.txt`; absent where it is that already.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub place: Option<String>,
-        /// Why it is asked, in one short sentence.
+        /// The reason, in one short sentence.
         pub context: String,
         /// The beginning of what would be written: foreign text, to be marked as such.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub preview: Option<String>,
-        /// Whether it is about something that deserves a second look.
+        /// True for something sensitive, such as keys.
         pub sensitive: bool,
-        /// Who asks, such as `bash` or `curl (pid 812)`.
+        /// The asker, such as `bash` or `curl (pid 812)`.
         pub asker: String,
         /// The whole reason for the question.
         pub reason: String,
-        /// The policy that wants it asked.
+        /// The policy that asks.
         pub policy: String,
         /// The rule inside the policy.
         pub rule: String,
         /// A policy's own text, to be shown as a quotation with the policy's name.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub quote: Option<String>,
-        /// What can be answered beside a refusal.
+        /// The possible answers, besides a plain "no".
         pub options: Vec<AskOption>,
         /// Milliseconds to answer in, counted from when the question is seen.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,45 +48,45 @@ wire_structs! {
     pub struct AskOption {
         /// Its key. Options that differ only in how much they cover have the same.
         pub key: String,
-        /// Whether it permits.
+        /// The effect of the answer.
         pub effect: ToolEffect,
         /// The label, such as `For this session`.
         pub label: String,
-        /// What it covers, spelled out; absent for the very request alone.
+        /// The paths or hosts that it covers; absent if it covers only this request.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub covers: Option<String>,
-        /// How much it covers among the options with its key, from 0 for the least.
+        /// The rank among the options with the same key, from 0 for the narrowest.
         pub width: u32,
-        /// Where it is written down, such as `default.json`; absent where nowhere.
+        /// The file that stores it, such as `default.json`; absent if none does.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub target: Option<String>,
-        /// How long it holds.
+        /// The time for which it applies.
         pub scope: Scope,
     }
 
     /// The user's answer.
     pub struct AskResponse {
-        /// What was chosen.
+        /// The choice.
         pub choice: AskChoice,
-        /// Why nothing was chosen; absent for a person's own "no".
+        /// The reason for a refusal without a user's own "no".
         #[serde(skip_serializing_if = "Option::is_none")]
         pub cause: Option<RefusalCause>,
-        /// With a person's own "no": a line of theirs for the model.
+        /// A line for the model, given with the user's own "no".
         #[serde(skip_serializing_if = "Option::is_none")]
         pub because: Option<String>,
     }
 
-    /// Takes a question back: an answer that still comes means nothing.
+    /// Withdraws a question; later answers to it are ignored.
     pub struct AskWithdrawNotification {
         /// The question.
         pub ask_id: u64,
-        /// Why, in a few words.
+        /// The reason, in a few words.
         pub why: String,
     }
 }
 
 wire_words! {
-    /// How long a grant lives.
+    /// The lifetime of a grant.
     pub enum Scope {
         /// This once.
         Once,
@@ -104,9 +104,9 @@ wire_words! {
         Refuse,
     }
 
-    /// Why a question was refused without a person's "no".
+    /// The reason for a refusal without a user's own "no".
     pub enum RefusalCause {
-        /// Nobody can be asked here.
+        /// There is no user interface.
         NoInterface,
         /// The call it was about was aborted.
         Aborted,
@@ -114,13 +114,13 @@ wire_words! {
         Timeout,
     }
 
-    /// How much a notice matters.
+    /// The importance of a notice.
     pub enum NoticeLevel {
         /// Good to know.
         Info,
-        /// Something is not as it should be.
+        /// A warning.
         Warning,
-        /// Something broke.
+        /// An error.
         Error,
     }
 }
@@ -136,7 +136,7 @@ pub enum AskChoice {
     Refuse(Refusal),
 }
 
-/// Something the client should show.
+/// An event that the client shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(tag = "kind", rename_all = "camelCase", deny_unknown_fields)]
@@ -148,7 +148,7 @@ pub enum EventNotification {
     },
     /// A line for the user.
     Notice {
-        /// How much it matters.
+        /// The importance.
         level: NoticeLevel,
         /// The line.
         text: String,

@@ -105,9 +105,9 @@ impl ErrorObject {
 }
 
 wire_structs! {
-    /// Why a file operation failed.
+    /// The failure of a file operation.
     pub struct FailureData {
-        /// What kind of failure it is.
+        /// The kind of failure.
         pub kind: FailureKind,
         /// The error number of the system, where there is one.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,10 +118,10 @@ wire_structs! {
         /// The rule inside the policy.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub rule: Option<String>,
-        /// Why, in one sentence.
+        /// The reason, in one sentence.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub reason: Option<String>,
-        /// What could be done instead.
+        /// Advice on what to do instead.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub hint: Option<String>,
     }

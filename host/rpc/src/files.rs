@@ -14,7 +14,7 @@ wire_structs! {
         /// The path as the model wrote it.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub given: Option<Text>,
-        /// What the file is wanted for.
+        /// The purpose of opening the file.
         pub intent: FileIntent,
     }
 
@@ -22,15 +22,15 @@ wire_structs! {
     pub struct Edit {
         /// The text to replace.
         pub old_text: String,
-        /// What to put there.
+        /// The replacement.
         pub new_text: String,
     }
 
     /// An open file.
     pub struct FileOpenResponse {
-        /// Names the open file in the requests that follow; ends with `file/close` or the session.
+        /// The handle of the open file for later requests; valid until `file/close` or the end of the session.
         pub handle: u32,
-        /// Where the file really is; for people, never to be opened by.
+        /// The canonical path of the file; only for display, never to be opened.
         pub canonical: String,
         /// Its size in bytes.
         pub size: u64,
@@ -43,7 +43,7 @@ wire_structs! {
         /// The first byte wanted.
         #[serde(default)]
         pub offset: u64,
-        /// How many bytes at most; the host may give fewer.
+        /// The maximum number of bytes; the host may return fewer.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub length: Option<u32>,
     }
@@ -80,11 +80,11 @@ wire_structs! {
         pub content: String,
     }
 
-    /// What was written.
+    /// The result of a write.
     pub struct FileWriteResponse {
-        /// Where the file really is; for people, never to be opened by.
+        /// The canonical path of the file; only for display, never to be opened.
         pub canonical: String,
-        /// How many bytes it has now.
+        /// The new size in bytes.
         pub size: u64,
     }
 
@@ -109,7 +109,7 @@ wire_structs! {
     pub struct ListedName {
         /// The name.
         pub name: String,
-        /// What it names.
+        /// The type of the entry.
         pub kind: ListedKind,
     }
 
@@ -119,12 +119,12 @@ wire_structs! {
         pub call_id: Text,
         /// The directory that relative paths start at.
         pub cwd: AbsolutePath,
-        /// Where to search, as the model wrote it.
+        /// The directory to search, as the model wrote it.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub path: Option<String>,
         /// The glob.
         pub pattern: String,
-        /// How many names at most.
+        /// The maximum number of names.
         #[cfg_attr(feature = "typescript", ts(optional, type = "number"))]
         #[serde(skip_serializing_if = "Option::is_none")]
         pub limit: Option<Number>,
@@ -136,7 +136,7 @@ wire_structs! {
         pub call_id: Text,
         /// The directory that relative paths start at.
         pub cwd: AbsolutePath,
-        /// Where to search, as the model wrote it.
+        /// The directory to search, as the model wrote it.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub path: Option<String>,
         /// A regular expression, or a text.
@@ -144,35 +144,35 @@ wire_structs! {
         /// Only files whose path fits this glob.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub glob: Option<String>,
-        /// Whether upper and lower case are the same.
+        /// True to ignore case.
         #[serde(default)]
         pub ignore_case: bool,
-        /// Whether the pattern is a text.
+        /// True if the pattern is literal text.
         #[serde(default)]
         pub literal: bool,
-        /// How many lines before and after each match.
+        /// The number of lines of context around each match.
         #[cfg_attr(feature = "typescript", ts(optional, type = "number"))]
         #[serde(skip_serializing_if = "Option::is_none")]
         pub context: Option<Number>,
-        /// How many matches at most.
+        /// The maximum number of matches.
         #[cfg_attr(feature = "typescript", ts(optional, type = "number"))]
         #[serde(skip_serializing_if = "Option::is_none")]
         pub limit: Option<Number>,
     }
 
-    /// What a search found, in the words of pi's own tool.
+    /// The result of a search, formatted as pi's own tool formats it.
     pub struct FileSearchResponse {
-        /// What the model is told; why it failed, with `failed`.
+        /// The text for the model; with `failed`, the reason.
         pub text: String,
-        /// Whether the tool fails with `text`.
+        /// True if the tool fails with `text`.
         pub failed: bool,
-        /// What pi's own tool keeps beside the text.
+        /// The details that pi's own tool adds to the text.
         #[cfg_attr(feature = "typescript", ts(optional, type = "Record<string, unknown>"))]
         #[serde(skip_serializing_if = "Option::is_none")]
         pub details: Option<Map<String, Value>>,
     }
 
-    /// Names a file into which pi put the whole output of a command, so that it can be read.
+    /// Makes a file readable into which pi wrote the whole output of a command.
     pub struct FileOutputParams {
         /// The file; its name is one that pi gives to such files.
         pub path: AbsolutePath,
@@ -186,18 +186,18 @@ wire_structs! {
 }
 
 wire_words! {
-    /// What a name in a directory names, links followed.
+    /// The type of a directory entry, links followed.
     pub enum ListedKind {
         /// A directory.
         Directory,
-        /// Something else.
+        /// Another type.
         Other,
-        /// Nothing, or something that may not be seen.
+        /// A name that does not exist or is hidden.
         Nothing,
     }
 }
 
-/// What a file is opened for.
+/// The purpose of opening a file.
 ///
 /// The variants have braces, because serde lets unknown fields of a plain word pass.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::{wire_structs, wire_words};
 
 wire_structs! {
-    /// Something happened on a screen of `/sandbox`.
+    /// An event on a screen of `/sandbox`.
     pub struct MenuParams {
-        /// What.
+        /// The event.
         pub event: MenuEvent,
     }
 
@@ -17,16 +17,16 @@ wire_structs! {
         pub title: String,
         /// Lines to read.
         pub lines: Vec<MenuLine>,
-        /// What can be chosen, with the arrow keys and Enter.
+        /// The items to choose from with the arrow keys and Enter.
         pub items: Vec<MenuItem>,
         /// The item that is marked when the screen appears.
         pub selected: u32,
-        /// What can be pressed beside that.
+        /// Further keys.
         pub keys: Vec<MenuKey>,
-        /// Present when the user is asked for a line of text in place of a choice.
+        /// A text field that replaces the items.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub input: Option<MenuInput>,
-        /// What the client has to do; it is told by the host's answer and not shown.
+        /// An action of the client that replaces the screen.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub effect: Option<MenuEffect>,
     }
@@ -35,41 +35,41 @@ wire_structs! {
     pub struct MenuLine {
         /// Its text; safe to show.
         pub text: String,
-        /// How it is meant.
+        /// The tone.
         pub tone: Tone,
     }
 
-    /// Something to choose.
+    /// An item to choose.
     pub struct MenuItem {
         /// Its text; safe to show.
         pub label: String,
         /// Its value, shown beside it.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub value: Option<String>,
-        /// What is wrong with it.
+        /// The mistake in it.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub problem: Option<String>,
     }
 
-    /// Something to press.
+    /// A key to press.
     pub struct MenuKey {
         /// The key: one character.
         pub key: String,
-        /// What it does.
+        /// The effect of the key, in a word or two.
         pub label: String,
     }
 
     /// A line of text that is asked for.
     pub struct MenuInput {
-        /// What for.
+        /// The label of the field.
         pub label: String,
-        /// What stands there at first.
+        /// The initial text.
         pub value: String,
     }
 }
 
 wire_words! {
-    /// How a line is meant.
+    /// The tone of a line.
     pub enum Tone {
         /// Plain.
         Plain,
@@ -79,11 +79,11 @@ wire_words! {
         Faint,
         /// All is well.
         Good,
-        /// Something is not as it should be.
+        /// A problem.
         Bad,
     }
 
-    /// What a client has to do.
+    /// An action of the client.
     pub enum MenuEffect {
         /// End this host and start another one with the sandbox on.
         Enable,
@@ -94,7 +94,7 @@ wire_words! {
     }
 }
 
-/// What happened on a screen.
+/// An event on a screen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(tag = "kind", rename_all = "camelCase", deny_unknown_fields)]
@@ -108,14 +108,14 @@ pub enum MenuEvent {
     },
     /// A key was pressed.
     Key {
-        /// It.
+        /// The key.
         key: String,
         /// The item that was marked.
         index: u32,
     },
     /// A line was typed.
     Text {
-        /// It.
+        /// The text.
         text: String,
     },
     /// One step back.

@@ -82,7 +82,7 @@ pub struct Reply {
     pub outcome: Result<AskResponse, ErrorObject>,
 }
 
-/// Names a request among those of the same side.
+/// The id of a request, unique among those of its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(type = "number"))]
 #[serde(try_from = "u64", into = "u64")]

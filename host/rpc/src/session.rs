@@ -6,7 +6,7 @@ use crate::{AbsolutePath, Text, wire_structs, wire_words};
 pub const PROTOCOL_VERSION: u32 = 1;
 
 wire_structs! {
-    /// What the client says first; nothing else is answered before it.
+    /// The first request of a client; the host answers no other before it.
     pub struct HelloParams {
         /// The protocol version of the client.
         pub protocol: u32,
@@ -14,7 +14,7 @@ wire_structs! {
         pub client: Program,
         /// The version of pi the client runs in.
         pub pi_version: Text,
-        /// How pi was started.
+        /// The mode of pi.
         pub mode: RunMode,
         /// True where a person can answer an `ask`.
         pub interactive: bool,
@@ -28,10 +28,10 @@ wire_structs! {
         /// The file pi keeps the session in; absent when it keeps none.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub session_file: Option<AbsolutePath>,
-        /// Whether the user trusts the project; absent where pi has no such notion, which means no.
+        /// True if the user trusts the project; absent, which means false, if pi does not know trust.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub project_trusted: Option<bool>,
-        /// What the user wants for this session, whatever the settings say; absent: as the settings say.
+        /// The user's choice for this session, which overrides the settings; absent if there is none.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub sandbox: Option<Switch>,
     }
@@ -54,25 +54,25 @@ wire_structs! {
         pub status: StatusResponse,
     }
 
-    /// What the footer, `/sandbox` and the model are told.
+    /// The state for the footer, `/sandbox` and the model.
     pub struct StatusResponse {
-        /// Whether the sandbox is in force.
+        /// The state of the sandbox.
         pub state: SandboxState,
         /// Number of domains that can be reached without a question.
         pub domains: u32,
-        /// What can be written and reached without a question, in a few words; empty unless enabled.
+        /// A summary of the paths and hosts that need no question; empty unless enabled.
         pub summary: String,
         /// Number of paths that can be written without a question.
         pub write_paths: u32,
         /// Number of questions that wait for an answer.
         pub waiting: u32,
-        /// Whether agents reserve paths here, so that the tool for it should be there.
+        /// True if agents reserve paths here, so that the client offers the tool for it.
         pub reservations: bool,
-        /// Whether `escalate` leads to a question; otherwise it is refused.
+        /// True if `escalate` asks; otherwise it is refused.
         pub escalation: bool,
-        /// Whether the client lives in a sandbox of its own, and questions are asked outside of it.
+        /// True if the client itself is in a sandbox, and questions are asked outside of it.
         pub contained: bool,
-        /// What is missing of the sandbox, in a few words; absent when nothing is.
+        /// The missing layers of the sandbox, in a few words; absent if it is complete.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub reduced: Option<String>,
         /// A few lines for the model on what it may do here; empty for none.
@@ -86,7 +86,7 @@ wire_structs! {
 }
 
 wire_words! {
-    /// How pi was started.
+    /// The mode of pi.
     pub enum RunMode {
         /// The terminal interface.
         Tui,
@@ -106,13 +106,13 @@ wire_words! {
         Off,
     }
 
-    /// Whether the sandbox is in force.
+    /// The state of the sandbox.
     pub enum SandboxState {
         /// Every rule is in force.
         Enabled,
         /// The user's settings switched the sandbox off; tools run as pi runs them.
         Disabled,
-        /// Nothing is permitted, because the settings or a policy could not be read.
+        /// Every tool is blocked, because the settings or a policy could not be read.
         Closed,
     }
 }

@@ -17,9 +17,9 @@ wire_structs! {
         pub parent_call_id: Option<Text>,
         /// The name of the tool.
         pub tool: Text,
-        /// Who supplies the tool: `builtin`, `extension:<name>`, `mcp:<server>`.
+        /// The provider of the tool: `builtin`, `extension:<name>`, `mcp:<server>`.
         pub provider: Text,
-        /// Where its relative paths start; for tools of others that have the name of one of pi's own.
+        /// The base of relative paths, for tools of other extensions that replace one of pi's own.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub cwd: Option<AbsolutePath>,
         /// The arguments, as the model wrote them.
@@ -29,15 +29,15 @@ wire_structs! {
 
     /// The verdict on a tool call, after the user was asked where that was needed.
     pub struct DecideResponse {
-        /// Whether the call may go on.
+        /// The decision on the call.
         pub effect: ToolEffect,
         /// The policy that gave the verdict.
         pub policy: String,
         /// The rule inside the policy.
         pub rule: String,
-        /// Why, in one sentence.
+        /// The reason, in one sentence.
         pub reason: String,
-        /// What could be done instead.
+        /// Advice on what to do instead.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub hint: Option<String>,
         /// The arguments to use in place of those sent; they were judged again.
@@ -56,31 +56,31 @@ wire_structs! {
         pub cwd: AbsolutePath,
     }
 
-    /// What a tool brought back, before the model sees it.
+    /// The output of a tool, before the model gets it.
     pub struct InspectParams {
         /// pi's id of the call.
         pub call_id: Text,
         /// The name of the tool.
         pub tool: Text,
-        /// Who supplies the tool, as in `decide`.
+        /// The provider of the tool, as in `decide`.
         pub provider: Text,
         /// The arguments that it was called with.
         #[cfg_attr(feature = "typescript", ts(type = "Record<string, unknown>"))]
         pub input: Map<String, Value>,
-        /// Whether the tool failed.
+        /// True if the tool failed.
         pub is_error: bool,
         /// The blocks of the result.
         pub content: Vec<OutputBlock>,
     }
 
-    /// What becomes of it.
+    /// The decision on the output.
     pub struct InspectResponse {
-        /// Whether the model sees it.
+        /// The effect on the output.
         pub verdict: OutputVerdict,
-        /// What the model sees in its place, with `replace`.
+        /// The replacement, with `replace`.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub content: Option<Vec<OutputBlock>>,
-        /// Who keeps it from the model and why, with `withhold`.
+        /// The rule that withholds it, with `withhold`.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub cause: Option<Denial>,
     }
@@ -91,13 +91,13 @@ wire_structs! {
         pub call_id: Text,
         /// The paths, as the model wrote them.
         pub paths: Vec<Text>,
-        /// Whether they are given back.
+        /// True to release them.
         pub release: bool,
     }
 
-    /// What is reserved after that.
+    /// The reservations after the call.
     pub struct ReserveResponse {
-        /// Present when nothing was changed, because it was not allowed.
+        /// The refusal, if nothing was changed because it was not allowed.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub denied: Option<Denial>,
         /// Every claim, of all sessions of the user.
@@ -106,11 +106,11 @@ wire_structs! {
 
     /// One claim.
     pub struct ReservedPath {
-        /// What is claimed, with all that lies below it.
+        /// The reserved path; everything below it is reserved as well.
         pub path: String,
         /// Name of the agent that has it.
         pub agent: String,
-        /// Whether it is this session's own.
+        /// True if it belongs to this session.
         pub own: bool,
     }
 
@@ -130,11 +130,11 @@ wire_structs! {
         /// Milliseconds of running time; waiting for an answer does not count.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub timeout_ms: Option<u64>,
-        /// Who wrote the script.
+        /// The author of the script.
         pub origin: ExecOrigin,
     }
 
-    /// How a command ended. The end frame of its stream is written before this, unless `denied` is present.
+    /// The end of a command. The end frame of its stream is written before this, unless `denied` is present.
     pub struct ExecResponse {
         /// The exit status, when it exited by itself.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,7 +146,7 @@ wire_structs! {
         /// did not.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub timed_out_after_ms: Option<u64>,
-        /// Present when the command was not started.
+        /// The refusal, if the command was not started.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub denied: Option<Denial>,
         /// Lines for the model that policies want it to have with the result.
@@ -159,16 +159,16 @@ wire_structs! {
         pub policy: String,
         /// The rule inside the policy.
         pub rule: String,
-        /// Why, in one sentence.
+        /// The reason, in one sentence.
         pub reason: String,
-        /// What could be done instead.
+        /// Advice on what to do instead.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub hint: Option<String>,
     }
 }
 
 wire_words! {
-    /// Whether a tool call may go on. An `ask` never reaches the wire: the host has asked by then.
+    /// The decision on a tool call. There is no `ask`: the host has asked before it answers.
     pub enum ToolEffect {
         /// It may.
         Allow,
@@ -178,7 +178,7 @@ wire_words! {
         Exec,
     }
 
-    /// Who wrote a script.
+    /// The author of a script.
     pub enum ExecOrigin {
         /// The model.
         Agent,
@@ -188,7 +188,7 @@ wire_words! {
 }
 
 wire_words! {
-    /// What becomes of the output of a tool.
+    /// The decision on the output of a tool.
     pub enum OutputVerdict {
         /// The model sees it as it is.
         Pass,
@@ -213,7 +213,7 @@ pub enum OutputBlock {
     Image {
         /// Its type.
         mime_type: String,
-        /// How many bytes it has.
+        /// The size in bytes.
         bytes: u32,
     },
     /// Anything else.

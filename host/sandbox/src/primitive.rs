@@ -63,6 +63,24 @@ impl Primitive {
         }
     }
 
+    /// Returns its use in the sandbox, in a few words.
+    #[must_use]
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Self::UserNamespace => "rights that end at the sandbox",
+            Self::Mounts => "a file system of its own: what is hidden, read-only or writable",
+            Self::Proc => "no other processes visible",
+            Self::Network => "a network of its own: every connection is checked",
+            Self::Objects => "a host name, shared memory and message queues of its own",
+            Self::Landlock => "a second check of files, below the mounts",
+            Self::Scopes => "no signals and abstract sockets to other processes",
+            Self::Filter => "no system calls that could leave the sandbox",
+            Self::Listener => "system calls that wait for your answer",
+            Self::ProcessLimit => "a limit on processes, for root as well",
+            Self::ControlGroup => "exact limits on memory and processes",
+        }
+    }
+
     /// True if there is no sandbox without it.
     #[must_use]
     pub fn is_needed(self) -> bool {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use portcullis_audit::{Placed, VerdictLine};
 use portcullis_decision::{RefusalOrigin, RefusalText, allow_path, path_text};
+use portcullis_text::tilde;
 use serde_json::{Value, json};
 
 /// Returns the id of a record, shortened for typing.
@@ -66,6 +67,16 @@ fn allowed_as(request: &Value) -> Option<String> {
     }
 }
 
+/// Describes the action of a request; paths of files in the directory `home` begin with `~`.
+pub fn shown(request: &Value, home: &Path) -> String {
+    let asked = asked(request);
+    let is_file = request.pointer("/action/file").is_some();
+    match asked.split_once(' ').filter(|_| is_file) {
+        Some((operation, path)) => format!("{operation} {}", tilde(path, &home.to_string_lossy())),
+        None => asked,
+    }
+}
+
 /// Describes the action of a request.
 ///
 /// Recorded requests can be masked, shortened, or of an earlier version; unknown parts are left out.
@@ -103,12 +114,25 @@ pub fn asked(request: &Value) -> String {
     }
 }
 
+/// Returns the origin of a request, in words.
+pub fn asked_by(recorded: &str) -> &str {
+    match recorded {
+        "process" => "a command",
+        "agent" => "the agent",
+        "user" => "you",
+        "extension" => "an extension",
+        known => known,
+    }
+}
+
 /// Returns the author of an answer, in words.
 pub fn answered_by(recorded: &str) -> &str {
     match recorded {
-        "nobody" => "no one: there was no user interface",
-        "timeout" => "no one: no answer came in time",
-        "withdrawal" => "no one: the question was withdrawn",
+        "user" => "you",
+        "grant" => "an earlier answer of yours",
+        "nobody" => "nobody: there was no user interface",
+        "timeout" => "nobody: no answer came in time",
+        "withdrawal" => "nobody: the question was withdrawn",
         known => known,
     }
 }

@@ -43,7 +43,7 @@ fn all() -> Vec<(&'static str, &'static str, String)> {
         (
             "edit_not_in_force",
             "an edit with a mistake",
-            notices::edit_not_in_force("the edited settings", mistake),
+            notices::edit_not_in_force("The edited settings", mistake),
         ),
         ("edit_refuses_commands", "an edit without a sandbox", notices::edit_refuses_commands(no_space)),
         ("blocked", "settings with a mistake at the start", notices::blocked(mistake)),

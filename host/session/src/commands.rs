@@ -229,7 +229,7 @@ pub fn finish(session: &Session, started: &Started) -> Ended {
     let _told_once = started.connections.set(reports);
     let effective = session.effective_policy();
     let rules = started.rules.as_deref().unwrap_or(&effective.rules);
-    let by_rules = refused::by_rules(&started.running.refusals(), rules);
+    let by_rules = refused::by_rules(&started.running.refusals(), rules, &session.own_places());
     // A command that did without has no need of them.
     let closed = if ended.exit == Exit::Code(0) { &[][..] } else { started.closed.as_slice() };
     let refused =

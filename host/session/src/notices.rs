@@ -18,7 +18,7 @@ pub fn saved(scope: GrantScope, session: &str, covers: &str) -> String {
 /// An answer that could not be written into the settings.
 #[must_use]
 pub fn not_saved(error: &str) -> String {
-    format!("The answer holds for this session only; it could not be saved: {}.", escape(error))
+    format!("Your answer counts for this session only, because it could not be saved: {}.", escape(error))
 }
 
 /// A notice of a policy.
@@ -30,20 +30,23 @@ pub fn of_policy(policy: &str, text: &str) -> String {
 /// A fault of the host.
 #[must_use]
 pub fn failed(doing: &str, panic: &str) -> String {
-    format!("Portcullis failed while {doing} ({panic}); nothing is allowed in this session any more")
+    format!("Portcullis failed while {doing} ({panic}); it now refuses everything in this session")
 }
 
 /// Edited settings from which no sandbox can be made.
 #[must_use]
 pub fn edit_refuses_commands(why: &str) -> String {
-    format!("Commands are refused: the edited settings give no sandbox: {}. Fix them.", escape(why))
+    format!(
+        "Commands are refused, because no sandbox can be set up from the edited settings: {}. Fix them.",
+        escape(why)
+    )
 }
 
 /// The end of an answer on which the sandbox depends.
 #[must_use]
 pub fn answer_ended(why: &str) -> String {
     format!(
-        "commands are refused, as no sandbox can be made without an answer that has ended: {}",
+        "Commands are refused, because an answer has ended without which no sandbox can be set up: {}.",
         escape(why)
     )
 }
@@ -52,7 +55,7 @@ pub fn answer_ended(why: &str) -> String {
 #[must_use]
 pub fn not_for_commands(why: &str) -> String {
     format!(
-        "The answer counts for files, but not for commands; their sandbox stays as it was: {}.",
+        "Your answer applies to tools, but not to commands, because their sandbox cannot be changed: {}.",
         escape(why)
     )
 }
@@ -78,26 +81,23 @@ pub fn other_settings(file: &str, warning: &str) -> String {
 /// Edits of the `settings` or `policies` that are in force.
 #[must_use]
 pub fn changed(what: &str, changes: &[String]) -> String {
-    format!("the {what} have changed: {}", changes.join("; "))
+    format!("The {what} have changed: {}", changes.join("; "))
 }
 
 /// Edits that cannot be put in force.
 #[must_use]
 pub fn edit_not_in_force(edited: &str, error: &str) -> String {
-    format!(
-        "{edited} are NOT in force, those before them still are, with all that they permit: {}",
-        escape(error)
-    )
+    format!("{edited} cannot be used, so the previous ones are STILL in force: {}", escape(error))
 }
 
 /// Settings with which the session cannot be opened.
 #[must_use]
 pub fn blocked(error: &str) -> String {
-    escape(&format!("tools are blocked until you fix this: {error}"))
+    escape(&format!("Tools are blocked until you fix this: {error}"))
 }
 
 /// A policy whose publisher the user no longer trusts.
 #[must_use]
 pub fn revoked(error: &str) -> String {
-    escape(&format!("every tool is blocked until the session ends: {error}"))
+    escape(&format!("Every tool is blocked until the session ends: {error}"))
 }

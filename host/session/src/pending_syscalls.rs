@@ -70,7 +70,7 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
         if decision.effect() != Effect::Ask {
             // This call was allowed without a question, so the result does not cover other calls in the place.
             let authorized = authorize_held(session, request.clone(), started, started.questions.cancel());
-            break (is_allowed(started, authorized, attempt, &path), decision);
+            break (is_allowed(session, started, authorized, attempt, &path), decision);
         }
         if is_plain
             && attempt != NameAccess::Read
@@ -94,9 +94,9 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
                 (true, _) => Answered::Itself(true),
                 // pi itself runs for the whole session, so a single "no" must not last as long.
                 (false, _) if session.setup.inmate.is_agent() => {
-                    Answered::Itself(is_allowed(started, authorized, attempt, &path))
+                    Answered::Itself(is_allowed(session, started, authorized, attempt, &path))
                 }
-                (false, _) => Answered::Place(is_allowed(started, authorized, attempt, &path)),
+                (false, _) => Answered::Place(is_allowed(session, started, authorized, attempt, &path)),
             }
         });
         match known {
@@ -104,7 +104,7 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
             Known::Before(false) => break (false, decision),
             Known::Before(true) => {
                 let authorized = authorize_as_before(session, request.clone(), decision.clone());
-                break (is_allowed(started, authorized, attempt, &path), decision);
+                break (is_allowed(session, started, authorized, attempt, &path), decision);
             }
             Known::Changed => {}
         }
@@ -143,9 +143,16 @@ fn authorize_as_before(session: &Session, request: Request, decision: Decision) 
 }
 
 /// Returns true if a call may proceed; notes the reason for the model otherwise.
-fn is_allowed(started: &Started, authorized: Authorized, attempt: NameAccess, path: &Path) -> bool {
+fn is_allowed(
+    session: &Session,
+    started: &Started,
+    authorized: Authorized,
+    attempt: NameAccess,
+    path: &Path,
+) -> bool {
     let refused = authorized.granted().err();
-    refused.inspect(|why| started.questions.note(refused::after_question(attempt, path, why))).is_none()
+    let note = |why: &Decision| refused::after_question(attempt, path, why, &session.own_places());
+    refused.inspect(|why| started.questions.note(note(why))).is_none()
 }
 
 /// Returns the access that the question about a call names.

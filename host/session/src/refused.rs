@@ -1,6 +1,6 @@
 //! Notes on operations that were refused to a running command, for the model.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use portcullis_decision::host_rules::{HARD_LINKS, HOST};
 use portcullis_decision::profile::FileRight;
@@ -16,13 +16,13 @@ const OTHER_NAME: &str = "it is another name (hard link) of a file that commands
 const TOLD: usize = 8;
 
 /// Returns the notes on refusals by rules, without a question.
-pub(crate) fn by_rules(refusals: &[RefusedCall], rules: &RuleSet) -> Vec<String> {
+pub(crate) fn by_rules(refusals: &[RefusedCall], rules: &RuleSet, own: &[PathBuf]) -> Vec<String> {
     let told =
         refusals.iter().map(|RefusedCall { attempt, path, rule }| {
             match portcullis_exec_surface::rule(rule) {
-                Some(rule) => line(*attempt, path, RefusalText::by_rule(HOST, rule.id, rule.reason)),
+                Some(rule) => line(*attempt, path, RefusalText::by_rule(HOST, rule.id, rule.reason), own),
                 None if rule == HARD_LINKS => {
-                    line(*attempt, path, RefusalText::by_rule(HOST, HARD_LINKS, OTHER_NAME))
+                    line(*attempt, path, RefusalText::by_rule(HOST, HARD_LINKS, OTHER_NAME), own)
                 }
                 None => {
                     let right = if *attempt == NameAccess::Read { FileRight::Read } else { FileRight::Write };
@@ -30,7 +30,7 @@ pub(crate) fn by_rules(refusals: &[RefusedCall], rules: &RuleSet) -> Vec<String>
                     let refusal = RefusalText::by_rule(&ruling.policy, &ruling.rule, &ruling.reason);
                     let is_asked = ruling.effect == Effect::Ask;
                     let origin = if is_asked { RefusalOrigin::Unanswered } else { refusal.origin };
-                    line(*attempt, path, RefusalText { origin, ..refusal })
+                    line(*attempt, path, RefusalText { origin, ..refusal }, own)
                 }
             }
         });
@@ -38,11 +38,18 @@ pub(crate) fn by_rules(refusals: &[RefusedCall], rules: &RuleSet) -> Vec<String>
 }
 
 /// Returns the note on a refusal after a question.
-pub(crate) fn after_question(attempt: NameAccess, path: &Path, decision: &Decision) -> String {
-    line(attempt, path, RefusalText::of(decision))
+pub(crate) fn after_question(
+    attempt: NameAccess,
+    path: &Path,
+    decision: &Decision,
+    own: &[PathBuf],
+) -> String {
+    line(attempt, path, RefusalText::of(decision), own)
 }
 
-fn line(attempt: NameAccess, path: &Path, refusal: RefusalText<'_>) -> String {
+/// Returns the note on one refusal. It does not advise to allow a directory that contains one of the `own` ones: the home
+/// directories and the project.
+fn line(attempt: NameAccess, path: &Path, refusal: RefusalText<'_>, own: &[PathBuf]) -> String {
     let what = match attempt {
         NameAccess::Read => "reading",
         NameAccess::Write => "writing",
@@ -51,10 +58,15 @@ fn line(attempt: NameAccess, path: &Path, refusal: RefusalText<'_>) -> String {
     };
     // Only what exists can be allowed, and the whole machine cannot.
     let known = path.ancestors().find(|path| path.symlink_metadata().is_ok());
-    let known = known.filter(|known| known.parent().is_some());
-    let allow = known.map(|known| allow_path(known, attempt != NameAccess::Read));
+    let is_wide = known.is_some_and(|known| own.iter().any(|own| own.starts_with(known)));
+    let known = known.filter(|known| known.parent().is_some() && !is_wide);
+    let allow = |path: &Path| allow_path(path, attempt != NameAccess::Read);
+    let create = format!("have the user create it, then run `portcullis allow {}`", allow(path));
+    let is_unasked = refusal.origin == RefusalOrigin::Unanswered && refusal.hint.is_none();
+    let hint = if is_wide && is_unasked { Some(create.as_str()) } else { refusal.hint };
+    let refusal = RefusalText { hint, ..refusal };
     let path = escape(&path.to_string_lossy());
-    format!("The sandbox refused {what} `{path}`: {}", refusal.with_next_step(allow.as_deref()))
+    format!("The sandbox refused {what} `{path}`: {}", refusal.with_next_step(known.map(allow).as_deref()))
 }
 
 fn shortened(mut lines: Vec<String>) -> Vec<String> {
@@ -80,10 +92,13 @@ mod tests {
             path: path.into(),
             rule: rule.to_owned(),
         };
-        let told = by_rules(&[refusal("/w/hard", HARD_LINKS)], &rules);
+        let told = by_rules(&[refusal("/w/hard", HARD_LINKS)], &rules, &[]);
         assert!(told[0].contains("another name (hard link)"), "{told:?}");
-        let told =
-            by_rules(&[refusal("/w/a\u{202e}b", ""), refusal("/w/.git/hooks/x", "host.git-hooks")], &rules);
+        let told = by_rules(
+            &[refusal("/w/a\u{202e}b", ""), refusal("/w/.git/hooks/x", "host.git-hooks")],
+            &rules,
+            &[],
+        );
         assert!(
             told[0].contains("(rule `base.outside` of `base`)") && !told[0].contains('\u{202e}'),
             "{told:?}"
@@ -92,8 +107,26 @@ mod tests {
         assert!(told[1].contains("(rule `host.git-hooks` of `host`)"), "{told:?}");
         assert!(told[1].ends_with("only the user's `protections.lift` opens it."), "{told:?}");
         let many: Vec<_> = (0..20).map(|number| refusal(&format!("/w/{number}"), "")).collect();
-        let told = by_rules(&many, &rules);
+        let told = by_rules(&many, &rules, &[]);
         assert_eq!(told.len(), TOLD + 1);
         assert!(told[TOLD].contains("12 more"), "{told:?}");
+    }
+
+    #[test]
+    fn no_advice_opens_a_home_or_the_project() {
+        let rules = RuleSet::compile(Vec::new(), Base::default(), &[]);
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().canonicalize().unwrap();
+        let path = home.join("made.txt");
+        let refusal = RefusedCall { attempt: NameAccess::Write, path: path.clone(), rule: String::new() };
+        let told = |own: &[PathBuf]| by_rules(std::slice::from_ref(&refusal), &rules, own).concat();
+        // Control.
+        let opens = format!("portcullis allow {} --write", home.display());
+        assert!(told(&[]).ends_with(&opens), "{}", told(&[]));
+        for own in [home.clone(), home.join("project")] {
+            let told = told(&[own]);
+            assert!(!told.contains(&opens) && told.contains("create it"), "{told}");
+            assert!(told.ends_with(&format!("portcullis allow {} --write`.", path.display())), "{told}");
+        }
     }
 }

@@ -489,6 +489,12 @@ impl Session {
         Settings(self.basis())
     }
 
+    /// Returns the user's home directories and the project, which are never opened as a whole.
+    pub(crate) fn own_places(&self) -> Vec<PathBuf> {
+        let settings = self.settings();
+        settings.homes.iter().chain([&settings.workspace]).cloned().collect()
+    }
+
     /// Returns the names that the user's other programs execute, as a policy in force sees them.
     pub(crate) fn exec_surface<'a>(&self, effective: &'a EffectivePolicy) -> ExecSurface<'a> {
         ExecSurface::new(effective, self.settings())

@@ -36,7 +36,7 @@ pub struct Settings {
     pub ask: Ask,
     /// Whether the agent may ask to run a command outside the sandbox.
     pub escalation: Escalation,
-    /// What a client without an interface does about refusals.
+    /// The behaviour of a client without an interface after refusals.
     pub unattended_refusals: UnattendedRefusals,
     /// The size of a private home, in MiB.
     pub home_mib: Option<u64>,
@@ -233,7 +233,7 @@ pub enum Escalation {
     Ask,
 }
 
-/// What a client without an interface, such as `pi -p`, does about refusals.
+/// The behaviour of a client without an interface, such as `pi -p`, after refusals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UnattendedRefusals {
     /// It prints them, and fails if a question could be put to nobody.

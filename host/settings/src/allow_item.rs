@@ -1,10 +1,10 @@
-//! What a person names to allow or deny it: a preset, a host, a path.
+//! An item of `portcullis allow` and `deny`: a preset, a host or a path.
 
 use std::path::PathBuf;
 
 use portcullis_decision::pattern::NetworkPattern;
 
-/// What a person names to allow or deny it.
+/// An item of `portcullis allow` and `deny`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowItem {
     /// The preset of this name.

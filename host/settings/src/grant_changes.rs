@@ -83,7 +83,7 @@ pub(crate) fn path_item(path: &Path) -> Option<Json> {
     Some(json!({ "path": text, "literal": true }))
 }
 
-/// What a person denies.
+/// A denial to store in the settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denial {
     /// Connections.
@@ -102,6 +102,15 @@ impl Denial {
             Self::Host(_) => "network.deniedDomains",
             Self::Read(_) => "filesystem.denyRead",
             Self::Write(_) => "filesystem.denyWrite",
+        }
+    }
+
+    /// Returns the path that it denies for reading.
+    #[must_use]
+    pub fn reads(&self) -> Option<&Path> {
+        match self {
+            Self::Read(path) => Some(path),
+            Self::Host(_) | Self::Write(_) => None,
         }
     }
 

@@ -7,6 +7,7 @@ use portcullis_decision::pattern::NetworkPattern;
 use portcullis_settings_format::json::{Member, Node, Value};
 use portcullis_settings_format::pointer::step;
 use portcullis_settings_format::{BUILT_IN, Change, ConfigError, EXTENDS, Extends, FileKind, Layout, Origin};
+use portcullis_text::tilde;
 use serde_json::Value as Json;
 
 use crate::disk::{Disk, RealDisk};
@@ -83,20 +84,40 @@ impl KeptGrant {
         }
     }
 
-    /// Returns the item as a person would write it: a literal path as a plain string, a path of `grants` with its rights.
+    /// Returns the permission in words, such as `reading ~/notes`; `home` is the home directory.
     #[must_use]
-    pub fn shown(&self) -> String {
-        let text = |key: &str| self.value.get(key).and_then(Json::as_str);
-        match (text("path"), text("connect")) {
-            (Some(path), _) if self.value.get("literal").is_some() => path.to_owned(),
-            (Some(path), _) => {
-                let rights = if text("rights") == Some("write") { "reading and writing" } else { "reading" };
-                let is_exact = self.value.get("exact") == Some(&Json::Bool(true));
-                format!("{rights} {}{path}", if is_exact { "" } else { "everything below " })
-            }
-            (None, Some(host)) => format!("connections to {host}"),
-            (None, None) => self.value.as_str().map_or_else(|| self.value.to_string(), str::to_owned),
+    pub fn in_words(&self, home: &str) -> String {
+        let item = item_in_words(&self.value, home);
+        match self.list.as_str() {
+            PRESETS => format!("preset {item}"),
+            "network.allowedDomains" => format!("connections to {item}"),
+            "filesystem.allowRead" => format!("reading {item}"),
+            "filesystem.allowWrite" => format!("reading and writing {item}"),
+            _ => item,
         }
+    }
+
+    /// Returns true if this allows a path at or below `top`.
+    #[must_use]
+    pub fn is_below(&self, top: &Path) -> bool {
+        matches!(self.allowed(), Some(Allowed::Path { path, .. }) if path.starts_with(top))
+    }
+}
+
+/// Returns an item of a list as a person would write it: a literal path as a plain string, an item of `grants` with its
+/// rights. Paths in the directory `home` begin with `~`.
+#[must_use]
+pub fn item_in_words(item: &Json, home: &str) -> String {
+    let text = |key: &str| item.get(key).and_then(Json::as_str);
+    match (text("path"), text("connect")) {
+        (Some(path), _) if item.get("literal").is_some() => tilde(path, home),
+        (Some(path), _) => {
+            let rights = if text("rights") == Some("write") { "reading and writing" } else { "reading" };
+            let is_exact = item.get("exact") == Some(&Json::Bool(true));
+            format!("{rights} {}{}", if is_exact { "" } else { "everything below " }, tilde(path, home))
+        }
+        (None, Some(host)) => format!("connections to {host}"),
+        (None, None) => item.as_str().map_or_else(|| item.to_string(), |text| tilde(text, home)),
     }
 }
 

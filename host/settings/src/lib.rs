@@ -68,7 +68,9 @@ pub use disk::{Disk, LARGEST_FILE, RealDisk, Seen, links_on_the_way, names_on_th
 pub use draft::{Draft, Obstacle};
 pub use found::{Found, Source};
 pub use grant_changes::{AllowLists, Denial, GrantFile, Seed};
-pub use grant_files::{KeptGrant, grant_files, keep, keep_denial, keep_preset, kept_grants, revoke};
+pub use grant_files::{
+    KeptGrant, grant_files, item_in_words, keep, keep_denial, keep_preset, kept_grants, revoke,
+};
 pub use import::whole::bosun_project;
 pub use import::{Foreign, Imported, Left, read_foreign, stays_in_project};
 pub use imports::{ImportRecord, forget_import, record_import};

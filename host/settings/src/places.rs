@@ -34,7 +34,7 @@ pub struct Places {
     pub toolchains: Vec<PathBuf>,
     /// The file named on the command line, which replaces the user's settings.
     pub settings: Option<PathBuf>,
-    /// What is allowed for this session alone.
+    /// Permissions for this session only.
     pub allow: Vec<AllowItem>,
 }
 

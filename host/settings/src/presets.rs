@@ -45,7 +45,7 @@ pub(crate) const PRESET_RULE: &str = "preset.";
 pub struct Preset {
     /// Its name.
     pub name: String,
-    /// What it is, for a sentence: "npm's package registry".
+    /// A description for use in a sentence, such as "npm's package registry".
     pub title: String,
     /// The file, if it is the user's own.
     pub file: Option<PathBuf>,

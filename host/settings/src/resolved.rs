@@ -71,7 +71,7 @@ pub struct Resolved {
     pub ask: Ask,
     /// Whether the agent may ask to run a command outside the sandbox.
     pub escalation: Escalation,
-    /// What a client without an interface does about refusals.
+    /// The behaviour of a client without an interface after refusals.
     pub unattended_refusals: UnattendedRefusals,
     /// The size of the project's private home, in MiB.
     pub home_mib: u64,

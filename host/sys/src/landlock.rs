@@ -67,7 +67,7 @@ impl BitAnd for Rights {
 pub enum Others {
     /// As far as the user's permissions allow.
     Reachable,
-    /// Neither by a signal nor through an abstract socket. Since version 6, Linux 6.12.
+    /// Processes outside get no signals and no connections to abstract sockets. Since version 6, Linux 6.12.
     Unreachable,
 }
 

@@ -123,7 +123,7 @@ fn a_policy_that_a_session_would_refuse_is_told(user: User) -> Result<()> {
             shown.stdout.contains("cannot be used") && shown.stdout.contains(why),
             "{policy}: {shown:#?}"
         );
-        ensure!(shown.stderr.contains("tools are blocked until you fix this"), "{policy}: {shown:#?}");
+        ensure!(shown.stderr.contains("Tools are blocked until you fix this"), "{policy}: {shown:#?}");
         let told = scene.portcullis(&["config", "validate"])?.ended_with(BAD)?;
         ensure!(told.stdout.contains("default.json:8:") && told.stdout.contains(why), "{policy}: {told:#?}");
         // The same for a file that is named on the command line.

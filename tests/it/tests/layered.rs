@@ -191,7 +191,7 @@ fn edits_of_every_layer_take_effect_at_once(user: User) -> Result<()> {
     scene.write(&users(&scene), "{ broken")?;
     ensure!(is_writable(&mut host, &out)?);
     let status = host.succeed("status", &json!({}))?;
-    ensure!(status.to_string().contains("the edited settings are not in force"), "{status}");
+    ensure!(status.to_string().contains("The edited settings cannot be used"), "{status}");
     scene.write(&users(&scene), "{}")?;
     ensure!(!is_writable(&mut host, &out)?);
     Ok(())

@@ -61,8 +61,8 @@ fn the_first_five_minutes_work(user: User) -> Result<()> {
         ("portcullis run -- make test", "tested"),
         ("portcullis run -- ls ~/Documents", "Outside this project, in your home directory."),
         ("portcullis explain", "base.closed"),
-        ("portcullis allow registries", "allowed in this project: presets registries"),
-        ("portcullis grants list", "presets registries"),
+        ("portcullis allow registries", "Saved: preset registries, in this project"),
+        ("portcullis grants list", "preset registries"),
     ] {
         let at = lines.clone().position(|other| other == line).with_context(|| format!("no `{line}`"))?;
         let shown = told.get(at).context("each command has output")?.join("\n");

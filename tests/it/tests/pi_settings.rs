@@ -212,7 +212,7 @@ fn by_hand(screen: &Screen, scene: &Scene) -> Result<()> {
     screen.wait_for("Portcullis on · writes here · 2 hosts, asks others")?;
     std::fs::write(&file, "{ broken")?;
     screen.wait_for("1 warning")?;
-    screen.wait_for("NOT in force")?;
+    screen.wait_for("STILL in force")?;
     ensure!(screen.text()?.contains("2 hosts"), "the last good settings hold");
     std::fs::write(&file, good)?;
     screen.wait("the mended settings", |text| {

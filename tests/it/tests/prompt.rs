@@ -64,7 +64,7 @@ fn what_is_not_answered_in_time_is_a_no(user: User) -> Result<()> {
     let (code, shown) = terminal.end()?;
     ensure!(code == CANNOT_EXECUTE && !scene.project().join("made").exists(), "{code}:\n{shown}");
     let explained = scene.portcullis(&["explain", "LAST"])?.ended_with(0)?;
-    ensure!(explained.stdout.contains("no one: no answer came in time"), "{explained:#?}");
+    ensure!(explained.stdout.contains("nobody: no answer came in time"), "{explained:#?}");
     Ok(())
 }
 

@@ -173,7 +173,7 @@ fn what_is_taken_back_does_not_stay_in_a_sandbox_that_cannot_be_made_anew(user: 
 
     let id = host.begin(&script, &json!({ "PATH": "/usr/bin:/bin" }))?;
     let reply = host.reply(id)?.to_string();
-    ensure!(reply.contains("no sandbox can be made without an answer that has ended"), "{reply}");
+    ensure!(reply.contains("because an answer has ended"), "{reply}");
     ensure!(std::fs::read_to_string(&notes)? == "y\n", "nothing was written since");
     let id = host.request("file/write", &write)?;
     let question = host.question()?;
@@ -223,7 +223,10 @@ fn a_file_that_was_allowed_is_one_file_to_tools_and_commands(user: User) -> Resu
     let question = host.question()?;
     let of = |field: &str| question.pointer(field).and_then(Value::as_str).unwrap_or_default();
     let is_about = Path::new(of("/params/subject")) == scene.outside();
-    ensure!(is_about && of("/params/reason").ends_with("it begins with: write beside"), "{question}");
+    ensure!(
+        is_about && of("/params/reason").ends_with("the command first wants to write beside"),
+        "{question}"
+    );
     host.answer(&question, &json!("refuse"))?;
     let (_, output) = host.finish(id)?;
     ensure!(!output.lines().any(|line| line == "beside") && notes.exists() && !beside.exists(), "{output}");

@@ -225,17 +225,17 @@ const README: [(&str, &[&str]); 3] = [
     (
         "pi's file tools also read programs and libraries, and ask before they read or write anything else.",
         &[
-            "Tools can read the system's programs; after a question everything else.",
-            "Tools can write PROJECT; after a question everything else.",
+            "Tools can read the system's programs; everything else after a question.",
+            "Tools can write PROJECT; everything else after a question.",
         ],
     ),
     (
         "Commands read the rest of the system, but not your home directory.\nThey ask before they write elsewhere or \
          reach a host, and before they read what they name in your home directory.",
         &[
-            "Commands can read everything else; if named, after a question ~.",
-            "Commands can write PROJECT; after a question everything else.",
-            "Commands reach no host without a question; after a question every other host on the internet.",
+            "Commands can read everything else; ~ after a question, if a command names them.",
+            "Commands can write PROJECT; everything else after a question.",
+            "Commands reach no host without a question; every other host on the internet after a question.",
         ],
     ),
 ];

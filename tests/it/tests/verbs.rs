@@ -200,10 +200,10 @@ fn who_answered_is_told(user: User) -> Result<()> {
     let open = json!({ "callId": "r", "path": notes, "intent": { "kind": "read" } });
     let refusal = |cause: &str| json!({ "choice": "refuse", "cause": cause });
     for (interface, reply, answered_by, words) in [
-        (Interface::Absent, json!(null), "nobody", "no one: there was no user interface"),
-        (Interface::Present, refusal("noInterface"), "nobody", "no one: there was no user interface"),
-        (Interface::Present, refusal("timeout"), "timeout", "no one: no answer came in time"),
-        (Interface::Present, refusal("aborted"), "withdrawal", "no one: the question was withdrawn"),
+        (Interface::Absent, json!(null), "nobody", "nobody: there was no user interface"),
+        (Interface::Present, refusal("noInterface"), "nobody", "nobody: there was no user interface"),
+        (Interface::Present, refusal("timeout"), "timeout", "nobody: no answer came in time"),
+        (Interface::Present, refusal("aborted"), "withdrawal", "nobody: the question was withdrawn"),
         (Interface::Present, json!({ "choice": "refuse" }), "user", "user"),
     ] {
         let mut host = Serve::greeted(&scene, &[], interface)?;

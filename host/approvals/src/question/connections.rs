@@ -86,7 +86,7 @@ impl PresetOffer {
 pub fn about_all(mut question: Question, places: &[HostAndPort], details: Option<&str>) -> Question {
     let [_, _, ..] = places else { return question };
     let who = question.title.split(" wants to ").next().unwrap_or_default().to_owned();
-    question.title = format!("{who} wants to connect to these {} places", places.len());
+    question.title = format!("{who} wants to connect to these {} hosts", places.len());
     question.subject = listed(places, "\n");
     question.quote = details.map(escape);
     for meaning in places.iter().filter_map(|(target, _)| special_addresses::meaning_of(target)) {
@@ -109,7 +109,7 @@ pub fn about_all(mut question: Question, places: &[HostAndPort], details: Option
     });
     for choice in question.choices.iter_mut().filter(|choice| choice.scope != GrantScope::Once) {
         choice.covers = Some(match choice.kind {
-            ChoiceKind::Deny if !is_readable => format!("connections to these {} places", places.len()),
+            ChoiceKind::Deny if !is_readable => format!("connections to these {} hosts", places.len()),
             ChoiceKind::Allow | ChoiceKind::Deny => covers.clone(),
         });
     }

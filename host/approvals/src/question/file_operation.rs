@@ -52,7 +52,7 @@ pub fn other_end(access: &FileAccess) -> Option<String> {
 #[must_use]
 pub fn meaning(access: &FileAccess) -> Option<String> {
     if matches!(access.operation, FileOperation::Link(_)) {
-        return Some("both names stand for one file: a change to one changes the other".to_owned());
+        return Some("both names stand for one file; changing one changes the other".to_owned());
     }
     let FileOperation::Symlink(target) = &access.operation else { return None };
     let path = path_text::decode(&access.path.canonical)?;

@@ -37,7 +37,7 @@ pub fn begins_with(access: &FileAccess, place: &KnownPlace) -> String {
     let within = path.strip_prefix(&place.top).unwrap_or(path);
     let within = if within.as_os_str().is_empty() { path } else { within };
     let end = other_end(access).unwrap_or_default();
-    format!("it begins with: {} {}{end}", access.operation.verb(), within.display())
+    format!("the command first wants to {} {}{end}", access.operation.verb(), within.display())
 }
 
 /// Label of a "yes" that lasts as long as the command runs.

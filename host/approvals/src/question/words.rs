@@ -141,7 +141,7 @@ fn title(request: &Request, decision: &Decision, naming: &Naming<'_>) -> String 
         Action::Socket(_) => "use the socket".into(),
         Action::Tool(_) => "use the tool".into(),
         Action::Other(other) => {
-            format!("do this ({})", cut(&escape_confusables(&other.kind), (3, 40))).into()
+            format!("make a request ({})", cut(&escape_confusables(&other.kind), (3, 40))).into()
         }
     };
     format!("{} wants to {what}", who(request, naming))

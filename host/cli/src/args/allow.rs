@@ -16,9 +16,9 @@ Examples:
   portcullis allow ~/src/site --write";
 
 pub(crate) const DENY_HELP: &str = "\
-Adds a denial to your settings. No answer and no policy overrides it; to undo it, remove it with \
-`portcullis config edit`.
-The exit status is 0 if it applies, 1 if nothing was written, 2 for wrong usage.
+Adds a denial to your settings, and takes back what you have allowed there. No answer and no policy \
+overrides it; to undo it, remove it with `portcullis config edit`.
+The exit status is 0 if it applies, 1 if it does not, 2 for wrong usage.
 
 Examples:
   portcullis deny example.com                 in this project

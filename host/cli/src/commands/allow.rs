@@ -11,9 +11,9 @@ use portcullis_decision::grant::PathPattern;
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRights;
 use portcullis_decision::request::{Content, FileOperation, Origin};
-use portcullis_decision::{Effect, Grant, GrantPattern, GrantScope, RefusalText};
+use portcullis_decision::{Decision, Effect, Grant, GrantPattern, GrantScope, RefusalText};
 use portcullis_server::kept_answers::spoken;
-use portcullis_session::{Cancel, FileCall, NoUser, files};
+use portcullis_session::{Cancel, FileCall, NoUser, files, notices};
 use portcullis_settings::{
     AllowItem, AllowLists, Denial, GrantFile, KeptGrant, RealDisk, Store, allow_item, grant_files, keep,
     keep_denial, keep_preset, kept_grants, preset, revoke,
@@ -23,7 +23,11 @@ use serde_json::json;
 
 use crate::args::allow::Rule;
 use crate::exit::Exit;
+use crate::human::path;
 use crate::output::Page;
+
+/// The name of a session in texts; answers given here are all kept.
+const SESSION: &str = "session";
 
 /// Allows each item.
 pub(crate) fn allow(rule: &Rule) -> crate::exit::Outcome {
@@ -49,15 +53,12 @@ pub(crate) fn allow(rule: &Rule) -> crate::exit::Outcome {
     if rule.json {
         page.json(&json!({ "scope": place.scope(), "added": added, "allowed": rule.what }));
     } else if added.is_empty() {
-        page.line(&format!("{} {}: that was allowed already", escape(&rule.what.join(" ")), place.words()));
+        let items: Vec<String> = items.iter().map(|item| place.named(item)).collect();
+        page.line(&format!("{} is allowed {} already", items.join(" and "), place.words()));
     } else {
         for grant in &added {
-            page.line(&format!(
-                "allowed {}: {}; undo: portcullis grants revoke {}",
-                place.words(),
-                escape(&spoken(grant)),
-                grant.id
-            ));
+            let saved = notices::saved(place.grant_scope(), SESSION, &escape(&place.spoken(grant)));
+            page.line(&format!("{saved} · undo: portcullis grants revoke {}", grant.id));
         }
     }
     page.print()?;
@@ -77,29 +78,29 @@ fn is_same(one: &KeptGrant, other: &KeptGrant) -> bool {
 /// Denies each item.
 pub(crate) fn deny(rule: &Rule) -> crate::exit::Outcome {
     let place = Place::of(rule)?;
-    let denials = place
-        .items(&rule.what)?
-        .iter()
-        .map(|item| place.denials(item, rule.write))
-        .collect::<Result<Vec<_>, _>>()?;
-    let denials: Vec<Denial> = denials.into_iter().flatten().collect();
+    let items = place.items(&rule.what)?;
+    let denials =
+        items.iter().map(|item| place.denials(item, rule.write)).collect::<Result<Vec<_>, _>>()?.concat();
+    let revoked = place.take_back(&denials)?;
     for denial in &denials {
         keep_denial(&place.store, &place.loaded.places, &place.file, denial)?;
+    }
+    for denial in &denials {
+        place.ensure_denied(denial)?;
     }
     let mut page = Page::new(&place.around);
     let lists: Vec<&str> = denials.iter().map(Denial::list).collect();
     if rule.json {
-        page.json(&json!({ "scope": place.scope(), "denied": rule.what, "lists": lists }));
+        let revoked: Vec<&str> = revoked.iter().map(|grant| grant.id.as_str()).collect();
+        page.json(&json!({
+            "scope": place.scope(), "denied": rule.what, "lists": lists, "revoked": revoked,
+        }));
     } else {
-        let file = escape(&place.settings_file());
-        let mut lists = lists;
-        lists.dedup();
-        page.line(&format!(
-            "denied {}: {}; undo: remove it from {} in `{file}`",
-            place.words(),
-            escape(&rule.what.join(" ")),
-            lists.join(", ")
-        ));
+        for grant in &revoked {
+            page.line(&format!("taken back: {}", escape(&place.spoken(grant))));
+        }
+        let items: Vec<String> = items.iter().map(|item| place.denied(item, rule.write)).collect();
+        page.line(&format!("Denied: {}, {} · undo: {}", items.join(" and "), place.words(), place.undo()));
     }
     page.print()?;
     Ok(Exit::Done)
@@ -150,8 +151,7 @@ impl Place {
             AllowItem::Host(host) => GrantPattern::Network(host.clone()),
             AllowItem::Path(path) => GrantPattern::Path(PathPattern { pattern: pattern_of(path), rights }),
         };
-        let scope = if self.file == GrantFile::Default { GrantScope::User } else { GrantScope::Project };
-        let grant = Grant { scope, pattern, granted_at: now(), expires_at: 0 };
+        let grant = Grant { scope: self.grant_scope(), pattern, granted_at: now(), expires_at: 0 };
         Ok(keep(&self.store, places, &self.file, &grant, self.lists()?)?)
     }
 
@@ -160,23 +160,11 @@ impl Place {
         Ok(session::basis(&self.around, &self.wanted, self.loaded.resolved.clone())?.1)
     }
 
-    /// A rule that denies beats every answer, so writing one would only look as if it helped.
+    /// Fails if a rule denies the item, since a denial overrides every answer.
     fn ensure_not_denied(&self, item: &AllowItem, rights: FileRights) -> anyhow::Result<()> {
         let AllowItem::Path(path) = item else { return Ok(()) };
-        let loaded = loaded_settings::load(&self.around, &self.wanted)?;
-        let open = session::open(&self.around, &self.wanted, loaded, Arc::new(NoUser))?;
         let given = path.to_string_lossy();
-        let operation = match (rights.write, path.is_dir()) {
-            (true, _) => FileOperation::Write(Content::Unknown),
-            (false, true) => FileOperation::List,
-            (false, false) => FileOperation::Read,
-        };
-        // A directory is written by what is made in it.
-        let asked = if rights.write && path.is_dir() { path.join("new") } else { path.clone() };
-        let call = FileCall { path: &asked, given: &given, call: None, cancel: &Cancel::default() };
-        let mut request = files::request(&open.session, call, operation)?;
-        request.origin = Origin::Agent;
-        let decision = open.session.decide(&request);
+        let decision = self.decision(path, rights)?;
         if decision.effect() == Effect::Deny {
             let refusal = RefusalText::of(&decision);
             bail!(
@@ -187,6 +175,54 @@ impl Place {
             );
         }
         Ok(())
+    }
+
+    /// Revokes the answers that a denial of reading would leave in force: an allowed path makes it a closed region.
+    fn take_back(&self, denials: &[Denial]) -> anyhow::Result<Vec<KeptGrant>> {
+        let is_everywhere = self.file == GrantFile::Default;
+        let mut kept = kept_grants(&self.loaded.places, &RealDisk, is_everywhere)?;
+        kept.retain(|grant| {
+            let is_here = is_everywhere || grant.project.is_some();
+            is_here && denials.iter().any(|denial| denial.reads().is_some_and(|top| grant.is_below(top)))
+        });
+        for grant in &kept {
+            revoke(&self.store, grant)?;
+        }
+        Ok(kept)
+    }
+
+    /// Checks that a denial denies, since a rule on a path in it could still allow that.
+    fn ensure_denied(&self, denial: &Denial) -> anyhow::Result<()> {
+        let Some(path) = denial.reads() else { return Ok(()) };
+        let decision = self.decision(path, FileRights::READ)?;
+        if decision.effect() == Effect::Deny {
+            return Ok(());
+        }
+        bail!(
+            "`{}` is in `filesystem.denyRead` now, but that does not deny it, because other settings allow it or a \
+             path in it; the decision is still {}: {}; change those settings: portcullis config edit",
+            escape(&path.to_string_lossy()),
+            decision.effect(),
+            RefusalText::of(&decision).why(),
+        )
+    }
+
+    /// Returns what a session would decide about a path.
+    fn decision(&self, path: &Path, rights: FileRights) -> anyhow::Result<Decision> {
+        let loaded = loaded_settings::load(&self.around, &self.wanted)?;
+        let open = session::open(&self.around, &self.wanted, loaded, Arc::new(NoUser))?;
+        let given = path.to_string_lossy();
+        let operation = match (rights.write, path.is_dir()) {
+            (true, _) => FileOperation::Write(Content::Unknown),
+            (false, true) => FileOperation::List,
+            (false, false) => FileOperation::Read,
+        };
+        // A directory is written by what is made in it.
+        let asked = if rights.write && path.is_dir() { path.join("new") } else { path.to_owned() };
+        let call = FileCall { path: &asked, given: &given, call: None, cancel: &Cancel::default() };
+        let mut request = files::request(&open.session, call, operation)?;
+        request.origin = Origin::Agent;
+        Ok(open.session.decide(&request))
     }
 
     fn denials(&self, item: &AllowItem, write: bool) -> anyhow::Result<Vec<Denial>> {
@@ -209,10 +245,38 @@ impl Place {
         if self.file == GrantFile::Default { "in every project" } else { "in this project" }
     }
 
-    fn settings_file(&self) -> String {
-        let files = &self.loaded.found.files;
-        let file = if self.file == GrantFile::Default { &files.default } else { &files.entries };
-        file.display().to_string()
+    fn grant_scope(&self) -> GrantScope {
+        if self.file == GrantFile::Default { GrantScope::User } else { GrantScope::Project }
+    }
+
+    /// Returns the command that opens the file with the rule.
+    fn undo(&self) -> &'static str {
+        match self.file {
+            GrantFile::Default => "remove it with `portcullis config edit default`",
+            GrantFile::Entry { .. } | GrantFile::NewEntry { .. } => "remove it with `portcullis config edit`",
+        }
+    }
+
+    fn spoken(&self, grant: &KeptGrant) -> String {
+        spoken(grant, &self.around.home)
+    }
+
+    fn named(&self, item: &AllowItem) -> String {
+        escape(&match item {
+            AllowItem::Preset(name) => format!("the preset {name}"),
+            AllowItem::Host(host) => host.to_string(),
+            AllowItem::Path(place) => path(&self.around, place),
+        })
+    }
+
+    fn denied(&self, item: &AllowItem, write: bool) -> String {
+        let what = match item {
+            AllowItem::Preset(_) => "connections to the hosts of ",
+            AllowItem::Host(_) => "connections to ",
+            AllowItem::Path(_) if write => "writing ",
+            AllowItem::Path(_) => "reading and writing ",
+        };
+        format!("{what}{}", self.named(item))
     }
 }
 

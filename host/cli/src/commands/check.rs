@@ -40,7 +40,7 @@ pub(crate) fn run(check: Check) -> crate::exit::Outcome {
     if check.explain && !check.json {
         let verdict = verdict_line(&Entry { at: now(), request: &request, decision: &decision })?;
         let winner = winner(&verdict);
-        page.line(&format!("  decisive: {}", winner.why.words()));
+        page.line(&format!("  decided: {}", winner.why.words()));
         super::explain::heard(&mut page, &verdict, winner);
     }
     page.print()?;

@@ -27,7 +27,7 @@ pub(crate) fn run(wanted: &Explain) -> crate::exit::Outcome {
     if wanted.json {
         page.json(&as_json(&found, winner, broken.as_deref()));
     } else {
-        human(&mut page, &found, winner, broken.as_deref());
+        human(&mut page, &around, &found, winner, broken.as_deref());
     }
     page.print()?;
     Ok(Exit::Done)
@@ -49,23 +49,23 @@ fn newest_refusal(around: &ProcessEnv) -> anyhow::Result<Decided> {
     })
 }
 
-fn human(page: &mut Page, found: &Decided, winner: Winner, broken: Option<&str>) {
+fn human(page: &mut Page, around: &ProcessEnv, found: &Decided, winner: Winner, broken: Option<&str>) {
     let verdict = &found.verdict;
-    let headline =
-        [tinted(&verdict.effect, Tint::of(&verdict.effect)), cell(&record_text::asked(&verdict.request))];
+    let asked = record_text::shown(&verdict.request, &around.home);
+    let headline = [tinted(&verdict.effect, Tint::of(&verdict.effect)), cell(&asked)];
     page.row("", &headline, &[]);
     let origin = verdict.request.get("origin").and_then(Value::as_str).unwrap_or("unknown");
     let mut rows = vec![
         pair("when", &format!("{} ({} UTC)", ago(verdict.at_ms), utc(verdict.at_ms))),
         pair("id", &record_text::id(&found.name, found.sequence)),
-        pair("asked by", origin),
+        pair("asked by", record_text::asked_by(origin)),
         pair("because", &verdict.reason),
         pair("rule", &format!("{} of {}", verdict.rule, verdict.policy)),
     ];
     if !verdict.setting.is_empty() {
         rows.push(pair("set by", &verdict.setting));
     }
-    rows.push(pair("decisive", winner.why.words()));
+    rows.push(pair("decided", winner.why.words()));
     if !verdict.answered_by.is_empty() {
         rows.push(pair("answered by", record_text::answered_by(&verdict.answered_by)));
     }

@@ -63,7 +63,7 @@ fn of_session((session, kept): &(String, Kept)) -> Vec<Cell> {
 fn of_file(around: &ProcessEnv, grant: &KeptGrant) -> Vec<Cell> {
     let place =
         format!("{}:{}{}", path(around, &grant.origin.file), grant.origin.at.line, end(grant.expires_at));
-    vec![cell(&grant.id), cell(&spoken(grant)), tinted(&place, Tint::Faint)]
+    vec![cell(&grant.id), cell(&spoken(grant, &around.home)), tinted(&place, Tint::Faint)]
 }
 
 fn end(expires_at: u32) -> String {
@@ -102,6 +102,7 @@ fn take_back(around: &ProcessEnv, project: Option<&Path>, id: &str) -> crate::ex
         say(&format!("portcullis: running sessions keep it until the settings can be used again: {why}"));
     }
     let left = kept_grants(&places, &RealDisk, false).unwrap_or_default();
-    let what = format!("taken back: {}{}", spoken(grant), still_allowed(grant, &left));
+    let (home, grant) = (&around.home, &grant);
+    let what = format!("taken back: {}{}", spoken(grant, home), still_allowed(grant, &left, home));
     done(around, "", Some(Outcome::Done { what }))
 }

@@ -122,7 +122,7 @@ fn human(page: &mut Page, around: &ProcessEnv, row: &Row) {
         [cell(&short), cell(&path(around, project)), tinted(&protection, tint), tinted(&about, Tint::Faint)];
     page.row("", &title, &[]);
     for command in &row.commands {
-        let asked = record_text::asked(&command.verdict.request);
+        let asked = record_text::shown(&command.verdict.request, &around.home);
         let since = format!("since {}", age(command.verdict.at_ms));
         page.row("          ", &[cell(&asked), tinted(&since, Tint::Faint)], &[]);
     }

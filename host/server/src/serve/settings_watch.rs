@@ -147,10 +147,9 @@ impl Watch {
         let (basis, lists) = session::basis(&self.around, &self.wanted, loaded.resolved)?;
         changes.extend(swaps(&before.chain, &basis.chain));
         wired.session.reload(basis)?;
-        if wired.keeper.take_kept() {
-            // The user was told when the answer was stored.
-            changes.retain(|change| change != KEPT_ANSWERS);
-        }
+        // The user was told when the answer was stored.
+        let kept = wired.keeper.take_kept();
+        changes.retain(|change| !is_by_answers(change, &kept));
         wired.keeper.refresh(&loaded.found, lists);
         Ok(changes)
     }
@@ -246,7 +245,8 @@ impl WatchState {
         let (_, edited) = changed.words();
         let error = format!("{error:#}");
         let shown = escape(&error);
-        let problem = Some(format!("{edited} are not in force, those before them still are: {shown}"));
+        let problem =
+            Some(format!("{edited} cannot be used, so the previous ones are still in force: {shown}"));
         if self.problem == problem {
             return None;
         }
@@ -267,8 +267,8 @@ impl Changed {
     /// Returns the words for those in force, and for the edited ones.
     fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::Settings => ("settings", "the edited settings"),
-            Self::Policies => ("policies", "the new policies"),
+            Self::Settings => ("settings", "The edited settings"),
+            Self::Policies => ("policies", "The new policies"),
         }
     }
 }
@@ -300,6 +300,13 @@ fn policy_files(around: &ProcessEnv, loaded: &LoadedSettings) -> Vec<PathBuf> {
     files
 }
 
+/// Returns true for a change that answers made, which have allowed `kept`.
+fn is_by_answers(change: &str, kept: &[String]) -> bool {
+    let Some(added) = change.strip_prefix("+ ") else { return change == KEPT_ANSWERS && !kept.is_empty() };
+    let item = added.split_once(' ').filter(|(what, _)| *what != "rule" && *what != "unreachable");
+    item.is_some_and(|(_, item)| kept.iter().any(|own| escape(own) == item))
+}
+
 /// Returns a line for each policy that was replaced under the same name.
 fn swaps(before: &Chain, after: &Chain) -> Vec<String> {
     let short = |digest: &str| digest.chars().take(12).collect::<String>();
@@ -308,7 +315,7 @@ fn swaps(before: &Chain, after: &Chain) -> Vec<String> {
         let (name, digest, was) = (new.policy.name(), new.policy.digest(), old.policy.digest());
         let weight = if new.mode == Mode::Tighten { "; it can only tighten" } else { "" };
         let line = if was == digest {
-            format!("policy {name} counts otherwise than before{weight}")
+            format!("policy {name} has another mode{weight}")
         } else {
             format!("policy {name} is sha256:{} now, was {}{weight}", short(digest), short(was))
         };

@@ -151,7 +151,7 @@ fn by_exec() -> DecideResponse {
 }
 
 fn refused(why: &str) -> DecideResponse {
-    words(ToolEffect::Deny, "host.not-to-be-left", why)
+    words(ToolEffect::Deny, "host.unusable-path", why)
 }
 
 fn words(effect: ToolEffect, rule: &str, reason: &str) -> DecideResponse {

@@ -59,13 +59,13 @@ fn the_base_in_sentences() {
         [
             "Commands do not see your home directory (~), except ~/p.".to_owned(),
             format!(
-                "Commands can read ~/p and everything else; if named, after a question ~; not /run{sys}."
+                "Commands can read ~/p and everything else; ~ after a question, if a command names them; not /run{sys}."
             ),
-            "Tools can read ~/p and /tmp (this session's own); after a question everything else.".to_owned(),
-            "Commands can write ~/p and /tmp (this session's own); after a question everything else; not ~."
+            "Tools can read ~/p and /tmp (this session's own); everything else after a question.".to_owned(),
+            "Commands can write ~/p and /tmp (this session's own); everything else after a question; not ~."
                 .to_owned(),
-            "Tools can write ~/p and /tmp (this session's own); after a question everything else.".to_owned(),
-            "Commands reach no host without a question; after a question every other host on the internet."
+            "Tools can write ~/p and /tmp (this session's own); everything else after a question.".to_owned(),
+            "Commands reach no host without a question; every other host on the internet after a question."
                 .to_owned(),
         ]
     );
@@ -98,11 +98,11 @@ fn what_a_policy_opens_is_said_of_the_home_directory() {
         "{said:#?}"
     );
     let written = said.iter().find(|text| text.starts_with("Commands and tools can write")).unwrap();
-    assert!(written.ends_with("; after a question everything else."), "{written}");
+    assert!(written.ends_with("; everything else after a question."), "{written}");
     assert!(said.contains(&"Never read or written: ~/.ssh.".to_owned()), "{said:#?}");
     assert!(said.contains(&"Never written: `*.pem`.".to_owned()), "{said:#?}");
     let hosts =
-        "Commands reach a.test:443 without a question; after a question every other host on the internet.";
+        "Commands reach a.test:443 without a question; every other host on the internet after a question.";
     assert_eq!(said.last().unwrap(), hosts);
 }
 

@@ -34,16 +34,17 @@ pub(super) fn files(callers: &[Caller], right: FileRight, items: &Items, most: u
         FileRight::Write => "write",
         FileRight::Execute => "run",
     };
-    let free = if items.free.is_empty() { "nothing unasked".to_owned() } else { list(&items.free, most) };
+    let free =
+        if items.free.is_empty() { "nothing without a question".to_owned() } else { list(&items.free, most) };
     let mut text = format!("{} can {verb} {free}", capital(who));
-    for (word, items) in [
-        ("after a question", &items.asked),
-        ("if named, after a question", &items.named),
-        ("not", &items.hidden),
-        ("never", &items.denied),
+    for (before, items, after) in [
+        ("", &items.asked, " after a question"),
+        ("", &items.named, " after a question, if a command names them"),
+        ("not ", &items.hidden, ""),
+        ("never ", &items.denied, ""),
     ] {
         if !items.is_empty() {
-            text.push_str(&format!("; {word} {}", list(items, most)));
+            text.push_str(&format!("; {before}{}{after}", list(items, most)));
         }
     }
     text.push('.');
@@ -103,11 +104,11 @@ pub(super) fn protected(sets: &[(&FileFacts, Items)], has_lifted: bool) -> Optio
 
 /// Returns the sentence on names that ask in a writable project. Commands ask only where names are `watched`.
 pub(super) fn names_that_ask(watched: bool) -> Statement {
-    let names = "new dot files and files from which other programs take settings or code";
+    let names = "new dot files, and files from which other programs read settings or code,";
     let text = match watched {
-        true => format!("In the project, {names} are written after a question."),
+        true => format!("In the project, {names} are written only after a question."),
         false => {
-            format!("In the project, tools write {names} after a question; commands write them without one.")
+            format!("In the project, tools write {names} only after a question; commands need none.")
         }
     };
     statement("names", text)
@@ -132,7 +133,7 @@ pub(super) fn without_mounts() -> Statement {
 /// Returns the sentence on policies that can be stricter than the rules.
 pub(super) fn stricter(policies: &[String]) -> Option<Statement> {
     let names: Vec<String> = policies.iter().map(|policy| format!("`{}`", escape(policy))).collect();
-    let text = format!("Beside these rules {} can refuse single files to tools.", list(&names, usize::MAX));
+    let text = format!("Policies can refuse more to tools: {}.", list(&names, usize::MAX));
     (!names.is_empty()).then(|| statement("policies", text))
 }
 
@@ -150,12 +151,12 @@ pub(super) fn hosts(facts: &HostFacts, granted: &[String], most: usize) -> State
     };
     let rest = "every other host on the internet".to_owned();
     let others = |effect| (facts.elsewhere == effect).then(|| rest.clone());
-    for (word, hosts) in [
-        ("after a question", asked.into_iter().chain(others(Effect::Ask)).collect::<Vec<_>>()),
-        ("never", denied.into_iter().chain(others(Effect::Deny)).collect()),
+    for (before, hosts, after) in [
+        ("", asked.into_iter().chain(others(Effect::Ask)).collect::<Vec<_>>(), " after a question"),
+        ("never ", denied.into_iter().chain(others(Effect::Deny)).collect(), ""),
     ] {
         if !hosts.is_empty() {
-            text.push_str(&format!("; {word} {}", list(&hosts, most)));
+            text.push_str(&format!("; {before}{}{after}", list(&hosts, most)));
         }
     }
     text.push('.');

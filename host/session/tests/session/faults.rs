@@ -42,7 +42,7 @@ fn a_panic_is_a_denial_and_the_last_word() {
 
     assert_eq!(guarded(&scene, "t"), Ok(Effect::Deny), "what was allowed before");
     let denied = read(&scene, &scene.project.join("inside.txt")).unwrap_err();
-    assert!(denied.to_string().contains("nothing is allowed in this session any more"), "{denied}");
+    assert!(denied.to_string().contains("refuses everything in this session"), "{denied}");
     assert_eq!(guarded(&scene, "fault"), Ok(Effect::Deny), "and no policy is asked any more");
     assert_eq!(scene.prompter.notices.lock().unwrap().len(), 1, "it is told once");
 }

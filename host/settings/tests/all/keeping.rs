@@ -215,8 +215,12 @@ fn an_answer_for_all_projects_is_taken_back_everywhere() {
     let projects = format!("{{ \"{key}\": {both}, \"/other\": {both} }}");
     world.write("home/u/.pi/agent/sandbox/projects.json", &projects);
     let kept = kept_grants(&world.places, &RealDisk, true).unwrap();
-    let listed: Vec<String> = kept.iter().map(portcullis_settings::KeptGrant::shown).collect();
-    assert_eq!(listed, ["kept.example", "/srv/out", "/srv/kept"], "each answer once");
+    let listed: Vec<String> = kept.iter().map(|grant| grant.in_words("/")).collect();
+    assert_eq!(
+        listed,
+        ["connections to kept.example", "reading and writing /srv/out", "reading and writing /srv/kept"],
+        "each answer once"
+    );
     assert!(revoke(&Store::new(&world.places), &kept[1]).unwrap());
     for file in ["default.json", "projects.json"] {
         let text = read(&world, file);
@@ -233,7 +237,8 @@ fn what_still_allows_it_is_known() {
     put(&world, &GrantFile::Default, &host("*.example.org"));
     put(&world, &GrantFile::Default, &host("a.example.org:443"));
     let kept = kept_grants(&world.places, &RealDisk, false).unwrap();
-    let find = |shown: &str| kept.iter().find(|grant| grant.shown() == shown).unwrap();
+    let find =
+        |ends: &str| kept.iter().find(|grant| grant.in_words("/").ends_with(&format!(" {ends}"))).unwrap();
     for (wider, narrower, expected) in [
         ("/srv/a", "/srv/a/b", true),
         ("/srv/a/b", "/srv/a", false),

@@ -101,7 +101,7 @@ pub enum Outside {
 pub struct Answered {
     /// The id of the call.
     pub id: u64,
-    /// What becomes of the call.
+    /// The decision on the call.
     pub resolution: Resolution,
 }
 

@@ -75,7 +75,7 @@ fn little_when_pi_is_contained(version: PiVersion, user: User) -> Result<()> {
         ("peek", "mcp__files__peek (", "o"),
         ("peek", "mcp__files__peek (", "o"),
         ("put", "mcp__files__put (", "o"),
-        ("begins with: write made", "pi itself", "no"),
+        ("first wants to write made", "pi itself", "no"),
         ("dial", "mcp__files__dial (", "o"),
         ("allowed.test:22", "pi itself", "o"),
         ("dial", "mcp__files__dial (", "o"),

@@ -123,7 +123,7 @@ fn notices_and_screens_are_shown(user: User) -> Result<()> {
     }
     scene.write(&default_file(&scene), &json!({ ODD: 1 }).to_string())?;
     let notice = host.wait("a warning", |message| {
-        message.to_string().contains("NOT in force") || message.to_string().contains("level")
+        message.to_string().contains("STILL in force") || message.to_string().contains("level")
     })?;
     scan_all("a warning", &notice)?;
     scan_all("the status", &host.succeed("status", &json!({}))?)?;

@@ -183,7 +183,7 @@ fn a_session_takes_trust_and_its_end(user: User) -> Result<()> {
     ensure!(reads(&mut host, &scene, FIRST_FILE)?, "the base holds");
     scene.trust(&place(&scene))?;
     ensure!(host.call("file/write", &write)?.get("error").is_none(), "it is trusted now");
-    let told = host.wait("notice", |message| message.to_string().contains("counts otherwise"))?;
+    let told = host.wait("notice", |message| message.to_string().contains("has another mode"))?;
     ensure!(told.to_string().contains("mine"), "{told}");
 
     // Other bytes in its place are not trusted.

@@ -88,7 +88,7 @@ fn at_the_next_decision(user: User) -> Result<()> {
         ensure!(reads(&mut host, scene, FIRST_FILE)? && !reads(&mut host, scene, SECOND_FILE)?);
         let notice = host.wait("notice", |message| {
             let text = message.to_string();
-            text.contains("the new policies are NOT in force") && text.contains("\"error\"")
+            text.contains("The new policies cannot be used") && text.contains("\"error\"")
         })?;
         ensure!(notice.to_string().contains(said), "{notice}");
         ensure!(digest_in_log(scene, "one")? == second);
@@ -132,7 +132,7 @@ fn under_pi(version: PiVersion, user: User) -> Result<()> {
     screen.enter("beta")?;
     screen.wait_for("beta over")?;
     versions.put(b"hello")?;
-    screen.wait_for("the new policies are NOT in force")?;
+    screen.wait_for("The new policies cannot be used")?;
     screen.wait_for("1 warning")?;
     screen.enter("gamma")?;
     screen.wait_for("gamma over")?;

@@ -98,13 +98,11 @@ pub(super) fn claims(scene: &Scene, sentence: &str) -> Result<Vec<Claim>> {
     if bare.starts_with("Settings of pi and Portcullis are never written") {
         return Ok(read.settings());
     }
-    let names = "new dot files and files from which other programs take settings or code";
-    if bare == format!("In the project, {names} are written after a question") {
+    let names = "new dot files, and files from which other programs read settings or code,";
+    if bare == format!("In the project, {names} are written only after a question") {
         return Ok(read.names(Standing::Asked));
     }
-    if bare
-        == format!("In the project, tools write {names} after a question; commands write them without one")
-    {
+    if bare == format!("In the project, tools write {names} only after a question; commands need none") {
         return Ok(read.names(Standing::Free));
     }
     if bare.starts_with("This sandbox has no namespaces: the session's own directory is $TMPDIR") {
@@ -118,7 +116,7 @@ pub(super) fn claims(scene: &Scene, sentence: &str) -> Result<Vec<Claim>> {
         }
     }
     // This text comes from the author of the policy, and is not checked.
-    if bare.starts_with("Beside these rules ") {
+    if bare.starts_with("Policies can refuse more to tools: ") {
         return Ok(Vec::new());
     }
     bail!("nobody understands `{sentence}`")
@@ -129,7 +127,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// `{read|write} LIST; after a question LIST; if named, after a question LIST; not LIST; never LIST`
+    /// `{read|write} LIST; LIST after a question; LIST after a question, if a command names them; not LIST; never LIST`
     fn files(&self, callers: &[Who], rest: &str) -> Result<Vec<Claim>> {
         let (verb, rest) = rest.split_once(' ').context("a verb")?;
         let right = match verb {
@@ -139,12 +137,12 @@ impl Reader<'_> {
         };
         let mut claims = Vec::new();
         for clause in rest.split("; ") {
-            let if_named = clause.strip_prefix("if named, after a question ");
+            let if_named = clause.strip_suffix(" after a question, if a command names them");
             let is_if_named = if_named.is_some();
             // Without being named it is closed.
             let (standing, items) =
                 if_named.map_or_else(|| standing_of(clause), |items| (Standing::Closed, items));
-            if items == "nothing unasked" {
+            if items == "nothing without a question" {
                 continue;
             }
             for item in items_of(items) {
@@ -218,7 +216,7 @@ impl Reader<'_> {
         Ok(claims)
     }
 
-    /// `{no host|every host on the internet|LIST} without a question; after a question LIST; never LIST`
+    /// `{no host|every host on the internet|LIST} without a question; LIST after a question; never LIST`
     fn hosts(&self, rest: &str) -> Result<Vec<Claim>> {
         let mut claims = Vec::new();
         if rest == "no host: their sandbox has no network" {
@@ -344,7 +342,7 @@ impl Reader<'_> {
 
 fn standing_of(clause: &str) -> (Standing, &str) {
     let closed = clause.strip_prefix("not ").or_else(|| clause.strip_prefix("never "));
-    match (clause.strip_prefix("after a question "), closed) {
+    match (clause.strip_suffix(" after a question"), closed) {
         (Some(items), _) => (Standing::Asked, items),
         (None, Some(items)) => (Standing::Closed, items),
         (None, None) => (Standing::Free, clause),

@@ -34,10 +34,10 @@ pub(super) fn run(around: &ProcessEnv, options: &Tail) -> crate::exit::Outcome {
         let what = if options.denied { "no refusals yet" } else { "no records yet" };
         page.line(what);
     }
-    add(&mut page, newest, options)?;
+    add(&mut page, around, newest, options)?;
     while page.print()? == Reader::There && options.follow {
         std::thread::sleep(PAUSE);
-        add(&mut page, filter(follower.poll()?), options)?;
+        add(&mut page, around, filter(follower.poll()?), options)?;
     }
     Ok(Exit::Done)
 }
@@ -50,11 +50,16 @@ fn is_refusal(line: &Result<Placed, Trouble>) -> bool {
     )
 }
 
-fn add(page: &mut Page, lines: Vec<Result<Placed, Trouble>>, options: &Tail) -> anyhow::Result<()> {
+fn add(
+    page: &mut Page,
+    around: &ProcessEnv,
+    lines: Vec<Result<Placed, Trouble>>,
+    options: &Tail,
+) -> anyhow::Result<()> {
     for line in lines {
         match line {
             Ok(placed) if options.json => page.json(&record_text::record(&placed)?),
-            Ok(placed) => page.row("", &row(&placed, options.follow), &WIDTHS),
+            Ok(placed) => page.row("", &row(around, &placed, options.follow), &WIDTHS),
             Err(trouble) => {
                 let file = trouble.file.to_string_lossy().into_owned();
                 let what = causes(trouble.error);
@@ -71,7 +76,7 @@ fn add(page: &mut Page, lines: Vec<Result<Placed, Trouble>>, options: &Tail) -> 
     Ok(())
 }
 
-fn row(placed: &Placed, follows: bool) -> Vec<Cell> {
+fn row(around: &ProcessEnv, placed: &Placed, follows: bool) -> Vec<Cell> {
     // An age would be wrong as soon as the next row is printed.
     let time = match follows {
         true => utc(placed.at_ms()).get(TIME_OF_DAY..).unwrap_or_default().to_owned(),
@@ -84,7 +89,7 @@ fn row(placed: &Placed, follows: bool) -> Vec<Cell> {
             time,
             id,
             tinted(&verdict.effect, Tint::of(&verdict.effect)),
-            cell(&record_text::asked(&verdict.request)),
+            cell(&record_text::shown(&verdict.request, &around.home)),
             tinted(&format!("[{} of {}]", verdict.rule, verdict.policy), Tint::Faint),
         ],
         Record::Outcome(outcome) => vec![

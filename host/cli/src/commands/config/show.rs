@@ -8,14 +8,14 @@ use portcullis_bootstrap::streams::say;
 use portcullis_decision::Mode;
 use portcullis_sandbox::Tier;
 use portcullis_settings::{RealDisk, Report, Setting, Standing, discover, report, resolve};
-use portcullis_settings_format::{Field, Origin, field};
+use portcullis_settings_format::{BUILT_IN, Field, Origin, field};
 use portcullis_text::escape;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{in_use, kept_back};
 use crate::args::config::SettingsChoice;
 use crate::exit::Exit;
-use crate::human::path;
+use crate::human::{path, value};
 use crate::output::{Cell, Page, Tint, cell, tinted};
 
 pub(super) fn run(
@@ -42,8 +42,8 @@ pub(super) fn run(
     };
     let mut report = report(&found, &resolved, &portcullis_session::default_limits());
     if only_changed {
-        let is_own = |setting: &Setting| setting.origin.as_ref().is_some_and(|origin| !origin.is_built_in());
-        report.values.retain(is_own);
+        let defaults: Value = serde_json::from_str(BUILT_IN).context("reading the built-in settings")?;
+        retain_changed(&mut report.values, &defaults);
     }
     // The tier is measured, not read from system settings: `requiredTier` is compared with the result.
     let tier = in_force::tier_here();
@@ -73,10 +73,26 @@ pub(super) fn run(
     Ok(match problems.next() {
         None => Exit::Done,
         Some(problem) => {
-            say(&format!("portcullis: tools are blocked until you fix this: {}", escape(problem)));
+            say(&format!("portcullis: Tools are blocked until you fix this: {}", escape(problem)));
             Exit::Bad
         }
     })
+}
+
+/// Removes the fields that no file sets, and those whose values are all defaults.
+fn retain_changed(values: &mut Vec<Setting>, defaults: &Value) {
+    let is_written = |setting: &Setting| setting.origin.as_ref().is_some_and(|origin| !origin.is_built_in());
+    let is_changed = |name: &str| {
+        let own: Vec<&Value> = values.iter().filter(|one| one.field == name).map(|one| &one.value).collect();
+        let default = defaults.pointer(&format!("/{}", name.replace('.', "/")));
+        match default {
+            Some(Value::Array(items)) if items.is_empty() => own.iter().any(|value| *value != &json!([])),
+            Some(Value::Array(items)) => !items.iter().eq(own),
+            default => own.into_iter().any(|value| Some(value) != default),
+        }
+    };
+    let changed: Vec<&str> = values.iter().map(|one| one.field).filter(|name| is_changed(name)).collect();
+    values.retain(|setting| is_written(setting) && changed.contains(&setting.field));
 }
 
 fn human(page: &mut Page, around: &ProcessEnv, report: &Report, tier: Tier) {
@@ -147,12 +163,11 @@ fn source(around: &ProcessEnv, report: &Report) -> String {
 }
 
 fn row(around: &ProcessEnv, name: &str, setting: &Setting) -> Vec<Cell> {
-    let value = match &setting.value {
+    let shown = match &setting.value {
         Value::Null => unset(name),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Object(members) if members.is_empty() => "none".to_owned(),
-        Value::String(text) => text.clone(),
-        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => other.to_string(),
+        other => value(around, other),
     };
     let (standing, tint) = match setting.standing {
         Standing::InForce => ("", Tint::Plain),
@@ -162,7 +177,7 @@ fn row(around: &ProcessEnv, name: &str, setting: &Setting) -> Vec<Cell> {
         Standing::Overruled => ("overruled", Tint::Open),
     };
     let origin = setting.origin.as_ref().map(|origin| place(around, origin)).unwrap_or_default();
-    vec![cell(name), cell(&value), tinted(standing, tint), tinted(&origin, Tint::Faint)]
+    vec![cell(name), cell(&shown), tinted(standing, tint), tinted(&origin, Tint::Faint)]
 }
 
 fn unset(name: &str) -> String {

@@ -44,6 +44,7 @@ struct Findings {
 #[serde(rename_all = "camelCase")]
 struct Mechanism {
     name: &'static str,
+    purpose: &'static str,
     needed: bool,
     works: bool,
     /// Details of a working mechanism, or the kernel's error.
@@ -122,6 +123,7 @@ fn mechanism(finding: &Finding, facts: &Facts) -> Mechanism {
     let (cause, remedy) = advice(finding, facts).map(|Advice { cause, remedy }| (cause, remedy)).unzip();
     Mechanism {
         name: finding.primitive.name(),
+        purpose: finding.primitive.purpose(),
         needed: finding.primitive.is_needed(),
         works: finding.outcome.is_ok(),
         detail: match &finding.outcome {
@@ -162,7 +164,14 @@ fn human(page: &mut Page, findings: &Findings) {
             (false, true) => ("missing", Tint::Bad),
             (false, false) => ("missing", Tint::Open),
         };
-        page.row("  ", &[cell(one.name), tinted(word, tint), cell(&one.detail)], &[14, 7]);
+        let purpose = match one.works && !one.detail.is_empty() {
+            true => format!("{} ({})", one.purpose, one.detail),
+            false => one.purpose.to_owned(),
+        };
+        page.row("  ", &[cell(one.name), tinted(word, tint), cell(&purpose)], &[14, 7]);
+        if !one.works {
+            page.row("    ", &[tinted("error", Tint::Faint), cell(&one.detail)], &[7]);
+        }
         for (title, text) in [("cause", &one.cause), ("remedy", &one.remedy)] {
             if let Some(text) = text {
                 page.row("    ", &[tinted(title, Tint::Faint), cell(text)], &[7]);

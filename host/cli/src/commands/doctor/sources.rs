@@ -1,6 +1,6 @@
 //! The settings files that apply, and the values that they set.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_settings::{RealDisk, Setting, discover, report, resolve};
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::args::config::SettingsChoice;
 use crate::commands::config;
-use crate::human::path;
+use crate::human::{path, value};
 use crate::output::{Page, Tint, cell, tinted};
 
 /// The settings of a project, with the origin of each value.
@@ -17,6 +17,10 @@ pub(super) struct Sources {
     files: Vec<File>,
     /// The values that a file sets.
     values: Vec<Setting>,
+}
+
+fn is_of(value: &Setting, file: &Path) -> bool {
+    value.origin.as_ref().is_some_and(|origin| origin.file == file)
 }
 
 /// A settings file that is looked for.
@@ -38,9 +42,10 @@ impl Sources {
         let file = |file: &PathBuf| File {
             file: file.clone(),
             exists: file.exists(),
-            in_use: config::is_in_use(&found, file),
+            in_use: config::is_in_use(&found, file) || values.iter().any(|value| is_of(value, file)),
         };
-        Ok(Self { files: found.watched.iter().map(file).collect(), values })
+        let files = found.watched.iter().map(file).collect();
+        Ok(Self { files, values })
     }
 
     pub(super) fn print(&self, page: &mut Page, around: &ProcessEnv) {
@@ -60,9 +65,8 @@ impl Sources {
         }
         let rows = self.values.iter().filter_map(|setting| {
             let origin = setting.origin.as_ref()?;
-            let value = setting.value.as_str().map_or_else(|| setting.value.to_string(), str::to_owned);
             let place = format!("{}:{}", path(around, &origin.file), origin.at.line);
-            Some(vec![cell(setting.field), cell(&value), tinted(&place, Tint::Faint)])
+            Some(vec![cell(setting.field), cell(&value(around, &setting.value)), tinted(&place, Tint::Faint)])
         });
         page.table("    ", &rows.collect::<Vec<_>>());
     }

@@ -1,6 +1,6 @@
 //! The data for the screens of `/sandbox`, from a running host.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -15,7 +15,7 @@ use portcullis_settings::{
     Draft, Found, GrantFile, KeptGrant, Places, RealDisk, Resolved, Store, discover, grant_files,
     kept_grants, preset, resolve, revoke, shipped_presets,
 };
-use portcullis_text::escape;
+use portcullis_text::{escape, tilde};
 
 use crate::kept_answers::{spoken, still_allowed};
 use crate::menu::{Decided, Explained, Held, Line, Offered, OfferedPolicy, Scope, World};
@@ -210,7 +210,12 @@ impl World for HostWorld<'_> {
                 origin: "this session".to_owned(),
             }));
         }
-        held.extend(kept_grants(&self.places, &RealDisk, false).unwrap_or_default().iter().map(kept));
+        held.extend(
+            kept_grants(&self.places, &RealDisk, false)
+                .unwrap_or_default()
+                .iter()
+                .map(|grant| kept(grant, &self.places.home)),
+        );
         held
     }
 
@@ -224,7 +229,7 @@ impl World for HostWorld<'_> {
         revoke(&Store::new(&self.places), grant).map_err(chained)?;
         self.put_in_force("removed from the file")?;
         let left = kept_grants(&self.places, &RealDisk, false).unwrap_or_default();
-        Ok(still_allowed(grant, &left))
+        Ok(still_allowed(grant, &left, &self.places.home))
     }
 
     fn decisions(&self) -> Vec<Decided> {
@@ -234,7 +239,7 @@ impl World for HostWorld<'_> {
             .into_iter()
             .map(|decided| Decided {
                 id: format!("{}:{}", decided.name, decided.sequence),
-                label: record_text::asked(&decided.verdict.request),
+                label: record_text::shown(&decided.verdict.request, &self.places.home),
                 value: format!("{} ({})", decided.verdict.effect, decided.verdict.rule),
             })
             .collect()
@@ -244,7 +249,7 @@ impl World for HostWorld<'_> {
         let logged = self.logged(id)?;
         let verdict = &logged.verdict;
         let mut lines = vec![
-            Line::plain(record_text::asked(&verdict.request)),
+            Line::plain(record_text::shown(&verdict.request, &self.places.home)),
             match verdict.effect.as_str() {
                 "allow" => Line::good(format!("allow: {}", verdict.reason)),
                 effect => Line::bad(format!("{effect}: {}", verdict.reason)),
@@ -375,13 +380,15 @@ impl HostWorld<'_> {
     }
 }
 
-fn kept(grant: &KeptGrant) -> Held {
+fn kept(grant: &KeptGrant, home: &Path) -> Held {
     let file = grant.origin.file.file_name().unwrap_or_default().to_string_lossy();
     let origin = match &grant.project {
-        Some(key) => format!("{file}[\"{key}\"], line {}", grant.origin.at.line),
+        Some(key) => {
+            format!("{file}[\"{}\"], line {}", tilde(key, &home.to_string_lossy()), grant.origin.at.line)
+        }
         None => format!("{file}, line {}", grant.origin.at.line),
     };
-    Held { id: grant.id.clone(), label: spoken(grant), origin }
+    Held { id: grant.id.clone(), label: spoken(grant, home), origin }
 }
 
 /// Labels of `@oddsjam/pi-sandbox`.
