@@ -12,6 +12,7 @@ mod inside;
 mod lookup;
 mod process;
 mod proxy;
+mod proxy_tls;
 mod pump;
 mod range;
 mod refuse;

@@ -22,6 +22,8 @@ pub struct Upstream {
 pub enum Protocol {
     /// HTTP, with `CONNECT`.
     Http,
+    /// The same in TLS, with a certificate for the proxy's host.
+    Https,
     /// SOCKS 5.
     Socks,
 }

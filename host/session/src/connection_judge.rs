@@ -15,11 +15,12 @@ use portcullis_decision::{
 };
 use portcullis_network_gate::{
     AddressRuling, Checks, ConnectionAttempt, ConnectionRefusal, Ended, Ending, Judge, Judgement, Running,
-    Stages, Undecided, Upstream, Want,
+    Stages, Undecided, Unresolved, Upstream, Want,
 };
 
 use crate::authorized::Authorized;
 use crate::effective_policy::EffectivePolicy;
+use crate::every_host;
 use crate::fault::RULE;
 use crate::notices;
 use crate::provoked::fault_point;
@@ -273,7 +274,13 @@ impl Judge for CommandJudge {
     fn upstream(&self, attempt: &ConnectionAttempt) -> Option<Upstream> {
         let session = self.session()?;
         let effective = session.policy.unchecked();
-        upstream::of(&effective.basis.resolved, &attempt.access.target, attempt.access.port)
+        let (resolved, access) = (&effective.basis.resolved, &attempt.access);
+        let mut upstream = upstream::of(resolved, &access.target, access.port)?;
+        if every_host::alone_covers(&session.live_grants(), &resolved.allowed_domains, access) {
+            // The proxy may be in a private network, and knows names there that lead to private addresses.
+            upstream.unresolved = Unresolved::Refused;
+        }
+        Some(upstream)
     }
 
     fn running(&self) -> Running {

@@ -1,7 +1,7 @@
 //! The grant for every host on the internet, which the setting `network.unlistedHosts` makes.
 
-use portcullis_decision::pattern::HostPattern;
-use portcullis_decision::request::{Action, Endpoint};
+use portcullis_decision::pattern::{HostPattern, NetworkPattern};
+use portcullis_decision::request::{Action, Endpoint, NetworkAccess};
 use portcullis_decision::{Grant, GrantPattern, Request};
 use portcullis_network_gate::special;
 
@@ -17,6 +17,18 @@ pub(crate) fn applicable(mut grants: Vec<Grant>, request: &Request) -> Vec<Grant
         grants.retain(|grant| !is_for_every_host(grant));
     }
     grants
+}
+
+/// Returns true if only a grant for every host covers a connection, and no entry that names the host.
+pub(crate) fn alone_covers(grants: &[Grant], allowed: &[NetworkPattern], access: &NetworkAccess) -> bool {
+    let names = |pattern: &NetworkPattern| pattern.matches(&access.target, access.port);
+    let is_named = |grant: &Grant| match &grant.pattern {
+        GrantPattern::Network(network) => !is_for_every_host(grant) && names(network),
+        GrantPattern::Exact(_) | GrantPattern::Path(_) | GrantPattern::Command(_) | GrantPattern::Tool(_) => {
+            false
+        }
+    };
+    grants.iter().any(is_for_every_host) && !grants.iter().any(is_named) && !allowed.iter().any(names)
 }
 
 fn leads_off_the_internet(action: &Action) -> bool {

@@ -16,6 +16,7 @@ pub(crate) fn of(resolved: &Resolved, target: &Endpoint, port: u16) -> Option<Up
     let ProxyAddress { protocol, host, port, credentials } = address.clone();
     let protocol = match protocol {
         ProxyProtocol::Http => Protocol::Http,
+        ProxyProtocol::Https => Protocol::Https,
         ProxyProtocol::Socks => Protocol::Socks,
     };
     let denies_addresses = resolved

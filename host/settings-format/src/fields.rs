@@ -284,7 +284,7 @@ pub const FIELDS: &[Field] = &[
         Shape::Text,
         Optional,
         Honoured,
-        "For port 80, and for the others where `https` is not set: `http://[user:password@]host[:port]` or `socks5://…`. It has to allow `CONNECT` to the ports in question.",
+        "For port 80, and for the others where `https` is not set: `http://[user:password@]host[:port]`, `https://…` or `socks5://…`. It has to allow `CONNECT` to the ports in question.",
     ),
     row(
         "network.parentProxy.https",

@@ -32,12 +32,17 @@ pub struct ProxyAddress {
 pub enum ProxyProtocol {
     /// HTTP, with `CONNECT`.
     Http,
+    /// The same in TLS.
+    Https,
     /// SOCKS 5; the proxy resolves host names.
     Socks,
 }
 
 /// The port of plain HTTP.
 const HTTP_PORT: u16 = 80;
+
+/// The port of HTTP in TLS.
+const HTTPS_PORT: u16 = 443;
 
 /// The usual port of SOCKS (RFC 1928).
 const SOCKS_PORT: u16 = 1080;
@@ -78,23 +83,23 @@ impl ParentProxy {
 }
 
 impl ProxyAddress {
-    /// Parses `http://[user:password@]host[:port]`, or the same with `socks5`.
+    /// Parses `http://[user:password@]host[:port]`, or the same with `https` or `socks5`.
     ///
     /// # Errors
     /// When the text has another form; the error says why.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let (scheme, rest) =
-            text.split_once("://").ok_or("write `http://host:port` or `socks5://host:port`")?;
+        let (scheme, rest) = text
+            .split_once("://")
+            .ok_or("write `http://host:port`, `https://host:port` or `socks5://host:port`")?;
         let (protocol, usual) = match scheme.to_ascii_lowercase().as_str() {
             "http" => (ProxyProtocol::Http, HTTP_PORT),
             "socks5" | "socks5h" => (ProxyProtocol::Socks, SOCKS_PORT),
-            "https" => {
-                return Err(
-                    "a proxy that is spoken to in TLS is not supported; most answer under `http://` too"
-                        .to_owned(),
-                );
+            "https" => (ProxyProtocol::Https, HTTPS_PORT),
+            other => {
+                return Err(format!(
+                    "`{other}` is no kind of proxy; write `http://`, `https://` or `socks5://`"
+                ));
             }
-            other => return Err(format!("`{other}` is no kind of proxy; write `http://` or `socks5://`")),
         };
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let (credentials, place) = match rest.rsplit_once('@') {
@@ -177,6 +182,8 @@ mod tests {
         };
         check("http://Proxy.Test:3128", Some((ProxyProtocol::Http, "proxy.test", 3128, None)));
         check("http://proxy.test/", Some((ProxyProtocol::Http, "proxy.test", 80, None)));
+        check("HTTPS://me:x@p.test", Some((ProxyProtocol::Https, "p.test", 443, Some(("me", "x")))));
+        check("https://p.test:3129/", Some((ProxyProtocol::Https, "p.test", 3129, None)));
         check("socks5h://[::1]:9050", Some((ProxyProtocol::Socks, "::1", 9050, None)));
         check("SOCKS5://10.0.0.1", Some((ProxyProtocol::Socks, "10.0.0.1", 1080, None)));
         check("http://a%40b:c%3A@p.test:1", Some((ProxyProtocol::Http, "p.test", 1, Some(("a@b", "c:")))));
@@ -184,7 +191,6 @@ mod tests {
         for text in [
             "",
             "proxy.test:3128",
-            "https://p.test",
             "ftp://p.test",
             "http://",
             "http://p.test:0",

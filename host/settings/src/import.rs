@@ -11,6 +11,7 @@ use portcullis_settings_format::{Change, ConfigError, FIELDS, Field, FileKind, L
 use serde_json::Value as Json;
 use serde_json::{Map, json};
 
+use crate::bosun_lists::table_with_lists;
 use crate::disk::{Disk, RealDisk};
 use crate::places::Places;
 use crate::settings_text;
@@ -95,7 +96,8 @@ impl Foreign {
             Self::Sysid => {
                 let whole = over(&sysid_defaults(), given);
                 import.carry_all(&names_at_every_depth(whole.clone()));
-                import.carry(&["policies"], &json!([{ "use": "guard", "config": guard(&whole) }]));
+                let config = guard(&whole, &import.carried());
+                import.carry(&["policies"], &json!([{ "use": "guard", "config": config }]));
                 import.choose_layout();
             }
             Self::Bosun => {
@@ -142,10 +144,21 @@ pub fn stays_in_project(file: &Path, places: &Places, disk: &dyn Disk) -> Result
     settings_text::stays_inside(file, &places.canonical_workspace(disk)?, disk)
 }
 
-/// Returns the chain entry for the policy `guard`, which has the semantics of `@sysid/pi-sandbox`, with these lists.
-fn guard(lists: &Json) -> Json {
+/// Returns the configuration of the policy `guard`, which has the semantics of `@sysid/pi-sandbox`: the given lists, with
+/// the entries that were carried.
+fn guard(given: &Json, carried: &Json) -> Json {
     let of = |part: &str, keys: &[&str]| {
-        let member = |key: &&str| Some(((*key).to_owned(), lists.get(part)?.get(*key)?.clone()));
+        let member = |key: &&str| {
+            let way = format!("/{part}/{key}");
+            let kept = carried.pointer(&way).and_then(Json::as_array).cloned().unwrap_or_default();
+            let is_kept = |item: &&Json| {
+                item.as_str().is_some_and(|text| {
+                    kept.contains(&json!(text)) || kept.contains(&json!(format!("**/{text}")))
+                })
+            };
+            let items = given.pointer(&way).and_then(Json::as_array)?;
+            Some(((*key).to_owned(), items.iter().filter(is_kept).cloned().collect()))
+        };
         Json::Object(keys.iter().filter_map(member).collect())
     };
     json!({
@@ -207,11 +220,18 @@ struct Import {
     kind: FileKind,
     left: Vec<Left>,
     notes: Vec<&'static str>,
+    /// Whether an agent may have written the settings: they open nothing outside the project.
+    is_projects: bool,
 }
 
 impl Import {
     fn into(text: &str, kind: FileKind) -> Self {
-        Self { text: text.to_owned(), kind, left: Vec::new(), notes: Vec::new() }
+        Self { text: text.to_owned(), kind, left: Vec::new(), notes: Vec::new(), is_projects: false }
+    }
+
+    /// Returns the settings that were carried so far.
+    fn carried(&self) -> Json {
+        serde_json::from_str(&self.text).unwrap_or_default()
     }
 
     fn end(self) -> Imported {
@@ -290,7 +310,7 @@ impl Import {
 
     fn bosun(&mut self, given: &Json) {
         let Some(table) = table_with_lists(given) else {
-            return self.leave("", &Json::Null, "no table has `deny_read`, `allow_write` or `deny_write`");
+            return self.leave("", &Json::Null, NO_TABLE);
         };
         let is_users = self.kind == FileKind::Settings;
         if is_users {
@@ -325,6 +345,10 @@ impl Import {
             self.leave(key, item, "it is no path");
             return None;
         };
+        if self.is_projects && key.starts_with("allow") && !is_inside(text, key) {
+            self.leave(key, item, OUTSIDE);
+            return None;
+        }
         let is_name = !text.contains('/') && !text.starts_with('~') && text != ".";
         let (path, entry) = match (key, is_name) {
             // A bare name of a secret directory means the one in the home directory.
@@ -345,12 +369,17 @@ impl Import {
 /// Directories of secrets that are named without the home directory.
 const SECRET_DIRECTORIES: [&str; 6] = [".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure"];
 
-fn table_with_lists(given: &Json) -> Option<&Map<String, Json>> {
-    let members = given.as_object()?;
-    if ["deny_read", "allow_write", "deny_write"].iter().any(|key| members.contains_key(*key)) {
-        return Some(members);
-    }
-    members.values().find_map(table_with_lists)
+const NO_TABLE: &str = "not exactly one table has `deny_read`, `allow_read`, `allow_write` or `deny_write`";
+
+/// Why an entry of a project's own file is left out.
+const OUTSIDE: &str = "it lies outside of the project, and a project's file opens nothing there; if you want \
+                                  it, use `portcullis allow`";
+
+/// Returns true if an entry opens something in the project, or programs of Nix.
+fn is_inside(entry: &str, key: &str) -> bool {
+    let climbs = entry.split('/').any(|part| part == "..");
+    let is_program = key == "allow_read" && (entry == "/nix" || entry.starts_with("/nix/"));
+    !climbs && (is_program || !entry.starts_with(['/', '~']))
 }
 
 /// Returns true if an object needs some of its fields to be valid, other than those present from the start.

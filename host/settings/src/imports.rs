@@ -8,6 +8,7 @@ use portcullis_settings_format::error::shown;
 use portcullis_settings_format::{Origin, Position, Warning};
 use serde_json::Value as Json;
 
+use crate::bosun_lists::value_with_lists;
 use crate::disk::Disk;
 use crate::json_differences::differences;
 use crate::places::{Places, canonical};
@@ -40,7 +41,11 @@ pub fn record_import(places: &Places, record: ImportRecord, disk: &dyn Disk) -> 
     let mut records = records(places, disk);
     records.retain(|known| (&known.file, &known.project) != (&record.file, &record.project));
     records.push(record);
-    let text = serde_json::to_string_pretty(&records).map_err(io::Error::other)?;
+    save(places, &records)
+}
+
+fn save(places: &Places, records: &[ImportRecord]) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(records).map_err(io::Error::other)?;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&places.state_directory)?;
     let file = places.state_directory.join(FILE);
     let fresh = file.with_extension("new");
@@ -50,18 +55,15 @@ pub fn record_import(places: &Places, record: ImportRecord, disk: &dyn Disk) -> 
     std::fs::rename(&fresh, &file)
 }
 
-/// Forgets that a file was taken over.
+/// Forgets the files that were taken over by a command that begins with these words.
 ///
 /// # Errors
 /// When the records cannot be written.
-pub fn forget_import(places: &Places, file: &Path, disk: &dyn Disk) -> io::Result<()> {
-    let records: Vec<ImportRecord> =
-        records(places, disk).into_iter().filter(|known| known.file != file).collect();
-    let text = serde_json::to_string_pretty(&records).map_err(io::Error::other)?;
-    match std::fs::write(places.state_directory.join(FILE), text) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        written => written,
-    }
+pub fn forget_imports(places: &Places, command: &str, disk: &dyn Disk) -> io::Result<()> {
+    let mut records = records(places, disk);
+    let count = records.len();
+    records.retain(|known| !known.command.starts_with(command));
+    if records.len() == count { Ok(()) } else { save(places, &records) }
 }
 
 /// Returns the records; none if there are none that can be read.
@@ -95,7 +97,7 @@ fn warning(record: &ImportRecord, disk: &dyn Disk) -> Option<Warning> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => format!("it was taken over, and cannot be read any more: {error}"),
         Ok(now) => {
-            let found = differences(&record.settings, &now);
+            let found = differences(&record.settings, rules_of(&record.file, &now));
             let named: Vec<&str> = found.iter().take(MOST_NAMED).map(String::as_str).collect();
             let more = match found.len().saturating_sub(MOST_NAMED) {
                 0 => String::new(),
@@ -117,11 +119,20 @@ fn warning(record: &ImportRecord, disk: &dyn Disk) -> Option<Warning> {
     Some(Warning { text, origin })
 }
 
+/// Returns the part of a file that is about the sandbox: bosun's file has other tables, which may hold secrets.
+fn rules_of<'a>(file: &Path, settings: &'a Json) -> &'a Json {
+    if is_toml(file) { value_with_lists(settings).unwrap_or(settings) } else { settings }
+}
+
+fn is_toml(file: &Path) -> bool {
+    file.extension().is_some_and(|ending| ending == "toml")
+}
+
 /// Reads a settings file of another sandbox: TOML by its name, else JSON.
 fn read(file: &Path, disk: &dyn Disk) -> io::Result<Json> {
     let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidData, reason);
     let text = String::from_utf8(disk.read(file)?).map_err(|_| invalid("it is no text".to_owned()))?;
-    if file.extension().is_some_and(|ending| ending == "toml") {
+    if is_toml(file) {
         return toml::from_str(&text).map_err(|error| invalid(error.to_string()));
     }
     let document = portcullis_settings_format::json::read(&text)
@@ -151,7 +162,7 @@ mod tests {
         let places = Places::usual(&project, &top.path().join("home"));
         let file = project.join("config.toml");
         std::fs::write(&file, text).unwrap();
-        let settings = read(&file, &RealDisk).unwrap();
+        let settings = rules_of(&file, &read(&file, &RealDisk).unwrap()).clone();
         let record = ImportRecord {
             file: file.clone(),
             command: COMMAND.to_owned(),
@@ -172,13 +183,15 @@ mod tests {
     fn a_change_says_what_and_what_to_do() {
         let world = world(BEFORE);
         assert_eq!(warned(&world), [""; 0], "nothing has changed");
+        std::fs::write(&world.file, format!("[model]\nkey = 'hunter2'\n{BEFORE}")).unwrap();
+        assert_eq!(warned(&world), [""; 0], "other tables are about other things");
         std::fs::write(&world.file, BEFORE.replace(".ssh\"", ".ssh\", \".aws\"").replace("workspace", "src"))
             .unwrap();
         let [text] = warned(&world).try_into().unwrap();
-        for part in ["`sandbox.deny_read` gained `.aws`", "gained `src`", "lost `workspace`", COMMAND] {
+        for part in ["`deny_read` gained `.aws`", "gained `src`", "lost `workspace`", COMMAND] {
             assert!(text.contains(part), "no {part} in {text}");
         }
-        let settings = read(&world.file, &RealDisk).unwrap();
+        let settings = rules_of(&world.file, &read(&world.file, &RealDisk).unwrap()).clone();
         let record = ImportRecord {
             file: world.file.clone(),
             command: COMMAND.to_owned(),
@@ -204,7 +217,7 @@ mod tests {
         std::fs::write(&world.file, BEFORE.replace("workspace", "src")).unwrap();
         let elsewhere = Places { workspace: world.places.home.clone(), ..world.places.clone() };
         assert_eq!(changed(&elsewhere, &RealDisk), [], "the file of another project");
-        forget_import(&world.places, &world.file, &RealDisk).unwrap();
+        forget_imports(&world.places, "portcullis migrate", &RealDisk).unwrap();
         assert_eq!(warned(&world), [""; 0]);
     }
 

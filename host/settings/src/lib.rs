@@ -18,6 +18,7 @@
 
 mod allow_item;
 mod allowing;
+mod bosun_lists;
 mod deny_rules;
 mod discover;
 mod disk;
@@ -73,7 +74,7 @@ pub use grant_files::{
 };
 pub use import::whole::bosun_project;
 pub use import::{Foreign, Imported, Left, read_foreign, stays_in_project};
-pub use imports::{ImportRecord, forget_import, record_import};
+pub use imports::{ImportRecord, forget_imports, record_import};
 pub use layered::LAYERED_BUILT_IN;
 pub use old_settings::{OldFile, Owner};
 pub use old_tools::{OldRules, Wish};
@@ -90,5 +91,5 @@ pub use rule::{ConnectionRule, Rule};
 pub use sensitive::{SENSITIVE, Sensitive};
 pub use sensitive_table::sensitive_table;
 pub use settings_files::SettingsFiles;
-pub use store::{Stamp, Store, StoreError};
+pub use store::{Stamp, Store, StoreError, replace_file};
 pub use validate::{Checked, validate, validate_all};

@@ -10,7 +10,7 @@ use portcullis_decision::verdict::Effect;
 use portcullis_settings_format::error::shown;
 use portcullis_settings_format::{
     ConfigError, Entry, Layer, Layout, Network, Origin, PathEntry, PolicySource, Position, Settings, Sites,
-    Tightening, Warning,
+    Tightening, UnlistedHosts, Warning,
 };
 
 use crate::deny_rules::{deny, keep_links};
@@ -26,6 +26,15 @@ use crate::resolved::{PolicyAt, Resolved, ResolvedPolicy};
 use crate::rule::{ConnectionRule, Rule, every_port};
 use crate::writable::Writable;
 use crate::{imports, path_rules, policy_config, report};
+
+/// Returns what happens to unlisted hosts. A layer that only tightens may narrow the hosts: then all others are a
+/// question, or refused.
+fn unlisted_hosts(found: &Found) -> UnlistedHosts {
+    let network = &found.settings.network;
+    let is_narrowed =
+        found.layers.iter().any(|layer| layer.network.strict_allowlist || layer.narrowing.domains.is_some());
+    if is_narrowed || network.strict_allowlist { UnlistedHosts::Ask } else { network.unlisted_hosts }
+}
 
 /// The usual size of a private home, in MiB.
 const HOME_MIB: u64 = 10 << 10;
@@ -111,7 +120,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         strict_allowlist: network.strict_allowlist
             || found.layers.iter().any(|layer| layer.network.strict_allowlist),
         sockets: sockets(&narrowed.sockets, &around)?,
-        unlisted_hosts: network.unlisted_hosts,
+        unlisted_hosts: unlisted_hosts(found),
         connecting: network.connecting,
         parent_proxy: network.parent_proxy.clone(),
         budgets: budgets(found),

@@ -219,6 +219,15 @@ impl Writer {
     }
 }
 
+/// Replaces a file of the user that is no settings file of ours, atomically. If the path is a link, the target is
+/// replaced and the link stays.
+///
+/// # Errors
+/// When it cannot be written, or another process interferes.
+pub fn replace_file(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace(&follow(file, &RealDisk as &dyn Disk)?.canonical, bytes)
+}
+
 fn first_mistake(text: &str, file: &Path, kind: FileKind) -> Option<ConfigError> {
     mistakes(text, file, kind, &RealDisk).into_iter().next()
 }

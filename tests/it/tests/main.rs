@@ -42,6 +42,7 @@ mod looked_for;
 mod machine;
 mod many_calls;
 mod migrate;
+mod migrate_attacks;
 mod named_places;
 mod network;
 mod no_host;

@@ -302,7 +302,7 @@ fn what_stops_it_changes_nothing(user: User) -> Result<()> {
         scene.write(&old, text)?;
         let before = files(&scene)?;
         let said = migrate(&scene, &["--apply"])?.ended_with(FAILED)?;
-        ensure!(said.stdout.contains(part) && said.stdout.contains("mend it"), "{said:#?}");
+        ensure!(said.stdout.contains(part) && said.stdout.contains("correct it"), "{said:#?}");
         ensure!(files(&scene)? == before, "{text}");
     }
     // Values that do not fit are left out and named; the rest is taken.
@@ -397,11 +397,11 @@ fn changes_of_the_old_file_are_told(user: User) -> Result<()> {
     ensure!(!shown(&scene)?.contains("it has changed since"));
     scene.write(&file, &THIRD.replace("'.env',", "'.env', '*.key',"))?;
     let told = shown(&scene)?;
-    for part in ["it has changed since", "`sandbox.deny_read` gained `*.key`", "migrate --from bosun"] {
+    for part in ["it has changed since", "`deny_read` gained `*.key`", "migrate --from bosun"] {
         ensure!(told.contains(part), "no `{part}` in {told}");
     }
     let doctor = scene.portcullis(&["doctor"])?;
-    ensure!(doctor.stdout.contains("`sandbox.deny_read` gained `*.key`"), "{doctor:#?}");
+    ensure!(doctor.stdout.contains("`deny_read` gained `*.key`"), "{doctor:#?}");
     migrate(&scene, &["--from", "bosun", "--apply", "--replace"])?.ended_with(0)?;
     ensure!(!shown(&scene)?.contains("it has changed since"));
     check(&scene, &["read", "a.key"], 20)?;

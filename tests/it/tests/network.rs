@@ -7,6 +7,7 @@ mod attacks;
 mod holding;
 mod ports;
 mod programs;
+mod proxy_tls;
 mod several_hosts;
 mod table;
 
@@ -438,7 +439,7 @@ fn the_users_proxy_is_used(user: User) -> Result<()> {
     let script = get("sub.allowed.test") + &get("behind.test");
     let finished = world.run(&settings(r#""http": "http://proxy.test:3128""#, more), &script)?;
     ensure!(finished.stdout.matches("REACHED").count() == 1, "{finished:#?}");
-    ensure!(finished.stdout.contains("known to the proxy only"), "{finished:#?}");
+    ensure!(finished.stdout.contains("only the proxy knows its addresses"), "{finished:#?}");
     Ok(())
 }
 

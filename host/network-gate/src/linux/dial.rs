@@ -87,7 +87,8 @@ async fn through(
             resolved(scope, attempt, &[], wanted, client).await?;
         }
         Err(Unfound::Unknown(_)) => {
-            let reason = "its addresses are known to the proxy only, and `deniedResolvedAddresses` speaks of addresses";
+            let reason = "only the proxy knows its addresses, and they must be checked: `deniedResolvedAddresses` has an \
+                          entry, or `unlistedHosts` alone allows the host";
             return Err(Ending::Refused(ConnectionRefusal::by_host("host.unresolved-name", reason)));
         }
     }

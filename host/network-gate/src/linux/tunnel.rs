@@ -6,9 +6,10 @@ use std::net::IpAddr;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use portcullis_decision::request::Endpoint;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::linux::proxy_tls;
 use crate::upstream::{Protocol, Upstream};
 
 /// The longest accepted answer of a proxy, in bytes.
@@ -29,12 +30,17 @@ pub(super) async fn open(upstream: &Upstream, target: &Endpoint, port: u16) -> i
     match upstream.protocol {
         Protocol::Http => ask_http(&mut proxy, upstream, target, port).await?,
         Protocol::Socks => ask_socks(&mut proxy, upstream, target, port).await?,
+        Protocol::Https => {
+            let mut secured = proxy_tls::secure(proxy, &upstream.host).await?;
+            ask_http(&mut secured, upstream, target, port).await?;
+            return proxy_tls::carry(secured);
+        }
     }
     Ok(proxy)
 }
 
 async fn ask_http(
-    proxy: &mut TcpStream,
+    proxy: &mut (impl AsyncRead + AsyncWrite + Unpin),
     upstream: &Upstream,
     target: &Endpoint,
     port: u16,
@@ -48,6 +54,7 @@ async fn ask_http(
     };
     let request = format!("CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{credentials}\r\n");
     proxy.write_all(request.as_bytes()).await?;
+    proxy.flush().await?;
     // Read byte by byte: the bytes after the answer belong to the server, which may speak first.
     let mut answer = Vec::new();
     while !answer.ends_with(b"\r\n\r\n") {

@@ -141,3 +141,20 @@ fn what_is_no_settings_becomes_none() {
         }
     }
 }
+
+/// The policy decides by its own lists, so what is not carried must not be in them either.
+#[test]
+fn the_lists_of_guard_are_those_that_were_carried() {
+    let given = json!({ "network": { "allowedDomains": ["a.test", "*", 7] },
+        "filesystem": { "allowWrite": [".", 7], "denyWrite": [".env", { "path": "x", "literal": true }] } });
+    let imported = Foreign::Sysid.user(&given);
+    let text: Json = serde_json::from_str(&imported.text).unwrap();
+    let config = &text["policies"][0]["config"];
+    assert_eq!(config["network"]["allowedDomains"], json!(["a.test"]));
+    assert_eq!(config["filesystem"]["allowWrite"], json!(["."]));
+    assert_eq!(config["filesystem"]["denyWrite"], json!([".env"]), "the object is a rule of the settings");
+    assert_eq!(
+        left(&imported),
+        ["network.allowedDomains", "network.allowedDomains", "filesystem.allowWrite"]
+    );
+}

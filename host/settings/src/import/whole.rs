@@ -1,21 +1,11 @@
 //! The settings of other sandboxes with their defaults, and those of a project of bosun.
 
+use portcullis_settings_format::{Change, FileKind};
 use serde_json::Value as Json;
 use serde_json::{Map, json};
 
-use super::{
-    EMPTY, Foreign, Import, Imported, Left, OTHER_TABLES, over, pi_sandbox_defaults, sysid_defaults,
-    table_with_lists,
-};
-use portcullis_settings_format::FileKind;
-
-/// The keys of bosun's lists, each with the name of sandbox-runtime's.
-const LISTS: [(&str, &str); 4] = [
-    ("deny_read", "denyRead"),
-    ("allow_read", "allowRead"),
-    ("allow_write", "allowWrite"),
-    ("deny_write", "denyWrite"),
-];
+use super::{EMPTY, Foreign, Import, Imported, OTHER_TABLES, over, pi_sandbox_defaults, sysid_defaults};
+use crate::bosun_lists::{LISTS, has_lists, table_with_lists, value_with_lists};
 
 impl Foreign {
     /// Returns the settings with the defaults of the sandbox, in the shape of sandbox-runtime.
@@ -43,11 +33,20 @@ impl Foreign {
         if projects.is_object() { over(&users, projects) } else { users }
     }
 
+    /// Returns the part of a document that is about the sandbox.
+    #[must_use]
+    pub fn rules_of(self, given: &Json) -> &Json {
+        match self {
+            Self::Bosun => value_with_lists(given).unwrap_or(given),
+            Self::Oddsjam | Self::Srt | Self::PiSandbox | Self::Sysid => given,
+        }
+    }
+
     /// Returns true if a document looks like settings of this sandbox.
     #[must_use]
     pub fn recognises(self, given: &Json) -> bool {
         match self {
-            Self::Bosun => table_with_lists(given).is_some(),
+            Self::Bosun => has_lists(given),
             Self::Oddsjam | Self::Srt | Self::PiSandbox | Self::Sysid => given.is_object(),
         }
     }
@@ -55,69 +54,63 @@ impl Foreign {
 
 /// Converts bosun's `config.toml` of a project to the user's settings for that project.
 ///
-/// An agent may have written the file, so it opens nothing outside of the project: such entries are left out.
+/// An agent may have written the file, so it opens nothing outside of the project: such entries are left out. The entry
+/// extends the user's settings for all projects, so their denials stay.
 #[must_use]
 pub fn bosun_project(given: &Json) -> Imported {
-    let mut given = given.clone();
-    let mut left = Vec::new();
-    if let Some(table) = table_with_lists_mut(&mut given) {
-        for key in ["allow_read", "allow_write"] {
-            if let Some(Json::Array(items)) = table.get_mut(key) {
-                items.retain(|item| {
-                    let stays = item.as_str().is_none_or(|text| is_inside(text, key));
-                    if !stays {
-                        left.push(outside(key, item));
-                    }
-                    stays
-                });
-            }
-        }
-    }
     let mut import = Import::into(EMPTY, FileKind::Settings);
-    import.left = left;
+    import.is_projects = true;
     import.notes.push(OTHER_TABLES);
-    import.bosun(&given);
-    import.end()
-}
-
-fn is_inside(entry: &str, key: &str) -> bool {
-    let is_tool = key == "allow_read" && entry.starts_with("/nix");
-    is_tool || !(entry.starts_with(['/', '~']) || entry.split('/').any(|part| part == ".."))
-}
-
-fn outside(key: &str, item: &Json) -> Left {
-    Left {
-        key: key.to_owned(),
-        value: item.clone(),
-        reason:
-            "it lies outside of the project, and a project's file opens nothing there; if you want it, use \
-                 `portcullis allow`"
-                .to_owned(),
+    import.bosun(given);
+    let mut imported = import.end();
+    match Change::Set(vec!["extends".to_owned()], json!("default")).apply(&imported.text) {
+        Ok(text) => imported.text = text,
+        Err(error) => imported.left.push(super::Left {
+            key: "extends".to_owned(),
+            value: json!("default"),
+            reason: error.to_string(),
+        }),
     }
-}
-
-fn table_with_lists_mut(given: &mut Json) -> Option<&mut Map<String, Json>> {
-    let members = given.as_object_mut()?;
-    if LISTS.iter().any(|(key, _)| members.contains_key(*key)) {
-        return Some(members);
-    }
-    members.values_mut().find_map(table_with_lists_mut)
+    imported
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn opened(given: &Json) -> (Json, Vec<Json>) {
+        let imported = bosun_project(given);
+        let settings: Json = serde_json::from_str(&imported.text).unwrap();
+        (settings, imported.left.into_iter().map(|left| left.value).collect())
+    }
+
     #[test]
     fn a_project_of_bosun_opens_nothing_outside() {
-        let given = json!({ "model": {}, "sandbox": {
-            "deny_read": [".env"], "allow_write": ["workspace", "/", "~/x", "../y", "a/../../z"], "allow_read": [".", "/nix", "/etc"],
-        } });
-        let imported = bosun_project(&given);
-        let settings: Json = serde_json::from_str(&imported.text).unwrap();
+        let (settings, left) = opened(&json!({ "model": {}, "sandbox": {
+            "deny_read": [".env"], "allow_write": ["workspace", "/", "~/x", "../y", "a/../../z"],
+            "allow_read": [".", "/nix", "/nix/store", "/etc", "/nix/../home", "/nixos"],
+        } }));
         assert_eq!(settings["filesystem"]["allowWrite"], json!(["workspace"]));
         assert_eq!(settings["policies"][0]["config"]["allow_write"], json!(["./workspace"]));
-        assert_eq!(settings["policies"][0]["config"]["allow_read"], json!([".", "/nix"]));
-        assert_eq!(imported.left.len(), 5, "{:?}", imported.left);
+        assert_eq!(settings["policies"][0]["config"]["allow_read"], json!([".", "/nix", "/nix/store"]));
+        assert_eq!(settings["extends"], "default", "the user's denials stay");
+        assert_eq!(left.len(), 7, "{left:?}");
+    }
+
+    /// Each of these once opened `/` by another form than a list in the first table.
+    #[test]
+    fn other_forms_of_the_lists_open_nothing_either() {
+        for given in [
+            json!({ "a": { "allow_read": ["."] }, "sandbox": { "allow_write": ["/"] } }),
+            json!({ "sandbox": { "allow_write": "/" } }),
+            json!({ "sandbox": { "allow_write": [["/"]] } }),
+            json!({ "sandbox": { "allow_write": [{ "path": "/", "literal": true }] } }),
+            json!({ "sandbox": { "allow_write": [], "more": { "allow_write": ["/"] } } }),
+        ] {
+            let (settings, left) = opened(&given);
+            let text = settings.to_string();
+            assert!(!text.contains("\"/\"") && !text.contains("[\"/"), "{given}: {text}");
+            assert!(!left.is_empty(), "{given}");
+        }
     }
 }

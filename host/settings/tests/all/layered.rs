@@ -614,3 +614,18 @@ fn the_editor_keeps_what_is_built_in() {
     draft.save(&store).unwrap();
     assert_eq!(domains(&world).len(), HOSTS.len() + 2, "entries add");
 }
+
+/// A project's list of hosts would say nothing if the user's choice opened all others.
+#[test]
+fn a_projects_list_of_hosts_makes_the_others_a_question_again() {
+    use portcullis_settings_format::UnlistedHosts;
+    let users = json!({ "network": { "unlistedHosts": "allow" } });
+    let chosen = |project: Value| {
+        let world = with(&[(USER, users.clone()), (PROJECT, project)]);
+        world.resolve().unwrap().unlisted_hosts
+    };
+    assert_eq!(chosen(json!({ "network": { "deniedDomains": ["evil.test"] } })), UnlistedHosts::Allow);
+    for network in [json!({ "allowedDomains": ["a.test"] }), json!({ "strictAllowlist": true })] {
+        assert_eq!(chosen(json!({ "network": network })), UnlistedHosts::Ask, "{network}");
+    }
+}

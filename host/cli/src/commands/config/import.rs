@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 
 use crate::args::config::Import;
 use crate::commands::take_over::written::Written;
-use crate::commands::take_over::{self, Outcome, SOURCES, Step, of_project, of_user, read, usual, write};
+use crate::commands::take_over::{
+    self, Outcome, SOURCES, Step, Taken, of_project, of_user, read, usual, write,
+};
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
 
@@ -28,13 +30,15 @@ pub(super) fn run(around: &ProcessEnv, options: &Import) -> crate::exit::Outcome
         (Some(file), true) => format!("{} {}", options.from, file.display()),
     };
     let command = format!("portcullis config import --from {named} --replace");
-    for step in steps(around, &places, source, file.as_deref())? {
+    for (step, settings) in steps(around, &places, source, file.as_deref())? {
         let outcome = match options.dry_run {
             true => Outcome::Tried,
             false => write(&places, &step, options.replace)?,
         };
         if !options.dry_run && step.from != step.to {
-            take_over::remember(&places, &step.from, &command, source)?;
+            let is_of_project = step.to == places.project_file();
+            let taken = Taken { file: &step.from, settings: &settings, is_of_project };
+            take_over::remember(&places, &taken, &command, source)?;
         }
         done.push((step, outcome));
     }
@@ -81,12 +85,13 @@ fn steps(
     places: &Places,
     source: Foreign,
     file: Option<&Path>,
-) -> anyhow::Result<Vec<Step>> {
+) -> anyhow::Result<Vec<(Step, Value)>> {
     let mut steps = Vec::new();
     let users = file.map_or_else(|| usual(around, places, source), |file| vec![file.to_owned()]);
     for from in &users {
         if let Some(given) = read(from, source)? {
-            steps.extend(of_user(places, source, from, &given));
+            let all = of_user(places, source, from, &given);
+            steps.extend(all.into_iter().map(|step| (step, given.clone())));
         }
     }
     let projects = if file.is_none() { of_project(places, source) } else { None };
@@ -95,7 +100,7 @@ fn steps(
         if let Some(given) = read(from, source)? {
             let (to, kind) = (places.project_file(), FileKind::Tightening(Layer::Project));
             let from = from.clone();
-            steps.push(Step { from, key: None, to, kind, imported: source.project(&given) });
+            steps.push((Step { from, key: None, to, kind, imported: source.project(&given) }, given));
         }
     }
     let looked: Vec<_> = users.iter().chain(&projects).map(|file| format!("`{}`", file.display())).collect();

@@ -4,17 +4,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use portcullis_bootstrap::process_env::ProcessEnv;
-use portcullis_settings::{Places, RealDisk, Store, stays_in_project};
+use portcullis_settings::{Disk as _, Places, RealDisk, Store, replace_file};
 use portcullis_settings_format::Change;
 
 use super::extensions::{Installation, OldExtension};
 use super::migration::Migration;
 use super::plan::Write;
-use super::record::{Made, Record, ensure_writable};
+use super::record::{Made, NewText, Record, ensure_writable};
+use crate::commands::take_over::project_file;
 use crate::commands::{pi_extension, take_over};
-
-/// The directory to which old extensions are moved. pi loads nothing from it.
-const ASIDE: &str = "extensions-before-portcullis";
 
 impl Migration {
     /// Writes the settings, installs our extension, and takes the old ones out of pi, in this order: pi is never without
@@ -33,22 +31,25 @@ impl Migration {
                 ensure_writable(&path)?;
             }
             let mut record = Record::open(&around.state)?;
-            for write in &writes {
-                put(&mut record, places, write)?;
-            }
-            if self.installs {
-                record.note(Made::Installed { place: pi_extension::place(around) })?;
-                pi_extension::install(around).context("installing the extension of this program")?;
-            }
-            for old in old {
-                take_out(&mut record, places, old).with_context(|| format!("removing `{}`", old.name))?;
+            let is_started = record.changes().len();
+            if let Err(error) = change(&mut record, around, places, (&writes, &old), self.installs) {
+                return Err(match record.changes().len() == is_started {
+                    true => error.context("nothing was changed"),
+                    false => {
+                        error.context("some of it was changed; `portcullis migrate --undo` takes that back")
+                    }
+                });
             }
         }
         for setup in &self.found.setups {
-            for file in setup.files.iter().filter(|file| file.settings.is_ok()) {
+            for file in &setup.files {
+                let Ok(settings) = &file.settings else { continue };
                 if !file.file.starts_with(places.sandbox_directory()) {
                     let command = format!("portcullis migrate --from {} --apply --replace", setup.name);
-                    take_over::remember(places, &file.file, &command, setup.source)?;
+                    // What was planned with counts, not what the file says by now.
+                    let taken =
+                        take_over::Taken { file: &file.file, settings, is_of_project: file.is_of_project };
+                    take_over::remember(places, &taken, &command, setup.source)?;
                 }
             }
         }
@@ -72,25 +73,47 @@ fn touched(around: &ProcessEnv, writes: &[&Write], old: &[&OldExtension]) -> Vec
     paths
 }
 
-fn put(record: &mut Record, places: &Places, write: &Write) -> anyhow::Result<()> {
-    if write.file == places.project_file() {
-        stays_in_project(&write.file, places, &RealDisk)?;
+fn change(
+    record: &mut Record,
+    around: &ProcessEnv,
+    places: &Places,
+    (writes, old): (&[&Write], &[&OldExtension]),
+    installs: bool,
+) -> anyhow::Result<()> {
+    for write in writes {
+        put(record, places, write)?;
     }
+    if installs {
+        record.note(Made::Installed { place: pi_extension::place(around) })?;
+        pi_extension::install(around).context("installing the extension of this program")?;
+    }
+    for old in old {
+        take_out(record, old).with_context(|| format!("removing `{}`", old.name))?;
+    }
+    Ok(())
+}
+
+fn put(record: &mut Record, places: &Places, write: &Write) -> anyhow::Result<()> {
     let Write { file, kind, before, text, .. } = write;
-    record.write(file, text, || Ok(Store::new(places).replace(file, *kind, before.as_deref(), text)?))
+    let project = (*file == places.project_file()).then_some(places.workspace.as_path());
+    let new = NewText { file, project, earlier: before.as_deref(), text, dropped: None };
+    record.write(new, || match project {
+        Some(project) => project_file::replace(project, file, Some(text)),
+        None => Ok(Store::new(places).replace(file, *kind, before.as_deref(), text)?),
+    })
 }
 
 /// Takes an old extension out of pi: a directory is moved, an entry removed.
-fn take_out(record: &mut Record, places: &Places, old: &OldExtension) -> anyhow::Result<()> {
+fn take_out(record: &mut Record, old: &OldExtension) -> anyhow::Result<()> {
     match &old.at {
-        Installation::Directory(place) => {
-            let name = place.file_name().context("a place of an extension has a name")?;
-            record.rename(place, &places.agent_directory.join(ASIDE).join(name))
-        }
+        Installation::Directory(place) => record.hide(place),
         Installation::Entry { file, list, value, .. } => {
-            let text = std::fs::read_to_string(file)?;
-            let changed = Change::Drop(vec![(*list).to_owned()], value.clone()).apply(&text)?;
-            record.write(file, &changed, || Ok(std::fs::write(file, &changed)?))
+            let bytes = RealDisk.read(file)?;
+            let text = std::str::from_utf8(&bytes)?;
+            let changed = Change::Drop(vec![(*list).to_owned()], value.clone()).apply(text)?;
+            let dropped = Some(((*list).to_owned(), value.clone()));
+            let new = NewText { file, project: None, earlier: Some(&bytes), text: &changed, dropped };
+            record.write(new, || Ok(replace_file(file, changed.as_bytes())?))
         }
     }
 }

@@ -26,6 +26,9 @@ const REPOSITORIES: [(&str, &str); 3] =
 /// The flag of these extensions, which is ours as well.
 const FLAG: &str = "no-sandbox";
 
+/// The package of our own extension.
+const OURS: &str = "@portcullis/pi";
+
 /// An extension of another sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -109,6 +112,9 @@ fn recognised(place: &Path) -> Option<(String, Option<&'static str>)> {
     let manifest: Option<Value> =
         RealDisk.read(&place.join("package.json")).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let name = manifest.as_ref().and_then(|manifest| manifest.get("name")?.as_str()).unwrap_or_default();
+    if name == OURS {
+        return None;
+    }
     if let Some(sandbox) = package(name) {
         return Some((name.to_owned(), Some(sandbox)));
     }
@@ -124,8 +130,19 @@ fn recognised(place: &Path) -> Option<(String, Option<&'static str>)> {
 
 fn registers_flag(file: &Path) -> bool {
     let text = RealDisk.read(file).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    text.contains("registerFlag") && text.contains(FLAG)
+    names_flag(&String::from_utf8_lossy(&text))
+}
+
+/// Returns true if a script calls `registerFlag` with our flag. Other programs have a flag of this name too, such as
+/// Chromium, so the name alone says nothing.
+fn names_flag(script: &str) -> bool {
+    script.split("registerFlag").skip(1).any(|rest| {
+        let name = rest.trim_start().strip_prefix('(').map(str::trim_start).and_then(|rest| {
+            let quote = rest.chars().next().filter(|letter| "\"'`".contains(*letter))?;
+            rest.get(1..)?.split(quote).next()
+        });
+        name == Some(FLAG)
+    })
 }
 
 fn in_settings(file: &Path, is_of_project: bool) -> Vec<OldExtension> {
@@ -192,7 +209,12 @@ mod tests {
         let home = home(&[
             ("agent/extensions/zackify-pi-sandbox/package.json", r#"{ "name": "@oddsjam/pi-sandbox" }"#),
             ("agent/extensions/own.ts", r#"pi.registerFlag("no-sandbox", {})"#),
-            ("agent/extensions/fine.ts", r#"pi.registerFlag("plan", {})"#),
+            (
+                "agent/extensions/fine.ts",
+                r#"pi.registerFlag("plan", {}); launch("chromium", "--no-sandbox", "no-sandbox")"#,
+            ),
+            ("agent/extensions/ours/package.json", r#"{ "name": "@portcullis/pi" }"#),
+            ("agent/extensions/ours/index.ts", r#"pi.registerFlag("no-sandbox", {})"#),
             ("agent/extensions/portcullis/.portcullis", ""),
             ("agent/extensions/portcullis/index.ts", r#"pi.registerFlag("no-sandbox", {})"#),
             (

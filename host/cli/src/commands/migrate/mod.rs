@@ -15,7 +15,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use portcullis_bootstrap::loaded_settings;
 use portcullis_bootstrap::process_env::ProcessEnv;
-use portcullis_settings::{Places, RealDisk, forget_import};
+use portcullis_settings::{Places, RealDisk, forget_imports};
 use serde_json::{Value, json};
 
 use crate::args::migrate::Migrate;
@@ -80,9 +80,7 @@ fn undo(around: &ProcessEnv, places: &Places, as_json: bool) -> crate::exit::Out
     }
     let count = record.changes().len();
     let kept = record.undo(pi_extension::remove)?;
-    for file in found::find(around, places, None).setups.iter().flat_map(|setup| &setup.files) {
-        forget_import(places, &file.file, &RealDisk).context("forgetting what was taken over")?;
-    }
+    forget_imports(places, "portcullis migrate", &RealDisk).context("forgetting what was taken over")?;
     let mut page = Page::new(around);
     if as_json {
         page.json(&json!({ "takenBack": count - kept.len(), "kept": kept }));

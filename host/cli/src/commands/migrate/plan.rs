@@ -41,11 +41,15 @@ pub(crate) fn plan(places: &Places, setup: &Setup, replace: bool) -> anyhow::Res
     let mut plan = Plan::default();
     for file in &setup.files {
         match &file.settings {
-            Err(why) => plan.problems.push(format!("{why}; mend it, or move it away")),
+            Err(why) => plan.problems.push(format!("{why}; correct it, or move it away")),
             Ok(_) if setup.source == Foreign::Oddsjam && is_usable(&file.file) => {
                 plan.kept.push(file.file.clone());
             }
             Ok(settings) => {
+                if let Some(why) = too_wide(places, setup.source, file) {
+                    plan.problems.push(why);
+                    continue;
+                }
                 for step in steps(places, setup.source, file, settings) {
                     plan.add(step, replace)?;
                 }
@@ -57,6 +61,19 @@ pub(crate) fn plan(places: &Places, setup: &Setup, replace: bool) -> anyhow::Res
     plan.writes = writes;
     plan.kept.extend(Vec::into_iter(kept).map(|write: Write| write.file));
     Ok(plan)
+}
+
+/// Returns why a file is not taken over: an entry for the home directory would hold in every project below it.
+fn too_wide(places: &Places, source: Foreign, file: &OldFile) -> Option<String> {
+    let mut homes = std::iter::once(&places.home).chain(&places.other_homes);
+    let is_wide = source == Foreign::Bosun && homes.any(|home| home.starts_with(&places.workspace));
+    is_wide.then(|| {
+        format!(
+            "`{}` lies in or above your home directory, and would decide about every project there; run this in a \
+             project, or move the file away",
+            file.file.display()
+        )
+    })
 }
 
 fn steps(places: &Places, source: Foreign, file: &OldFile, settings: &Value) -> Vec<Step> {
@@ -115,7 +132,12 @@ impl Write {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(error).with_context(|| format!("reading `{}`", file.display())),
         };
-        let text = before.as_deref().map_or_else(|| "{}\n".into(), String::from_utf8_lossy).into_owned();
+        let text = match &before {
+            Some(bytes) => {
+                String::from_utf8(bytes.clone()).with_context(|| format!("reading `{}`", file.display()))?
+            }
+            None => "{}\n".to_owned(),
+        };
         let (from, left) = (Vec::new(), Vec::new());
         Ok(Self { file: file.to_owned(), kind: kind_of(file), before, text, from, left })
     }

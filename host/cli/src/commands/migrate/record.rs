@@ -1,12 +1,20 @@
 //! What a migration changed: recorded before each change, so that it can be taken back.
+//!
+//! Earlier texts are in the record, which lies in the state directory: an agent may have written the copies beside the
+//! files, which are for people only.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use portcullis_settings::{Disk as _, RealDisk};
+use portcullis_settings::{Disk as _, RealDisk, replace_file};
+use portcullis_settings_format::Change;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::commands::take_over::project_file;
 
 /// The record, in the state directory.
 const FILE: &str = "migration.json";
@@ -21,10 +29,16 @@ pub(crate) enum Made {
     Wrote {
         /// The file.
         file: PathBuf,
-        /// The copy of the earlier text; `None` if there was no file.
+        /// The project that it lies in, if it is the project's own.
+        project: Option<PathBuf>,
+        /// The copy of the earlier text beside it.
         copy: Option<PathBuf>,
+        /// The earlier text; `None` if there was no file.
+        earlier: Option<String>,
         /// The new text.
         text: String,
+        /// The item that was taken out of a list, if that is the only change.
+        dropped: Option<(String, Value)>,
     },
     /// A file or directory was moved.
     Moved {
@@ -40,25 +54,41 @@ pub(crate) enum Made {
     },
 }
 
-/// The record of a migration.
+/// A file to write, and what the record says about it.
+#[derive(Debug)]
+pub(crate) struct NewText<'a> {
+    /// The file.
+    pub(crate) file: &'a Path,
+    /// See [`Made::Wrote`].
+    pub(crate) project: Option<&'a Path>,
+    /// The text that the file has now; another one is an error.
+    pub(crate) earlier: Option<&'a [u8]>,
+    /// The new text.
+    pub(crate) text: &'a str,
+    /// See [`Made::Wrote`].
+    pub(crate) dropped: Option<(String, Value)>,
+}
+
+/// The record of a migration. It is locked against other processes.
 #[derive(Debug)]
 pub(crate) struct Record {
     file: PathBuf,
     changes: Vec<Made>,
+    _lock: fs::File,
 }
 
 impl Record {
     /// Opens the record: an earlier one is continued.
     pub(crate) fn open(state: &Path) -> anyhow::Result<Self> {
         let file = state.join(FILE);
+        let reading = || format!("reading `{}`", file.display());
+        let lock = lock(state).with_context(|| format!("locking `{}`", file.display()))?;
         let changes = match fs::read(&file) {
-            Ok(bytes) => {
-                serde_json::from_slice(&bytes).with_context(|| format!("reading `{}`", file.display()))?
-            }
+            Ok(bytes) => serde_json::from_slice(&bytes).with_context(reading)?,
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(error).with_context(|| format!("reading `{}`", file.display())),
+            Err(error) => return Err(error).with_context(reading),
         };
-        Ok(Self { file, changes })
+        Ok(Self { file, changes, _lock: lock })
     }
 
     /// Returns what was changed, in order.
@@ -69,32 +99,39 @@ impl Record {
     /// Writes a file, with a copy of its earlier text beside it.
     pub(crate) fn write(
         &mut self,
-        file: &Path,
-        text: &str,
+        new: NewText<'_>,
         write: impl FnOnce() -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let copy = match RealDisk.read(file) {
-            Ok(earlier) => {
-                let copy = free_name(file);
-                // A name that appears meanwhile, such as a link, is not written through.
-                let written = fs::OpenOptions::new().write(true).create_new(true).open(&copy);
-                let written = written.and_then(|mut copy| copy.write_all(&earlier));
-                written.with_context(|| format!("copying `{}`", file.display()))?;
-                Some(copy)
-            }
+        let NewText { file, project, earlier, text, dropped } = new;
+        let reading = || format!("reading `{}`", file.display());
+        let now = match RealDisk.read(file) {
+            Ok(bytes) => Some(bytes),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) => return Err(error).with_context(|| format!("reading `{}`", file.display())),
+            Err(error) => return Err(error).with_context(reading),
         };
-        self.note(Made::Wrote { file: file.to_owned(), copy, text: text.to_owned() })?;
+        if now.as_deref() != earlier {
+            bail!("`{}` has changed in the meantime; run it again", file.display());
+        }
+        let earlier = now.map(String::from_utf8).transpose().with_context(reading)?;
+        let copy = earlier.as_deref().map(|earlier| copy(file, project, earlier)).transpose()?;
+        self.note(Made::Wrote {
+            file: file.to_owned(),
+            project: project.map(Path::to_owned),
+            copy,
+            earlier,
+            text: text.to_owned(),
+            dropped,
+        })?;
         write()
     }
 
-    /// Moves a file or directory.
-    pub(crate) fn rename(&mut self, from: &Path, to: &Path) -> anyhow::Result<()> {
-        let parent = to.parent().context("a place to move to has a parent")?;
-        fs::create_dir_all(parent).with_context(|| format!("making `{}`", parent.display()))?;
-        self.note(Made::Moved { from: from.to_owned(), to: to.to_owned() })?;
-        fs::rename(from, to).with_context(|| format!("moving `{}`", from.display()))
+    /// Moves an extension beside itself, to a hidden name: pi loads none, and agents do not write there.
+    pub(crate) fn hide(&mut self, from: &Path) -> anyhow::Result<()> {
+        let mut name = std::ffi::OsString::from(".");
+        name.push(from.file_name().context("an extension has a name")?);
+        let to = free_name(&from.with_file_name(name));
+        self.note(Made::Moved { from: from.to_owned(), to: to.clone() })?;
+        fs::rename(from, &to).with_context(|| format!("moving `{}`", from.display()))
     }
 
     /// Notes a change that follows.
@@ -104,12 +141,14 @@ impl Record {
     }
 
     fn save(&self) -> anyhow::Result<()> {
+        // The earlier texts may have passwords of proxies in them, so no other user reads it.
         let writing = || format!("writing `{}`", self.file.display());
-        if let Some(parent) = self.file.parent() {
-            fs::create_dir_all(parent).with_context(writing)?;
-        }
         let fresh = self.file.with_extension("new");
-        fs::write(&fresh, serde_json::to_vec_pretty(&self.changes)?).with_context(writing)?;
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(&fresh).with_context(writing)?;
+        file.write_all(&serde_json::to_vec_pretty(&self.changes)?).with_context(writing)?;
+        file.sync_all().with_context(writing)?;
         fs::rename(&fresh, &self.file).with_context(writing)
     }
 
@@ -135,28 +174,63 @@ impl Record {
     }
 }
 
+/// Locks the record, or fails if another process holds it.
+fn lock(state: &Path) -> std::io::Result<fs::File> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(state)?;
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(state.join("migration.lock"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::Error(error)) => Err(error),
+        Err(fs::TryLockError::WouldBlock) => {
+            Err(std::io::Error::other("another `portcullis migrate` is running"))
+        }
+    }
+}
+
+/// Writes a copy beside a file. Nobody but the user reads it: the text may have passwords in it.
+fn copy(file: &Path, project: Option<&Path>, text: &str) -> anyhow::Result<PathBuf> {
+    let copy = free_name(file);
+    let copying = || format!("copying `{}`", file.display());
+    match project {
+        Some(project) => project_file::replace(project, &copy, Some(text)).with_context(copying)?,
+        None => {
+            // A name that appears meanwhile, such as a link, is not written through.
+            let mut options = fs::OpenOptions::new();
+            let written = options.write(true).create_new(true).mode(0o600).open(&copy);
+            written.and_then(|mut copy| copy.write_all(text.as_bytes())).with_context(copying)?;
+        }
+    }
+    Ok(copy)
+}
+
 /// Takes one change back. Returns the reason if it stays.
 fn take_back(made: &Made, remove: impl Fn(&Path) -> anyhow::Result<()>) -> anyhow::Result<Option<String>> {
     match made {
-        Made::Wrote { file, copy, text } => {
-            let now = fs::read(file).ok();
-            let earlier = copy.as_ref().map(|copy| (copy, fs::read(copy).ok()));
-            if now.as_deref() != Some(text.as_bytes()) {
+        Made::Wrote { file, project, copy, earlier, text, dropped } => {
+            let now = RealDisk.read(file).ok();
+            let is = |text: Option<&str>| now.as_deref() == text.map(str::as_bytes);
+            if is(earlier.as_deref()) {
                 // It was never written, or was taken back already.
-                let is_earlier = earlier.as_ref().map_or(now.is_none(), |(_, earlier)| *earlier == now);
-                let why = match &earlier {
-                    Some((copy, _)) => format!("its earlier text is in `{}`", copy.display()),
+                forget(copy.as_deref(), earlier.as_deref());
+                return Ok(None);
+            }
+            let restored = match (is(Some(text)), dropped, &now) {
+                (true, ..) => earlier.clone(),
+                (false, Some((list, value)), Some(now)) => put_in(now, list, value),
+                _ => None,
+            };
+            if restored.is_none() && !is(Some(text)) {
+                let why = match copy {
+                    Some(copy) => format!("its earlier text is in `{}`", copy.display()),
                     None => "there was no such file before".to_owned(),
                 };
-                let text = format!("`{}` has changed since, and stays: {why}", file.display());
-                return Ok((!is_earlier).then_some(text));
+                return Ok(Some(format!("`{}` has changed since, and stays: {why}", file.display())));
             }
-            match earlier {
-                Some((copy, _)) => {
-                    fs::rename(copy, file).with_context(|| format!("putting `{}` back", file.display()))?
-                }
-                None => fs::remove_file(file).with_context(|| format!("removing `{}`", file.display()))?,
-            }
+            restore(file, project.as_deref(), restored.as_deref())
+                .with_context(|| format!("putting `{}` back", file.display()))?;
+            forget(copy.as_deref(), earlier.as_deref());
             Ok(None)
         }
         Made::Moved { from, to } => {
@@ -180,6 +254,29 @@ fn take_back(made: &Made, remove: impl Fn(&Path) -> anyhow::Result<()>) -> anyho
             }
             Ok(None)
         }
+    }
+}
+
+/// Returns a text with an item put into a list again, or `None` if it does not fit.
+fn put_in(now: &[u8], list: &str, value: &Value) -> Option<String> {
+    Change::Append(vec![list.to_owned()], value.clone()).apply(std::str::from_utf8(now).ok()?).ok()
+}
+
+fn restore(file: &Path, project: Option<&Path>, text: Option<&str>) -> anyhow::Result<()> {
+    match (project, text) {
+        (Some(project), text) => project_file::replace(project, file, text),
+        (None, Some(text)) => Ok(replace_file(file, text.as_bytes())?),
+        (None, None) => Ok(fs::remove_file(file)?),
+    }
+}
+
+/// Removes a copy that says what was put back.
+fn forget(copy: Option<&Path>, earlier: Option<&str>) {
+    let Some((copy, earlier)) = copy.zip(earlier) else { return };
+    let is_plain = copy.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+    if is_plain && RealDisk.read(copy).is_ok_and(|bytes| bytes == earlier.as_bytes()) {
+        // One that stays is of no importance.
+        let _stays = fs::remove_file(copy);
     }
 }
 
@@ -227,8 +324,10 @@ mod tests {
         }
 
         fn write(&self, name: &str, text: &str) {
-            let file = self.at(name);
-            self.record().write(&file, text, || Ok(fs::write(&file, text)?)).unwrap();
+            let (file, earlier) = (self.at(name), fs::read(self.at(name)).ok());
+            let new =
+                NewText { file: &file, project: None, earlier: earlier.as_deref(), text, dropped: None };
+            self.record().write(new, || Ok(replace_file(&file, text.as_bytes())?)).unwrap();
         }
 
         fn undo(&self) -> Vec<String> {
@@ -248,7 +347,8 @@ mod tests {
         world.write("old", "after");
         world.write("fresh", "new");
         world.write("old", "after that");
-        world.record().rename(&world.at("extensions/one"), &world.at("aside/one")).unwrap();
+        world.record().hide(&world.at("extensions/one")).unwrap();
+        assert!(world.at("extensions/.one.before-portcullis").is_dir());
         fs::create_dir(world.at("ours")).unwrap();
         world.record().note(Made::Installed { place: world.at("ours") }).unwrap();
         assert_eq!(world.text("old.before-portcullis").as_deref(), Some("before"));
@@ -275,9 +375,60 @@ mod tests {
     fn a_change_that_was_not_made_is_no_fault() {
         let world = World::new();
         fs::write(world.at("old"), "before").unwrap();
+        let file = world.at("old");
+        let new = |earlier| NewText { file: &file, project: None, earlier, text: "after", dropped: None };
         let mut record = world.record();
-        assert!(record.write(&world.at("old"), "after", || bail!("no space")).is_err());
+        assert!(record.write(new(Some(b"other")), || Ok(())).is_err(), "it is not what was planned with");
+        assert!(record.write(new(Some(b"before")), || bail!("no space")).is_err());
+        assert!(Record::open(&world.at("state")).is_err(), "two at once would lose changes");
+        drop(record);
         assert_eq!(world.undo(), [""; 0]);
         assert_eq!(world.text("old").as_deref(), Some("before"));
+    }
+
+    /// An agent may write a name beside the file, and would decide about pi with it.
+    #[test]
+    fn nothing_is_taken_from_the_copy() {
+        let world = World::new();
+        fs::write(world.at("old"), "before").unwrap();
+        world.write("old", "after");
+        fs::write(world.at("old.before-portcullis"), "evil").unwrap();
+        assert_eq!(world.undo(), [""; 0]);
+        assert_eq!(world.text("old").as_deref(), Some("before"));
+        assert_eq!(world.text("old.before-portcullis").as_deref(), Some("evil"), "it is not ours any more");
+    }
+
+    #[test]
+    fn a_link_stays_a_link_and_others_read_no_earlier_text() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let world = World::new();
+        fs::write(world.at("target"), "password").unwrap();
+        std::os::unix::fs::symlink(world.at("target"), world.at("old")).unwrap();
+        world.write("old", "after");
+        assert_eq!(world.text("target").as_deref(), Some("after"));
+        for name in ["state/migration.json", "old.before-portcullis"] {
+            let mode = fs::metadata(world.at(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{name}: {mode:o}");
+        }
+        assert_eq!(world.undo(), [""; 0]);
+        assert!(world.at("old").is_symlink());
+        assert_eq!(world.text("target").as_deref(), Some("password"));
+    }
+
+    /// pi writes its settings all the time, and an extension has to come back nevertheless.
+    #[test]
+    fn an_item_comes_back_into_a_list_that_changed_since() {
+        let world = World::new();
+        let (before, after) = (r#"{ "packages": ["a", "old"] }"#, r#"{ "packages": ["a"] }"#);
+        fs::write(world.at("s"), before).unwrap();
+        let file = world.at("s");
+        let dropped = Some(("packages".to_owned(), "old".into()));
+        let new =
+            NewText { file: &file, project: None, earlier: Some(before.as_bytes()), text: after, dropped };
+        world.record().write(new, || Ok(replace_file(&file, after.as_bytes())?)).unwrap();
+        fs::write(&file, r#"{ "theme": "dark", "packages": ["a", "b"] }"#).unwrap();
+        assert_eq!(world.undo(), [""; 0]);
+        let now: Value = serde_json::from_str(&world.text("s").unwrap()).unwrap();
+        assert_eq!(now, serde_json::json!({ "theme": "dark", "packages": ["a", "b", "old"] }));
     }
 }

@@ -1,5 +1,6 @@
 //! Steps that take the settings of another sandbox over: shared by `config import` and `migrate`.
 
+pub(crate) mod project_file;
 pub(crate) mod written;
 
 use std::path::{Path, PathBuf};
@@ -101,24 +102,36 @@ pub(crate) fn of_user(places: &Places, source: Foreign, from: &Path, given: &Val
     }
 }
 
+/// A file that was taken over.
+pub(crate) struct Taken<'a> {
+    pub(crate) file: &'a Path,
+    /// What it said when it was read.
+    pub(crate) settings: &'a Value,
+    pub(crate) is_of_project: bool,
+}
+
 /// Remembers a file that was taken over, so that a later change of it is told. `command` takes it over again.
-pub(crate) fn remember(places: &Places, file: &Path, command: &str, source: Foreign) -> anyhow::Result<()> {
-    let Some(settings) = read(file, source)? else { return Ok(()) };
-    let is_of_project = file.starts_with(&places.workspace) && !file.starts_with(&places.agent_directory);
+pub(crate) fn remember(
+    places: &Places,
+    taken: &Taken<'_>,
+    command: &str,
+    source: Foreign,
+) -> anyhow::Result<()> {
     let record = ImportRecord {
-        file: file.to_owned(),
+        file: taken.file.to_owned(),
         command: command.to_owned(),
-        project: is_of_project.then(|| places.workspace.clone()),
-        settings,
+        project: taken.is_of_project.then(|| places.workspace.clone()),
+        settings: source.rules_of(taken.settings).clone(),
     };
     record_import(places, record, &RealDisk).context("remembering what was taken over")
 }
 
 pub(crate) fn write(places: &Places, step: &Step, replace: bool) -> anyhow::Result<Outcome> {
-    if step.to == places.project_file() {
+    let project = (step.to == places.project_file()).then_some(places.workspace.as_path());
+    if project.is_some() {
         stays_in_project(&step.to, places, &RealDisk)?;
     }
-    let before = match std::fs::read(&step.to) {
+    let before = match RealDisk.read(&step.to) {
         Ok(bytes) => Some(bytes),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(error).with_context(|| format!("reading `{}`", step.to.display())),
@@ -131,7 +144,7 @@ pub(crate) fn write(places: &Places, step: &Step, replace: bool) -> anyhow::Resu
             let known: Value =
                 serde_json::from_str(&whole).with_context(|| format!("reading `{}`", step.to.display()))?;
             let wanted: Value =
-                serde_json::from_str(&step.imported.text).context("reading what is imported")?;
+                serde_json::from_str(&step.imported.text).context("reading the imported settings")?;
             if known.get(key) == Some(&wanted) {
                 return Ok(Outcome::Unchanged);
             }
@@ -146,7 +159,10 @@ pub(crate) fn write(places: &Places, step: &Step, replace: bool) -> anyhow::Resu
     if step.key.is_none() {
         is_free(before.is_none(), replace, &format!("`{}` is there already", step.to.display()))?;
     }
-    Store::new(places).replace(&step.to, step.kind, before.as_deref(), &text)?;
+    match project {
+        Some(project) => project_file::replace(project, &step.to, Some(&text))?,
+        None => Store::new(places).replace(&step.to, step.kind, before.as_deref(), &text)?,
+    }
     Ok(Outcome::Written)
 }
 
