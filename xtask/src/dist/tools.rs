@@ -70,7 +70,10 @@ pub(super) fn whole_emulator(target: Target) -> Result<PathBuf> {
     let root = cache.directory(&format!("{EMULATOR}-{}", target.processor()), |root| {
         let archive = root.join("emulator.tar");
         let mut fetch = Command::new("perl");
-        fetch.arg(&mmdebstrap).args(["--variant=extract", "--include=qemu-user", EMULATOR_SUITE]).arg(&archive);
+        fetch
+            .arg(&mmdebstrap)
+            .args(["--variant=extract", "--include=qemu-user", EMULATOR_SUITE])
+            .arg(&archive);
         quiet(&mut fetch).context("asking Debian's servers for an emulator")?;
         let mut unpack = Command::new("tar");
         unpack.arg("-xf").arg(&archive).arg("-C").arg(root).arg(format!("./{inside}"));

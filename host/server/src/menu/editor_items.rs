@@ -59,9 +59,10 @@ pub(super) fn typed(shape: Shape, item: &Value) -> Option<String> {
 
 /// Returns the change that removes an item.
 pub(super) fn removal(shape: Shape, way: Vec<String>, item: &Value) -> Change {
-    match (shape, item.as_str().and_then(|line| line.split_once(EQUALS))) {
-        (Shape::Map(_), Some((key, _))) => Change::Remove([way, vec![key.to_owned()]].concat()),
-        _ => Change::Drop(way, item.clone()),
+    let key = item.as_str().and_then(|line| line.split_once(EQUALS)).map(|(key, _)| key.to_owned());
+    match key.filter(|_| matches!(shape, Shape::Map(_))) {
+        Some(key) => Change::Remove([way, vec![key]].concat()),
+        None => Change::Drop(way, item.clone()),
     }
 }
 
@@ -70,26 +71,25 @@ pub(super) fn removal(shape: Shape, way: Vec<String>, item: &Value) -> Change {
 /// # Errors
 /// When it is not written as such an item is.
 pub(super) fn addition(shape: Shape, way: Vec<String>, text: &str) -> Result<Change, String> {
-    match shape {
-        Shape::Map(value) => {
-            let (key, given) = text.split_once('=').ok_or("write KEY = value")?;
-            let (key, given) = (key.trim(), given.trim());
-            if key.is_empty() {
-                return Err("write KEY = value".to_owned());
-            }
-            let value = match value {
-                Shape::List(_) => given.split(',').map(str::trim).filter(|part| !part.is_empty()).collect(),
-                _ => json!(given),
-            };
-            Ok(Change::Set([way, vec![key.to_owned()]].concat(), value))
+    if let Shape::Map(value) = shape {
+        let (key, given) = text.split_once('=').ok_or("write KEY = value")?;
+        let (key, given) = (key.trim(), given.trim());
+        if key.is_empty() {
+            return Err("write KEY = value".to_owned());
         }
-        Shape::Objects => {
-            let value: Value = serde_json::from_str(text)
-                .map_err(|error| format!("write JSON, such as {{ … }}: {error}"))?;
-            Ok(Change::Append(way, value))
-        }
-        _ => Ok(Change::Append(way, json!(text))),
+        let value = if matches!(value, Shape::List(_)) {
+            given.split(',').map(str::trim).filter(|part| !part.is_empty()).collect()
+        } else {
+            json!(given)
+        };
+        return Ok(Change::Set([way, vec![key.to_owned()]].concat(), value));
     }
+    if shape == Shape::Objects {
+        let value: Value =
+            serde_json::from_str(text).map_err(|error| format!("write JSON, such as {{ … }}: {error}"))?;
+        return Ok(Change::Append(way, value));
+    }
+    Ok(Change::Append(way, json!(text)))
 }
 
 #[cfg(test)]
