@@ -9,7 +9,7 @@ use regex_automata::util::start;
 use regex_automata::{Anchored, MatchKind, PatternID};
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// The most states that are walked. Hundreds of rules have some thousands.
+/// The most states that are walked. A test compares 300 rules below this limit.
 const STATES_MAX: usize = 40_000;
 /// The memory for the automaton.
 const CACHE_BYTES: usize = 128 << 20;
