@@ -293,6 +293,10 @@ fn decisions(file: &LogFile) -> Result<Vec<UnplacedDecision>, ReadError> {
             Record::Outcome(outcome) => {
                 let half = places.get(&outcome.verdict).and_then(|place| found.get_mut(*place));
                 if let Some(half) = half {
+                    let outcome = match half.outcome.take() {
+                        Some(known) => known.followed_by(outcome),
+                        None => outcome,
+                    };
                     (half.outcome, half.outcome_at) = (Some(outcome), Some(line.sequence));
                 }
             }

@@ -49,5 +49,5 @@ pub use follow::Follower;
 pub use log::{Log, LogError};
 pub use mask::{LONGEST_TEXT, MASK, mask, mask_text};
 pub use read::{End, Intact, Lines, ReadError, Trouble, read, read_all, verify};
-pub use record::{LARGEST_LINE, Line, OutcomeLine, PolicyLine, Record, VERSION, VerdictLine};
+pub use record::{LARGEST_LINE, Line, OUTPUT, OutcomeLine, PolicyLine, Record, VERSION, VerdictLine};
 pub use stats::{PolicyStats, RuleCount, Stats};

@@ -134,8 +134,42 @@ pub struct OutcomeLine {
     pub cost_us: u64,
 }
 
+/// The key of the details of an outcome that says which policy changed the output, before the model saw it.
+pub const OUTPUT: &str = "output";
+
+impl OutcomeLine {
+    /// Returns the outcome with a later line about the same decision: a change of the output adds to it, another
+    /// outcome replaces it.
+    #[must_use]
+    pub(crate) fn followed_by(self, later: Self) -> Self {
+        let Some(output) = later.detail.get(OUTPUT).filter(|_| !self.result.is_empty()) else { return later };
+        let mut detail = self.detail.as_object().cloned().unwrap_or_default();
+        detail.insert(OUTPUT.to_owned(), output.clone());
+        let result = format!("{}, output {}", self.result, later.result);
+        Self { result, detail: Value::Object(detail), ..self }
+    }
+}
+
 /// Returns the SHA-256 of `bytes` in lower-case hex.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     let digits = |byte: &u8| [byte >> 4, byte & 15].map(|half| char::from_digit(half.into(), 16));
     Sha256::digest(bytes).iter().flat_map(digits).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_change_of_the_output_adds_to_the_outcome() {
+        let line =
+            |result: &str, detail| OutcomeLine { result: result.into(), detail, ..OutcomeLine::default() };
+        let redacted = || line("redacted", json!({ "output": { "rule": "secrets.key" } }));
+        let both = line("exit 0", json!({ "bytes": 3 })).followed_by(redacted());
+        assert_eq!(both.result, "exit 0, output redacted");
+        assert_eq!(both.detail, json!({ "bytes": 3, "output": { "rule": "secrets.key" } }));
+        assert_eq!(line("rewritten", Value::Null).followed_by(line("done", Value::Null)).result, "done");
+    }
 }

@@ -1,14 +1,14 @@
 //! The session's journal, which writes the audit log.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use portcullis_audit::{Log, OutcomeLine, PolicyLine, VerdictLine};
+use portcullis_audit::{Log, OUTPUT, OutcomeLine, PolicyLine, VerdictLine};
 use portcullis_decision::{AnsweredBy, Context, Effect, Mode, Vote};
-use portcullis_session::{Entry, Journal, JournalError};
+use portcullis_session::{Entry, Journal, JournalError, OutputChange};
 use portcullis_settings_format::UnattendedRefusals;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::context_json;
 use crate::loaded_settings::RefusalReporter;
@@ -16,12 +16,17 @@ use crate::loaded_settings::RefusalReporter;
 /// The log's value for a question in a session without a user.
 pub const NOBODY: &str = "nobody";
 
+/// Number of finished requests whose log lines are known; outputs are inspected right after the outcome.
+const FINISHED_KEPT: usize = 256;
+
 /// Writes decisions to the audit log.
 #[derive(Debug)]
 pub struct AuditJournal {
     log: Log,
     /// The log line of each request without an outcome yet.
     lines: Mutex<HashMap<String, u64>>,
+    /// The log lines of the latest requests with an outcome: their output is inspected after it.
+    finished: Mutex<VecDeque<(String, u64)>>,
     /// The last context and its facts in the log's form.
     ///
     /// Contexts seldom change, and comparing them is faster than converting them.
@@ -34,7 +39,13 @@ impl AuditJournal {
     /// Returns a journal that writes to `log`.
     #[must_use]
     pub fn new(log: Log) -> Self {
-        Self { log, lines: Mutex::default(), facts: Mutex::default(), refusals: None }
+        Self {
+            log,
+            lines: Mutex::default(),
+            finished: Mutex::default(),
+            facts: Mutex::default(),
+            refusals: None,
+        }
     }
 
     /// Reports refusals, as the settings want it.
@@ -51,6 +62,30 @@ impl AuditJournal {
         if line.effect == "deny" {
             report(line, *wanted == UnattendedRefusals::Fail && line.answered_by == NOBODY);
         }
+    }
+
+    fn write(&self, line: OutcomeLine) {
+        if let Err(error) = self.log.outcome(line) {
+            // The action is already done. The next verdict cannot be written either and will be a denial.
+            crate::streams::say(&format!("portcullis: {error}"));
+        }
+    }
+
+    fn finish(&self, request: &str, line: u64) {
+        let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        if finished.len() == FINISHED_KEPT {
+            finished.pop_front();
+        }
+        finished.push_back((request.to_owned(), line));
+    }
+
+    /// Returns the log line of a request, with or without an outcome.
+    fn line_of(&self, request: &str) -> Option<u64> {
+        let open = self.lines.lock().unwrap_or_else(PoisonError::into_inner).get(request).copied();
+        open.or_else(|| {
+            let finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+            finished.iter().rfind(|(known, _)| known == request).map(|(_, line)| *line)
+        })
     }
 
     fn facts(&self, context: &Context) -> Arc<Value> {
@@ -87,16 +122,29 @@ impl Journal for AuditJournal {
         let Some(verdict) = self.lines.lock().unwrap_or_else(PoisonError::into_inner).remove(request) else {
             return;
         };
+        self.finish(request, verdict);
         let line = OutcomeLine {
             at_ms: milliseconds(at),
             verdict,
             result: outcome.to_owned(),
             ..OutcomeLine::default()
         };
-        if let Err(error) = self.log.outcome(line) {
-            // The action is already done. The next verdict cannot be written either and will be a denial.
-            crate::streams::say(&format!("portcullis: {error}"));
-        }
+        self.write(line);
+    }
+
+    fn output_changed(&self, at: SystemTime, request: &str, change: &OutputChange<'_>) {
+        let result = if change.is_withheld { "withheld" } else { "redacted" };
+        let output = json!({
+            "policy": change.policy, "rule": change.cause.rule, "reason": change.cause.reason,
+        });
+        self.write(OutcomeLine {
+            at_ms: milliseconds(at),
+            // Zero: the client had a tool run that no decision is known of.
+            verdict: self.line_of(request).unwrap_or_default(),
+            result: result.to_owned(),
+            detail: json!({ OUTPUT: output }),
+            ..OutcomeLine::default()
+        });
     }
 }
 
@@ -155,4 +203,61 @@ fn policy_line(vote: &Vote) -> PolicyLine {
 fn milliseconds(time: SystemTime) -> u64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_audit::{Record, read_all};
+    use portcullis_decision::request::{
+        Action, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Request, Zone,
+    };
+    use portcullis_decision::verdict::Cause;
+    use portcullis_decision::{Base, Chain, RuleSet};
+
+    use super::*;
+
+    fn request() -> Request {
+        let path = "/tmp/a".to_owned();
+        let path = PathRef {
+            given: path.clone(),
+            absolute: path.clone(),
+            canonical: path,
+            zone: Zone::Temp,
+            relative: "a".to_owned(),
+            kind: PathKind::File,
+        };
+        let facts = FileFacts { size: 1, links: 1, owner: 0, mode: 0o644 };
+        let action = Action::File(FileAccess { path, operation: FileOperation::Read, facts });
+        Request { id: "1".into(), parent: None, origin: Origin::Agent, action, facts: Vec::new() }
+    }
+
+    #[test]
+    fn a_redaction_leaves_a_line_after_the_outcome() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = AuditJournal::new(Log::open(folder.path(), "session").unwrap());
+        let (request, at) = (request(), SystemTime::UNIX_EPOCH);
+        let base = Base { temp: "/tmp".into(), ..Base::default() };
+        let rules = RuleSet::compile(Vec::new(), base, &[]);
+        let decision = Chain::default().decide(&request, &Context::default(), &rules, &[]);
+        journal.before(&Entry { at, request: &request, decision: &decision }).unwrap();
+        journal.after(at, &request.id, "done");
+        let cause = Cause { rule: "secrets.key".into(), reason: "a key".into(), ..Cause::default() };
+        for is_withheld in [false, true] {
+            let change = OutputChange { is_withheld, policy: "secrets", cause: &cause };
+            journal.output_changed(at, &request.id, &change);
+        }
+        let mut files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let log = files.find(|path| path.extension().is_some_and(|end| end == "jsonl")).unwrap();
+        let outcomes: Vec<OutcomeLine> = read_all(&log)
+            .unwrap()
+            .filter_map(|line| match line.unwrap().record {
+                Record::Outcome(outcome) => Some(outcome),
+                Record::Verdict(_) => None,
+            })
+            .collect();
+        let results: Vec<_> =
+            outcomes.iter().map(|outcome| (outcome.result.as_str(), outcome.verdict)).collect();
+        assert_eq!(results, [("done", 1), ("redacted", 1), ("withheld", 1)]);
+        assert_eq!(outcomes[1].detail.pointer("/output/rule"), Some(&"secrets.key".into()));
+    }
 }

@@ -9,11 +9,11 @@ use anyhow::Context as _;
 use portcullis_audit::Log;
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::pattern::{HostPattern, NetworkPattern, PortSet};
-use portcullis_decision::{Context, Grant, GrantPattern, GrantScope, path_text};
+use portcullis_decision::{Context, Grant, GrantPattern, GrantScope, Member, path_text};
 use portcullis_sandbox::{NameOrder, Tier};
 use portcullis_session::{
-    Basis, Confining, Entry, GrantStore, Journal, JournalError, OwnDirectories, PrivateHome, Prompter,
-    SandboxSubject, Session, Setup,
+    Basis, Confining, Entry, GrantStore, Journal, JournalError, NoUser, OwnDirectories, PrivateHome,
+    Prompter, SandboxSubject, Session, Setup,
 };
 use portcullis_settings::{AllowLists, Resolved};
 use portcullis_settings_format::{Origin, Position, Warning};
@@ -119,9 +119,43 @@ pub fn open_in(
     id: &str,
     context: Context,
 ) -> anyhow::Result<OpenSession> {
+    assemble(around, wanted, loaded, (prompter, None), id, context)
+}
+
+/// Builds a session that only decides, with a policy beside those of the settings.
+///
+/// A policy of the settings with the same component or name gives way to it.
+///
+/// # Errors
+/// If a policy of the settings cannot be loaded, or a policy fails to return its rules.
+pub fn judging_beside(
+    around: &ProcessEnv,
+    wanted: &Wanted,
+    loaded: LoadedSettings,
+    beside: Member,
+) -> anyhow::Result<OpenSession> {
+    let id = random_name()?;
+    let context = context(around, wanted, &loaded, &id);
+    assemble(around, wanted, loaded, (Arc::new(NoUser), Some(beside)), &id, context)
+}
+
+fn assemble(
+    around: &ProcessEnv,
+    wanted: &Wanted,
+    loaded: LoadedSettings,
+    (prompter, beside): (Arc<dyn Prompter>, Option<Member>),
+    id: &str,
+    context: Context,
+) -> anyhow::Result<OpenSession> {
     let keeper = Arc::new(FileKeeper::new(&loaded));
     let (mut basis, lists) = basis(around, wanted, loaded.resolved)?;
     keeper.learn(lists);
+    if let Some(beside) = beside {
+        let (name, digest) = (beside.policy.name().to_owned(), beside.policy.digest().to_owned());
+        let is_other = |member: &Member| member.policy.name() != name && member.policy.digest() != digest;
+        basis.chain.members.retain(is_other);
+        basis.chain.members.push(beside);
+    }
     let (journal, scratch): (Box<dyn Journal>, Option<Scratch>) = match wanted.purpose {
         Purpose::Judge => (Box::new(Unwritten), None),
         Purpose::Act => {

@@ -258,7 +258,12 @@ pub fn fail_closed(policy: &str, error: &PolicyError) -> Evaluation {
     }
 }
 
-fn hear(policy: &dyn Policy, request: &Request, context: &Context) -> Result<Evaluation, PolicyError> {
+/// Evaluates one policy, and checks that this host can meet the obligations of its verdict. A policy that does not
+/// handle such requests abstains.
+///
+/// # Errors
+/// If the policy fails, or demands what this host cannot do.
+pub fn hear(policy: &dyn Policy, request: &Request, context: &Context) -> Result<Evaluation, PolicyError> {
     if !policy.handles().includes(&request.action) {
         return Ok(Evaluation { verdict: Verdict::Abstain, cause: Cause::default(), trace: Vec::new() });
     }
@@ -313,7 +318,8 @@ fn strength(evaluation: &Evaluation) -> Effect {
 }
 
 /// Returns the ruling of the rule set on `request`; `None` for actions without rules.
-fn ruling_on(request: &Request, rules: &RuleSet) -> Option<Ruling> {
+#[must_use]
+pub fn ruling_on(request: &Request, rules: &RuleSet) -> Option<Ruling> {
     match &request.action {
         Action::File(access) => {
             let canonical = &access.path.canonical;

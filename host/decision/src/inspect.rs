@@ -67,7 +67,8 @@ impl Chain {
 }
 
 /// Returns true if a replacement has the same number and kinds of blocks, and no new image.
-fn is_like(new: &[ContentBlock], old: &[ContentBlock]) -> bool {
+#[must_use]
+pub fn is_like(new: &[ContentBlock], old: &[ContentBlock]) -> bool {
     let same = |(new, old): (&ContentBlock, &ContentBlock)| match (new, old) {
         (ContentBlock::Text(_), ContentBlock::Text(_)) | (ContentBlock::Other(_), ContentBlock::Other(_)) => {
             true

@@ -150,6 +150,18 @@ impl Signatures {
         &self.minisign_text
     }
 
+    /// Returns the keys of signatures that are not over these bytes. A signature of ssh carries its key; one of minisign
+    /// is checked if its key is known.
+    #[must_use]
+    pub fn over_other_bytes(&self, bytes: &[u8], known: &[&Key]) -> Vec<String> {
+        let ssh = self.ssh.iter().filter(|block| !block.is_over(bytes));
+        let ssh =
+            ssh.map(|block| block.signature.public_key().fingerprint(ssh_key::HashAlg::Sha256).to_string());
+        let minisign = self.minisign.iter().map(|one| check_minisign(one, bytes, known));
+        let minisign = minisign.filter(|checked| checked.state == SignatureState::Broken);
+        ssh.chain(minisign.map(|checked| checked.key)).collect()
+    }
+
     /// Checks each signature against the known keys.
     #[must_use]
     pub fn check(&self, bytes: &[u8], known: &[&Key]) -> Vec<Checked> {

@@ -86,6 +86,13 @@ impl ComponentPolicy {
         self
     }
 
+    /// Forbids the policy to change the input of tools, as for a policy whose manifest does not declare it.
+    #[must_use]
+    pub fn without_rewrites(mut self) -> Self {
+        self.rewrites = false;
+        self
+    }
+
     /// Hides the output of tools from the policy: the user has not agreed to show it.
     #[must_use]
     pub fn without_output(mut self) -> Self {

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use portcullis_decision::{Policy, PolicyError};
-use portcullis_policy_runtime::ComponentPolicy;
+use anyhow::bail;
 use serde::Serialize;
 
 use crate::corpus::Item;
+use crate::simulator::Simulator;
 
 /// Calls before the measurement, which fill the caches.
 const WARM_UP: usize = 20;
@@ -28,16 +28,16 @@ pub struct Figures {
 /// Measures policies against each other.
 ///
 /// Every round puts the same request to each of them, so that a busy machine slows all of them down equally. Each call
-/// runs in a fresh instance, as for decisions.
+/// runs in a fresh instance, and the standing rules are compiled beforehand, as for decisions.
 ///
 /// # Errors
 /// If a policy fails on a request.
 pub fn measure(
-    policies: &[&ComponentPolicy],
+    policies: &[Simulator],
     corpus: &[Item],
     rounds: usize,
     mut progress: impl FnMut(usize),
-) -> Result<Vec<Figures>, PolicyError> {
+) -> anyhow::Result<Vec<Figures>> {
     let mut times: Vec<Vec<Duration>> = policies.iter().map(|_| Vec::with_capacity(rounds)).collect();
     for (round, item) in corpus.iter().cycle().take(WARM_UP + rounds).enumerate() {
         progress(round);
@@ -46,8 +46,11 @@ pub fn measure(
             let place = (round + shift) % policies.len();
             let Some(policy) = policies.get(place) else { continue };
             let started = Instant::now();
-            policy.evaluate(&item.request, &item.context)?;
+            let simulated = policy.judge(item);
             let taken = started.elapsed();
+            if simulated.failed {
+                bail!("on `{}`: {}", item.name, simulated.evaluation.cause.reason);
+            }
             if let (true, Some(times)) = (round >= WARM_UP, times.get_mut(place)) {
                 times.push(taken);
             }

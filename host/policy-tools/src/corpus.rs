@@ -1,13 +1,13 @@
-//! Compares the answers of two policies to the same requests.
+//! Requests, and the different answers of two policies to them.
 
+use portcullis_decision::Context;
 use portcullis_decision::request::Request;
 use portcullis_decision::verdict::Effect;
-use portcullis_decision::{Context, Policy};
 use portcullis_sdk::cases::{self, CasesError};
 use serde::Serialize;
 
+use crate::contribution::Beside;
 use crate::question;
-use crate::run::effect_of;
 
 /// One request of a corpus.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +23,7 @@ pub struct Item {
 /// The answer of a policy to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PolicyAnswer {
-    /// `allow`, `ask`, `deny`, `abstain` or `failed`.
+    /// `allow`, `ask`, `deny`, `abstain` or `failed`; for outputs and limits, their own words.
     pub verdict: String,
     /// The id of the rule.
     pub rule: String,
@@ -31,25 +31,28 @@ pub struct PolicyAnswer {
     pub reason: String,
 }
 
-/// A request to which two policies give different verdicts.
+/// A request to which two policies give different answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// The source of the request.
+    /// The source of the request, or the request itself.
     pub name: String,
     /// The answer of the old policy.
     pub old: PolicyAnswer,
     /// The answer of the new policy.
     pub new: PolicyAnswer,
-    /// True if the new answer is less strict, so that a denied action may become possible.
+    /// True if the new answer can make a decision less strict.
     pub loosens: bool,
+    /// The other policies with which the decision becomes less strict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Beside>,
 }
 
 impl Change {
-    /// Returns the difference between two answers; `None` if the verdicts are the same.
+    /// Returns the difference between two decisions; `None` if the effects are the same.
     #[must_use]
     pub fn between(name: String, old: PolicyAnswer, new: PolicyAnswer) -> Option<Self> {
         let loosens = new.strength() < old.strength();
-        (old.verdict != new.verdict).then_some(Self { name, old, new, loosens })
+        (old.verdict != new.verdict).then_some(Self { name, old, new, loosens, beside: None })
     }
 }
 
@@ -60,50 +63,25 @@ impl PolicyAnswer {
         Self { verdict: verdict.to_owned(), rule: rule.to_owned(), reason: reason.to_owned() }
     }
 
-    /// Returns the strictness of the answer; an abstention counts as `ask`, its effect.
+    /// Returns the strictness of a decision.
     fn strength(&self) -> Effect {
         match self.verdict.as_str() {
             "allow" => Effect::Allow,
-            "ask" | "abstain" => Effect::Ask,
+            "ask" => Effect::Ask,
             _ => Effect::Deny,
         }
     }
 }
 
-/// Returns the requests in a file of cases.
+/// Returns the requests in a file of cases. A case on a standing rule counts as a request of a tool or a connection.
 ///
 /// # Errors
 /// If it is not a valid file of cases.
 pub fn of_cases(file: &str, text: &str) -> Result<Vec<Item>, CasesError> {
     let items = cases::read(text)?.into_iter().filter_map(|case| {
         let context = question::context(&case.given);
-        let request = question::request(&case, &context).ok()??;
+        let request = question::concerned(&case, &context).ok()??;
         Some(Item { name: format!("{file}: {}", case.name), request, context })
     });
     Ok(items.collect())
-}
-
-/// Returns the answer of a policy to a request.
-#[must_use]
-pub fn say(policy: &dyn Policy, item: &Item) -> PolicyAnswer {
-    if !policy.handles().includes(&item.request.action) {
-        return PolicyAnswer::new("abstain", "", "");
-    }
-    match policy.evaluate(&item.request, &item.context) {
-        Ok(evaluation) => PolicyAnswer::new(
-            effect_of(&evaluation.verdict),
-            &evaluation.cause.rule,
-            &evaluation.cause.reason,
-        ),
-        Err(error) => PolicyAnswer::new("failed", "", &error.to_string()),
-    }
-}
-
-/// Returns the requests to which two policies give different verdicts, in the order of the corpus.
-pub fn changes<'a>(
-    old: &'a dyn Policy,
-    new: &'a dyn Policy,
-    corpus: &'a [Item],
-) -> impl Iterator<Item = Change> + 'a {
-    corpus.iter().filter_map(move |item| Change::between(item.name.clone(), say(old, item), say(new, item)))
 }

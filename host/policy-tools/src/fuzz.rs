@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use portcullis_decision::chain::hear;
 use portcullis_decision::pattern::HostName;
 use portcullis_decision::request::{
     Action, Content, Direction, FileAccess, FileFacts, FileOperation, NetworkAccess, Origin, PathKind,
@@ -135,10 +136,18 @@ impl Fuzzed {
             let output = dice.output(request.clone());
             policy.inspect(&output, context).map_err(|error| format!("`inspect`: the policy {error}"))?;
         }
+        if dice.one_in(16) {
+            policy.standing(context).map_err(|error| format!("`standing`: the policy {error}"))?;
+        }
+        if matches!(request.action, Action::Command(_)) && dice.one_in(4) {
+            policy
+                .for_command(request, context)
+                .map_err(|error| format!("`for-command`: the policy {error}"))?;
+        }
         if !policy.handles().includes(&request.action) {
             return Ok(());
         }
-        let answer = policy.evaluate(request, context).map_err(|error| format!("the policy {error}"))?;
+        let answer = hear(policy, request, context).map_err(|error| format!("the policy {error}"))?;
         let place = match answer.verdict {
             Verdict::Allow(_) => 0,
             Verdict::Ask(_) => 1,
@@ -157,10 +166,10 @@ impl Fuzzed {
 }
 
 /// A pseudo-random number generator (SplitMix64); the same seed gives the same numbers.
-struct RandomNumbers(u64);
+pub(crate) struct RandomNumbers(u64);
 
 impl RandomNumbers {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -172,7 +181,7 @@ impl RandomNumbers {
     }
 
     /// Returns a number below `limit`.
-    fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         let limit = u64::try_from(limit.max(1)).unwrap_or(1);
         usize::try_from(self.next() % limit).unwrap_or_default()
     }
@@ -214,7 +223,7 @@ impl RandomNumbers {
         (0..length).map(|_| part(self) + self.of(&[" ", " ", " ", "; ", " && ", " | ", "\n"], " ")).collect()
     }
 
-    fn context(&mut self) -> Context {
+    pub(crate) fn context(&mut self) -> Context {
         let mut context = question::context(&Given::plain());
         context.interactive = !self.one_in(4);
         context.explain = self.one_in(4);
@@ -228,7 +237,7 @@ impl RandomNumbers {
         context
     }
 
-    fn request(&mut self, context: &Context) -> Request {
+    pub(crate) fn request(&mut self, context: &Context) -> Request {
         let action = match self.below(7) {
             0 => Action::Command(question::execution(&self.script(), context)),
             1 => Action::Escalation(question::execution(&self.script(), context)),

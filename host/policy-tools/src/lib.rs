@@ -7,20 +7,24 @@
 //! a list of requests with their contexts. A **probe** is a question that every policy must survive. A **pack** is a
 //! component that carries its manifest, cases and texts.
 //!
-//! Reading order: `project` (the folder of a policy and its component), `run`, `fuzz` and `lint` (what can be done
-//! with a policy), `replay` (decides the requests of a log again), `packs` (sharing).
+//! Reading order: `project` (the folder of a policy and its component), `simulator` (one policy as the enforcer uses
+//! it), `run`, `fuzz`, `lint` and `loosening` (what can be done with a policy), `replay` (decides the requests of a log again), `packs` (sharing).
 
 mod runtime;
 
-mod ask;
 mod bench;
 mod case_writer;
+mod changes;
+mod contribution;
 mod corpus;
+mod diff;
 mod fuzz;
 mod junit;
 mod lint;
+mod loosening;
 mod question;
 mod run;
+mod simulator;
 
 mod project;
 
@@ -31,10 +35,12 @@ mod replay;
 
 mod packs;
 
-pub use ask::ask;
 pub use bench::{Figures, measure};
 pub use case_writer::{case, given};
-pub use corpus::{Change, Item, PolicyAnswer, changes, of_cases, say};
+pub use changes::changes;
+pub use contribution::Beside;
+pub use corpus::{Change, Item, PolicyAnswer, of_cases};
+pub use diff::diff;
 pub use fuzz::{FailedRequest, Fuzzed, fuzz};
 pub use junit::junit;
 pub use lint::{Finding, Severity, lint};
@@ -48,9 +54,11 @@ pub use packs::trust_entries::{KeyDates, NewPublisher, TrustChange, TrustEntries
 pub use project::build::{Built, build};
 pub use project::component::{Component, cases_at, requests_of};
 pub use project::create::{Created, create};
-pub use replay::{Comparison, Difference, ReplayWith, context_here, diff, replay};
+pub use question::request_of;
+pub use replay::{Comparison, Difference, ReplayWith, context_here, replay, session_here};
 pub use run::{Failure, Report, RunError, Source, run};
 pub use runtime::runtime;
+pub use simulator::{Simulated, Simulator};
 
 /// The types of questions in cases.
 pub mod cases {

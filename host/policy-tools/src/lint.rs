@@ -6,19 +6,20 @@ mod probes;
 
 use std::collections::BTreeSet;
 
+use portcullis_decision::chain::hear;
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::{FileRight, Profile};
 use portcullis_decision::request::{
     Action, Content, FileAccess, FileFacts, FileOperation, Origin, Request, Text,
 };
-use portcullis_decision::verdict::{Effect, Verdict};
-use portcullis_decision::{Context, Policy, path_text};
+use portcullis_decision::verdict::{Effect, OutputVerdict, Verdict};
+use portcullis_decision::{Caller, Context, Policy, path_text};
 use portcullis_policy_runtime::{ComponentPolicy, Description};
 use portcullis_sdk::cases::Given;
 use serde::Serialize;
 
 use crate::question;
-use crate::run::file_rule;
+use crate::run::{rules, ruling_of};
 
 /// The most sample paths.
 const SAMPLES_MAX: usize = 400;
@@ -60,6 +61,15 @@ pub fn lint(policy: &ComponentPolicy) -> Vec<Finding> {
     found.sort_by_key(|finding| std::cmp::Reverse(finding.gravity));
     found.dedup();
     found
+}
+
+/// Returns true if a policy changes or withholds some output of the probes, so that it needs the capability for outputs.
+pub(crate) fn uses_output(policy: &ComponentPolicy) -> bool {
+    let context = question::context(&Given::plain());
+    probes::outputs(&context).iter().any(|output| {
+        let verdict = policy.inspect(output, &context).ok().flatten().map(|answer| answer.verdict);
+        verdict.is_some_and(|verdict| matches!(verdict, OutputVerdict::Replace(_) | OutputVerdict::Withhold))
+    })
 }
 
 /// Checks the description of a policy.
@@ -105,7 +115,12 @@ fn probing(policy: &ComponentPolicy, context: &Context) -> Vec<Finding> {
     let mut add = |gravity, check, message: String| found.push(finding(gravity, check, message));
     for probe in probes::all(context) {
         for context in [context, &probes::empty(context)] {
-            match policy.evaluate(&probe.request, context) {
+            // Requests of other kinds are put as well: the contract forbids failures.
+            let answer = match policy.handles().includes(&probe.request.action) {
+                true => hear(policy, &probe.request, context),
+                false => policy.evaluate(&probe.request, context),
+            };
+            match answer {
                 Err(error) => {
                     add(Severity::Error, "probe.failed", format!("{}: the policy {error}", probe.name))
                 }
@@ -161,12 +176,15 @@ fn comparing(policy: &ComponentPolicy, context: &Context) -> Vec<Finding> {
         return Vec::new();
     }
     let mut found = Vec::new();
+    let compiled = rules(&profile);
     for path in samples(&profile, context) {
         for (right, operation) in [
             (FileRight::Read, FileOperation::Read),
             (FileRight::Write, FileOperation::Write(Content::Text(Text::cut("x")))),
         ] {
-            let ruled = file_rule(&profile, &path, right).map(|rule| (rule.effect, rule.id.clone()));
+            let Some(decoded) = path_text::decode(&path) else { continue };
+            let ruled = ruling_of(compiled.file(&decoded, right, Caller::Tool));
+            let ruled = ruled.map(|ruling| (ruling.effect, ruling.rule));
             let request = file(&path, operation, context);
             let Ok(answer) = policy.evaluate(&request, context) else { continue };
             let Some(said) = answer.verdict.effect() else { continue };

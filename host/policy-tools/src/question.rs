@@ -9,6 +9,7 @@ use portcullis_decision::request::{
     ToolCall, Transport, Zone,
 };
 use portcullis_decision::{Context, Fact, context};
+use portcullis_sdk::Right;
 use portcullis_sdk::cases::{Case, Connection, Given, Operation, Question};
 
 /// Returns the context of a case.
@@ -41,6 +42,16 @@ pub(crate) fn context(given: &Given) -> Context {
     }
 }
 
+/// Returns the request of a question.
+///
+/// # Errors
+/// If it is no question about a request, or the host of a connection is invalid.
+pub fn request_of(question: Question, context: &Context) -> Result<Request, String> {
+    let expected = portcullis_sdk::cases::Expected::Refused(Vec::new());
+    let case = Case { name: String::new(), given: Given::plain(), question, expected };
+    request(&case, context)?.ok_or_else(|| "this is no question about one request".to_owned())
+}
+
 /// Returns the request of a case for `evaluate`; `None` for other cases.
 ///
 /// # Errors
@@ -60,6 +71,36 @@ pub(crate) fn request(case: &Case, context: &Context) -> Result<Option<Request>,
         | Question::Configure => (Origin::Agent, None),
     };
     Ok(Some(Request { parent, origin, ..plain(action, &case.given) }))
+}
+
+/// Returns the request that a case is about: for a case on the session's standing rules, that of a tool or of a
+/// connection.
+pub(crate) fn concerned(case: &Case, context: &Context) -> Result<Option<Request>, String> {
+    if case.given.during.is_some() {
+        return request(case, context);
+    }
+    let action = match &case.question {
+        Question::StandingFile { path, right: Right::Read } => file(context, path, FileOperation::Read),
+        Question::StandingFile { path, right: Right::Write } => {
+            file(context, path, FileOperation::Write(Content::Text(Text::cut("x"))))
+        }
+        Question::StandingConnect(connection) => Action::Network(network(connection)?),
+        // No tool executes files.
+        Question::StandingFile { right: Right::Execute, .. }
+        | Question::File { .. }
+        | Question::Command { .. }
+        | Question::Escalation { .. }
+        | Question::Connect(_)
+        | Question::Tool { .. }
+        | Question::Output { .. }
+        | Question::Configure => return request(case, context),
+    };
+    Ok(Some(plain(action, &case.given)))
+}
+
+fn file(context: &Context, path: &str, operation: FileOperation) -> Action {
+    let facts = FileFacts { size: 1, links: 1, owner: 1000, mode: 0o644 };
+    Action::File(FileAccess { path: path_ref(context, path), operation, facts })
 }
 
 /// Returns the request of the command for which rules are requested; `None` if they are for the session.

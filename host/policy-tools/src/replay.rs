@@ -1,6 +1,5 @@
-//! Repeats decisions with other policies: those of a log, or the requests of cases.
+//! Repeats the decisions of a log with other settings or policies.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,18 +9,13 @@ use portcullis_bootstrap::process_env::{ProcessEnv, random_name};
 use portcullis_bootstrap::session::{self, OpenSession};
 use portcullis_bootstrap::streams::say;
 use portcullis_decision::context::AgentInfo;
-use portcullis_decision::{Context, path_text};
+use portcullis_decision::{Context, Member, path_text};
 use portcullis_session::NoUser;
 use portcullis_text::escape;
 use serde::Serialize;
 
-use crate::corpus::{Change, Item, PolicyAnswer, changes};
+use crate::corpus::{Change, PolicyAnswer};
 use crate::logged::{self, Lacks};
-use crate::project::component::{Component, requests_of};
-use crate::runtime::runtime;
-
-/// Number of requests between two progress reports.
-const PART: usize = 64;
 
 /// A request with a different decision.
 #[derive(Debug, Serialize)]
@@ -110,43 +104,14 @@ fn tell_project(facts: &Context, workspace: &str) {
     )));
 }
 
-/// Compares two versions of a policy by the requests of their cases and of logs.
-///
-/// `progress` gets the number of finished requests and that of all.
+/// Returns the session of the current directory's settings, with a policy beside the configured ones. It only decides.
 ///
 /// # Errors
-/// If a policy, its cases or a log cannot be read, or there is no request.
-pub fn diff(
-    around: &ProcessEnv,
-    [old, new]: [&Path; 2],
-    config: &str,
-    logs: &[PathBuf],
-    mut progress: impl FnMut(usize, usize),
-) -> anyhow::Result<Comparison> {
-    let runtime = runtime()?;
-    let (old, new) = (Component::open(old)?, Component::open(new)?);
-    let mut items = requests_of(&[&old, &new])?;
-    let mut lacks = BTreeMap::new();
-    for log in logs {
-        let now = context_here(around)?;
-        for logged in logged::read(log)? {
-            let context = logged.context_or(&now);
-            lacks.extend(logged.lacks().map(|lacks| (logged.name.clone(), lacks)));
-            items.push(Item { name: logged.name, request: logged.request, context });
-        }
-    }
-    // An empty comparison must not look like a comparison without differences.
-    if items.is_empty() {
-        bail!("there is nothing to compare: neither policy carries cases; name a log with `--log`");
-    }
-    let (old, new) = (old.load(&runtime, config)?, new.load(&runtime, config)?);
-    let lacking = |change: Change| Difference { lacks: lacks.get(&change.name).copied(), change };
-    let mut differences = Vec::new();
-    for (place, part) in items.chunks(PART).enumerate() {
-        progress(place * PART, items.len());
-        differences.extend(changes(&old, &new, part).map(lacking));
-    }
-    Ok(Comparison { differences, total: items.len() })
+/// If the settings or their policies cannot be read, or a policy fails to return its rules.
+pub fn session_here(around: &ProcessEnv, beside: Member) -> anyhow::Result<OpenSession> {
+    let wanted = usual(around, "pi");
+    let loaded = loaded_settings::load(around, &wanted)?;
+    session::judging_beside(around, &wanted, loaded, beside)
 }
 
 /// Returns the setup of a session that only decides, in the current directory.

@@ -2,15 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use portcullis_decision::profile::{FileRight, FileRule, NetworkRule, Profile};
+use portcullis_decision::chain::hear;
+use portcullis_decision::inspect::is_like;
+use portcullis_decision::profile::{FileRight, Profile};
 use portcullis_decision::verdict::{
     ContentBlock, Effect, Evaluation, OutputVerdict, ToolOutput, TraceStep, Verdict,
 };
-use portcullis_decision::{Policy, PolicyError};
+use portcullis_decision::{Base, Caller, Policy as _, PolicyError, RuleLayer, RuleSet, Ruling};
+use portcullis_packs::Capabilities;
 use portcullis_policy_runtime::{ComponentPolicy, LoadError, Runtime};
-use portcullis_sdk::cases::{self, Answer, Case, CasesError, Connection, Question};
+use portcullis_sdk::cases::{self, Answer, Case, CasesError, Expected, Question};
 use serde::Serialize;
 
+use crate::project::component::with_capabilities;
 use crate::question;
 
 /// The result of running cases.
@@ -69,6 +73,8 @@ pub struct Source<'a> {
     pub component: &'a [u8],
     /// The text of each file of cases, by file name.
     pub cases: &'a BTreeMap<String, String>,
+    /// The capabilities that its manifest asks for; `None` without a manifest.
+    pub capabilities: Option<&'a Capabilities>,
 }
 
 /// Runs every case. `progress` gets the name of each file.
@@ -86,7 +92,7 @@ pub fn run(
         ..Report::default()
     };
     // Configuring a policy takes most of the time, and many cases share a configuration.
-    let mut loaded: BTreeMap<String, Result<ComponentPolicy, LoadError>> = BTreeMap::new();
+    let mut loaded: BTreeMap<String, Result<Tested, LoadError>> = BTreeMap::new();
     for (file, text) in source.cases {
         progress(file);
         let cases = cases::read(text).map_err(|source| RunError::Cases { file: file.clone(), source })?;
@@ -94,15 +100,31 @@ pub fn run(
             report.run += 1;
             let policy = loaded
                 .entry(case.given.config.clone())
-                .or_insert_with_key(|configuration| runtime.load("policy", source.component, configuration));
+                .or_insert_with_key(|configuration| Tested::load(runtime, source, configuration));
             report.take(file, policy, &case);
         }
     }
     Ok(report)
 }
 
+/// A policy with the capabilities that it asks for.
+struct Tested {
+    policy: ComponentPolicy,
+    /// Whether it inspects outputs, and its manifest does not ask for that.
+    is_blind: bool,
+}
+
+impl Tested {
+    fn load(runtime: &Runtime, source: Source<'_>, configuration: &str) -> Result<Self, LoadError> {
+        let whole = runtime.load("policy", source.component, configuration)?;
+        let inspects = whole.inspects();
+        let policy = with_capabilities(whole, source.capabilities);
+        Ok(Self { is_blind: inspects && !policy.inspects(), policy })
+    }
+}
+
 impl Report {
-    fn take(&mut self, file: &str, policy: &Result<ComponentPolicy, LoadError>, case: &Case) {
+    fn take(&mut self, file: &str, policy: &Result<Tested, LoadError>, case: &Case) {
         let mut fail = |message: String, trace: Vec<TraceStep>| {
             let trace = trace.iter().map(step).collect();
             self.failures.push(Failure { file: file.to_owned(), case: case.name.clone(), message, trace });
@@ -111,8 +133,8 @@ impl Report {
             Ok(answered) => answered,
             Err(message) => return fail(message, Vec::new()),
         };
-        if let Err(message) = case.check(&answer) {
-            fail(message, trace(policy, case));
+        if case.check(&answer).is_err() {
+            fail(difference(&case.expected, &answer), trace(policy, case));
         }
         let undeclared: BTreeSet<&String> =
             rules.iter().filter(|rule| !self.rules.contains_key(*rule)).collect();
@@ -133,19 +155,22 @@ impl Report {
 }
 
 /// Returns the answer to a case, with the rule that gave it.
-fn answer(policy: &Result<ComponentPolicy, LoadError>, case: &Case) -> Result<(Answer, Vec<String>), String> {
-    let policy = match (policy, &case.question) {
+fn answer(policy: &Result<Tested, LoadError>, case: &Case) -> Result<(Answer, Vec<String>), String> {
+    let tested = match (policy, &case.question) {
         (Ok(_), Question::Configure) => return Ok((Answer::Configured(Vec::new()), Vec::new())),
         (Err(LoadError::Configuration { errors }), Question::Configure) => {
             let pointers = errors.iter().map(|error| error.pointer.clone()).collect();
             return Ok((Answer::Configured(pointers), Vec::new()));
         }
-        (Ok(policy), _) => policy,
-        (Err(error), _) => return Err(format!("the policy cannot be loaded: {error}")),
+        (Ok(tested), _) => tested,
+        (Err(error), _) => {
+            return Err(format!("the policy cannot be loaded: {}", portcullis_session::with_causes(error)));
+        }
     };
+    let Tested { policy, .. } = tested;
     let (effect, rule) = match &case.question {
         Question::StandingFile { .. } | Question::StandingConnect(_) => standing(policy, case)?,
-        Question::Output { .. } => output(policy, case)?,
+        Question::Output { .. } => output(tested, case)?,
         Question::File { .. }
         | Question::Command { .. }
         | Question::Escalation { .. }
@@ -164,19 +189,44 @@ fn evaluate(policy: &ComponentPolicy, case: &Case, explain: bool) -> Result<Eval
     let mut context = question::context(&case.given);
     context.explain = explain;
     let request = question::request(case, &context)?.ok_or("there is nothing to evaluate")?;
-    if !policy.handles().includes(&request.action) {
-        return Ok(Evaluation {
-            verdict: Verdict::Abstain,
-            cause: portcullis_decision::verdict::Cause::default(),
-            trace: Vec::new(),
-        });
-    }
-    policy.evaluate(&request, &context).map_err(|error| format!("the policy {error}"))
+    hear(policy, &request, &context).map_err(|error| failure(policy, &error))
+}
+
+/// Returns a failure in words, with the missing capability if that is the cause.
+fn failure(policy: &ComponentPolicy, error: &PolicyError) -> String {
+    let lacks_rewrites = !policy.rewrites()
+        && matches!(error, PolicyError::BadAnswer { detail } if detail.contains("`rewrite-input`"));
+    let hint = if lacks_rewrites {
+        "; the manifest has to ask for it: write `rewrites = true` under `[capabilities]` in `policy.toml`"
+    } else {
+        ""
+    };
+    format!("the policy {error}{hint}")
+}
+
+/// Returns the expected and the actual answer in words.
+fn difference(expected: &Expected, answer: &Answer) -> String {
+    let refusals = |pointers: &[String]| match pointers {
+        [] => "the configuration to be accepted".to_owned(),
+        some => format!("these values to be refused: `{}`", some.join("`, `")),
+    };
+    let expected = match expected {
+        Expected::Effect { effect, rule: Some(rule) } => format!("{effect} by `{rule}`"),
+        Expected::Effect { effect, rule: None } => effect.clone(),
+        Expected::Refused(pointers) => refusals(pointers),
+    };
+    let actual = match answer {
+        Answer::Effect { effect, rule } if rule.is_empty() => (*effect).to_owned(),
+        Answer::Effect { effect, rule } => format!("{effect} by `{rule}`"),
+        Answer::Configured(pointers) if pointers.is_empty() => "it was accepted".to_owned(),
+        Answer::Configured(pointers) => format!("these were refused: `{}`", pointers.join("`, `")),
+    };
+    format!("expected {expected}, got {actual}")
 }
 
 /// Returns the policy's explanation of an unexpected answer.
-fn trace(policy: &Result<ComponentPolicy, LoadError>, case: &Case) -> Vec<TraceStep> {
-    let Ok(policy) = policy else { return Vec::new() };
+fn trace(policy: &Result<Tested, LoadError>, case: &Case) -> Vec<TraceStep> {
+    let Ok(Tested { policy, .. }) = policy else { return Vec::new() };
     evaluate(policy, case, true).map(|evaluation| evaluation.trace).unwrap_or_default()
 }
 
@@ -185,8 +235,15 @@ fn step(step: &TraceStep) -> String {
     format!("{mark} {} {}", step.rule, step.detail).trim_end().to_owned()
 }
 
-fn output(policy: &ComponentPolicy, case: &Case) -> Result<(&'static str, String), String> {
+fn output(tested: &Tested, case: &Case) -> Result<(&'static str, String), String> {
     let Question::Output { text, tool } = &case.question else { return Err("there is no output".into()) };
+    let is_silent = matches!(&case.expected, Expected::Effect { effect, .. } if effect == "abstain");
+    if tested.is_blind && !is_silent {
+        return Err("the manifest does not ask to see outputs, so the policy is never shown one; write \
+                    `output = true` under `[capabilities]` in `policy.toml`"
+            .to_owned());
+    }
+    let policy = &tested.policy;
     let context = question::context(&case.given);
     let output = ToolOutput {
         request: question::tool(tool, &case.given),
@@ -199,6 +256,10 @@ fn output(policy: &ComponentPolicy, case: &Case) -> Result<(&'static str, String
         None => ("abstain", String::new()),
         Some(answer) => {
             let effect = match answer.verdict {
+                OutputVerdict::Replace(new) if !is_like(&new, &output.content) => {
+                    return Err("the replacement has other blocks than the output, so the host withholds it"
+                        .to_owned());
+                }
                 OutputVerdict::Abstain => "abstain",
                 OutputVerdict::Pass => "pass",
                 OutputVerdict::Replace(_) => "replace",
@@ -220,17 +281,21 @@ fn standing(policy: &ComponentPolicy, case: &Case) -> Result<(&'static str, Stri
         Some(profile) => profile,
         None => policy.standing(&context).map_err(failed)?.unwrap_or_default(),
     };
-    let found = match &case.question {
+    let rules = rules(&profile);
+    let ruling = match &case.question {
         Question::StandingFile { path, right } => {
             let right = match right {
                 portcullis_sdk::Right::Read => FileRight::Read,
                 portcullis_sdk::Right::Write => FileRight::Write,
                 portcullis_sdk::Right::Execute => FileRight::Execute,
             };
-            file_rule(&profile, path, right).map(|rule| (rule.effect, rule.id.clone()))
+            let decoded = portcullis_decision::path_text::decode(path);
+            let path = decoded.ok_or_else(|| format!("`{path}` is no path"))?;
+            rules.file(&path, right, Caller::Tool)
         }
         Question::StandingConnect(connection) => {
-            network_rule(&profile, connection)?.map(|rule| (rule.effect, rule.id.clone()))
+            let access = question::network(connection)?;
+            rules.connection(&access.target, access.port, &access.process)
         }
         Question::File { .. }
         | Question::Command { .. }
@@ -238,39 +303,28 @@ fn standing(policy: &ComponentPolicy, case: &Case) -> Result<(&'static str, Stri
         | Question::Connect(_)
         | Question::Tool { .. }
         | Question::Output { .. }
-        | Question::Configure => None,
+        | Question::Configure => return Err("this is no question about standing rules".to_owned()),
     };
-    Ok(match found {
-        Some((Effect::Allow, rule)) => ("allow", rule),
-        Some((Effect::Ask, rule)) => ("ask", rule),
-        Some((Effect::Deny, rule)) => ("deny", rule),
+    Ok(match ruling_of(ruling) {
+        Some(Ruling { effect: Effect::Allow, rule, .. }) => ("allow", rule),
+        Some(Ruling { effect: Effect::Ask, rule, .. }) => ("ask", rule),
+        Some(Ruling { effect: Effect::Deny, rule, .. }) => ("deny", rule),
         None => ("none", String::new()),
     })
 }
 
-/// Returns the last rule that matches. A rule with a condition counts only if it does not allow.
-pub(crate) fn file_rule<'a>(profile: &'a Profile, path: &str, right: FileRight) -> Option<&'a FileRule> {
-    let path = portcullis_decision::path_text::decode(path)?;
-    profile.files.iter().rfind(|rule| {
-        (rule.condition.is_empty() || rule.effect != Effect::Allow)
-            && rule.rights.contains(right)
-            && rule.pattern.matcher().matches(&path)
-    })
+/// Compiles the rules of one policy as the enforcer does, without regions of the host.
+pub(crate) fn rules(profile: &Profile) -> RuleSet {
+    let layer = RuleLayer { name: "policy".to_owned(), profile: profile.clone(), tightens: false };
+    RuleSet::compile(vec![layer], Base::default(), &[])
 }
 
-fn network_rule<'a>(
-    profile: &'a Profile,
-    connection: &Connection,
-) -> Result<Option<&'a NetworkRule>, String> {
-    let access = question::network(connection)?;
-    let last = connection.program.rsplit('/').next().unwrap_or_default();
-    Ok(profile.network.iter().rfind(|rule| {
-        ["*", connection.program.as_str(), last].contains(&rule.program.as_str())
-            && rule.target.matches(&access.target, access.port)
-    }))
+/// Returns a ruling if a rule made it; `None` if the host's base did.
+pub(crate) fn ruling_of(ruling: Ruling) -> Option<Ruling> {
+    Some(ruling).filter(|ruling| ruling.policy != "base")
 }
 
-pub(crate) fn effect_of(verdict: &Verdict) -> &'static str {
+fn effect_of(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Abstain => "abstain",
         Verdict::Allow(_) => "allow",

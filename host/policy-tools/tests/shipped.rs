@@ -6,9 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use portcullis_decision::Effect;
+use portcullis_packs::Capabilities;
 use portcullis_policy_runtime::{CachePlace, Compiler, Limits, Runtime, read_component};
-use portcullis_policy_tools::{Severity, Source, changes, lint, measure, of_cases, run};
+use portcullis_policy_tools::{Beside, Severity, Simulator, Source, changes, lint, measure, of_cases, run};
 
 /// Rules that no case covers, with the reason.
 const UNSEEN: [(&str, &str); 2] = [
@@ -59,7 +62,9 @@ fn every_case_holds_and_every_rule_is_seen() {
     assert!(policies.len() >= 4, "{policies:?}");
     for policy in policies {
         let (component, cases) = (read_component(&policy.join("policy.wasm")).unwrap(), cases(&policy));
-        let report = run(&runtime(), Source { component: &component, cases: &cases }, |_| {}).unwrap();
+        let report =
+            run(&runtime(), Source { component: &component, cases: &cases, capabilities: None }, |_| {})
+                .unwrap();
         let failures: Vec<_> = report.failures.iter().map(|failure| &failure.message).collect();
         assert!(failures.is_empty(), "{}: {failures:#?}", policy.display());
         assert!(report.run > 10, "{} has only {} cases", policy.display(), report.run);
@@ -90,11 +95,15 @@ fn a_wrong_expectation_fails_with_the_trace_of_the_case() {
     let component = read_component(&policy.join("policy.wasm")).unwrap();
     let text = "[[case]]\nname = 'x'\ncommand = 'git push -f'\nexpect = 'allow'".to_owned();
     let cases = BTreeMap::from([("a.toml".to_owned(), text)]);
-    let report = run(&runtime(), Source { component: &component, cases: &cases }, |_| {}).unwrap();
+    let report =
+        run(&runtime(), Source { component: &component, cases: &cases, capabilities: None }, |_| {}).unwrap();
     assert_eq!((report.run, report.failures.len()), (1, 1));
     assert!(report.failures[0].message.contains("git.force-push"), "{:?}", report.failures);
     let broken = BTreeMap::from([("a.toml".to_owned(), "[[case]]".to_owned())]);
-    assert!(run(&runtime(), Source { component: &component, cases: &broken }, |_| {}).is_err());
+    assert!(
+        run(&runtime(), Source { component: &component, cases: &broken, capabilities: None }, |_| {})
+            .is_err()
+    );
 }
 
 #[test]
@@ -102,21 +111,56 @@ fn a_policy_against_itself_in_another_configuration() {
     let policy = policies().into_iter().find(|policy| policy.ends_with("git-guard")).unwrap();
     let component = read_component(&policy.join("policy.wasm")).unwrap();
     let runtime = runtime();
-    let asks = runtime.load("old", &component, "{}").unwrap();
-    let allows = runtime.load("new", &component, r#"{"push": "allow"}"#).unwrap();
+    let with = |configuration| {
+        let loaded = runtime.load("git-guard", &component, configuration).unwrap();
+        Simulator::new(Arc::new(loaded))
+    };
+    let (asks, allows) = (with("{}"), with(r#"{"push": "allow"}"#));
     let corpus: Vec<_> =
         cases(&policy).iter().flat_map(|(file, text)| of_cases(file, text).unwrap()).collect();
     assert_eq!(changes(&asks, &asks, &corpus).count(), 0);
-    // An `ask` and an abstention both lead to a question, so this does not loosen the policy.
+    // A question that is gone loosens the decision beside a policy that allows.
     let different: Vec<_> = changes(&asks, &allows, &corpus).collect();
-    assert!(!different.is_empty() && different.iter().all(|change| !change.loosens), "{different:#?}");
-    let denies = runtime.load("strict", &component, r#"{"push": "deny", "rewrite": "deny"}"#).unwrap();
+    assert!(!different.is_empty() && different.iter().all(|change| change.loosens), "{different:#?}");
+    assert!(different.iter().any(|change| change.beside == Some(Beside::Allowing)), "{different:#?}");
+    let denies = with(r#"{"push": "deny", "rewrite": "deny"}"#);
     assert!(changes(&denies, &asks, &corpus).any(|change| change.loosens));
     assert!(changes(&asks, &denies, &corpus).all(|change| !change.loosens));
 
-    let figures = measure(&[&asks, &allows], &corpus, 60, |_| {}).unwrap();
+    let figures = measure(&[asks, allows], &corpus, 60, |_| {}).unwrap();
     assert!(
         figures.len() == 2 && figures.iter().all(|figures| figures.calls == 60 && figures.p50 > 0.0),
         "{figures:?}"
     );
+}
+
+#[test]
+fn cases_on_standing_rules_are_requests_and_are_measured() {
+    let policy = policies().into_iter().find(|policy| policy.ends_with("workspace")).unwrap();
+    let component = read_component(&policy.join("policy.wasm")).unwrap();
+    let text = "[[standing]]\nname = 'write'\nwrite = '/srv/app/a'\nexpect = 'allow'";
+    let corpus = of_cases("a.toml", text).unwrap();
+    let simulator = Simulator::new(Arc::new(runtime().load("workspace", &component, "{}").unwrap()));
+    let judged = simulator.judge(&corpus[0]);
+    // Without settings nothing in the workspace is listed.
+    let rule = judged.rule.as_ref().map(|ruling| (ruling.effect, ruling.rule.as_str()));
+    assert_eq!(rule, Some((Effect::Ask, "workspace.unlisted")), "{judged:#?}");
+    assert_eq!(judged.answer().verdict, "ask");
+    assert!(simulator.decides(&corpus[0]));
+    assert_eq!(measure(&[simulator], &corpus, 10, |_| {}).unwrap()[0].calls, 10);
+}
+
+#[test]
+fn a_case_that_needs_a_capability_fails_if_the_manifest_does_not_ask_for_it() {
+    let policy = policies().into_iter().find(|policy| policy.ends_with("secrets")).unwrap();
+    let component = read_component(&policy.join("policy.wasm")).unwrap();
+    let cases = cases(&policy);
+    let failures = |output| {
+        let capabilities = Capabilities { output, ..Capabilities::default() };
+        let source = Source { component: &component, cases: &cases, capabilities: Some(&capabilities) };
+        run(&runtime(), source, |_| {}).unwrap().failures
+    };
+    assert_eq!(failures(true).len(), 0);
+    let without = failures(false);
+    assert!(!without.is_empty() && without.iter().all(|failure| failure.message.contains("output = true")));
 }

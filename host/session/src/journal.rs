@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use portcullis_decision::verdict::Cause;
 use portcullis_decision::{Decision, Request};
 
 /// A decision that is about to take effect.
@@ -25,6 +26,30 @@ pub trait Journal: Send + Sync {
 
     /// Records the outcome of the request with this id.
     fn after(&self, at: SystemTime, request: &str, outcome: &str);
+
+    /// Records that a policy changed the output of this request, which can be after its outcome. By default it is the
+    /// outcome.
+    fn output_changed(&self, at: SystemTime, request: &str, change: &OutputChange<'_>) {
+        self.after(at, request, &change.to_string());
+    }
+}
+
+/// A change that a policy made to the output of a tool, before the model saw it.
+#[derive(Debug, Clone, Copy)]
+pub struct OutputChange<'a> {
+    /// Whether the output was withheld; otherwise it was replaced.
+    pub is_withheld: bool,
+    /// The policy.
+    pub policy: &'a str,
+    /// The rule and the reason.
+    pub cause: &'a Cause,
+}
+
+impl std::fmt::Display for OutputChange<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let verb = if self.is_withheld { "withheld" } else { "replaced" };
+        write!(formatter, "output {verb} by `{}` ({})", self.policy, self.cause.rule)
+    }
 }
 
 /// A decision could not be recorded.

@@ -90,7 +90,7 @@ pub use environment::{KeptBack, SANDBOX_VARIABLE, Withheld, kept_back};
 pub use error::{OpenError, with_causes};
 pub use fault::caught;
 pub use files::{EditFile, FileCall, FileFailure, ReadFile};
-pub use journal::{Entry, Journal, JournalError};
+pub use journal::{Entry, Journal, JournalError, OutputChange};
 pub use limits::{LimitMet, defaults as default_limits};
 pub use names::{make_names, plain_name_rules};
 pub use network::{InsidePort, PortError, Sandbox};

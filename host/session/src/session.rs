@@ -33,7 +33,7 @@ use crate::error::OpenError;
 use crate::every_host;
 use crate::exec_surface::ExecSurface;
 use crate::fault::{RULE, caught};
-use crate::journal::Entry;
+use crate::journal::{Entry, OutputChange};
 use crate::network::Network;
 use crate::notices;
 use crate::policy_in_force::PolicyInForce;
@@ -338,6 +338,11 @@ impl Session {
     pub fn outcome(&self, request: &Request, outcome: &str) {
         self.setup.journal.after((self.setup.clock)(), &request.id, outcome);
         self.claims.end(request);
+    }
+
+    /// Records that a policy changed the output of a request.
+    pub(crate) fn output_changed(&self, request: &Request, change: &OutputChange<'_>) {
+        self.setup.journal.output_changed((self.setup.clock)(), &request.id, change);
     }
 
     /// Records a grant or a denial: in memory at once, and also in a file if it outlives the session.

@@ -6,6 +6,7 @@ use portcullis_decision::verdict::{ContentBlock, Obligation, ToolOutput};
 use portcullis_decision::{Decision, Inspection};
 
 use crate::authorized::Authorized;
+use crate::journal::OutputChange;
 use crate::session::Session;
 
 /// Maximum number of times that policies may rewrite an input.
@@ -63,10 +64,10 @@ pub fn inspect(session: &Session, output: Output<'_>) -> Inspection {
     match &inspection {
         Inspection::Pass => {}
         Inspection::Replace { policy, cause, .. } => {
-            session.outcome(&output.request, &format!("output replaced by `{policy}` ({})", cause.rule));
+            session.output_changed(&output.request, &OutputChange { is_withheld: false, policy, cause });
         }
         Inspection::Withhold { policy, cause } => {
-            session.outcome(&output.request, &format!("output withheld by `{policy}` ({})", cause.rule));
+            session.output_changed(&output.request, &OutputChange { is_withheld: true, policy, cause });
         }
     }
     inspection

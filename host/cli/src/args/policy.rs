@@ -25,7 +25,8 @@ Examples:
 
 const TEST_HELP: &str = "\
 Runs the cases of the manifest against the built component, on the engine that enforces it. A component that is \
-older than its source is refused. The exit status is 0 if all cases pass, 1 if one fails.
+older than its source is refused. A case fails if its answer needs a capability that the manifest does not ask for. \
+The exit status is 0 if all cases pass, 1 if one fails.
 With --from-log, it runs nothing: it prints the policy's recorded answers to the requests of a log, as cases.
 
 Examples:
@@ -35,7 +36,7 @@ Examples:
   portcullis policy test my-policy --from-log LOG > my-policy/tests/seen.toml";
 
 const BENCH_HELP: &str = "\
-The requests are those of the policy's cases. Each call runs in a fresh copy, as every decision does. Two \
+The requests are those of the policy's cases, also those on standing rules. Each call runs in a fresh copy, as every decision does. Two \
 policies are measured in turns, so that load on the machine affects both equally.
 
 Examples:
@@ -43,10 +44,11 @@ Examples:
   portcullis policy bench old.wasm new.wasm --rounds 2000 --json";
 
 const RUN_HELP: &str = "\
-Sends one request to one policy, in the context of this directory, and prints the verdict with the policy's trace. \
+Sends one request to one policy, in the context of this directory, and prints the policy's own answer: the stricter of \
+its verdict and its standing rules. The last line is the decision with your settings, with this policy added. \
 Paths are used as written: links are not followed.
-To see what the settings and all policies together decide, use `portcullis check`.
-The exit status is 0 for allow, 10 for ask or no opinion, 20 for deny.
+To see what the settings decide without it, use `portcullis check`.
+The exit status is the policy's own answer: 0 for allow, 10 for ask or no opinion, 20 for deny.
 
 Examples:
   portcullis policy run my-policy exec 'git push --force'
@@ -62,7 +64,8 @@ Examples:
   portcullis policy fuzz policy.wasm --runs 5000 --seed 7 --json";
 
 const LINT_HELP: &str = "\
-Sends unusual but valid requests to the policy, and compares its verdicts with its own rules. The exit status is \
+Sends unusual but valid requests to the policy, and compares its verdicts with its own rules and the capabilities in \
+its manifest. The exit status is \
 1 if it breaks the contract; with --strict, also if there is a warning.
 
 Examples:
@@ -91,8 +94,9 @@ Examples:
   portcullis policy observe strict.wasm -n 200 --json";
 
 const DIFF_HELP: &str = "\
-The requests are those of both policies' cases, and of the logs that you name. With --forbid-loosening, the exit \
-status is 1 if the new policy answers a request less strictly than the old one.
+Compares the standing rules of both versions for all paths, hosts and names, and their answers to the requests of \
+both policies' cases, of the logs that you name, and of chance. `looser` means that a decision can become less strict, \
+alone or beside another policy that allows the request. With --forbid-loosening, the exit status is then 1.
 
 Examples:
   portcullis policy diff old.wasm new.wasm

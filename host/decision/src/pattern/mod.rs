@@ -1,10 +1,12 @@
 //! Patterns over paths and hosts: plain data in rules and grants.
 
+mod expression;
 pub mod host;
 mod name;
 mod path;
 pub(crate) mod steps;
 
+pub use expression::PathExpression;
 pub use host::{HostName, HostPattern, NetworkPattern, PortSet};
 pub use name::name_matches;
 pub use path::{FilePattern, GlobText, PathMatcher, PatternError, check_glob_size};

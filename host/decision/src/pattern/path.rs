@@ -152,7 +152,7 @@ impl GlobText {
     }
 
     /// Returns the two globs over whole paths that this one stands for.
-    fn forms(&self) -> [String; 2] {
+    pub(super) fn forms(&self) -> [String; 2] {
         let text = self.0.trim_end_matches("/**").trim_end_matches('/');
         let rooted = if text.starts_with('/') || text.starts_with("**") {
             text.to_owned()

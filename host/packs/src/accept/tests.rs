@@ -114,6 +114,17 @@ fn check(said: &str, case: &Case) {
 }
 
 #[test]
+fn signatures_over_other_bytes_are_found() {
+    let (old, new) = (pack("acme:guard", "1.0.0", ""), pack("acme:guard", "1.0.1", ""));
+    let named = private(1).public_key().fingerprint(ssh_key::HashAlg::Sha256).to_string();
+    // The key need not be known.
+    assert_eq!(signed(&old, &[1], PURPOSE).over_other_bytes(&new, &[]), [named.as_str()]);
+    assert_eq!(signed(&old, &[1], PURPOSE).over_other_bytes(&old, &[]), Vec::<String>::new());
+    assert_eq!(signed(&old, &[1], "git").over_other_bytes(&old, &[]), [named.as_str()], "another purpose");
+    assert!(Signatures::default().over_other_bytes(&new, &[]).is_empty());
+}
+
+#[test]
 fn signatures() {
     refused("is not over these bytes", |case| {
         // Flips one bit in a text without meaning, so that only the signature detects it.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use portcullis_bootstrap::process_env::{ProcessEnv, now};
 use portcullis_bootstrap::trust_files;
 use portcullis_bootstrap::untrusted_paths::UntrustedPaths;
@@ -94,6 +94,14 @@ impl LockEditor {
     /// # Errors
     /// If the component cannot be read, or the registry refuses it.
     pub fn push(&mut self, to: &Reference, signed: &Signed) -> anyhow::Result<String> {
+        let stale = signed.signatures.over_other_bytes(&signed.bytes, &self.trust.keys());
+        if !stale.is_empty() {
+            bail!(
+                "the signature of `{}` is not over this component, which has changed since; nothing was pushed; sign it \
+                 again with `portcullis policy sign`",
+                stale.join("`, `")
+            );
+        }
         let surface = self.runtime.surface(&signed.bytes).context("reading the component")?;
         self.registry()?
             .push(to, signed, &surface.imports, &surface.exports)

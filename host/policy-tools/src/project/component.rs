@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use portcullis_bootstrap::streams::say;
-use portcullis_packs::Pack;
+use portcullis_packs::{Capabilities, Pack};
 use portcullis_policy_runtime::{ComponentPolicy, Runtime, read_component};
 use portcullis_text::escape;
 
@@ -69,20 +69,41 @@ impl Component {
         }
     }
 
-    /// Loads it as a policy with this configuration.
+    /// Loads it as a policy with this configuration, and with the capabilities that its manifest asks for.
     ///
     /// # Errors
     /// If it is no policy that this host can run, or refuses the configuration.
     pub fn load(&self, runtime: &Runtime, config: &str) -> anyhow::Result<ComponentPolicy> {
+        Ok(with_capabilities(self.load_whole(runtime, config)?, self.capabilities()))
+    }
+
+    /// Loads it with every capability, for tests of all its functions.
+    ///
+    /// # Errors
+    /// As for [`Component::load`].
+    pub fn load_whole(&self, runtime: &Runtime, config: &str) -> anyhow::Result<ComponentPolicy> {
         runtime
             .load(&self.name(), &self.bytes, config)
+            .map(ComponentPolicy::rewriting)
             .with_context(|| format!("loading `{}`", self.file.display()))
+    }
+
+    /// Returns the capabilities that its manifest asks for; `None` without a manifest.
+    pub fn capabilities(&self) -> Option<&Capabilities> {
+        self.pack.as_ref().map(|pack| &pack.manifest.capabilities)
     }
 
     /// Returns the name of its file, without the extension.
     pub fn name(&self) -> String {
         self.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
     }
+}
+
+/// Leaves a policy only the capabilities that its manifest asks for, as a session does with a pack. A component without
+/// a manifest sees outputs, as a file does.
+pub(crate) fn with_capabilities(policy: ComponentPolicy, asked: Option<&Capabilities>) -> ComponentPolicy {
+    let policy = if asked.is_none_or(|asked| asked.output) { policy } else { policy.without_output() };
+    if asked.is_some_and(|asked| asked.rewrites) { policy.rewriting() } else { policy.without_rewrites() }
 }
 
 /// Returns the requests of the cases of several components, each once.

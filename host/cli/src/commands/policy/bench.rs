@@ -1,9 +1,10 @@
 //! `policy bench`: measures how long decisions take.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, bail};
 use portcullis_bootstrap::process_env::ProcessEnv;
-use portcullis_policy_runtime::ComponentPolicy;
-use portcullis_policy_tools::{Component, Figures, Item, measure, requests_of, runtime};
+use portcullis_policy_tools::{Component, Figures, Item, Simulator, measure, requests_of, runtime};
 use portcullis_text::escape;
 use serde_json::json;
 
@@ -20,22 +21,18 @@ pub(super) fn run(bench: &Bench) -> crate::exit::Outcome {
     let corpus = requests_of(&components)?;
     let policies = components
         .iter()
-        .map(|component| component.load(&runtime, &bench.config))
+        .map(|component| Ok(Simulator::new(Arc::new(component.load(&runtime, &bench.config)?))))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    // Each request must be of a kind that all policies handle.
-    let wanted: Vec<Item> = corpus
-        .into_iter()
-        .filter(|item| {
-            policies.iter().all(|policy| policy.description().handles.includes(&item.request.action))
-        })
-        .collect();
+    // Each request must be one that all policies judge, by a verdict or by a rule.
+    let wanted: Vec<Item> =
+        corpus.into_iter().filter(|item| policies.iter().all(|policy| policy.decides(item))).collect();
     if wanted.is_empty() {
         bail!(
-            "no case has a request for `evaluate`; write one, because the requests of the cases are measured"
+            "no case has a request that a verdict or a rule decides; write one, because the requests of the cases are \
+             measured"
         );
     }
     let rounds = usize::try_from(bench.rounds)?;
-    let policies: Vec<&ComponentPolicy> = policies.iter().collect();
     let mut telling = ProgressPrinter::begin(bench.json);
     let progress = |round| telling.tell(|| format!("{round} of {rounds} rounds …"));
     let figures = measure(&policies, &wanted, rounds, progress).context("measuring")?;

@@ -56,8 +56,9 @@ fn print(around: &ProcessEnv, comparison: &Comparison, as_json: bool) -> anyhow:
             let mark =
                 if change.loosens { tinted("looser", Tint::Bad) } else { tinted("stricter", Tint::Good) };
             let rule = format!("{} → {}", change.old.rule, change.new.rule);
-            let lacks = lacks.map_or("", Lacks::text);
-            let (name, lacks) = (cell(&change.name), cell(lacks));
+            let beside = change.beside.map(|beside| beside.to_string());
+            let notes: Vec<&str> = beside.as_deref().into_iter().chain(lacks.map(Lacks::text)).collect();
+            let (name, lacks) = (cell(&change.name), cell(&notes.join("; ")));
             vec![mark, said(&change.old), cell("→"), said(&change.new), cell(&rule), name, lacks]
         })
         .collect();

@@ -15,7 +15,7 @@ use crate::output::{Page, Tint, tinted};
 
 pub(super) fn run(args: &Fuzz) -> crate::exit::Outcome {
     let component = Component::open(&args.policy)?;
-    let policy = component.load(&portcullis_policy_tools::runtime()?, &args.config)?;
+    let policy = component.load_whole(&portcullis_policy_tools::runtime()?, &args.config)?;
     let seed = match args.seed {
         Some(seed) => seed,
         None => getrandom::u64().context("asking the system for a seed")?,

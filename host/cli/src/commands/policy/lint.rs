@@ -11,9 +11,9 @@ use crate::output::{Page, Tint, cell, tinted};
 pub(super) fn run(args: &Lint) -> crate::exit::Outcome {
     let component = Component::open(&args.policy)?;
     let runtime = portcullis_policy_tools::runtime()?;
-    let policy = component.load(&runtime, &args.config)?;
+    let policy = component.load_whole(&runtime, &args.config)?;
     let mut found = lint(&policy);
-    found.extend(manifest_findings(&component, policy.description()));
+    found.extend(manifest_findings(&component, &policy));
     found.sort_by_key(|finding| std::cmp::Reverse(finding.gravity));
     let least = if args.strict { Severity::Warning } else { Severity::Error };
     let bad = found.iter().any(|finding| finding.gravity >= least);

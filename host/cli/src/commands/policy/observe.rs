@@ -1,13 +1,14 @@
 //! `policy observe`: shows a policy's verdicts on the requests of this machine, beside the actual decisions.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_audit::{Directory, Follower, Placed, Recall, Record, Trouble, read_all};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
-use portcullis_decision::{Context, Policy};
-use portcullis_policy_tools::{Component, Item, Lacks, Logged, PolicyAnswer, logged, say as ask};
+use portcullis_decision::Context;
+use portcullis_policy_tools::{Component, Lacks, Logged, PolicyAnswer, Simulator, logged};
 use portcullis_server::record_text;
 use portcullis_text::escape;
 use serde_json::{Value, json};
@@ -30,7 +31,8 @@ pub(super) fn run(args: &Observe) -> crate::exit::Outcome {
     let directory = directory(&around);
     let (mut follower, newest) = Follower::begin(&directory, args.lines)?;
     let mut page = Page::new(&around);
-    let mut observer = Observer { policy: &policy, now, directory, recalls: HashMap::new() };
+    let mut observer =
+        Observer { policy: Simulator::new(Arc::new(policy)), now, directory, recalls: HashMap::new() };
     observer.add(&mut page, newest, args.json);
     while page.print()? == Reader::There && args.follow {
         std::thread::sleep(PAUSE);
@@ -39,8 +41,8 @@ pub(super) fn run(args: &Observe) -> crate::exit::Outcome {
     Ok(Exit::Done)
 }
 
-struct Observer<'a> {
-    policy: &'a dyn Policy,
+struct Observer {
+    policy: Simulator,
     /// For decisions without a context in the log.
     now: Context,
     directory: Directory,
@@ -48,7 +50,7 @@ struct Observer<'a> {
     recalls: HashMap<String, Recall>,
 }
 
-impl Observer<'_> {
+impl Observer {
     fn add(&mut self, page: &mut Page, lines: Vec<Result<Placed, Trouble>>, as_json: bool) {
         for line in lines {
             match line {
@@ -95,7 +97,7 @@ impl Observer<'_> {
 
     fn said(&self, logged: &Logged) -> PolicyAnswer {
         let context = logged.context_or(&self.now);
-        ask(self.policy, &Item { name: String::new(), request: logged.request.clone(), context })
+        self.policy.evaluate(&logged.request, &context).answer()
     }
 }
 

@@ -1,12 +1,14 @@
 //! `policy run`: evaluates one request with one policy.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, anyhow};
 use portcullis_bootstrap::process_env::ProcessEnv;
-use portcullis_decision::Effect;
 use portcullis_decision::verdict::{Evaluation, Verdict};
+use portcullis_decision::{Context, Decision, Effect, Member, Mode};
 use portcullis_file_gate::spelling;
 use portcullis_policy_tools::cases::{Connection, Operation, Origin, Question};
-use portcullis_policy_tools::{Component, ask};
+use portcullis_policy_tools::{Component, Simulated, Simulator, request_of, session_here};
 use portcullis_text::escape;
 use serde_json::{Value, json};
 
@@ -17,13 +19,17 @@ use crate::output::{Page, Tint, cell, tinted};
 pub(super) fn run(args: RunOnce) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     let component = Component::open(&args.policy)?;
-    let policy = component.load(&portcullis_policy_tools::runtime()?, &args.config)?;
+    let policy = Arc::new(component.load(&portcullis_policy_tools::runtime()?, &args.config)?);
     let context = portcullis_policy_tools::context_here(&around)?;
     let question = question(&around, args.action)?;
-    let answer = ask(&policy, question, &context).map_err(|error| anyhow!(error)).context("asking")?;
-    print(&around, &answer, args.json)?;
+    let explained = Context { explain: true, ..context };
+    let request = request_of(question, &explained).map_err(|error| anyhow!(error)).context("asking")?;
+    let simulated = Simulator::new(Arc::clone(&policy) as _).evaluate(&request, &explained);
+    let member = Member { policy, mode: Mode::Enforce };
+    let decision = session_here(&around, member)?.session.decide_in(&request, explained);
+    print(&around, &simulated, &decision, args.json)?;
     // If no policy decides, the user is asked.
-    Ok(answer.verdict.effect().unwrap_or(Effect::Ask).into())
+    Ok(simulated.effect().unwrap_or(Effect::Ask).into())
 }
 
 fn question(around: &ProcessEnv, action: Action) -> anyhow::Result<Question> {
@@ -53,27 +59,39 @@ fn question(around: &ProcessEnv, action: Action) -> anyhow::Result<Question> {
     })
 }
 
-fn print(around: &ProcessEnv, answer: &Evaluation, as_json: bool) -> anyhow::Result<()> {
+fn print(
+    around: &ProcessEnv,
+    simulated: &Simulated,
+    decision: &Decision,
+    as_json: bool,
+) -> anyhow::Result<()> {
     let mut page = Page::new(around);
-    let Evaluation { verdict, cause, trace } = answer;
-    let word = verdict.effect().map_or_else(|| "abstain".to_owned(), |effect| effect.to_string());
+    let Evaluation { verdict, cause, trace } = &simulated.evaluation;
+    let answer = simulated.answer();
+    let rule = simulated.deciding_rule();
+    let setting = rule.map_or(cause.setting.as_str(), |rule| rule.setting.as_str());
     if as_json {
         page.json(&json!({
-            "verdict": word, "rule": cause.rule, "reason": cause.reason, "setting": cause.setting,
-            "details": verdict, "trace": trace,
+            "verdict": answer.verdict, "rule": answer.rule, "reason": answer.reason, "setting": setting,
+            "standing": rule.is_some(), "details": verdict, "trace": trace,
+            "decision": { "effect": decision.effect(), "policy": decision.policy(), "rule": decision.cause().rule },
         }));
         page.print()?;
         return Ok(());
     }
-    page.row("", &[tinted(&word, Tint::of(&word)), cell(&cause.reason)], &[]);
-    let told = [("rule", cause.rule.as_str()), ("setting", &cause.setting)];
-    for (what, text) in told.into_iter().chain(details(verdict)).filter(|(_, text)| !text.is_empty()) {
+    page.row("", &[tinted(&answer.verdict, Tint::of(&answer.verdict)), cell(&answer.reason)], &[]);
+    let id = if rule.is_some() { "standing rule" } else { "rule" };
+    let told = [(id, answer.rule.as_str()), ("setting", setting)];
+    let details = if rule.is_some() { Vec::new() } else { details(verdict) };
+    for (what, text) in told.into_iter().chain(details).filter(|(_, text)| !text.is_empty()) {
         page.line(&format!("  {what}: {}", escape(text)));
     }
     for step in trace {
         let mark = if step.matched { "✓" } else { "·" };
         page.line(&format!("  {mark} {} {}", escape(&step.rule), escape(&step.detail)));
     }
+    let by = format!("{}, {}", decision.policy(), decision.cause().rule);
+    page.line(&format!("  with your settings: {} ({})", decision.effect(), escape(&by)));
     page.print()?;
     Ok(())
 }

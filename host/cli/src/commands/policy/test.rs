@@ -29,7 +29,8 @@ pub(super) fn run(test: &Test) -> crate::exit::Outcome {
         bail!("there are no cases; name files under `[tests]` in `policy.toml`, or give `--cases`");
     }
     let runtime = portcullis_policy_tools::runtime()?;
-    let source = Source { component: &component.bytes, cases: &cases };
+    let capabilities = component.capabilities();
+    let source = Source { component: &component.bytes, cases: &cases, capabilities };
     let report = run_cases(&runtime, source, |file| {
         if !test.json {
             say(&format!("{} …", escape(file)));
