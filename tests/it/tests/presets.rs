@@ -76,6 +76,16 @@ fn what_is_denied_stays_so(user: User) -> Result<()> {
     scene.portcullis(&["deny", "./fixtures"])?.ended_with(0)?;
     let finished = run("cat fixtures/a")?;
     ensure!(finished.code() != 0 && finished.stdout.is_empty(), "{finished:#?}");
+
+    // What was allowed before does not stay allowed.
+    let notes = scene.home().join("notes");
+    scene.write(&notes.join("a"), "NOTES")?;
+    let notes = notes.display().to_string();
+    scene.portcullis(&["allow", &notes])?.ended_with(0)?;
+    ensure!(judged(&scene, &["read", &format!("{notes}/a")])? == ALLOW, "control");
+    let told = scene.portcullis(&["deny", &notes])?.ended_with(0)?;
+    ensure!(told.stdout.starts_with("taken back: reading "), "{told:#?}");
+    ensure!(judged(&scene, &["read", &format!("{notes}/a")])? == DENY);
     Ok(())
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn allow(rule: &Rule) -> crate::exit::Outcome {
         page.json(&json!({ "scope": place.scope(), "added": added, "allowed": rule.what }));
     } else if added.is_empty() {
         let items: Vec<String> = items.iter().map(|item| place.named(item)).collect();
-        page.line(&format!("{} is allowed {} already", items.join(" and "), place.words()));
+        page.line(&format!("{} is allowed already, {}", items.join(" and "), place.words()));
     } else {
         for grant in &added {
             let saved = notices::saved(place.grant_scope(), SESSION, &escape(&place.spoken(grant)));
