@@ -196,7 +196,7 @@ export type FileOpenParams = {
   intent: FileIntent,
 };
 
-/** What a file is opened for.
+/** The purpose of opening a file.
  *
  * The variants have braces, because serde lets unknown fields of a plain word pass. */
 export type FileIntent = { "kind": "read", } | { "kind": "edit",

@@ -1,6 +1,6 @@
 //! The crates that are linked into the programs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -9,6 +9,9 @@ use serde_json::Value;
 use super::target::{PROGRAMS, Target};
 use crate::project;
 use crate::run::quiet;
+
+/// Crates whose data a build script copies into the programs.
+const COPIED: [&str; 1] = ["unicode-security"];
 
 /// A crate in the programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +27,8 @@ pub(super) struct Linked {
     pub(super) folder: PathBuf,
 }
 
-/// Returns the crates that are linked for this target, sorted. Build scripts, macros and tests are left out.
+/// Returns the crates that are linked for this target, sorted. Build scripts, macros and tests are left out,
+/// except crates whose data a build script copies.
 pub(super) fn crates(target: Target) -> Result<Vec<Linked>> {
     let metadata = project::metadata()?;
     let packages = metadata.get("packages").and_then(Value::as_array).context("cargo names no packages")?;
@@ -35,8 +39,10 @@ pub(super) fn crates(target: Target) -> Result<Vec<Linked>> {
     let lock = std::fs::read_to_string(project::root().join("Cargo.lock")).context("reading Cargo.lock")?;
     let sums = sums(&lock)?;
     let tree = tree(target)?;
+    let copied = known.keys().copied().filter(|(name, _)| COPIED.contains(name));
+    let included: BTreeSet<(&str, &str)> = names(&tree).into_iter().chain(copied).collect();
     let mut crates = Vec::new();
-    for (name, version) in names(&tree) {
+    for (name, version) in included {
         let package = known.get(&(name, version)).with_context(|| format!("cargo does not know {name}"))?;
         let manifest = string(package, "manifest_path").context("a package without a manifest")?;
         crates.push(Linked {

@@ -41,10 +41,8 @@ pub(super) fn items(value: &Value) -> Vec<Value> {
 }
 
 fn line(key: &str, value: &Value) -> Value {
-    let text = match value {
-        Value::Array(items) => items.iter().map(word).collect::<Vec<_>>().join(", "),
-        other => word(other),
-    };
+    let list = |items: &Vec<Value>| items.iter().map(word).collect::<Vec<_>>().join(", ");
+    let text = value.as_array().map_or_else(|| word(value), list);
     json!(format!("{key}{EQUALS}{text}"))
 }
 

@@ -167,7 +167,11 @@ fn row(around: &ProcessEnv, name: &str, setting: &Setting) -> Vec<Cell> {
         Value::Null => unset(name),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Object(members) if members.is_empty() => "none".to_owned(),
-        other => value(around, other),
+        other @ (Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_)) => value(around, other),
     };
     let (standing, tint) = match setting.standing {
         Standing::InForce => ("", Tint::Plain),
