@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Scene, User};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 as_each_user!(the_first_by_its_own_words, the_second_by_its_own_example, the_third_by_its_own_file);
 
@@ -79,12 +79,17 @@ fn the_first_by_its_own_words(user: User) -> Result<()> {
     let stolen = scene.portcullis(&["run", "--", "cat", &auth])?;
     ensure!(!stolen.stdout.contains("TOKEN"), "{stolen:#?}");
     // "The stored shape is exactly SandboxRuntimeConfig, plus `enabled`": an entry for a project has the same.
-    let mut entry: Value = serde_json::from_str(FIRST)?;
-    entry["network"] = json!({ "allowedDomains": ["x.com", "*.good.test"], "deniedDomains": ["evil.test"] });
-    entry["filesystem"]["denyWrite"] = json!(["vendor"]);
-    entry["allowPty"] = json!(true);
-    entry["ripgrep"] = json!({ "command": "rg", "args": [] });
-    entry["mandatoryDenySearchDepth"] = json!(3);
+    let mut entry: Map<String, Value> = serde_json::from_str(FIRST)?;
+    let files = entry.get_mut("filesystem").and_then(Value::as_object_mut).context("a table of files")?;
+    files.insert("denyWrite".to_owned(), json!(["vendor"]));
+    for (name, value) in [
+        ("network", json!({ "allowedDomains": ["x.com", "*.good.test"], "deniedDomains": ["evil.test"] })),
+        ("allowPty", json!(true)),
+        ("ripgrep", json!({ "command": "rg", "args": [] })),
+        ("mandatoryDenySearchDepth", json!(3)),
+    ] {
+        entry.insert(name.to_owned(), value);
+    }
     let project = scene.project().display().to_string();
     scene.write(&sandbox.join("projects.json"), &json!({ project: entry }).to_string())?;
     answers(

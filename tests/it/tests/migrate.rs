@@ -117,7 +117,7 @@ fn the_first_and_its_extension(user: User) -> Result<()> {
     let doctor = scene.portcullis(&["doctor"])?;
     ensure!(doctor.stdout.contains("@oddsjam/pi-sandbox") && doctor.stdout.contains("rm -r "), "{doctor:#?}");
     let mut odd = lists.clone();
-    odd["speed"] = json!(9);
+    odd.as_object_mut().context("an object")?.insert("speed".to_owned(), json!(9));
     scene.write(&sandbox.join("projects.json"), &json!({ &project: odd }).to_string())?;
     let before = files(&scene)?;
 

@@ -34,9 +34,11 @@ fn check(scene: &Scene, words: &[&str], code: i32) -> Result<()> {
 fn a_projects_file_opens_nothing_and_keeps_the_users_denials(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let file = scene.project().join("config.toml");
-    let mut default: Value = json!({ "network": { "allowedDomains": [], "deniedDomains": ["evil.test"] } });
-    default["filesystem"] = json!({ "denyRead": ["/home", "~/private"], "allowRead": ["."], "allowWrite": ["."],
-        "denyWrite": ["~/kept"] });
+    let default = json!({
+        "network": { "allowedDomains": [], "deniedDomains": ["evil.test"] },
+        "filesystem": { "denyRead": ["/home", "~/private"], "allowRead": ["."], "allowWrite": ["."],
+            "denyWrite": ["~/kept"] }
+    });
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &default.to_string())?;
     let outside = scene.outside().join("x").display().to_string();
     for attack in [

@@ -252,7 +252,7 @@ fn a_tool_is_allowed_by_its_name(version: PiVersion, user: User) -> Result<()> {
             let listed = scene.portcullis(&["grants", "list"])?.ended_with(0)?;
             ensure!(listed.stdout.contains("tools.allow") && listed.stdout.contains("todo"), "{listed:#?}");
             let text = fs::read_to_string(scene.home().join(".pi/agent/sandbox/default.json"))?;
-            ensure!(text == settings.to_string(), "{text}");
+            ensure!(text == format!("{settings}"), "{text}");
         }
     }
     Ok(())
