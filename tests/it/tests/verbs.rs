@@ -204,7 +204,7 @@ fn who_answered_is_told(user: User) -> Result<()> {
         (Interface::Present, refusal("noInterface"), "nobody", "nobody: there was no user interface"),
         (Interface::Present, refusal("timeout"), "timeout", "nobody: no answer came in time"),
         (Interface::Present, refusal("aborted"), "withdrawal", "nobody: the question was withdrawn"),
-        (Interface::Present, json!({ "choice": "refuse" }), "user", "user"),
+        (Interface::Present, json!({ "choice": "refuse" }), "user", "you"),
     ] {
         let mut host = Serve::greeted(&scene, &[], interface)?;
         let id = host.request("file/open", &open)?;
