@@ -58,10 +58,10 @@ pub fn run_in_one_home(
         progress(&format!("{name}: {} questions", inside.asked.len()));
         if has_worked || works_outside(machine, task, user)? {
             result.outside += 1;
-        }
-        if !has_worked {
-            progress(&format!("{name}: does not work inside"));
-            result.failed.push(name);
+            if !has_worked {
+                progress(&format!("{name}: does not work inside"));
+                result.failed.push(name);
+            }
         }
         result.asked.extend(inside.asked);
     }
