@@ -1,0 +1,7 @@
+//! Undoing, on real directories.
+
+mod agent;
+mod cases;
+mod interleaved;
+mod killed;
+mod tree;
