@@ -17,6 +17,7 @@ use portcullis_session::{
 use portcullis_settings::{AllowLists, Resolved};
 use portcullis_settings_format::{Origin, Position, Warning};
 
+use crate::changes::{self, About, OwnChanges};
 use crate::control::{Control, listen_for};
 use crate::grant_keeper::FileKeeper;
 use crate::home::{self, ProjectHome};
@@ -43,6 +44,7 @@ pub struct OpenSession {
     _control: Option<Control>,
     // Dropped after the session, whose sandbox uses them.
     scratch: Option<Scratch>,
+    _changes: Option<OwnChanges>,
     _home: Option<Arc<ProjectHome>>,
 }
 
@@ -136,12 +138,28 @@ pub fn open_in(
             (Box::new(journal), Some(scratch))
         }
     };
+    let own_changes = match (&scratch, &wanted.inmate) {
+        (Some(_), SandboxSubject::Commands) if cfg!(target_os = "linux") => {
+            changes::remove_old(&around.state, basis.resolved.undo);
+            let about = About {
+                id: id.to_owned(),
+                project: basis.resolved.workspace.clone(),
+                agent: context.agent.name.clone(),
+            };
+            Some(OwnChanges::make(&around.state, &about, basis.resolved.undo)?)
+        }
+        (Some(_) | None, SandboxSubject::Commands | SandboxSubject::Agent(_)) => None,
+    };
+    let recorded = own_changes.as_ref().map(OwnChanges::open).transpose()?;
     let confinement = match &scratch {
         None => Confining::NoCommands,
         Some(scratch) => Confining::Sandbox {
             executable: OWN_PROGRAM.into(),
             temp: scratch.temp(),
-            order: name_order(&around.state)?,
+            order: match &own_changes {
+                Some(own) => name_order(&around.state)?.keeping_changes_in(own.store()?),
+                None => name_order(&around.state)?,
+            },
         },
     };
     let variables: Variables = match wanted.purpose {
@@ -165,6 +183,7 @@ pub fn open_in(
         prompter,
         keeper: Arc::clone(&keeper) as Arc<dyn GrantStore>,
         reservations: Box::new(SharedReservations::new(&around.state, id, &around.agent)),
+        changes: recorded,
         confinement,
         own: own_directories(around, wanted, &basis.resolved, (scratch.as_ref(), home.as_ref())),
         inmate: wanted.inmate.clone(),
@@ -186,7 +205,14 @@ pub fn open_in(
         ),
         _ => None,
     };
-    Ok(OpenSession { session, keeper, _control: control, scratch, _home: home.flatten() })
+    Ok(OpenSession {
+        session,
+        keeper,
+        _control: control,
+        scratch,
+        _changes: own_changes,
+        _home: home.flatten(),
+    })
 }
 
 /// Returns the record of a session that starts now.

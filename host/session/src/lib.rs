@@ -57,6 +57,7 @@ mod stderr_hints;
 mod tool_calls;
 
 mod chain_rules;
+mod changes;
 mod effective_policy;
 mod error;
 mod named_places;

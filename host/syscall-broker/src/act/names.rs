@@ -44,6 +44,7 @@ pub(crate) fn make_directory(
     worker.permit_plain(pending, Change::MakeDirectory, &place)?;
     worker.take_mask_of(pending);
     worker.check_still_waiting(pending)?;
+    worker.record(pending, &place)?;
     mkdirat(&place.directory, place.given(), Mode::from_raw_mode(mode & 0o7777))?;
     note_made(worker, pending, &place);
     Ok(Outcome::SUCCESS)
@@ -78,6 +79,7 @@ pub(crate) fn make_node(worker: &Worker, pending: &PendingCall, at: PathArgument
     worker.permit_plain(pending, change, &place)?;
     worker.take_mask_of(pending);
     worker.check_still_waiting(pending)?;
+    worker.record(pending, &place)?;
     mknodat(&place.directory, place.given(), kind, Mode::from_raw_mode(mode & 0o7777), 0)?;
     Ok(Outcome::SUCCESS)
 }
@@ -100,6 +102,7 @@ pub(crate) fn make_link(worker: &Worker, pending: &PendingCall, target: u64, at:
     worker.permit_plain(pending, doing.clone(), &place)?;
     let reached = permit_link(worker, pending, &doing, &place)?;
     worker.check_still_waiting(pending)?;
+    worker.record(pending, &place)?;
     worker.broker.known.add(&reached)?;
     symlinkat(&target, &place.directory, place.given())?;
     if let Ok(made) = identify(&place.directory, &place.name) {
@@ -120,6 +123,7 @@ pub(crate) fn remove(worker: &Worker, pending: &PendingCall, at: PathArgument, f
     }
     worker.permit_plain(pending, Change::Remove, &place)?;
     worker.check_still_waiting(pending)?;
+    worker.record(pending, &place)?;
     let taken = Displaced::from(worker, &place)?;
     let removed = unlinkat(&place.directory, place.given(), flags);
     match removed {
@@ -145,6 +149,7 @@ pub(crate) fn truncate(worker: &Worker, pending: &PendingCall, at: PathArgument,
     worker.permit_plain(pending, Change::Write, &place)?;
     worker.permit_shared(pending, &place)?;
     worker.check_still_waiting(pending)?;
+    worker.record(pending, &place)?;
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = openat(&place.directory, &place.name, flags, Mode::empty())?;
     // The kernel treats the number as a signed one.
@@ -171,6 +176,7 @@ pub(crate) fn bind(
     let own = broker.processes.descriptor(&pending.caller, socket)?;
     worker.take_mask_of(pending);
     worker.check_still_waiting(pending)?;
+    worker.record(pending, &place)?;
     // The path leads through the descriptor of the judged directory; the address has no room for a longer path.
     let directory = format!("/proc/self/fd/{}/", place.directory.as_raw_fd());
     let path = [directory.as_bytes(), place.name.as_bytes()].concat();

@@ -118,6 +118,9 @@ fn open_name(
         worker.take_mask_of(pending);
     }
     worker.check_still_waiting(pending)?;
+    if writes(flags) || flags.contains(OFlags::CREATE) {
+        worker.record(pending, &place)?;
+    }
     // The flags keep this thread from blocking, and from following a link.
     let sure = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     match openat(&place.directory, &place.name, sure, mode) {
@@ -222,7 +225,8 @@ pub(super) fn permit_open(
     }
     let place = ResolvedName { directory, name, path: path.to_owned(), as_directory: false };
     worker.permit_plain(pending, Change::Write, &place)?;
-    worker.permit_shared(pending, &place)
+    worker.permit_shared(pending, &place)?;
+    Ok(worker.record(pending, &place)?)
 }
 
 /// Reopens a file that the caller has open, under its current name.
