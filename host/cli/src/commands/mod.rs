@@ -22,4 +22,9 @@ pub(crate) mod run;
 pub(crate) mod status;
 pub(crate) mod stderr_tee;
 pub(crate) mod sweep;
+#[cfg(target_os = "linux")]
+pub(crate) mod undo;
+#[cfg(not(target_os = "linux"))]
+#[path = "undo/unsupported.rs"]
+pub(crate) mod undo;
 pub(crate) mod version;
