@@ -14,6 +14,7 @@ Examples:
   cargo xtask everyday                  all tasks, as an ordinary user and, where root runs this, as root
   cargo xtask everyday --area git       those of tests/everyday/tasks/git.toml
   cargo xtask everyday --quick          those that every test run includes
+  cargo xtask everyday --one-home       counts the questions of all tasks in one home
   cargo xtask everyday --write-docs     all, and the page docs/works-inside.md
   cargo xtask everyday --json > all.json
 
@@ -42,6 +43,9 @@ pub(crate) struct Options {
     /// Runs them only as this user: `root` or `user`
     #[arg(long)]
     user: Option<String>,
+    /// Counts questions: runs all tasks in one home, one after the other, with registries allowed
+    #[arg(long)]
+    one_home: bool,
     /// Runs nothing: reads the results that `--json` printed
     #[arg(long, value_name = "FILE")]
     from: Vec<PathBuf>,
@@ -80,7 +84,12 @@ fn words(options: &Options) -> Vec<String> {
     }
     let files = options.from.iter().map(|file| file.display().to_string());
     words.extend(files.flat_map(|file| ["--from".to_owned(), file]));
-    let flags = [("--quick", options.quick), ("--json", options.json), ("--write-docs", options.write_docs)];
+    let flags = [
+        ("--quick", options.quick),
+        ("--one-home", options.one_home),
+        ("--json", options.json),
+        ("--write-docs", options.write_docs),
+    ];
     words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| (*name).to_owned()));
     words
 }

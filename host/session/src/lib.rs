@@ -54,6 +54,7 @@ mod refused;
 mod reservations;
 mod started;
 mod stderr_hints;
+mod system_caches;
 mod tool_calls;
 
 mod chain_rules;

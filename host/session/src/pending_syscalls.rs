@@ -21,6 +21,7 @@ use crate::refused;
 use crate::rejudge::{is_still_allowed, may_complete};
 use crate::session::Session;
 use crate::started::Started;
+use crate::system_caches;
 
 /// Answers a pending call of a command, once the user has decided.
 pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
@@ -70,6 +71,14 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
             // This call was allowed without a question, so the result does not cover other calls in the place.
             let authorized = authorize_held(session, request.clone(), started, started.questions.cancel());
             break (is_allowed(started, authorized, attempt, &path), decision);
+        }
+        if is_plain
+            && attempt != NameAccess::Read
+            && held.rule().is_empty()
+            && system_caches::is_refused(&decision, &path)
+        {
+            session.settle(request, decision.refused(AnsweredBy::Nothing, system_caches::REASON));
+            return held.refuse();
         }
         let subject = match (&executed, known_place(&request, &decision)) {
             (Some(place), _) => Subject::executed(place, access(attempt)),

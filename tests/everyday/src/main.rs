@@ -6,8 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
-use portcullis_everyday::{Machine, Row, Task, all, report, run};
+use portcullis_everyday::{Machine, OneHome, Row, Task, all, report, run, run_in_one_home};
 use portcullis_it::User;
+use serde::{Deserialize, Serialize};
 
 /// Runs everyday work outside and inside the sandbox.
 #[derive(Debug, Parser)]
@@ -25,7 +26,10 @@ struct Arguments {
     /// Only as this user; as root and as an ordinary user otherwise, where root runs this
     #[arg(long, value_parser = ["root", "user"])]
     user: Option<String>,
-    /// Runs nothing: takes the results that `--json` printed, from one file for each user or from one for both
+    /// Only counts questions: runs all tasks in one home, one after the other, with registries allowed
+    #[arg(long)]
+    one_home: bool,
+    /// Runs nothing: takes the results that `--json` printed, from one file or from several
     #[arg(long, value_name = "FILE")]
     from: Vec<PathBuf>,
     /// Prints the results as JSON
@@ -40,6 +44,13 @@ struct Arguments {
 const PAGE: &str = "../../docs/works-inside.md";
 const HEAD: &str = include_str!("../works-inside.head.md");
 
+/// All results, as `--json` prints them.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Results {
+    rows: Vec<Row>,
+    one_home: Vec<OneHome>,
+}
+
 fn main() -> ExitCode {
     match try_main(&Arguments::parse()) {
         Ok(code) => code,
@@ -51,35 +62,38 @@ fn main() -> ExitCode {
 }
 
 fn try_main(arguments: &Arguments) -> Result<ExitCode> {
-    let is_partial = arguments.area.is_some() || arguments.name.is_some() || arguments.quick;
+    let is_partial =
+        arguments.area.is_some() || arguments.name.is_some() || arguments.quick || arguments.one_home;
     ensure!(!(arguments.write_docs && is_partial), "the page shows all tasks: `--write-docs` goes alone");
-    let rows = if arguments.from.is_empty() { run_tasks(arguments)? } else { read(&arguments.from)? };
-    for line in report::sums(&rows) {
+    let results = if arguments.from.is_empty() { run_tasks(arguments)? } else { read(&arguments.from)? };
+    for line in report::sums(&results.rows).into_iter().chain(report::one_homes(&results.one_home)) {
         say(&line);
     }
     if arguments.json {
-        answer(&serde_json::to_string_pretty(&rows).context("printing the results")?);
+        answer(&serde_json::to_string_pretty(&results).context("printing the results")?);
     }
     if arguments.write_docs {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
-        fs::write(&page, report::page(&rows, HEAD)).context("writing the page")?;
+        let text = report::page(&results.rows, &results.one_home, HEAD);
+        fs::write(&page, text).context("writing the page")?;
     }
-    let failed = rows.iter().any(|row| row.counts() && !row.works());
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let has_failed = results.rows.iter().any(|row| row.counts() && !row.works());
+    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn read(files: &[PathBuf]) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
+fn read(files: &[PathBuf]) -> Result<Results> {
+    let mut results = Results::default();
     for file in files {
         let text = fs::read_to_string(file).with_context(|| format!("reading `{}`", file.display()))?;
-        let more: Vec<Row> =
+        let more: Results =
             serde_json::from_str(&text).with_context(|| format!("reading `{}`", file.display()))?;
-        rows.extend(more);
+        results.rows.extend(more.rows);
+        results.one_home.extend(more.one_home);
     }
-    Ok(rows)
+    Ok(results)
 }
 
-fn run_tasks(arguments: &Arguments) -> Result<Vec<Row>> {
+fn run_tasks(arguments: &Arguments) -> Result<Results> {
     let wanted = |task: &Task| {
         arguments.area.as_ref().is_none_or(|area| *area == task.area)
             && arguments.name.as_ref().is_none_or(|name| task.name.contains(name.as_str()))
@@ -88,10 +102,23 @@ fn run_tasks(arguments: &Arguments) -> Result<Vec<Row>> {
     let tasks: Vec<Task> = all()?.into_iter().filter(wanted).collect();
     ensure!(!tasks.is_empty(), "there are no such tasks");
     let machine = Machine::look()?;
+    let mut results = Results::default();
+    if !arguments.one_home {
+        results.rows = rows(&machine, &tasks, arguments)?;
+    }
+    if arguments.one_home || arguments.write_docs {
+        for user in users(arguments) {
+            results.one_home.push(run_in_one_home(&machine, &tasks, user, say)?);
+        }
+    }
+    Ok(results)
+}
+
+fn rows(machine: &Machine, tasks: &[Task], arguments: &Arguments) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (number, task) in tasks.iter().enumerate() {
         for user in users(arguments) {
-            let row = run(&machine, task, user).with_context(|| format!("{}: {}", task.area, task.name))?;
+            let row = run(machine, task, user).with_context(|| format!("{}: {}", task.area, task.name))?;
             say(&format!("{:>3}/{} {}", number + 1, tasks.len(), report::line(&row)));
             rows.push(row);
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use crate::{Asked, Outcome, Row};
+use crate::{Asked, OneHome, Outcome, Row};
 
 /// The sums over the rows of one user.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -107,12 +107,28 @@ pub fn sums(rows: &[Row]) -> Vec<String> {
     users.into_iter().map(line).collect()
 }
 
+/// Returns a line for each user about all tasks in one home.
+#[must_use]
+pub fn one_homes(results: &[OneHome]) -> Vec<String> {
+    let line = |result: &OneHome| {
+        let OneHome { user, outside, failed, asked } = result;
+        format!(
+            "as {user}, all tasks one after the other in one home, with registries allowed: {} questions ({}); \
+             {} of {outside} work",
+            asked.len(),
+            kinds(asked),
+            outside.saturating_sub(failed.len()),
+        )
+    };
+    results.iter().map(line).collect()
+}
+
 /// Returns the page for the documents; `head` is what stands before the tables.
 #[must_use]
-pub fn page(rows: &[Row], head: &str) -> String {
+pub fn page(rows: &[Row], one_home: &[OneHome], head: &str) -> String {
     let mut page = format!("{}\n", head.trim_end());
     page.push_str("\n## Figures\n\n");
-    for line in sums(rows) {
+    for line in sums(rows).into_iter().chain(one_homes(one_home)) {
         let _ = writeln!(page, "- {line}.");
     }
     let areas: BTreeSet<&str> = rows.iter().map(|row| row.area.as_str()).collect();

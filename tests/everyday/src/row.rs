@@ -116,12 +116,10 @@ impl Row {
 ///
 /// If the harness fails; a task that fails is a result.
 pub fn run(machine: &Machine, task: &Task, user: User) -> Result<Row> {
-    // A caller without privileges is an ordinary user in any case.
-    let is_root = user == User::Caller && User::Ordinary.is_stranger();
     let mut row = Row {
         area: task.area.clone(),
         name: task.name.clone(),
-        user: if is_root { "root" } else { "user" }.to_owned(),
+        user: name_of(user).to_owned(),
         outcome: Outcome::Works,
         asked: Vec::new(),
         again: Vec::new(),
@@ -160,6 +158,17 @@ pub fn run(machine: &Machine, task: &Task, user: User) -> Result<Row> {
     Ok(row)
 }
 
+/// Returns `root` or `user`; a caller without privileges is an ordinary user.
+pub(crate) fn name_of(user: User) -> &'static str {
+    let is_root = user == User::Caller && User::Ordinary.is_stranger();
+    if is_root { "root" } else { "user" }
+}
+
+/// Returns true if the task works without a sandbox.
+pub(crate) fn works_outside(machine: &Machine, task: &Task, user: User) -> Result<bool> {
+    outside(machine, task, user).map(|result| result.is_ok())
+}
+
 /// Returns the time of the task without a sandbox, or what it wrote when it failed.
 fn outside(machine: &Machine, task: &Task, user: User) -> Result<Result<Duration, String>> {
     let home = Home::new(machine, user)?;
@@ -181,7 +190,8 @@ fn outside(machine: &Machine, task: &Task, user: User) -> Result<Result<Duration
     Ok(if has_worked { Ok(took) } else { Err(shortened(&format!("exit {}: {output}", ended.code()))) })
 }
 
-fn attempt(home: &Home, task: &Task) -> Result<(Inside, bool)> {
+/// Runs the task inside, and returns whether it did its work.
+pub(crate) fn attempt(home: &Home, task: &Task) -> Result<(Inside, bool)> {
     let _service = home.serve(task)?;
     let ended = inside::run(home, task)?;
     let has_worked = ended.code == Some(0) && home.has_worked(&task.check, &ended.output)?;

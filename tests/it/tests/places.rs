@@ -21,6 +21,7 @@ as_each_user!(
     a_clone_of_what_commands_read_has_no_further_question,
     a_closed_place_stays_closed_where_nobody_is,
     harmless_files_of_git_are_written_in_place,
+    byte_code_beside_sources_is_refused_without_a_question,
 );
 
 /// What a command does outside of the project, in one place, with a check that it has done it.
@@ -547,5 +548,26 @@ fn harmless_files_of_git_are_written_in_place(user: User) -> Result<()> {
     ensure!(questions.len() == 1, "{questions:?}; {output}");
     outside(&scene, &harmful)?.ended_with(0)?;
     ensure!(scene.project().join("new/.git/config").exists(), "the control");
+    Ok(())
+}
+
+/// Python works without its byte code, so a yes or a no would change nothing. The control is another name beside it.
+fn byte_code_beside_sources_is_refused_without_a_question(user: User) -> Result<()> {
+    let scene = prepared(user)?;
+    scene.write(&scene.outside().join("notes/lib.py"), "print('imported')\n")?;
+    let cache = scene.outside().join("notes/__pycache__");
+    let script = "PYTHONPATH=$OUT/notes python3 -c 'import lib'";
+    outside(&scene, script)?.ended_with(0)?;
+    ensure!(cache.exists(), "the control writes byte code");
+    fs::remove_dir_all(&cache)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    let (questions, output) = run(&mut host, &scene, script, "o")?;
+    ensure!(questions.is_empty() && output.contains("imported"), "{questions:?}; {output}");
+    ensure!(!output.contains("[sandbox]") && !cache.exists(), "{output}");
+    let (questions, output) = run(&mut host, &scene, "mkdir $OUT/notes/pycache", "o")?;
+    ensure!(questions.len() == 1, "{questions:?}; {output}");
+    ensure!(host.close()?.success());
+    let log = scene.portcullis(&["audit", "tail", "--denied"])?;
+    ensure!(log.stdout.contains("__pycache__"), "{log:?}");
     Ok(())
 }
