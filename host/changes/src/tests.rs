@@ -1,4 +1,5 @@
 //! Undoing, on real directories.
+#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a failure is a failed test")]
 
 mod agent;
 mod cases;

@@ -45,7 +45,7 @@ fn agent(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) 
         8 => session.rename(one, two, true),
         9 => session.link(two, one),
         10 => session.hard_link(one, two),
-        _ => session.mode(one, 0o600 | u32::try_from(number % 8).unwrap_or_default() * 8),
+        _ => session.mode(one, 0o600 | (u32::try_from(number % 8).unwrap_or_default() * 8)),
     };
 }
 
