@@ -231,6 +231,8 @@ impl Undoer<'_> {
                     clear(&spot, &now)?;
                     mkdirat(&spot.directory, &spot.name, Mode::RWXU)?;
                 }
+                // The older state comes later, and counts.
+                self.directories.retain(|(other, _)| other != path);
                 self.directories.push((path.to_owned(), directory.clone()));
                 Ok(())
             }
