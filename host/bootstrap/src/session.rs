@@ -11,13 +11,14 @@ use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::{Context, Grant, GrantPattern, GrantScope, path_text};
 use portcullis_sandbox::{NameOrder, Tier};
 use portcullis_session::{
-    Basis, Confining, Entry, GrantStore, Journal, JournalError, OwnDirectories, PrivateHome, Prompter,
-    SandboxSubject, Session, Setup,
+    Basis, Confining, CredentialReader, Entry, GrantStore, Journal, JournalError, NoCredentials,
+    OwnDirectories, PrivateHome, Prompter, SandboxSubject, Session, Setup,
 };
 use portcullis_settings::{AllowLists, Resolved};
 use portcullis_settings_format::{Origin, Position, Warning};
 
 use crate::control::{Control, listen_for};
+use crate::credentials::CredentialSources;
 use crate::grant_keeper::FileKeeper;
 use crate::home::{self, ProjectHome};
 use crate::journal::AuditJournal;
@@ -156,6 +157,14 @@ pub fn open_in(
             Box::new(move || of_tools.iter().cloned().chain(identity()).collect())
         }
     };
+    let credentials: Arc<dyn CredentialReader> = match &scratch {
+        None => Arc::new(NoCredentials),
+        Some(scratch) => Arc::new(CredentialSources::new(
+            around,
+            UntrustedPaths::of(&basis.resolved, &around.homes()),
+            Some((scratch.temp(), basis.resolved.temp.clone())),
+        )),
+    };
     let home = scratch.as_ref().map(|_| private_home(around, wanted, &mut basis.resolved));
     let mut record = running_session(id, &context);
     let setup = Setup {
@@ -168,6 +177,7 @@ pub fn open_in(
         confinement,
         own: own_directories(around, wanted, &basis.resolved, (scratch.as_ref(), home.as_ref())),
         inmate: wanted.inmate.clone(),
+        credentials,
         variables,
     };
     let session = portcullis_session::open(setup, basis).context("opening the session")?;

@@ -37,12 +37,18 @@ pub enum RefusalOrigin {
 const FORBIDDEN: &str = "Do not work around it";
 
 /// What to do after a refusal of one of the host's own rules that no setting lifts.
-const HOST_STEPS: [(&str, &str); 31] = [
+const HOST_STEPS: [(&str, &str); 38] = [
     ("host.agent-directory", "No setting opens it: the user changes it outside the sandbox."),
     ("host.agent-settings", "No setting opens it: the user changes it outside the sandbox."),
     ("host.audit-failed", "Nothing is done until the audit log can be written."),
+    ("host.brokered-tls", "Have the program trust the certificates in the file that SSL_CERT_FILE names."),
+    ("host.brokered-upgrade", "Use plain HTTP/1.1 requests with this host."),
     ("host.closing", "Nothing more is allowed in this session; start a new one."),
     ("host.command-ended", "Keep the command running until its connections are done."),
+    (
+        "host.credential-purpose",
+        "The user can add the request to `for` of the credential, in `credentials.brokered`.",
+    ),
     ("host.escalation-off", "The user can switch it on with the setting `escalation`."),
     ("host.fault", "This session allows nothing more; in pi, /reload starts it again."),
     ("host.hard-links", "Use the file by the name that is allowed, or make a copy."),
@@ -52,12 +58,21 @@ const HOST_STEPS: [(&str, &str); 31] = [
     ("host.no-answer", "Try again when the user is there to answer."),
     ("host.no-server-name", "The user can allow it with the setting `hiddenServerNames`."),
     ("host.not-to-be-left", "Check the path, and try again."),
+    (
+        "host.other-account",
+        "Use the credential of the settings; the user can lift `ownAccountOnly` in `network.requests`.",
+    ),
     ("host.other-server", "Connect to that server itself, so that it is decided about."),
+    (
+        "host.placeholder",
+        "Send the placeholder only to the host of its credential, and only where the settings have it.",
+    ),
     ("host.policy-failed", "The user has to repair or remove the policy."),
     ("host.portcullis", "No setting opens it: the user changes it outside the sandbox."),
     ("host.powershell", "Use the tool `bash`."),
     ("host.project-agent-settings", "No setting opens it: the user changes it outside the sandbox."),
     ("host.replacements-differ", "Two policies contradict each other; the user has to change one."),
+    ("host.request-rule", "The user can change what `network.requests` allows for this host."),
     ("host.reservation-failed", "The user has to repair the reservations."),
     ("host.reserved", "Work on something else until it is given back."),
     ("host.rewrites-differ", "Two policies contradict each other; the user has to change one."),
@@ -66,6 +81,7 @@ const HOST_STEPS: [(&str, &str); 31] = [
     ("host.too-many-questions", "Run the command again, or have the user allow its hosts first."),
     ("host.too-many-waiting", "Try again when the open questions are answered."),
     ("host.unfiltered-search", "Search with the tool `bash`."),
+    ("host.unreadable-answer", "Ask the server for an answer that is not compressed."),
     ("host.unreadable-http", "Use HTTP/1.1, or TLS."),
     ("host.unresolved-name", "The user can change `deniedResolvedAddresses` or `parentProxy`."),
     ("host.wrong-permit", "Try it again."),

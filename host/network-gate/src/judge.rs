@@ -1,13 +1,14 @@
 //! The interface between the gate and the code that decides.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use portcullis_decision::host_rules::HOST;
-use portcullis_decision::request::NetworkAccess;
+use portcullis_decision::request::{HttpHead, NetworkAccess};
 use portcullis_decision::{Decision, Permit, RefusalText, Request};
 use portcullis_text::escape;
 
-use crate::Upstream;
+use crate::{Broker, Upstream};
 
 /// A connection that needs a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,6 +200,15 @@ pub trait Judge: Send + Sync + 'static {
 
     /// Returns the user's own proxy for this connection; `None` means a direct connection.
     fn upstream(&self, attempt: &ConnectionAttempt) -> Option<Upstream>;
+
+    /// Returns the brokered hosts; `None` if there are none.
+    ///
+    /// # Errors
+    /// When they cannot be set up. No connection is carried then, because its requests may have to be checked.
+    fn broker(&self) -> Result<Option<Arc<Broker>>, ConnectionRefusal>;
+
+    /// Records that a credential is put into a request on a connection that `request` allowed.
+    fn credential_used(&self, request: &str, name: &str, head: &HttpHead);
 
     /// Returns which commands run.
     fn running(&self) -> Running;

@@ -199,9 +199,21 @@ fn variables_of(
             let runtime =
                 session.setup.own.runtime.as_ref().filter(|path| base.own.directories.contains(path));
             let runtime = runtime.map(|path| path.to_string_lossy());
-            environment(given, &harmless, session.variables(), rules, (&temp, runtime.as_deref()))
+            let mut added = session.variables().to_vec();
+            added.extend(placeholders(session));
+            environment(given, &harmless, &added, rules, (&temp, runtime.as_deref()))
         }
     }
+}
+
+/// Returns the variables for brokered hosts. Without them, the gate refuses what goes there.
+fn placeholders(session: &Session) -> Vec<(String, String)> {
+    let basis = Arc::clone(&session.policy.unchecked().basis);
+    session.brokering.variables(&basis).unwrap_or_else(|error| {
+        let text = format!("the credentials of the settings cannot be set up for commands: {error}");
+        session.setup.prompter.notice(&text);
+        Vec::new()
+    })
 }
 
 /// Waits until a command and all its descendants have exited, and kills them at the time limit.

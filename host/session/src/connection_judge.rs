@@ -6,14 +6,14 @@ use std::sync::{Arc, OnceLock, Weak};
 use portcullis_approvals::question::connections::{about_all, about_more, places};
 use portcullis_approvals::question::endpoint_pattern;
 use portcullis_approvals::{Answer, Cancel, Choice, ChoiceKind, Denied, Refusal, place, refused_because};
-use portcullis_decision::request::{Action, ActionKinds, Endpoint, NetworkAccess, Origin, Stage};
+use portcullis_decision::request::{Action, ActionKinds, Endpoint, HttpHead, NetworkAccess, Origin, Stage};
 use portcullis_decision::verdict::Cause;
 use portcullis_decision::{
     AnsweredBy, Decision, Effect, Fact, GrantPattern, GrantScope, RefusalText, Request, RuleSet,
 };
 use portcullis_network_gate::{
-    AddressRuling, Checks, ConnectionAttempt, ConnectionRefusal, Ended, Ending, Judge, Judgement, Running,
-    Stages, Undecided, Upstream, Want,
+    AddressRuling, Broker, Checks, ConnectionAttempt, ConnectionRefusal, Ended, Ending, Judge, Judgement,
+    Running, Stages, Undecided, Upstream, Want,
 };
 
 use crate::authorized::Authorized;
@@ -268,6 +268,25 @@ impl Judge for CommandJudge {
         let session = self.session()?;
         let effective = session.policy.unchecked();
         upstream::of(&effective.basis.resolved, &attempt.access.target, attempt.access.port)
+    }
+
+    fn broker(&self) -> Result<Option<Arc<Broker>>, ConnectionRefusal> {
+        let Some(session) = self.session() else { return Err(closed()) };
+        // A contained agent has its own keys, and does not trust the certificates of the session.
+        if session.setup.inmate.is_agent() {
+            return Ok(None);
+        }
+        let effective = session.policy.unchecked();
+        session.brokering.broker(&effective.basis).map_err(|error| {
+            let reason = format!("the brokered hosts of the settings cannot be set up: {error}");
+            ConnectionRefusal::by_host("host.brokered-tls", reason)
+        })
+    }
+
+    fn credential_used(&self, request: &str, name: &str, head: &HttpHead) {
+        let Some(session) = self.session() else { return };
+        let outcome = format!("the credential `{name}` goes into {} {}", head.method, head.url);
+        session.setup.journal.after((session.setup.clock)(), request, &outcome);
     }
 
     fn running(&self) -> Running {

@@ -8,6 +8,7 @@ use std::path::Path;
 use portcullis_decision::pattern::{HostPattern, NetworkPattern};
 use portcullis_decision::profile::Limits;
 
+use crate::brokered;
 use crate::chain;
 use crate::document_value::DocumentValue;
 use crate::entry::{Entry, PathEntry};
@@ -82,6 +83,7 @@ pub(crate) fn network(place: &DocumentValue<'_>) -> Result<Network, Fault> {
         },
         upload_budget_mib: budget(&place.child("uploadBudgetMib")),
         parent_proxy: parent_proxy(&place.child("parentProxy"))?,
+        requests: brokered::requests(&place.child("requests"))?,
     };
     reasons_have_entries(&place.child("deniedDomainReasons"), &network)?;
     Ok(network)
@@ -163,6 +165,7 @@ fn credentials(place: &DocumentValue<'_>) -> Result<Credentials, Fault> {
         only_denies(&item)?;
         credentials.variables.extend(item.child("name").text().map(str::to_owned));
     }
+    credentials.brokered = brokered::credentials(&place.child("brokered"))?;
     Ok(credentials)
 }
 

@@ -30,8 +30,7 @@ const OWN_MEANS: &str = "Portcullis brings its own means and starts no helper pr
 const NO_HTTP: &str =
     "HTTP is passed on as it is, so nothing would enforce it; remove it, or deny the hosts it is meant for";
 
-pub(crate) const NO_MASKS: &str =
-    "putting real values back in place of masked ones is not built; use mode `deny`";
+pub(crate) const NO_MASKS: &str = "masked values are not put back; use mode `deny`, and `credentials.brokered` for requests that need the real value";
 
 const MASKS_ONLY: &str = "it only concerns masked credentials, which are refused";
 
@@ -293,6 +292,48 @@ pub const FIELDS: &[Field] = &[
         "How long a handshake may take.",
     ),
     row(
+        "network.requests",
+        Shape::Objects,
+        Optional,
+        Honoured,
+        "Hosts to which only some requests are sent. The gate reads all requests to them; commands trust a certificate of the session for them. Only in your own settings.",
+    ),
+    row(
+        "network.requests[].host",
+        Shape::Text,
+        Required,
+        Honoured,
+        "The host, with a port if it is not 443. It must be allowed as well.",
+    ),
+    row(
+        "network.requests[].allow",
+        Shape::List(&Shape::Text),
+        Required,
+        Honoured,
+        "The requests that are sent, written as in `credentials.brokered[].for`; all others are refused.",
+    ),
+    row(
+        "network.requests[].headers",
+        Shape::List(&Shape::Text),
+        Optional,
+        Honoured,
+        "Headers that each request must have.",
+    ),
+    row(
+        "network.requests[].maxBodyKib",
+        Shape::Integer(0, 1 << 20),
+        Optional,
+        Honoured,
+        "The largest body of a request, in KiB.",
+    ),
+    row(
+        "network.requests[].ownAccountOnly",
+        Shape::Bool,
+        Optional,
+        Honoured,
+        "Refuse requests with a credential that is not in `credentials.brokered`, and requests that change something without one. Default `false`.",
+    ),
+    row(
         "network.parentProxy",
         Shape::Object,
         Optional,
@@ -410,6 +451,105 @@ pub const FIELDS: &[Field] = &[
         Optional,
         Refused(NO_MASKS),
         "Where the real value is put back.",
+    ),
+    row(
+        "credentials.brokered",
+        Shape::Objects,
+        Optional,
+        Honoured,
+        "Credentials that commands use without having them: a command gets a placeholder, and the gate puts the credential into requests to its host. Only in your own settings.",
+    ),
+    row("credentials.brokered[].name", Shape::Text, Required, Honoured, "Its name."),
+    row(
+        "credentials.brokered[].source",
+        Shape::Object,
+        Required,
+        Honoured,
+        "Where it is read from, outside the sandbox, when it is first needed: exactly one of the following.",
+    ),
+    row(
+        "credentials.brokered[].source.env",
+        Shape::VariableName,
+        Optional,
+        Honoured,
+        "A variable of the environment in which Portcullis runs.",
+    ),
+    row(
+        "credentials.brokered[].source.file",
+        Shape::Text,
+        Optional,
+        Honoured,
+        "A file, absolute or below `~`, with nothing else in it.",
+    ),
+    row(
+        "credentials.brokered[].source.command",
+        Shape::List(&Shape::Text),
+        Optional,
+        Honoured,
+        "A program and its arguments, which writes it to standard output; no shell reads them.",
+    ),
+    row(
+        "credentials.brokered[].source.pass",
+        Shape::Text,
+        Optional,
+        Honoured,
+        "An entry of `pass`; its first line counts.",
+    ),
+    row(
+        "credentials.brokered[].source.secretTool",
+        Shape::List(&Shape::Text),
+        Optional,
+        Honoured,
+        "Attributes and values for `secret-tool lookup`.",
+    ),
+    row(
+        "credentials.brokered[].host",
+        Shape::Text,
+        Required,
+        Honoured,
+        "The host that it is sent to, with a port if it is not 443. The gate reads all requests to it; commands trust a certificate of the session for it.",
+    ),
+    row(
+        "credentials.brokered[].form",
+        Shape::OneOf(&["bearer", "basic", "header"]),
+        Required,
+        Honoured,
+        "Its place in a request: `Authorization: Bearer`, the password in `Authorization: Basic`, or the whole value of `header`.",
+    ),
+    row(
+        "credentials.brokered[].user",
+        Shape::Text,
+        Optional,
+        Honoured,
+        "For `basic`: the user name. Default: the one that the command sends.",
+    ),
+    row(
+        "credentials.brokered[].header",
+        Shape::Text,
+        Optional,
+        Honoured,
+        "For `header`: the name of the header.",
+    ),
+    row(
+        "credentials.brokered[].for",
+        Shape::List(&Shape::Text),
+        Required,
+        Honoured,
+        "The requests that it may be put into: methods and a path, such as `GET,HEAD /repos/**`. `*` as the method stands for all, `*` in a path for a part of a segment, `**` for any number of segments.",
+    ),
+    row(
+        "credentials.brokered[].variables",
+        Shape::List(&Shape::Text),
+        Optional,
+        Honoured,
+        "Variables of commands that hold the placeholder: `NAME`, or `NAME=text` in which `{}` stands for it.",
+    ),
+    row(
+        "credentials.brokered[].git",
+        Shape::Bool,
+        Optional,
+        Honoured,
+        "For `basic`: whether git inside sends the placeholder to this host. Default `false`.",
     ),
     row(
         "credentials.envVars",

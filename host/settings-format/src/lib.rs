@@ -27,6 +27,7 @@ mod fields;
 mod liftable;
 mod schema;
 
+mod brokered;
 mod chain;
 pub mod check;
 mod decode;
@@ -51,6 +52,10 @@ mod edit;
 mod json_schema;
 mod reference;
 
+pub use brokered::{
+    BrokeredCredential, CredentialForm, CredentialSource, HostRequests, PlaceholderVariable,
+    is_credential_name,
+};
 pub use chain::is_policy_name;
 pub use edit::{Change, EditError};
 pub use entry::{Entry, Origin, PathEntry};

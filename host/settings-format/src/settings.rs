@@ -7,6 +7,7 @@ use portcullis_decision::combine::Combine;
 use portcullis_decision::pattern::{HostPattern, NetworkPattern};
 use portcullis_decision::profile::Limits;
 
+use crate::brokered::{BrokeredCredential, HostRequests};
 use crate::entry::{Entry, Origin, PathEntry};
 use crate::grant_entry::GrantEntry;
 use crate::kept_field::KeptField;
@@ -93,6 +94,8 @@ pub struct Network {
     pub upload_budget_mib: Option<Entry<u32>>,
     /// The user's own proxy.
     pub parent_proxy: ParentProxy,
+    /// Hosts to which only some requests are sent.
+    pub requests: Vec<HostRequests>,
 }
 
 /// Checks on connections.
@@ -125,13 +128,15 @@ pub struct Filesystem {
     pub deny_write: Vec<Entry<PathEntry>>,
 }
 
-/// Files and variables that hold secrets; all of mode `deny`.
+/// Secrets: files and variables that commands do not see, and credentials that they use without having them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
     /// The files.
     pub files: Vec<Entry<PathEntry>>,
     /// The names of the variables.
     pub variables: Vec<String>,
+    /// Credentials that commands use without having them.
+    pub brokered: Vec<BrokeredCredential>,
 }
 
 /// One policy of the chain.

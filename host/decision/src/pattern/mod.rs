@@ -1,10 +1,12 @@
 //! Patterns over paths and hosts: plain data in rules and grants.
 
 pub mod host;
+mod http;
 mod name;
 mod path;
 pub(crate) mod steps;
 
 pub use host::{HostName, HostPattern, NetworkPattern, PortSet};
+pub use http::{RequestPath, RequestPattern};
 pub use name::name_matches;
 pub use path::{FilePattern, GlobText, PathMatcher, PatternError, check_glob_size};

@@ -82,6 +82,7 @@ fn a_connection_that_asks_is_decided_once() {
     let places = Places::usual(&project, &home);
     let resolved = resolve(&discover(&places, &RealDisk).unwrap(), &places, &RealDisk).unwrap();
     let setup = Setup {
+        credentials: Arc::new(crate::credential_reader::NoCredentials),
         variables: Box::new(Vec::new),
         context: Context { interactive: true, ..Context::default() },
         clock: Box::new(|| SystemTime::UNIX_EPOCH),

@@ -1,0 +1,313 @@
+//! Credentials that commands use without having them, with the programs that people use: each reaches a server that
+//! wants the credential, and the credential is nowhere inside.
+
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::{Finished, Scene, Tools, User, World, tools};
+use serde_json::{Value, json};
+
+use crate::network::PROGRAM;
+
+as_each_user!(programs_use_a_credential_that_is_not_inside, ways_out_are_closed);
+
+/// A registry, a git server and a server that shows and stores the headers of requests. They want a credential.
+const SERVERS: &str = include_str!("brokered/servers.py");
+
+/// The credential. It appears in the environment of the host only.
+const SECRET: &str = "s3cr3t-Credential-0123456789";
+
+/// The variables from which programs make their requests; the host has the credential in one of them.
+const SOURCE: &str = "FORGE_SECRET";
+
+fn settings() -> Value {
+    let entry = |name: &str, form: &str, purpose: &[&str], variables: &[&str]| {
+        json!({
+            "name": name, "source": { "env": SOURCE }, "host": "allowed.test:9443", "form": form, "for": purpose,
+            "variables": variables,
+        })
+    };
+    let mut basic =
+        entry("forge-git", "basic", &["* /**"], &["PIP_INDEX_URL=https://me:{}@allowed.test:9443/simple"]);
+    basic["git"] = json!(true);
+    let mut header = entry("forge-key", "header", &["GET /**"], &["FORGE_KEY"]);
+    header["header"] = json!("x-key");
+    json!({
+        "network": {
+            "allowedDomains": ["allowed.test"], "deniedDomains": ["evil.test"],
+            "requests": [{ "host": "allowed.test:9444", "allow": ["GET /open/**"], "maxBodyKib": 1, "ownAccountOnly": true }],
+        },
+        "filesystem": { "denyRead": [], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
+        "credentials": { "brokered": [
+            entry("forge", "bearer", &["GET,HEAD /**", "POST /mine/**"],
+                  &["FORGE_TOKEN", "npm_config_//allowed.test:9443/:_authToken"]),
+            basic, header,
+        ] },
+    })
+}
+
+/// Runs a script inside, on a machine that trusts the servers.
+fn run(world: &World<'_>, scene: &Scene, script: &str) -> Result<Finished> {
+    scene.write(&scene.at("world").join("more.py"), SERVERS)?;
+    let settings_file = scene.at("brokered.json");
+    scene.write(&settings_file, &settings().to_string())?;
+    let binary = tools::portcullis(scene.user())?;
+    let mut command = world.command(&binary)?;
+    command.env(SOURCE, SECRET).env("SSL_CERT_FILE", scene.at("world").join("authority.pem"));
+    command
+        .args(["run", "--ask", "deny", "--settings"])
+        .arg(settings_file)
+        .args(["--", "bash", "-c", script]);
+    Finished::run(&mut command)
+}
+
+/// Programs with their scripts, which print `REACHED` on success.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("curl", "curl -sS -H \"Authorization: Bearer $FORGE_TOKEN\" $B/wants"),
+    ("curl, the older scheme", "curl -sS -H \"Authorization: token $FORGE_TOKEN\" $B/wants"),
+    ("curl with a header of its own", "curl -sS -H \"X-Key: $FORGE_KEY\" $B/wants"),
+    ("curl that would speak HTTP/2", "curl -sS --http2 -H \"Authorization: Bearer $FORGE_TOKEN\" $B/wants"),
+    ("curl, posting", "curl -sS -H \"Authorization: Bearer $FORGE_TOKEN\" -d a=b $B/mine/wants"),
+    (
+        "curl, posting in chunks and waiting for leave",
+        "head -c 300000 /dev/zero | curl -sS -H \"Authorization: Bearer $FORGE_TOKEN\" -H 'Expect: 100-continue' \
+         -T - -X POST $B/mine/wants",
+    ),
+    ("curl, twice on one connection", "curl -sS -H \"Authorization: Bearer $FORGE_TOKEN\" $B/one $B/wants"),
+    (
+        "Python",
+        "python3 -c 'import os, urllib.request as r\n\
+         q = r.Request(os.environ[\"B\"] + \"/wants\", headers={\"Authorization\": \"Bearer \" + os.environ[\"FORGE_TOKEN\"]})\n\
+         print(r.urlopen(q).read().decode())'",
+    ),
+    (
+        "Node",
+        "node -e 'fetch(process.env.B + \"/wants\", { headers: { authorization: \"Bearer \" + process.env.FORGE_TOKEN } })\
+         .then(a => a.text()).then(console.log)'",
+    ),
+    ("git", "git clone -q $B/git/repo.git cloned && cat cloned/file"),
+    (
+        "git, pushing",
+        "cd cloned && git -c user.name=n -c user.email=e commit -q --allow-empty -m two && git push -q && echo REACHED",
+    ),
+    (
+        "npm",
+        "mkdir npm && cd npm && npm install --no-audit --no-fund --cache=c --fetch-retries=0 --registry=$B/npm/ hello \
+         && node -e 'console.log(require(\"hello\"))'",
+    ),
+    (
+        "pip",
+        "pip3 -q install --no-cache-dir --retries 0 --target pip hello && PYTHONPATH=pip /usr/bin/python3 -c 'import hello'",
+    ),
+];
+
+/// What a command tries to find the credential in.
+const SEARCH: &str = "\
+    grep -c \"$PART1$PART2\" /proc/self/environ; env | grep -c \"$PART1$PART2\"; \
+    python3 -c 'import os\n\
+    part = (os.environ[\"PART1\"] + os.environ[\"PART2\"]).encode()\n\
+    found = 0\n\
+    for pid in filter(str.isdigit, os.listdir(\"/proc\")):\n\
+    \x20   if int(pid) == os.getpid(): continue\n\
+    \x20   try:\n\
+    \x20       for line in open(f\"/proc/{pid}/maps\"):\n\
+    \x20           span, rights = line.split()[:2]\n\
+    \x20           if \"r\" not in rights or \"[v\" in line: continue\n\
+    \x20           low, high = (int(end, 16) for end in span.split(\"-\"))\n\
+    \x20           with open(f\"/proc/{pid}/mem\", \"rb\", 0) as memory:\n\
+    \x20               memory.seek(low)\n\
+    \x20               found += part in memory.read(high - low)\n\
+    \x20   except OSError: pass\n\
+    print(\"memory\", found)'; grep -rlc \"$PART1$PART2\" . /tmp 2>/dev/null | grep -v more | wc -l";
+
+fn before(tools: &str) -> String {
+    format!(
+        "export HOME=$PWD GIT_TERMINAL_PROMPT=0 B=https://allowed.test:9443 PATH=\"$PATH:{tools}\"\n\
+         export PART1=s3cr3t-Cred PART2=ential-0123456789\n"
+    )
+}
+
+fn marked(scripts: &[&str]) -> String {
+    let one = |(number, script): (usize, &&str)| {
+        format!("echo '<{number}>'\n( {script} ) 2>&1\necho '</{number}>'\n")
+    };
+    scripts.iter().enumerate().map(one).collect()
+}
+
+fn section(output: &str, number: usize) -> Result<&str> {
+    let (_, rest) = output.split_once(&format!("<{number}>\n")).context("no beginning")?;
+    Ok(rest.split_once(&format!("</{number}>\n")).context("no end")?.0)
+}
+
+fn folders() -> Result<String> {
+    let folders = Tools::find()?.folders(&["pip3"])?;
+    Ok(std::env::join_paths(folders)?.to_string_lossy().into_owned())
+}
+
+fn programs_use_a_credential_that_is_not_inside(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let scripts: Vec<&str> = PROGRAMS.iter().map(|(_, script)| *script).chain([SEARCH]).collect();
+    let finished = run(&world, &scene, &(before(&folders()?) + &marked(&scripts)))?;
+    for (number, (name, _)) in PROGRAMS.iter().enumerate() {
+        let output = section(&finished.stdout, number).with_context(|| format!("{finished:#?}"))?;
+        ensure!(output.contains("REACHED"), "{name}: {output}\n{finished:#?}");
+    }
+    let found = section(&finished.stdout, PROGRAMS.len())?;
+    ensure!(found.split_whitespace().eq(["0", "0", "memory", "0", "0"]), "{found}");
+    ensure!(!finished.stdout.contains(SECRET) && !finished.stderr.contains(SECRET), "{finished:#?}");
+    let log = crate::brokered::logs(&scene)?;
+    ensure!(log.contains("the credential `forge` goes into") && !log.contains(SECRET), "{log}");
+    Ok(())
+}
+
+/// Returns the audit logs of a scene.
+fn logs(scene: &Scene) -> Result<String> {
+    let mut all = String::new();
+    for entry in std::fs::read_dir(scene.home().join(".local/state/portcullis/audit"))? {
+        all.push_str(&String::from_utf8_lossy(&std::fs::read(entry?.path())?));
+    }
+    Ok(all)
+}
+
+/// Requests that must not reach the server as they are, each with a text that the client gets in their place.
+///
+/// `say` sends bytes in the session's TLS and prints the answer.
+const ATTACKS: &[(&str, &str, &str)] = &[
+    (
+        "another path than `for` covers",
+        "curl -sS -d a=b -H \"Authorization: Bearer $FORGE_TOKEN\" $B/theirs",
+        "host.credential-purpose",
+    ),
+    (
+        "a path with dots",
+        "curl -sS --path-as-is -d a=b -H \"Authorization: Bearer $FORGE_TOKEN\" $B/mine/../theirs",
+        "host.credential-purpose",
+    ),
+    (
+        "a path with encoded dots",
+        "curl -sS --path-as-is -d a=b -H \"Authorization: Bearer $FORGE_TOKEN\" $B/mine/%2e%2e/theirs",
+        "host.credential-purpose",
+    ),
+    ("in the query", "curl -sS \"$B/a?t=$FORGE_TOKEN\"", "host.placeholder"),
+    ("in another header", "curl -sS -H \"X-Other: $FORGE_TOKEN\" $B/a", "host.placeholder"),
+    ("in a cookie", "curl -sS -H \"Cookie: a=$FORGE_TOKEN\" $B/a", "host.placeholder"),
+    ("in the body", "curl -sS -d \"t=$FORGE_TOKEN\" $B/mine/a", "host.placeholder"),
+    (
+        "in the body, encoded",
+        "printf 'x:%s' $FORGE_TOKEN | base64 -w0 | curl -sS -d @- $B/mine/a",
+        "host.placeholder",
+    ),
+    ("in the wrong form", "curl -sS -u \"x:$FORGE_TOKEN\" $B/a", "host.placeholder"),
+    (
+        "to another port in plain HTTP",
+        "curl -sS -H \"Authorization: Bearer $FORGE_TOKEN\" http://allowed.test/a",
+        "host.placeholder",
+    ),
+    (
+        "with another Host",
+        "curl -sS -H 'Host: evil.test' -H \"Authorization: Bearer $FORGE_TOKEN\" $B/a",
+        "host.other-server",
+    ),
+    (
+        "two hosts",
+        "say 'GET /a HTTP/1.1\\r\\nHost: allowed.test:9443\\r\\nHost: evil.test\\r\\n\\r\\n'",
+        "host.malformed",
+    ),
+    (
+        "two credentials",
+        "say \"GET /a HTTP/1.1\\\\r\\\\nHost: allowed.test:9443\\\\r\\\\nAuthorization: Bearer $FORGE_TOKEN\\\\r\\\\nAuthorization: x\\\\r\\\\n\\\\r\\\\n\"",
+        "host.malformed",
+    ),
+    (
+        "an absolute target elsewhere",
+        "say 'GET https://evil.test/a HTTP/1.1\\r\\nHost: allowed.test:9443\\r\\n\\r\\n'",
+        "host.other-server",
+    ),
+    (
+        "a tunnel",
+        "say 'CONNECT evil.test:443 HTTP/1.1\\r\\nHost: allowed.test:9443\\r\\n\\r\\n'",
+        "host.malformed",
+    ),
+    (
+        "another protocol",
+        "say 'GET /a HTTP/1.1\\r\\nHost: allowed.test:9443\\r\\nConnection: upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\n'",
+        "host.brokered-upgrade",
+    ),
+    (
+        "an answer that is compressed",
+        "curl -sS -H \"Authorization: Bearer $FORGE_TOKEN\" $B/gzip",
+        "host.unreadable-answer",
+    ),
+    (
+        "writing to a host that is read only",
+        "curl -sS -d a=b https://allowed.test:9444/open/a",
+        "host.request-rule",
+    ),
+    ("another path there", "curl -sS https://allowed.test:9444/closed", "host.request-rule"),
+    (
+        "another account there",
+        "curl -sS -H 'Authorization: Bearer other' https://allowed.test:9444/open/a",
+        "host.other-account",
+    ),
+    (
+        "a key in the query there",
+        "curl -sS 'https://allowed.test:9444/open/a?api_key=other'",
+        "host.other-account",
+    ),
+    (
+        "a program that does not trust the session",
+        "curl -sS --cacert /etc/hostname $B/a; env -u SSL_CERT_FILE -u CURL_CA_BUNDLE curl -sS $B/a",
+        "certificate",
+    ),
+];
+
+/// Requests whose answer repeats the credential.
+const ECHOES: &[&str] = &[
+    "curl -sS -H \"Authorization: Bearer $FORGE_TOKEN\" $B/echo",
+    "curl -sS -D - -H \"Authorization: Bearer $FORGE_TOKEN\" $B/echo-header",
+    "curl -sS -H \"Authorization: Bearer $FORGE_TOKEN\" $B/echo-chunked",
+    "curl -sS -H \"Authorization: Bearer $FORGE_TOKEN\" -H 'Range: bytes=0-5' $B/echo",
+    "git ls-remote $B/git/repo.git >/dev/null; curl -sS -u \"me:$(echo $PIP_INDEX_URL | sed 's,.*me:\\(.*\\)@.*,\\1,')\" $B/echo",
+    "curl -sS -H \"Authorization: Bearer $FORGE_TOKEN\" $B/a >/dev/null; curl -sS $B/last",
+    "curl -sS -D - -H \"Authorization: Bearer $FORGE_TOKEN\" $B/redirect",
+];
+
+/// Says a text to the server in TLS of the session, and prints the answer.
+const SAY: &str = "say() { printf \"$1\" | timeout 5 openssl s_client -quiet -CAfile $SSL_CERT_FILE \
+                   -connect allowed.test:9443 -servername allowed.test -ign_eof 2>/dev/null; }\n";
+
+fn ways_out_are_closed(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let smuggled = "say \"POST /mine/a HTTP/1.1\\\\r\\\\nHost: allowed.test:9443\\\\r\\\\nAuthorization: Bearer $FORGE_TOKEN\\\\r\\\\n\
+                    Content-Length: 4\\\\r\\\\nTransfer-Encoding: chunked\\\\r\\\\nConnection: close\\\\r\\\\n\\\\r\\\\n\
+                    0\\\\r\\\\n\\\\r\\\\nGET /smuggled HTTP/1.1\\\\r\\\\nHost: allowed.test:9443\\\\r\\\\n\\\\r\\\\n\"";
+    let scripts: Vec<&str> = (ATTACKS.iter().map(|(_, script, _)| *script))
+        .chain(ECHOES.iter().copied())
+        .chain([smuggled, "curl -sS https://allowed.test:9444/open/a"])
+        .collect();
+    let finished = run(&world, &scene, &(before(&folders()?) + SAY + &marked(&scripts)))?;
+    for (number, (name, _, wanted)) in ATTACKS.iter().enumerate() {
+        let output = section(&finished.stdout, number).with_context(|| format!("{finished:#?}"))?;
+        ensure!(output.contains(wanted), "{name}: {output}\n{finished:#?}");
+    }
+    for (number, script) in ECHOES.iter().enumerate() {
+        let output = section(&finished.stdout, ATTACKS.len() + number)?;
+        ensure!(output.contains("****"), "{script}: {output}\n{finished:#?}");
+    }
+    let last = section(&finished.stdout, ATTACKS.len() + ECHOES.len() + 1)?;
+    ensure!(last.contains("REACHED"), "the control: {last}\n{finished:#?}");
+    ensure!(!finished.stdout.contains(SECRET) && !finished.stderr.contains(SECRET), "{finished:#?}");
+    let stored =
+        std::fs::read_to_string(scene.at("world").join("requests")).context("what the servers stored")?;
+    for (what, text) in [
+        ("a placeholder", "pcx_"),
+        ("a foreign host", "evil.test"),
+        ("another account", "other"),
+        ("a forbidden path", "theirs"),
+    ] {
+        ensure!(!stored.contains(text), "{what} arrived: {stored}");
+    }
+    ensure!(!stored.contains("GET /smuggled"), "a second request arrived: {stored}");
+    ensure!(!logs(&scene)?.contains(SECRET));
+    Ok(())
+}
