@@ -200,7 +200,7 @@ const ATTACKS: &[(&str, &str, &str)] = &[
     (
         "to another host in plain HTTP",
         "curl -sS -H \"Authorization: Bearer $FORGE_TOKEN\" http://example.com/a",
-        "host.placeholder",
+        "reset by peer",
     ),
     (
         "with another Host",
@@ -300,6 +300,8 @@ fn ways_out_are_closed(user: User) -> Result<()> {
         ensure!(output.contains("****"), "{script}: {output}\n{finished:#?}");
     }
     let last = section(&finished.stdout, ATTACKS.len() + ECHOES.len() + 1)?;
+    let told = "no connection to example.com:80: the placeholder of the credential `forge`";
+    ensure!(finished.stderr.contains(told), "{finished:#?}");
     ensure!(last.contains("REACHED"), "the control: {last}\n{finished:#?}");
     ensure!(!finished.stdout.contains(SECRET) && !finished.stderr.contains(SECRET), "{finished:#?}");
     let stored =

@@ -193,7 +193,7 @@ const UPSTREAM: &str = "
 
 /// Fields that sandbox-runtime does not have.
 const OURS: &str = "
-    $schema presets enabled layout extends network.hiddenServerNames network.uploadBudgetMib policies combine protections ask escalation requiredTier
+    $schema presets enabled layout extends network.hiddenServerNames network.uploadBudgetMib network.requests credentials.brokered policies combine protections ask escalation requiredTier
     limits environment grants home unattendedRefusals
 ";
 
