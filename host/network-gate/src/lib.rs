@@ -32,6 +32,7 @@
 
 mod broker;
 mod calls;
+mod connection_refusal;
 pub mod dns;
 mod inside;
 pub mod inspect;

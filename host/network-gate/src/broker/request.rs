@@ -12,11 +12,11 @@ use portcullis_decision::request::{Endpoint, HttpHead};
 use zeroize::Zeroizing;
 
 use super::basic;
+use super::host::{BrokeredHost, Credential, Form, RequestLimits};
 use super::own_account::foreign_credential;
 use super::placeholders::Placeholders;
 use super::secret::Secret;
-use super::{BrokeredHost, Credential, Form, RequestLimits};
-use crate::judge::ConnectionRefusal;
+use crate::connection_refusal::ConnectionRefusal;
 
 /// Headers that concern one connection only (RFC 9110 7.6.1), besides those that `Connection` names.
 const OF_ONE_CONNECTION: &[&str] =

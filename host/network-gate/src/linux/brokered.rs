@@ -4,6 +4,7 @@
 //! server, so that both sides agree on where a request ends. Redirects are answers like others: the gate follows none.
 
 mod answering;
+mod broken;
 mod outgoing;
 
 use std::convert::Infallible;
@@ -34,7 +35,8 @@ use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
 use crate::broker::{
-    Accepted, Broker, BrokeredHost, Destination, Masker, Secret, of_this_connection_only, origin_form,
+    Accepted, Broker, BrokeredHost, Destination, Masker, Placeholders, Secret, of_this_connection_only,
+    origin_form,
 };
 use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ending};
 use crate::linux::budget::Spent;
@@ -42,7 +44,8 @@ use crate::linux::pump::Traffic;
 use crate::linux::scope::{Scope, Wanted};
 
 use answering::Answering;
-use outgoing::Outgoing;
+use broken::{Broken, Unanswered};
+use outgoing::{Outgoing, Sending, Waiting};
 
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(15);
@@ -55,27 +58,6 @@ type ClientTls = server::TlsStream<Box<dyn Bytestream>>;
 type ServerTls = client::TlsStream<TcpStream>;
 type Answer = Response<UnsyncBoxBody<Bytes, Broken>>;
 type Sender = tokio::sync::Mutex<SendRequest<Outgoing>>;
-
-/// The reason why a body ended early.
-#[derive(Debug)]
-pub(crate) struct Broken(String);
-
-impl std::fmt::Display for Broken {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Broken {}
-
-/// Why a request got no answer of the server.
-#[derive(Debug)]
-enum Unanswered {
-    Refused(ConnectionRefusal),
-    Unreachable(String),
-    /// The client has gone.
-    Abandoned,
-}
 
 /// One connection to a brokered host.
 pub(crate) struct Exchange {
@@ -258,10 +240,10 @@ impl Exchange {
         let destination = Destination { host: &self.host, placeholders: self.broker.placeholders() };
         let accepted = destination.judge(&parts).map_err(Unanswered::Refused)?;
         self.clear(Stage::Http(accepted.head.clone())).await?;
-        self.spend(length_of(&parts)).await?;
+        self.count(length_of(&parts)).await?;
         self.prepare(&mut parts, &accepted).await?;
         let used = accepted.credential.map(|used| used.credential.name.clone());
-        let body = Outgoing::new(body, Arc::clone(self), accepted.body_max);
+        let body = Outgoing::new(body, Arc::clone(self) as Arc<dyn Sending>, accepted.body_max);
         let sent = sender.lock().await.send_request(Request::from_parts(parts, body)).await;
         let answer = sent.map_err(|error| {
             // A body that was refused ends the request.
@@ -355,7 +337,7 @@ impl Exchange {
     }
 
     /// Counts bytes, and has it decided whether there may be more of them than the budget allows.
-    async fn spend(&self, count: u64) -> Result<(), Unanswered> {
+    async fn count(&self, count: u64) -> Result<(), Unanswered> {
         self.traffic.sent.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
         if self.spent.spend(count) {
             return Ok(());
@@ -384,6 +366,20 @@ impl Exchange {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
         headers.insert("x-portcullis", HeaderValue::from_static("refused"));
         answer
+    }
+}
+
+impl Sending for Exchange {
+    fn placeholders(&self) -> &Placeholders {
+        self.broker.placeholders()
+    }
+
+    fn spend(self: Arc<Self>, count: u64) -> Waiting {
+        Box::pin(async move { self.count(count).await })
+    }
+
+    fn refused(&self, refusal: ConnectionRefusal) {
+        *self.ending() = Ending::Refused(refusal);
     }
 }
 

@@ -60,7 +60,7 @@ pub(super) fn remove(around: &ProcessEnv, name: &str, as_json: bool) -> crate::e
 
 fn opened(around: &ProcessEnv) -> anyhow::Result<(Places, Draft)> {
     around.ensure_outside()?;
-    let places = super::loaded(around)?.places;
+    let places = super::declared::loaded(around)?.places;
     let draft = Draft::open(&places, &GrantFile::Default)?;
     Ok((places, draft))
 }

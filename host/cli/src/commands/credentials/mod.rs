@@ -1,15 +1,19 @@
 //! `portcullis credentials`: credentials that commands use without having them.
 
+mod declared;
 mod edit;
 mod suggest;
 
+pub(super) use declared::names;
+
 use portcullis_bootstrap::credentials::{CredentialSources, words};
-use portcullis_bootstrap::loaded_settings::{self, LoadedSettings, Wanted};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::untrusted_paths::UntrustedPaths;
 use portcullis_session::CredentialReader as _;
 use portcullis_settings_format::{BrokeredCredential, CredentialForm};
 use serde_json::{Value, json};
+
+use declared::loaded;
 
 use crate::args::credentials::Credentials;
 use crate::exit::Exit;
@@ -25,15 +29,6 @@ pub(crate) fn run(credentials: &Credentials) -> crate::exit::Outcome {
         Credentials::Test { name, json } => test(&around, name.as_deref(), *json),
         Credentials::Remove { name, json } => edit::remove(&around, name, *json),
     }
-}
-
-/// Returns the names of the credentials that apply here.
-pub(super) fn names(around: &ProcessEnv) -> anyhow::Result<Vec<String>> {
-    Ok(loaded(around)?.resolved.brokered.into_iter().map(|credential| credential.name).collect())
-}
-
-fn loaded(around: &ProcessEnv) -> anyhow::Result<LoadedSettings> {
-    loaded_settings::load(around, &Wanted::judging(around.cwd.clone(), None))
 }
 
 fn list(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {

@@ -71,7 +71,7 @@ struct Proposal {
 
 /// Prints the proposals.
 pub(super) fn run(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
-    let known = super::names(around)?;
+    let known = super::declared::names(around)?;
     let mut proposals = of_variables(around, &known);
     if !known.iter().any(|name| name == "github") && around.settings.join("gh/hosts.yml").is_file() {
         proposals.push(Proposal {

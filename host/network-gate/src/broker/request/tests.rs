@@ -1,6 +1,6 @@
 use hyper::Request;
 
-use super::super::new_placeholder;
+use super::super::placeholders::new_placeholder;
 use super::*;
 use portcullis_decision::pattern::RequestPattern;
 

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 
-use super::Broken;
+use super::broken::Broken;
 use crate::broker::Masker;
 use crate::linux::pump::Traffic;
 

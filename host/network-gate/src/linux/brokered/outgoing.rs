@@ -7,16 +7,29 @@ use std::task::{Context, Poll, ready};
 
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 
-use super::{Broken, Exchange, Unanswered};
-use crate::broker::Finder;
-use crate::judge::{ConnectionRefusal, Ending};
+use super::broken::{Broken, Unanswered};
+use crate::broker::{Finder, Placeholders};
+use crate::judge::ConnectionRefusal;
 
-type Waiting = Pin<Box<dyn Future<Output = Result<(), Unanswered>> + Send>>;
+/// A piece's wait for the budget.
+pub(super) type Waiting = Pin<Box<dyn Future<Output = Result<(), Unanswered>> + Send>>;
+
+/// The connection that a body is sent on.
+pub(super) trait Sending: Send + Sync {
+    /// Returns what the body is searched for.
+    fn placeholders(&self) -> &Placeholders;
+
+    /// Counts bytes, and waits until they are within the budget.
+    fn spend(self: Arc<Self>, count: u64) -> Waiting;
+
+    /// Notes that the body is refused.
+    fn refused(&self, refusal: ConnectionRefusal);
+}
 
 /// A body whose bytes are searched and counted before they are sent.
 pub(crate) struct Outgoing {
     body: Incoming,
-    exchange: Arc<Exchange>,
+    sending: Arc<dyn Sending>,
     finder: Finder,
     /// How many bytes it may still have.
     left: Option<u64>,
@@ -25,13 +38,13 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(super) fn new(body: Incoming, exchange: Arc<Exchange>, most: Option<u64>) -> Self {
-        Self { body, exchange, finder: Finder::default(), left: most, waiting: None }
+    pub(super) fn new(body: Incoming, sending: Arc<dyn Sending>, most: Option<u64>) -> Self {
+        Self { body, sending, finder: Finder::default(), left: most, waiting: None }
     }
 
     /// Refuses a piece that may not be sent.
     fn check(&mut self, piece: &Bytes) -> Result<(), ConnectionRefusal> {
-        if let Some(what) = self.finder.find(self.exchange.broker.placeholders(), piece) {
+        if let Some(what) = self.finder.find(self.sending.placeholders(), piece) {
             let reason =
                 format!("{what} stands in the body of the request, where the settings do not have it");
             return Err(ConnectionRefusal::by_host("host.placeholder", reason));
@@ -48,7 +61,7 @@ impl Outgoing {
 
     fn refused(&self, refusal: ConnectionRefusal) -> Broken {
         let why = refusal.text.clone();
-        *self.exchange.ending() = Ending::Refused(refusal);
+        self.sending.refused(refusal);
         Broken(why)
     }
 }
@@ -90,9 +103,9 @@ impl Body for Outgoing {
             if let Err(refusal) = self.check(&piece) {
                 return Poll::Ready(Some(Err(self.refused(refusal))));
             }
-            let exchange = Arc::clone(&self.exchange);
+            let sending = Arc::clone(&self.sending);
             let count = u64::try_from(piece.len()).unwrap_or(u64::MAX);
-            self.waiting = Some((piece, Box::pin(async move { exchange.spend(count).await })));
+            self.waiting = Some((piece, sending.spend(count)));
         }
     }
 
