@@ -250,7 +250,7 @@ fn a_tool_is_allowed_by_its_name(version: PiVersion, user: User) -> Result<()> {
         ensure!(scene.project().join("noted").exists() == is_allowed, "{tools}");
         if is_allowed {
             let listed = scene.portcullis(&["grants", "list"])?.ended_with(0)?;
-            ensure!(listed.stdout.contains("tools.allow") && listed.stdout.contains("todo"), "{listed:#?}");
+            ensure!(listed.stdout.contains("todo  ~/.pi/agent/sandbox/default.json"), "{listed:#?}");
             let text = fs::read_to_string(scene.home().join(".pi/agent/sandbox/default.json"))?;
             ensure!(text == format!("{settings}"), "{text}");
         }
