@@ -128,9 +128,9 @@ fn registries_are_refused(user: User) -> Result<()> {
     refused(&scene, &["policy", "update"], "version 0.9.0 was asked for, and this is 0.2.0")?;
     // A published version is not overwritten.
     let again = author.build(&Build::new("0.2.0").wanting("[tests]\nfiles = []\n[config]\nschema = \"\""))?;
-    let again = author.sign(&again).map(|()| again)?;
     let bytes = fs::read(&again)?;
     fs::write(&again, [bytes.as_slice(), b"\0\x02\x01x"].concat())?;
+    author.sign(&again)?;
     let told = author.push(&again)?.ended_with(REFUSED)?;
     ensure!(told.stderr.contains("with other bytes"), "{told:#?}");
     // Without TLS only this machine is contacted, so there is no answer from the other host.
