@@ -17,8 +17,8 @@ typedef struct policy_string_t {
 // A JSON document in UTF-8.
 typedef policy_string_t portcullis_policy_types_json_t;
 
-// Extra facts which this version of the contract has no field for.
-// Names are `vendor:name`; the host's own start with `host:`.
+// An extra fact for which this version of the contract has no field. Names have
+// the form `vendor:name`; those of the host start with `host:`.
 typedef struct portcullis_policy_types_attribute_t {
   policy_string_t   name;
   portcullis_policy_types_json_t   value;
@@ -33,13 +33,13 @@ typedef struct portcullis_policy_types_agent_info_t {
   // For example `pi`.
   policy_string_t   name;
   policy_string_t   version;
-  // Model identifier, where the host knows it.
+  // The model's identifier, if the host knows it.
   policy_option_string_t   model;
-  // Name of the sub-agent; empty: the main one.
+  // The name of the sub-agent; empty for the main agent.
   policy_string_t   sub_agent;
-  // Where the agent keeps its settings, for example `~/.pi/agent`.
+  // The agent's settings directory, for example `~/.pi/agent`.
   policy_string_t   directory;
-  // The transcript of this session; empty: there is none.
+  // The transcript of this session; empty if there is none.
   policy_string_t   session_file;
 } portcullis_policy_types_agent_info_t;
 
@@ -54,7 +54,7 @@ typedef struct portcullis_policy_types_vcs_t {
   policy_string_t   kind;
   policy_string_t   root;
   policy_option_string_t   branch;
-  // Whether uncommitted changes exist; none when the host did not look.
+  // Whether there are uncommitted changes; none if the host did not check.
   policy_option_bool_t   dirty;
 } portcullis_policy_types_vcs_t;
 
@@ -69,7 +69,7 @@ typedef struct {
 } portcullis_policy_types_option_vcs_t;
 
 typedef struct portcullis_policy_types_workspace_t {
-  // Absolute, canonical. The first is the directory the agent was started in.
+  // Absolute and canonical. The agent was started in the first one.
   policy_list_string_t   roots;
   // Whether the user has marked the workspace as trusted.
   bool   trusted;
@@ -87,7 +87,7 @@ typedef struct portcullis_policy_types_machine_t {
   uint32_t   uid;
   // Directories of PATH, in order.
   policy_list_string_t   path;
-  // Roots of toolchains that PATH leads to (`~/.cargo`, `~/.nvm`, `/nix`, ...).
+  // Roots of the toolchains on PATH (`~/.cargo`, `~/.nvm`, `/nix`, ...).
   policy_list_string_t   toolchains;
 } portcullis_policy_types_machine_t;
 
@@ -99,7 +99,7 @@ typedef uint8_t portcullis_policy_types_origin_t;
 #define PORTCULLIS_POLICY_TYPES_ORIGIN_USER 1
 // Another extension or an MCP server.
 #define PORTCULLIS_POLICY_TYPES_ORIGIN_EXTENSION 2
-// A process inside the sandbox; seen by a proxy or a system-call notifier.
+// A process in the sandbox, observed by a proxy or a system-call notifier.
 #define PORTCULLIS_POLICY_TYPES_ORIGIN_PROCESS 3
 
 // The kinds of `action`, for subscriptions.
@@ -107,7 +107,8 @@ typedef uint16_t portcullis_policy_types_action_kinds_t;
 
 #define PORTCULLIS_POLICY_TYPES_ACTION_KINDS_FILE (1 << 0)
 #define PORTCULLIS_POLICY_TYPES_ACTION_KINDS_COMMAND (1 << 1)
-// Network requests at stage `connect`; the later stages one by one.
+// Network requests at the stage `connect`; the later stages have their own
+// flags.
 #define PORTCULLIS_POLICY_TYPES_ACTION_KINDS_NETWORK (1 << 2)
 #define PORTCULLIS_POLICY_TYPES_ACTION_KINDS_NETWORK_RESOLVED (1 << 3)
 #define PORTCULLIS_POLICY_TYPES_ACTION_KINDS_NETWORK_CLIENT_HELLO (1 << 4)
@@ -120,21 +121,21 @@ typedef uint16_t portcullis_policy_types_action_kinds_t;
 typedef struct portcullis_policy_types_other_action_t {
   // `vendor:name`.
   policy_string_t   kind;
-  // The host's description of it.
+  // The host's description of the action.
   portcullis_policy_types_json_t   input;
 } portcullis_policy_types_other_action_t;
 
-// What the host saw of the opened file; all zero for a missing one.
+// The host's data about the opened file; all zero for a missing one.
 typedef struct portcullis_policy_types_file_facts_t {
-  // Bytes; the largest value stands for "or more".
+  // The size in bytes; the largest value means "or more".
   uint32_t   size;
-  // Hard links.
+  // The number of hard links.
   uint32_t   links;
   uint32_t   owner;
   uint32_t   mode;
 } portcullis_policy_types_file_facts_t;
 
-// The innermost of these that holds the path.
+// The innermost zone that contains the path.
 typedef uint8_t portcullis_policy_types_zone_t;
 
 // Below a workspace root.
@@ -148,7 +149,7 @@ typedef uint8_t portcullis_policy_types_zone_t;
 // Anywhere else.
 #define PORTCULLIS_POLICY_TYPES_ZONE_SYSTEM 4
 
-// What lies at `canonical`. `symlink` only where the operation is on the link
+// The kind of file at `canonical`. `symlink` only if the operation is on the link
 // itself (`delete`, `move`).
 typedef uint8_t portcullis_policy_types_path_kind_t;
 
@@ -158,20 +159,20 @@ typedef uint8_t portcullis_policy_types_path_kind_t;
 #define PORTCULLIS_POLICY_TYPES_PATH_KIND_SYMLINK 3
 #define PORTCULLIS_POLICY_TYPES_PATH_KIND_OTHER 4
 
-// A path in all the forms a policy may want. For example, `link.txt` in
-// `/srv/app`, which is a link to `/etc/hosts`: given `link.txt`, absolute
-// `/srv/app/link.txt`, canonical `/etc/hosts`, zone `system`.
+// A path in several forms. Example: `link.txt` in `/srv/app` is a link to
+// `/etc/hosts`. Then given is `link.txt`, absolute `/srv/app/link.txt`, canonical
+// `/etc/hosts`, and the zone is `system`.
 typedef struct portcullis_policy_types_path_ref_t {
-  // As written by the caller. In every path, a byte that is not UTF-8 is
-  // written `\xHH` and a backslash `\\`, so that no two paths look alike.
+  // The path as the caller wrote it. In every path, a byte that is not UTF-8 is
+  // written `\xHH`, and a backslash `\\`, so that different paths differ.
   policy_string_t   given;
   // Absolute, `.` and `..` removed, symbolic links not followed.
   policy_string_t   absolute;
-  // Absolute, with every symbolic link followed; for a path that does not
-  // exist, the canonical form of its nearest existing ancestor plus the rest.
-  // Decide on this one: the host opens exactly this path.
+  // Absolute, with all symbolic links followed; for a missing path, the canonical
+  // form of its nearest existing ancestor plus the rest. Decide by this form: the
+  // host opens exactly this path.
   policy_string_t   canonical;
-  // Where `canonical` lies. An enum and not an option, so that no language
+  // The zone of `canonical`. It is an enum, not an option, so that no language
   // binding can mistake "outside" for a value.
   portcullis_policy_types_zone_t   zone;
   // `canonical` relative to the top of its zone; `canonical` itself for `system`.
@@ -179,10 +180,10 @@ typedef struct portcullis_policy_types_path_ref_t {
   portcullis_policy_types_path_kind_t   kind;
 } portcullis_policy_types_path_ref_t;
 
-// Text which the host may have cut.
+// A text that the host may have cut.
 typedef struct portcullis_policy_types_text_t {
   policy_string_t   value;
-  // Length in bytes of the whole; the largest value stands for "or more".
+  // The length of the whole text in bytes; the largest value means "or more".
   uint32_t   length;
   bool   truncated;
 } portcullis_policy_types_text_t;
@@ -196,21 +197,21 @@ typedef struct portcullis_policy_types_content_t {
 } portcullis_policy_types_content_t;
 
 #define PORTCULLIS_POLICY_TYPES_CONTENT_TEXT 0
-// Not text; its length in bytes.
+// Content that is not text; its length in bytes.
 #define PORTCULLIS_POLICY_TYPES_CONTENT_BINARY 1
-// The file was opened for writing; what will be written is not known yet.
+// The file is opened for writing; its new content is not known yet.
 #define PORTCULLIS_POLICY_TYPES_CONTENT_UNKNOWN 2
 
-// `old` is replaced by `new`.
+// Replaces `old` by `new`.
 typedef struct portcullis_policy_types_text_edit_t {
   portcullis_policy_types_text_t   old;
   portcullis_policy_types_text_t   new_;
 } portcullis_policy_types_text_edit_t;
 
 typedef struct portcullis_policy_types_search_query_t {
-  // Regular expression or text, as the tool got it.
+  // A regular expression or text, as passed to the tool.
   policy_string_t   pattern;
-  // Restriction to file names, as the tool got it.
+  // Restricts the search to these file names, as passed to the tool.
   policy_option_string_t   glob;
 } portcullis_policy_types_search_query_t;
 
@@ -219,8 +220,8 @@ typedef struct {
   size_t len;
 } portcullis_policy_types_list_text_edit_t;
 
-// What is done with the file. All but `read`, `list` and `search` change
-// something and need the right `write`.
+// The operation on the file. All except `read`, `list` and `search` are changes
+// and need the right `write`.
 typedef struct portcullis_policy_types_file_operation_t {
   uint8_t tag;
   union {
@@ -242,39 +243,39 @@ typedef struct portcullis_policy_types_file_operation_t {
 #define PORTCULLIS_POLICY_TYPES_FILE_OPERATION_EDIT 2
 // Read the names in a directory (`ls`, `find`).
 #define PORTCULLIS_POLICY_TYPES_FILE_OPERATION_LIST 3
-// Search the content of files below (`grep`).
+// Search the content of the files below (`grep`).
 #define PORTCULLIS_POLICY_TYPES_FILE_OPERATION_SEARCH 4
 #define PORTCULLIS_POLICY_TYPES_FILE_OPERATION_CREATE_DIRECTORY 5
 // Remove the file or the directory.
 #define PORTCULLIS_POLICY_TYPES_FILE_OPERATION_DELETE 6
-// The new place.
+// Rename it to this path.
 #define PORTCULLIS_POLICY_TYPES_FILE_OPERATION_MOVE 7
-// A hard link; its other name.
+// Make a hard link with this name.
 #define PORTCULLIS_POLICY_TYPES_FILE_OPERATION_LINK 8
-// A symbolic link; its target as text.
+// Make a symbolic link with this target.
 #define PORTCULLIS_POLICY_TYPES_FILE_OPERATION_SYMLINK 9
-// Mode, owner, times or extended attributes.
+// Change mode, owner, times or extended attributes.
 #define PORTCULLIS_POLICY_TYPES_FILE_OPERATION_CHANGE_METADATA 10
 #define PORTCULLIS_POLICY_TYPES_FILE_OPERATION_OTHER 11
 
-// One operation on one path, asked for by a tool.
+// An operation of a tool on a path.
 typedef struct portcullis_policy_types_file_access_t {
   portcullis_policy_types_path_ref_t   path;
   portcullis_policy_types_file_operation_t   operation;
   portcullis_policy_types_file_facts_t   facts;
 } portcullis_policy_types_file_access_t;
 
-// Things that make a script hard to judge statically.
+// Properties that make a script hard to judge statically.
 typedef uint8_t portcullis_policy_types_script_features_t;
 
 // `$(...)`, backquotes, `<(...)`.
 #define PORTCULLIS_POLICY_TYPES_SCRIPT_FEATURES_SUBSTITUTION (1 << 0)
-// `eval`, `source`, `bash -c`, `xargs`, `find -exec`, `env`, ... whose inner
-// command could not be resolved.
+// `eval`, `source`, `bash -c`, `xargs`, `find -exec`, `env`, ... with an unknown
+// inner command.
 #define PORTCULLIS_POLICY_TYPES_SCRIPT_FEATURES_DYNAMIC (1 << 1)
 // `&`, `nohup`, `setsid`, `disown`.
 #define PORTCULLIS_POLICY_TYPES_SCRIPT_FEATURES_BACKGROUND (1 << 2)
-// Redefines a function or alias that is used afterwards.
+// Redefines a function or an alias that is used afterwards.
 #define PORTCULLIS_POLICY_TYPES_SCRIPT_FEATURES_REDEFINITION (1 << 3)
 // `<<` or `<<<`.
 #define PORTCULLIS_POLICY_TYPES_SCRIPT_FEATURES_HEREDOC (1 << 4)
@@ -283,7 +284,7 @@ typedef uint8_t portcullis_policy_types_script_features_t;
 
 typedef struct portcullis_policy_types_word_t {
   policy_string_t   value;
-  // False when an expansion, glob or substitution is left in `value`.
+  // False if `value` contains an expansion, a glob or a substitution.
   bool   literal;
 } portcullis_policy_types_word_t;
 
@@ -331,10 +332,10 @@ typedef struct portcullis_policy_types_simple_command_t {
   // `NAME=value` before the program.
   portcullis_policy_types_list_tuple2_string_word_t   assignments;
   portcullis_policy_types_list_redirect_t   redirects;
-  // How it follows the one before: `` (first), `;`, `&&`, `||`, `|`, `&`.
+  // The operator before it: `` (first command), `;`, `&&`, `||`, `|` or `&`.
   policy_string_t   joined_by;
-  // Index in `commands` of the command whose substitution, wrapper (`sudo`,
-  // `env`, `bash -c`) or compound holds this one.
+  // The index in `commands` of the command that contains this one, by a
+  // substitution, a wrapper (`sudo`, `env`, `bash -c`) or a compound.
   policy_option_u32_t   parent;
   // `argv[0]` looked up on PATH.
   policy_option_string_t   program;
@@ -359,21 +360,21 @@ typedef struct {
   } val;
 } portcullis_policy_types_result_parsed_script_string_t;
 
-// A shell command. What it may do to files and on the network is settled by the
-// standing rules, which the kernel enforces; a verdict on the text is for intent
-// and for prompts, and never the only wall.
+// A shell command. The standing rules decide what it may do with files and on the
+// network, and the kernel enforces them. A verdict on its text is about its intent;
+// do not rely on it alone.
 typedef struct portcullis_policy_types_command_execution_t {
-  // The script exactly as given.
+  // The script, unchanged.
   policy_string_t   script;
-  // `bash`, `sh`, `powershell`, ... ; none for a direct argv execution.
+  // `bash`, `sh`, `powershell`, ...; none if a program is executed directly.
   policy_option_string_t   shell;
   portcullis_policy_types_path_ref_t   cwd;
-  // The host's static reading of `script`; an error text when it has none.
-  // A policy that needs it must not allow without it.
+  // The host's static analysis of `script`, or an error. A policy that needs it
+  // must not allow without it.
   portcullis_policy_types_result_parsed_script_string_t   parsed;
-  // After which the tool gives up; none: the tool has no limit.
+  // The time limit of the tool; none if there is no limit.
   policy_option_u32_t   timeout_ms;
-  // Whether it goes on running after the call returns.
+  // Whether it keeps running after the call returns.
   bool   background;
 } portcullis_policy_types_command_execution_t;
 
@@ -387,7 +388,7 @@ typedef struct portcullis_policy_types_endpoint_t {
 
 // Lower case, no trailing dot, A-labels.
 #define PORTCULLIS_POLICY_TYPES_ENDPOINT_DOMAIN 0
-// An address given as such; RFC 5952 text form.
+// An address instead of a name, in RFC 5952 text form.
 #define PORTCULLIS_POLICY_TYPES_ENDPOINT_ADDRESS 1
 
 typedef uint8_t portcullis_policy_types_transport_t;
@@ -398,9 +399,9 @@ typedef uint8_t portcullis_policy_types_transport_t;
 
 typedef uint8_t portcullis_policy_types_direction_t;
 
-// Connects to somebody.
+// Connects.
 #define PORTCULLIS_POLICY_TYPES_DIRECTION_OUTBOUND 0
-// Waits for others to connect.
+// Listens.
 #define PORTCULLIS_POLICY_TYPES_DIRECTION_LISTEN 1
 
 typedef struct portcullis_policy_types_http_head_t {
@@ -410,10 +411,10 @@ typedef struct portcullis_policy_types_http_head_t {
   policy_list_string_t   header_names;
 } portcullis_policy_types_http_head_t;
 
-// How much is known. Nothing leaves the machine before `connect` is allowed.
-// The later stages are only put to policies that subscribe to them; the host
-// itself refuses a server name other than the allowed one and addresses in
-// ranges that no rule names.
+// The stage, which determines what is known. No data leaves the machine before
+// `connect` is allowed. Only policies that subscribe to the later stages get them.
+// The host itself refuses a server name that differs from the allowed one, and
+// special addresses that no rule names.
 typedef struct portcullis_policy_types_stage_t {
   uint8_t tag;
   union {
@@ -423,24 +424,24 @@ typedef struct portcullis_policy_types_stage_t {
   } val;
 } portcullis_policy_types_stage_t;
 
-// The program looked the name up or called connect.
+// The program calls connect.
 #define PORTCULLIS_POLICY_TYPES_STAGE_CONNECT 0
-// Resolved by the host; it dials one of these addresses and no other.
+// The host has resolved the name, and connects only to one of these addresses.
 #define PORTCULLIS_POLICY_TYPES_STAGE_RESOLVED 1
-// Server name from the TLS client hello; empty: there is none.
+// The server name in the TLS client hello; empty if there is none.
 #define PORTCULLIS_POLICY_TYPES_STAGE_CLIENT_HELLO 2
 #define PORTCULLIS_POLICY_TYPES_STAGE_HTTP 3
 
-// The process that asks; pid 0 where it is not known.
+// The process that makes the request; pid 0 if unknown.
 typedef struct portcullis_policy_types_process_info_t {
   uint32_t   pid;
-  // Absolute path of the executable.
+  // The absolute path of the executable.
   policy_string_t   program;
   policy_list_string_t   argv;
 } portcullis_policy_types_process_info_t;
 
-// A connection, or a port to listen on. For example `cargo build` fetching:
-// tcp, outbound, domain `index.crates.io`, port 443, stage `connect`.
+// A connection, or a port to listen on. Example, from `cargo build`: tcp,
+// outbound, domain `index.crates.io`, port 443, stage `connect`.
 typedef struct portcullis_policy_types_network_access_t {
   portcullis_policy_types_transport_t   transport;
   portcullis_policy_types_direction_t   direction;
@@ -452,17 +453,17 @@ typedef struct portcullis_policy_types_network_access_t {
 
 // A Unix socket.
 typedef struct portcullis_policy_types_socket_access_t {
-  // Path, or `@name` for an abstract socket.
+  // The path, or `@name` for an abstract socket.
   policy_string_t   path;
   portcullis_policy_types_direction_t   direction;
   portcullis_policy_types_process_info_t   process;
 } portcullis_policy_types_socket_access_t;
 
-// A tool the host has no closer reading of.
+// A call of a tool that the host does not carry out itself.
 typedef struct portcullis_policy_types_tool_call_t {
-  // As the model calls it.
+  // The name that the model uses.
   policy_string_t   name;
-  // Who supplies the tool: `builtin`, `extension:<name>`, `mcp:<server>`.
+  // The provider of the tool: `builtin`, `extension:<name>`, `mcp:<server>`.
   policy_string_t   provider;
   // The arguments.
   portcullis_policy_types_json_t   input;
@@ -486,10 +487,10 @@ typedef struct portcullis_policy_types_action_t {
 #define PORTCULLIS_POLICY_TYPES_ACTION_NETWORK 2
 #define PORTCULLIS_POLICY_TYPES_ACTION_SOCKET 3
 #define PORTCULLIS_POLICY_TYPES_ACTION_TOOL 4
-// Run this command once outside the box; the user asked for it.
+// Run this command once outside the sandbox.
 #define PORTCULLIS_POLICY_TYPES_ACTION_ESCALATION 5
-// A kind that this version of the contract has no case for. A policy which
-// does not know `kind` abstains.
+// A kind without a case in this version of the contract. A policy that does
+// not know `kind` abstains.
 #define PORTCULLIS_POLICY_TYPES_ACTION_OTHER 6
 
 typedef struct {
@@ -498,15 +499,15 @@ typedef struct {
 } portcullis_policy_types_list_attribute_t;
 
 // ---------------------------------------------------------------- requests
-// What the agent (or the user, or a confined process) wants to do.
+// An action that the agent, the user or a confined process wants to perform.
 // 
-// pi's tools arrive as follows: `read`, `grep`, `find`, `ls`, `write` and `edit`
-// as `file`; `bash` and the user's own `!command` as `command`; every tool of
-// an extension or an MCP server as `tool`. Connections of a running command
-// arrive as `network` with origin `process`.
+// The calls of pi: `read`, `grep`, `find`, `ls`, `write` and `edit` are `file`;
+// `bash` and the user's own `!command` are `command`; every tool of an extension
+// or an MCP server is `tool`. A connection of a running command is `network`, with
+// the origin `process`.
 typedef struct portcullis_policy_types_request_t {
-  // Unique within the session. A network request which a command causes
-  // has its own id, and the command's id as `parent`.
+  // Unique in the session. A network request of a command has its own id, and
+  // the command's id as `parent`.
   policy_string_t   id;
   policy_option_string_t   parent;
   portcullis_policy_types_origin_t   origin;
@@ -514,31 +515,30 @@ typedef struct portcullis_policy_types_request_t {
   portcullis_policy_types_list_attribute_t   attributes;
 } portcullis_policy_types_request_t;
 
-// How much the user should worry. It changes how a prompt and a log line look,
-// never what is decided.
+// The severity. It changes the look of questions and log lines, not the decision.
 typedef uint8_t portcullis_policy_types_severity_t;
 
-// Ordinary; also the right value for `allow` and `abstain`.
+// Ordinary; also for `allow` and `abstain`.
 #define PORTCULLIS_POLICY_TYPES_SEVERITY_INFO 0
 // Easily undone.
 #define PORTCULLIS_POLICY_TYPES_SEVERITY_LOW 1
-// Leaves the workspace, or reaches the network.
+// Affects files outside the workspace, or reaches the network.
 #define PORTCULLIS_POLICY_TYPES_SEVERITY_MEDIUM 2
-// Could reveal secrets or change what other programs do.
+// Could reveal secrets or change the behaviour of other programs.
 #define PORTCULLIS_POLICY_TYPES_SEVERITY_HIGH 3
 // Should never happen in honest work.
 #define PORTCULLIS_POLICY_TYPES_SEVERITY_CRITICAL 4
 
-// Why a policy answered as it did. The user sees all of it, in prompts, in
-// `check`, in `explain` and in the audit log.
+// The cause of an answer. The user sees it in questions, in `check`, in `explain`
+// and in the audit log.
 typedef struct portcullis_policy_types_cause_t {
   // Stable id of the rule within this policy, for example `fs.write.outside`.
   policy_string_t   rule;
   // One sentence for the user, for example `lies outside the workspace`.
   policy_string_t   reason;
-  // JSON pointer into the configuration to the value that made the rule, for
-  // example `/allowWrite/2`; empty: the rule is the policy's own. The host
-  // shows the file and line it stands for.
+  // JSON pointer to the value in the configuration that the rule comes from, for
+  // example `/allowWrite/2`; empty for a rule of the policy itself. The host shows
+  // the file and line of that value.
   policy_string_t   setting;
   portcullis_policy_types_severity_t   severity;
 } portcullis_policy_types_cause_t;
@@ -554,13 +554,13 @@ typedef struct portcullis_policy_types_obligation_t {
   } val;
 } portcullis_policy_types_obligation_t;
 
-// Run this script instead. Only honoured for a pack that declares `rewrites`.
+// Run this script instead. Requires a pack that declares `rewrites`.
 #define PORTCULLIS_POLICY_TYPES_OBLIGATION_REWRITE_SCRIPT 0
-// Use this JSON as tool input instead. Same condition.
+// Use this JSON as the tool's input instead. Requires the same.
 #define PORTCULLIS_POLICY_TYPES_OBLIGATION_REWRITE_INPUT 1
 // Show this to the user, without waiting.
 #define PORTCULLIS_POLICY_TYPES_OBLIGATION_NOTIFY 2
-// Give this to the model together with the result.
+// Show this to the model with the result.
 #define PORTCULLIS_POLICY_TYPES_OBLIGATION_ADVISE 3
 #define PORTCULLIS_POLICY_TYPES_OBLIGATION_OTHER 4
 
@@ -570,42 +570,42 @@ typedef struct {
 } portcullis_policy_types_list_obligation_t;
 
 typedef struct portcullis_policy_types_allowance_t {
-  // What the host must do if it lets the action through. A host that does
-  // not know or cannot meet one denies.
+  // Duties of the host if the action is allowed. A host that does not know or
+  // cannot fulfil one denies the action.
   portcullis_policy_types_list_obligation_t   obligations;
 } portcullis_policy_types_allowance_t;
 
 typedef struct portcullis_policy_types_denial_t {
-  // Told to the model: what it may do instead.
+  // Tells the model what it may do instead.
   policy_option_string_t   hint;
-  // Whether the host may offer the user a one-time override.
+  // Whether the host may offer the user a single exception.
   bool   overridable;
 } portcullis_policy_types_denial_t;
 
-// How long a grant lives.
+// How long a grant lasts.
 typedef uint8_t portcullis_policy_types_grant_scope_t;
 
-// For this very request.
+// For this request only.
 #define PORTCULLIS_POLICY_TYPES_GRANT_SCOPE_ONCE 0
-// Until the agent session ends; kept in the host's memory only.
+// Until the agent session ends; only in the host's memory.
 #define PORTCULLIS_POLICY_TYPES_GRANT_SCOPE_SESSION 1
-// For every session in this project; stored on the user's side.
+// For every session in this project; stored in the user's settings.
 #define PORTCULLIS_POLICY_TYPES_GRANT_SCOPE_PROJECT 2
 // For every session of this user.
 #define PORTCULLIS_POLICY_TYPES_GRANT_SCOPE_USER 3
 
 // For example `{ below: "/work", glob: "*.pem" }`.
 typedef struct portcullis_policy_types_name_pattern_t {
-  // An absolute directory; `/` for everywhere.
+  // An absolute directory; `/` for all.
   policy_string_t   below;
-  // A glob without `/`; what lies below a matching directory does not match.
+  // A glob without `/`. Paths below a matching directory do not match.
   policy_string_t   glob;
 } portcullis_policy_types_name_pattern_t;
 
-// Which paths. Paths are absolute, normalised and compared by components:
-// `tree("/a/b")` holds `/a/b` and `/a/b/c`, and not `/a/bc`. Prefer `exact` and
-// `tree`: mounts enforce them at no cost. `glob` and `name` in a rule that
-// limits reading put commands under stricter and slower supervision.
+// A set of paths. Paths are absolute, normalised and compared by components:
+// `tree("/a/b")` contains `/a/b` and `/a/b/c`, but not `/a/bc`. Prefer `exact` and
+// `tree`: mounts enforce them at no cost. `glob` and `name` in a rule that restricts
+// reading make the host check every file that a command opens, which is slower.
 typedef struct portcullis_policy_types_file_pattern_t {
   uint8_t tag;
   union {
@@ -616,25 +616,24 @@ typedef struct portcullis_policy_types_file_pattern_t {
   } val;
 } portcullis_policy_types_file_pattern_t;
 
-// This path, taken literally.
+// This literal path.
 #define PORTCULLIS_POLICY_TYPES_FILE_PATTERN_EXACT 0
-// This directory and all below it, taken literally.
+// This literal directory and everything below it.
 #define PORTCULLIS_POLICY_TYPES_FILE_PATTERN_TREE 1
-// gitignore-style glob over the whole canonical path: `*` and `?` stop at
-// `/`, `**` does not; `[...]` and `{a,b}` work; a leading `!` is not allowed.
-// Without a leading `/` it matches at any depth. All that lies below a match
-// matches too. At most 1,024 bytes.
+// A glob for the whole canonical path, as in gitignore: `*` and `?` stop at `/`,
+// `**` does not; `[...]` and `{a,b}` work; a leading `!` is not allowed. Without
+// a leading `/` it matches at any depth. Everything below a match matches, too.
+// At most 1,024 bytes.
 #define PORTCULLIS_POLICY_TYPES_FILE_PATTERN_GLOB 2
 // A glob for the last component, anywhere below a directory.
 #define PORTCULLIS_POLICY_TYPES_FILE_PATTERN_NAME 3
 
-// What may be done with a path. `write` does not include `read`: a policy in
-// which what may be written may be read names both.
+// Rights on a path. `write` does not include `read`: to allow both, name both.
 typedef uint8_t portcullis_policy_types_file_rights_t;
 
-// See it, list it, read it.
+// See, list and read it.
 #define PORTCULLIS_POLICY_TYPES_FILE_RIGHTS_READ (1 << 0)
-// Create, change, rename, remove, link, change metadata.
+// Create, change, rename, remove and link it, and change its metadata.
 #define PORTCULLIS_POLICY_TYPES_FILE_RIGHTS_WRITE (1 << 1)
 // Run it as a program.
 #define PORTCULLIS_POLICY_TYPES_FILE_RIGHTS_EXECUTE (1 << 2)
@@ -645,7 +644,7 @@ typedef struct portcullis_policy_types_path_pattern_t {
 } portcullis_policy_types_path_pattern_t;
 
 typedef struct portcullis_policy_types_command_pattern_t {
-  // First words which must be equal and literal.
+  // The first words, which must be equal and literal.
   policy_list_string_t   argv_prefix;
   // Whether more words may follow.
   bool   open_ended;
@@ -670,8 +669,8 @@ typedef struct portcullis_policy_types_port_set_t {
 typedef struct portcullis_policy_types_network_pattern_t {
   // `example.com` (itself only), `*.example.com` (sub-domains only), an address,
   // or a CIDR block such as `10.0.0.0/8`. Names are lower case A-labels.
-  // `*` matches every name and every address that is asked for, and says nothing
-  // on the addresses that a name resolves to.
+  // `*` matches every requested name and address, but not the addresses that a
+  // name resolves to.
   policy_string_t   host;
   portcullis_policy_types_port_set_t   ports;
 } portcullis_policy_types_network_pattern_t;
@@ -690,7 +689,7 @@ typedef struct portcullis_policy_types_tool_pattern_t {
   policy_string_t   name;
   // As in `tool-call`; `*` for any.
   policy_string_t   provider;
-  // JSON pointers into the input with the value each must have.
+  // JSON pointers into the input, each with the required value.
   portcullis_policy_types_list_tuple2_string_json_t   input_equals;
 } portcullis_policy_types_tool_pattern_t;
 
@@ -709,7 +708,7 @@ typedef struct portcullis_policy_types_grant_pattern_t {
   } val;
 } portcullis_policy_types_grant_pattern_t;
 
-// This very request, byte for byte.
+// Exactly this request.
 #define PORTCULLIS_POLICY_TYPES_GRANT_PATTERN_EXACT 0
 #define PORTCULLIS_POLICY_TYPES_GRANT_PATTERN_PATH 1
 // Every simple command of a script must match one of these.
@@ -717,14 +716,14 @@ typedef struct portcullis_policy_types_grant_pattern_t {
 #define PORTCULLIS_POLICY_TYPES_GRANT_PATTERN_NETWORK 3
 #define PORTCULLIS_POLICY_TYPES_GRANT_PATTERN_TOOL 4
 
-// One kind of "yes" that the user can choose, narrowest first. A grant turns
-// later asks within its pattern into allow, and never touches a deny.
+// A "yes" that the user can choose; list the narrowest first. A grant turns later
+// `ask` verdicts that match its pattern into `allow`, and never overrides a `deny`.
 typedef struct portcullis_policy_types_grant_option_t {
   // For example `This file, this session`.
   policy_string_t   label;
   portcullis_policy_types_grant_scope_t   scope;
   portcullis_policy_types_grant_pattern_t   pattern;
-  // Seconds; 0 for as long as the scope lasts.
+  // In seconds; 0 for as long as the scope lasts.
   uint32_t   lifetime;
 } portcullis_policy_types_grant_option_t;
 
@@ -733,17 +732,17 @@ typedef struct {
   size_t len;
 } portcullis_policy_types_list_grant_option_t;
 
-// A question to the user. It never blocks inside the guest: the host asks, and
-// answers the request itself.
+// A question to the user. The policy does not wait for the answer: the host asks,
+// and decides by the answer.
 typedef struct portcullis_policy_types_question_t {
-  // One line, put above the options.
+  // One line above the options.
   policy_string_t   title;
-  // Longer text, Markdown.
+  // A longer text in Markdown.
   policy_option_string_t   details;
-  // Offered in this order. The host adds a refusal and its own choices, puts
-  // title and subject in its own words, and shows this text as quoted.
+  // The options, in this order. The host adds a refusal and choices of its own,
+  // writes its own title and subject, and shows this text as a quotation.
   portcullis_policy_types_list_grant_option_t   options;
-  // After this time without an answer the host takes its fallback.
+  // The time after which an unanswered question counts as no.
   policy_option_u32_t   timeout_ms;
 } portcullis_policy_types_question_t;
 
@@ -756,16 +755,16 @@ typedef struct portcullis_policy_types_verdict_t {
   } val;
 } portcullis_policy_types_verdict_t;
 
-// This policy has no opinion. Another one, or the host's default, decides.
+// The policy has no opinion. Another policy, or the host's default, decides.
 #define PORTCULLIS_POLICY_TYPES_VERDICT_ABSTAIN 0
-// May go ahead, as far as this policy is concerned.
+// The policy allows it.
 #define PORTCULLIS_POLICY_TYPES_VERDICT_ALLOW 1
-// A person must decide.
+// The user must decide.
 #define PORTCULLIS_POLICY_TYPES_VERDICT_ASK 2
-// Must not happen. No grant changes it.
+// The policy denies it. A grant cannot override this.
 #define PORTCULLIS_POLICY_TYPES_VERDICT_DENY 3
 
-// A "yes" of the user that is still in force.
+// An earlier "yes" of the user that still applies.
 typedef struct portcullis_policy_types_grant_t {
   portcullis_policy_types_grant_scope_t   scope;
   portcullis_policy_types_grant_pattern_t   pattern;
@@ -781,30 +780,30 @@ typedef struct {
 } portcullis_policy_types_list_grant_t;
 
 // ---------------------------------------------------------------- context
-// Where the decision is taken.
+// The context of a decision.
 typedef struct portcullis_policy_types_context_t {
-  // Unique for the life of one agent session.
+  // Unique during one agent session.
   policy_string_t   session_id;
-  // The agent which asks.
+  // The agent that makes the request.
   portcullis_policy_types_agent_info_t   agent;
   // The project.
   portcullis_policy_types_workspace_t   workspace;
   // The machine.
   portcullis_policy_types_machine_t   machine;
-  // Whether someone is there to answer an `ask`. Where this is false, the
-  // host turns `ask` into `deny`.
+  // Whether the user can answer questions. If not, the host turns `ask` into
+  // `deny`.
   bool   interactive;
-  // Wall clock in seconds since 1970-01-01 UTC. A recorded value on replay.
+  // The time in seconds since 1970-01-01 UTC; in a replay, the recorded time.
   uint32_t   now;
-  // Live grants: those that match this very request, or all of them where
-  // there is no request (`standing`).
+  // Live grants that match the request, or all live grants if there is no
+  // request (`standing`).
   portcullis_policy_types_list_grant_t   grants;
-  // The host wants a filled `evaluation.trace`.
+  // Whether the host wants `evaluation.trace`.
   bool   explain;
   portcullis_policy_types_list_attribute_t   attributes;
 } portcullis_policy_types_context_t;
 
-// One rule that was looked at on the way to the verdict, for `explain`.
+// A rule that was evaluated for the verdict; for `explain`.
 typedef struct portcullis_policy_types_trace_step_t {
   policy_string_t   rule;
   bool   matched;
@@ -818,11 +817,11 @@ typedef struct {
 } portcullis_policy_types_list_trace_step_t;
 
 // ---------------------------------------------------------------- verdicts
-// The answer of one policy. For example, in words: `deny`, rule `fs.secret`,
-// reason `holds a private key`, hint `ask the user to sign`, not overridable.
+// The answer of a policy. Example: `deny`, rule `fs.secret`, reason `holds a
+// private key`, hint `ask the user to sign`, not overridable.
 typedef struct portcullis_policy_types_evaluation_t {
   portcullis_policy_types_verdict_t   verdict;
-  // Rule and reason; the rule is empty only for `abstain`.
+  // The rule and the reason; only `abstain` may have an empty rule.
   portcullis_policy_types_cause_t   cause;
   // Empty unless `context.explain`.
   portcullis_policy_types_list_trace_step_t   trace;
@@ -853,18 +852,18 @@ typedef struct {
 } portcullis_policy_types_list_content_block_t;
 
 // ---------------------------------------------------------------- results
-// What a tool gave back, before the model sees it.
+// The output of a tool, before the model sees it.
 typedef struct portcullis_policy_types_tool_output_t {
-  // The request that led to it.
+  // The request of the tool call.
   portcullis_policy_types_request_t   request;
   bool   is_error;
-  // Whether pi had cut it before.
+  // Whether pi has already cut it.
   bool   truncated;
   portcullis_policy_types_list_content_block_t   content;
 } portcullis_policy_types_tool_output_t;
 
-// Over several policies, `withhold` beats `replace`; two different replacements
-// withhold.
+// Of several policies, `withhold` overrides `replace`; two different replacements
+// count as `withhold`.
 typedef struct portcullis_policy_types_output_verdict_t {
   uint8_t tag;
   union {
@@ -874,14 +873,14 @@ typedef struct portcullis_policy_types_output_verdict_t {
 
 // No opinion.
 #define PORTCULLIS_POLICY_TYPES_OUTPUT_VERDICT_ABSTAIN 0
-// Looked at and found harmless.
+// The output is harmless.
 #define PORTCULLIS_POLICY_TYPES_OUTPUT_VERDICT_PASS 1
-// Put this in its place. Same number and kinds of blocks.
+// Replace it by this, with the same number and kinds of blocks.
 #define PORTCULLIS_POLICY_TYPES_OUTPUT_VERDICT_REPLACE 2
-// The model sees only the cause.
+// Show only the cause to the model.
 #define PORTCULLIS_POLICY_TYPES_OUTPUT_VERDICT_WITHHOLD 3
 
-// The answer of one policy to one tool output.
+// The answer of a policy to a tool output.
 typedef struct portcullis_policy_types_output_evaluation_t {
   portcullis_policy_types_output_verdict_t   verdict;
   portcullis_policy_types_cause_t   cause;
@@ -893,8 +892,7 @@ typedef struct portcullis_policy_types_config_error_t {
   // JSON pointer to the offending value, for example `/allowWrite/0`; empty for
   // the whole document.
   policy_string_t   pointer;
-  // What is wrong and what would be right, for the user: lower case, without a
-  // full stop.
+  // The error and its correction, for the user: lower case, without a full stop.
   policy_string_t   message;
 } portcullis_policy_types_config_error_t;
 
@@ -904,11 +902,11 @@ typedef portcullis_policy_types_config_error_t exports_portcullis_policy_lifecyc
 
 typedef portcullis_policy_types_json_t exports_portcullis_policy_lifecycle_json_t;
 
-// One rule, for people.
+// A rule, described for users.
 typedef struct exports_portcullis_policy_lifecycle_rule_info_t {
-  // As in `cause.rule` and in the rules of a profile.
+  // The id, as in `cause.rule` and in the rules of a profile.
   policy_string_t   id;
-  // A few words.
+  // A short title.
   policy_string_t   title;
   // Markdown; may be empty.
   policy_string_t   help;
@@ -919,22 +917,23 @@ typedef struct {
   size_t len;
 } exports_portcullis_policy_lifecycle_list_rule_info_t;
 
-// What the policy says of itself. Must not depend on configuration. The pack
-// manifest is made from this when the pack is built.
+// The policy's description of itself. It must not depend on the configuration.
+// `policy build` makes the pack manifest from it.
 typedef struct exports_portcullis_policy_lifecycle_descriptor_t {
   // `namespace:name`, for example `acme:workspace`.
   policy_string_t   id;
   // Semantic version of the policy.
   policy_string_t   version;
-  // A few words for lists and prompts.
+  // A short title for lists and prompts.
   policy_string_t   title;
-  // Actions for which `evaluate` is called; the rest count as `abstain`.
+  // The actions for which the host calls `evaluate`; all others count as
+  // `abstain`.
   exports_portcullis_policy_lifecycle_action_kinds_t   handles;
-  // Every rule id that verdicts and profiles may name; for `explain` and for
-  // coverage figures.
+  // All rules that verdicts and profiles may name; for `explain` and coverage
+  // reports.
   exports_portcullis_policy_lifecycle_list_rule_info_t   rules;
-  // JSON Schema (2020-12) of the configuration, at most 64 KiB. Empty: takes
-  // none, and the host passes `{}`.
+  // JSON Schema (2020-12) of the configuration, at most 64 KiB. Empty: the
+  // policy has no configuration, and the host passes `{}`.
   exports_portcullis_policy_lifecycle_json_t   config_schema;
 } exports_portcullis_policy_lifecycle_descriptor_t;
 
@@ -974,18 +973,18 @@ typedef portcullis_policy_types_network_pattern_t exports_portcullis_policy_conf
 
 typedef portcullis_policy_types_request_t exports_portcullis_policy_confinement_request_t;
 
-// A yes or no on which a policy may also be silent.
+// Yes, no, or no opinion.
 typedef uint8_t exports_portcullis_policy_confinement_choice_t;
 
 #define EXPORTS_PORTCULLIS_POLICY_CONFINEMENT_CHOICE_NO_OPINION 0
 #define EXPORTS_PORTCULLIS_POLICY_CONFINEMENT_CHOICE_ALLOW 1
 #define EXPORTS_PORTCULLIS_POLICY_CONFINEMENT_CHOICE_DENY 2
 
-// What a rule says. The strictest over all policies counts.
+// The effect of a rule. Of all policies, the strictest effect counts.
 typedef uint8_t exports_portcullis_policy_confinement_effect_t;
 
 #define EXPORTS_PORTCULLIS_POLICY_CONFINEMENT_EFFECT_ALLOW 0
-// Held while the user is asked; refused where that cannot be done.
+// Waits until the user answers; refused if the user cannot be asked.
 #define EXPORTS_PORTCULLIS_POLICY_CONFINEMENT_EFFECT_ASK 1
 #define EXPORTS_PORTCULLIS_POLICY_CONFINEMENT_EFFECT_DENY 2
 
@@ -994,31 +993,30 @@ typedef struct exports_portcullis_policy_confinement_file_rule_t {
   // Stable id within the policy.
   policy_string_t   id;
   exports_portcullis_policy_confinement_file_pattern_t   pattern;
-  // The rights this rule speaks about; it says nothing on the others.
+  // The rights that the rule applies to.
   exports_portcullis_policy_confinement_file_rights_t   rights;
   exports_portcullis_policy_confinement_effect_t   effect;
-  // For reads that are denied or must be asked for: commands do not see the
-  // path at all (true), or see it and are refused (false).
+  // If reading is denied or must be asked for: whether commands do not see the
+  // path at all (true), or see it and cannot read it (false).
   bool   conceal;
-  // Empty, or something that must hold besides, which only the host can see:
-  // `git-config-safe` (the new content names no program, include, hook path
-  // or alias), `created-by-command` (the directory did not exist before this
-  // command). A host that does not know a condition takes it as met for
-  // `deny` and as not met for `allow`.
+  // Empty, or an additional condition that the host checks: `git-config-safe`
+  // (the new content names no program, include, hook path or alias), or
+  // `created-by-command` (this command created the directory). A host treats an
+  // unknown condition as true for `deny` and as false for `allow`.
   policy_string_t   condition;
   // One sentence for the user.
   policy_string_t   reason;
-  // JSON pointer into the configuration to the value that made this rule, for
-  // example `/allowWrite/2`; empty: the rule is the policy's own.
+  // JSON pointer to the value in the configuration that the rule comes from, for
+  // example `/allowWrite/2`; empty for a rule of the policy itself.
   policy_string_t   setting;
 } exports_portcullis_policy_confinement_file_rule_t;
 
-// Outgoing TCP connections. A rule for an address or a CIDR block also judges
-// the addresses that a name resolves to.
+// A rule on outgoing TCP connections. A rule for an address or a CIDR block also
+// applies to the addresses that a name resolves to.
 typedef struct exports_portcullis_policy_confinement_network_rule_t {
   policy_string_t   id;
   exports_portcullis_policy_confinement_network_pattern_t   target;
-  // Path or last component of the program; `*` for any.
+  // The program's path or its last component; `*` for any program.
   policy_string_t   program;
   exports_portcullis_policy_confinement_effect_t   effect;
   policy_string_t   reason;
@@ -1026,19 +1024,19 @@ typedef struct exports_portcullis_policy_confinement_network_rule_t {
   policy_string_t   setting;
 } exports_portcullis_policy_confinement_network_rule_t;
 
-// What a budget is counted over.
+// The scope of a budget.
 typedef uint8_t exports_portcullis_policy_confinement_span_t;
 
-// Each command anew.
+// Each command has its own budget.
 #define EXPORTS_PORTCULLIS_POLICY_CONFINEMENT_SPAN_COMMAND 0
-// All commands of the session together.
+// All commands of the session share the budget.
 #define EXPORTS_PORTCULLIS_POLICY_CONFINEMENT_SPAN_SESSION 1
 
-// So many bytes may be sent there before `effect` holds for what follows.
+// An upload budget. After it is used up, `effect` applies to further bytes.
 typedef struct exports_portcullis_policy_confinement_budget_rule_t {
   policy_string_t   id;
   exports_portcullis_policy_confinement_network_pattern_t   target;
-  // Kibibytes, counted on what the commands send.
+  // The number of KiB that commands may send.
   uint32_t   kib;
   exports_portcullis_policy_confinement_span_t   span;
   exports_portcullis_policy_confinement_effect_t   effect;
@@ -1047,7 +1045,7 @@ typedef struct exports_portcullis_policy_confinement_budget_rule_t {
   policy_string_t   setting;
 } exports_portcullis_policy_confinement_budget_rule_t;
 
-// Unix sockets by path (or `@name`).
+// A rule on Unix sockets, by path (or `@name`).
 typedef struct exports_portcullis_policy_confinement_socket_rule_t {
   policy_string_t   id;
   exports_portcullis_policy_confinement_file_pattern_t   path;
@@ -1059,12 +1057,12 @@ typedef struct exports_portcullis_policy_confinement_socket_rule_t {
 
 typedef uint8_t exports_portcullis_policy_confinement_port_direction_t;
 
-// A command reaches the host's own loopback.
+// A command connects to the host's loopback.
 #define EXPORTS_PORTCULLIS_POLICY_CONFINEMENT_PORT_DIRECTION_TO_HOST 0
-// The host reaches a server that a command runs.
+// The host connects to a server that a command runs.
 #define EXPORTS_PORTCULLIS_POLICY_CONFINEMENT_PORT_DIRECTION_FROM_HOST 1
 
-// Loopback ports.
+// A rule on loopback ports.
 typedef struct exports_portcullis_policy_confinement_port_rule_t {
   policy_string_t   id;
   uint16_t   port;
@@ -1075,10 +1073,10 @@ typedef struct exports_portcullis_policy_confinement_port_rule_t {
   policy_string_t   setting;
 } exports_portcullis_policy_confinement_port_rule_t;
 
-// What commands see of the host's environment.
+// A rule on environment variables that commands inherit from the host.
 typedef struct exports_portcullis_policy_confinement_environment_rule_t {
   policy_string_t   id;
-  // Glob over names.
+  // A glob for names of variables.
   policy_string_t   name;
   // `allow` keeps it, `deny` drops it, `ask` counts as `deny`.
   exports_portcullis_policy_confinement_effect_t   effect;
@@ -1087,22 +1085,22 @@ typedef struct exports_portcullis_policy_confinement_environment_rule_t {
   policy_string_t   setting;
 } exports_portcullis_policy_confinement_environment_rule_t;
 
-// None: the host's default limit, never "unlimited".
-// Over several policies the lowest counts.
+// Limits of commands. None means the host's default, never "unlimited". Of
+// several policies, the lowest limit counts.
 typedef struct exports_portcullis_policy_confinement_limits_t {
-  // Time from start to end; waiting for the user's answer does not count.
+  // Wall-clock time, without the time spent waiting for the user's answers.
   policy_option_u32_t   wall_ms;
   // Processor time of each process.
   policy_option_u32_t   cpu_ms;
   // Address space of each process.
   policy_option_u32_t   memory_mib;
-  // Processes of one command at a time.
+  // The number of processes of one command at the same time.
   policy_option_u32_t   processes;
-  // Open descriptors of each process.
+  // Open file descriptors of each process.
   policy_option_u32_t   open_files;
-  // Size of the largest file that can be written.
+  // The maximum size of a written file.
   policy_option_u32_t   file_mib;
-  // What is kept of the output.
+  // The maximum size of the output that is kept.
   policy_option_u32_t   output_kib;
 } exports_portcullis_policy_confinement_limits_t;
 
@@ -1151,16 +1149,17 @@ typedef struct {
   size_t len;
 } exports_portcullis_policy_confinement_list_attribute_t;
 
-// In every list the last rule that matches answers; where none does, this
-// profile has no opinion. Over all policies and the host's ceiling the
-// strictest answer counts, for each path, right, connection, socket, port and
-// name apart; where nobody has an opinion the host's base holds. So a profile
-// can never widen what another one or the user has set, and an empty profile
-// changes nothing.
+// A set of rules. In each list, the last matching rule decides; without a match,
+// the profile has no opinion. Of all policies and the user's settings, the
+// strictest answer counts, separately for each path, right, connection, socket,
+// port and name. If none has an opinion, the host's base rules apply. So a
+// profile can never loosen another profile or the settings, and an empty profile
+// has no effect.
 // 
-// For example, in words: `tree(/srv/app)` read and write allow, then
-// `exact(/srv/app/LICENSE)` write deny. The second comes later, so it answers
-// for that file and right; the first for everything else below `/srv/app`.
+// Example: `tree(/srv/app)` allows reading and writing, then
+// `exact(/srv/app/LICENSE)` denies writing. The second rule is later, so it
+// decides on writing that file; the first decides on everything else below
+// `/srv/app`.
 typedef struct exports_portcullis_policy_confinement_profile_t {
   exports_portcullis_policy_confinement_list_file_rule_t   files;
   exports_portcullis_policy_confinement_list_network_rule_t   network;
@@ -1168,12 +1167,12 @@ typedef struct exports_portcullis_policy_confinement_profile_t {
   exports_portcullis_policy_confinement_list_socket_rule_t   sockets;
   exports_portcullis_policy_confinement_list_port_rule_t   ports;
   exports_portcullis_policy_confinement_list_environment_rule_t   environment;
-  // Values to give to commands; names that a rule drops are not set.
+  // Environment variables to set for commands, unless a rule drops the name.
   policy_list_tuple2_string_string_t   variables;
   exports_portcullis_policy_confinement_limits_t   limits;
-  // Whether processes inside may trace each other (debuggers).
+  // Whether processes in the sandbox may trace each other, as debuggers do.
   exports_portcullis_policy_confinement_choice_t   tracing;
-  // Facts for hosts that know them; others ignore them.
+  // Extra facts. A host ignores those that it does not know.
   exports_portcullis_policy_confinement_list_attribute_t   attributes;
 } exports_portcullis_policy_confinement_profile_t;
 
