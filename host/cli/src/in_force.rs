@@ -15,7 +15,7 @@ pub(crate) fn print(page: &mut Page, in_force: &InForce, title: &str) {
         InForce::Rules(statements) => {
             for statement in statements.all(MOST_LISTED) {
                 // Full length; its parts are already escaped.
-                page.line(&format!("  {}", statement.text));
+                page.sentence("  ", &statement.text);
             }
         }
     }

@@ -10,6 +10,8 @@ use serde_json::Value;
 
 /// Rows are not wrapped on a terminal that is narrower than this.
 const NARROWEST: usize = 30;
+/// The width of output that does not go to a terminal.
+const PIPED: usize = 80;
 /// The additional indentation of the continuation of a row.
 const HANGING: usize = 4;
 
@@ -53,6 +55,13 @@ pub(crate) struct Cell {
     tint: Tint,
 }
 
+impl Cell {
+    /// Returns the number of characters.
+    pub(crate) fn width(&self) -> usize {
+        self.text.chars().count()
+    }
+}
+
 /// Makes a cell, shortened if long.
 pub(crate) fn cell(text: &str) -> Cell {
     Cell { text: escape(text), tint: Tint::Plain }
@@ -73,8 +82,10 @@ pub(crate) fn tinted(text: &str, tint: Tint) -> Cell {
 pub(crate) struct Page {
     text: String,
     colours: bool,
-    /// The width of the terminal, at which rows are wrapped.
+    /// The width at which rows are wrapped.
     columns: Option<usize>,
+    /// Whether a word that is longer than a line is broken. A file or a pipe gets whole paths.
+    breaks_words: bool,
 }
 
 impl Page {
@@ -87,8 +98,18 @@ impl Page {
         let out = streams::output();
         let is_terminal = out.is_terminal();
         let size = rustix::termios::tcgetwinsize(&out).ok().filter(|_| is_terminal);
-        let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns >= NARROWEST);
-        Self { text: String::new(), colours: is_terminal && !plain, columns }
+        let columns = match is_terminal {
+            true => size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns >= NARROWEST),
+            false => Some(columns_of(around).unwrap_or(PIPED)),
+        };
+        Self { text: String::new(), colours: is_terminal && !plain, columns, breaks_words: is_terminal }
+    }
+
+    /// Creates a page for a log: in a file or a pipe, each row is one line, whatever its length.
+    pub(crate) fn of_lines(around: &ProcessEnv) -> Self {
+        let page = Self::new(around);
+        let columns = page.columns.filter(|_| page.breaks_words);
+        Self { columns, ..page }
     }
 
     /// Adds one or more lines; unsafe characters are escaped.
@@ -97,11 +118,17 @@ impl Page {
         self.text.push('\n');
     }
 
+    /// Adds a sentence that wraps like a row; unsafe characters are escaped.
+    pub(crate) fn sentence(&mut self, indent: &str, text: &str) {
+        let text = escape_message(text).into_owned();
+        self.row(indent, &[Cell { text, tint: Tint::Plain }], &[]);
+    }
+
     /// Adds rows, with each column as wide as its widest text.
     pub(crate) fn table(&mut self, indent: &str, rows: &[Vec<Cell>]) {
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns)
-            .map(|column| rows.iter().filter_map(|row| row.get(column)).map(width).max().unwrap_or(0))
+            .map(|column| rows.iter().filter_map(|row| row.get(column)).map(Cell::width).max().unwrap_or(0))
             .collect();
         for row in rows {
             self.row(indent, row, &widths);
@@ -110,19 +137,20 @@ impl Page {
 
     /// Adds a row with columns of given widths; a longer text takes the space it needs.
     ///
-    /// On a terminal a row that is too long goes on below, indented, so that no cell begins a line of the screen.
+    /// A row that is too long goes on below, indented, so that no cell begins a line.
     pub(crate) fn row(&mut self, indent: &str, row: &[Cell], widths: &[usize]) {
         let indent = escape_message(indent).into_owned();
         let hanging = indent.chars().count() + HANGING;
         let (mut line, mut column) = (indent.clone(), indent.chars().count());
         for (place, cell) in row.iter().enumerate() {
-            let over = self.columns.filter(|columns| column + width(cell) > *columns);
+            let over = self.columns.filter(|columns| column + cell.width() > *columns);
             let mut parts = match over {
                 None => vec![cell.text.clone()],
                 Some(columns) => wrapped(
                     &cell.text,
                     columns.saturating_sub(column),
                     columns.saturating_sub(hanging).max(1),
+                    self.breaks_words,
                 ),
             }
             .into_iter();
@@ -139,7 +167,7 @@ impl Page {
             }
             let is_last = place + 1 == row.len();
             if !is_last {
-                let gap = widths.get(place).copied().unwrap_or(0).saturating_sub(width(cell)) + 2;
+                let gap = widths.get(place).copied().unwrap_or(0).saturating_sub(cell.width()) + 2;
                 line.push_str(&" ".repeat(gap));
                 column += gap;
             }
@@ -197,19 +225,28 @@ pub(crate) enum Reader {
     Gone,
 }
 
+/// Returns the width in the variable COLUMNS, as other programs take it.
+fn columns_of(around: &ProcessEnv) -> Option<usize> {
+    let (_, value) = around.variables.iter().find(|(name, _)| name == "COLUMNS")?;
+    value.parse().ok().filter(|columns| *columns >= NARROWEST)
+}
+
 /// Breaks a text into a part of at most `first` characters and others of at most `rest`, at spaces where there are any.
 ///
-/// The first part is empty if no word fits.
-fn wrapped(text: &str, first: usize, rest: usize) -> Vec<String> {
+/// The first part is empty if no word fits. A word that is longer than a line is broken, or has a line of its own.
+fn wrapped(text: &str, first: usize, rest: usize, breaks_words: bool) -> Vec<String> {
     let mut parts = Vec::new();
     let (mut left, mut room): (Vec<char>, usize) = (text.chars().collect(), first);
     while left.len() > room {
         let space = left.get(..=room).and_then(|head| head.iter().rposition(|letter| *letter == ' '));
-        // A word that is wider than a line is broken anywhere.
         let end = match space {
             Some(space) => space,
             None if parts.is_empty() && first < rest => 0,
-            None => room,
+            None if breaks_words => room,
+            None => match left.iter().position(|letter| *letter == ' ') {
+                Some(end) => end,
+                None => break,
+            },
         };
         parts.push(left.drain(..end).collect());
         let blanks = left.iter().take_while(|letter| **letter == ' ').count();
@@ -218,10 +255,6 @@ fn wrapped(text: &str, first: usize, rest: usize) -> Vec<String> {
     }
     parts.push(left.into_iter().collect());
     parts
-}
-
-fn width(cell: &Cell) -> usize {
-    cell.text.chars().count()
 }
 
 /// Formats milliseconds since 1970 as date and time in UTC.
@@ -262,7 +295,7 @@ mod tests {
     }
 
     fn page(colours: bool) -> Page {
-        Page { text: String::new(), colours, columns: None }
+        Page { text: String::new(), colours, columns: None, breaks_words: true }
     }
 
     #[test]
@@ -277,9 +310,18 @@ mod tests {
         assert!(lines.iter().skip(1).all(|line| line.starts_with("    ")), "{lines:#?}");
         let joined: String = one.text.split_whitespace().collect();
         assert_eq!(joined, format!("5minagodeny{}[a.rule]", long.replace(' ', "")));
-        let mut other = page(false);
-        other.row("", &[cell("5 min ago"), cell(long)], &[10]);
-        assert_eq!(other.text.lines().count(), 1, "a file takes lines of any length");
+        let mut log = page(false);
+        log.row("", &[cell("5 min ago"), cell(long)], &[10]);
+        assert_eq!(log.text.lines().count(), 1, "a row of a log is one line");
+    }
+
+    #[test]
+    fn piped_rows_are_wrapped_between_words_only() {
+        let mut piped = page(false);
+        (piped.columns, piped.breaks_words) = (Some(20), false);
+        let path = "/home/ann/.pi/agent/sandbox/default.json:3";
+        piped.row("", &[cell("a.field"), cell("two words"), cell(path), cell("and more")], &[7]);
+        assert_eq!(piped.text, format!("a.field  two words\n    {path}\n    and more\n"));
     }
 
     #[test]

@@ -171,7 +171,8 @@ impl Scene {
     pub fn portcullis_command(&self, arguments: &[&str]) -> anyhow::Result<Command> {
         let mut command = self.program(&tools::portcullis(self.user)?);
         self.enter(&mut command);
-        command.args(arguments);
+        // Rows of tables stay whole.
+        command.args(arguments).env("COLUMNS", "10000");
         Ok(command)
     }
 

@@ -83,6 +83,9 @@ fn human(page: &mut Page, around: &ProcessEnv, found: &Decided, winner: Winner, 
 
 /// Prints all votes and marks the one that decided.
 pub(super) fn heard(page: &mut Page, verdict: &VerdictLine, winner: Winner) {
+    if verdict.policies.is_empty() {
+        return;
+    }
     page.line("  votes (→ decided)");
     let votes = verdict.policies.iter().enumerate();
     let rows: Vec<_> = votes.map(|(place, vote)| row(vote, winner.place == Some(place))).collect();

@@ -21,7 +21,7 @@ const WIDTHS: [usize; 3] = [10, 12, 7];
 const TIME_OF_DAY: usize = 11;
 
 pub(super) fn run(around: &ProcessEnv, options: &Tail) -> crate::exit::Outcome {
-    let mut page = Page::new(around);
+    let mut page = Page::of_lines(around);
     let filter = |lines: Vec<Result<Placed, Trouble>>| -> Vec<Result<Placed, Trouble>> {
         lines.into_iter().filter(|line| !options.denied || is_refusal(line)).collect()
     };

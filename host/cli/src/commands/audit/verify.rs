@@ -36,7 +36,7 @@ pub(super) fn run(around: &ProcessEnv, file: Option<PathBuf>, as_json: bool) -> 
         None => of_directory(&directory(around))?,
     };
     let intact = logs.iter().all(|log| log.outcome.is_ok());
-    let mut page = Page::new(around);
+    let mut page = Page::of_lines(around);
     if as_json {
         page.json(
             &json!({ "intact": intact, "logs": logs.into_iter().map(Verified::json).collect::<Vec<_>>() }),

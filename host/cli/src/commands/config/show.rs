@@ -18,6 +18,9 @@ use crate::exit::Exit;
 use crate::human::{path, value};
 use crate::output::{Cell, Page, Tint, cell, tinted};
 
+/// The largest width of the column of values; a longer value takes the space it needs.
+const VALUE_WIDTH: usize = 20;
+
 pub(super) fn run(
     around: &ProcessEnv,
     place: &SettingsChoice,
@@ -118,7 +121,10 @@ fn human(page: &mut Page, around: &ProcessEnv, report: &Report, tier: Tier) {
     if rows.is_empty() {
         page.line("no setting differs from its default");
     }
-    page.table("", &rows);
+    let widest = rows.iter().filter_map(|row| row.first()).map(Cell::width).max().unwrap_or(0);
+    let values = rows.iter().filter_map(|row| row.get(1)).map(Cell::width);
+    let value = values.filter(|width| *width <= VALUE_WIDTH).max().unwrap_or(0);
+    rows.iter().for_each(|row| page.row("", row, &[widest, value]));
     if !report.unused.is_empty() {
         page.line("\nset, but without effect");
         let row = |unused: &portcullis_settings::Unused| {
@@ -180,15 +186,17 @@ fn row(around: &ProcessEnv, name: &str, setting: &Setting) -> Vec<Cell> {
         Standing::ExplicitDeny => ("explicit deny", Tint::Plain),
         Standing::Overruled => ("overruled", Tint::Open),
     };
-    let origin = setting.origin.as_ref().map(|origin| place(around, origin)).unwrap_or_default();
-    vec![cell(name), cell(&shown), tinted(standing, tint), tinted(&origin, Tint::Faint)]
+    let mut row = vec![cell(name), cell(&shown)];
+    row.extend(setting.origin.as_ref().map(|origin| tinted(&place(around, origin), Tint::Faint)));
+    row.extend(Some(tinted(standing, tint)).filter(|_| !standing.is_empty()));
+    row
 }
 
 fn unset(name: &str) -> String {
     // The text after the colon gives the reason.
     let words = field(name).and_then(Field::default_in_words).and_then(|words| words.split(": ").next());
     match words {
-        Some(words) => format!("the host's default: {}", words.replace('`', "")),
+        Some(words) => words.replace('`', ""),
         None => "not set".to_owned(),
     }
 }
