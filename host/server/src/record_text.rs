@@ -42,15 +42,20 @@ pub fn remedy(line: &VerdictLine) -> Option<String> {
     if line.effect == "allow" {
         return None;
     }
+    // A rule asks, but a running command could not wait for the answer.
+    let is_unasked = line.answered_by.is_empty() && line.policies.iter().any(|vote| vote.verdict == "ask");
     let refusal = RefusalText {
         origin: match line.answered_by.as_str() {
-            "" | "grant" => RefusalOrigin::Rule,
             "user" => RefusalOrigin::User,
+            "" | "grant" if !is_unasked => RefusalOrigin::Rule,
             _ => RefusalOrigin::Unanswered,
         },
         ..RefusalText::by_rule(&line.policy, &line.rule, &line.reason)
     };
-    Some(refusal.remedy(allowed_as(&line.request).as_deref()))
+    let remedy = refusal.remedy(allowed_as(&line.request).as_deref());
+    // `portcullis allow` takes existing paths only.
+    let is_missing = line.request.pointer("/action/file/path/kind") == Some(&json!("missing"));
+    Some(if is_unasked && is_missing { format!("create it yourself, then {remedy}") } else { remedy })
 }
 
 /// Returns the words that `portcullis allow` takes for a request, if it takes any.
@@ -69,12 +74,22 @@ fn allowed_as(request: &Value) -> Option<String> {
 
 /// Describes the action of a request; paths of files in the directory `home` begin with `~`.
 pub fn shown(request: &Value, home: &Path) -> String {
-    let asked = asked(request);
-    let is_file = request.pointer("/action/file").is_some();
-    match asked.split_once(' ').filter(|_| is_file) {
-        Some((operation, path)) => format!("{operation} {}", tilde(path, &home.to_string_lossy())),
-        None => asked,
+    match request.pointer("/action/file") {
+        Some(file) => file_access(file, |path| tilde(path, &home.to_string_lossy())),
+        None => asked(request),
     }
+}
+
+/// Describes a file operation.
+fn file_access(action: &Value, shown: impl Fn(&str) -> String) -> String {
+    let path = action.pointer("/path/canonical").map(plain).unwrap_or_default();
+    let operation = operation(action.get("operation"));
+    let verb = match operation.as_str() {
+        "create-directory" => "create the directory",
+        "change-metadata" => "change the metadata of",
+        verb => verb,
+    };
+    format!("{verb} {}", shown(&path))
 }
 
 /// Describes the action of a request.
@@ -88,7 +103,7 @@ pub fn asked(request: &Value) -> String {
     };
     let text = |pointer: &str| action.pointer(pointer).map(plain).unwrap_or_default();
     match kind.as_str() {
-        "file" => format!("{} {}", operation(action.get("operation")), text("/path/canonical")),
+        "file" => file_access(action, str::to_owned),
         "command" => format!("run {}", text("/script")),
         "escalation" => format!("run outside {}", text("/script")),
         "network" => {
@@ -105,6 +120,8 @@ pub fn asked(request: &Value) -> String {
             let stage = action.get("stage").and_then(Value::as_object).and_then(|kinds| kinds.keys().next());
             match stage.map(String::as_str) {
                 Some("http") => format!("request {} {}", text("/stage/http/method"), text("/stage/http/url")),
+                Some("client-hello") => format!("connect with TLS to {place}"),
+                Some("resolved") => format!("connect to {place}, whose name is resolved"),
                 Some(stage) => format!("{stage} {place}"),
                 None => format!("connect {place}"),
             }
@@ -159,6 +176,10 @@ mod tests {
         for (action, expected) in [
             (json!({ "file": { "path": { "canonical": "/a" }, "operation": "read" } }), "read /a"),
             (json!({ "file": { "path": { "canonical": "/a" }, "operation": { "write": 1 } } }), "write /a"),
+            (
+                json!({ "file": { "path": { "canonical": "/a" }, "operation": "create-directory" } }),
+                "create the directory /a",
+            ),
             (json!({ "command": { "script": "make test" } }), "run make test"),
             (json!({ "network": { "target": "a.test", "port": 443 } }), "connect a.test:443"),
             (json!({ "network": { "target": { "address": "::1" }, "port": 443 } }), "connect [::1]:443"),
@@ -195,7 +216,7 @@ mod tests {
         };
         let at = |stage| asked_of(Action::Network(NetworkAccess { stage, ..access.clone() }));
         assert_eq!(at(Stage::Connect), "connect a.test:443");
-        assert_eq!(at(Stage::ClientHello("a.test".to_owned())), "client-hello a.test:443");
+        assert_eq!(at(Stage::ClientHello("a.test".to_owned())), "connect with TLS to a.test:443");
         let (method, url) = ("POST".to_owned(), "http://a.test/b".to_owned());
         let head = HttpHead { method, url, header_names: Vec::new() };
         assert_eq!(at(Stage::Http(head)), "request POST http://a.test/b");
@@ -217,6 +238,25 @@ mod tests {
         ] {
             assert_eq!(allowed_as(&json!({ "action": action })).as_deref(), expected, "{action}");
         }
+    }
+
+    #[test]
+    fn a_refusal_without_a_question_says_how_to_allow_it() {
+        use portcullis_audit::PolicyLine;
+        let path = json!({ "canonical": "/h/new", "kind": "missing" });
+        let mut line = VerdictLine {
+            request: json!({ "action": { "file": { "path": path, "operation": { "write": {} } } } }),
+            effect: "deny".to_owned(),
+            policy: "base".to_owned(),
+            rule: "base.closed".to_owned(),
+            ..VerdictLine::default()
+        };
+        assert_eq!(remedy(&line).as_deref(), Some("no answer allows it"));
+        line.policies.push(PolicyLine { verdict: "ask".to_owned(), ..PolicyLine::default() });
+        let expected = "create it yourself, then portcullis allow /h/new --write";
+        assert_eq!(remedy(&line).as_deref(), Some(expected));
+        line.answered_by = "user".to_owned();
+        assert_eq!(remedy(&line).as_deref(), Some("portcullis allow /h/new --write"));
     }
 
     #[test]

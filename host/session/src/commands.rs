@@ -229,7 +229,9 @@ pub fn finish(session: &Session, started: &Started) -> Ended {
     let _told_once = started.connections.set(reports);
     let effective = session.effective_policy();
     let rules = started.rules.as_deref().unwrap_or(&effective.rules);
-    let by_rules = refused::by_rules(&started.running.refusals(), rules, &session.own_places());
+    let refusals = started.running.refusals();
+    let by_rules = refused::by_rules(&refusals, rules, &session.own_places());
+    refused::record(session, &started.request, &refusals, started.rules.as_deref());
     // A command that did without has no need of them.
     let closed = if ended.exit == Exit::Code(0) { &[][..] } else { started.closed.as_slice() };
     let refused =

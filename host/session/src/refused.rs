@@ -4,37 +4,96 @@ use std::path::{Path, PathBuf};
 
 use portcullis_decision::host_rules::{HARD_LINKS, HOST};
 use portcullis_decision::profile::FileRight;
-use portcullis_decision::{Caller, Decision, Effect, RefusalOrigin, RefusalText, RuleSet, allow_path};
+use portcullis_decision::request::{Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind};
+use portcullis_decision::{
+    AnsweredBy, Caller, Decision, Effect, RefusalOrigin, RefusalText, Request, RuleSet, Ruling, allow_path,
+    path_text,
+};
 use portcullis_sandbox::NameAccess;
 use portcullis_sandbox_runtime::RefusedCall;
 use portcullis_text::escape;
 
+use crate::paths;
+use crate::session::Session;
+
 /// Reason for refusing to read a file that a rule hides under another name.
 const OTHER_NAME: &str = "it is another name (hard link) of a file that commands may not read";
 
-/// Maximum number of refusals to list; further ones are counted.
+/// Addition to the reason of a rule that asks, where a running command cannot wait for an answer.
+const UNASKED: &str = "there, a running command cannot wait for an answer";
+
+/// Maximum number of refusals of one command to list and to record; further ones are counted.
 const TOLD: usize = 8;
 
 /// Returns the notes on refusals by rules, without a question.
 pub(crate) fn by_rules(refusals: &[RefusedCall], rules: &RuleSet, own: &[PathBuf]) -> Vec<String> {
-    let told =
-        refusals.iter().map(|RefusedCall { attempt, path, rule }| {
-            match portcullis_exec_surface::rule(rule) {
-                Some(rule) => line(*attempt, path, RefusalText::by_rule(HOST, rule.id, rule.reason), own),
-                None if rule == HARD_LINKS => {
-                    line(*attempt, path, RefusalText::by_rule(HOST, HARD_LINKS, OTHER_NAME), own)
-                }
-                None => {
-                    let right = if *attempt == NameAccess::Read { FileRight::Read } else { FileRight::Write };
-                    let ruling = rules.file(path, right, Caller::Command);
-                    let refusal = RefusalText::by_rule(&ruling.policy, &ruling.rule, &ruling.reason);
-                    let is_asked = ruling.effect == Effect::Ask;
-                    let origin = if is_asked { RefusalOrigin::Unanswered } else { refusal.origin };
-                    line(*attempt, path, RefusalText { origin, ..refusal }, own)
-                }
-            }
-        });
+    let told = refusals.iter().map(|refused| {
+        let ruling = ruling(refused, rules);
+        let refusal = RefusalText::by_rule(&ruling.policy, &ruling.rule, &ruling.reason);
+        let is_asked = ruling.effect == Effect::Ask;
+        let origin = if is_asked { RefusalOrigin::Unanswered } else { refusal.origin };
+        line(refused.attempt, &refused.path, RefusalText { origin, ..refusal }, own)
+    });
     shortened(told.collect())
+}
+
+/// Records the first refusals by rules in the log, as requests of the command. So `explain` finds them.
+///
+/// `rules` are the command's own rules, if it has some.
+pub(crate) fn record(
+    session: &Session,
+    command: &Request,
+    refusals: &[RefusedCall],
+    rules: Option<&RuleSet>,
+) {
+    for refused in refusals.iter().take(TOLD) {
+        let mut request = session.request(Origin::Process, action(session, refused));
+        request.parent = Some(command.id.clone());
+        let decision = session.decide_under(&request, rules).refused(AnsweredBy::Nothing, UNASKED);
+        // The rules may have changed since the call.
+        if decision.effect() == Effect::Deny {
+            let _denied = session.record(request, decision);
+        }
+    }
+}
+
+/// Returns the ruling on a refused call: of the rule over names, or of the session's rules.
+fn ruling(RefusedCall { attempt, path, rule }: &RefusedCall, rules: &RuleSet) -> Ruling {
+    let by_host = |rule: &str, reason: &str| Ruling {
+        effect: Effect::Deny,
+        policy: HOST.to_owned(),
+        rule: rule.to_owned(),
+        reason: reason.to_owned(),
+        setting: String::new(),
+        conceal: false,
+    };
+    match portcullis_exec_surface::rule(rule) {
+        Some(rule) => by_host(rule.id, rule.reason),
+        None if rule == HARD_LINKS => by_host(HARD_LINKS, OTHER_NAME),
+        None => {
+            let right = if *attempt == NameAccess::Read { FileRight::Read } else { FileRight::Write };
+            rules.file(path, right, Caller::Command)
+        }
+    }
+}
+
+fn action(session: &Session, refused: &RefusedCall) -> Action {
+    let path = &refused.path;
+    let shown = path_text::encode(path);
+    let kind = match path.symlink_metadata() {
+        Ok(found) if found.is_dir() => PathKind::Directory,
+        Ok(found) if found.is_file() => PathKind::File,
+        Ok(_) => PathKind::Other,
+        Err(_) => PathKind::Missing,
+    };
+    let path = paths::reference(&session.setup.context, &shown, path, path, kind);
+    let operation = match refused.attempt {
+        NameAccess::Read => FileOperation::Read,
+        NameAccess::Write => FileOperation::Write(Content::Unknown),
+        NameAccess::MakeDirectory => FileOperation::CreateDirectory,
+        NameAccess::Remove => FileOperation::Delete,
+    };
+    Action::File(FileAccess { path, operation, facts: FileFacts::default() })
 }
 
 /// Returns the note on a refusal after a question.

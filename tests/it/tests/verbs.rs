@@ -17,6 +17,8 @@ as_each_user!(
     tail_follows,
     running_sessions_are_shown,
     the_newest_refusal_here_is_explained,
+    a_write_into_the_home_is_explained,
+    tables_fit_eighty_columns,
     nothing_from_outside_acts_on_the_terminal,
     examples_in_help_run,
 );
@@ -46,6 +48,8 @@ fn the_log_tells_what_was_done(user: User) -> Result<()> {
         ensure!(json_of(&scene.portcullis(&["explain", id, "--json"])?)? == explained, "{id}");
         let shown = scene.portcullis(&["audit", "show", id])?.ended_with(0)?;
         ensure!(shown.stdout.contains("sh -c 'exit 3'"), "{shown:#?}");
+        // In words; the keys of the record are for `--json`.
+        ensure!(shown.stdout.contains("asked by") && !shown.stdout.contains("verdict."), "{shown:#?}");
     }
     ensure!(explained.get("effect") == Some(&json!("allow")), "{explained:#}");
     ensure!(explained.get("logIntact") == Some(&json!(true)), "{explained:#}");
@@ -125,6 +129,74 @@ fn the_newest_refusal_here_is_explained(user: User) -> Result<()> {
     let mut command = scene.portcullis_command(&["explain"])?;
     let output = command.current_dir(&elsewhere).output()?;
     ensure!(output.status.code() == Some(BAD), "a refusal of another project: {output:?}");
+    Ok(())
+}
+
+/// A command that creates a file directly in the home is refused without a question; the log, `explain` and the note say
+/// so, and the remedy that they name works.
+fn a_write_into_the_home_is_explained(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let file = scene.home().join("new.txt");
+    let script = format!("echo made > '{}'", file.display());
+    let run = || scene.portcullis(&["run", "--ask", "deny", "--", "sh", "-c", &script]);
+    let refused = run()?.ended_with(2)?;
+    ensure!(refused.stderr.contains("rule `base.closed` of `base`"), "{refused:#?}");
+    ensure!(refused.stderr.contains("portcullis allow ") && !file.exists(), "{refused:#?}");
+    let told = scene.portcullis(&["explain"])?.ended_with(0)?;
+    ensure!(told.stdout.starts_with("deny  write ~/new.txt"), "{told:#?}");
+    let words: Vec<&str> = told.stdout.split_whitespace().collect();
+    ensure!(words.join(" ").contains("to allow create it yourself, then portcullis allow "), "{told:#?}");
+    let denied = scene.portcullis(&["audit", "tail", "--denied"])?.ended_with(0)?;
+    ensure!(denied.stdout.lines().count() == 1 && denied.stdout.contains("~/new.txt"), "{denied:#?}");
+    scene.write(&file, "")?;
+    scene.portcullis(&["allow", &file.display().to_string(), "--write"])?.ended_with(0)?;
+    run()?.ended_with(0)?;
+    ensure!(fs::read_to_string(&file)? == "made\n");
+    Ok(())
+}
+
+/// In a pipe a table is 80 columns wide, but a longer word stays whole; a log has one line for each record.
+fn tables_fit_eighty_columns(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), SETTINGS)?;
+    scene.write(&scene.home().join("notes/x"), "")?;
+    scene.portcullis(&["allow", "registries", "~/notes", "a-host-with-a-long-name.example.com:443"])?;
+    scene.portcullis(&[
+        "run",
+        "--ask",
+        "deny",
+        "--",
+        "sh",
+        "-c",
+        ": 'a script that is longer than a line of \
+                       eighty columns, and so on'; echo x > ~/new",
+    ])?;
+    let narrow = |arguments: &[&str]| -> Result<Finished> {
+        Finished::run(scene.portcullis_command(arguments)?.env_remove("COLUMNS"))
+    };
+    let verbs: [&[&str]; 12] = [
+        &["config", "show"],
+        &["config", "show", "--changed"],
+        &["presets"],
+        &["presets", "show", "registries"],
+        &["grants", "list"],
+        &["audit", "show", "LAST"],
+        &["audit", "stats"],
+        &["explain", "LAST"],
+        &["status"],
+        &["doctor"],
+        &["home", "show"],
+        &["policy", "list"],
+    ];
+    for verb in verbs {
+        let told = narrow(verb)?;
+        ensure!(!told.stdout.is_empty(), "{verb:?}: {told:#?}");
+        for line in told.stdout.lines() {
+            ensure!(line.chars().count() <= 80 || !line.trim().contains(' '), "{verb:?}: {line}");
+        }
+    }
+    let log = narrow(&["audit", "tail"])?;
+    ensure!(log.stdout.lines().any(|line| line.chars().count() > 80), "{log:#?}");
     Ok(())
 }
 
