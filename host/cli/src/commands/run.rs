@@ -33,6 +33,9 @@ use crate::exit::{Exit, RUN_FAILED, RUN_REFUSED};
 /// Signals that are forwarded to the command.
 const FORWARDED: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH];
 
+/// The id of the only call of this session. With it, questions name the program.
+const CALL: &str = "run";
+
 /// Time that a command has to exit after SIGTERM or SIGHUP.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -81,7 +84,7 @@ pub(crate) fn run(run: Run) -> crate::exit::Outcome {
         environment: around.variables,
         timeout: None,
         origin: Origin::User,
-        call: None,
+        call: Some(CALL),
     };
     // With a preset answer, no command runs again.
     let listens = ask == Ask::Prompt && rerun_after_denial::asks_about_writing(&wired.session);
