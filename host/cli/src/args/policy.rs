@@ -36,8 +36,8 @@ Examples:
   portcullis policy test my-policy --from-log LOG > my-policy/tests/seen.toml";
 
 const BENCH_HELP: &str = "\
-The requests are those of the policy's cases, also those on standing rules. Each call runs in a fresh copy, as every decision does. Two \
-policies are measured in turns, so that load on the machine affects both equally.
+Measures the requests of the policy's cases, including those on standing rules. Each call runs in a fresh instance, as \
+in a session. Two policies are measured in turns, so that load on the machine affects both equally.
 
 Examples:
   portcullis policy bench my-policy
@@ -94,9 +94,10 @@ Examples:
   portcullis policy observe strict.wasm -n 200 --json";
 
 const DIFF_HELP: &str = "\
-Compares the standing rules of both versions for all paths, hosts and names, and their answers to the requests of \
-both policies' cases, of the logs that you name, and of chance. `looser` means that a decision can become less strict, \
-alone or beside another policy that allows the request. With --forbid-loosening, the exit status is then 1.
+Compares the standing rules of both versions for all paths, hosts and names. Also compares their answers to requests: \
+those in the cases of both, those in the logs that you name, and random ones. `looser` means that a decision can \
+become less strict, alone or beside another policy that allows the request. With --forbid-loosening, the exit status \
+is then 1.
 
 Examples:
   portcullis policy diff old.wasm new.wasm

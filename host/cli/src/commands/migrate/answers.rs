@@ -1,4 +1,4 @@
-//! What the old sandbox answers, and what Portcullis answers, for every path and host in the old lists.
+//! Compares the answers of the old sandbox and of Portcullis, for every path and host in the old lists.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use crate::commands::check;
 use crate::human::path;
 use crate::output::{Page, Tint, cell, tinted};
 
-/// The port of the wishes to connect.
+/// The port of the compared connections.
 const PORT: u16 = 443;
 
-/// Both answers to one wish.
+/// Both answers to one request.
 #[derive(Debug)]
 pub(crate) struct Compared {
     wish: Wish,
@@ -53,7 +53,7 @@ pub(crate) fn compare(
             wish,
         });
     }
-    // A stable sort: the rest stays in the order of the wishes.
+    // A stable sort: the rest stays in the order of the requests.
     compared.sort_by_key(|one| one.old == one.new);
     Ok(compared)
 }
@@ -115,7 +115,7 @@ pub(crate) fn print(page: &mut Page, around: &ProcessEnv, title: &str, compared:
     }
 }
 
-/// Milder answers are the ones to look at.
+/// Less strict answers come first, because the user has to check them.
 fn tint(one: &Compared) -> Tint {
     if one.new < one.old { Tint::Bad } else { Tint::Open }
 }

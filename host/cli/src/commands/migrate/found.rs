@@ -1,4 +1,4 @@
-//! The set-ups of other sandboxes on this machine.
+//! Finds other sandboxes on this machine: their extensions and settings.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::extensions::{self, OldExtension};
 use crate::commands::take_over::{SOURCES, of_project, read, usual};
 
-/// A sandbox of which something was found.
+/// A sandbox that was found.
 #[derive(Debug)]
 pub(crate) struct Setup {
     /// The sandbox.
@@ -19,7 +19,7 @@ pub(crate) struct Setup {
     pub(crate) name: &'static str,
     /// Its extensions in pi.
     pub(crate) extensions: Vec<OldExtension>,
-    /// Its settings files that are there.
+    /// Its settings files that exist.
     pub(crate) files: Vec<OldFile>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct OldFile {
     pub(crate) file: PathBuf,
     /// Whether it is the project's own.
     pub(crate) is_of_project: bool,
-    /// What it says, or why it cannot be read.
+    /// Its text, or why it cannot be read.
     pub(crate) settings: Result<Value, String>,
 }
 
@@ -38,11 +38,11 @@ pub(crate) struct OldFile {
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) setups: Vec<Setup>,
-    /// Extensions of no known sandbox that register the same flag.
+    /// Extensions that register the same flag and belong to no known sandbox.
     pub(crate) strangers: Vec<OldExtension>,
 }
 
-/// Looks for all set-ups, or for that of one sandbox.
+/// Finds all sandboxes, or the given one.
 pub(crate) fn find(around: &ProcessEnv, places: &Places, only: Option<Foreign>) -> Found {
     let (known, strangers): (Vec<_>, Vec<_>) = extensions::find(&places.agent_directory, &places.workspace)
         .into_iter()
@@ -52,7 +52,7 @@ pub(crate) fn find(around: &ProcessEnv, places: &Places, only: Option<Foreign>) 
         let extensions: Vec<_> = known.iter().filter(|old| old.source() == Some(source)).cloned().collect();
         let is_wanted = match only {
             Some(only) => only == source,
-            // It is no extension of pi, so its settings say nothing about pi.
+            // It is no extension of pi, so its settings do not apply to pi.
             None => source != Foreign::Srt,
         };
         let files =
@@ -67,8 +67,7 @@ pub(crate) fn find(around: &ProcessEnv, places: &Places, only: Option<Foreign>) 
     Found { setups, strangers }
 }
 
-/// Two sandboxes have the same file in a project: without anything else of its own, it is of the one that has more, or of
-/// the first.
+/// Assigns a project file that two sandboxes share: to the one with other files or extensions here, or else to the first.
 fn share_project_file(setups: &mut Vec<Setup>) {
     let has_own =
         |setup: &Setup| !setup.extensions.is_empty() || setup.files.iter().any(|file| !file.is_of_project);
@@ -94,7 +93,7 @@ fn files(around: &ProcessEnv, places: &Places, source: Foreign, has_extension: b
             (Foreign::Bosun, Ok(settings)) => source.recognises(settings),
             // Many programs have a `config.toml`.
             (Foreign::Bosun, Err(_)) => has_extension,
-            // They are our own settings as well: without the extension, and usable, there is nothing to take over.
+            // Portcullis reads this file too. If it is valid and the extension is missing, there is nothing to import.
             (Foreign::Oddsjam, _) => has_extension || !is_usable(&file),
             _ => true,
         };
@@ -103,12 +102,12 @@ fn files(around: &ProcessEnv, places: &Places, source: Foreign, has_extension: b
     there.filter_map(file).collect()
 }
 
-/// Returns true if a settings file in our own place and shape can be used as it is.
+/// Returns true if a settings file at our own path is valid as it is.
 pub(crate) fn is_usable(file: &std::path::Path) -> bool {
     validate(file, kind_of(file), &RealDisk).mistakes.is_empty()
 }
 
-/// Returns the kind of a file in our own place.
+/// Returns the kind of a file at our own path.
 pub(crate) fn kind_of(file: &std::path::Path) -> FileKind {
     if file.ends_with("projects.json") { FileKind::Projects } else { FileKind::Settings }
 }
@@ -131,7 +130,7 @@ impl Setup {
         Some(OldRules::new(self.source, &settings, &around.home, &places.workspace))
     }
 
-    /// Returns the settings that `@oddsjam/pi-sandbox` uses: the entry with the longest path, or those for all.
+    /// Returns the settings that `@oddsjam/pi-sandbox` uses: the entry with the longest path, or the default ones.
     fn longest_entry(&self, places: &Places) -> Option<Value> {
         let of = |name: &str| {
             let file = self.files.iter().find(|file| file.file.ends_with(name))?;

@@ -1,4 +1,4 @@
-//! What a migration found and would do, or did.
+//! The result of a migration: findings, plan, and changes.
 
 use std::path::PathBuf;
 
@@ -16,10 +16,10 @@ use crate::commands::pi_extension;
 use crate::commands::take_over::SOURCES;
 use crate::commands::take_over::written::Written;
 
-/// The name of a set-up, with the answers compared, or why they cannot be.
+/// The name of a sandbox, with the compared answers, or why they cannot be compared.
 pub(super) type Comparison = (&'static str, Result<Vec<Compared>, String>);
 
-/// What a migration found and would do, or did.
+/// A migration: findings, plan, and changes.
 pub(super) struct Migration {
     pub(super) found: Found,
     pub(super) mentions: Vec<Mention>,
@@ -32,7 +32,7 @@ pub(super) struct Migration {
 }
 
 impl Migration {
-    /// Looks for everything, and plans.
+    /// Finds other sandboxes and plans the migration.
     pub(super) fn planned(around: &ProcessEnv, places: &Places, options: &Migrate) -> anyhow::Result<Self> {
         let found = found::find(around, places, options.from.as_deref().map(source).transpose()?);
         let plans: Vec<Plan> = found
@@ -49,7 +49,7 @@ impl Migration {
         Ok(Self { found, mentions, plans, problems, installs, is_done, compared })
     }
 
-    /// Compares the answers, with the planned files in force.
+    /// Compares the answers as if the planned files were in force.
     pub(super) fn compare(&mut self, around: &ProcessEnv, places: &Places) {
         let writes = self.plans.iter().flat_map(|plan| &plan.writes);
         let disk = Written::with(writes.map(|write| (write.file.clone(), write.text.clone())));
@@ -95,7 +95,7 @@ fn source(name: &str) -> anyhow::Result<Foreign> {
     })
 }
 
-/// Returns a problem if two sandboxes would become the same settings.
+/// Returns a problem if the settings of two sandboxes would be written to the same place.
 fn clash(setups: &[Setup], plans: &[Plan]) -> Option<String> {
     let mut files: Vec<(&PathBuf, &str)> = Vec::new();
     for (setup, plan) in setups.iter().zip(plans) {

@@ -1,4 +1,4 @@
-//! What a migration would write.
+//! The files that a migration would write.
 
 use std::path::{Path, PathBuf};
 
@@ -21,22 +21,22 @@ pub(crate) struct Write {
     pub(crate) before: Option<Vec<u8>>,
     /// Its new text.
     pub(crate) text: String,
-    /// The files that it is made of.
+    /// The files that it is converted from.
     pub(crate) from: Vec<PathBuf>,
-    /// Values that are not carried.
+    /// Values that are left out.
     pub(crate) left: Vec<Left>,
 }
 
-/// What would be written for one set-up, and what stands in the way.
+/// The files to write for one sandbox, and the problems that prevent it.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) writes: Vec<Write>,
     pub(crate) problems: Vec<String>,
-    /// Files that stay as they are, because they say the same already.
+    /// Files that already have the same content.
     pub(crate) kept: Vec<PathBuf>,
 }
 
-/// Plans the files for a set-up.
+/// Plans the files for one sandbox.
 pub(crate) fn plan(places: &Places, setup: &Setup, replace: bool) -> anyhow::Result<Plan> {
     let mut plan = Plan::default();
     for file in &setup.files {
@@ -63,7 +63,7 @@ pub(crate) fn plan(places: &Places, setup: &Setup, replace: bool) -> anyhow::Res
     Ok(plan)
 }
 
-/// Returns why a file is not taken over: an entry for the home directory would hold in every project below it.
+/// Returns why a file is not imported: an entry for the home directory would apply in every project below it.
 fn too_wide(places: &Places, source: Foreign, file: &OldFile) -> Option<String> {
     let mut homes = std::iter::once(&places.home).chain(&places.other_homes);
     let is_wide = source == Foreign::Bosun && homes.any(|home| home.starts_with(&places.workspace));
@@ -110,7 +110,7 @@ impl Plan {
         };
         let Some(write) = self.writes.get_mut(index) else { return Ok(()) };
         write.kind = step.kind;
-        // A file that is mended in its place is no other settings.
+        // A file that is repaired in place has the same settings.
         let may_replace = replace || step.from == step.to;
         match write.take(&step, may_replace) {
             Ok(()) => {

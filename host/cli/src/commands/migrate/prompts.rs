@@ -1,4 +1,4 @@
-//! Texts for the model that speak of another sandbox. They are shown, never changed.
+//! Texts for the model that mention another sandbox. The report lists them; they are never changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use portcullis_settings::{Disk as _, RealDisk};
 use serde::Serialize;
 
-/// Words of other sandboxes, each with what takes its place.
+/// Words of other sandboxes, each with its replacement.
 const WORDS: [(&str, &str); 7] = [
     ("/sandbox-configure", "`/sandbox`"),
     ("/sandbox-disable", "`/sandbox`, Enter"),
@@ -17,7 +17,7 @@ const WORDS: [(&str, &str); 7] = [
     ("sandbox-runtime", "Portcullis, which tells the model its own rules"),
 ];
 
-/// A line that speaks of another sandbox.
+/// A line that mentions another sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Mention {
     /// The file.
@@ -26,7 +26,7 @@ pub(crate) struct Mention {
     pub(crate) line: usize,
     /// The words.
     pub(crate) word: &'static str,
-    /// What takes their place.
+    /// Their replacement.
     pub(crate) instead: &'static str,
 }
 

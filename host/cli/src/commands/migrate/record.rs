@@ -1,7 +1,7 @@
-//! What a migration changed: recorded before each change, so that it can be taken back.
+//! The record of a migration's changes. Each is recorded before it is made, so that it can be undone.
 //!
-//! Earlier texts are in the record, which lies in the state directory: an agent may have written the copies beside the
-//! files, which are for people only.
+//! The record holds the earlier texts, and is in the state directory. The copies beside the files are for people only,
+//! because an agent may have written them.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -37,7 +37,7 @@ pub(crate) enum Made {
         earlier: Option<String>,
         /// The new text.
         text: String,
-        /// The item that was taken out of a list, if that is the only change.
+        /// The item that was removed from a list, if that is the only change.
         dropped: Option<(String, Value)>,
     },
     /// A file or directory was moved.
@@ -47,21 +47,21 @@ pub(crate) enum Made {
         /// The new one.
         to: PathBuf,
     },
-    /// The extension of this program was installed, where none was.
+    /// The extension of this program was installed where there was none.
     Installed {
         /// Its directory.
         place: PathBuf,
     },
 }
 
-/// A file to write, and what the record says about it.
+/// A file to write, with its details for the record.
 #[derive(Debug)]
 pub(crate) struct NewText<'a> {
     /// The file.
     pub(crate) file: &'a Path,
     /// See [`Made::Wrote`].
     pub(crate) project: Option<&'a Path>,
-    /// The text that the file has now; another one is an error.
+    /// The expected current text of the file; a different one is an error.
     pub(crate) earlier: Option<&'a [u8]>,
     /// The new text.
     pub(crate) text: &'a str,
@@ -125,7 +125,7 @@ impl Record {
         write()
     }
 
-    /// Moves an extension beside itself, to a hidden name: pi loads none, and agents do not write there.
+    /// Renames an extension to a hidden name in the same directory: pi does not load it, and agents cannot write there.
     pub(crate) fn hide(&mut self, from: &Path) -> anyhow::Result<()> {
         let mut name = std::ffi::OsString::from(".");
         name.push(from.file_name().context("an extension has a name")?);
@@ -134,14 +134,14 @@ impl Record {
         fs::rename(from, &to).with_context(|| format!("moving `{}`", from.display()))
     }
 
-    /// Notes a change that follows.
+    /// Records a change before it is made.
     pub(crate) fn note(&mut self, made: Made) -> anyhow::Result<()> {
         self.changes.push(made);
         self.save()
     }
 
     fn save(&self) -> anyhow::Result<()> {
-        // The earlier texts may have passwords of proxies in them, so no other user reads it.
+        // The earlier texts may contain passwords of proxies, so other users must not read the record.
         let writing = || format!("writing `{}`", self.file.display());
         let fresh = self.file.with_extension("new");
         let mut options = fs::OpenOptions::new();
@@ -152,7 +152,7 @@ impl Record {
         fs::rename(&fresh, &self.file).with_context(writing)
     }
 
-    /// Takes everything back, the newest change first. Returns what could not be taken back, and why.
+    /// Undoes all changes, the newest first. Returns those that could not be undone, and why.
     pub(crate) fn undo(
         mut self,
         remove: impl Fn(&Path) -> anyhow::Result<()>,
@@ -189,14 +189,14 @@ fn lock(state: &Path) -> std::io::Result<fs::File> {
     }
 }
 
-/// Writes a copy beside a file. Nobody but the user reads it: the text may have passwords in it.
+/// Writes a copy beside a file. Only the user can read it, because the text may contain passwords.
 fn copy(file: &Path, project: Option<&Path>, text: &str) -> anyhow::Result<PathBuf> {
     let copy = free_name(file);
     let copying = || format!("copying `{}`", file.display());
     match project {
         Some(project) => project_file::replace(project, &copy, Some(text)).with_context(copying)?,
         None => {
-            // A name that appears meanwhile, such as a link, is not written through.
+            // If a link appears at this name in the meantime, it is not followed.
             let mut options = fs::OpenOptions::new();
             let written = options.write(true).create_new(true).mode(0o600).open(&copy);
             written.and_then(|mut copy| copy.write_all(text.as_bytes())).with_context(copying)?;
@@ -205,14 +205,14 @@ fn copy(file: &Path, project: Option<&Path>, text: &str) -> anyhow::Result<PathB
     Ok(copy)
 }
 
-/// Takes one change back. Returns the reason if it stays.
+/// Undoes one change. Returns the reason if it cannot.
 fn take_back(made: &Made, remove: impl Fn(&Path) -> anyhow::Result<()>) -> anyhow::Result<Option<String>> {
     match made {
         Made::Wrote { file, project, copy, earlier, text, dropped } => {
             let now = RealDisk.read(file).ok();
             let is = |text: Option<&str>| now.as_deref() == text.map(str::as_bytes);
             if is(earlier.as_deref()) {
-                // It was never written, or was taken back already.
+                // It was never written, or is already undone.
                 forget(copy.as_deref(), earlier.as_deref());
                 return Ok(None);
             }
@@ -257,7 +257,7 @@ fn take_back(made: &Made, remove: impl Fn(&Path) -> anyhow::Result<()>) -> anyho
     }
 }
 
-/// Returns a text with an item put into a list again, or `None` if it does not fit.
+/// Returns a text with an item put back into a list, or `None` if the list is gone.
 fn put_in(now: &[u8], list: &str, value: &Value) -> Option<String> {
     Change::Append(vec![list.to_owned()], value.clone()).apply(std::str::from_utf8(now).ok()?).ok()
 }
@@ -270,17 +270,17 @@ fn restore(file: &Path, project: Option<&Path>, text: Option<&str>) -> anyhow::R
     }
 }
 
-/// Removes a copy that says what was put back.
+/// Removes a copy after its text was restored.
 fn forget(copy: Option<&Path>, earlier: Option<&str>) {
     let Some((copy, earlier)) = copy.zip(earlier) else { return };
     let is_plain = copy.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
     if is_plain && RealDisk.read(copy).is_ok_and(|bytes| bytes == earlier.as_bytes()) {
-        // One that stays is of no importance.
+        // A copy that stays does no harm.
         let _stays = fs::remove_file(copy);
     }
 }
 
-/// Returns a name beside a file that no file has.
+/// Returns an unused name beside a file.
 fn free_name(file: &Path) -> PathBuf {
     let name = |number: u32| {
         let mut name = file.file_name().unwrap_or_default().to_owned();
@@ -293,7 +293,7 @@ fn free_name(file: &Path) -> PathBuf {
     (1..).map(name).find(|copy| copy.symlink_metadata().is_err()).unwrap_or_else(|| name(0))
 }
 
-/// Fails if a file or directory cannot be written, so that nothing is done by halves.
+/// Fails if a file or directory cannot be written, so that the migration changes everything or nothing.
 pub(crate) fn ensure_writable(path: &Path) -> anyhow::Result<()> {
     let there = path.ancestors().find(|above| above.symlink_metadata().is_ok()).unwrap_or(path);
     match rustix::fs::access(there, rustix::fs::Access::WRITE_OK) {
@@ -386,7 +386,7 @@ mod tests {
         assert_eq!(world.text("old").as_deref(), Some("before"));
     }
 
-    /// An agent may write a name beside the file, and would decide about pi with it.
+    /// An agent may write a copy beside the file; if it were restored, the agent would control pi.
     #[test]
     fn nothing_is_taken_from_the_copy() {
         let world = World::new();
@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(world.text("target").as_deref(), Some("password"));
     }
 
-    /// pi writes its settings all the time, and an extension has to come back nevertheless.
+    /// pi changes its settings often; an extension must still be restored.
     #[test]
     fn an_item_comes_back_into_a_list_that_changed_since() {
         let world = World::new();

@@ -1,4 +1,4 @@
-//! Steps that take the settings of another sandbox over: shared by `config import` and `migrate`.
+//! Steps that import the settings of another sandbox: shared by `config import` and `migrate`.
 
 pub(crate) mod project_file;
 pub(crate) mod written;
@@ -102,15 +102,15 @@ pub(crate) fn of_user(places: &Places, source: Foreign, from: &Path, given: &Val
     }
 }
 
-/// A file that was taken over.
+/// An imported file.
 pub(crate) struct Taken<'a> {
     pub(crate) file: &'a Path,
-    /// What it said when it was read.
+    /// Its text when it was read.
     pub(crate) settings: &'a Value,
     pub(crate) is_of_project: bool,
 }
 
-/// Remembers a file that was taken over, so that a later change of it is told. `command` takes it over again.
+/// Remembers an imported file, so that a later change is reported. `command` imports it again.
 pub(crate) fn remember(
     places: &Places,
     taken: &Taken<'_>,

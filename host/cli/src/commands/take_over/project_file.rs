@@ -1,4 +1,4 @@
-//! Writes a file of a project, which an agent may turn into a link at any moment.
+//! Writes a file in a project, where an agent may replace it with a link at any moment.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -39,7 +39,7 @@ pub(crate) fn replace(project: &Path, file: &Path, text: Option<&str>) -> anyhow
     written.with_context(writing)
 }
 
-/// Opens a directory of a project, made if it is missing, without following links below the project.
+/// Opens a directory of a project without following links below the project; creates it if it is missing.
 fn directory(project: &Path, inside: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     let mut open = rustix::fs::openat(CWD, project, flags, Mode::empty())?;

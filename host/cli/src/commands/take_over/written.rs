@@ -1,4 +1,4 @@
-//! The disk as it would be after some steps.
+//! The disk with the files of some steps in place.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ impl Written {
         Self(files.collect())
     }
 
-    /// Returns the disk with the texts of all steps that were only tried.
+    /// Returns the disk with the texts of all steps of a dry run.
     pub(crate) fn by(done: &[(Step, Outcome)]) -> anyhow::Result<Self> {
         let mut files: HashMap<PathBuf, String> = HashMap::new();
         for (step, _) in done.iter().filter(|(_, outcome)| *outcome == Outcome::Tried) {
@@ -60,7 +60,7 @@ impl Disk for Written {
 }
 
 impl Written {
-    /// Returns true if a path is one of the files, or a directory above one.
+    /// Returns true if a path is one of the files, or a directory that contains one.
     fn is_made(&self, path: &Path) -> bool {
         self.0.keys().any(|file| file.starts_with(path))
     }
