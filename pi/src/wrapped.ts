@@ -1,8 +1,12 @@
 /** Wraps lines to a width that fits on every terminal. */
 
-/** Wraps a line at `width` columns, with `before` in front of every piece but the first. */
+/**
+ * Wraps a line at `width` columns, with `before` in front of every piece but the first. In a text behind a mark, which
+ * is someone else's, every character stays; in our own texts, a space at a break is dropped.
+ */
 export function wrapped(text: string, width: number, before: string): string[] {
-  const room = Math.max(2, width - columns(before));
+  let room = Math.max(2, width);
+  const isOwn = before.trim() === "";
   const pieces: string[] = [];
   let [piece, used] = ["", 0];
   for (const character of text) {
@@ -11,8 +15,10 @@ export function wrapped(text: string, width: number, before: string): string[] {
       const end = piece.lastIndexOf(" ") + 1;
       const cut = end * 2 > piece.length && character !== " " ? end : piece.length;
       pieces.push(piece.slice(0, cut));
+      room = Math.max(2, width - columns(before));
       piece = piece.slice(cut);
       used = columns(piece);
+      if (isOwn && piece === "" && character === " ") continue;
     }
     piece += character;
     used += columns(character);

@@ -23,6 +23,7 @@ const USUAL: &[&str] = &[
 #[derive(Debug)]
 pub(super) struct Editor {
     title: String,
+    file: String,
     draft: Draft,
     advanced: bool,
     place: EditedPart,
@@ -49,9 +50,11 @@ enum EditedPart {
 }
 
 impl Editor {
-    pub(super) fn new(title: String, draft: Draft) -> Self {
+    /// `file` is the path of the draft, as people write it.
+    pub(super) fn new(title: String, draft: Draft, file: String) -> Self {
         Self {
             title,
+            file,
             draft,
             advanced: false,
             place: EditedPart::Fields,
@@ -268,9 +271,11 @@ impl Editor {
         let mark = if self.draft.is_changed() { " (not saved)" } else { "" };
         let title = format!("{}{mark}", self.title);
         let problem = self.problem.iter().map(|problem| Line::bad(problem.clone()));
-        let mut lines: Vec<Line> = vec![Line::faint(self.draft.file().display().to_string())];
+        let mut lines: Vec<Line> = vec![Line::faint(self.file.clone())];
         if self.draft.is_of_differences() {
-            lines.push(Line::faint("Holds what differs: lists are added to those of your other settings."));
+            lines.push(Line::faint(
+                "Lists the differences: its lists are added to those of your other settings.",
+            ));
         }
         lines.extend(problem);
         match &self.place {

@@ -50,7 +50,10 @@ pub(super) fn step(world: &dyn World, event: &Event, chosen: &Item) -> Step {
         DECISIONS => Step::Deeper(View::Decisions),
         label => match world.scopes().into_iter().find(|scope| scope.label == label) {
             Some(scope) => match world.open(&scope.grant_file) {
-                Ok(draft) => Step::Deeper(View::Editor(Box::new(Editor::new(scope.label, draft)))),
+                Ok(draft) => {
+                    let file = world.path_in_words(draft.file());
+                    Step::Deeper(View::Editor(Box::new(Editor::new(scope.label, draft, file))))
+                }
                 Err(error) => Step::Said(Line::bad(error)),
             },
             None => Step::Stay,

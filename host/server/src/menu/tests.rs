@@ -41,10 +41,28 @@ impl World for Fake {
         self.on.get()
     }
     fn summary(&self) -> Vec<Line> {
-        vec![Line::plain("Scope: default.json")]
+        let lines = [
+            "The sandbox is on, every layer in force.",
+            "Settings: default.json",
+            "Commands do not see your home directory (~), except ~/.pi and ~/src/shop.",
+            "Commands can read ~/src/shop, ~/.pi and everything else; /home after a question, if a command names \
+             them; not /run and parts of /sys.",
+            "Commands can write ~/src/shop and /tmp (this session's own); everything else after a question; not /home.",
+            "Commands reach no host without a question; every other host on the internet after a question.",
+        ];
+        lines.map(Line::plain).to_vec()
     }
     fn short(&self) -> Vec<Line> {
-        self.summary()
+        let lines = [
+            "The sandbox is on, every layer in force.",
+            "Settings: default.json",
+            "writes here · asks network",
+            "Policies: workspace",
+        ];
+        lines.map(Line::plain).to_vec()
+    }
+    fn path_in_words(&self, path: &Path) -> String {
+        portcullis_text::tilde(&path.to_string_lossy(), &self.places.home.to_string_lossy())
     }
     fn presets(&self) -> Vec<Offered> {
         let offered = |name: &str| Offered {
@@ -115,11 +133,7 @@ fn the_extension_draws_the_same_screens() {
     ]
     .into_iter()
     .map(|(name, events)| {
-        let mut screen = walk(&world, &events);
-        let place = world.places.sandbox_directory().display().to_string();
-        for line in &mut screen.lines {
-            line.text = line.text.replace(&place, "~/.pi/agent/sandbox");
-        }
+        let screen = walk(&world, &events);
         serde_json::json!({ "name": name, "screen": crate::serve::menu_screen(screen) })
     })
     .collect();

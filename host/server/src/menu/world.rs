@@ -1,5 +1,7 @@
 //! The data of the screens, which a host provides.
 
+use std::path::Path;
+
 use portcullis_settings::{Draft, GrantFile};
 
 use super::screen::Line;
@@ -18,6 +20,8 @@ pub(crate) trait World {
     fn summary(&self) -> Vec<Line>;
     /// Returns the settings that can be edited.
     fn scopes(&self) -> Vec<Scope>;
+    /// Returns a path as people write it, with `~` for the home directory.
+    fn path_in_words(&self, path: &Path) -> String;
     /// Opens settings in a draft; the error says why that failed.
     fn open(&self, grant_file: &GrantFile) -> Result<Draft, String>;
     /// Saves edited settings and puts them in force. Returns a description of the result.

@@ -191,6 +191,10 @@ impl World for HostWorld<'_> {
         grant_files.into_iter().map(|grant_file| Scope { label: label(&grant_file), grant_file }).collect()
     }
 
+    fn path_in_words(&self, path: &Path) -> String {
+        tilde(&path.to_string_lossy(), &self.places.home.to_string_lossy())
+    }
+
     fn open(&self, grant_file: &GrantFile) -> Result<Draft, String> {
         Draft::open(&self.places, grant_file).map_err(chained)
     }
