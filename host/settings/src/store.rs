@@ -238,7 +238,7 @@ fn is_at(file: &File, name: &Path) -> io::Result<()> {
     if (own.dev(), own.ino()) == (there.dev(), there.ino()) {
         return Ok(());
     }
-    let text = format!("`{}` was replaced by something else in this very moment", name.display());
+    let text = format!("`{}` was replaced by something else just now", name.display());
     Err(io::Error::other(text))
 }
 
