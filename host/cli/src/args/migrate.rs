@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 pub(crate) const MIGRATE_HELP: &str = "\
-Looks for @oddsjam/pi-sandbox, @sysid/pi-sandbox, pi-sandbox, bosun and sandbox-runtime, and says what it would do. It \
-changes nothing without --apply. Each changed file has a copy beside it, `NAME.before-portcullis`.
+Looks for @oddsjam/pi-sandbox, @sysid/pi-sandbox, pi-sandbox, bosun and sandbox-runtime, and lists the changes that it \
+would make. Without --apply no file is changed. Each changed file has a copy beside it, `NAME.before-portcullis`.
 At the end it compares, for every path and host in the old lists, what the old sandbox answers and what Portcullis \
 answers, differences first.
 
@@ -18,10 +18,10 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct Migrate {
-    /// Do what is said
+    /// Make the changes
     #[arg(long, conflicts_with = "undo")]
     pub(crate) apply: bool,
-    /// Take back what `--apply` did
+    /// Take back the changes of `--apply`
     #[arg(long)]
     pub(crate) undo: bool,
     /// Only this sandbox: `oddsjam`, `sysid`, `pi-sandbox`, `srt` or `bosun`

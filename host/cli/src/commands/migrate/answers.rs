@@ -1,4 +1,4 @@
-//! What the old sandbox answers, and what Portcullis answers, for every path and host in the old lists.
+//! Compares the answers of the old sandbox and of Portcullis for every entry of the old lists.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::commands::check;
 use crate::human::path;
 use crate::output::{Page, Tint, cell, tinted};
 
-/// The port of the wishes to connect.
+/// The port of the compared connections.
 const PORT: u16 = 443;
 
 /// Both answers to one wish.
@@ -28,7 +28,7 @@ pub(crate) struct Compared {
     reason: String,
 }
 
-/// Compares the answers in a project, with the files of `disk` in force.
+/// Compares the answers in a project, with the settings files of `disk` in force.
 pub(crate) fn compare(
     around: &ProcessEnv,
     project: &Path,
@@ -53,7 +53,7 @@ pub(crate) fn compare(
             wish,
         });
     }
-    // A stable sort: the rest stays in the order of the wishes.
+    // The sort is stable, so each half keeps the order of the lists.
     compared.sort_by_key(|one| one.old == one.new);
     Ok(compared)
 }
@@ -115,7 +115,7 @@ pub(crate) fn print(page: &mut Page, around: &ProcessEnv, title: &str, compared:
     }
 }
 
-/// Milder answers are the ones to look at.
+/// Highlights an answer that became milder.
 fn tint(one: &Compared) -> Tint {
     if one.new < one.old { Tint::Bad } else { Tint::Open }
 }

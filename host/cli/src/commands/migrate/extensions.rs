@@ -1,6 +1,6 @@
 //! Extensions of other sandboxes that pi loads.
 //!
-//! pi does not start if two extensions register the same flag or tool, so an old one has to go before ours works.
+//! pi does not start if two extensions register the same flag or tool, so an old one must be removed before ours works.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use portcullis_settings::{Disk as _, Foreign, RealDisk};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Names of packages, with the sandbox that each is, as `--from` names it.
+/// Names of npm packages, each with the sandbox's name for `--from`.
 const PACKAGES: [(&str, &str); 6] = [
     ("@oddsjam/pi-sandbox", "oddsjam"),
     ("@sysid/pi-sandbox", "sysid"),
@@ -35,15 +35,15 @@ const OURS: &str = "@portcullis/pi";
 pub(crate) struct OldExtension {
     /// Its name.
     pub(crate) name: String,
-    /// The sandbox, as `--from` names it; `None` for one that only registers the same flag.
+    /// The sandbox's name for `--from`; `None` if the extension only registers the same flag.
     pub(crate) sandbox: Option<&'static str>,
-    /// Where pi finds it.
+    /// The place from which pi loads it.
     pub(crate) at: Installation,
     /// The command that removes it.
     pub(crate) remove: String,
 }
 
-/// Where pi finds an extension.
+/// The place from which pi loads an extension.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Installation {
@@ -63,13 +63,13 @@ pub(crate) enum Installation {
 }
 
 impl OldExtension {
-    /// Returns the sandbox that it is, if it is a known one.
+    /// Returns the sandbox that it belongs to, if that is a known one.
     pub(crate) fn source(&self) -> Option<Foreign> {
         let known = crate::commands::take_over::SOURCES.iter();
         known.clone().find(|(name, _)| Some(*name) == self.sandbox).map(|(_, source)| *source)
     }
 
-    /// Returns a sentence for a user whose pi would stop over it.
+    /// Returns a warning for a user whose pi refuses to start because of it.
     pub(crate) fn warning(&self) -> String {
         format!(
             "the extension `{}` of another sandbox is installed, and pi does not start with both; `{}` removes it, and \
@@ -133,8 +133,8 @@ fn registers_flag(file: &Path) -> bool {
     names_flag(&String::from_utf8_lossy(&text))
 }
 
-/// Returns true if a script calls `registerFlag` with our flag. Other programs have a flag of this name too, such as
-/// Chromium, so the name alone says nothing.
+/// Returns true if a script calls `registerFlag` with our flag. Other programs such as Chromium have a flag of this name
+/// too, so the name alone proves nothing.
 fn names_flag(script: &str) -> bool {
     script.split("registerFlag").skip(1).any(|rest| {
         let name = rest.trim_start().strip_prefix('(').map(str::trim_start).and_then(|rest| {
@@ -164,7 +164,7 @@ fn in_settings(file: &Path, is_of_project: bool) -> Vec<OldExtension> {
     found
 }
 
-/// Returns the name and the sandbox of a source of a package, as pi's settings write it.
+/// Returns the name and the sandbox of a package source in pi's settings.
 fn of_source(source: &str, file: &Path) -> Option<(String, Option<&'static str>)> {
     if let Some(name) = source.strip_prefix("npm:") {
         let end =
@@ -176,7 +176,7 @@ fn of_source(source: &str, file: &Path) -> Option<(String, Option<&'static str>)
         let known = REPOSITORIES.iter().find(|(part, _)| source.contains(part));
         return known.map(|(_, sandbox)| (source.to_owned(), Some(*sandbox)));
     }
-    // A `-` or `!` in front takes an extension out.
+    // A leading `-` or `!` disables an extension.
     let is_path = !source.starts_with(['-', '!']) && !source.starts_with("builtin:");
     is_path.then(|| recognised(&file.parent()?.join(source.trim_start_matches('+')))).flatten()
 }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn old_ones_are_known_by_their_packages_and_by_their_flag() {
+    fn old_extensions_are_recognised_by_package_and_by_flag() {
         let home = home(&[
             ("agent/extensions/zackify-pi-sandbox/package.json", r#"{ "name": "@oddsjam/pi-sandbox" }"#),
             ("agent/extensions/own.ts", r#"pi.registerFlag("no-sandbox", {})"#),
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// A project's settings are not to be trusted, and the command is there to be typed.
+    /// A project's settings are not trusted, and users paste the command into a shell.
     #[test]
     fn a_command_to_type_is_quoted() {
         let home = home(&[("project/.pi/settings.json", r#"{ "packages": ["npm:pi-sandbox@1;touch x"] }"#)]);

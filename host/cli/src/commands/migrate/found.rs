@@ -30,15 +30,15 @@ pub(crate) struct OldFile {
     pub(crate) file: PathBuf,
     /// Whether it is the project's own.
     pub(crate) is_of_project: bool,
-    /// What it says, or why it cannot be read.
+    /// Its settings, or the reason why it cannot be read.
     pub(crate) settings: Result<Value, String>,
 }
 
-/// Everything that was found.
+/// The result of the search.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) setups: Vec<Setup>,
-    /// Extensions of no known sandbox that register the same flag.
+    /// Extensions of unknown sandboxes that register the same flag.
     pub(crate) strangers: Vec<OldExtension>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn find(around: &ProcessEnv, places: &Places, only: Option<Foreign>) 
         let extensions: Vec<_> = known.iter().filter(|old| old.source() == Some(source)).cloned().collect();
         let is_wanted = match only {
             Some(only) => only == source,
-            // It is no extension of pi, so its settings say nothing about pi.
+            // It is not an extension of pi, so its settings do not concern pi.
             None => source != Foreign::Srt,
         };
         let files =
@@ -67,8 +67,8 @@ pub(crate) fn find(around: &ProcessEnv, places: &Places, only: Option<Foreign>) 
     Found { setups, strangers }
 }
 
-/// Two sandboxes have the same file in a project: without anything else of its own, it is of the one that has more, or of
-/// the first.
+/// Two sandboxes use the same file name in a project. It counts for the one that also has an extension or a file of the
+/// user; if neither has, for `sysid`.
 fn share_project_file(setups: &mut Vec<Setup>) {
     let has_own =
         |setup: &Setup| !setup.extensions.is_empty() || setup.files.iter().any(|file| !file.is_of_project);
@@ -92,9 +92,10 @@ fn files(around: &ProcessEnv, places: &Places, source: Foreign, has_extension: b
         };
         let is_its = match (source, &settings) {
             (Foreign::Bosun, Ok(settings)) => source.recognises(settings),
-            // Many programs have a `config.toml`.
+            // Many programs have a `config.toml`, so one that cannot be read proves nothing.
             (Foreign::Bosun, Err(_)) => has_extension,
-            // They are our own settings as well: without the extension, and usable, there is nothing to take over.
+            // These files are our own settings as well. If they are usable and the old extension is gone, nothing is left
+            // to do.
             (Foreign::Oddsjam, _) => has_extension || !is_usable(&file),
             _ => true,
         };

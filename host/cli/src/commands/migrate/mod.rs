@@ -1,4 +1,4 @@
-//! `portcullis migrate`: takes over from another sandbox for pi, and takes that back.
+//! `portcullis migrate`: takes over the settings of another sandbox for pi, and undoes that.
 
 mod answers;
 mod apply;

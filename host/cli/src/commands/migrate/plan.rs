@@ -1,4 +1,4 @@
-//! What a migration would write.
+//! The files that a migration writes.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub(crate) struct Write {
     pub(crate) file: PathBuf,
     /// Its kind.
     pub(crate) kind: FileKind,
-    /// Its text now.
+    /// Its current text.
     pub(crate) before: Option<Vec<u8>>,
     /// Its new text.
     pub(crate) text: String,
@@ -27,12 +27,12 @@ pub(crate) struct Write {
     pub(crate) left: Vec<Left>,
 }
 
-/// What would be written for one set-up, and what stands in the way.
+/// The files to write for one set-up, and the problems that prevent it.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) writes: Vec<Write>,
     pub(crate) problems: Vec<String>,
-    /// Files that stay as they are, because they say the same already.
+    /// Files that stay as they are, because they have the same settings already.
     pub(crate) kept: Vec<PathBuf>,
 }
 
@@ -110,7 +110,7 @@ impl Plan {
         };
         let Some(write) = self.writes.get_mut(index) else { return Ok(()) };
         write.kind = step.kind;
-        // A file that is mended in its place is no other settings.
+        // A file that is corrected in its own place replaces nobody else's settings.
         let may_replace = replace || step.from == step.to;
         match write.take(&step, may_replace) {
             Ok(()) => {

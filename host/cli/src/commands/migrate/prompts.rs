@@ -1,4 +1,4 @@
-//! Texts for the model that speak of another sandbox. They are shown, never changed.
+//! Prompts that mention another sandbox. They are listed, never changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use portcullis_settings::{Disk as _, RealDisk};
 use serde::Serialize;
 
-/// Words of other sandboxes, each with what takes its place.
+/// Words of other sandboxes, each with its replacement.
 const WORDS: [(&str, &str); 7] = [
     ("/sandbox-configure", "`/sandbox`"),
     ("/sandbox-disable", "`/sandbox`, Enter"),
@@ -17,20 +17,20 @@ const WORDS: [(&str, &str); 7] = [
     ("sandbox-runtime", "Portcullis, which tells the model its own rules"),
 ];
 
-/// A line that speaks of another sandbox.
+/// A line that mentions another sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Mention {
     /// The file.
     pub(crate) file: PathBuf,
     /// The number of the line.
     pub(crate) line: usize,
-    /// The words.
+    /// The word in the line.
     pub(crate) word: &'static str,
-    /// What takes their place.
+    /// Its replacement.
     pub(crate) instead: &'static str,
 }
 
-/// Finds mentions in the texts that pi gives to the model.
+/// Finds mentions in the prompts that pi gives to the model.
 pub(crate) fn find(agent: &Path, project: &Path) -> Vec<Mention> {
     let own = project.join(".pi");
     let mut files: Vec<PathBuf> = vec![project.join("AGENTS.md")];
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_and_what_takes_its_place() {
+    fn a_mention_has_its_line_and_its_replacement() {
         let top = tempfile::tempdir().unwrap();
         let (agent, project) = (top.path().join("agent"), top.path().join("project"));
         fs::create_dir_all(agent.join("prompts")).unwrap();

@@ -1,4 +1,4 @@
-//! Steps that take the settings of another sandbox over: shared by `config import` and `migrate`.
+//! Conversion of another sandbox's settings, shared by `config import` and `migrate`.
 
 pub(crate) mod project_file;
 pub(crate) mod written;
@@ -24,7 +24,7 @@ pub(crate) struct Step {
     pub(crate) imported: Imported,
 }
 
-/// Values of `--from`.
+/// The values of `--from`.
 pub(crate) const SOURCES: [(&str, Foreign); 5] = [
     ("oddsjam", Foreign::Oddsjam),
     ("sysid", Foreign::Sysid),
@@ -102,15 +102,15 @@ pub(crate) fn of_user(places: &Places, source: Foreign, from: &Path, given: &Val
     }
 }
 
-/// A file that was taken over.
+/// A settings file that was converted.
 pub(crate) struct Taken<'a> {
     pub(crate) file: &'a Path,
-    /// What it said when it was read.
+    /// Its settings at the time it was read.
     pub(crate) settings: &'a Value,
     pub(crate) is_of_project: bool,
 }
 
-/// Remembers a file that was taken over, so that a later change of it is told. `command` takes it over again.
+/// Records a converted file, so that later changes of it are reported. `command` converts it again.
 pub(crate) fn remember(
     places: &Places,
     taken: &Taken<'_>,
