@@ -7,8 +7,8 @@ use clap::Args;
 pub(crate) const MIGRATE_HELP: &str = "\
 Looks for @oddsjam/pi-sandbox, @sysid/pi-sandbox, pi-sandbox, bosun and sandbox-runtime, and lists the changes that it \
 would make. Without --apply no file is changed. Each changed file has a copy beside it, `NAME.before-portcullis`.
-At the end it compares, for every path and host in the old lists, what the old sandbox answers and what Portcullis \
-answers, differences first.
+At the end it compares, for every path, host and command in the old lists, the answers of the old sandbox and of \
+Portcullis to tools and to commands, differences first.
 
 Examples:
   portcullis migrate

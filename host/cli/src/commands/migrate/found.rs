@@ -1,6 +1,6 @@
 //! The set-ups of other sandboxes on this machine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_settings::{Foreign, OldRules, Places, RealDisk, stays_in_project, validate};
@@ -99,18 +99,39 @@ fn files(around: &ProcessEnv, places: &Places, source: Foreign, has_extension: b
             (Foreign::Oddsjam, _) => has_extension || !is_usable(&file),
             _ => true,
         };
+        let is_short = |settings: Value| ensure_short(&file, source.rules_of(&settings)).map(|()| settings);
+        let settings = settings.and_then(|settings| is_short(settings).map_err(|error| format!("{error:#}")));
         is_its.then_some(OldFile { file, is_of_project, settings })
     };
     there.filter_map(file).collect()
 }
 
+/// The most entries of a list. An agent may have written a project's file, and each entry is compared.
+const MOST_ENTRIES: usize = 1000;
+
+/// Returns an error if a list is too long.
+fn ensure_short(file: &Path, settings: &Value) -> anyhow::Result<()> {
+    match settings {
+        Value::Array(items) => {
+            anyhow::ensure!(
+                items.len() <= MOST_ENTRIES,
+                "a list in `{}` has more than {MOST_ENTRIES} entries",
+                file.display()
+            );
+            items.iter().try_for_each(|item| ensure_short(file, item))
+        }
+        Value::Object(members) => members.values().try_for_each(|value| ensure_short(file, value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+    }
+}
+
 /// Returns true if a settings file in our own place and shape can be used as it is.
-pub(crate) fn is_usable(file: &std::path::Path) -> bool {
+pub(crate) fn is_usable(file: &Path) -> bool {
     validate(file, kind_of(file), &RealDisk).mistakes.is_empty()
 }
 
 /// Returns the kind of a file in our own place.
-pub(crate) fn kind_of(file: &std::path::Path) -> FileKind {
+pub(crate) fn kind_of(file: &Path) -> FileKind {
     if file.ends_with("projects.json") { FileKind::Projects } else { FileKind::Settings }
 }
 

@@ -3,6 +3,7 @@
 //! The record holds the earlier texts and lies in the state directory, where agents cannot write. The copies beside the
 //! files are for people only, because an agent may have changed them.
 
+mod made;
 #[cfg(test)]
 mod tests;
 mod undo;
@@ -14,48 +15,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use portcullis_settings::{Disk as _, RealDisk};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::commands::take_over::project_file;
+pub(crate) use made::Made;
 
 /// The record, in the state directory.
 const FILE: &str = "migration.json";
 /// The suffix of a copy's name.
 const COPY: &str = "before-portcullis";
-
-/// One change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "kind")]
-pub(crate) enum Made {
-    /// A file was written.
-    Wrote {
-        /// The file.
-        file: PathBuf,
-        /// The project that it lies in, if it is the project's own.
-        project: Option<PathBuf>,
-        /// The copy of the earlier text beside it.
-        copy: Option<PathBuf>,
-        /// The earlier text; `None` if there was no file.
-        earlier: Option<String>,
-        /// The new text.
-        text: String,
-        /// The list and the item removed from it, if that is the only change.
-        dropped: Option<(String, Value)>,
-    },
-    /// A file or directory was moved.
-    Moved {
-        /// The earlier path.
-        from: PathBuf,
-        /// The new one.
-        to: PathBuf,
-    },
-    /// The extension of this program was installed, where none was.
-    Installed {
-        /// Its directory.
-        place: PathBuf,
-    },
-}
 
 /// A file to write, with the details for the record.
 #[derive(Debug)]

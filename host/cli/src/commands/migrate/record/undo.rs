@@ -8,7 +8,7 @@ use portcullis_settings::{Disk as _, RealDisk, replace_file};
 use portcullis_settings_format::Change;
 use serde_json::Value;
 
-use super::Made;
+use super::made::Made;
 use crate::commands::take_over::project_file;
 
 /// Undoes one change. Returns the reason if it cannot be undone.
