@@ -5,7 +5,7 @@
 //!
 //! The file is long because it is one table, searched by name.
 
-use crate::choices::{Elsewhere, UnlistedHosts};
+use crate::choices::{Elsewhere, TMP_WORDS, UnlistedHosts};
 use crate::extends::Extends;
 use crate::liftable::LIFTABLE;
 use crate::schema::Presence::{Optional, Required};
@@ -344,6 +344,13 @@ pub const FIELDS: &[Field] = &[
         Optional,
         Honoured,
         "What commands see outside of the working directory and what is allowed. `open` (default): everything but homes. `closed`: the system (`/usr`, `/etc`, `/opt`, `/nix` and the like), no other directory. `programs`: programs and libraries only, not even `/etc`.",
+    ),
+    row(
+        "filesystem.tmp",
+        Shape::OneOf(TMP_WORDS),
+        Optional,
+        Honoured,
+        "The directory at `/tmp`. `session` (default): one of the session's own. `shared`: this machine's, read and written without a question; sockets and private entries are closed if they are there when a session begins.",
     ),
     row(
         "filesystem.allowGitConfig",
