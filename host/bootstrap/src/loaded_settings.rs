@@ -99,6 +99,8 @@ pub fn load(around: &ProcessEnv, wanted: &Wanted) -> anyhow::Result<LoadedSettin
 /// Finds and reads the settings on a disk that may differ from the real one.
 pub fn load_on(around: &ProcessEnv, wanted: &Wanted, disk: &dyn Disk) -> anyhow::Result<LoadedSettings> {
     let mut places = places(around, &wanted.project, wanted.settings.as_deref())?;
+    // A contained agent keeps its own files in its `/tmp`.
+    places.keeps_tmp = matches!(wanted.inmate, SandboxSubject::Agent(_));
     for text in &around.allow {
         places.allow.push(allow_item(text, &around.cwd, &places, disk).context("reading `--allow`")?);
     }
@@ -148,6 +150,7 @@ pub fn places(around: &ProcessEnv, project: &Path, settings: Option<&Path>) -> a
         path: around.path.clone(),
         toolchains: toolchains(around, &UntrustedPaths::of_project(&project, &around.homes())),
         settings: settings.map(|file| around.absolute(file)),
+        agent: around.agent.clone(),
         ..Places::usual(&project, &around.home)
     })
 }

@@ -50,14 +50,17 @@ pub struct OpenSession {
 impl OpenSession {
     /// Returns the host's directory that is `/tmp` inside.
     pub fn temp(&self) -> Option<PathBuf> {
-        self.scratch.as_ref().map(Scratch::temp)
+        let shares_tmp = self.session.settings().shares_tmp;
+        self.scratch.as_ref().map(|scratch| if shares_tmp { TMP.into() } else { scratch.temp() })
     }
 
     /// Gives a file in that directory to the user that commands run as.
     pub fn give_away(&self, file: &std::fs::File) -> std::io::Result<()> {
         use std::os::unix::fs::MetadataExt as _;
-        let Some(temp) = self.temp().filter(|_| rustix::process::geteuid().is_root()) else { return Ok(()) };
-        let owner = temp.metadata()?;
+        let Some(scratch) = self.scratch.as_ref().filter(|_| rustix::process::geteuid().is_root()) else {
+            return Ok(());
+        };
+        let owner = scratch.temp().metadata()?;
         std::os::unix::fs::fchown(file, Some(owner.uid()), Some(owner.gid()))
     }
 }
@@ -355,6 +358,9 @@ fn private_home(around: &ProcessEnv, wanted: &Wanted, resolved: &mut Resolved) -
         }
     }
 }
+
+/// The machine's directory for temporary files.
+const TMP: &str = "/tmp";
 
 /// The machine's directory for temporary files that outlive a restart.
 const VAR_TMP: &str = "/var/tmp";

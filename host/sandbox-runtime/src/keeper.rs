@@ -202,12 +202,21 @@ fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
     places.iter().filter(|place| !is_alone(place)).cloned().collect()
 }
 
-/// Returns the places of the sandbox's own.
+/// Returns the places of the sandbox's own, of which the session's temporary directory is one.
 fn own(plan: &Plan) -> Vec<PathBuf> {
-    plan.steps()
-        .iter()
-        .filter_map(|step| if let Step::Own { path, .. } = step { Some(path.clone()) } else { None })
-        .collect()
+    let own = plan.steps().iter().filter_map(|step| match step {
+        Step::Own { path, .. } => Some(path.clone()),
+        Step::Temp { .. } => Some("/tmp".into()),
+        Step::Prepare { .. }
+        | Step::Pin { .. }
+        | Step::Devices { .. }
+        | Step::Processes
+        | Step::HideDirectory { .. }
+        | Step::HideFile { .. }
+        | Step::Show { .. }
+        | Step::Resolver { .. } => None,
+    });
+    own.collect()
 }
 
 /// Returns the places of the machine in the sandbox's own that commands cannot change.

@@ -188,6 +188,7 @@ impl EffectivePolicy {
                     // The other inputs of the sandbox, besides the rules.
                     && before.basis.resolved.lifted == basis.resolved.lifted
                     && before.basis.resolved.sockets == basis.resolved.sockets
+                    && before.basis.resolved.shares_tmp == basis.resolved.shares_tmp
                     && before.basis.resolved.ask.hold == basis.resolved.ask.hold
                     && required_tier(&before.basis.resolved) == required_tier(&basis.resolved)
                     && Arc::ptr_eq(&before.links, links) =>

@@ -47,7 +47,9 @@ pub(crate) fn profile(
     let mut disk = Disk::default();
     let wanted = wanted(places, &mut disk);
     let devices = devices(&wanted);
-    let (places, reads) = mounted(rules, (wanted, &mut disk), bound, session.sockets)?;
+    let shares_tmp = session.shares_tmp && wanted.get(Path::new(HOST_TEMP)) == Some(&Access::ReadWrite);
+    let temp = if shares_tmp { Path::new(HOST_TEMP) } else { temp };
+    let (places, reads) = mounted(rules, (wanted, &mut disk), bound, (session.sockets, shares_tmp))?;
     let kept_back = KeptBack::from_commands(rules, session.own);
     // A file that is secret under one of its names is secret under all of them.
     let reads = if kept_back.is_empty() { reads } else { Reads::Judged };
@@ -92,10 +94,10 @@ fn mounted(
     rules: &RuleSet,
     (mut wanted, disk): (Places, &mut Disk),
     bound: &[PathBuf],
-    named: &[PathBuf],
+    (named, shares_tmp): (&[PathBuf], bool),
 ) -> Result<(Vec<PathAccess>, Reads), String> {
     let secrets = hidden(&wanted);
-    hide_by_default(&mut wanted, &rules.base().temp);
+    hide_by_default(&mut wanted, &rules.base().temp, shares_tmp);
     hide_sockets(&mut wanted, bound, named);
     show_sockets(&mut wanted, rules, named);
     hide_by_directory(&mut wanted, (&secrets, disk), &rules.base().closed);
@@ -162,14 +164,14 @@ fn access(place: &RulePlace) -> Option<Access> {
 
 /// Hides the directories that are hidden unless a rule opens them, and the host's temporary directories, which the
 /// session's replace.
-fn hide_by_default(wanted: &mut Places, temp: &Path) {
+fn hide_by_default(wanted: &mut Places, temp: &Path, shares_tmp: bool) {
     for path in HIDDEN_UNLESS_SHOWN.map(Path::new) {
         let access = wanted.entry(path.to_owned()).or_insert(Access::Hidden);
         if *access == Access::Unwritable {
             *access = Access::Hidden;
         }
     }
-    for path in [Path::new(HOST_TEMP), temp] {
+    for path in [Path::new(HOST_TEMP), temp].into_iter().filter(|path| !shares_tmp || *path == temp) {
         wanted.insert(path.to_owned(), Access::Hidden);
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Requirements<'a> {
     pub(crate) lifted: &'a [String],
     /// The user's links.
     pub(crate) links: &'a UserLinks,
+    /// Whether `/tmp` is the machine's.
+    pub(crate) shares_tmp: bool,
     /// Unix sockets that the settings let commands use.
     pub(crate) sockets: &'a [PathBuf],
     pub(crate) hold: Hold,
@@ -54,6 +56,7 @@ impl<'a> Requirements<'a> {
             homes,
             lifted,
             links,
+            shares_tmp: resolved.shares_tmp && walls == IsolationMode::Namespaces,
             sockets,
             hold,
             walls,

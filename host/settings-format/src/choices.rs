@@ -27,6 +27,9 @@ impl UnlistedHosts {
     }
 }
 
+/// Values of `filesystem.tmp`.
+pub(crate) const TMP_WORDS: &[&str] = &["session", "shared"];
+
 /// What commands see outside the working directory and the allowed paths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Elsewhere {

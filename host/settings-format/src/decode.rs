@@ -11,7 +11,7 @@ use portcullis_decision::profile::Limits;
 use crate::chain;
 use crate::choices::{Elsewhere, UnlistedHosts};
 use crate::document_value::DocumentValue;
-use crate::entry::{Entry, PathEntry};
+use crate::entry::{Entry, Origin, PathEntry};
 use crate::error::shown;
 use crate::fault::Fault;
 use crate::foreign_network;
@@ -164,7 +164,13 @@ fn filesystem(place: &DocumentValue<'_>) -> Result<Filesystem, Fault> {
             Some("programs") => Elsewhere::Programs,
             _ => Elsewhere::Open,
         },
+        shared_tmp: shared_tmp(&place.child("tmp")),
     })
+}
+
+/// Returns where the value says that `/tmp` is shared.
+fn shared_tmp(place: &DocumentValue<'_>) -> Option<Origin> {
+    (place.text() == Some("shared")).then(|| place.origin())
 }
 
 pub(crate) fn paths(place: &DocumentValue<'_>) -> Result<Vec<Entry<PathEntry>>, Fault> {

@@ -5,7 +5,7 @@
 //!
 //! The file is long because it is one table, searched by name.
 
-use crate::choices::{Elsewhere, UnlistedHosts};
+use crate::choices::{Elsewhere, TMP_WORDS, UnlistedHosts};
 use crate::extends::Extends;
 use crate::liftable::LIFTABLE;
 use crate::schema::Presence::{Optional, Required};
@@ -342,6 +342,13 @@ pub const FIELDS: &[Field] = &[
         Optional,
         Honoured,
         "The files that commands see besides the working directory and allowed paths. `open` (default): all but home directories. `closed`: only the system's directories (`/usr`, `/etc`, `/opt`, `/nix` and the like). `programs`: only programs and libraries, not even `/etc`.",
+    ),
+    row(
+        "filesystem.tmp",
+        Shape::OneOf(TMP_WORDS),
+        Optional,
+        Honoured,
+        "The directory at `/tmp`. `session` (default): one of the session's own. `shared`: this machine's, read and written without a question; sockets and private entries are closed if they are there when a session begins.",
     ),
     row(
         "filesystem.allowGitConfig",

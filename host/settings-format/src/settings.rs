@@ -133,6 +133,8 @@ pub struct Filesystem {
     pub deny_write: Vec<Entry<PathEntry>>,
     /// What commands see besides what is allowed.
     pub elsewhere: Elsewhere,
+    /// Where it is written that `/tmp` is the machine's; `None` if it is the session's own.
+    pub shared_tmp: Option<Origin>,
 }
 
 /// Files and variables that hold secrets; all are denied.

@@ -12,7 +12,7 @@ use crate::places::{Places, absolute};
 use crate::project_keys::entry_that_holds;
 use crate::settings_files::{SettingsFiles, tightening_files};
 use crate::settings_text::{read, stays_inside};
-use crate::{allowing, layered, old_settings, presets};
+use crate::{agent_definition, allowing, layered, old_settings, presets};
 
 /// Finds and reads the settings for [`Places::workspace`].
 ///
@@ -69,11 +69,22 @@ pub fn discover(places: &Places, disk: &dyn Disk) -> Result<Found, ConfigError> 
         None => old_settings::find(places, files.layout, disk)?,
     };
     watched.extend(old.iter().map(|old| old.file.clone()));
-    let (preset_warnings, preset_budgets) = (Vec::new(), Vec::new());
-    let mut found =
-        Found { settings, source, layers, files, watched, old, preset_warnings, preset_budgets, documents };
+    let (definition, warnings, preset_budgets) = (None, Vec::new(), Vec::new());
+    let mut found = Found {
+        settings,
+        source,
+        layers,
+        files,
+        watched,
+        old,
+        definition,
+        warnings,
+        preset_budgets,
+        documents,
+    };
     allowing::apply(&mut found, &places.allow);
     presets::apply(&mut found, places, disk);
+    agent_definition::apply(&mut found, places, disk);
     Ok(found)
 }
 

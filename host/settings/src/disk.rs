@@ -33,6 +33,17 @@ pub trait Disk {
     /// # Errors
     /// The system's error.
     fn names(&self, directory: &Path) -> io::Result<Vec<OsString>>;
+
+    /// Returns true if the file at `path` is a socket, or nobody but its owner can use it.
+    fn is_private(&self, path: &Path) -> bool {
+        is_private(path)
+    }
+}
+
+fn is_private(path: &Path) -> bool {
+    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+    path.symlink_metadata()
+        .is_ok_and(|found| found.file_type().is_socket() || found.permissions().mode() & 0o077 == 0)
 }
 
 /// The kind of file at a path.

@@ -7,6 +7,7 @@ use portcullis_settings_format::fault::invalid;
 use portcullis_settings_format::json::Node;
 use portcullis_settings_format::{ConfigError, Layer, Settings, Tightening, Warning};
 
+use crate::agent_definition::template::AgentDefinition;
 use crate::old_settings::OldFile;
 use crate::settings_files::SettingsFiles;
 
@@ -27,8 +28,10 @@ pub struct Found {
     pub watched: Vec<PathBuf>,
     /// Settings files of other sandboxes, which are not read.
     pub old: Vec<OldFile>,
-    /// Warnings on presets that cannot be used.
-    pub(crate) preset_warnings: Vec<Warning>,
+    /// The user's text for this agent.
+    pub(crate) definition: Option<AgentDefinition>,
+    /// Warnings on presets and agent definitions that cannot be used.
+    pub(crate) warnings: Vec<Warning>,
     /// How much may be sent to the hosts of presets.
     pub(crate) preset_budgets: Vec<BudgetRule>,
     /// The documents, for the report on the origin of each value.

@@ -283,25 +283,56 @@ impl Import {
                 self.members(way, members)
             }
             (_, Shape::List(_) | Shape::Objects, Json::Array(items)) => {
-                for item in items {
-                    self.make(&Change::Append(owned(way), item.clone()), &name, item);
-                }
+                self.append(way, &name, items);
             }
-            _ => self.make(&Change::Set(owned(way), value.clone()), &name, value),
+            _ => {
+                self.make(&Change::Set(owned(way), value.clone()), &name, value);
+            }
         }
     }
 
-    /// Applies a change, unless the result would be invalid.
-    fn make(&mut self, change: &Change, name: &str, value: &Json) {
-        let text = match change.apply(&self.text) {
-            Ok(text) => text,
-            Err(error) => return self.leave(name, value, &error.to_string()),
-        };
-        match mistakes(&text, Path::new("<imported>"), self.kind, &RealDisk).into_iter().next() {
-            None => self.text = text,
-            Some(ConfigError::Invalid { problem, .. }) => self.leave(name, value, &problem.to_string()),
-            Some(error) => self.leave(name, value, &error.to_string()),
+    /// Appends the items that fit to a list, and returns for each whether it did.
+    ///
+    /// All are tried at once, and halves of them only if that fails: checking the settings once for each item of a long
+    /// list would take minutes.
+    fn append(&mut self, way: &[&str], name: &str, items: &[Json]) -> Vec<bool> {
+        let append = |item: &Json| Change::Append(owned(way), item.clone());
+        match items {
+            [] => Vec::new(),
+            [item] => vec![self.make(&append(item), name, item)],
+            _ => {
+                let all = items.iter().try_fold(self.text.clone(), |text, item| append(item).apply(&text));
+                if let Ok(text) = all
+                    && self.mistake(&text).is_none()
+                {
+                    self.text = text;
+                    return vec![true; items.len()];
+                }
+                let (first, second) = items.split_at(items.len() / 2);
+                [self.append(way, name, first), self.append(way, name, second)].concat()
+            }
         }
+    }
+
+    /// Applies a change and returns true, unless the result would be invalid.
+    fn make(&mut self, change: &Change, name: &str, value: &Json) -> bool {
+        let mistake = match change.apply(&self.text) {
+            Ok(text) => match self.mistake(&text) {
+                None => {
+                    self.text = text;
+                    return true;
+                }
+                Some(ConfigError::Invalid { problem, .. }) => problem.to_string(),
+                Some(error) => error.to_string(),
+            },
+            Err(error) => error.to_string(),
+        };
+        self.leave(name, value, &mistake);
+        false
+    }
+
+    fn mistake(&self, text: &str) -> Option<ConfigError> {
+        mistakes(text, Path::new("<imported>"), self.kind, &RealDisk).into_iter().next()
     }
 
     fn leave(&mut self, key: &str, value: &Json, reason: &str) {
@@ -329,9 +360,12 @@ impl Import {
                 }
             };
             let items = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
-            let entries: Vec<Json> =
-                items.iter().filter_map(|item| self.bosun_item(way, key, item)).map(Json::from).collect();
-            lists.insert(key.clone(), entries.into());
+            let converted: Vec<(Json, String)> =
+                items.iter().filter_map(|item| self.bosun_item(key, item)).collect();
+            let paths: Vec<Json> = converted.iter().map(|(path, _)| path.clone()).collect();
+            let fit = self.append(way, &way.join("."), &paths);
+            let entries = converted.into_iter().zip(fit).filter(|(_, fits)| *fits);
+            lists.insert(key.clone(), entries.map(|((_, entry), _)| Json::from(entry)).collect());
         }
         // Its own policy decides by the lists as they are. The lists of the settings apply whatever the policy decides.
         if is_users {
@@ -339,8 +373,8 @@ impl Import {
         }
     }
 
-    /// Converts one entry into the settings, and returns the entry for the policy's configuration.
-    fn bosun_item(&mut self, way: &[&str], key: &str, item: &Json) -> Option<String> {
+    /// Returns an entry as it is in the settings, and as it is in the policy's configuration.
+    fn bosun_item(&mut self, key: &str, item: &Json) -> Option<(Json, String)> {
         let Some(text) = item.as_str() else {
             self.leave(key, item, "it is no path");
             return None;
@@ -360,9 +394,7 @@ impl Import {
             (_, true) => (text.to_owned(), format!("./{text}")),
             _ => (text.to_owned(), text.to_owned()),
         };
-        let left = self.left.len();
-        self.carry(way, &json!([path]));
-        (self.left.len() == left).then_some(entry)
+        Some((path.into(), entry))
     }
 }
 

@@ -16,6 +16,7 @@
 //! the caller passes directories as [`Places`], and files are read through a [`Disk`]. Unix only, since paths and links
 //! are resolved as its kernels do.
 
+mod agent_definition;
 mod allow_item;
 mod allowing;
 mod bosun_lists;
@@ -56,12 +57,14 @@ mod sensitive;
 mod sensitive_table;
 mod settings_files;
 mod settings_text;
+mod shared_tmp;
 mod store;
 mod stored_grants;
 mod temporary_name;
 mod validate;
 mod writable;
 
+pub use agent_definition::{AgentDefinition, Skill, TemplatePart, TemplateValue};
 pub use allow_item::AllowItem;
 pub use allowing::{AllowItemError, allow_item};
 pub use discover::discover;

@@ -1,6 +1,7 @@
-//! What other sandboxes would answer, by their own lists and rules: the other side of the comparison after a migration.
+//! The answers of other sandboxes, by their own lists and documented rules: one side of the comparison after a
+//! migration.
 //!
-//! Each is described as its documentation says. Links are not followed, and paths need not exist.
+//! Links are not followed, and paths need not exist.
 
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,12 @@ pub enum Wish {
     Read(PathBuf),
     /// Write a file with a tool.
     Write(PathBuf),
+    /// Run a shell script.
+    Run(String),
+    /// Read a file in a command.
+    CommandRead(PathBuf),
+    /// Write a file in a command.
+    CommandWrite(PathBuf),
     /// Connect to a host, on port 443.
     Connect(String),
 }
@@ -34,10 +41,13 @@ pub struct OldRules {
     deny_write: Vec<String>,
     allowed: Vec<String>,
     denied: Vec<String>,
+    commands: Vec<String>,
 }
 
 /// A host that no list names.
 const ANY_HOST: &str = "unlisted.example";
+/// A command that no list names.
+const ANY_COMMAND: &str = "echo hello";
 
 impl OldRules {
     /// Reads the rules from complete settings of a sandbox; see [`Foreign::complete`].
@@ -59,17 +69,24 @@ impl OldRules {
             deny_write: list(&format!("{files}/denyWrite")),
             allowed: list(&format!("{network}/allowedDomains")),
             denied: list(&format!("{network}/deniedDomains")),
+            commands: commands(settings),
         }
     }
 
-    /// Returns a wish for every path and host in the lists, and for a host that none names.
+    /// Returns a wish for every path, host and command in the lists, and for a host and a command that none names.
     #[must_use]
     pub fn wishes(&self) -> Vec<Wish> {
         let paths = [&self.deny_read, &self.allow_read, &self.allow_write, &self.deny_write];
         let mut wishes = Vec::new();
         for path in paths.into_iter().flatten().map(|entry| self.sample(entry)) {
-            wishes.extend([Wish::Read(path.clone()), Wish::Write(path)]);
+            wishes.extend([
+                Wish::Read(path.clone()),
+                Wish::Write(path.clone()),
+                Wish::CommandRead(path.clone()),
+                Wish::CommandWrite(path),
+            ]);
         }
+        wishes.extend(self.commands.iter().cloned().chain([ANY_COMMAND.to_owned()]).map(Wish::Run));
         let hosts = self.allowed.iter().chain(&self.denied).filter_map(|entry| sample_host(entry));
         wishes.extend(hosts.chain([ANY_HOST.to_owned()]).map(Wish::Connect));
         wishes.sort();
@@ -77,12 +94,16 @@ impl OldRules {
         wishes
     }
 
-    /// Returns what the sandbox would answer.
+    /// Returns the sandbox's answer.
     #[must_use]
     pub fn answer(&self, wish: &Wish) -> Effect {
         match wish {
             Wish::Read(path) => self.read(path),
             Wish::Write(path) => self.write(path),
+            // Each of them runs every command in its sandbox.
+            Wish::Run(_) => Effect::Allow,
+            Wish::CommandRead(path) => self.command_read(path),
+            Wish::CommandWrite(path) => self.command_write(path),
             Wish::Connect(host) => self.connect(host),
         }
     }
@@ -130,6 +151,25 @@ impl OldRules {
             Some(_) if !is_secret => Effect::Allow,
             _ if matches!(self.tool, Foreign::Srt | Foreign::Bosun) => Effect::Deny,
             _ => Effect::Ask,
+        }
+    }
+
+    /// Commands see everything but what is denied, and fail where tools would ask.
+    fn command_read(&self, path: &Path) -> Effect {
+        match self.tool {
+            Foreign::Sysid | Foreign::Bosun | Foreign::Srt => self.read(path),
+            Foreign::Oddsjam | Foreign::PiSandbox => {
+                let is_denied = self.longest(&self.deny_read, path) > self.longest(&self.allow_read, path);
+                if is_denied { Effect::Deny } else { Effect::Allow }
+            }
+        }
+    }
+
+    fn command_write(&self, path: &Path) -> Effect {
+        match (self.tool, self.write(path)) {
+            // Its prompts for writing are for tools only.
+            (Foreign::Sysid, Effect::Ask) => Effect::Deny,
+            (_, effect) => effect,
         }
     }
 
@@ -195,6 +235,14 @@ impl OldRules {
     }
 }
 
+/// Returns the commands that settings name: those whose reports are silenced, and the search program.
+fn commands(settings: &Json) -> Vec<String> {
+    let silenced = settings.get("ignoreViolations").and_then(Json::as_object).into_iter().flatten();
+    let silenced = silenced.map(|(command, _)| command.as_str()).filter(|command| *command != "*");
+    let search = settings.pointer("/ripgrep/command").and_then(Json::as_str);
+    silenced.chain(search).filter(|command| !command.trim().is_empty()).map(str::to_owned).collect()
+}
+
 /// Returns a host that an entry is about.
 fn sample_host(entry: &str) -> Option<String> {
     let host = entry.rsplit_once(':').map_or(entry, |(host, port)| {
@@ -207,120 +255,4 @@ fn sample_host(entry: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn rules(tool: Foreign, settings: Json) -> OldRules {
-        OldRules::new(tool, &settings, Path::new("/home/u"), Path::new("/work/project"))
-    }
-
-    fn check(rules: &OldRules, cases: &[(&str, &str, Effect)]) {
-        for (verb, what, expected) in cases {
-            let wish = match *verb {
-                "read" => Wish::Read((*what).into()),
-                "write" => Wish::Write((*what).into()),
-                _ => Wish::Connect((*what).to_owned()),
-            };
-            assert_eq!(rules.answer(&wish), *expected, "{:?}: {verb} {what}", rules.tool);
-        }
-    }
-
-    use Effect::{Allow, Ask, Deny};
-
-    #[test]
-    fn the_first_asks_outside_of_its_lists() {
-        let lists = json!({
-            "network": { "allowedDomains": ["x.com"], "deniedDomains": ["*.evil.test"] },
-            "filesystem": { "denyRead": ["/Users", "/home", "~/.pi/agent/auth.json"], "allowRead": [".", "~/.pi"],
-                "allowWrite": ["."], "denyWrite": ["~/.pi/agent/auth.json"] },
-        });
-        check(
-            &rules(Foreign::Oddsjam, lists),
-            &[
-                ("read", "/work/project/a", Allow),
-                ("read", "/home/u/notes", Ask),
-                ("read", "/etc/passwd", Ask),
-                ("read", "/home/u/.pi/agent/x", Allow),
-                ("read", "/home/u/.pi/agent/auth.json", Deny),
-                ("write", "/work/project/a", Allow),
-                ("write", "/work/other/a", Ask),
-                ("write", "/home/u/.pi/agent/auth.json", Deny),
-                ("connect", "x.com", Allow),
-                ("connect", "a.evil.test", Deny),
-                ("connect", "b.test", Ask),
-            ],
-        );
-    }
-
-    /// The examples of "Enforcement Rules" in the documentation of the second.
-    #[test]
-    fn the_second_denies_names_first() {
-        let rules = rules(Foreign::Sysid, Foreign::Sysid.complete(&json!({})));
-        check(
-            &rules,
-            &[
-                ("read", "/home/u/.ssh/id_rsa", Deny),
-                ("read", "/home/u/notes", Allow),
-                ("read", "/etc/passwd", Allow),
-                ("write", "/work/project/.env.local", Deny),
-                ("write", "/work/project/.env", Deny),
-                ("write", "/work/project/certs/cert.pem", Deny),
-                ("write", "/work/project/src/main.ts", Allow),
-                ("write", "/tmp/x", Allow),
-                ("write", "/etc/passwd", Ask),
-                ("connect", "api.github.com", Allow),
-                ("connect", "unlisted.example", Ask),
-            ],
-        );
-        let wishes = rules.wishes();
-        for wish in [
-            Wish::Write("/work/project/.env.example".into()),
-            Wish::Write("/work/project/example.pem".into()),
-            Wish::Read("/home/u/.ssh".into()),
-            Wish::Connect("example.github.com".to_owned()),
-        ] {
-            assert!(wishes.contains(&wish), "{wish:?} in {wishes:?}");
-        }
-    }
-
-    #[test]
-    fn the_third_reads_the_codebase_and_nix_and_that_is_it() {
-        let lists = json!({ "filesystem": { "denyRead": [".ssh", ".env", "*.pem"], "allowWrite": ["workspace", ".pi"],
-            "denyWrite": ["config.toml"] } });
-        check(
-            &rules(Foreign::Bosun, lists),
-            &[
-                ("read", "/nix/store/x", Allow),
-                ("read", "/work/project/src/a", Allow),
-                ("read", "/etc/passwd", Deny),
-                ("read", "/work/project/.env", Deny),
-                ("read", "/home/u/.ssh/id", Deny),
-                ("read", "/work/project/a.pem", Deny),
-                ("write", "/work/project/workspace/a", Allow),
-                ("write", "/work/project/workspace/.env", Deny),
-                ("write", "/work/project/src/a", Deny),
-                ("write", "/work/project/config.toml", Deny),
-                ("connect", "anything.example", Allow),
-            ],
-        );
-    }
-
-    #[test]
-    fn plain_sandbox_runtime_asks_nothing() {
-        let lists = json!({ "network": { "allowedDomains": ["a.test"], "deniedDomains": [] },
-            "filesystem": { "denyRead": ["/home"], "allowRead": ["/home/u/p"], "allowWrite": ["."], "denyWrite": [] } });
-        check(
-            &rules(Foreign::Srt, lists),
-            &[
-                ("read", "/etc/passwd", Allow),
-                ("read", "/home/u/x", Deny),
-                ("read", "/home/u/p/x", Allow),
-                ("write", "/etc/x", Deny),
-                ("connect", "b.test", Deny),
-                ("connect", "a.test", Allow),
-            ],
-        );
-    }
-}
+mod tests;

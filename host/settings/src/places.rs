@@ -34,6 +34,10 @@ pub struct Places {
     pub toolchains: Vec<PathBuf>,
     /// The file named on the command line, which replaces the user's settings.
     pub settings: Option<PathBuf>,
+    /// The agent's name, if the program that starts it gave it one.
+    pub agent: String,
+    /// Whether `/tmp` is the session's own in any case.
+    pub keeps_tmp: bool,
     /// Permissions for this session only.
     pub allow: Vec<AllowItem>,
 }
@@ -61,6 +65,8 @@ impl Places {
             path: Vec::new(),
             toolchains: Vec::new(),
             settings: None,
+            agent: String::new(),
+            keeps_tmp: false,
             allow: Vec::new(),
         }
     }
@@ -75,6 +81,12 @@ impl Places {
     #[must_use]
     pub fn presets_directory(&self) -> PathBuf {
         self.sandbox_directory().join("presets")
+    }
+
+    /// Returns the directory of the user's texts for agents.
+    #[must_use]
+    pub fn agents_directory(&self) -> PathBuf {
+        self.sandbox_directory().join("agents")
     }
 
     /// Returns the project's own settings file, which can only tighten.

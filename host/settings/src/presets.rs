@@ -167,7 +167,7 @@ pub(crate) fn apply(found: &mut Found, places: &Places, disk: &dyn Disk) {
             ),
             Err(error) => format!("the preset `{}` allows nothing: {error}", shown(&entry.value)),
         };
-        found.preset_warnings.push(Warning { text, origin: entry.origin.clone() });
+        found.warnings.push(Warning { text, origin: entry.origin.clone() });
     }
 }
 

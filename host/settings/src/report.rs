@@ -27,6 +27,8 @@ pub struct Report {
     pub values: Vec<Setting>,
     /// Directories that commands cannot see and tools ask about, unless a rule allows them.
     pub closed: Vec<PathBuf>,
+    /// The file of the user's text for this agent, if there is one.
+    pub agent_text: Option<PathBuf>,
     /// Fields that are set and have no effect.
     pub unused: Vec<Unused>,
     /// Warnings for the user.
@@ -141,6 +143,7 @@ pub fn report(found: &Found, resolved: &Resolved, defaults: &Limits) -> Report {
         workspace: resolved.workspace.clone(),
         values,
         closed: resolved.closed.clone(),
+        agent_text: found.definition.as_ref().map(|definition| definition.file.clone()),
         unused,
         warnings: resolved.warnings.clone(),
     }
@@ -339,6 +342,7 @@ fn default_value(field: &str) -> Json {
         "ask.ports" => json!("asked"),
         "network.unlistedHosts" => json!("ask"),
         "filesystem.elsewhere" => json!("open"),
+        "filesystem.tmp" => json!("session"),
         "requiredTier" => json!("full"),
         "escalation" => json!("off"),
         "unattendedRefusals" => json!("fail"),

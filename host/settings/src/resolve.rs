@@ -25,7 +25,7 @@ use crate::protect::HostRuleContext;
 use crate::resolved::{PolicyAt, Resolved, ResolvedPolicy};
 use crate::rule::{ConnectionRule, Rule, every_port};
 use crate::writable::Writable;
-use crate::{imports, path_rules, policy_config, report};
+use crate::{imports, path_rules, policy_config, report, shared_tmp};
 
 /// Returns what happens to unlisted hosts. A layer that only tightens may narrow the hosts: then all others are a
 /// question, or refused.
@@ -58,6 +58,9 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     let homes = places.canonical_homes(disk)?;
     let home = homes.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
     crate::glob_limit::globs_are_few(found)?;
+    let (mut shared, mut places) = (found.clone(), places.clone());
+    let tmp_warning = shared_tmp::apply(&mut shared.settings, &mut places, &workspace, &homes);
+    let (found, places) = (&shared, &places);
     let writable = writable(&found.settings, &workspace, (&home, &places.temp), disk)?;
     let temp = &places.temp;
     let around = PathContext { workspace: &workspace, home: &home, temp, writable: &writable, disk };
@@ -84,6 +87,15 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     }
     rules.extend(files.rules);
     let allowed = &narrowed.domains;
+    let shares_tmp = shared_tmp::is_shared(settings, places);
+    if shares_tmp {
+        let listed = settings.filesystem.allow_read.iter().chain(&settings.filesystem.allow_write);
+        let listed: Vec<PathBuf> =
+            listed.map(|entry| Ok(around.resolve(entry)?.base)).collect::<Result<_, ConfigError>>()?;
+        let own = [&workspace, &places.agent_directory, &places.state_directory];
+        let opened: Vec<&Path> = listed.iter().chain(own).chain(&homes).map(PathBuf::as_path).collect();
+        rules.extend(shared_tmp::rules(&opened, settings.filesystem.shared_tmp.as_ref(), disk)?);
+    }
     let mut connections = connection_rules(&settings.network, allowed, Layer::User);
     let tiers = found.layers.iter().filter_map(|layer| layer.required_tier);
     let required_tier = tiers.chain([settings.required_tier]).max().unwrap_or_default();
@@ -110,6 +122,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         workspace: workspace.clone(),
         git_directory,
         temp: places.temp.clone(),
+        shares_tmp,
         closed: files.closed,
         rules,
         connections,
@@ -143,6 +156,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         ignored: settings.ignored.clone(),
         kept: settings.kept.clone(),
         warnings: Vec::new(),
+        definition: found.definition.clone(),
         unread: found.old.clone(),
         narrowed: narrowed.gone,
     };
@@ -150,7 +164,8 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
     resolved.warnings.extend(network.warnings.iter().chain(&settings.credentials.warnings).cloned());
     resolved.warnings.extend(narrowed.warnings);
     resolved.warnings.extend(useless);
-    resolved.warnings.extend(found.preset_warnings.iter().cloned());
+    resolved.warnings.extend(found.warnings.iter().cloned());
+    resolved.warnings.extend(tmp_warning);
     Ok(resolved)
 }
 

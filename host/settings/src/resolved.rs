@@ -13,6 +13,7 @@ use portcullis_settings_format::{
     PolicySource, RequiredTier, Sites, UnattendedRefusals, UnlistedHosts, Warning,
 };
 
+use crate::agent_definition::template::AgentDefinition;
 use crate::old_settings::OldFile;
 use crate::presets::PRESET_RULE;
 use crate::rule::{ConnectionRule, Rule};
@@ -33,6 +34,8 @@ pub struct Resolved {
     pub git_directory: Option<PathBuf>,
     /// The temporary directory as commands and tools see it.
     pub temp: PathBuf,
+    /// Whether `/tmp` is the machine's.
+    pub shares_tmp: bool,
     /// Directories that are hidden from commands and that tools ask about, unless a rule matches.
     pub closed: Vec<PathBuf>,
     /// File rules of the host, the user, the machine and the project. In each layer the last matching rule wins.
@@ -99,6 +102,8 @@ pub struct Resolved {
     pub kept: Vec<KeptField>,
     /// Warnings for the user.
     pub warnings: Vec<Warning>,
+    /// The user's text for this agent.
+    pub definition: Option<AgentDefinition>,
     /// Settings files of other sandboxes, which are not read.
     pub unread: Vec<OldFile>,
     /// Origins of entries that a project's own file takes away, and of its own entries without effect.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use portcullis_exec_surface::UserLink;
@@ -29,8 +29,6 @@ use crate::transport;
 
 /// The pid of the keeper in its own pid namespace, if it has one.
 const FIRST_PROCESS: i32 = 1;
-/// The session's temporary directory; it is removed with the session, so the user's programs never use its files.
-const TEMP: &str = "/tmp";
 
 /// The keeper's handle to its broker.
 #[derive(Debug)]
@@ -220,9 +218,7 @@ fn run(
 /// Returns the directories in which names matter to the user's other programs: the project, even if only parts of it
 /// are writable, and the other writable places.
 fn roots(workspace: PathBuf, judged: &[PathBuf], own: &[PathBuf]) -> Vec<PathBuf> {
-    let others = judged
-        .iter()
-        .filter(|place| **place != workspace && *place != Path::new(TEMP) && !own.contains(place));
+    let others = judged.iter().filter(|place| **place != workspace && !own.contains(place));
     let others = others.cloned();
     let others = others.collect::<Vec<_>>();
     std::iter::once(workspace).chain(others).collect()

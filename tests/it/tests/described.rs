@@ -1,4 +1,6 @@
-//! Every feature that the three other sandboxes describe, with the test that shows it here: a test of the table itself.
+//! Every feature that the three other sandboxes describe, with the test that shows it here.
+//!
+//! The tests of this file are about the table: a row must name a test that runs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -39,18 +41,71 @@ fn every_row_names_a_test_that_is_there() -> Result<()> {
     Ok(())
 }
 
-/// Fails if there is no such test.
+/// Fails if there is no such test, or if it does not run.
 fn is_tested(evidence: &str) -> Result<()> {
     let (file, name) = evidence.split_once(' ').context("a file and a name")?;
     let text = fs::read_to_string(path(file)).with_context(|| format!("no file {file}"))?;
-    let is_there = match file.starts_with("pi/") {
-        true => text.contains(&format!("test(\"{name}")),
-        false => text.contains(&format!("fn {name}(")),
+    let runs = match file.split_once('/') {
+        Some(("pi", _)) => {
+            text.contains(&format!("\ntest(\"{name}")) || text.contains(&format!("  test(\"{name}"))
+        }
+        Some(("it", _)) => is_listed(&text, name) || has_attribute(&text, name),
+        _ => has_attribute(&text, name),
     };
-    ensure!(is_there, "no test `{name}` in {file}");
-    // A function of this crate is a test by its name in a list.
-    let is_listed = !file.starts_with("it/") || text.matches(name).count() > 1;
-    ensure!(is_listed, "`{name}` of {file} is in no list of tests");
+    ensure!(runs, "no test `{name}` runs in {file}");
+    Ok(())
+}
+
+/// Returns true if a function with this name is in a list of tests.
+fn is_listed(text: &str, name: &str) -> bool {
+    let is_there = text.contains(&format!("\nfn {name}("));
+    let lists = ["\nas_each_user!(", "\non_each_pi!("].into_iter().flat_map(|list| text.split(list).skip(1));
+    let mut lists = lists.filter_map(|rest| rest.split(')').next());
+    is_there && lists.any(|list| list.split([',', '\n']).any(|item| item.trim() == name))
+}
+
+/// Returns true if a function with this name is a test that is not ignored.
+fn has_attribute(text: &str, name: &str) -> bool {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let begins = |line: &&str| {
+        let line = line.strip_prefix("async ").unwrap_or(line);
+        line.strip_prefix("fn ").is_some_and(|rest| rest.starts_with(&format!("{name}(")))
+    };
+    let Some(at) = lines.iter().position(begins) else { return false };
+    let attributes: Vec<&&str> =
+        lines.iter().take(at).rev().take_while(|line| line.starts_with("#[")).collect();
+    attributes.iter().any(|line| **line == "#[test]")
+        && !attributes.iter().any(|line| line.starts_with("#[ignore"))
+}
+
+/// The control is a row that names a test of each kind.
+#[test]
+fn a_row_without_a_test_is_found() -> Result<()> {
+    for good in [
+        "it/described a_row_without_a_test_is_found",
+        "it/own_choices no_project_opens_anything",
+        "it/extension loaded_twice",
+        "settings/resolving patterns",
+        "pi/messages the footer says what is so",
+        "menu the_toggle_comes_first_and_enter_alone_toggles",
+        "host/session/src/statements/hosts.rs localhost_is_one_host",
+    ] {
+        is_tested(good).with_context(|| good.to_owned())?;
+    }
+    for bad in [
+        "",
+        "it/own_choices",
+        "it/none no_project_opens_anything",
+        "it/own_choices no_project_opens",
+        // A helper that no list names, and one that is no test.
+        "it/own_choices run",
+        "it/described is_tested",
+        "settings/resolving none",
+        "pi/messages the footer says nothing at all",
+        "host/session/src/statements/hosts.rs none",
+    ] {
+        ensure!(is_tested(bad).is_err(), "`{bad}` is taken for a test");
+    }
     Ok(())
 }
 
@@ -64,4 +119,19 @@ fn path(file: &str) -> PathBuf {
         None => top.join("host/server/src/menu/tests.rs"),
         Some(_) => top.join(file),
     }
+}
+
+/// pi has a shortcut of its own on shift+tab, and an extension that takes it would break that.
+#[test]
+fn the_extension_takes_no_shortcut() -> Result<()> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pi/src");
+    let mut commands = 0;
+    for entry in fs::read_dir(&source)? {
+        let file = entry?.path();
+        let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        ensure!(!text.contains("registerShortcut"), "{}", file.display());
+        commands += text.matches("registerCommand(").count();
+    }
+    ensure!(commands > 0, "the control: the extension registers a command");
+    Ok(())
 }

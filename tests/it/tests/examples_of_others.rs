@@ -3,10 +3,16 @@
 use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
-use portcullis_it::{Scene, User};
+use portcullis_it::{Finished, Interface, Scene, Serve, User};
 use serde_json::{Map, Value, json};
 
-as_each_user!(the_first_by_its_own_words, the_second_by_its_own_example, the_third_by_its_own_file);
+as_each_user!(
+    the_first_by_its_own_words,
+    the_second_by_its_own_example,
+    the_third_by_its_own_file,
+    the_scopes_of_the_first,
+    the_targets_of_the_second,
+);
 
 const ALLOW: i32 = 0;
 const ASK: i32 = 10;
@@ -170,4 +176,74 @@ fn the_third_by_its_own_file(user: User) -> Result<()> {
     let told = scene.portcullis(&["check", "read", "src/a"])?;
     ensure!(told.code() == 1 && told.stderr.contains("deny_raed"), "{told:#?}");
     Ok(())
+}
+
+/// "Scope options below the toggle: edit project config, create new project config (when in a subfolder of an existing
+/// key), edit default config."
+fn the_scopes_of_the_first(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let projects = scene.home().join(".pi/agent/sandbox/projects.json");
+    let project = scene.project().display().to_string();
+    let above = scene.project().parent().context("a scene")?.display().to_string();
+    let create = format!("Create new project config ({project})");
+    for (key, has_edit, has_create) in
+        [(None, false, true), (Some(&project), true, false), (Some(&above), true, true)]
+    {
+        let entry: Value = serde_json::from_str(FIRST)?;
+        let entries = key.map_or_else(|| json!({}), |key| json!({ key.as_str(): entry }));
+        scene.write(&projects, &entries.to_string())?;
+        let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+        let screen = host.succeed("menu", &json!({ "event": { "kind": "open" } }))?;
+        let items = screen.get("items").and_then(Value::as_array).context("items")?;
+        let labels: Vec<&str> = items.iter().filter_map(|item| item.get("label")?.as_str()).collect();
+        ensure!(labels.first() == Some(&"Disable sandbox"), "{key:?}: {labels:?}");
+        ensure!(
+            labels.iter().any(|label| label.starts_with("Edit project config")) == has_edit,
+            "{key:?}: {labels:?}"
+        );
+        ensure!(labels.contains(&create.as_str()) == has_create, "{key:?}: {labels:?}");
+        ensure!(labels.contains(&"Edit default config"), "{key:?}: {labels:?}");
+    }
+    Ok(())
+}
+
+/// "make use-sysid-sandbox" and "make use-official-sandbox" choose the build that pi uses. Here another build is
+/// started by its path, and installed by its own verb.
+fn the_targets_of_the_second(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let usual = portcullis_it::portcullis(user)?;
+    let other = scene.at("other-build/portcullis");
+    scene.write(&other, "")?;
+    fs::copy(&usual, &other)?;
+    let run = |program: &std::path::Path, words: &[&str]| {
+        let mut command = scene.user().command(program);
+        scene.enter(&mut command);
+        Finished::run(command.args(words))?.ended_with(0)
+    };
+    let place = run(&usual, &["pi-extension", "path"])?.stdout.trim().to_owned();
+    // The extension starts the build that installed it.
+    let installed = || -> Result<bool> {
+        let files = fs::read_dir(&place)?.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
+        Ok(files.into_iter().any(|text| text.contains(&other.display().to_string())) || kept(&scene, &other)?)
+    };
+    run(&other, &["pi-extension", "install"])?;
+    ensure!(installed()?, "use-sysid-sandbox");
+    run(&usual, &["pi-extension", "install"])?;
+    ensure!(!installed()?, "use-official-sandbox");
+    let version = run(&other, &["version"])?;
+    ensure!(version.stdout.contains("portcullis"), "{version:#?}");
+    // `doctor` says in its exit status whether this machine gives everything.
+    let mut doctor = scene.user().command(&other);
+    scene.enter(&mut doctor);
+    let doctor = Finished::run(doctor.arg("doctor"))?;
+    ensure!(doctor.stdout.contains("tier"), "{doctor:#?}");
+    Ok(())
+}
+
+/// Returns true if the state directory names this program as the host of the extension.
+fn kept(scene: &Scene, program: &std::path::Path) -> Result<bool> {
+    let state = scene.home().join(".local/state/portcullis");
+    let Ok(entries) = fs::read_dir(state) else { return Ok(false) };
+    let texts = entries.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
+    Ok(texts.into_iter().any(|text| text.contains(&program.display().to_string())))
 }

@@ -4,6 +4,7 @@
 mod matrix;
 
 mod against_pi;
+mod agent_texts;
 mod allow_list;
 mod asked_afterwards;
 mod asked_links;
@@ -80,6 +81,7 @@ mod service_attacks;
 mod services;
 mod settings_verbs;
 mod share;
+mod shared_tmp;
 mod shown_and_hidden;
 mod statements;
 mod sub_agents;

@@ -223,7 +223,13 @@ fn the_third_for_its_project(user: User) -> Result<()> {
 
 fn the_answers_are_compared_differences_first(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
-    scene.write(&scene.home().join(".pi/agent/extensions/sandbox.json"), SECOND)?;
+    let silenced = SECOND.replacen(
+        "\"enabled\": true,",
+        "\"enabled\": true, \"ignoreViolations\": { \"npm run build\": [\"/x\"] },",
+        1,
+    );
+    scene.write(&scene.home().join(".pi/agent/extensions/sandbox.json"), &silenced)?;
+    scene.write(&scene.home().join(".ssh/id"), "KEY")?;
     let compared = told(&scene, &[])?;
     let answers = compared.pointer("/comparison/0/answers").and_then(Value::as_array).context("answers")?;
     let is_same = |answer: &Value| answer.get("same") == Some(&json!(true));
@@ -247,8 +253,42 @@ fn the_answers_are_compared_differences_first(user: User) -> Result<()> {
             "ask" => 10,
             _ => 20,
         };
-        check(&scene, &[text("action"), text("what")], code).with_context(|| answer.to_string())?;
+        match text("action").strip_prefix("command ") {
+            None => {
+                check(&scene, &[text("action"), text("what")], code).with_context(|| answer.to_string())?
+            }
+            Some(verb) => {
+                by_command(&scene, (verb, text("what")), code == 0).with_context(|| answer.to_string())?
+            }
+        }
     }
+    for (action, what) in [
+        ("exec", "npm run build"),
+        ("exec", "echo hello"),
+        ("command reads", ".ssh"),
+        ("command writes", ".env"),
+    ] {
+        let named = |answer: &&Value| {
+            answer.get("action") == Some(&json!(action))
+                && answer.get("what").and_then(Value::as_str).is_some_and(|told| told.ends_with(what))
+        };
+        ensure!(answers.iter().any(|answer| named(&answer)), "no {action} {what} in {answers:#?}");
+    }
+    Ok(())
+}
+
+/// Compares an answer about commands with a command.
+fn by_command(scene: &Scene, (verb, path): (&str, &str), is_allowed: bool) -> Result<()> {
+    let script = match verb {
+        "reads" => {
+            format!("test -e '{path}' || exit 7; if [ -d '{path}' ]; then ls '{path}'; else cat '{path}'; fi")
+        }
+        _ => format!("if [ -d '{path}' ]; then : > '{path}/made'; else : >> '{path}'; fi"),
+    };
+    let told = scene.portcullis(&["run", "--ask", "deny", "--", "bash", "-c", &script])?;
+    // A file that is not there is neither read nor hidden.
+    let is_missing = verb == "reads" && is_allowed && told.code() == 7;
+    ensure!(is_missing || (told.code() == 0) == is_allowed, "{verb} {path}: {told:#?}");
     Ok(())
 }
 

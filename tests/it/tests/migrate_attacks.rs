@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use anyhow::{Result, ensure};
 use portcullis_it::{Finished, Scene, User};
@@ -15,6 +16,10 @@ as_each_user!(
     what_pi_wrote_since_is_kept,
     every_host_of_old_settings_is_not_carried,
     files_that_are_no_settings,
+    files_without_end,
+    lists_without_end,
+    names_that_control_a_terminal,
+    links_of_the_user_stay_links,
 );
 
 const FAILED: i32 = 1;
@@ -155,5 +160,108 @@ fn files_that_are_no_settings(user: User) -> Result<()> {
     )?;
     let said = migrate(&scene, &["--apply"])?.ended_with(FAILED)?;
     ensure!(said.stdout.contains("correct it, or move it away"), "{said:#?}");
+    Ok(())
+}
+
+/// A file of many GiB on a disk that has no room for it. The control is the same file with settings in it.
+fn endless(scene: &Scene, file: &Path) -> Result<()> {
+    scene.write(file, "{}")?;
+    Ok(fs::File::create(file)?.set_len(1 << 40)?)
+}
+
+/// No file is read beyond its limit: neither old settings, nor the files to be written, nor those of pi.
+fn files_without_end(user: User) -> Result<()> {
+    const DENIES: &str = r#"{ "filesystem": { "denyWrite": ["*.lock"] } }"#;
+    for (name, is_of_project) in [
+        (".pi/portcullis.json", true),
+        (".pi/sandbox.json", true),
+        (".pi/agent/sandbox/default.json", false),
+        (".pi/agent/extensions/sandbox.json", false),
+    ] {
+        let scene = Scene::new(user)?;
+        scene.write(&scene.project().join(".pi/sandbox.json"), DENIES)?;
+        scene.write(&scene.home().join(".pi/agent/extensions/sandbox.json"), "{}")?;
+        let file = if is_of_project { scene.project().join(name) } else { scene.home().join(name) };
+        endless(&scene, &file)?;
+        let said = migrate(&scene, &["--from", "sysid", "--apply", "--replace"])?.ended_with(FAILED)?;
+        ensure!(format!("{said:?}").contains("larger than 1 MiB"), "{name}: {said:#?}");
+        ensure!(file.metadata()?.len() == 1 << 40, "{name}");
+        fs::remove_file(&file)?;
+        migrate(&scene, &["--from", "sysid", "--apply", "--replace"])?.ended_with(0)?;
+    }
+    // pi's own files are only looked into.
+    let scene = Scene::new(user)?;
+    scene.write(&scene.home().join(".pi/agent/extensions/sandbox.json"), "{}")?;
+    for name in
+        ["settings.json", "extensions/x/package.json", "extensions/x/index.ts", "prompts/x.md", "AGENTS.md"]
+    {
+        endless(&scene, &scene.home().join(".pi/agent").join(name))?;
+    }
+    migrate(&scene, &["--apply"])?.ended_with(0)?;
+    Ok(())
+}
+
+/// An agent may have written a list that takes hours to convert and to compare.
+fn lists_without_end(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let list = |count: usize| {
+        let items: Vec<String> = (0..count).map(|number| format!("'f{number}.x'")).collect();
+        format!("[sandbox]\ndeny_read = [{}]\n", items.join(","))
+    };
+    let begin = std::time::Instant::now();
+    scene.write(&scene.project().join("config.toml"), &list(30_000))?;
+    let said = migrate(&scene, &["--apply"])?.ended_with(FAILED)?;
+    ensure!(said.stdout.contains("more than 1000 entries"), "{said:#?}");
+    scene.portcullis(&["doctor"])?;
+    scene.write(&scene.project().join("config.toml"), &list(300))?;
+    migrate(&scene, &["--apply"])?.ended_with(0)?;
+    check(&scene, &["read", "f299.x"], DENY)?;
+    ensure!(begin.elapsed() < std::time::Duration::from_secs(120), "{:?}", begin.elapsed());
+    Ok(())
+}
+
+/// Names in files of a project are shown, and must not write to the user's terminal.
+fn names_that_control_a_terminal(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let evil = "git:github.com/zackify/pi-sandbox\u{1b}]0;x\u{7}\u{1b}[2J\u{202e}";
+    let settings = json!({ "packages": [evil], "extensions": [evil] }).to_string();
+    scene.write(&scene.project().join(".pi/settings.json"), &settings)?;
+    scene.write(
+        &scene.project().join("config.toml"),
+        "[sandbox]\ndeny_read = [\"a\\u001b]2J.x\"]\nallow_write = [\"/\\u001b[2J\"]\n",
+    )?;
+    for words in [&["migrate"][..], &["migrate", "--apply"], &["config", "show"], &["doctor"]] {
+        let said = scene.portcullis(words)?;
+        let all = format!("{}{}", said.stdout, said.stderr);
+        ensure!(!all.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{words:?}: {all:?}");
+        ensure!(words == ["config", "show"] || all.contains("zackify"), "control: {words:?}: {all}");
+    }
+    Ok(())
+}
+
+/// People keep settings and extensions in a directory of their own, behind links.
+fn links_of_the_user_stay_links(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let (agent, own) = (scene.home().join(".pi/agent"), scene.home().join("dotfiles"));
+    scene.write(&own.join("old/package.json"), r#"{ "name": "@oddsjam/pi-sandbox" }"#)?;
+    scene.write(&own.join("settings.json"), r#"{ "packages": ["npm:@sysid/pi-sandbox"] }"#)?;
+    fs::create_dir_all(agent.join("extensions"))?;
+    for directory in [scene.home().join(".pi"), agent.clone(), agent.join("extensions")] {
+        scene.user().own(&directory)?;
+    }
+    let links = [("extensions/old", "old"), ("settings.json", "settings.json")];
+    for (name, target) in links {
+        symlink(own.join(target), agent.join(name))?;
+        scene.user().own(&agent.join(name))?;
+    }
+    migrate(&scene, &["--apply"])?.ended_with(0)?;
+    ensure!(agent.join("settings.json").is_symlink() && !agent.join("extensions/old").is_symlink());
+    ensure!(!fs::read_to_string(own.join("settings.json"))?.contains("sysid"));
+    ensure!(own.join("old/package.json").is_file(), "the user's own directory stays");
+    migrate(&scene, &["--undo"])?.ended_with(0)?;
+    for (name, target) in links {
+        ensure!(fs::read_link(agent.join(name))? == own.join(target), "{name}");
+    }
+    ensure!(fs::read_to_string(own.join("settings.json"))?.contains("sysid"));
     Ok(())
 }

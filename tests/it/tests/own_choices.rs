@@ -14,6 +14,7 @@ as_each_user!(
     other_directories_are_closed_in_one_word,
     programs_and_the_codebase_and_that_is_it,
     every_host_but_those_of_this_machine_and_its_networks,
+    every_host_behind_a_proxy,
     only_where_nobody_can_be_asked,
     no_project_opens_anything,
     an_answer_for_every_port,
@@ -128,6 +129,33 @@ fn every_host_but_those_of_this_machine_and_its_networks(user: User) -> Result<(
     ] {
         let denied = world.run(network, &one("evil.test"))?;
         ensure!(!reached(&denied.stdout, "evil.test"), "{network}: {denied:#?}");
+    }
+    Ok(())
+}
+
+/// A name that only the proxy can resolve may lead anywhere. The control allows it by its name.
+fn every_host_behind_a_proxy(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let hosts = ["sub.allowed.test", "behind.test", "private.test", "metadata.test"];
+    let script: String =
+        hosts.map(|host| format!("echo '<{host}>'; curl -sS -m 8 http://{host}/ 2>&1; echo; ")).concat();
+    for (allowed, expected) in
+        [("", [true, false, false, false]), (r#""behind.test""#, [true, true, false, false])]
+    {
+        let network = format!(
+            r#"{{ "allowedDomains": [{allowed}], "deniedDomains": [], "unlistedHosts": "allow",
+                  "parentProxy": {{ "http": "http://proxy.test:3128" }} }}"#
+        );
+        let told = world.run(&network, &script)?;
+        let reached = hosts.map(|host| {
+            let after = told.stdout.split_once(&format!("<{host}>")).map_or("", |(_, rest)| rest);
+            after.split('<').next().is_some_and(|answer| answer.contains("REACHED"))
+        });
+        ensure!(reached == expected, "{allowed}: {reached:?}: {told:#?}");
+        let seen = world.seen()?;
+        ensure!(seen.contains("PROXY sub.allowed.test:80"), "{seen}");
+        ensure!(!seen.contains("PROXY private") && !seen.contains("PROXY metadata"), "{seen}");
     }
     Ok(())
 }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 pub(crate) const MIGRATE_HELP: &str = "\
-Finds @oddsjam/pi-sandbox, @sysid/pi-sandbox, pi-sandbox, bosun and sandbox-runtime, and shows how it would replace \
-them. It changes nothing without --apply. Each changed file keeps a copy beside it, `NAME.before-portcullis`.
-At the end it compares, for every path and host in the old lists, what the old sandbox answers and what Portcullis \
-answers, differences first.
+Looks for @oddsjam/pi-sandbox, @sysid/pi-sandbox, pi-sandbox, bosun and sandbox-runtime, and lists the changes that it \
+would make. Without --apply no file is changed. Each changed file has a copy beside it, `NAME.before-portcullis`.
+At the end it compares, for every path, host and command in the old lists, the answers of the old sandbox and of \
+Portcullis to tools and to commands, differences first.
 
 Examples:
   portcullis migrate
@@ -21,13 +21,13 @@ pub(crate) struct Migrate {
     /// Make the changes
     #[arg(long, conflicts_with = "undo")]
     pub(crate) apply: bool,
-    /// Undo the changes of `--apply`
+    /// Take back the changes of `--apply`
     #[arg(long)]
     pub(crate) undo: bool,
     /// Only this sandbox: `oddsjam`, `sysid`, `pi-sandbox`, `srt` or `bosun`
     #[arg(long, value_name = "SANDBOX", conflicts_with = "undo")]
     pub(crate) from: Option<String>,
-    /// Replace existing settings, and keep a copy of each
+    /// Replace settings that are there already, with a copy of each
     #[arg(long, conflicts_with = "undo")]
     pub(crate) replace: bool,
     /// The project directory; the current one by default

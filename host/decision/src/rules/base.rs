@@ -128,7 +128,12 @@ impl Base {
         named: impl Iterator<Item = &'a Path>,
     ) -> Self {
         let own = std::mem::take(&mut self.own);
-        let own = own.without(opened, named, |home| self.region(home) == Some(Region::Closed));
+        let has_temp = own.directories.contains(&self.temp);
+        let mut own = own.without(opened, named, |home| self.region(home) == Some(Region::Closed));
+        // A rule that names the temporary directory means the session's.
+        if has_temp && !own.directories.contains(&self.temp) {
+            own.directories.push(self.temp.clone());
+        }
         Self { own, ..self }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Each request runs on a thread of its own, because it may wait for the user or for a command.
 
+mod agent_text;
 mod asking;
 mod commands;
 mod contained;

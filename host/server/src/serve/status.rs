@@ -8,7 +8,7 @@ use portcullis_text::escape;
 
 use crate::serve::host::{Host, Stage};
 use crate::serve::reading::after_fault;
-use crate::serve::system_prompt;
+use crate::serve::{agent_text, system_prompt};
 
 impl Host {
     pub(super) fn status(&self) -> StatusResponse {
@@ -67,7 +67,7 @@ fn open(session: &Session) -> StatusResponse {
         escalation: session.settings().escalation == Escalation::Ask,
         contained: false,
         reduced: reduced(session),
-        brief: system_prompt::brief(session, &statements),
+        brief: agent_text::brief(session, &statements),
         warnings: warnings(session),
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn brief(session: &Session, statements: &Statements) -> String {
     let tail = std::iter::once(format!("{REFUSALS} {asking}")).chain(quotes).collect::<Vec<_>>();
     let fixed: usize = [title, &begin].into_iter().chain(tail.iter().map(String::as_str)).map(words).sum();
     let (statements, left) = fitting(statements, MOST_WORDS.saturating_sub(fixed));
-    let begin = format!("{begin}{}.", programs(session, left));
+    let begin = format!("{begin}{}.", with_programs(&programs(session, left.saturating_sub(1))));
     let lines = [title.to_owned(), begin].into_iter().chain(statements).chain(tail);
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -80,12 +80,15 @@ fn fitting(statements: &Statements, room: usize) -> (Vec<String>, usize) {
     (all.into_iter().map(|one| one.text).collect(), left)
 }
 
-/// Returns the programs that commands can run, in at most `room` words.
-fn programs(session: &Session, room: usize) -> String {
+/// Returns at most `most` of the programs that commands can run.
+pub(super) fn programs(session: &Session, most: usize) -> Vec<&'static str> {
     let path = &session.machine().path;
     let on_path = |name: &&&str| path.iter().any(|directory| Path::new(directory).join(name).exists());
-    let found: Vec<&str> = PROGRAMS.iter().filter(on_path).copied().take(room.saturating_sub(1)).collect();
-    if found.is_empty() { String::new() } else { format!(" with {}", found.join(", ")) }
+    PROGRAMS.iter().filter(on_path).copied().take(most).collect()
+}
+
+fn with_programs(programs: &[&str]) -> String {
+    if programs.is_empty() { String::new() } else { format!(" with {}", programs.join(", ")) }
 }
 
 /// Returns the first sentences that policies say of themselves, beyond their rules.
@@ -142,7 +145,7 @@ fn listed(items: impl Iterator<Item = String>) -> Option<String> {
 }
 
 /// Returns the system that commands run on.
-fn machine(session: &Session) -> String {
+pub(super) fn machine(session: &Session) -> String {
     let machine = session.machine();
     let system = system_name().unwrap_or_else(|| machine.os.clone());
     format!("{} ({})", escape(&system), escape(&machine.arch))

@@ -205,7 +205,8 @@ impl<'a> Case<'a> {
         let rules = RuleSet::compile(self.inmate.rules(layers.to_vec()), self.base.clone(), &self.grants);
         let mut disk = Disk::default();
         let wanted = wanted(&rules.places(), &mut disk);
-        let (places, _) = mounted(&rules, (wanted, &mut disk), &self.ground.bound, &self.named).ok()?;
+        let (places, _) =
+            mounted(&rules, (wanted, &mut disk), &self.ground.bound, (&self.named, false)).ok()?;
         let profile = Profile {
             places,
             temp: self.ground.temp.clone(),

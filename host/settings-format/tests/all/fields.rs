@@ -42,6 +42,7 @@ fn sample(field: &Field) -> Value {
         "enabled" | "network.requireHostMatch" | "network.allowLocalBinding" => false.into(),
         "network.hiddenServerNames" | "network.unlistedHosts" => "allow".into(),
         "filesystem.elsewhere" => "closed".into(),
+        "filesystem.tmp" => "shared".into(),
         "network.parentProxy.http" | "network.parentProxy.https" => "http://proxy.test:3128".into(),
         "network.parentProxy.noProxy" => "corp.test".into(),
         "environment.set" => json!({ "NAME": "value" }),
@@ -172,45 +173,30 @@ fn every_field_does_what_the_table_says() {
     }
 }
 
-/// The schema of sandbox-runtime 0.0.83, field by field, from its published `sandbox-config.js`.
-const UPSTREAM: &str = "
-    network network.allowedDomains network.deniedDomains network.deniedDomainReasons network.strictAllowlist
-    network.deniedResolvedAddresses network.allowUnixSockets network.allowAllUnixSockets network.allowLocalBinding
-    network.allowMachLookup network.httpProxyPort network.socksProxyPort network.mitmProxy
-    network.mitmProxy.socketPath network.mitmProxy.domains network.filterRequest network.allowPlaintextHeaderSet
-    network.stripResponseHeaders network.refuseOpaqueTunnels network.requireHostMatch
-    network.ambiguousRequestTarget network.tlsTerminate network.tlsTerminate.caCertPath
-    network.tlsTerminate.caKeyPath network.tlsTerminate.excludeDomains network.tlsTerminate.extraCaCertPaths
-    network.tlsTerminate.maxTunnels network.tlsTerminate.handshakeTimeoutMs network.parentProxy
-    network.parentProxy.http network.parentProxy.https network.parentProxy.noProxy
-    filesystem filesystem.disabled filesystem.denyRead filesystem.allowRead filesystem.allowWrite
-    filesystem.denyWrite filesystem.allowGitConfig
-    credentials credentials.files credentials.files[].path credentials.files[].mode credentials.files[].extract
-    credentials.files[].onExtractNoMatch credentials.files[].decode credentials.files[].maskClaims
-    credentials.files[].maskDuplicates credentials.files[].injectHosts credentials.envVars
-    credentials.envVars[].name credentials.envVars[].mode credentials.envVars[].extract
-    credentials.envVars[].onExtractNoMatch credentials.envVars[].decode credentials.envVars[].maskClaims
-    credentials.envVars[].injectHosts credentials.allowPlaintextInject credentials.awsPairs
-    credentials.awsPairs[].accessKeyIdVar credentials.awsPairs[].secretAccessKeyVar
-    credentials.awsPairs[].sessionTokenVar credentials.sigv4 credentials.sigv4.streaming
-    credentials.sigv4.presigned credentials.sigv4.sigv4a
-    ignoreViolations enableWeakerNestedSandbox allowNestedUserNamespaces enableWeakerNetworkIsolation
-    allowAppleEvents allowPty ripgrep ripgrep.command ripgrep.args ripgrep.argv0 mandatoryDenySearchDepth
-    seccomp seccomp.applyPath seccomp.argv0 bwrapPath socatPath javaAgentJarPath git git.safeDirectories
-    windows windows.backend windows.sandboxUser windows.sublayerGuid windows.wfpSublayerGuid
-    windows.proxyPortRange windows.srtWin windows.srtWin.path
-";
+/// The schema of sandbox-runtime 0.0.83, field by field, read from the published package.
+const UPSTREAM: &str = include_str!("sandbox-runtime.txt");
+
+/// Returns the fields of sandbox-runtime, each with its type, its presence, and the words that it may have.
+fn upstream() -> Vec<(&'static str, &'static str, &'static str, Vec<&'static str>)> {
+    let rows = UPSTREAM.lines().filter(|line| !line.starts_with('#'));
+    let row = |row: &'static str| {
+        let mut cells = row.split(' ');
+        (cells.next().unwrap(), cells.next().unwrap(), cells.next().unwrap(), cells.collect())
+    };
+    rows.map(row).collect()
+}
 
 /// Fields that sandbox-runtime does not have.
 const OURS: &str = "
     $schema presets enabled layout extends network.hiddenServerNames network.uploadBudgetMib policies combine protections ask escalation requiredTier
     limits environment grants home unattendedRefusals tools network.unlistedHosts filesystem.elsewhere
+    filesystem.tmp
 ";
 
 #[test]
 fn every_field_of_upstream_has_its_place_and_every_other_one_is_ours() {
-    let upstream: std::collections::HashSet<&str> = UPSTREAM.split_whitespace().collect();
-    let missing: Vec<_> = upstream.iter().filter(|name| field(name).is_none()).collect();
+    let names: std::collections::HashSet<&str> = upstream().into_iter().map(|(name, ..)| name).collect();
+    let missing: Vec<_> = names.iter().filter(|name| field(name).is_none()).collect();
     assert!(missing.is_empty(), "no row for {missing:?}");
     let is_ours = |name: &str| {
         let under = |own: &str| {
@@ -219,9 +205,31 @@ fn every_field_of_upstream_has_its_place_and_every_other_one_is_ours() {
         OURS.split_whitespace().any(under)
     };
     for field in FIELDS {
-        assert!(upstream.contains(field.name) != is_ours(field.name), "whose is {}?", field.name);
+        assert!(names.contains(field.name) != is_ours(field.name), "whose is {}?", field.name);
     }
-    assert_eq!(upstream.len(), UPSTREAM.split_whitespace().count(), "one is named twice");
+    assert_eq!((names.len(), upstream().len()), (93, 93), "the number of fields in the package");
+}
+
+#[test]
+fn every_value_of_upstream_is_accepted() {
+    for (name, kind, presence, words) in upstream() {
+        let field = field(name).unwrap();
+        let is_kind = match (kind, field.shape) {
+            ("Boolean", Shape::Bool)
+            | ("Number", Shape::Integer(..))
+            | ("Array", Shape::List(_) | Shape::Objects)
+            | ("Object", Shape::Object)
+            | ("Record", Shape::Map(_))
+            | ("Tuple", Shape::PortRange)
+            | ("Any", _) => true,
+            ("String", Shape::Text | Shape::AbsolutePath | Shape::VariableName) => true,
+            ("Enum", Shape::OneOf(ours)) => ours == words.as_slice(),
+            _ => false,
+        };
+        assert!(is_kind, "{name} is {kind} {words:?} there");
+        // Fields may be missing here that the package requires, and never the other way.
+        assert!(presence == "required" || field.presence != Presence::Required, "{name}");
+    }
 }
 
 #[test]

@@ -99,14 +99,14 @@ fn retain_changed(values: &mut Vec<Setting>, defaults: &Value) {
 }
 
 fn human(page: &mut Page, around: &ProcessEnv, report: &Report, tier: Tier) {
-    page.table(
-        "",
-        &[
-            vec![cell("settings"), cell(&source(around, report))],
-            vec![cell("workspace"), cell(&path(around, &report.workspace))],
-            vec![cell("sandbox"), cell(&format!("tier `{tier}`; `portcullis doctor` says more"))],
-        ],
-    );
+    let mut top = vec![
+        vec![cell("settings"), cell(&source(around, report))],
+        vec![cell("workspace"), cell(&path(around, &report.workspace))],
+        vec![cell("sandbox"), cell(&format!("tier `{tier}`; `portcullis doctor` says more"))],
+    ];
+    let text = report.agent_text.iter();
+    top.extend(text.map(|file| vec![cell("text for the model"), cell(&path(around, file))]));
+    page.table("", &top);
     page.line("");
     let mut previous = "";
     let rows: Vec<Vec<Cell>> = report

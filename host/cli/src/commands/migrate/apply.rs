@@ -1,4 +1,4 @@
-//! Applies a planned migration.
+//! Carries out the plan of a migration.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ use crate::commands::take_over::project_file;
 use crate::commands::{pi_extension, take_over};
 
 impl Migration {
-    /// Writes the settings, installs our extension, and removes the old ones from pi. In this order pi always has a
-    /// sandbox.
+    /// Writes the settings, installs our extension, and removes the old ones from pi, in this order, so that pi always has
+    /// a sandbox.
     pub(super) fn apply(&mut self, around: &ProcessEnv, places: &Places) -> anyhow::Result<()> {
         let writes: Vec<&Write> = self.plans.iter().flat_map(|plan| &plan.writes).collect();
         let old: Vec<&OldExtension> = self
@@ -46,7 +46,7 @@ impl Migration {
                 let Ok(settings) = &file.settings else { continue };
                 if !file.file.starts_with(places.sandbox_directory()) {
                     let command = format!("portcullis migrate --from {} --apply --replace", setup.name);
-                    // Checked against the text that the plan was made for; the file may have changed since.
+                    // The settings that the plan is made from, in case the file has changed since.
                     let taken =
                         take_over::Taken { file: &file.file, settings, is_of_project: file.is_of_project };
                     take_over::remember(places, &taken, &command, setup.source)?;
@@ -58,7 +58,7 @@ impl Migration {
     }
 }
 
-/// Returns true if an extension belongs to the user, not to a project.
+/// Returns true if an extension is installed by the user, false if a project's settings name it.
 pub(super) fn is_users(old: &OldExtension) -> bool {
     !matches!(old.at, Installation::Entry { is_of_project: true, .. })
 }
@@ -103,7 +103,7 @@ fn put(record: &mut Record, places: &Places, write: &Write) -> anyhow::Result<()
     })
 }
 
-/// Removes an old extension from pi: moves its directory, or removes its entry.
+/// Removes an old extension from pi: a directory is renamed, an entry of a list is dropped.
 fn take_out(record: &mut Record, old: &OldExtension) -> anyhow::Result<()> {
     match &old.at {
         Installation::Directory(place) => record.hide(place),

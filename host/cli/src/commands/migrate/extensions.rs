@@ -1,6 +1,6 @@
 //! Extensions of other sandboxes that pi loads.
 //!
-//! pi does not start if two extensions register the same flag or tool, so ours works only after the old one is removed.
+//! pi does not start if two extensions register the same flag or tool, so an old one must be removed before ours works.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use portcullis_settings::{Disk as _, Foreign, RealDisk};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Names of packages, with the `--from` name of the sandbox of each.
+/// Names of npm packages, each with the sandbox's name for `--from`.
 const PACKAGES: [(&str, &str); 6] = [
     ("@oddsjam/pi-sandbox", "oddsjam"),
     ("@sysid/pi-sandbox", "sysid"),
@@ -35,15 +35,15 @@ const OURS: &str = "@portcullis/pi";
 pub(crate) struct OldExtension {
     /// Its name.
     pub(crate) name: String,
-    /// The `--from` name of the sandbox; `None` for an extension that only registers the same flag.
+    /// The sandbox's name for `--from`; `None` if the extension only registers the same flag.
     pub(crate) sandbox: Option<&'static str>,
-    /// Where pi finds it.
+    /// The place from which pi loads it.
     pub(crate) at: Installation,
     /// The command that removes it.
     pub(crate) remove: String,
 }
 
-/// Where pi finds an extension.
+/// The place from which pi loads an extension.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Installation {
@@ -63,13 +63,13 @@ pub(crate) enum Installation {
 }
 
 impl OldExtension {
-    /// Returns the sandbox, if it is a known one.
+    /// Returns the sandbox that it belongs to, if that is a known one.
     pub(crate) fn source(&self) -> Option<Foreign> {
         let known = crate::commands::take_over::SOURCES.iter();
         known.clone().find(|(name, _)| Some(*name) == self.sandbox).map(|(_, source)| *source)
     }
 
-    /// Returns a message for the user: pi does not start with both extensions.
+    /// Returns a warning for a user whose pi refuses to start because of it.
     pub(crate) fn warning(&self) -> String {
         format!(
             "the extension `{}` of another sandbox is installed, and pi does not start with both; `{}` removes it, and \
@@ -107,7 +107,7 @@ fn in_directory(directory: &Path) -> Vec<OldExtension> {
     places.filter_map(old).collect()
 }
 
-/// Returns the name of an extension on disk, and its sandbox, if it is a sandbox or registers the same flag.
+/// Returns the name of an extension on the disk and its sandbox, if it is one or registers the same flag.
 fn recognised(place: &Path) -> Option<(String, Option<&'static str>)> {
     let manifest: Option<Value> =
         RealDisk.read(&place.join("package.json")).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -133,9 +133,8 @@ fn registers_flag(file: &Path) -> bool {
     names_flag(&String::from_utf8_lossy(&text))
 }
 
-/// Returns true if a script calls `registerFlag` with our flag.
-///
-/// The flag's name alone is no evidence: Chromium, for example, has a flag of the same name.
+/// Returns true if a script calls `registerFlag` with our flag. Other programs such as Chromium have a flag of this name
+/// too, so the name alone proves nothing.
 fn names_flag(script: &str) -> bool {
     script.split("registerFlag").skip(1).any(|rest| {
         let name = rest.trim_start().strip_prefix('(').map(str::trim_start).and_then(|rest| {
@@ -177,7 +176,7 @@ fn of_source(source: &str, file: &Path) -> Option<(String, Option<&'static str>)
         let known = REPOSITORIES.iter().find(|(part, _)| source.contains(part));
         return known.map(|(_, sandbox)| (source.to_owned(), Some(*sandbox)));
     }
-    // A leading `-` or `!` excludes an extension.
+    // A leading `-` or `!` disables an extension.
     let is_path = !source.starts_with(['-', '!']) && !source.starts_with("builtin:");
     is_path.then(|| recognised(&file.parent()?.join(source.trim_start_matches('+')))).flatten()
 }
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn old_ones_are_known_by_their_packages_and_by_their_flag() {
+    fn old_extensions_are_recognised_by_package_and_by_flag() {
         let home = home(&[
             ("agent/extensions/zackify-pi-sandbox/package.json", r#"{ "name": "@oddsjam/pi-sandbox" }"#),
             ("agent/extensions/own.ts", r#"pi.registerFlag("no-sandbox", {})"#),
@@ -239,7 +238,7 @@ mod tests {
         }
     }
 
-    /// A project's settings are untrusted, and the user is told to type this command.
+    /// A project's settings are not trusted, and users paste the command into a shell.
     #[test]
     fn a_command_to_type_is_quoted() {
         let home = home(&[("project/.pi/settings.json", r#"{ "packages": ["npm:pi-sandbox@1;touch x"] }"#)]);

@@ -1,6 +1,6 @@
-//! Finds other sandboxes on this machine: their extensions and settings.
+//! The set-ups of other sandboxes on this machine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_settings::{Foreign, OldRules, Places, RealDisk, stays_in_project, validate};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::extensions::{self, OldExtension};
 use crate::commands::take_over::{SOURCES, of_project, read, usual};
 
-/// A sandbox that was found.
+/// A sandbox of which something was found.
 #[derive(Debug)]
 pub(crate) struct Setup {
     /// The sandbox.
@@ -19,7 +19,7 @@ pub(crate) struct Setup {
     pub(crate) name: &'static str,
     /// Its extensions in pi.
     pub(crate) extensions: Vec<OldExtension>,
-    /// Its settings files that exist.
+    /// Its settings files that are there.
     pub(crate) files: Vec<OldFile>,
 }
 
@@ -30,19 +30,19 @@ pub(crate) struct OldFile {
     pub(crate) file: PathBuf,
     /// Whether it is the project's own.
     pub(crate) is_of_project: bool,
-    /// Its text, or why it cannot be read.
+    /// Its settings, or the reason why it cannot be read.
     pub(crate) settings: Result<Value, String>,
 }
 
-/// Everything that was found.
+/// The result of the search.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) setups: Vec<Setup>,
-    /// Extensions that register the same flag and belong to no known sandbox.
+    /// Extensions of unknown sandboxes that register the same flag.
     pub(crate) strangers: Vec<OldExtension>,
 }
 
-/// Finds all sandboxes, or the given one.
+/// Looks for all set-ups, or for that of one sandbox.
 pub(crate) fn find(around: &ProcessEnv, places: &Places, only: Option<Foreign>) -> Found {
     let (known, strangers): (Vec<_>, Vec<_>) = extensions::find(&places.agent_directory, &places.workspace)
         .into_iter()
@@ -52,7 +52,7 @@ pub(crate) fn find(around: &ProcessEnv, places: &Places, only: Option<Foreign>) 
         let extensions: Vec<_> = known.iter().filter(|old| old.source() == Some(source)).cloned().collect();
         let is_wanted = match only {
             Some(only) => only == source,
-            // It is no extension of pi, so its settings do not apply to pi.
+            // It is not an extension of pi, so its settings do not concern pi.
             None => source != Foreign::Srt,
         };
         let files =
@@ -67,7 +67,8 @@ pub(crate) fn find(around: &ProcessEnv, places: &Places, only: Option<Foreign>) 
     Found { setups, strangers }
 }
 
-/// Assigns a project file that two sandboxes share: to the one with other files or extensions here, or else to the first.
+/// Two sandboxes use the same file name in a project. It counts for the one that also has an extension or a file of the
+/// user; if neither has, for `sysid`.
 fn share_project_file(setups: &mut Vec<Setup>) {
     let has_own =
         |setup: &Setup| !setup.extensions.is_empty() || setup.files.iter().any(|file| !file.is_of_project);
@@ -91,24 +92,46 @@ fn files(around: &ProcessEnv, places: &Places, source: Foreign, has_extension: b
         };
         let is_its = match (source, &settings) {
             (Foreign::Bosun, Ok(settings)) => source.recognises(settings),
-            // Many programs have a `config.toml`.
+            // Many programs have a `config.toml`, so one that cannot be read proves nothing.
             (Foreign::Bosun, Err(_)) => has_extension,
-            // Portcullis reads this file too. If it is valid and the extension is missing, there is nothing to import.
+            // These files are our own settings as well. If they are usable and the old extension is gone, nothing is left
+            // to do.
             (Foreign::Oddsjam, _) => has_extension || !is_usable(&file),
             _ => true,
         };
+        let is_short = |settings: Value| ensure_short(&file, source.rules_of(&settings)).map(|()| settings);
+        let settings = settings.and_then(|settings| is_short(settings).map_err(|error| format!("{error:#}")));
         is_its.then_some(OldFile { file, is_of_project, settings })
     };
     there.filter_map(file).collect()
 }
 
-/// Returns true if a settings file at our own path is valid as it is.
-pub(crate) fn is_usable(file: &std::path::Path) -> bool {
+/// The most entries of a list. An agent may have written a project's file, and each entry is compared.
+const MOST_ENTRIES: usize = 1000;
+
+/// Returns an error if a list is too long.
+fn ensure_short(file: &Path, settings: &Value) -> anyhow::Result<()> {
+    match settings {
+        Value::Array(items) => {
+            anyhow::ensure!(
+                items.len() <= MOST_ENTRIES,
+                "a list in `{}` has more than {MOST_ENTRIES} entries",
+                file.display()
+            );
+            items.iter().try_for_each(|item| ensure_short(file, item))
+        }
+        Value::Object(members) => members.values().try_for_each(|value| ensure_short(file, value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+    }
+}
+
+/// Returns true if a settings file in our own place and shape can be used as it is.
+pub(crate) fn is_usable(file: &Path) -> bool {
     validate(file, kind_of(file), &RealDisk).mistakes.is_empty()
 }
 
-/// Returns the kind of a file at our own path.
-pub(crate) fn kind_of(file: &std::path::Path) -> FileKind {
+/// Returns the kind of a file in our own place.
+pub(crate) fn kind_of(file: &Path) -> FileKind {
     if file.ends_with("projects.json") { FileKind::Projects } else { FileKind::Settings }
 }
 
@@ -130,7 +153,7 @@ impl Setup {
         Some(OldRules::new(self.source, &settings, &around.home, &places.workspace))
     }
 
-    /// Returns the settings that `@oddsjam/pi-sandbox` uses: the entry with the longest path, or the default ones.
+    /// Returns the settings that `@oddsjam/pi-sandbox` uses: the entry with the longest path, or those for all.
     fn longest_entry(&self, places: &Places) -> Option<Value> {
         let of = |name: &str| {
             let file = self.files.iter().find(|file| file.file.ends_with(name))?;

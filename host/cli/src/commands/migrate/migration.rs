@@ -1,4 +1,4 @@
-//! The result of a migration: findings, plan, and changes.
+//! A migration: the set-ups found, the planned changes, and the comparison of answers.
 
 use std::path::PathBuf;
 
@@ -16,10 +16,10 @@ use crate::commands::pi_extension;
 use crate::commands::take_over::SOURCES;
 use crate::commands::take_over::written::Written;
 
-/// The name of a sandbox, with the compared answers, or why they cannot be compared.
+/// The name of a set-up, with the compared answers or the reason why they cannot be compared.
 pub(super) type Comparison = (&'static str, Result<Vec<Compared>, String>);
 
-/// A migration: findings, plan, and changes.
+/// The set-ups found, the planned changes, and the comparison of answers.
 pub(super) struct Migration {
     pub(super) found: Found,
     pub(super) mentions: Vec<Mention>,
@@ -32,7 +32,7 @@ pub(super) struct Migration {
 }
 
 impl Migration {
-    /// Finds other sandboxes and plans the migration.
+    /// Finds the set-ups and plans the changes.
     pub(super) fn planned(around: &ProcessEnv, places: &Places, options: &Migrate) -> anyhow::Result<Self> {
         let found = found::find(around, places, options.from.as_deref().map(source).transpose()?);
         let plans: Vec<Plan> = found
@@ -49,7 +49,7 @@ impl Migration {
         Ok(Self { found, mentions, plans, problems, installs, is_done, compared })
     }
 
-    /// Compares the answers as if the planned files were in force.
+    /// Compares the answers of each old sandbox with ours, as if the planned files were written.
     pub(super) fn compare(&mut self, around: &ProcessEnv, places: &Places) {
         let writes = self.plans.iter().flat_map(|plan| &plan.writes);
         let disk = Written::with(writes.map(|write| (write.file.clone(), write.text.clone())));
@@ -95,7 +95,7 @@ fn source(name: &str) -> anyhow::Result<Foreign> {
     })
 }
 
-/// Returns a problem if the settings of two sandboxes would be written to the same place.
+/// Returns a problem if the settings of two sandboxes would be written to the same file.
 fn clash(setups: &[Setup], plans: &[Plan]) -> Option<String> {
     let mut files: Vec<(&PathBuf, &str)> = Vec::new();
     for (setup, plan) in setups.iter().zip(plans) {

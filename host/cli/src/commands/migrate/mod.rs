@@ -1,4 +1,4 @@
-//! `portcullis migrate`: replaces another sandbox for pi, and undoes that.
+//! `portcullis migrate`: takes over the settings of another sandbox for pi, and undoes that.
 
 mod answers;
 mod apply;
@@ -56,7 +56,7 @@ pub(crate) fn old_extensions(around: &ProcessEnv, project: &Path) -> Vec<OldExte
     extensions::find(&around.agent_directory, project)
 }
 
-/// Returns the `--from` names of the sandboxes that have something left to import.
+/// Returns the sandboxes of which something is left to take over, by their names for `--from`.
 pub(crate) fn left_to_take_over(around: &ProcessEnv, places: &Places) -> Vec<&'static str> {
     let found = found::find(around, places, None);
     let is_left = |setup: &&Setup| {

@@ -1,4 +1,4 @@
-//! The files that a migration would write.
+//! The files that a migration writes.
 
 use std::path::{Path, PathBuf};
 
@@ -17,26 +17,26 @@ pub(crate) struct Write {
     pub(crate) file: PathBuf,
     /// Its kind.
     pub(crate) kind: FileKind,
-    /// Its text now.
+    /// Its current text.
     pub(crate) before: Option<Vec<u8>>,
     /// Its new text.
     pub(crate) text: String,
-    /// The files that it is converted from.
+    /// The files that it is made of.
     pub(crate) from: Vec<PathBuf>,
-    /// Values that are left out.
+    /// Values that are not carried.
     pub(crate) left: Vec<Left>,
 }
 
-/// The files to write for one sandbox, and the problems that prevent it.
+/// The files to write for one set-up, and the problems that prevent it.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) writes: Vec<Write>,
     pub(crate) problems: Vec<String>,
-    /// Files that already have the same content.
+    /// Files that stay as they are, because they have the same settings already.
     pub(crate) kept: Vec<PathBuf>,
 }
 
-/// Plans the files for one sandbox.
+/// Plans the files for a set-up.
 pub(crate) fn plan(places: &Places, setup: &Setup, replace: bool) -> anyhow::Result<Plan> {
     let mut plan = Plan::default();
     for file in &setup.files {
@@ -63,7 +63,7 @@ pub(crate) fn plan(places: &Places, setup: &Setup, replace: bool) -> anyhow::Res
     Ok(plan)
 }
 
-/// Returns why a file is not imported: an entry for the home directory would apply in every project below it.
+/// Returns why a file is not taken over: an entry for the home directory would hold in every project below it.
 fn too_wide(places: &Places, source: Foreign, file: &OldFile) -> Option<String> {
     let mut homes = std::iter::once(&places.home).chain(&places.other_homes);
     let is_wide = source == Foreign::Bosun && homes.any(|home| home.starts_with(&places.workspace));
@@ -110,7 +110,7 @@ impl Plan {
         };
         let Some(write) = self.writes.get_mut(index) else { return Ok(()) };
         write.kind = step.kind;
-        // A file that is repaired in place has the same settings.
+        // A file that is corrected in its own place replaces nobody else's settings.
         let may_replace = replace || step.from == step.to;
         match write.take(&step, may_replace) {
             Ok(()) => {

@@ -1,4 +1,4 @@
-//! Texts for the model that mention another sandbox. The report lists them; they are never changed.
+//! Prompts that mention another sandbox. They are listed, never changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,13 +24,13 @@ pub(crate) struct Mention {
     pub(crate) file: PathBuf,
     /// The number of the line.
     pub(crate) line: usize,
-    /// The words.
+    /// The word in the line.
     pub(crate) word: &'static str,
-    /// Their replacement.
+    /// Its replacement.
     pub(crate) instead: &'static str,
 }
 
-/// Finds mentions in the texts that pi gives to the model.
+/// Finds mentions in the prompts that pi gives to the model.
 pub(crate) fn find(agent: &Path, project: &Path) -> Vec<Mention> {
     let own = project.join(".pi");
     let mut files: Vec<PathBuf> = vec![project.join("AGENTS.md")];
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_and_what_takes_its_place() {
+    fn a_mention_has_its_line_and_its_replacement() {
         let top = tempfile::tempdir().unwrap();
         let (agent, project) = (top.path().join("agent"), top.path().join("project"));
         fs::create_dir_all(agent.join("prompts")).unwrap();

@@ -1,4 +1,4 @@
-//! Steps that import the settings of another sandbox: shared by `config import` and `migrate`.
+//! Conversion of another sandbox's settings, shared by `config import` and `migrate`.
 
 pub(crate) mod project_file;
 pub(crate) mod written;
@@ -24,7 +24,7 @@ pub(crate) struct Step {
     pub(crate) imported: Imported,
 }
 
-/// Values of `--from`.
+/// The values of `--from`.
 pub(crate) const SOURCES: [(&str, Foreign); 5] = [
     ("oddsjam", Foreign::Oddsjam),
     ("sysid", Foreign::Sysid),
@@ -102,15 +102,15 @@ pub(crate) fn of_user(places: &Places, source: Foreign, from: &Path, given: &Val
     }
 }
 
-/// An imported file.
+/// A settings file that was converted.
 pub(crate) struct Taken<'a> {
     pub(crate) file: &'a Path,
-    /// Its text when it was read.
+    /// Its settings at the time it was read.
     pub(crate) settings: &'a Value,
     pub(crate) is_of_project: bool,
 }
 
-/// Remembers an imported file, so that a later change is reported. `command` imports it again.
+/// Records a converted file, so that later changes of it are reported. `command` converts it again.
 pub(crate) fn remember(
     places: &Places,
     taken: &Taken<'_>,

@@ -1,4 +1,4 @@
-//! Writes a file in a project, where an agent may replace it with a link at any moment.
+//! Writes a file of a project. An agent may replace parts of its path by links at any moment.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -10,8 +10,8 @@ use portcullis_bootstrap::process_env::random_name;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-/// Replaces a file in a project, or removes it if there is no text. No link in the project is followed: a checked path
-/// could lead elsewhere when it is written.
+/// Replaces a file in a project, or removes it if `text` is `None`. Links below the project are not followed, because a
+/// checked path could lead elsewhere by the time it is written.
 pub(crate) fn replace(project: &Path, file: &Path, text: Option<&str>) -> anyhow::Result<()> {
     let writing = || format!("writing `{}`; no part of it below the project may be a link", file.display());
     let inside = file.strip_prefix(project).context("a project's file lies in the project")?;
@@ -39,7 +39,7 @@ pub(crate) fn replace(project: &Path, file: &Path, text: Option<&str>) -> anyhow
     written.with_context(writing)
 }
 
-/// Opens a directory of a project without following links below the project; creates it if it is missing.
+/// Opens a directory of a project without following links below the project. A missing directory is made.
 fn directory(project: &Path, inside: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
     let mut open = rustix::fs::openat(CWD, project, flags, Mode::empty())?;
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_link_of_an_agent_is_written_through() {
+    fn links_below_the_project_are_not_followed() {
         let top = tempfile::tempdir().unwrap();
         let (project, outside) = (top.path().join("project"), top.path().join("outside"));
         fs::create_dir_all(&project).unwrap();

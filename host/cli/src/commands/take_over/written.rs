@@ -1,4 +1,4 @@
-//! The disk with the files of some steps in place.
+//! A view of the disk with files that are planned but not written yet.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -9,16 +9,16 @@ use portcullis_settings_format::Change;
 
 use super::{Outcome, Step};
 
-/// The disk with all converted files in place.
+/// The disk with planned files in place of the real ones.
 pub(crate) struct Written(HashMap<PathBuf, String>);
 
 impl Written {
-    /// Returns the disk with these texts in these files.
+    /// Returns the disk with these files.
     pub(crate) fn with(files: impl Iterator<Item = (PathBuf, String)>) -> Self {
         Self(files.collect())
     }
 
-    /// Returns the disk with the texts of all steps of a dry run.
+    /// Returns the disk with the files of all steps that were only tried.
     pub(crate) fn by(done: &[(Step, Outcome)]) -> anyhow::Result<Self> {
         let mut files: HashMap<PathBuf, String> = HashMap::new();
         for (step, _) in done.iter().filter(|(_, outcome)| *outcome == Outcome::Tried) {
@@ -60,7 +60,7 @@ impl Disk for Written {
 }
 
 impl Written {
-    /// Returns true if a path is one of the files, or a directory that contains one.
+    /// Returns true if a path is one of the files, or a directory above one.
     fn is_made(&self, path: &Path) -> bool {
         self.0.keys().any(|file| file.starts_with(path))
     }
