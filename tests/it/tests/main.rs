@@ -84,6 +84,7 @@ mod shown_and_hidden;
 mod statements;
 mod sub_agents;
 mod tracers;
+mod undo;
 mod unreadable_settings;
 mod user_sockets;
 mod verbs;
