@@ -59,6 +59,7 @@ mod pi_print;
 mod pi_rpc;
 mod pi_settings;
 mod pi_terminal;
+mod pi_undo;
 mod places;
 mod policies;
 mod presets;

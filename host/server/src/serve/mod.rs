@@ -3,6 +3,11 @@
 //! Each request runs on a thread of its own, because it may wait for the user or for a command.
 
 mod asking;
+#[cfg(target_os = "linux")]
+mod changes;
+#[cfg(not(target_os = "linux"))]
+#[path = "changes/unsupported.rs"]
+mod changes;
 mod commands;
 mod contained;
 mod contained_client;
