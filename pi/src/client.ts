@@ -10,7 +10,7 @@ import type {
   AskParams, AskResponse, AskWithdrawNotification, DecideParams, DecideResponse, Empty, EscalateParams, EventNotification, ExecParams,
   ExecResponse, FileCloseParams, FileFindParams, FileGrepParams, FileListParams, FileListResponse, FileOpenParams,
   FileOpenResponse, FileOutputParams, FileReadParams, FileReadResponse, FileSearchResponse, FileWriteHandleParams, FileWriteParams, FileWriteResponse, HelloParams, HelloResponse, InspectParams,
-  InspectResponse, MenuParams, MenuScreen, ReserveParams, ReserveResponse, StatusResponse,
+  InspectResponse, MenuParams, MenuScreen, ReserveParams, ReserveResponse, StatusResponse, ChangesResponse, TurnParams, UndoParams, UndoResponse,
 } from "./protocol.ts";
 import { encode } from "./encode.ts";
 import { frameSplitter, lineSplitter } from "./wire.ts";
@@ -34,6 +34,9 @@ interface Methods {
   exec: [ExecParams, ExecResponse];
   status: [Empty, StatusResponse];
   menu: [MenuParams, MenuScreen];
+  turn: [TurnParams, Empty];
+  changes: [Empty, ChangesResponse];
+  undo: [UndoParams, UndoResponse];
   shutdown: [Empty, Empty];
 }
 

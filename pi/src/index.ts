@@ -29,6 +29,8 @@ import { askAboutRpcCommands } from "./rpc-bash.ts";
 import { Session } from "./session.ts";
 import { OwnTools } from "./tools.ts";
 import { WholeCalls } from "./truncated-calls.ts";
+import { Turns } from "./turns.ts";
+import { offerUndo, openUndo } from "./undo.ts";
 
 const EXTENSION_VERSION = "0.1.0";
 
@@ -51,6 +53,7 @@ export default function portcullis(pi: ExtensionAPI): void {
   const reserve = new ReserveTool();
   const outside = new OutsideTool(MAKERS.bash);
   const relay = new Relay();
+  const turns = new Turns();
   pi.registerFlag(FLAG, {
     description: "Run pi's tools without the Portcullis sandbox (put it after the prompt)",
     type: "boolean",
@@ -99,6 +102,26 @@ export default function portcullis(pi: ExtensionAPI): void {
     },
   });
 
+  /** Does something about undo; a failure is told and changes nothing else. */
+  const undoing = async (act: () => Promise<void>) => {
+    try {
+      await ready();
+      await act();
+    } catch (error) {
+      session.tell(`undo: ${error instanceof Error ? error.message : String(error)}`, "error");
+    }
+  };
+  pi.registerCommand("undo", {
+    description: "Take back what the agent changed in your files",
+    handler: (named, context) => undoing(() => openUndo(session, context, named.trim())),
+  });
+  pi.on("session_tree", (_event, context) => undoing(() => offerUndo(session, context, idsOf(context))));
+  pi.on("session_before_fork", (event, context) => undoing(() => {
+    const ids = idsOf(context, event.entryId);
+    if (event.position === "before") ids.delete(event.entryId);
+    return offerUndo(session, context, ids);
+  }));
+
   guardChildren(!isOnCommandLine(argv));
   pi.on("session_start", async (event, context) => {
     copy.started(event);
@@ -123,6 +146,8 @@ export default function portcullis(pi: ExtensionAPI): void {
   pi.on("tool_call", async (event, context) => {
     await ready();
     if (whole.isBroken(event.toolCallId) && session.state.kind !== "disabled") return block(BROKEN_OFF);
+    // Without its turn a call is recorded all the same.
+    await turns.begin(session, context.sessionManager, context.signal).catch(() => {});
     return gateToolCall(pi, session, [own, reserve, outside], relay, event, context);
   });
   pi.on("tool_result", (event, context) => {
@@ -131,8 +156,9 @@ export default function portcullis(pi: ExtensionAPI): void {
   });
   const outputs = new UserOutputs();
   pi.on("context", (event) => outputs.name(session, event.messages));
-  pi.on("user_bash", async () => {
+  pi.on("user_bash", async (event) => {
     await ready();
+    await turns.command(session, event.command).catch(() => {});
     return gateUserCommand(session);
   });
   pi.on("before_agent_start", async (event, context) => {
@@ -142,6 +168,11 @@ export default function portcullis(pi: ExtensionAPI): void {
     const brief = session.state.kind === "open" ? session.state.status.brief : "";
     return brief === "" ? undefined : { systemPrompt: `${event.systemPrompt}\n\n${brief}` };
   });
+}
+
+/** Returns the ids of the entries on pi's branch, or on the one that ends with an entry. */
+function idsOf({ sessionManager }: ExtensionContext, end?: string): Set<string> {
+  return new Set(sessionManager.getBranch(end).map(({ id }) => id));
 }
 
 function surroundings(cwd: string): Surroundings {

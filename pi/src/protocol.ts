@@ -633,6 +633,75 @@ export type Tone = "plain" | "heading" | "faint" | "good" | "bad";
 /** An action of the client. */
 export type MenuEffect = "enable" | "disable" | "close";
 
+/** A turn of the user begins: the calls that follow belong to it. */
+export type TurnParams = {
+  /** The client's id of the turn. */
+  id: Text,
+  /** The beginning of what the user said. */
+  label: Text,
+};
+
+/** What the session has changed in the user's files. */
+export type ChangesResponse = {
+  /** Turns and calls, the oldest first; calls belong to the turn before them. */
+  points: Array<ChangedPoint>,
+  /** True if an undo can be taken back. */
+  redoable: boolean,
+};
+
+/** A turn or a call, to which the files can be taken back. */
+export type ChangedPoint = {
+  /** Its name, such as `t3` or `c5`. */
+  name: string,
+  /** Whether it is a turn. */
+  kind: PointKind,
+  /** The client's id of it. */
+  id?: string,
+  /** What the user said, or what the call did. */
+  label: string,
+  /** True if its changes have been taken back. */
+  undone: boolean,
+  /** The number of names that the call changed; 0 for a turn. */
+  changed: number,
+  /** Some of these names, relative to the project. */
+  names: Array<string>,
+};
+
+/** The kind of a point. */
+export type PointKind = "turn" | "call";
+
+/** Takes changes back. */
+export type UndoParams = {
+  /** The turn or call to go back to before, by its name or the client's id; absent means the newest turn. */
+  point?: Text,
+  /** True to take back the last undo instead. */
+  redo: boolean,
+  /** True to only say what would be done. */
+  dryRun: boolean,
+};
+
+/** What was done, or would be. */
+export type UndoResponse = {
+  /** The number of names that have, or would have, their former state. */
+  done: number,
+  /** The number of names that were left as they are, or failed. */
+  left: number,
+  /** The steps; in a report only those that need attention. */
+  lines: Array<UndoLine>,
+  /** The number of further lines. */
+  more: number,
+};
+
+/** One step. */
+export type UndoLine = {
+  /** What is done, in a word or two. */
+  what: string,
+  /** The name, relative to the project. */
+  name: string,
+  /** The reason, or where something is; may be empty. */
+  note: string,
+};
+
 export const VERSION_MISMATCH = -32001;
 export const UNAVAILABLE = -32004;
 export const FILE_FAILED = -32010;

@@ -19,6 +19,7 @@ pub mod policies;
 pub mod policy_source;
 mod setting_provenance;
 
+pub mod changes;
 pub mod context_json;
 pub mod control;
 mod git_identity;
@@ -30,3 +31,5 @@ mod reservations;
 pub mod running_sessions;
 pub mod scratch;
 pub mod session;
+#[cfg(target_os = "linux")]
+pub mod undo;

@@ -18,6 +18,7 @@ use portcullis_session::{
 use portcullis_settings::{AllowLists, Resolved};
 use portcullis_settings_format::{Origin, Position, Warning};
 
+use crate::changes::{self, About, OwnChanges};
 use crate::control::{Control, listen_for};
 use crate::grant_keeper::FileKeeper;
 use crate::home::{self, ProjectHome};
@@ -44,6 +45,8 @@ pub struct OpenSession {
     _control: Option<Control>,
     // Dropped after the session, whose sandbox uses them.
     scratch: Option<Scratch>,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "kept for its end"))]
+    own_changes: Option<OwnChanges>,
     _home: Option<Arc<ProjectHome>>,
 }
 
@@ -52,6 +55,16 @@ impl OpenSession {
     pub fn temp(&self) -> Option<PathBuf> {
         let shares_tmp = self.session.settings().shares_tmp;
         self.scratch.as_ref().map(|scratch| if shares_tmp { TMP.into() } else { scratch.temp() })
+    }
+
+    /// Opens the record of what the session has changed; `None` if it keeps none, or has changed nothing.
+    ///
+    /// # Errors
+    /// If it cannot be used.
+    #[cfg(target_os = "linux")]
+    pub fn changes(&self, state: &Path) -> anyhow::Result<Option<crate::undo::OpenedChanges>> {
+        let stored = self.own_changes.as_ref().and_then(OwnChanges::stored);
+        stored.map(|stored| crate::undo::OpenedChanges::open(state, &stored)).transpose()
     }
 
     /// Gives a file in that directory to the user that commands run as.
@@ -176,12 +189,28 @@ fn assemble(
             (Box::new(journal), Some(scratch))
         }
     };
+    let own_changes = match (&scratch, &wanted.inmate) {
+        (Some(_), SandboxSubject::Commands) if cfg!(target_os = "linux") => {
+            changes::remove_old(&around.state, basis.resolved.undo);
+            let about = About {
+                id: id.to_owned(),
+                project: basis.resolved.workspace.clone(),
+                agent: context.agent.name.clone(),
+            };
+            Some(OwnChanges::make(&around.state, &about, basis.resolved.undo)?)
+        }
+        (Some(_) | None, SandboxSubject::Commands | SandboxSubject::Agent(_)) => None,
+    };
+    let recorded = own_changes.as_ref().map(OwnChanges::open).transpose()?;
     let confinement = match &scratch {
         None => Confining::NoCommands,
         Some(scratch) => Confining::Sandbox {
             executable: OWN_PROGRAM.into(),
             temp: scratch.temp(),
-            order: name_order(&around.state)?,
+            order: match &own_changes {
+                Some(own) => name_order(&around.state)?.keeping_changes_in(own.store()?, own.project()?),
+                None => name_order(&around.state)?,
+            },
         },
     };
     let variables: Variables = match wanted.purpose {
@@ -205,6 +234,7 @@ fn assemble(
         prompter,
         keeper: Arc::clone(&keeper) as Arc<dyn GrantStore>,
         reservations: Box::new(SharedReservations::new(&around.state, id, &around.agent)),
+        changes: recorded,
         confinement,
         own: own_directories(around, wanted, &basis.resolved, (scratch.as_ref(), home.as_ref())),
         inmate: wanted.inmate.clone(),
@@ -226,7 +256,7 @@ fn assemble(
         ),
         _ => None,
     };
-    Ok(OpenSession { session, keeper, _control: control, scratch, _home: home.flatten() })
+    Ok(OpenSession { session, keeper, _control: control, scratch, own_changes, _home: home.flatten() })
 }
 
 /// Returns the record of a session that starts now.

@@ -19,6 +19,7 @@ pub(crate) mod policy;
 pub(crate) mod ports;
 pub(crate) mod share;
 pub(crate) mod status;
+pub(crate) mod undo;
 pub(crate) mod version;
 
 use action::{Action, Sources};
@@ -32,6 +33,7 @@ use migrate::Migrate;
 use policy::Policy;
 use ports::Ports;
 use status::Status;
+use undo::{Changes, Redo, Undo};
 use version::Version;
 
 /// A policy engine and a sandbox for the pi coding agent.
@@ -92,6 +94,15 @@ pub(crate) enum Verb {
     /// Show and remove the private homes in which commands keep caches and settings
     #[command(subcommand, after_help = home::HOME_HELP)]
     Home(Home),
+    /// Show what a session changed in your files
+    #[command(after_help = undo::CHANGES_HELP)]
+    Changes(Changes),
+    /// Take back what a session changed in your files
+    #[command(after_help = undo::UNDO_HELP)]
+    Undo(Undo),
+    /// Take back the last undo
+    #[command(after_help = undo::REDO_HELP)]
+    Redo(Redo),
     /// Serve the pi extension: JSON-RPC on standard input and output
     #[command(
         after_help = "pi starts this itself, with a socket as descriptor 3 for the output of commands.\ndocs/protocol.md describes the protocol for other clients."

@@ -189,6 +189,10 @@ impl Editing {
         match self.0 {}
     }
 
+    pub fn located(&self) -> &Located {
+        match self.0 {}
+    }
+
     pub fn canonical_text(&self) -> &str {
         match self.0 {}
     }

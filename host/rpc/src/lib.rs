@@ -34,6 +34,7 @@ mod tools;
 mod files;
 
 mod ask;
+mod changes;
 mod menu;
 
 mod failure;
@@ -50,6 +51,7 @@ pub use ask::{
     AskChoice, AskOption, AskParams, AskResponse, AskWithdrawNotification, EventNotification,
     HostNotification, NoticeLevel, Refusal, RefusalCause, Scope,
 };
+pub use changes::{ChangedPoint, ChangesResponse, PointKind, TurnParams, UndoLine, UndoParams, UndoResponse};
 pub use connection::{Receiver, Sender, connection};
 pub use failure::{ErrorCode, ErrorObject, FailureData, FailureKind, RpcError};
 pub use files::{

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use crate::{
     AskResponse, DecideParams, Empty, ErrorCode, ErrorObject, EscalateParams, ExecParams, FileCloseParams,
     FileFindParams, FileGrepParams, FileListParams, FileOpenParams, FileOutputParams, FileReadParams,
-    FileWriteHandleParams, FileWriteParams, HelloParams, InspectParams, MenuParams, ReserveParams, json,
-    wire_structs,
+    FileWriteHandleParams, FileWriteParams, HelloParams, InspectParams, MenuParams, ReserveParams,
+    TurnParams, UndoParams, json, wire_structs,
 };
 
 /// The largest id. JavaScript numbers represent every integer up to this one exactly.
@@ -62,6 +62,12 @@ pub enum Request {
     Status,
     /// `menu`, answered with a `MenuScreen`.
     Menu(MenuParams),
+    /// `turn`, answered with `Empty`.
+    Turn(TurnParams),
+    /// `changes`, answered with a `ChangesResponse`.
+    Changes,
+    /// `undo`, answered with an `UndoResponse`.
+    Undo(UndoParams),
     /// `shutdown`, answered with `Empty` after the cleanup.
     Shutdown,
 }
@@ -191,6 +197,9 @@ fn request(method: &str, params: Option<Value>) -> Result<Request, ErrorObject> 
         "exec" => Request::Exec(typed(method, params)?),
         "status" => typed::<Empty>(method, params).map(|_| Request::Status)?,
         "menu" => Request::Menu(typed(method, params)?),
+        "turn" => Request::Turn(typed(method, params)?),
+        "changes" => typed::<Empty>(method, params).map(|_| Request::Changes)?,
+        "undo" => Request::Undo(typed(method, params)?),
         "shutdown" => typed::<Empty>(method, params).map(|_| Request::Shutdown)?,
         unknown => return Err(unknown_method(unknown)),
     })

@@ -85,6 +85,13 @@ pub fn declarations() -> String {
         MenuInput,
         Tone,
         MenuEffect,
+        TurnParams,
+        ChangesResponse,
+        ChangedPoint,
+        PointKind,
+        UndoParams,
+        UndoResponse,
+        UndoLine,
     );
     for (name, code) in CODES {
         text.push_str(&format!("export const {name} = {};\n", code.number()));

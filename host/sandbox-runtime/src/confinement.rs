@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, ExitCode, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use portcullis_sandbox::{
@@ -28,6 +29,9 @@ use crate::wire::Setup;
 use crate::{Calls, LaunchError, Listeners, NoGate, Running, StartError, View, file_limit, keeper};
 use handshake::{Ready, listeners, set_up};
 use layers::SetupResults;
+
+/// The number of the next sandbox of this process.
+static NEXT_VIEW: AtomicU64 = AtomicU64::new(1);
 
 /// The running sandbox of one session; dropping it ends every command in it.
 #[derive(Debug)]
@@ -93,6 +97,7 @@ impl Confinement {
                 let group = entered(group, no_group);
                 let report = layers::without_namespaces(&group);
                 let host_ops = HostOps { acting: setup.acting, order: profile.order.clone() };
+                let view = (view, setup.view);
                 Ok(Self::new((ours, asked), view, (report, group), host_ops, IsolationMode::Landlock))
             }
             Err(error) => {
@@ -112,6 +117,7 @@ impl Confinement {
             network,
             names: profile.names.clone(),
             session: profile.order.as_ref().map_or(0, NameOrder::session),
+            view: NEXT_VIEW.fetch_add(1, Ordering::Relaxed),
         }
     }
 
@@ -187,8 +193,13 @@ impl Confinement {
                 });
                 let view = View::new(root, mounts, keeper);
                 let host_ops = HostOps { acting: setup.acting, order: profile.order.clone() };
-                let confinement =
-                    Self::new((ours, asked), view, (report, group), host_ops, IsolationMode::Namespaces);
+                let confinement = Self::new(
+                    (ours, asked),
+                    (view, setup.view),
+                    (report, group),
+                    host_ops,
+                    IsolationMode::Namespaces,
+                );
                 let calls = is_held.then(|| Calls::new(calls, Arc::clone(&confinement.link)));
                 let gate = gate.map(|gate| gate.map(|listeners| Listeners { calls, ..listeners }));
                 Ok((confinement, gate))
@@ -202,7 +213,7 @@ impl Confinement {
 
     fn new(
         (socket, asked): (OwnedFd, OwnedFd),
-        view: View,
+        (view, number): (View, u64),
         (report, group): (Report, Result<Group, NoGroup>),
         host_ops: HostOps,
         isolation: IsolationMode,
@@ -210,7 +221,7 @@ impl Confinement {
         let group = group.ok();
         let asked = Arc::new(asked);
         let deaths = group.as_ref().and_then(Group::deaths);
-        let link = Arc::new(KeeperLink::new(socket, Arc::clone(&asked), deaths));
+        let link = Arc::new(KeeperLink::new(socket, Arc::clone(&asked), deaths, number));
         let listening = Arc::clone(&link);
         let listener = std::thread::spawn(move || listening.listen());
         let hearing = Arc::clone(&link);

@@ -145,6 +145,7 @@ fn set_up(
                 links: rules.links.clone(),
                 leading_nowhere: rules.leading_nowhere.clone(),
                 session: setup.session,
+                view: setup.view,
                 lines,
                 host_ports,
                 places: None,

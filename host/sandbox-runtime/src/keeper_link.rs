@@ -21,6 +21,8 @@ use crate::{Breach, RefusedCall};
 /// The connection to the keeper: sends requests, and passes the keeper's events on to the running commands.
 #[derive(Debug)]
 pub(crate) struct KeeperLink {
+    /// The number of this sandbox in the record of the session's changes.
+    view: u64,
     socket: OwnedFd,
     /// The socket on which the broker sends messages.
     asked: Arc<OwnedFd>,
@@ -48,8 +50,9 @@ struct Jobs {
 }
 
 impl KeeperLink {
-    pub(crate) fn new(socket: OwnedFd, asked: Arc<OwnedFd>, deaths: Option<Deaths>) -> Self {
+    pub(crate) fn new(socket: OwnedFd, asked: Arc<OwnedFd>, deaths: Option<Deaths>, view: u64) -> Self {
         Self {
+            view,
             socket,
             asked,
             deaths,
@@ -57,6 +60,11 @@ impl KeeperLink {
             jobs: Mutex::default(),
             sockets: Mutex::default(),
         }
+    }
+
+    /// Returns the number of this sandbox in the record of the session's changes.
+    pub(crate) fn view(&self) -> u64 {
+        self.view
     }
 
     /// Returns the socket to the keeper.

@@ -44,6 +44,13 @@ impl Running {
         self.job.init()
     }
 
+    /// Returns the numbers of the sandbox and of the command in the record of the session's changes.
+    #[must_use]
+    pub fn in_changes(&self) -> (u64, u64) {
+        // Brokers know the lower half of a command's number.
+        (self.link.view(), self.job.id() & u64::from(u32::MAX))
+    }
+
     /// Waits for the next event, for at most `time`. Calls wait for an answer only if the command was started with
     /// [`crate::Confinement::launch_asking`].
     pub fn next(&self, time: Duration) -> Next {

@@ -29,6 +29,8 @@ pub(crate) struct Setup {
     pub(crate) names: Option<NameRules>,
     /// The number of the session in the record of the name order, if there is one.
     pub(crate) session: u64,
+    /// The number of this sandbox in the record of the session's changes.
+    pub(crate) view: u64,
 }
 
 /// The host's later messages to the keeper.
@@ -93,6 +95,7 @@ impl Setup {
         self.plan.steps().iter().for_each(|step| write::step(&mut writer, step));
         write::names(&mut writer, self.names.as_ref());
         writer.long(self.session);
+        writer.long(self.view);
         writer.finish()
     }
 
@@ -106,7 +109,8 @@ impl Setup {
         let plan = Plan::from_steps(reader.list(read::step)?);
         let names = read::names(&mut reader)?;
         let session = reader.long()?;
-        reader.end(Self { plan, hostname, limits, open_files, acting, network, names, session })
+        let view = reader.long()?;
+        reader.end(Self { plan, hostname, limits, open_files, acting, network, names, session, view })
     }
 }
 

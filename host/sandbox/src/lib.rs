@@ -62,7 +62,7 @@ pub use names::{FileId, Judgement, MakeNames, NameRules, Names, Reads};
 pub use network::{Hold, Network, WayOut};
 pub use operation::{CallDetails, NameAccess};
 #[cfg(target_os = "linux")]
-pub use order::OrderFiles;
+pub use order::{ChangesFiles, OrderFiles};
 pub use order::{Exclusive, Lock, NameOrder, RECORD_BEGINS};
 pub use places::Places;
 pub use plan::{Opening, PathKind, Plan, Step, Writable};

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 /// The order in which names are changed, shared by all sandboxes and tools that open the same directory.
 #[derive(Debug, Clone)]
-pub struct NameOrder(Arc<Order>);
+pub struct NameOrder(Arc<Order>, Option<Arc<[File; 2]>>);
 
 #[derive(Debug)]
 struct Order {
@@ -44,13 +44,26 @@ pub struct OrderFiles {
     pub queue: std::os::fd::OwnedFd,
     /// The record of changes.
     pub record: std::os::fd::OwnedFd,
+    /// What the session keeps of the files that its commands change, if it does.
+    pub changes: Option<ChangesFiles>,
+}
+
+/// The directories of a record of changes.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub struct ChangesFiles {
+    /// The directory of the record.
+    pub store: std::os::fd::OwnedFd,
+    /// The project, as it is outside of the sandbox.
+    pub project: std::os::fd::OwnedFd,
 }
 
 #[cfg(target_os = "linux")]
 impl OrderFiles {
     /// Returns the files in the order in which they are sent.
-    pub fn into_list(self) -> [std::os::fd::OwnedFd; 3] {
-        [self.names, self.queue, self.record]
+    pub fn into_list(self) -> Vec<std::os::fd::OwnedFd> {
+        let changes = self.changes.into_iter().flat_map(|changes| [changes.store, changes.project]);
+        [self.names, self.queue, self.record].into_iter().chain(changes).collect()
     }
 
     /// Returns the files from the order in which they are sent; `None` if no files were sent.
@@ -58,9 +71,16 @@ impl OrderFiles {
         if given.is_empty() {
             return Ok(None);
         }
-        let wrong_count = |_| io::ErrorKind::InvalidData;
-        let [names, queue, record] = <[_; 3]>::try_from(given).map_err(wrong_count)?;
-        Ok(Some(Self { names, queue, record }))
+        let mut given = given.into_iter();
+        let (Some(names), Some(queue), Some(record)) = (given.next(), given.next(), given.next()) else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        let changes = match (given.next(), given.next(), given.next()) {
+            (None, None, None) => None,
+            (Some(store), Some(project), None) => Some(ChangesFiles { store, project }),
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        };
+        Ok(Some(Self { names, queue, record, changes }))
     }
 }
 
@@ -91,7 +111,13 @@ impl NameOrder {
             let _alone = lock.alone()?;
             begin_session(&record)?
         };
-        Ok(Self(Arc::new(Order { lock, record, session })))
+        Ok(Self(Arc::new(Order { lock, record, session }), None))
+    }
+
+    /// Passes the directory on to brokers in which the session keeps what its commands change, and the project's.
+    #[must_use]
+    pub fn keeping_changes_in(self, store: File, project: File) -> Self {
+        Self(self.0, Some(Arc::new([store, project])))
     }
 
     /// Waits for the exclusive lock: no name changes while it is held.
@@ -116,7 +142,15 @@ impl NameOrder {
             OpenOptions::new().read(true).write(true).append(append).open(path)
         };
         let (names, queue) = (again(names, false)?.into(), again(&queue, false)?.into());
-        Ok(OrderFiles { names, queue, record: again(&self.0.record, true)?.into() })
+        let files = self.1.as_ref().map(|files| {
+            let [store, project] = files.as_ref();
+            Ok::<_, io::Error>(ChangesFiles {
+                store: store.try_clone()?.into(),
+                project: project.try_clone()?.into(),
+            })
+        });
+        let changes = files.transpose()?;
+        Ok(OrderFiles { names, queue, record: again(&self.0.record, true)?.into(), changes })
     }
 
     /// Returns the number of this session in the record.

@@ -15,6 +15,7 @@ use portcullis_sandbox::{Command, Terminal};
 use portcullis_sandbox_runtime::{Exit, Held, Next};
 
 use crate::authorized::Granted;
+use crate::changes;
 use crate::command_call::{CommandCall, Program, shown};
 use crate::effective_policy::ForCommand;
 use crate::environment::{SANDBOX_VARIABLE, environment, environment_of_agent};
@@ -152,6 +153,7 @@ fn launch(
         terminal,
     };
     let layers = if sandbox.keeps_changes() { session.setup.own.count_user() } else { None };
+    let recorded = session.changes().and_then(|changes| changes.length().ok());
     let running = Arc::new(sandbox.launch_asking(command, stdio)?);
     session.connections.introduce(command_of(&running), &request.id, call.call);
     let killed = Arc::downgrade(&running);
@@ -176,6 +178,7 @@ fn launch(
         closed: Vec::new(),
         opened: Vec::new(),
         made: Vec::new(),
+        recorded,
         _layers: layers,
     })
 }
@@ -232,10 +235,18 @@ pub fn finish(session: &Session, started: &Started) -> Ended {
     let refusals = started.running.refusals();
     let by_rules = refused::by_rules(&refusals, rules, &session.own_places());
     refused::record(session, &started.request, &refusals, started.rules.as_deref());
+    let (changed, id) = (started.running.in_changes(), started.call.as_deref());
+    let unrecorded = changes::finish(session, changed, started.recorded, id, script);
     // A command that did without has no need of them.
     let closed = if ended.exit == Exit::Code(0) { &[][..] } else { started.closed.as_slice() };
-    let refused =
-        started.questions.refused().into_iter().chain(closed.iter().cloned()).chain(by_rules).collect();
+    let refused = started
+        .questions
+        .refused()
+        .into_iter()
+        .chain(closed.iter().cloned())
+        .chain(by_rules)
+        .chain(unrecorded)
+        .collect();
     let _told_once = started.refused.set(refused);
     session.outcome(&started.request, &ended.to_string());
     ended

@@ -14,6 +14,7 @@ use portcullis_file_gate::{
 use portcullis_settings::{RealDisk, names_on_the_way};
 
 use crate::authorized::{Authorized, Granted};
+use crate::changes;
 use crate::effective_policy::EffectivePolicy;
 use crate::links::{read_by_another_name, written_by_other_names};
 use crate::locate::locate;
@@ -184,8 +185,11 @@ fn install_edit(
     if !is_still_allowed(session, &edit.effective, &edit.request.clone().with_content(judged), &decisions) {
         return Err(overtaken(&path));
     }
+    let recorded = changes::before(session, &edit.effective, edit.editing.located())?;
     // Use the gate that read the file: a newer one can have other views.
-    edit.effective.gate.replace(edit.editing, content.as_bytes(), edit.links)
+    let written = edit.effective.gate.replace(edit.editing, content.as_bytes(), edit.links);
+    changes::after(session, recorded.as_ref(), edit.call.as_deref(), "edit");
+    written
 }
 
 /// Returns the verdict on the result of an edit, if the decision depends on content.
@@ -233,7 +237,7 @@ pub fn write(session: &Session, call: FileCall<'_>, content: &str) -> Result<(St
     let canonical = located.canonical_text().to_owned();
     let granted = authorized.granted()?;
     let request = granted.request.clone();
-    let written = install(session, &effective, (located, granted), content.as_bytes(), options);
+    let written = install(session, &effective, (located, granted), (content.as_bytes(), call.call), options);
     session.outcome(&request, &told(&written));
     Ok((canonical, written?))
 }
@@ -243,7 +247,7 @@ fn install(
     session: &Session,
     effective: &EffectivePolicy,
     (located, granted): (Located, Granted),
-    bytes: &[u8],
+    (bytes, call): (&[u8], Option<&str>),
     options: WriteOptions,
 ) -> Result<Written, FileError> {
     let path = located.canonical_text();
@@ -256,7 +260,10 @@ fn install(
     }
     examine(session, effective, &located)?;
     let expect = options.expect.or(judged.replaces);
-    effective.gate.write(located, granted.permit, bytes, WriteOptions { expect, ..options })
+    let recorded = changes::before(session, effective, &located)?;
+    let written = effective.gate.write(located, granted.permit, bytes, WriteOptions { expect, ..options });
+    changes::after(session, recorded.as_ref(), call, "write");
+    written
 }
 
 /// Returns the request of a file operation with the path resolved; does not decide.

@@ -58,6 +58,7 @@ mod system_caches;
 mod tool_calls;
 
 mod chain_rules;
+mod changes;
 mod effective_policy;
 mod error;
 mod every_host;

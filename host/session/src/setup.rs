@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use portcullis_approvals::{GrantStore, Prompter};
+use portcullis_changes::SessionChanges;
 use portcullis_decision::{Chain, Context};
 use portcullis_sandbox::NameOrder;
 use portcullis_settings::Resolved;
@@ -37,6 +38,8 @@ pub struct Setup {
     pub keeper: Arc<dyn GrantStore>,
     /// Claims of paths, shared with other sessions.
     pub reservations: Box<dyn Reservations>,
+    /// Records what commands and tools change, so that it can be taken back; `None` if nothing is recorded.
+    pub changes: Option<SessionChanges>,
     /// How commands are confined.
     pub confinement: Confining,
     /// Directories that the sandbox has of its own, besides its temporary directory.

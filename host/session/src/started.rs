@@ -92,6 +92,8 @@ pub struct Started {
     pub(crate) opened: Vec<Grant>,
     /// Directories that were created for it. Dropping this removes those that are still empty.
     pub(crate) made: Vec<NewDirectory>,
+    /// The length of the record of changes when it started.
+    pub(crate) recorded: Option<u64>,
     /// Counts it among those whose changes in caches are kept.
     pub(crate) _layers: Option<Arc<LayersUser>>,
 }

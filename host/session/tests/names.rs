@@ -87,6 +87,7 @@ fn scene_with(answer: Answer, settings: Option<&str>) -> Scene {
             prompter: Arc::clone(&clerk) as Arc<dyn Prompter>,
             keeper: Arc::new(portcullis_session::NoGrantStore),
             reservations: Box::new(portcullis_session::NoReservations),
+            changes: None,
             confinement: Confining::NoCommands,
             own: OwnDirectories::default(),
             inmate: portcullis_session::SandboxSubject::Commands,

@@ -21,7 +21,7 @@ use crate::kept_field::KeptField;
 use crate::parent_proxy::{ParentProxy, ProxyAddress};
 use crate::settings::{
     Ask, Connecting, Credentials, Environment, Escalation, Filesystem, Hold, Ignored, Network, RequiredTier,
-    Settings, UnattendedRefusals,
+    Settings, UnattendedRefusals, Undo,
 };
 use crate::warning::Warning;
 
@@ -53,6 +53,7 @@ pub(crate) fn settings(
             _ => UnattendedRefusals::Fail,
         },
         home_mib: top.child("home").child("maxMib").number().map(u64::from),
+        undo: undo(&top.child("undo")),
         required_tier: required_tier(&top.child("requiredTier")).unwrap_or_default(),
         limits: limits(&top.child("limits")),
         environment: environment(&top.child("environment"))?,
@@ -69,6 +70,15 @@ fn grants(top: &DocumentValue<'_>) -> Result<Vec<GrantEntry>, Fault> {
     let names = top.child("tools").child("allow").items();
     grants.extend(names.iter().filter_map(crate::grant_entry::tool));
     Ok(grants)
+}
+
+fn undo(place: &DocumentValue<'_>) -> Undo {
+    let number = |name: &str| place.child(name).number().map(u64::from);
+    Undo {
+        max_file_mib: number("maxFileMib"),
+        max_session_mib: number("maxSessionMib"),
+        keep_days: number("keepDays"),
+    }
 }
 
 fn presets(place: &DocumentValue<'_>) -> Vec<Entry<String>> {

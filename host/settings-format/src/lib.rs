@@ -76,7 +76,7 @@ pub use reference::reference_tables;
 pub use schema::{Field, Presence, Shape, Status};
 pub use settings::{
     Ask, BUILT_IN, Connecting, Credentials, Environment, Escalation, Filesystem, Hold, Ignored, Network,
-    PolicyEntry, PolicyMode, PolicySource, RequiredTier, Settings, UnattendedRefusals,
+    PolicyEntry, PolicyMode, PolicySource, RequiredTier, Settings, UnattendedRefusals, Undo,
 };
 pub use source_map::Sites;
 pub use tighten::{Narrowing, TIGHTENING_FIELDS, Tightening};

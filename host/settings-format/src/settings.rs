@@ -40,6 +40,8 @@ pub struct Settings {
     pub unattended_refusals: UnattendedRefusals,
     /// The size of a private home, in MiB.
     pub home_mib: Option<u64>,
+    /// What is kept for undoing.
+    pub undo: Undo,
     /// The minimum tier of the sandbox for commands.
     pub required_tier: RequiredTier,
     /// Limits for one command; `None` means the host's default.
@@ -233,6 +235,17 @@ pub enum Escalation {
     Off,
     /// It may, and the user is asked each time.
     Ask,
+}
+
+/// What a session keeps, so that its changes can be undone; `None` means the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Undo {
+    /// The largest file that is kept, in MiB.
+    pub max_file_mib: Option<u64>,
+    /// How much one session keeps, in MiB.
+    pub max_session_mib: Option<u64>,
+    /// For how many days it is kept.
+    pub keep_days: Option<u64>,
 }
 
 /// The behaviour of a client without an interface, such as `pi -p`, after refusals.

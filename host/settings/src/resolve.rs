@@ -145,6 +145,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         escalation: settings.escalation,
         unattended_refusals: settings.unattended_refusals,
         home_mib: settings.home_mib.unwrap_or(HOME_MIB),
+        undo: settings.undo,
         required_tier,
         limits: settings.limits,
         tightened_limits,

@@ -10,7 +10,7 @@ use portcullis_decision::rules::{Base, RuleLayer};
 use portcullis_decision::verdict::Effect;
 use portcullis_settings_format::{
     Ask, Connecting, Environment, Escalation, Ignored, KeptField, Layer, Origin, ParentProxy, PolicyMode,
-    PolicySource, RequiredTier, Sites, UnattendedRefusals, UnlistedHosts, Warning,
+    PolicySource, RequiredTier, Sites, UnattendedRefusals, Undo, UnlistedHosts, Warning,
 };
 
 use crate::agent_definition::template::AgentDefinition;
@@ -78,6 +78,8 @@ pub struct Resolved {
     pub unattended_refusals: UnattendedRefusals,
     /// The size of the project's private home, in MiB.
     pub home_mib: u64,
+    /// What a session keeps for undoing.
+    pub undo: Undo,
     /// The minimum tier of the sandbox for commands, the strictest of all layers.
     pub required_tier: RequiredTier,
     /// The user's limits for one command; `None` means the host's default.

@@ -48,21 +48,75 @@ pub fn copy_inherited(number: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }
 
+/// The signal that the holder of a lease gets when it is broken: one that is ignored unless a process handles it.
+const BREAK_SIGNAL: libc::c_int = libc::SIGURG;
+/// See fcntl(2).
+const F_SETSIG: libc::c_int = 10;
+
+/// A read lease on a file: until it is dropped, nobody else can open the file for writing. The kernel makes them wait,
+/// or refuses them with `EWOULDBLOCK` if they do not wait.
+#[derive(Debug)]
+pub struct ReadLease(OwnedFd);
+
+/// The reason why there is no lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoLease {
+    /// A process has the file open for writing, or mapped writable.
+    Written,
+    /// The file system has no leases, or the caller does not own the file.
+    Unsupported,
+}
+
+impl ReadLease {
+    /// Takes a lease on a file that is open for reading only.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    pub fn take(file: OwnedFd) -> Result<Self, NoLease> {
+        let number = file.as_raw_fd();
+        // Without it a process that breaks the lease would end this one: the usual signal is SIGIO.
+        // SAFETY: the call takes an open descriptor and two numbers.
+        unsafe { libc::fcntl(number, F_SETSIG, BREAK_SIGNAL) };
+        // The kernel refuses a read lease while there are writers, see fcntl(2).
+        // SAFETY: as above.
+        let leased = unsafe { libc::fcntl(number, libc::F_SETLEASE, libc::F_RDLCK) };
+        if leased == 0 {
+            return Ok(Self(file));
+        }
+        let is_written = io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN);
+        Err(if is_written { NoLease::Written } else { NoLease::Unsupported })
+    }
+
+    /// Returns true if nobody has tried to open the file for writing since the lease was taken.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        // SAFETY: the call takes an open descriptor and a number.
+        let lease = unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_GETLEASE) };
+        lease == libc::F_RDLCK
+    }
+
+    /// Returns the file.
+    #[must_use]
+    pub fn file(&self) -> &OwnedFd {
+        &self.0
+    }
+}
+
+impl Drop for ReadLease {
+    fn drop(&mut self) {
+        // Also if a copy of the descriptor stays open.
+        // SAFETY: the call takes an open descriptor and two numbers.
+        unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK) };
+    }
+}
+
 /// Returns true if a process has the file open for writing, or mapped writable.
 ///
 /// `file` must be open for reading only, and the caller must own it. Returns false if the file system has no
-/// leases.
+/// leases, or the descriptor cannot be copied.
 pub fn has_writers(file: impl AsFd) -> bool {
-    let number = file.as_fd().as_raw_fd();
-    // The kernel refuses a read lease while there are writers, see fcntl(2).
-    // SAFETY: the call takes an open descriptor and two numbers.
-    let leased = unsafe { libc::fcntl(number, libc::F_SETLEASE, libc::F_RDLCK) };
-    if leased < 0 {
-        return io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN);
-    }
-    // SAFETY: as above.
-    unsafe { libc::fcntl(number, libc::F_SETLEASE, libc::F_UNLCK) };
-    false
+    let Ok(copy) = file.as_fd().try_clone_to_owned() else { return false };
+    matches!(ReadLease::take(copy), Err(NoLease::Written))
 }
 
 #[cfg(test)]

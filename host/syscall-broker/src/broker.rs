@@ -8,6 +8,7 @@ use portcullis_exec_surface::UserLink;
 use portcullis_sandbox::{FileId, Lock, Names, Places, Reads};
 use portcullis_sys::notify::Listener;
 
+use crate::change_record::Recording;
 use crate::made_files::LinkedFiles;
 use crate::open_questions::OpenQuestions;
 use crate::pending_connects::PendingConnects;
@@ -42,6 +43,8 @@ pub(crate) struct Broker {
     pub(crate) lifted: Vec<String>,
     /// Links of the user that lead to sensitive names.
     pub(crate) links: Vec<UserLink>,
+    /// `None` if the session records no changes.
+    pub(crate) recording: Option<Recording>,
     pub(crate) staging: Staging,
     pub(crate) asking: OpenQuestions,
     /// `None` if connections do not wait here.

@@ -100,6 +100,13 @@ impl Broker {
         if let Some(directory_path) = self.site(|site| completed(path, Change::Install, site)) {
             self.look_into(&directory_path, directory.as_fd())?;
         }
+        let place = ResolvedName {
+            directory: rustix::io::dup(directory)?,
+            name: name.clone(),
+            path: path.clone(),
+            as_directory: false,
+        };
+        self.record(&staged.pending, &place)?;
         let mut copy = File::from(unnamed(directory.as_fd(), mode)?);
         copy.write_all(&text).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         if previous.is_some() {

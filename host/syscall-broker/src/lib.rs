@@ -33,6 +33,8 @@ pub mod capabilities;
 #[cfg(target_os = "linux")]
 mod carry_out;
 #[cfg(target_os = "linux")]
+mod change_record;
+#[cfg(target_os = "linux")]
 mod content;
 #[cfg(target_os = "linux")]
 mod deferred_writes;
@@ -60,6 +62,8 @@ mod proc_paths;
 mod process;
 #[cfg(target_os = "linux")]
 mod record;
+#[cfg(target_os = "linux")]
+mod recording;
 #[cfg(target_os = "linux")]
 mod removed_dot_files;
 #[cfg_attr(not(target_os = "linux"), path = "repository/unsupported.rs")]

@@ -6,8 +6,9 @@ use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use portcullis_changes::{Recorder, Store};
 use portcullis_exec_surface::UserLink;
-use portcullis_sandbox::{FileId, Lock, Names, OrderFiles, Places, Reads};
+use portcullis_sandbox::{ChangesFiles, FileId, Lock, Names, OrderFiles, Places, Reads};
 use portcullis_sys::descriptor;
 use portcullis_sys::memory::SharedNumbers;
 use portcullis_sys::notify::Listener;
@@ -17,6 +18,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::broker::Broker;
+use crate::change_record::{Outside, Recording};
 use crate::made_files::LinkedFiles;
 use crate::open_questions::OpenQuestions;
 use crate::pending_connects::PendingConnects;
@@ -70,6 +72,8 @@ pub struct Config {
     pub leading_nowhere: Vec<PathBuf>,
     /// The number of the session in the record of the name order.
     pub session: u64,
+    /// The number of this sandbox in the record of the session's changes.
+    pub view: u64,
     /// The sockets to the host: for waiting calls on names, and for those that connect.
     pub lines: [OwnedFd; 2],
     /// Loopback ports that lead to this machine; `None` if connections do not wait here.
@@ -160,7 +164,7 @@ fn run(
         lifted,
         ..
     } = config;
-    let Config { links, leading_nowhere, session, lines: [asks, connects], host_ports, .. } = config;
+    let Config { links, leading_nowhere, session, view, lines: [asks, connects], host_ports, .. } = config;
     let [channel, asks, connects] = keep_only(single, [channel, asks, connects])?;
     match child {
         None => crate::capabilities::keep_only_inspection()?,
@@ -174,12 +178,18 @@ fn run(
     let Some(message) = transport::receive(&channel)? else { return Ok(()) };
     let mut given = message.descriptors.into_iter();
     let Some(listener) = given.next() else { return Ok(()) };
-    let (order, record) = match OrderFiles::from_list(given.collect())? {
-        None => (None, None),
-        Some(OrderFiles { names, queue, record }) => {
-            (Some([names, queue]), Some(Record::open(record, session)?))
+    let (order, record, changes) = match OrderFiles::from_list(given.collect())? {
+        None => (None, None, None),
+        Some(OrderFiles { names, queue, record, changes }) => {
+            (Some([names, queue]), Some(Record::open(record, session)?), changes)
         }
     };
+    let recording = changes.map(|ChangesFiles { store, project }| {
+        let recorder = Recorder::new(Store::of(&store)?);
+        let outside = Some(Outside::new(workspace.clone(), project));
+        Ok::<_, io::Error>(Recording { recorder, view, outside })
+    });
+    let recording = recording.transpose()?;
     let order = Lock::of(order);
     let listener = Listener::new(listener);
     // Only a performance option: without it (before Linux 6.6) notifications cost more.
@@ -201,6 +211,7 @@ fn run(
         places,
         lifted,
         links,
+        recording,
         staging: Staging::default(),
         asking: OpenQuestions::new(asks),
         connecting,

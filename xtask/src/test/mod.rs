@@ -34,12 +34,14 @@ Examples:
 Every step runs, even after one has failed. The time of each step and the slowest tests are printed.";
 
 /// Environment variables that make tests run longer, with the values that `--full` sets.
-const LONG_FORMS: [(&str, &str); 6] = [
+const LONG_FORMS: [(&str, &str); 8] = [
     ("PORTCULLIS_ALL_ANSWERS", "yes"),
     ("PORTCULLIS_EVERY_TASK", "yes"),
     ("PORTCULLIS_RACE_TRIES", "10000"),
     ("PORTCULLIS_RACE_FACTOR", "20"),
     ("PORTCULLIS_RULE_SETS", "100000"),
+    ("PORTCULLIS_UNDO_KILLS", "1000"),
+    ("PORTCULLIS_UNDO_ROUNDS", "10000"),
     ("PROPTEST_CASES", "10000"),
 ];
 

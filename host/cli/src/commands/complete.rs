@@ -18,7 +18,8 @@ use crate::output::Page;
 /// The number of records among which decisions are offered.
 const RECENT: usize = 40;
 /// Options whose value is the next word.
-const WITH_VALUE: [&str; 6] = ["--project", "--settings", "--policy", "--dir", "--ask", "--registry"];
+const WITH_VALUE: [&str; 7] =
+    ["--session", "--project", "--settings", "--policy", "--dir", "--ask", "--registry"];
 
 /// What stands at a position of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,7 @@ enum Kind {
     Preset,
     Decision,
     Pack,
+    Point,
 }
 
 /// Prints the words that can follow, each on a line.
@@ -64,6 +66,7 @@ fn kind(words: &[String]) -> Option<Kind> {
         ["asks", "answer", _] => Some(Kind::No),
         ["grants", "revoke"] => Some(Kind::Grant),
         ["allow" | "deny", ..] | ["presets", "show"] => Some(Kind::Preset),
+        ["undo"] => Some(Kind::Point),
         ["explain"] | ["audit", "show"] => Some(Kind::Decision),
         ["policy", "update" | "remove", ..] | ["policy", "save", _, ..] => Some(Kind::Pack),
         _ => None,
@@ -105,6 +108,7 @@ fn words(around: &ProcessEnv, kind: Kind) -> anyhow::Result<Vec<String>> {
             let ids = records.into_iter().rev().flatten().filter_map(decision);
             std::iter::once("LAST".to_owned()).chain(ids).collect()
         }
+        Kind::Point => super::undo::points(around)?,
         Kind::Pack => {
             let lock = LockEditor::open(None)?.store().lock()?;
             lock.policies.iter().map(|locked| locked.id.clone()).collect()

@@ -24,4 +24,9 @@ pub(crate) mod status;
 pub(crate) mod stderr_tee;
 pub(crate) mod sweep;
 pub(crate) mod take_over;
+#[cfg(target_os = "linux")]
+pub(crate) mod undo;
+#[cfg(not(target_os = "linux"))]
+#[path = "undo/unsupported.rs"]
+pub(crate) mod undo;
 pub(crate) mod version;

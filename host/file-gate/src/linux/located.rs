@@ -170,4 +170,10 @@ impl Editing {
     pub fn canonical_text(&self) -> &str {
         self.located.canonical_text()
     }
+
+    /// Returns the file that is being edited.
+    #[must_use]
+    pub fn located(&self) -> &Located {
+        &self.located
+    }
 }

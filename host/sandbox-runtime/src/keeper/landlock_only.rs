@@ -97,6 +97,7 @@ fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Res
         links: rules.links.clone(),
         leading_nowhere: rules.leading_nowhere.clone(),
         session: setup.session,
+        view: setup.view,
         lines: [asks, connects],
         host_ports: None,
         places: Some(places.clone()),

@@ -38,7 +38,7 @@ fn setup() -> Setup {
     let (plan, hostname, names) = (Plan::from_steps(steps), "box".into(), Some(names));
     let acting = Some(Owner { uid: 1000, gid: 100 });
     let open_files = Some(1024);
-    Setup { plan, hostname, limits, open_files, acting, network, names, session: 7 }
+    Setup { plan, hostname, limits, open_files, acting, network, names, session: 7, view: 8 }
 }
 
 fn command() -> Command {

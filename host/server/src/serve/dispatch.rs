@@ -30,6 +30,9 @@ impl Host {
             Request::Reserve(params) => self.reply(id, self.reserve(&params, cancel)),
             Request::Exec(params) => self.reply(id, self.exec(params, cancel)),
             Request::Menu(params) => self.reply(id, self.menu(params)),
+            Request::Turn(params) => self.reply(id, self.turn(&params)),
+            Request::Changes => self.reply(id, self.changes()),
+            Request::Undo(params) => self.reply(id, self.undo(&params)),
             // The reading thread carries it out.
             Request::Shutdown => self.reply(id, Ok(Empty {})),
         }

@@ -4,6 +4,11 @@
 
 mod agent_text;
 mod asking;
+#[cfg(target_os = "linux")]
+mod changes;
+#[cfg(not(target_os = "linux"))]
+#[path = "changes/unsupported.rs"]
+mod changes;
 mod commands;
 mod contained;
 mod contained_client;

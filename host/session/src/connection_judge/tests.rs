@@ -89,6 +89,7 @@ fn a_connection_that_asks_is_decided_once() {
         prompter: Arc::new(Once),
         keeper: Arc::new(NoGrantStore),
         reservations: Box::new(NoReservations),
+        changes: None,
         confinement: Confining::NoCommands,
         own: OwnDirectories::default(),
         inmate: SandboxSubject::Commands,

@@ -130,6 +130,7 @@ impl Scene {
             prompter,
             keeper: Arc::new(NoGrantStore),
             reservations: Box::new(NoReservations),
+            changes: None,
             confinement: Confining::Sandbox {
                 executable: std::env::current_exe().expect("own path"),
                 temp,

@@ -220,6 +220,7 @@ fn scene_with(
         prompter: Arc::clone(&prompter) as Arc<dyn Prompter>,
         keeper: Arc::clone(&keeper) as Arc<dyn GrantStore>,
         reservations: Box::new(portcullis_session::NoReservations),
+        changes: None,
         confinement: Confining::NoCommands,
         own: OwnDirectories::default(),
         inmate: portcullis_session::SandboxSubject::Commands,

@@ -7,12 +7,13 @@ use std::os::unix::ffi::OsStrExt;
 use portcullis_exec_surface::Change;
 use portcullis_sandbox::CallDetails;
 use portcullis_sys::memory::read_exactly;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ftruncate, mkdirat, mknodat, openat, symlinkat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ftruncate, mkdirat, mknodat, symlinkat, unlinkat};
 use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
 
 use super::host_changes;
 use super::locate::{Located, find};
+use super::open::open_leased;
 use super::reachable::permit_link;
 use crate::displaced::{Departure, Displaced};
 use crate::identity::identify;
@@ -44,6 +45,7 @@ pub(crate) fn make_directory(
     worker.permit_plain(pending, Change::MakeDirectory, &place)?;
     worker.take_mask_of(pending);
     worker.check_still_waiting(pending)?;
+    worker.record(pending, &place)?;
     mkdirat(&place.directory, place.given(), Mode::from_raw_mode(mode & 0o7777))?;
     note_made(worker, pending, &place);
     Ok(Outcome::SUCCESS)
@@ -78,6 +80,7 @@ pub(crate) fn make_node(worker: &Worker, pending: &PendingCall, at: PathArgument
     worker.permit_plain(pending, change, &place)?;
     worker.take_mask_of(pending);
     worker.check_still_waiting(pending)?;
+    worker.record(pending, &place)?;
     mknodat(&place.directory, place.given(), kind, Mode::from_raw_mode(mode & 0o7777), 0)?;
     Ok(Outcome::SUCCESS)
 }
@@ -100,6 +103,7 @@ pub(crate) fn make_link(worker: &Worker, pending: &PendingCall, target: u64, at:
     worker.permit_plain(pending, doing.clone(), &place)?;
     let reached = permit_link(worker, pending, &doing, &place)?;
     worker.check_still_waiting(pending)?;
+    worker.record(pending, &place)?;
     worker.broker.known.add(&reached)?;
     symlinkat(&target, &place.directory, place.given())?;
     if let Ok(made) = identify(&place.directory, &place.name) {
@@ -120,10 +124,16 @@ pub(crate) fn remove(worker: &Worker, pending: &PendingCall, at: PathArgument, f
     }
     worker.permit_plain(pending, Change::Remove, &place)?;
     worker.check_still_waiting(pending)?;
+    let spared = worker.record_removal(pending, &place)?;
     let taken = Displaced::from(worker, &place)?;
     let removed = unlinkat(&place.directory, place.given(), flags);
     match removed {
-        Ok(()) => taken.settle(worker.broker, Departure::Removed),
+        Ok(()) => {
+            if let Some(spared) = spared {
+                spared.removed();
+            }
+            taken.settle(worker.broker, Departure::Removed);
+        }
         Err(_) => taken.undo(worker.broker),
     }
     removed?;
@@ -145,8 +155,9 @@ pub(crate) fn truncate(worker: &Worker, pending: &PendingCall, at: PathArgument,
     worker.permit_plain(pending, Change::Write, &place)?;
     worker.permit_shared(pending, &place)?;
     worker.check_still_waiting(pending)?;
+    worker.record(pending, &place)?;
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = openat(&place.directory, &place.name, flags, Mode::empty())?;
+    let file = open_leased(&place, flags, Mode::empty())?;
     // The kernel treats the number as a signed one.
     let length = u64::try_from(i64::from_ne_bytes(length.to_ne_bytes())).map_err(|_negative| Errno::INVAL)?;
     ftruncate(&file, length)?;
@@ -171,6 +182,7 @@ pub(crate) fn bind(
     let own = broker.processes.descriptor(&pending.caller, socket)?;
     worker.take_mask_of(pending);
     worker.check_still_waiting(pending)?;
+    worker.record(pending, &place)?;
     // The path leads through the descriptor of the judged directory; the address has no room for a longer path.
     let directory = format!("/proc/self/fd/{}/", place.directory.as_raw_fd());
     let path = [directory.as_bytes(), place.name.as_bytes()].concat();

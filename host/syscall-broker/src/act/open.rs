@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use portcullis_exec_surface::git::Content;
 use portcullis_exec_surface::{Change, Rule};
@@ -26,6 +27,9 @@ use crate::worker::Worker;
 
 /// The number of attempts to open a name at which symbolic links keep appearing.
 const ATTEMPTS: usize = 8;
+/// How often, and after which pause, a file is opened again on which another call holds a lease.
+const LEASE_TRIES: usize = 1_000;
+const LEASE_PAUSE: Duration = Duration::from_millis(1);
 /// The bits of `O_TMPFILE` without `O_DIRECTORY`.
 const UNNAMED: OFlags = OFlags::TMPFILE.difference(OFlags::DIRECTORY);
 
@@ -118,15 +122,29 @@ fn open_name(
         worker.take_mask_of(pending);
     }
     worker.check_still_waiting(pending)?;
+    if writes(flags) || flags.contains(OFlags::CREATE) {
+        worker.record(pending, &place)?;
+    }
     // The flags keep this thread from blocking, and from following a link.
     let sure = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-    match openat(&place.directory, &place.name, sure, mode) {
+    match open_leased(&place, sure, mode) {
         Ok(file) => give(worker.broker, pending, file, flags),
         Err(Errno::NXIO) if !flags.contains(OFlags::NONBLOCK) => {
             wait_for_reader(worker, pending, &place, flags)
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Opens a file without waiting, except for a lease: another call holds one while it removes the file.
+pub(super) fn open_leased(place: &ResolvedName, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    for _ in 0..LEASE_TRIES {
+        match openat(&place.directory, &place.name, flags, mode) {
+            Err(Errno::AGAIN) => std::thread::sleep(LEASE_PAUSE),
+            opened => return opened,
+        }
+    }
+    Err(Errno::AGAIN)
 }
 
 /// Whether git writes a file of this kind in place.
@@ -222,7 +240,8 @@ pub(super) fn permit_open(
     }
     let place = ResolvedName { directory, name, path: path.to_owned(), as_directory: false };
     worker.permit_plain(pending, Change::Write, &place)?;
-    worker.permit_shared(pending, &place)
+    worker.permit_shared(pending, &place)?;
+    Ok(worker.record(pending, &place)?)
 }
 
 /// Reopens a file that the caller has open, under its current name.

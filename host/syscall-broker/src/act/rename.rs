@@ -74,15 +74,26 @@ pub(crate) fn rename(
     worker.check_still_waiting(pending)?;
     let is_directory = kind_of(old.directory.as_fd(), &old.name) == Ok(FileType::Directory);
     let (from, to) = (Displaced::from(worker, &old)?, Displaced::from(worker, &new)?);
+    let announced = worker.record_move(pending, (&old, &new), kind == Move::Exchange);
+    let announced = match announced {
+        Ok(announced) => announced,
+        Err(error) => {
+            from.undo(broker);
+            to.undo(broker);
+            return Err(error.into());
+        }
+    };
     // Recorded before the rename: if a user's place cannot be recorded, the rename must not happen.
     let told = reached.iter().try_for_each(|reached| broker.known.add(reached));
     let renamed =
         told.and_then(|()| renameat_with(&old.directory, old.given(), &new.directory, new.given(), flags));
     if let Err(error) = renamed {
+        worker.record_no_move(announced);
         from.undo(broker);
         to.undo(broker);
         return Err(error.into());
     }
+    announced.done();
     from.settle(broker, Departure::Moved);
     to.settle(broker, if kind == Move::Exchange { Departure::Moved } else { Departure::Removed });
     if !is_directory {
@@ -314,6 +325,9 @@ pub(crate) fn link(
             let reached = permit_link(worker, pending, &doing, &new)?;
             worker.check_still_waiting(pending)?;
             broker.known.add(&reached)?;
+            // What is changed by the new name is changed by the old.
+            worker.record(pending, &old)?;
+            worker.record(pending, &new)?;
             linkat(&old.directory, &old.name, &new.directory, new.given(), AtFlags::empty())?;
             broker.linked.note(&new.directory, &new.name, status.st_nlink);
             Ok(Outcome::SUCCESS)
@@ -346,6 +360,7 @@ fn link_open(worker: &Worker, pending: &PendingCall, number: i32, new: &Resolved
     permit_reading(worker, pending, &own)?;
     worker.permit_plain(pending, doing, new)?;
     worker.check_still_waiting(pending)?;
+    worker.record(pending, new)?;
     let number = CString::new(own.as_raw_fd().to_string()).map_err(|_nul| Errno::INVAL)?;
     let follow = AtFlags::SYMLINK_FOLLOW;
     linkat(broker.processes.own_descriptors(), &number, &new.directory, new.given(), follow)?;

@@ -1,0 +1,121 @@
+//! Takes back what a session changed: plans it, and carries it out while no name changes.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use portcullis_changes::plan::{Act, Step, Trust, plan};
+use portcullis_changes::undo::{Range, Report, carry_out, history, recover};
+use portcullis_changes::{Change, Disk, History, Recorder, State, Store, diff};
+use portcullis_sandbox::NameOrder;
+
+use crate::changes::StoredChanges;
+
+/// The record of one session, opened for taking changes back.
+#[derive(Debug)]
+pub struct OpenedChanges {
+    recorder: Recorder,
+    project: PathBuf,
+    order: NameOrder,
+}
+
+impl OpenedChanges {
+    /// Opens a record. An undoing that was interrupted is put back to where it began.
+    ///
+    /// # Errors
+    /// If the record or the disk cannot be used.
+    pub fn open(state: &Path, stored: &StoredChanges) -> anyhow::Result<Self> {
+        let doing = || format!("opening the record of changes in `{}`", stored.store.display());
+        let recorder = Recorder::new(Store::open(&stored.store).with_context(doing)?);
+        let names = state.join("names");
+        let order = NameOrder::open(&names)
+            .with_context(|| format!("opening the order of changes of names in `{}`", names.display()))?;
+        let opened = Self { recorder, project: stored.about.project.clone(), order };
+        if opened.history()?.unfinished().is_some() {
+            let _alone = opened.order.exclusive().context("waiting for the turn to write")?;
+            recover(&opened.recorder, &opened.project)
+                .context("putting back what an interrupted `portcullis undo` has done")?;
+        }
+        Ok(opened)
+    }
+
+    /// Returns the project.
+    #[must_use]
+    pub fn project(&self) -> &Path {
+        &self.project
+    }
+
+    /// Reads the history.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn history(&self) -> anyhow::Result<History> {
+        history(self.recorder.store()).context("reading the record of changes")
+    }
+
+    /// Returns what taking back a range means now.
+    ///
+    /// # Errors
+    /// If something cannot be looked at.
+    pub fn plan(&self, range: Range) -> anyhow::Result<Vec<Step>> {
+        plan(&self.history()?, range.start, Trust::Compare, &Disk(self.recorder.store()))
+            .context("comparing the files with the record of changes")
+    }
+
+    /// Takes back a range, as it is now, while no command and no tool changes a name.
+    ///
+    /// # Errors
+    /// If the record cannot be written.
+    pub fn take_back(&self, range: Range) -> anyhow::Result<Report> {
+        let _alone = self.order.exclusive().context("waiting for the turn to write")?;
+        let steps = self.plan(range)?;
+        carry_out(&self.recorder, &steps, range, (&self.project, &self.history()?)).context(
+            "taking changes back; what was done so far is put back by the next `portcullis undo` or `changes`",
+        )
+    }
+
+    /// Returns the difference that a change makes to a text.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn diff(&self, change: &Change) -> anyhow::Result<Option<String>> {
+        diff(self.recorder.store(), change)
+            .with_context(|| format!("comparing `{}` with the record of changes", change.path.display()))
+    }
+}
+
+/// Returns what a step does, the name in the project, and a note.
+#[must_use]
+pub fn told_step(project: &Path, step: &Step) -> [String; 3] {
+    let (what, note) = match &step.act {
+        Act::Restore(State::Absent) => ("remove", String::new()),
+        Act::Restore(_) => ("give back", String::new()),
+        Act::Merge { .. } => ("merge", "your later edits stay".to_owned()),
+        Act::MoveBack { to, exchange: false } => ("move back", format!("to {}", short(project, to))),
+        Act::MoveBack { to, exchange: true } => ("exchange", format!("with {}", short(project, to))),
+        Act::Leave { why, beside: None } => ("leave", why.to_string()),
+        Act::Leave { why, beside: Some(_) } => {
+            ("leave", format!("{why}; the former version is put beside it"))
+        }
+    };
+    [what.to_owned(), short(project, &step.path), note]
+}
+
+/// Returns what was merged, left or failed, with the name in the project and a note.
+#[must_use]
+pub fn told_report(project: &Path, report: &Report) -> Vec<[String; 3]> {
+    let merged = report.merged.iter().map(|path| ("merged", path, "your later edits stay".to_owned()));
+    let left = report.left.iter().map(|(path, why, beside)| {
+        let former =
+            beside.as_ref().map(|beside| format!("; the former version is {}", short(project, beside)));
+        ("left", path, format!("{why}{}", former.unwrap_or_default()))
+    });
+    let failed = report.failed.iter().map(|(path, error)| ("failed", path, error.to_string()));
+    let all = merged.chain(left).chain(failed);
+    all.map(|(what, path, note)| [what.to_owned(), short(project, path), note]).collect()
+}
+
+/// Returns a path as it is in the project.
+#[must_use]
+pub fn short(project: &Path, path: &Path) -> String {
+    path.strip_prefix(project).unwrap_or(path).to_string_lossy().into_owned()
+}

@@ -1,0 +1,222 @@
+//! Looks at files and copies them, by descriptors only: no link is followed.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, SeekFrom, Statx, StatxFlags, copy_file_range,
+    fgetxattr, flistxattr, ftruncate, ioctl_ficlone, openat, openat2, readlinkat, seek, statx,
+};
+use rustix::io::Errno;
+use sha2::{Digest as _, Sha256};
+
+use crate::state::{Content, DirectoryState, FileId, FileState, State};
+use crate::text;
+
+/// The most bytes of extended attributes that are kept of one file.
+const ATTRIBUTE_BYTES: usize = 64 << 10;
+/// The names of attributes that most files fit in.
+const USUAL_ATTRIBUTES: usize = 512;
+/// Files up to this length are compared by content where times do not tell.
+const DIGEST_BYTES: u64 = 16 << 20;
+
+/// A name in an open directory, with its path.
+#[derive(Debug)]
+pub(crate) struct Spot {
+    pub(crate) directory: OwnedFd,
+    pub(crate) name: CString,
+}
+
+/// Opens the directory of a path. A link anywhere in it is an error: the path was canonical when it was recorded.
+pub(crate) fn spot(path: &Path) -> rustix::io::Result<Spot> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::INVAL) };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let directory = openat2(CWD, parent, flags, Mode::empty(), resolve)?;
+    Ok(Spot { directory, name: CString::new(name.as_bytes()).map_err(|_nul| Errno::INVAL)? })
+}
+
+/// Returns the state of a path, without content. A missing directory on the way means that it is absent.
+pub(crate) fn look_at(path: &Path) -> rustix::io::Result<State> {
+    match spot(path) {
+        Ok(spot) => look(&spot.directory, &spot.name),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(State::Absent),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the state of a name, without content, digest and attributes.
+pub(crate) fn look(directory: impl AsFd, name: &CStr) -> rustix::io::Result<State> {
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    match statx(&directory, name, AtFlags::SYMLINK_NOFOLLOW, wanted) {
+        Ok(found) => of(&directory, name, &found),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(State::Absent),
+        Err(error) => Err(error),
+    }
+}
+
+fn of(directory: impl AsFd, name: &CStr, found: &Statx) -> rustix::io::Result<State> {
+    let id = FileId {
+        device: (found.stx_dev_major, found.stx_dev_minor),
+        inode: found.stx_ino,
+        born: (found.stx_btime.tv_sec, found.stx_btime.tv_nsec),
+    };
+    let mode = u32::from(found.stx_mode);
+    let owner = (found.stx_uid, found.stx_gid);
+    let modified = (found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec);
+    let attributes = Vec::new();
+    Ok(match FileType::from_raw_mode(mode) {
+        FileType::RegularFile => State::File(FileState {
+            id,
+            size: found.stx_size,
+            modified,
+            mode: mode & 0o7777,
+            owner,
+            links: found.stx_nlink,
+            attributes,
+            digest: None,
+            content: Content::Unread,
+        }),
+        FileType::Directory => {
+            State::Directory(DirectoryState { id, mode: mode & 0o7777, owner, modified, attributes })
+        }
+        FileType::Symlink => {
+            let target = readlinkat(directory, name, Vec::new())?;
+            State::Link { target: PathBuf::from(OsStr::from_bytes(target.as_bytes())), owner }
+        }
+        FileType::Fifo
+        | FileType::Socket
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => State::Special { mode },
+    })
+}
+
+/// Opens a file for reading; it must still be the one that was looked at.
+pub(crate) fn open_same(directory: impl AsFd, name: &CStr, id: FileId) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = openat(directory, name, flags, Mode::empty())?;
+    if self::id(&file)? == id { Ok(file) } else { Err(Errno::STALE) }
+}
+
+/// Returns the identity of an open file.
+pub(crate) fn id(file: impl AsFd) -> rustix::io::Result<FileId> {
+    let found = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
+    Ok(FileId {
+        device: (found.stx_dev_major, found.stx_dev_minor),
+        inode: found.stx_ino,
+        born: (found.stx_btime.tv_sec, found.stx_btime.tv_nsec),
+    })
+}
+
+/// Returns the extended attributes that its owner can set.
+pub(crate) fn attributes(file: impl AsFd) -> Vec<(String, String)> {
+    let mut list = vec![0; USUAL_ATTRIBUTES];
+    let count = match flistxattr(&file, list.as_mut_slice()) {
+        Err(Errno::RANGE) => {
+            list = vec![0; ATTRIBUTE_BYTES];
+            flistxattr(&file, list.as_mut_slice())
+        }
+        count => count,
+    };
+    // A file system without attributes, or with more than fit, has none to give back.
+    let Ok(count) = count else { return Vec::new() };
+    let names = list.get(..count).unwrap_or_default().split(|byte| *byte == 0);
+    let mut found: Vec<_> = names
+        .filter(|name| name.starts_with(b"user.") || *name == b"system.posix_acl_access")
+        .filter_map(|name| {
+            let mut value = vec![0; ATTRIBUTE_BYTES];
+            let count = fgetxattr(&file, OsStr::from_bytes(name), value.as_mut_slice()).ok()?;
+            Some((text::encode(name), text::encode(value.get(..count)?)))
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// Returns the digest of a file; `None` if it is too long to be worth it.
+pub(crate) fn digest(file: OwnedFd, size: u64) -> io::Result<Option<String>> {
+    if size > DIGEST_BYTES {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    File::from(file).take(DIGEST_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(Some(digest_of(&bytes)))
+}
+
+/// Returns the digest of a content.
+pub(crate) fn digest_of(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Copies the content of a file to an empty one: shares it where the file system can, and keeps holes.
+pub(crate) fn copy(from: &OwnedFd, to: &OwnedFd, size: u64) -> rustix::io::Result<()> {
+    if ioctl_ficlone(to, from).is_ok() {
+        return Ok(());
+    }
+    let mut at = 0;
+    while at < size {
+        let data = match seek(from, SeekFrom::Data(at)) {
+            Ok(data) => data,
+            // Only a hole follows.
+            Err(Errno::NXIO) => break,
+            // The file system knows no holes.
+            Err(Errno::INVAL) => at,
+            Err(error) => return Err(error),
+        };
+        let end = match seek(from, SeekFrom::Hole(data)) {
+            Ok(end) => end.min(size),
+            Err(Errno::INVAL | Errno::NXIO) => size,
+            Err(error) => return Err(error),
+        };
+        copy_part(from, to, data, end)?;
+        at = end.max(data.saturating_add(1));
+    }
+    ftruncate(to, size)
+}
+
+fn copy_part(from: &OwnedFd, to: &OwnedFd, start: u64, end: u64) -> rustix::io::Result<()> {
+    let (mut read, mut written) = (start, start);
+    while written < end {
+        let left = usize::try_from(end - written).unwrap_or(usize::MAX);
+        match copy_file_range(from, Some(&mut read), to, Some(&mut written), left) {
+            // The file has become shorter meanwhile.
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(Errno::INTR) => {}
+            Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                return copy_by_hand(from, to, written, end);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn copy_by_hand(from: &OwnedFd, to: &OwnedFd, start: u64, end: u64) -> rustix::io::Result<()> {
+    let mut buffer = vec![0; 128 << 10];
+    let mut at = start;
+    while at < end {
+        let most = usize::try_from(end - at).unwrap_or(usize::MAX).min(buffer.len());
+        let count = rustix::io::pread(from, buffer.get_mut(..most).unwrap_or_default(), at)?;
+        if count == 0 {
+            return Ok(());
+        }
+        let mut piece = buffer.get(..count).unwrap_or_default();
+        while !piece.is_empty() {
+            let written = rustix::io::pwrite(to, piece, at)?;
+            at += written as u64;
+            piece = piece.get(written..).unwrap_or_default();
+        }
+    }
+    Ok(())
+}
+
+/// Reads a text of the store as bytes of an attribute.
+pub(crate) fn attribute(text: &str) -> Option<Vec<u8>> {
+    text::decode(text)
+}

@@ -1,0 +1,126 @@
+//! What the host records of a session, and what it is told.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use crate::bounds::Bounds;
+use crate::disk;
+use crate::record::CallKey;
+use crate::recorder::{Place, Recorder};
+use crate::state::Changed;
+use crate::store::{self, Store};
+
+/// The record of a session's changes, as the host uses it.
+#[derive(Debug)]
+pub struct SessionChanges(Recorder);
+
+impl SessionChanges {
+    /// Opens the record in a directory.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn open(directory: &Path) -> io::Result<Self> {
+        Ok(Self(Recorder::new(Store::open(directory)?)))
+    }
+
+    /// Records that a turn of the user begins.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn turn(&self, id: &str, label: &str) -> io::Result<()> {
+        self.0.turn(id, label)
+    }
+
+    /// Returns the length of the journal, before a command starts.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn length(&self) -> io::Result<u64> {
+        self.0.store().length()
+    }
+
+    /// Records what a command has left, whose sandbox and number are given.
+    ///
+    /// # Errors
+    /// If the journal cannot be read or written.
+    pub fn finish(
+        &self,
+        (view, number): (u64, u64),
+        start: u64,
+        id: Option<&str>,
+        label: &str,
+    ) -> io::Result<Changed> {
+        self.0.finish(CallKey { view, number }, start, id, label)
+    }
+
+    /// Records a file before a tool writes it, with the directories that this will make.
+    ///
+    /// # Errors
+    /// If it cannot be recorded; then it must not be written.
+    pub fn before_tool(&self, path: &Path) -> io::Result<ToolCall> {
+        let start = self.length()?;
+        let key = self.0.own_call();
+        let mut missing: Vec<&Path> = Vec::new();
+        for at in path.ancestors() {
+            match disk::spot(at) {
+                Ok(spot) => {
+                    let place = Place {
+                        directory: &spot.directory,
+                        name: spot.name.as_c_str(),
+                        path: at,
+                        outside: None,
+                    };
+                    self.0.before(key, place)?;
+                    break;
+                }
+                Err(Errno::NOENT) => missing.push(at),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        for path in missing.into_iter().rev() {
+            self.0.absent(key, path)?;
+        }
+        Ok(ToolCall { key, start, path: path.to_owned() })
+    }
+
+    /// Records what a tool has written.
+    ///
+    /// # Errors
+    /// If the journal cannot be read or written.
+    pub fn after_tool(&self, call: &ToolCall, id: Option<&str>, tool: &str) -> io::Result<Changed> {
+        let label = format!("{tool} {}", call.path.display());
+        self.0.finish(call.key, call.start, id, &label)
+    }
+}
+
+/// Makes the files of a record in a directory that exists.
+///
+/// # Errors
+/// The system's.
+pub fn make(directory: &Path, bounds: Bounds) -> io::Result<()> {
+    Store::make(directory, bounds)
+}
+
+/// Returns true if no change has been recorded in a directory.
+///
+/// # Errors
+/// The system's.
+pub fn is_empty(directory: &Path) -> io::Result<bool> {
+    store::is_empty(directory)
+}
+
+/// Returns the files of a record, for giving them to another user.
+#[must_use]
+pub fn files(directory: &Path) -> Vec<PathBuf> {
+    store::files(directory)
+}
+
+/// A tool's call that is about to write.
+#[derive(Debug)]
+pub struct ToolCall {
+    key: CallKey,
+    start: u64,
+    path: PathBuf,
+}

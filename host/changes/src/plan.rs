@@ -1,0 +1,610 @@
+//! Plans how a range of entries is taken back: a function of the history and of what is on the disk.
+//!
+//! Entries are taken back from the newest to the oldest. Between two moves each name needs only the oldest state that
+//! was recorded for it. What somebody else has changed since the session left it is not touched: texts are merged if
+//! that is possible without a conflict, and otherwise the former version is put beside the present one.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::history::History;
+use crate::paths::{follow, moved, renamed};
+use crate::record::{CallKey, Record};
+use crate::recorder::fails;
+use crate::state::{Content, FileState, Lost, State};
+
+/// The seconds within which the commands of a killed session have ended.
+const KILLED_WITHIN: i64 = 2;
+
+/// What planning looks at.
+pub trait World {
+    /// Returns the state of a path.
+    ///
+    /// # Errors
+    /// The system's.
+    fn look(&self, path: &Path) -> io::Result<State>;
+    /// Returns the digest of a file that was looked at.
+    ///
+    /// # Errors
+    /// The system's.
+    fn digest(&self, path: &Path, file: &FileState) -> io::Result<Option<String>>;
+    /// Returns the digest of a kept content.
+    ///
+    /// # Errors
+    /// The system's.
+    fn digest_of_kept(&self, file: &FileState) -> io::Result<Option<String>>;
+    /// Returns the content of a file that was looked at, if it is short.
+    ///
+    /// # Errors
+    /// The system's.
+    fn text(&self, path: &Path, file: &FileState) -> io::Result<Option<Vec<u8>>>;
+    /// Returns a kept content, if it is short.
+    ///
+    /// # Errors
+    /// The system's.
+    fn kept(&self, file: &FileState) -> io::Result<Option<Vec<u8>>>;
+    /// Returns the names in a directory.
+    ///
+    /// # Errors
+    /// The system's.
+    fn names(&self, path: &Path) -> io::Result<Vec<OsString>>;
+}
+
+/// Whose changes are taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Of a session: what was changed since stays.
+    Compare,
+    /// Of an undoing that was interrupted: whatever it left half done is its own.
+    Own,
+}
+
+/// One step of an undoing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The path.
+    pub path: PathBuf,
+    /// What must be there; `None` if an earlier step makes it.
+    pub now: Option<State>,
+    /// What is done.
+    pub act: Act,
+}
+
+impl Step {
+    /// Returns true if it leaves something as it is.
+    #[must_use]
+    pub fn is_left(&self) -> bool {
+        matches!(self.act, Act::Leave { .. })
+    }
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// Gives the name its former state.
+    Restore(State),
+    /// Writes a text into which the later edits were merged.
+    Merge {
+        /// The former state, for mode and attributes.
+        was: FileState,
+        /// The text.
+        text: Vec<u8>,
+    },
+    /// Gives a file its former name, or exchanges two again.
+    MoveBack {
+        /// The former name.
+        to: PathBuf,
+        /// Whether both names change places.
+        exchange: bool,
+    },
+    /// Leaves it as it is.
+    Leave {
+        /// The reason.
+        why: Why,
+        /// The former version, a file or a link, which is put beside it.
+        beside: Option<State>,
+    },
+}
+
+/// Why something is left as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Somebody else changed it since.
+    Changed,
+    /// Somebody else removed or moved it since.
+    Removed,
+    /// The directory holds files that the session did not make.
+    NotEmpty,
+    /// Something else has the former name.
+    Occupied,
+    /// The former content was not kept.
+    Lost(Lost),
+}
+
+impl std::fmt::Display for Why {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Changed => formatter.write_str("it was changed since"),
+            Self::Removed => formatter.write_str("it was removed or moved since"),
+            Self::NotEmpty => formatter.write_str("it holds files that the session did not make"),
+            Self::Occupied => formatter.write_str("something else has its former name now"),
+            Self::Lost(lost) => write!(formatter, "its former content was not kept: {lost}"),
+        }
+    }
+}
+
+/// Plans to take back all entries from `start` on.
+///
+/// # Errors
+/// If something cannot be looked at.
+pub fn plan(history: &History, start: usize, trust: Trust, world: &dyn World) -> io::Result<Vec<Step>> {
+    let mut planner = Planner {
+        history,
+        world,
+        trust,
+        made: BTreeMap::new(),
+        back: Vec::new(),
+        stuck: Vec::new(),
+        steps: Vec::new(),
+    };
+    let mut pending = Pending::new();
+    for (position, entry) in history.entries().iter().enumerate().skip(start).rev() {
+        match entry {
+            Record::Before { call, was } => {
+                let recorded = Recorded { position, call: *call, was: &was.state };
+                pending.entry(was.path.clone()).or_default().push(recorded);
+            }
+            Record::Moved { call, from, to, what, exchange } => {
+                if fails(history.entries(), position, *call) {
+                    continue;
+                }
+                planner.restore(std::mem::take(&mut pending))?;
+                planner.move_back((from, to), what, *exchange)?;
+            }
+            Record::Turn { .. }
+            | Record::NotMoved { .. }
+            | Record::Left { .. }
+            | Record::Ended { .. }
+            | Record::Undo { .. }
+            | Record::Undone { .. } => {}
+        }
+    }
+    planner.restore(pending)?;
+    Ok(planner.steps)
+}
+
+/// The states that were recorded for each name between two moves, the newest first.
+type Pending<'a> = BTreeMap<PathBuf, Vec<Recorded<'a>>>;
+
+/// A state that was recorded before a call changed it.
+#[derive(Clone, Copy)]
+struct Recorded<'a> {
+    position: usize,
+    call: CallKey,
+    was: &'a State,
+}
+
+/// A version of a name: what is on the disk, or a recorded state.
+#[derive(Clone)]
+struct Version {
+    state: State,
+    origin: Origin,
+    /// Where it is, if it is on the disk.
+    real: Option<PathBuf>,
+    /// Its text, if later edits were merged into it.
+    text: Option<Vec<u8>>,
+}
+
+impl Version {
+    fn of(Recorded { was, call, .. }: Recorded<'_>) -> Self {
+        Self { state: was.clone(), origin: Origin::Recorded(call), real: None, text: None }
+    }
+}
+
+impl Version {
+    /// Returns true unless a call recorded this version itself: what it finds between its own changes is its own.
+    fn is_foreign_to(&self, call: CallKey) -> bool {
+        match self.origin {
+            Origin::Disk => true,
+            Origin::Recorded(by) => by != call || self.text.is_some(),
+            Origin::Implied => false,
+        }
+    }
+}
+
+/// Where a state comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// It is on the disk.
+    Disk,
+    /// A call recorded it.
+    Recorded(CallKey),
+    /// It follows from other steps.
+    Implied,
+}
+
+/// The result of going one recorded state back.
+enum Back {
+    /// It is that state.
+    Same,
+    /// To that state, or to its text with later edits merged.
+    To(Option<Vec<u8>>),
+    /// No further, for this reason.
+    Stays(Why),
+}
+
+/// Returns what is put beside a name that cannot have this state again: a file that was kept, or a link.
+fn beside(former: &State) -> Option<State> {
+    match former {
+        State::File(FileState { content: Content::Kept(_), .. }) | State::Link { .. } => Some(former.clone()),
+        State::File(_) | State::Absent | State::Directory(_) | State::Special { .. } => None,
+    }
+}
+
+/// Where a file is now that had another name before.
+struct Present {
+    path: PathBuf,
+    /// Another file was moved to its name, so the path is only where it was.
+    is_replaced: bool,
+}
+
+/// The plan so far, and what the disk would look like after it.
+struct Planner<'a> {
+    history: &'a History,
+    world: &'a dyn World,
+    trust: Trust,
+    /// What the steps make.
+    made: BTreeMap<PathBuf, Version>,
+    /// Moves that are taken back: the name before that, the name after that, and whether the two change places.
+    back: Vec<(PathBuf, PathBuf, bool)>,
+    /// Moves that are not taken back, newest first.
+    stuck: Vec<(PathBuf, PathBuf, bool)>,
+    steps: Vec<Step>,
+}
+
+impl Planner<'_> {
+    fn restore(&mut self, pending: Pending<'_>) -> io::Result<()> {
+        let is_removal = |states: &[Recorded<'_>]| states.last().is_some_and(|oldest| oldest.was.is_absent());
+        let is_file =
+            |states: &[Recorded<'_>]| states.last().is_some_and(|oldest| oldest.was.file().is_some());
+        // What is in a directory goes before the directory itself, and comes after it.
+        for (path, states) in pending.iter().rev().filter(|(_, states)| is_removal(states)) {
+            self.restore_one(path, states)?;
+        }
+        for (path, states) in pending.iter().filter(|(_, states)| !is_removal(states) && !is_file(states)) {
+            self.restore_one(path, states)?;
+        }
+        // Of two names of one file, the older state counts, so it comes last.
+        let mut files: Vec<_> = pending.iter().filter(|(_, states)| is_file(states)).collect();
+        files.sort_by_key(|(_, states)| std::cmp::Reverse(states.last().map(|oldest| oldest.position)));
+        for (path, states) in files {
+            self.restore_one(path, states)?;
+        }
+        Ok(())
+    }
+
+    fn restore_one(&mut self, name: &Path, states: &[Recorded<'_>]) -> io::Result<()> {
+        let Present { path, is_replaced } = self.present(name);
+        // What was moved there stays there.
+        if is_replaced && self.is_of_stuck(&path) {
+            let formers = self.formers(&path, name, states)?;
+            if !formers.is_empty() {
+                self.leave(&path, Why::Occupied, formers);
+            }
+            return Ok(());
+        }
+        let mut version = self.look(&path)?;
+        let is_ours = version.origin != Origin::Disk;
+        let found = version.state.clone();
+        let mut act = None;
+        let mut conflict = None;
+        for (number, recorded) in states.iter().enumerate() {
+            match self.step_back(&path, name, &version, *recorded, number == 0)? {
+                Back::Same => version = Version::of(*recorded),
+                Back::To(None) => {
+                    act = Some(Act::Restore(recorded.was.clone()));
+                    version = Version::of(*recorded);
+                }
+                Back::To(Some(text)) => {
+                    let Some(was) = recorded.was.file() else { break };
+                    act = Some(Act::Merge { was: was.clone(), text: text.clone() });
+                    version = Version { text: Some(text), ..Version::of(*recorded) };
+                }
+                Back::Stays(why) => {
+                    let left = states.get(number..).unwrap_or_default();
+                    // What the user has removed is not put beside.
+                    let is_wanted = why != Why::Removed;
+                    let formers = if is_wanted { self.formers(&path, name, left)? } else { Vec::new() };
+                    conflict = Some((why, formers));
+                    break;
+                }
+            }
+        }
+        if let Some(act) = act
+            && !self.is_same(&found, &version, is_ours, &path)?
+        {
+            if let Some(why) = self.without_directory(&path, &version.state)? {
+                self.leave(&path, why, beside(&version.state).into_iter().collect());
+                if let Some((why, formers)) = conflict {
+                    self.leave(&path, why, formers);
+                }
+                return Ok(());
+            }
+            // What an earlier step makes has other times than the recorded state.
+            let now = (!is_ours || found.is_absent()).then_some(found);
+            self.steps.push(Step { path: path.clone(), now, act });
+        }
+        if matches!(version.origin, Origin::Recorded(_)) {
+            self.made.insert(path.clone(), version);
+        }
+        if let Some((why, formers)) = conflict {
+            self.leave(&path, why, formers);
+        }
+        Ok(())
+    }
+
+    /// Returns where the file that had a name before the moves that stay is now.
+    fn present(&self, name: &Path) -> Present {
+        let mut path = name.to_owned();
+        for (from, to, exchange) in self.stuck.iter().rev() {
+            let back = || exchange.then(|| renamed(&path, to, from)).flatten();
+            match renamed(&path, from, to).or_else(back) {
+                Some(moved) => path = moved,
+                None if path.starts_with(to) => return Present { path, is_replaced: true },
+                None => {}
+            }
+        }
+        Present { path, is_replaced: false }
+    }
+
+    /// Returns true if a path is that of a file whose move stays, or below it.
+    fn is_of_stuck(&self, path: &Path) -> bool {
+        let mut later: Vec<&(PathBuf, PathBuf, bool)> = Vec::new();
+        self.stuck.iter().any(|stuck| {
+            let now = later
+                .iter()
+                .rev()
+                .fold(stuck.1.clone(), |now, (from, to, both)| follow(&now, from, to, *both));
+            later.push(stuck);
+            path.starts_with(now)
+        })
+    }
+
+    /// Leaves a name as it is, with former versions beside it.
+    fn leave(&mut self, path: &Path, why: Why, formers: Vec<State>) {
+        let besides = if formers.is_empty() { vec![None] } else { formers.into_iter().map(Some).collect() };
+        for beside in besides {
+            let act = Act::Leave { why, beside };
+            self.steps.push(Step { path: path.to_owned(), now: None, act });
+        }
+    }
+
+    /// Returns the versions that are put beside a name which does not go back through `states`: the oldest one, and
+    /// before it those that somebody else than the session made, the oldest first.
+    fn formers(&self, path: &Path, name: &Path, states: &[Recorded<'_>]) -> io::Result<Vec<State>> {
+        let mut found: Vec<State> = Vec::new();
+        let mut states = states.iter();
+        let Some(mut version) = states.next().copied().map(Version::of) else { return Ok(found) };
+        for recorded in states {
+            let back = self.step_back(path, name, &version, *recorded, false)?;
+            if !matches!(back, Back::Same | Back::To(None)) {
+                found.extend(beside(&version.state));
+            }
+            version = Version::of(*recorded);
+        }
+        found.extend(beside(&version.state));
+        found.reverse();
+        Ok(found)
+    }
+
+    /// Returns why nothing can be made at a path, if its directory will not be there.
+    fn without_directory(&self, path: &Path, wanted: &State) -> io::Result<Option<Why>> {
+        let Some(directory) = path.parent().filter(|_| !wanted.is_absent()) else { return Ok(None) };
+        // The root has no directory to be looked at in.
+        if directory.parent().is_none() {
+            return Ok(None);
+        }
+        Ok(match self.look(directory)?.state {
+            State::Directory(_) => None,
+            State::Absent => Some(Why::Removed),
+            State::File(_) | State::Link { .. } | State::Special { .. } => Some(Why::Occupied),
+        })
+    }
+
+    /// Goes one recorded state back from a version of a name.
+    fn step_back(
+        &self,
+        path: &Path,
+        name: &Path,
+        version: &Version,
+        recorded: Recorded<'_>,
+        is_first: bool,
+    ) -> io::Result<Back> {
+        let was = recorded.was;
+        if version.text.is_none()
+            && self.is_same(&version.state, &Version::of(recorded), version.real.is_none(), path)?
+        {
+            return Ok(Back::Same);
+        }
+        let is_directory = |state: &State| matches!(state, State::Directory(_));
+        // A directory gives way only when it is empty, whoever changed it.
+        if is_first && is_directory(&version.state) && !is_directory(was) {
+            if self.holds_something(path)? {
+                return Ok(Back::Stays(Why::NotEmpty));
+            }
+        } else if self.trust == Trust::Compare && version.is_foreign_to(recorded.call) {
+            let newest = version.real.as_ref().filter(|_| is_first).and_then(|real| self.history.left(real));
+            let left = newest.or_else(|| self.history.left_by(recorded.call, recorded.position, name));
+            if !self.is_as_left(version, left)? {
+                return self.conflict(version, left, was);
+            }
+        }
+        Ok(was.lost().map_or(Back::To(None), |lost| Back::Stays(Why::Lost(lost))))
+    }
+
+    /// Returns true if nothing has to be done to make `wanted` of what was found.
+    fn is_same(&self, found: &State, wanted: &Version, is_ours: bool, path: &Path) -> io::Result<bool> {
+        match (found, &wanted.state) {
+            (State::File(now), State::File(was)) => {
+                let key = |file: &FileState| {
+                    (file.id, file.size, file.modified, file.mode, file.owner, file.attributes.clone())
+                };
+                let real = self.real(path).filter(|_| !is_ours && wanted.text.is_none());
+                let (true, Some(real)) = (key(now) == key(was), real) else { return Ok(false) };
+                // Two changes right after each other leave the same time.
+                let (now, was) = (self.world.text(&real, now)?, self.world.kept(was)?);
+                Ok(now == was)
+            }
+            (State::Directory(now), State::Directory(was)) => {
+                Ok((now.mode, now.owner, &now.attributes) == (was.mode, was.owner, &was.attributes))
+            }
+            (now, was) => Ok(now == was),
+        }
+    }
+
+    /// Decides about a version that somebody else has made.
+    fn conflict(&self, version: &Version, left: Option<&State>, was: &State) -> io::Result<Back> {
+        let kept = was.file().filter(|was| matches!(was.content, Content::Kept(_)));
+        if version.state.is_absent() {
+            return Ok(Back::Stays(Why::Removed));
+        }
+        let merged = match (&version.state, kept, left.and_then(State::file)) {
+            (State::File(_), Some(was), Some(left)) => self.merged(version, left, was)?,
+            _ => None,
+        };
+        Ok(match merged {
+            Some(text) => Back::To(Some(text)),
+            None => Back::Stays(Why::Changed),
+        })
+    }
+
+    /// Merges the later edits of a text into its former version; `None` if that is not possible.
+    fn merged(&self, version: &Version, left: &FileState, was: &FileState) -> io::Result<Option<Vec<u8>>> {
+        let (Some(left), Some(now), Some(was)) =
+            (self.world.kept(left)?, self.text_of(version)?, self.world.kept(was)?)
+        else {
+            return Ok(None);
+        };
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+        let (Some(left), Some(now), Some(was)) = (text(left), text(now), text(was)) else { return Ok(None) };
+        Ok(diffy::merge(&left, &now, &was).ok().map(String::into_bytes))
+    }
+
+    /// Returns the content of a version, if it is short.
+    fn text_of(&self, version: &Version) -> io::Result<Option<Vec<u8>>> {
+        match (&version.text, version.state.file(), &version.real) {
+            (Some(text), _, _) => Ok(Some(text.clone())),
+            (None, Some(file), Some(real)) => self.world.text(real, file),
+            (None, Some(file), None) => self.world.kept(file),
+            (None, None, _) => Ok(None),
+        }
+    }
+
+    /// Returns true if a version is what a call left.
+    fn is_as_left(&self, version: &Version, left: Option<&State>) -> io::Result<bool> {
+        if version.text.is_some() {
+            return Ok(false);
+        }
+        let Some(left) = left else {
+            // The call did not end. A file that was changed much later than the journal was changed by somebody else.
+            let (seconds, nanoseconds) = self.history.written;
+            let is_older = |file: &FileState| file.modified <= (seconds + KILLED_WITHIN, nanoseconds);
+            return Ok(version.real.is_none() || version.state.file().is_none_or(is_older));
+        };
+        let mut now = version.state.clone();
+        if let (State::File(file), State::File(left)) = (&mut now, left)
+            && left.digest.is_some()
+        {
+            file.digest = match &version.real {
+                Some(real) => self.world.digest(real, file)?,
+                None => self.world.digest_of_kept(file)?,
+            };
+        }
+        Ok(now.is_still(left))
+    }
+
+    fn move_back(&mut self, (from, to): (&Path, &Path), what: &State, exchange: bool) -> io::Result<()> {
+        let from = self.present(from).path;
+        let Present { path: to, is_replaced } = self.present(to);
+        let Version { state: there, origin, .. } = self.look(&to)?;
+        let is_ours = origin != Origin::Disk;
+        let former = self.look(&from)?.state;
+        // One of two that were exchanged may be gone.
+        let exchange = exchange && !former.is_absent();
+        // One that was given back has another number.
+        let is_it = |state: &State| match (state, what) {
+            (State::File(now), State::File(was)) => {
+                now.id == was.id || (now.size, now.modified) == (was.size, was.modified)
+            }
+            (State::Directory(_), State::Directory(_)) => true,
+            (now, was) => now == was,
+        };
+        let why = if is_replaced {
+            Some(Why::Removed)
+        } else if is_it(&there) || is_ours && !there.is_absent() {
+            match exchange || former.is_absent() {
+                true => self.without_directory(&from, what)?,
+                false => Some(Why::Occupied),
+            }
+        } else if is_it(&former) {
+            // It never happened, or was taken back already.
+            return Ok(());
+        } else {
+            Some(Why::Removed)
+        };
+        if let Some(why) = why {
+            self.steps.push(Step { path: to.clone(), now: None, act: Act::Leave { why, beside: None } });
+            self.stuck.push((from, to, exchange));
+            return Ok(());
+        }
+        moved(&mut self.made, &to, &from, exchange);
+        self.back.push((to.clone(), from.clone(), exchange));
+        let act = Act::MoveBack { to: from, exchange };
+        self.steps.push(Step { path: to, now: (!is_ours).then_some(there), act });
+        Ok(())
+    }
+
+    /// Returns what will be at a path after the steps so far, and where that comes from.
+    fn look(&self, path: &Path) -> io::Result<Version> {
+        if let Some(made) = self.made.get(path) {
+            return Ok(made.clone());
+        }
+        let implied = Version { state: State::Absent, origin: Origin::Implied, real: None, text: None };
+        let around = path.ancestors().skip(1).find_map(|around| self.made.get(around));
+        if around.is_some_and(|around| !matches!(around.state, State::Directory(_))) {
+            return Ok(implied);
+        }
+        let Some(real) = self.real(path) else { return Ok(implied) };
+        Ok(Version { state: self.world.look(&real)?, origin: Origin::Disk, real: Some(real), text: None })
+    }
+
+    /// Returns where the file of a path is now; `None` if it will have been moved away.
+    fn real(&self, path: &Path) -> Option<PathBuf> {
+        let mut path = path.to_owned();
+        for (old, new, exchange) in self.back.iter().rev() {
+            if let Some(before) = renamed(&path, new, old) {
+                path = before;
+            } else if path.starts_with(old) {
+                if !*exchange {
+                    return None;
+                }
+                path = renamed(&path, old, new)?;
+            }
+        }
+        Some(path)
+    }
+
+    fn holds_something(&self, path: &Path) -> io::Result<bool> {
+        let Some(real) = self.real(path) else { return Ok(false) };
+        for name in self.world.names(&real)? {
+            if !self.look(&path.join(name))?.state.is_absent() {
+                return Ok(true);
+            }
+        }
+        // Something may have been put into it by a step.
+        let inside = self.made.iter().filter(|(made, _)| made.parent() == Some(path));
+        Ok(inside.into_iter().any(|(_, made)| !made.state.is_absent()))
+    }
+}

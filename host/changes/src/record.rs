@@ -1,0 +1,184 @@
+//! The records of a journal, one a line: a checksum of the rest, and JSON.
+//!
+//! A line that was cut off or damaged is skipped, and counted. Each record begins a new line, so one whose writer was
+//! killed in the middle of it, or whose disk was full, does not damage the next.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::state::State;
+use crate::text;
+
+/// The longest line that is read: more than a path and the attributes that a file system allows.
+const LONGEST: usize = 1 << 20;
+
+/// The command or tool call that made a change: unique within a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CallKey {
+    /// The sandbox, or 0 for the host itself.
+    pub view: u64,
+    /// The number of the command in it, or of the host's call.
+    pub number: u64,
+}
+
+/// A name and its state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// The path.
+    #[serde(with = "text")]
+    pub path: PathBuf,
+    /// Its state.
+    pub state: State,
+}
+
+/// An entry of a journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "kebab-case")]
+pub enum Record {
+    /// A turn of the user begins.
+    Turn {
+        /// The client's name of the turn.
+        id: String,
+        /// The first words of what the user said.
+        label: String,
+        /// Milliseconds since 1970.
+        at: u64,
+    },
+    /// A call is about to change a name for the first time.
+    Before {
+        /// The call.
+        call: CallKey,
+        /// The name, and what it stands for.
+        #[serde(flatten)]
+        was: Named,
+    },
+    /// A call is about to give a file or directory another name.
+    Moved {
+        /// The call.
+        call: CallKey,
+        /// The name so far.
+        #[serde(with = "text")]
+        from: PathBuf,
+        /// The new name.
+        #[serde(with = "text")]
+        to: PathBuf,
+        /// What is moved.
+        what: State,
+        /// Whether the two names change places.
+        exchange: bool,
+    },
+    /// The move that the call last announced did not happen.
+    NotMoved {
+        /// The call.
+        call: CallKey,
+    },
+    /// What a call has left at the names that it changed.
+    Left {
+        /// The call.
+        call: CallKey,
+        /// The names.
+        names: Vec<Named>,
+    },
+    /// A call has ended.
+    Ended {
+        /// The call.
+        call: CallKey,
+        /// The client's name of the call, if it has one.
+        id: Option<String>,
+        /// What it did, in one line.
+        label: String,
+        /// Milliseconds since 1970.
+        at: u64,
+    },
+    /// The user takes changes back; what follows with this call is the undoing.
+    Undo {
+        /// The call of the undoing.
+        call: CallKey,
+        /// The position of the first entry that is taken back.
+        to: usize,
+        /// Whether an undoing is taken back.
+        redo: bool,
+        /// Milliseconds since 1970.
+        at: u64,
+    },
+    /// An undoing is complete, or was itself taken back.
+    Undone {
+        /// The call of the undoing.
+        call: CallKey,
+        /// Whether its changes are in force.
+        complete: bool,
+    },
+}
+
+impl Record {
+    /// Returns the line of this record.
+    ///
+    /// # Errors
+    /// If it cannot be written as JSON.
+    pub fn line(&self) -> std::io::Result<Vec<u8>> {
+        let json = serde_json::to_string(self).map_err(std::io::Error::other)?;
+        Ok(format!("\n{:08x} {json}\n", crc32fast::hash(json.as_bytes())).into_bytes())
+    }
+
+    /// Reads a line, without its end; `None` if it is damaged.
+    #[must_use]
+    pub fn parse(line: &[u8]) -> Option<Self> {
+        let (sum, json) = line.split_at_checked(8)?;
+        let json = json.strip_prefix(b" ").filter(|json| json.len() <= LONGEST)?;
+        let sum = u32::from_str_radix(std::str::from_utf8(sum).ok()?, 16).ok()?;
+        (crc32fast::hash(json) == sum).then(|| serde_json::from_slice(json).ok()).flatten()
+    }
+}
+
+/// Reads the lines of a journal; also returns how many are damaged.
+pub(crate) fn read(bytes: &[u8]) -> (Vec<Record>, usize) {
+    let mut damaged = 0;
+    let mut records = Vec::new();
+    for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        match Record::parse(line) {
+            Some(record) => records.push(record),
+            None => damaged += 1,
+        }
+    }
+    (records, damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn turn(id: &str) -> Record {
+        Record::Turn { id: id.to_owned(), label: "a\nb".to_owned(), at: 7 }
+    }
+
+    #[test]
+    fn a_torn_line_costs_only_itself() {
+        let lines = [turn("1"), turn("2"), turn("3")].map(|record| record.line().expect("a line"));
+        let torn = [&lines[0][..], &lines[1][..20], &lines[2][..]].concat();
+        assert_eq!(read(&torn), (vec![turn("1"), turn("3")], 1));
+        let cut = [&lines[0][..], &lines[1][..20]].concat();
+        assert_eq!(read(&cut), (vec![turn("1")], 1));
+    }
+
+    proptest! {
+        #[test]
+        fn a_flipped_bit_is_noticed(at in 0_usize..60, bit in 0_u32..8) {
+            let mut line = turn("x").line().expect("a line");
+            let length = line.len();
+            if let Some(byte) = line.get_mut(1 + at % (length - 2)) {
+                *byte ^= 1 << bit;
+            }
+            let (records, _) = read(&line);
+            // The checksum is written in lower case, but read in either.
+            prop_assert!(records.is_empty() || records == vec![turn("x")]);
+        }
+
+        #[test]
+        fn anything_can_be_read(bytes: Vec<u8>) {
+            let _any = read(&bytes);
+        }
+    }
+}

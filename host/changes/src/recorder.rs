@@ -1,0 +1,367 @@
+//! Records names before they are changed, and what a call has left at its end.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{Mode, OFlags, openat};
+
+use crate::disk::{self, look};
+use crate::paths::{below, moved};
+use crate::record::{CallKey, Named, Record};
+use crate::spared::Spared;
+use crate::state::{Changed, Content, Lost, State};
+use crate::store::Store;
+
+/// The text of a changed file is kept up to this length, to merge it with later edits.
+const MERGED_BYTES: u64 = 1 << 20;
+/// The names in one record.
+const NAMES: usize = 500;
+/// Two changes this close to each other can have the same time.
+const CLOCK_STEP: Duration = Duration::from_millis(40);
+
+/// Records changes in a store.
+#[derive(Debug)]
+pub struct Recorder {
+    store: Store,
+    seen: Mutex<Seen>,
+}
+
+/// The names that need no further record.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Of each running call, with the number of moves before.
+    calls: HashMap<CallKey, BTreeMap<PathBuf, u64>>,
+    /// The number of moves so far.
+    moves: u64,
+}
+
+/// A name in an open directory.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a, D> {
+    /// The directory.
+    pub directory: D,
+    /// The name in it.
+    pub name: &'a CStr,
+    /// The canonical path of the name.
+    pub path: &'a Path,
+    /// The same directory on the mount that the store is on, if it is known.
+    pub outside: Option<BorrowedFd<'a>>,
+}
+
+/// What becomes of a file that is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It may be written.
+    Changes,
+    /// It loses its name.
+    LosesName,
+}
+
+impl Recorder {
+    /// Records in this store.
+    #[must_use]
+    pub fn new(store: Store) -> Self {
+        Self { store, seen: Mutex::default() }
+    }
+
+    /// Returns the store.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Returns a new key for a call of the host.
+    #[must_use]
+    pub fn own_call(&self) -> CallKey {
+        self.store.own_call()
+    }
+
+    /// Records a name that `call` is about to change.
+    ///
+    /// # Errors
+    /// If it cannot be recorded; then the change must not be made.
+    pub fn before<D: AsFd>(&self, call: CallKey, place: Place<'_, D>) -> io::Result<()> {
+        self.record(call, place, Fate::Changes).map(drop)
+    }
+
+    /// Records a name that `call` is about to remove or to give to another file. If the result is there, it must be
+    /// told whether that has happened.
+    ///
+    /// # Errors
+    /// If it cannot be recorded; then the change must not be made.
+    pub fn before_removal<D: AsFd>(
+        &self,
+        call: CallKey,
+        place: Place<'_, D>,
+    ) -> io::Result<Option<Spared<'_>>> {
+        self.record(call, place, Fate::LosesName)
+    }
+
+    fn record<D: AsFd>(
+        &self,
+        call: CallKey,
+        place: Place<'_, D>,
+        fate: Fate,
+    ) -> io::Result<Option<Spared<'_>>> {
+        if self.is_seen(call, place.path) && !self.is_directory_before_a_move(call, &place)? {
+            return Ok(None);
+        }
+        let (state, spared) = self.full(&place, fate)?;
+        let was = Named { path: place.path.to_owned(), state };
+        self.store.append(&[Record::Before { call, was }])?;
+        let mut seen = self.lock();
+        let moves = seen.moves;
+        seen.calls.entry(call).or_default().insert(place.path.to_owned(), moves);
+        Ok(spared)
+    }
+
+    /// Returns true for a directory that was recorded before a move: what was removed from it since is given back
+    /// before the move is taken back, and needs it.
+    fn is_directory_before_a_move<D: AsFd>(&self, call: CallKey, place: &Place<'_, D>) -> io::Result<bool> {
+        let is_before = {
+            let seen = self.lock();
+            let at = seen.calls.get(&call).and_then(|names| names.get(place.path));
+            at.is_some_and(|at| *at < seen.moves)
+        };
+        Ok(is_before && matches!(look(&place.directory, place.name)?, State::Directory(_)))
+    }
+
+    /// Records a name that is not there, and whose directory is not there either.
+    pub(crate) fn absent(&self, call: CallKey, path: &Path) -> io::Result<()> {
+        let was = Named { path: path.to_owned(), state: State::Absent };
+        self.store.append(&[Record::Before { call, was }])
+    }
+
+    /// Records that `call` is about to give the file at `from` the name `to`, or to exchange the two.
+    ///
+    /// # Errors
+    /// If it cannot be recorded; then the change must not be made.
+    pub fn moving<D: AsFd>(
+        &self,
+        call: CallKey,
+        (from, to): (Place<'_, D>, Place<'_, D>),
+        exchange: bool,
+    ) -> io::Result<(Move, Option<Spared<'_>>)> {
+        let mut replaced = None;
+        let what = look(&from.directory, from.name)?;
+        let target = look(&to.directory, to.name)?;
+        // Nothing happens if both are names of one file.
+        if what.is_absent() || what.id().is_some() && what.id() == target.id() {
+            return Ok((Move::Unrecorded, None));
+        }
+        if !exchange {
+            replaced = self.before_removal(call, to_ref(&to))?;
+            // Undoing gives the former name back what was there before it was seen.
+            if !matches!(what, State::Directory(_)) && self.is_seen(call, from.path) {
+                return Ok((Move::Unrecorded, replaced));
+            }
+        }
+        let (from, to) = (from.path.to_owned(), to.path.to_owned());
+        let record = Record::Moved { call, from: from.clone(), to: to.clone(), what, exchange };
+        self.store.append(&[record])?;
+        // From now on these paths mean other files.
+        let mut seen = self.lock();
+        seen.moves += 1;
+        for names in seen.calls.values_mut() {
+            for top in [&from, &to] {
+                for path in below(names, top) {
+                    names.remove(&path);
+                }
+            }
+        }
+        Ok((Move::Recorded, replaced))
+    }
+
+    /// Records that the move that was announced last did not happen.
+    pub fn not_moved(&self, call: CallKey, announced: Move) {
+        if announced == Move::Recorded {
+            // If the disk is full by now, undoing finds the file at its former name.
+            let _written = self.store.append(&[Record::NotMoved { call }]);
+        }
+    }
+
+    /// Forgets what calls have seen that no longer run.
+    pub fn forget(&self, runs: impl Fn(CallKey) -> bool) {
+        self.lock().calls.retain(|call, _| runs(*call));
+    }
+
+    /// Returns true if nothing has been recorded for a call here.
+    pub fn is_new(&self, call: CallKey) -> bool {
+        !self.lock().calls.contains_key(&call)
+    }
+
+    /// Records that a turn of the user begins.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn turn(&self, id: &str, label: &str) -> io::Result<()> {
+        self.store.append(&[Record::Turn { id: id.to_owned(), label: label.to_owned(), at: now() }])
+    }
+
+    /// Records what a call has left, if it has changed anything since the journal had the length `start`.
+    ///
+    /// # Errors
+    /// If the journal cannot be read or written; the call is then one that has not ended.
+    pub fn finish(&self, call: CallKey, start: u64, id: Option<&str>, label: &str) -> io::Result<Changed> {
+        if self.store.length()? == start {
+            return Ok(Changed::default());
+        }
+        let (records, _) = self.store.records_from(start)?;
+        let touched = touched(&records, call);
+        if touched.names.is_empty() && !touched.has_moved {
+            return Ok(Changed::default());
+        }
+        let mut lines = Vec::new();
+        for names in touched.names.iter().collect::<Vec<_>>().chunks(NAMES) {
+            let names = names.iter().map(|(path, was)| self.left(path, was)).collect::<io::Result<_>>()?;
+            lines.push(Record::Left { call, names });
+        }
+        lines.push(Record::Ended { call, id: id.map(str::to_owned), label: label.to_owned(), at: now() });
+        self.store.append(&lines)?;
+        self.lock().calls.remove(&call);
+        Ok(Changed { names: touched.names.len(), lost: touched.lost })
+    }
+
+    /// Returns what is at a path now, after a call that found `was` there.
+    fn left(&self, path: &Path, was: &State) -> io::Result<Named> {
+        let mut state = disk::look_at(path)?;
+        if let State::File(file) = &mut state
+            && let Ok(spot) = disk::spot(path)
+        {
+            let open = || disk::open_same(&spot.directory, &spot.name, file.id);
+            if is_recent(file.modified)
+                && let Ok(open) = open()
+            {
+                file.digest = disk::digest(open, file.size)?;
+            }
+            let was_text = was.file().is_some_and(|was| was.size <= MERGED_BYTES);
+            if was_text
+                && file.size <= MERGED_BYTES
+                && let Ok(open) = open()
+            {
+                file.content = self.store.keep(&open, file)?;
+            }
+        }
+        Ok(Named { path: path.to_owned(), state })
+    }
+
+    /// Returns the state of a name, with its content kept.
+    fn full<D: AsFd>(&self, place: &Place<'_, D>, fate: Fate) -> io::Result<(State, Option<Spared<'_>>)> {
+        let mut state = look(&place.directory, place.name)?;
+        let mut spared = None;
+        match &mut state {
+            State::File(file) => match disk::open_same(&place.directory, place.name, file.id) {
+                Ok(open) => {
+                    file.attributes = disk::attributes(&open);
+                    let outside = place.outside.filter(|_| fate == Fate::LosesName);
+                    let kept = outside.map(|outside| self.store.spare(&open, (outside, place.name), file));
+                    (file.content, spared) = match kept.transpose()?.flatten() {
+                        Some((content, link)) => (content, Some(link)),
+                        None => (self.store.keep(&open, file)?, None),
+                    };
+                }
+                Err(_) => file.content = Content::Lost(Lost::Unreadable),
+            },
+            State::Directory(directory) => {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                if let Ok(open) = openat(&place.directory, place.name, flags, Mode::empty()) {
+                    directory.attributes = disk::attributes(&open);
+                }
+            }
+            State::Absent | State::Link { .. } | State::Special { .. } => {}
+        }
+        Ok((state, spared))
+    }
+
+    fn is_seen(&self, call: CallKey, path: &Path) -> bool {
+        self.lock().calls.get(&call).is_some_and(|names| names.contains_key(path))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a move has a record of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Move {
+    /// It has.
+    Recorded,
+    /// The states of both names are enough.
+    Unrecorded,
+}
+
+/// The names that a call has changed, as they are called at its end, with their first states. Files that it only moved
+/// are not among them: what is known of them moves with them.
+#[derive(Default)]
+struct Touched<'a> {
+    names: BTreeMap<PathBuf, &'a State>,
+    has_moved: bool,
+    lost: Vec<(PathBuf, Lost)>,
+}
+
+fn touched(records: &[Record], call: CallKey) -> Touched<'_> {
+    let mut all = Touched::default();
+    for (position, record) in records.iter().enumerate() {
+        match record {
+            Record::Before { call: of, was } if *of == call => {
+                all.names.entry(was.path.clone()).or_insert(&was.state);
+                all.lost.extend(was.state.lost().map(|why| (was.path.clone(), why)));
+            }
+            Record::Moved { call: of, from, to, exchange, .. } if *of == call => {
+                if fails(records, position, call) {
+                    continue;
+                }
+                moved(&mut all.names, from, to, *exchange);
+                all.has_moved = true;
+            }
+            Record::Moved { from, to, exchange, .. } => moved(&mut all.names, from, to, *exchange),
+            Record::Before { .. }
+            | Record::Turn { .. }
+            | Record::NotMoved { .. }
+            | Record::Left { .. }
+            | Record::Ended { .. }
+            | Record::Undo { .. }
+            | Record::Undone { .. } => {}
+        }
+    }
+    all
+}
+
+/// Returns true if the move at `position` is said not to have happened.
+pub(crate) fn fails(records: &[Record], position: usize, call: CallKey) -> bool {
+    let later = records.iter().skip(position + 1);
+    let next = later.filter(|record| match record {
+        Record::Moved { call: of, .. } | Record::NotMoved { call: of } => *of == call,
+        Record::Before { .. }
+        | Record::Turn { .. }
+        | Record::Left { .. }
+        | Record::Ended { .. }
+        | Record::Undo { .. }
+        | Record::Undone { .. } => false,
+    });
+    matches!(next.into_iter().next(), Some(Record::NotMoved { .. }))
+}
+
+fn to_ref<'a, D: AsFd>(place: &'a Place<'_, D>) -> Place<'a, &'a D> {
+    Place { directory: &place.directory, name: place.name, path: place.path, outside: place.outside }
+}
+
+/// Returns the time in milliseconds since 1970.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Returns true if a file that was changed at this time could be changed again without its time telling.
+fn is_recent((seconds, nanoseconds): (i64, u32)) -> bool {
+    let Ok(seconds) = u64::try_from(seconds) else { return true };
+    let changed = UNIX_EPOCH + Duration::new(seconds, nanoseconds);
+    // One in the future tells nothing either.
+    changed.elapsed().map_or(true, |since| since < CLOCK_STEP)
+}

@@ -1,0 +1,188 @@
+//! The state of a name: what is there, with everything that undoing has to give back.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::text;
+
+/// What a name stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "kebab-case")]
+pub enum State {
+    /// Nothing is there.
+    Absent,
+    /// A regular file.
+    File(FileState),
+    /// A directory; what is in it are names of their own.
+    Directory(DirectoryState),
+    /// A symbolic link.
+    Link {
+        /// Where it leads.
+        #[serde(with = "text")]
+        target: PathBuf,
+        /// User and group.
+        owner: (u32, u32),
+    },
+    /// A pipe, a socket or a device.
+    Special {
+        /// Type and permissions, as in `st_mode`.
+        mode: u32,
+    },
+}
+
+/// A regular file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileState {
+    /// Which file it is.
+    pub id: FileId,
+    /// The length in bytes.
+    pub size: u64,
+    /// When its content was last changed: seconds and nanoseconds.
+    pub modified: (i64, u32),
+    /// The permissions.
+    pub mode: u32,
+    /// User and group.
+    pub owner: (u32, u32),
+    /// The number of its names.
+    pub links: u32,
+    /// Extended attributes, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attributes: Vec<(String, String)>,
+    /// A digest of the content, if the time of the last change does not tell whether it changed since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Where the content is.
+    #[serde(default)]
+    pub content: Content,
+}
+
+/// A directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryState {
+    /// Which directory it is.
+    pub id: FileId,
+    /// The permissions.
+    pub mode: u32,
+    /// User and group.
+    pub owner: (u32, u32),
+    /// When a name in it was last changed.
+    pub modified: (i64, u32),
+    /// Extended attributes, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attributes: Vec<(String, String)>,
+}
+
+/// Tells files apart; the time of birth differs if the file system gives the number to another file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct FileId {
+    /// Major and minor number of the device.
+    pub device: (u32, u32),
+    /// The number of the inode.
+    pub inode: u64,
+    /// Seconds and nanoseconds; zero where the file system does not know it.
+    pub born: (i64, u32),
+}
+
+/// Where the content of a file is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Content {
+    /// It was not kept, because nothing needs it.
+    #[default]
+    Unread,
+    /// In this file of the store.
+    Kept(String),
+    /// It was not kept, so the change cannot be taken back.
+    Lost(Lost),
+}
+
+/// Why a content was not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lost {
+    /// The file is larger than the settings let be kept.
+    FileTooLarge,
+    /// The session has kept as much as the settings let it.
+    SessionFull,
+    /// The file cannot be read.
+    Unreadable,
+    /// It is neither a file, a directory nor a link.
+    Special,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::FileTooLarge => "it is larger than `undo.maxFileMib` of the settings",
+            Self::SessionFull => {
+                "the session has kept as much as `undo.maxSessionMib` of the settings lets it"
+            }
+            Self::Unreadable => "it could not be read",
+            Self::Special => "pipes, sockets and devices are not kept",
+        })
+    }
+}
+
+/// What a call has changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Changed {
+    /// The number of names.
+    pub names: usize,
+    /// The names that cannot be given back, and why.
+    pub lost: Vec<(PathBuf, Lost)>,
+}
+
+impl State {
+    /// Returns the file, if it is one.
+    #[must_use]
+    pub fn file(&self) -> Option<&FileState> {
+        if let Self::File(file) = self { Some(file) } else { None }
+    }
+
+    /// Returns the identity of a file or directory.
+    #[must_use]
+    pub fn id(&self) -> Option<FileId> {
+        match self {
+            Self::File(file) => Some(file.id),
+            Self::Directory(directory) => Some(directory.id),
+            Self::Absent | Self::Link { .. } | Self::Special { .. } => None,
+        }
+    }
+
+    /// Returns true if nothing is there.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        *self == Self::Absent
+    }
+
+    /// Returns why it cannot be given back, if it cannot.
+    #[must_use]
+    pub fn lost(&self) -> Option<Lost> {
+        match self {
+            Self::File(FileState { content: Content::Lost(why), .. }) => Some(*why),
+            Self::Special { .. } => Some(Lost::Special),
+            Self::File(_) | Self::Absent | Self::Directory(_) | Self::Link { .. } => None,
+        }
+    }
+
+    /// Returns true if this is what was `left`. Digests are compared where `left` has one.
+    #[must_use]
+    pub fn is_still(&self, left: &Self) -> bool {
+        match (self, left) {
+            (Self::File(now), Self::File(left)) => {
+                let is_same_content = match (&left.digest, &now.digest) {
+                    (Some(left), Some(now)) => left == now,
+                    (None, _) => now.modified == left.modified,
+                    (Some(_), None) => false,
+                };
+                is_same_content
+                    && (now.id, now.size, now.mode, now.owner) == (left.id, left.size, left.mode, left.owner)
+            }
+            (Self::Directory(now), Self::Directory(left)) => now.mode == left.mode,
+            (Self::Link { target: now, .. }, Self::Link { target: left, .. }) => now == left,
+            (now, left) => now == left,
+        }
+    }
+}

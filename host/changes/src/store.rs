@@ -1,0 +1,285 @@
+//! The directory of one session: the journal, and the contents that were kept.
+//!
+//! Brokers and the host append to the same journal. A line is one write to a file in append mode, so lines of several
+//! writers do not mix.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use portcullis_sys::descriptor::ReadLease;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, linkat, mkdirat, openat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use crate::bounds::Bounds;
+use crate::contents::Contents;
+use crate::disk;
+use crate::record::{CallKey, Record, read};
+use crate::spared::Spared;
+use crate::state::{Content, FileState, Lost};
+
+const JOURNAL: &str = "journal";
+const CONTENT: &str = "content";
+/// How many bytes have been kept; locked while it changes.
+const USED: &str = "used";
+/// How much is kept.
+const BOUNDS: &str = "bounds";
+const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// The bytes that a writer counts as kept in advance, so that it does not lock for each file.
+const IN_ADVANCE: u64 = 1 << 20;
+
+/// The store of one session.
+#[derive(Debug)]
+pub struct Store {
+    contents: Contents,
+    journal: File,
+    used: File,
+    /// The bytes that are counted, but not kept yet.
+    in_advance: Mutex<u64>,
+    /// The number of the next call of the host.
+    next_call: AtomicU64,
+    bounds: Bounds,
+}
+
+impl Store {
+    /// Makes the files of a store in a directory that exists.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn make(directory: &Path, bounds: Bounds) -> io::Result<()> {
+        let directory = open_directory(directory)?;
+        match mkdirat(&directory, CONTENT, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        for name in [JOURNAL, USED] {
+            drop(openat(&directory, name, OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, MODE)?);
+        }
+        let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::CLOEXEC;
+        let numbers = [bounds.file.to_le_bytes(), bounds.session.to_le_bytes()].concat();
+        File::from(openat(&directory, BOUNDS, flags, MODE)?).write_all(&numbers)
+    }
+
+    /// Opens a store.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn open(directory: &Path) -> io::Result<Self> {
+        Self::of(&open_directory(directory)?)
+    }
+
+    /// Opens the store in an open directory.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn of(directory: &OwnedFd) -> io::Result<Self> {
+        let open = |name: &str, flags: OFlags| {
+            openat(directory, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+        };
+        Ok(Self {
+            contents: Contents::new(open(CONTENT, OFlags::PATH | OFlags::DIRECTORY)?)?,
+            journal: File::from(open(JOURNAL, OFlags::RDWR | OFlags::APPEND)?),
+            used: File::from(open(USED, OFlags::RDWR)?),
+            in_advance: Mutex::new(0),
+            next_call: AtomicU64::new(0),
+            bounds: bounds_of(&File::from(open(BOUNDS, OFlags::RDONLY)?))?,
+        })
+    }
+
+    /// Returns a key that no other call has.
+    pub(crate) fn own_call(&self) -> CallKey {
+        CallKey { view: self.contents.writer(), number: self.next_call.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// Appends records.
+    ///
+    /// # Errors
+    /// If they were not all written; then the change must not be made.
+    pub fn append(&self, records: &[Record]) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for record in records {
+            bytes.extend(record.line()?);
+        }
+        (&self.journal).write_all(&bytes)
+    }
+
+    /// Returns the length of the journal.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn length(&self) -> io::Result<u64> {
+        Ok(self.journal.metadata()?.len())
+    }
+
+    /// Reads the journal from an earlier length on; also returns how many lines are damaged.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn records_from(&self, start: u64) -> io::Result<(Vec<Record>, usize)> {
+        let length = usize::try_from(self.length()?.saturating_sub(start)).map_err(io::Error::other)?;
+        let mut bytes = vec![0; length];
+        self.journal.read_exact_at(&mut bytes, start)?;
+        Ok(read(&bytes))
+    }
+
+    /// Returns when the journal was last written: seconds and nanoseconds.
+    pub(crate) fn written(&self) -> io::Result<(i64, u32)> {
+        let status = fstat(&self.journal)?;
+        Ok((status.st_mtime, u32::try_from(status.st_mtime_nsec).unwrap_or_default()))
+    }
+
+    /// Keeps the content of an open file.
+    ///
+    /// # Errors
+    /// If the store cannot be written, as on a full disk; then the change must not be made.
+    pub(crate) fn keep(&self, file: &OwnedFd, state: &FileState) -> io::Result<Content> {
+        if state.size > self.bounds.file {
+            return Ok(Content::Lost(Lost::FileTooLarge));
+        }
+        if state.size == 0 {
+            return Ok(Content::Kept(String::new()));
+        }
+        if !self.reserve(state.size)? {
+            return Ok(Content::Lost(Lost::SessionFull));
+        }
+        let name = self.contents.new_name();
+        self.contents.copy(file, &name, state.size)?;
+        Ok(Content::Kept(name))
+    }
+
+    /// Keeps the content of a file that is about to lose its only name, without a copy: by a link to it. `outside` is
+    /// its directory on the mount that the store is on. `None` if that is not possible, or not safe.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub(crate) fn spare(
+        &self,
+        file: &OwnedFd,
+        (outside, name): (BorrowedFd<'_>, &CStr),
+        state: &FileState,
+    ) -> io::Result<Option<(Content, Spared<'_>)>> {
+        // Undoing reads it as its owner. With another name, it could be changed by that.
+        let is_fit = state.links == 1
+            && state.size > 0
+            && state.size <= self.bounds.file
+            && state.owner.0 == geteuid().as_raw()
+            && state.mode & 0o6400 == 0o400;
+        if !is_fit {
+            return Ok(None);
+        }
+        let Ok(lease) = ReadLease::take(file.try_clone()?) else { return Ok(None) };
+        let kept = self.contents.new_name();
+        // It may be on another mount or file system, or the system may restrict links.
+        if linkat(outside, name, self.contents.directory(), &*kept, AtFlags::empty()).is_err() {
+            return Ok(None);
+        }
+        let spared = Spared::new(&self.contents, lease, kept.clone(), state.size);
+        // A mask may hide another file than the one that has the name outside.
+        if disk::look(self.contents.directory(), &CString::new(kept.as_str())?)?.id() != Some(state.id) {
+            spared.forget();
+            return Ok(None);
+        }
+        if !self.reserve(state.size)? {
+            spared.forget();
+            return Ok(None);
+        }
+        Ok(Some((Content::Kept(kept), spared)))
+    }
+
+    /// Opens a kept content; `None` for an empty one.
+    pub(crate) fn kept(&self, name: &str) -> io::Result<Option<OwnedFd>> {
+        if name.is_empty() {
+            return Ok(None);
+        }
+        // A name with a slash was not written here.
+        let plain = CString::new(name).ok().filter(|_| !name.contains('/'));
+        let name = plain.ok_or(io::ErrorKind::InvalidData)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(Some(openat(self.contents.directory(), &name, flags, Mode::empty())?))
+    }
+
+    /// Counts bytes that are kept; false if they are too many.
+    fn reserve(&self, bytes: u64) -> io::Result<bool> {
+        let mut left = self.in_advance.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rest) = left.checked_sub(bytes) {
+            *left = rest;
+            return Ok(true);
+        }
+        let missing = bytes - *left;
+        self.used.lock()?;
+        let counted = match self.count(missing.saturating_add(IN_ADVANCE)) {
+            Ok(false) => self.count(missing).map(|counted| (counted, 0)),
+            counted => counted.map(|counted| (counted, IN_ADVANCE)),
+        };
+        self.used.unlock()?;
+        let (is_counted, in_advance) = counted?;
+        if is_counted {
+            *left = in_advance;
+        }
+        Ok(is_counted)
+    }
+
+    fn count(&self, bytes: u64) -> io::Result<bool> {
+        let mut number = [0; size_of::<u64>()];
+        let read = self.used.read_at(&mut number, 0)?;
+        let used = if read == number.len() { u64::from_le_bytes(number) } else { 0 };
+        let sum = used.saturating_add(bytes);
+        if sum > self.bounds.session {
+            return Ok(false);
+        }
+        self.used.write_all_at(&sum.to_le_bytes(), 0)?;
+        Ok(true)
+    }
+}
+
+/// Opens the directory of a store.
+///
+/// # Errors
+/// The system's.
+pub fn open_directory(directory: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat(CWD, directory, flags, Mode::empty())?)
+}
+
+/// Returns true if a store has no records but of turns.
+///
+/// # Errors
+/// The system's.
+pub fn is_empty(directory: &Path) -> io::Result<bool> {
+    for line in BufReader::new(File::open(directory.join(JOURNAL))?).split(b'\n') {
+        let line = line?;
+        if !line.is_empty() && !matches!(Record::parse(&line), Some(Record::Turn { .. })) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns the files of a store, for giving them to another user.
+#[must_use]
+pub fn files(directory: &Path) -> Vec<PathBuf> {
+    [JOURNAL, CONTENT, USED, BOUNDS].map(|name| directory.join(name)).into()
+}
+
+fn bounds_of(file: &File) -> io::Result<Bounds> {
+    let mut numbers = [[0; size_of::<u64>()]; 2];
+    for (number, at) in numbers.iter_mut().zip([0, 8]) {
+        file.read_exact_at(number, at)?;
+    }
+    let [file, session] = numbers.map(u64::from_le_bytes);
+    Ok(Bounds { file, session })
+}
+
+/// Reads a whole open file.
+pub(crate) fn read_all(file: impl AsFd) -> io::Result<Vec<u8>> {
+    let file = File::from(file.as_fd().try_clone_to_owned()?);
+    let mut bytes = vec![0; usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}

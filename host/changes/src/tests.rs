@@ -1,0 +1,8 @@
+//! Undoing, on real directories.
+#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a failure is a failed test")]
+
+mod agent;
+mod cases;
+mod interleaved;
+mod killed;
+mod tree;

@@ -1,0 +1,188 @@
+//! An agent whose changes are recorded as the broker records them.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use crate::disk::spot;
+use crate::plan::{Step, Trust, plan};
+use crate::undo::{Range, Report, carry_out, history, recover};
+use crate::{Bounds, CallKey, Changed, Disk, Place, Recorder, Store};
+
+/// A session in a directory with a store beside it.
+pub(super) struct Session {
+    pub(super) place: tempfile::TempDir,
+    pub(super) recorder: Recorder,
+    call: u64,
+    begin: u64,
+}
+
+impl Session {
+    pub(super) fn new() -> Self {
+        Self::bounded(Bounds::default())
+    }
+
+    pub(super) fn bounded(bounds: Bounds) -> Self {
+        let place = tempfile::tempdir().expect("a directory");
+        for name in ["project", "store"] {
+            fs::create_dir(place.path().join(name)).expect("made");
+        }
+        Store::make(&place.path().join("store"), bounds).expect("a store");
+        let recorder = Recorder::new(Store::open(&place.path().join("store")).expect("opened"));
+        Self { place, recorder, call: 1, begin: 0 }
+    }
+
+    pub(super) fn project(&self) -> PathBuf {
+        self.place.path().join("project").canonicalize().expect("there")
+    }
+
+    pub(super) fn at(&self, name: &str) -> PathBuf {
+        self.project().join(name)
+    }
+
+    pub(super) fn key(&self) -> CallKey {
+        CallKey { view: 1, number: self.call }
+    }
+
+    /// Ends the current call.
+    pub(super) fn end(&mut self) -> Changed {
+        let changed = self.recorder.finish(self.key(), self.begin, None, "a call").expect("finished");
+        self.call += 1;
+        self.begin = self.recorder.store().length().expect("length");
+        changed
+    }
+
+    /// Records a name that is about to change.
+    pub(super) fn before(&self, path: &Path) -> io::Result<()> {
+        let spot = spot(path)?;
+        self.recorder
+            .before(self.key(), Place { directory: &spot.directory, name: &spot.name, path, outside: None })
+    }
+
+    /// The broker records where a link leads; here they are left alone.
+    fn is_no_link(&self, name: &str) -> io::Result<()> {
+        match self.at(name).is_symlink() {
+            true => Err(io::ErrorKind::InvalidInput.into()),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        self.is_no_link(name)?;
+        self.before(&self.at(name))?;
+        fs::write(self.at(name), text)
+    }
+
+    pub(super) fn overwrite(&self, name: &str, text: &str) -> io::Result<()> {
+        self.is_no_link(name)?;
+        self.before(&self.at(name))?;
+        OpenOptions::new().write(true).open(self.at(name))?.write_all_at(text.as_bytes(), 0)
+    }
+
+    pub(super) fn append(&self, name: &str, text: &str) -> io::Result<()> {
+        self.is_no_link(name)?;
+        self.before(&self.at(name))?;
+        OpenOptions::new().append(true).open(self.at(name))?.write_all(text.as_bytes())
+    }
+
+    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+        let path = self.at(name);
+        let spot = spot(&path)?;
+        let outside = Some(spot.directory.as_fd());
+        let place = Place { directory: &spot.directory, name: spot.name.as_c_str(), path: &path, outside };
+        let spared = self.recorder.before_removal(self.key(), place)?;
+        match path.symlink_metadata()?.is_dir() {
+            true => fs::remove_dir(&path)?,
+            false => fs::remove_file(&path)?,
+        }
+        if let Some(spared) = spared {
+            spared.removed();
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove_all(&self, name: &str) -> io::Result<()> {
+        let at = self.at(name);
+        if at.symlink_metadata()?.is_dir() {
+            for entry in fs::read_dir(&at)? {
+                self.remove_all(&format!("{name}/{}", entry?.file_name().to_string_lossy()))?;
+            }
+        }
+        self.remove(name)
+    }
+
+    pub(super) fn make_directory(&self, name: &str) -> io::Result<()> {
+        self.before(&self.at(name))?;
+        fs::create_dir(self.at(name))
+    }
+
+    pub(super) fn link(&self, target: &str, name: &str) -> io::Result<()> {
+        self.before(&self.at(name))?;
+        symlink(target, self.at(name))
+    }
+
+    pub(super) fn hard_link(&self, old: &str, new: &str) -> io::Result<()> {
+        // What is changed by the new name is changed by the old.
+        self.before(&self.at(old))?;
+        self.before(&self.at(new))?;
+        fs::hard_link(self.at(old), self.at(new))
+    }
+
+    pub(super) fn mode(&self, name: &str, mode: u32) -> io::Result<()> {
+        self.is_no_link(name)?;
+        self.before(&self.at(name))?;
+        fs::set_permissions(self.at(name), fs::Permissions::from_mode(mode))
+    }
+
+    pub(super) fn rename(&self, old: &str, new: &str, exchange: bool) -> io::Result<()> {
+        let (from, to) = (self.at(old), self.at(new));
+        let (old, new) = (spot(&from)?, spot(&to)?);
+        let places = (
+            Place { directory: &old.directory, name: old.name.as_c_str(), path: &from, outside: None },
+            Place {
+                directory: &new.directory,
+                name: new.name.as_c_str(),
+                path: &to,
+                outside: Some(new.directory.as_fd()),
+            },
+        );
+        let (announced, replaced) = self.recorder.moving(self.key(), places, exchange)?;
+        let flags = if exchange { RenameFlags::EXCHANGE } else { RenameFlags::empty() };
+        renameat_with(CWD, &from, CWD, &to, flags).inspect_err(|_| {
+            self.recorder.not_moved(self.key(), announced);
+        })?;
+        if let Some(replaced) = replaced {
+            replaced.removed();
+        }
+        Ok(())
+    }
+
+    pub(super) fn plan(&self, start: usize) -> Vec<Step> {
+        let store = self.recorder.store();
+        plan(&history(store).expect("history"), start, Trust::Compare, &Disk(store)).expect("a plan")
+    }
+
+    /// Takes everything back from this position on.
+    pub(super) fn undo_from(&self, start: usize, redo: bool) -> Report {
+        let steps = self.plan(start);
+        let history = history(self.recorder.store()).expect("history");
+        carry_out(&self.recorder, &steps, Range { start, redo }, (&self.project(), &history)).expect("undone")
+    }
+
+    pub(super) fn undo(&self) -> Report {
+        self.undo_from(0, false)
+    }
+
+    pub(super) fn redo(&self) -> Report {
+        let last = history(self.recorder.store()).expect("history").redoable().expect("something to redo");
+        self.undo_from(last, true)
+    }
+
+    pub(super) fn recover(&self) -> bool {
+        recover(&self.recorder, &self.project()).expect("recovered").is_some()
+    }
+}

@@ -1,0 +1,230 @@
+//! Random calls of an agent, interleaved with random edits of the user.
+//!
+//! Without edits, undo gives back exactly what was there. With edits, nothing is lost that the user wrote and that was
+//! still there. `PORTCULLIS_UNDO_ROUNDS` sets the number of rounds.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use super::agent::Session;
+use super::tree::{contents, tree};
+
+const NAMES: [&str; 9] = ["a", "b", "c", "d", "d/a", "d/b", "e", "e/a", "e/d"];
+
+/// An action with up to two names.
+#[derive(Debug, Clone, Copy)]
+struct Doing {
+    kind: u8,
+    one: usize,
+    two: usize,
+    is_user: bool,
+    ends_call: bool,
+}
+
+fn doing(users: bool) -> impl Strategy<Value = Doing> {
+    let is_user = if users { any::<bool>().boxed() } else { Just(false).boxed() };
+    (0_u8..12, 0..NAMES.len(), 0..NAMES.len(), is_user, any::<bool>())
+        .prop_map(|(kind, one, two, is_user, ends_call)| Doing { kind, one, two, is_user, ends_call })
+}
+
+/// Does something, which may fail as for any program.
+fn agent(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) {
+    let (one, two) = (NAMES[one], NAMES[two]);
+    let text = format!("agent {number}\n");
+    let _may_fail = match kind {
+        0 | 1 => session.write(one, &text),
+        2 => session.append(one, &text),
+        3 => session.overwrite(one, "x"),
+        4 => session.remove(one),
+        5 => session.remove_all(one),
+        6 => session.make_directory(one),
+        7 => session.rename(one, two, false),
+        8 => session.rename(one, two, true),
+        9 => session.link(two, one),
+        10 => session.hard_link(one, two),
+        _ => session.mode(one, 0o600 | (u32::try_from(number % 8).unwrap_or_default() * 8)),
+    };
+}
+
+fn user(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) {
+    let other = two;
+    let (one, two) = (session.at(NAMES[one]), session.at(NAMES[two]));
+    let text = format!("user-{number}-token\n");
+    let append = || OpenOptions::new().append(true).open(&one)?.write_all(text.as_bytes());
+    let _may_fail = match kind {
+        0..=3 => fs::write(&one, &text),
+        4..=6 => append(),
+        7 => fs::rename(&one, &two),
+        8 => fs::create_dir(&one),
+        9 => fs::remove_file(&one),
+        10 => fs::remove_dir(&one),
+        _ => symlink(NAMES[other], &one),
+    };
+}
+
+/// Does something of the user's that takes nothing away: makes what is not there, adds to what is there, and removes
+/// directories that are empty.
+fn careful_user(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) {
+    let (other, one) = (two, session.at(NAMES[one]));
+    let text = format!("user-{number}-token\n");
+    let make = || OpenOptions::new().create_new(true).write(true).open(&one)?.write_all(text.as_bytes());
+    let _may_fail = match kind {
+        0..=4 => make(),
+        5 | 6 if one.is_symlink() => Ok(()),
+        5 | 6 => {
+            OpenOptions::new().append(true).open(&one).and_then(|mut file| file.write_all(text.as_bytes()))
+        }
+        7 => symlink(NAMES[other], &one),
+        8 | 9 => fs::create_dir(&one),
+        _ => fs::remove_dir(&one),
+    };
+}
+
+/// Returns the words of the user that are somewhere in the project.
+fn tokens(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = text
+        .split(|character: char| !character.is_ascii_alphanumeric() && character != '-')
+        .filter_map(|word| word.find("user-").and_then(|at| word.get(at..)))
+        .filter(|word| word.ends_with("-token"))
+        .map(str::to_owned)
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn prepare(session: &Session) {
+    for name in ["d", "e"] {
+        fs::create_dir(session.at(name)).expect("made");
+    }
+    for name in ["a", "b", "d/a", "e/a"] {
+        fs::write(session.at(name), format!("first {name}\nsecond\nthird\n")).expect("a file");
+    }
+}
+
+fn rounds() -> u32 {
+    std::env::var("PORTCULLIS_UNDO_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(250)
+}
+
+fn runner() -> TestRunner {
+    TestRunner::new(Config { cases: rounds(), failure_persistence: None, ..Config::default() })
+}
+
+/// Runs random calls of the agent in a project, and returns it with its state before.
+fn changed(actions: &[Doing], has_links: bool) -> (Session, super::tree::Tree) {
+    let mut session = Session::new();
+    prepare(&session);
+    if has_links {
+        fs::hard_link(session.at("a"), session.at("d/b")).expect("linked");
+    }
+    let before = tree(&session.project());
+    for (number, action) in actions.iter().enumerate() {
+        let kind = if has_links { action.kind } else { action.kind % 10 };
+        agent(&session, Doing { kind, ..*action }, number);
+        if action.ends_call {
+            session.end();
+        }
+    }
+    session.end();
+    (session, before)
+}
+
+#[test]
+fn whatever_the_agent_does_comes_back() {
+    let actions = proptest::collection::vec(doing(false), 1..25);
+    runner()
+        .run(&actions, |actions| {
+            let (session, before) = changed(&actions, false);
+            let after = tree(&session.project());
+            let report = session.undo();
+            prop_assert_eq!(tree(&session.project()), before.clone(), "{:?}", report);
+            session.redo();
+            prop_assert_eq!(tree(&session.project()), after);
+            session.undo();
+            prop_assert_eq!(tree(&session.project()), before);
+            Ok(())
+        })
+        .unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+#[test]
+fn files_with_several_names_come_back() {
+    let actions = proptest::collection::vec(doing(false), 1..12);
+    runner()
+        .run(&actions, |actions| {
+            // One call, as of one command.
+            let actions: Vec<Doing> =
+                actions.iter().map(|action| Doing { ends_call: false, ..*action }).collect();
+            let (session, before) = changed(&actions, true);
+            let report = session.undo();
+            prop_assert_eq!(tree(&session.project()), before, "{:?}", report);
+            Ok(())
+        })
+        .unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+#[test]
+fn no_byte_of_the_user_is_lost() {
+    let actions = proptest::collection::vec(doing(true), 1..30);
+    runner()
+        .run(&actions, |actions| {
+            let mut session = Session::new();
+            prepare(&session);
+            for (number, action) in actions.iter().enumerate() {
+                if action.is_user {
+                    // The user acts between calls; what happens during one is the call's.
+                    session.end();
+                    user(&session, *action, number);
+                } else {
+                    // A copy or another name of the user's file is the agent's, and goes even if the file has gone.
+                    agent(&session, Doing { kind: action.kind % 10, ..*action }, number);
+                }
+            }
+            session.end();
+            let before = tokens(&contents(&session.project()));
+            let report = session.undo();
+            let after = tokens(&contents(&session.project()));
+            for token in &before {
+                prop_assert!(after.contains(token), "{} is lost: {:?}", token, report);
+            }
+            prop_assert!(report.failed.is_empty(), "{:?}", report);
+            Ok(())
+        })
+        .unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+/// What was there before the agent is there afterwards, in its place or beside it, unless the user took it away.
+#[test]
+fn nothing_that_was_there_is_lost() {
+    let actions = proptest::collection::vec(doing(true), 1..30);
+    runner()
+        .run(&actions, |actions| {
+            let mut session = Session::new();
+            prepare(&session);
+            for (number, action) in actions.iter().enumerate() {
+                if action.is_user {
+                    session.end();
+                    careful_user(&session, *action, number);
+                } else {
+                    agent(&session, Doing { kind: action.kind % 10, ..*action }, number);
+                }
+            }
+            session.end();
+            let of_user = tokens(&contents(&session.project()));
+            let report = session.undo();
+            let after = contents(&session.project());
+            for first in ["first a", "first b", "first d/a", "first e/a"].into_iter().map(str::to_owned) {
+                prop_assert!(after.contains(&first), "`{}` is lost: {:?}", first, report);
+            }
+            for token in of_user {
+                prop_assert!(after.contains(&token), "{} is lost: {:?}", token, report);
+            }
+            prop_assert!(report.failed.is_empty(), "{:?}", report);
+            Ok(())
+        })
+        .unwrap_or_else(|failure| panic!("{failure}"));
+}

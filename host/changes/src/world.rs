@@ -1,0 +1,93 @@
+//! The disk, as planning looks at it.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use rustix::fs::{Dir, Mode, OFlags, openat};
+use rustix::io::Errno;
+
+use crate::disk;
+use crate::plan::World;
+use crate::state::{Content, FileState, State};
+use crate::store::{Store, read_all};
+
+/// Texts up to this length are merged.
+const TEXT_BYTES: u64 = 1 << 20;
+
+/// The disk, and the store of a session.
+#[derive(Debug, Clone, Copy)]
+pub struct Disk<'a>(pub &'a Store);
+
+impl World for Disk<'_> {
+    fn look(&self, path: &Path) -> io::Result<State> {
+        let mut state = disk::look_at(path)?;
+        if !matches!(state, State::File(_) | State::Directory(_)) {
+            return Ok(state);
+        }
+        let spot = disk::spot(path)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        // A file that cannot be read has no attributes to compare.
+        if let Ok(open) = openat(&spot.directory, &spot.name, flags, Mode::empty()) {
+            match &mut state {
+                State::File(file) => file.attributes = disk::attributes(open),
+                State::Directory(directory) => directory.attributes = disk::attributes(open),
+                State::Absent | State::Link { .. } | State::Special { .. } => {}
+            }
+        }
+        Ok(state)
+    }
+
+    fn digest(&self, path: &Path, file: &FileState) -> io::Result<Option<String>> {
+        let opened = disk::spot(path).and_then(|spot| disk::open_same(&spot.directory, &spot.name, file.id));
+        // What cannot be compared counts as changed.
+        opened.map_or(Ok(None), |open| disk::digest(open, file.size))
+    }
+
+    fn digest_of_kept(&self, file: &FileState) -> io::Result<Option<String>> {
+        let Content::Kept(name) = &file.content else { return Ok(None) };
+        match self.0.kept(name)? {
+            Some(open) => disk::digest(open, file.size),
+            None => Ok(Some(disk::digest_of(b""))),
+        }
+    }
+
+    fn text(&self, path: &Path, file: &FileState) -> io::Result<Option<Vec<u8>>> {
+        if file.size > TEXT_BYTES {
+            return Ok(None);
+        }
+        let opened = disk::spot(path).and_then(|spot| disk::open_same(&spot.directory, &spot.name, file.id));
+        opened.map_or(Ok(None), |open| read_all(open).map(Some))
+    }
+
+    fn kept(&self, file: &FileState) -> io::Result<Option<Vec<u8>>> {
+        let Content::Kept(name) = &file.content else { return Ok(None) };
+        if file.size > TEXT_BYTES {
+            return Ok(None);
+        }
+        match self.0.kept(name)? {
+            Some(open) => read_all(open).map(Some),
+            None => Ok(Some(Vec::new())),
+        }
+    }
+
+    fn names(&self, path: &Path) -> io::Result<Vec<OsString>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened =
+            disk::spot(path).and_then(|spot| openat(&spot.directory, &spot.name, flags, Mode::empty()));
+        let directory = match opened {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Vec::new()),
+            opened => opened?,
+        };
+        let mut names = Vec::new();
+        for entry in Dir::read_from(directory)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                names.push(OsStr::from_bytes(name).to_owned());
+            }
+        }
+        Ok(names)
+    }
+}

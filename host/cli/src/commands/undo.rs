@@ -1,0 +1,177 @@
+//! `portcullis changes`, `undo` and `redo`: what a session changed, and taking it back.
+
+mod show;
+
+use std::io::{BufRead as _, IsTerminal as _, stdin};
+
+use anyhow::{Context as _, bail};
+use portcullis_bootstrap::changes::{StoredChanges, remove_changes, stored_changes};
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_bootstrap::undo::OpenedChanges;
+use portcullis_changes::History;
+use portcullis_changes::undo::Range;
+use serde_json::json;
+
+use crate::args::undo::{Changes, ChangesVerb, How, Prune, Record, Redo, Undo};
+use crate::exit::{Exit, Outcome};
+use crate::output::{Page, cell};
+
+/// Runs `changes`.
+pub(crate) fn changes(changes: &Changes) -> Outcome {
+    let around = ProcessEnv::read()?;
+    if let Some(ChangesVerb::Prune(prune)) = &changes.what {
+        return remove(&around, prune);
+    }
+    let mut page = Page::new(&around);
+    if changes.list {
+        show::sessions(&mut page, &stored_of(&around, &changes.record)?, changes.record.json);
+        page.print()?;
+        return Ok(Exit::Done);
+    }
+    let Some(stored) = named(&around, &changes.record)? else {
+        return nothing(page, changes.record.json, "no session has changed anything in this project");
+    };
+    let opened = OpenedChanges::open(&around.state, &stored)?;
+    show::history(&mut page, (&stored, &opened), (changes.diff, changes.record.json))?;
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+/// Runs `undo`.
+pub(crate) fn undo(undo: &Undo) -> Outcome {
+    take_back(&undo.how, "nothing is left to undo", |history| match (&undo.point, undo.all) {
+        (_, true) => Ok(Some(Range { start: 0, redo: false })),
+        (None, false) => Ok(history.newest().map(|start| Range { start, redo: false })),
+        (Some(named), false) => start_of(history, named).map(|start| Some(Range { start, redo: false })),
+    })
+}
+
+/// Runs `redo`.
+pub(crate) fn redo(redo: &Redo) -> Outcome {
+    take_back(&redo.how, "nothing is left to redo", |history| {
+        Ok(history.redoable().map(|start| Range { start, redo: true }))
+    })
+}
+
+/// Returns the position of a turn or call, by its short name or by the client's id.
+fn start_of(history: &History, named: &str) -> anyhow::Result<usize> {
+    history.start_of(named).with_context(|| {
+        format!("no turn and no call is called `{named}`; `portcullis changes` shows their names")
+    })
+}
+
+fn take_back(
+    how: &How,
+    none: &str,
+    range: impl FnOnce(&History) -> anyhow::Result<Option<Range>>,
+) -> Outcome {
+    let around = ProcessEnv::read()?;
+    let mut page = Page::new(&around);
+    let Some(stored) = named(&around, &how.record)? else { return nothing(page, how.record.json, none) };
+    let opened = OpenedChanges::open(&around.state, &stored)?;
+    let Some(range) = range(&opened.history()?)? else { return nothing(page, how.record.json, none) };
+    let steps = opened.plan(range)?;
+    if steps.is_empty() {
+        return nothing(page, how.record.json, "everything is as it was");
+    }
+    if how.dry_run {
+        show::steps(&mut page, &stored, &steps, how.record.json);
+        page.print()?;
+        return Ok(Exit::Done);
+    }
+    if !how.yes {
+        if how.record.json || !stdin().is_terminal() {
+            bail!(
+                "you cannot be asked here, because standard input is no terminal: look with `--dry-run`, then say `--yes`"
+            );
+        }
+        show::steps(&mut page, &stored, &steps, false);
+        page.line("Do this? [y/N]");
+        page.print()?;
+        if !is_yes()? {
+            return Ok(Exit::Done);
+        }
+        page = Page::new(&around);
+    }
+    let report = opened.take_back(range)?;
+    show::report(&mut page, &stored, &report, how.record.json);
+    page.print()?;
+    Ok(if report.left.is_empty() && report.failed.is_empty() { Exit::Done } else { Exit::Bad })
+}
+
+fn is_yes() -> anyhow::Result<bool> {
+    let mut answer = String::new();
+    stdin().lock().read_line(&mut answer).context("reading your answer")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn nothing(mut page: Page, json: bool, text: &str) -> Outcome {
+    if json {
+        page.json(&json!({ "nothing": text }));
+    } else {
+        page.line(text);
+    }
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+/// Returns the records of the project.
+fn stored_of(around: &ProcessEnv, record: &Record) -> anyhow::Result<Vec<StoredChanges>> {
+    let project = around.absolute(record.project.as_deref().unwrap_or(&around.cwd));
+    // The record of a project that is gone can be used by its path.
+    let project = project.canonicalize().unwrap_or(project);
+    stored_changes(&around.state, Some(&project))
+}
+
+/// Returns the record that is meant; `None` if the project has none.
+fn named(around: &ProcessEnv, record: &Record) -> anyhow::Result<Option<StoredChanges>> {
+    let mut all = stored_of(around, record)?.into_iter();
+    let Some(id) = &record.session else { return Ok(all.next()) };
+    let found = all.find(|stored| stored.about.id.starts_with(id.as_str()));
+    match found {
+        Some(found) => Ok(Some(found)),
+        None => bail!("no record of session `{id}` in this project; `portcullis changes --list` shows them"),
+    }
+}
+
+/// Returns the names of turns and calls, for completion.
+pub(crate) fn points(around: &ProcessEnv) -> anyhow::Result<Vec<String>> {
+    let record = Record { project: None, session: None, json: false };
+    let Some(stored) = named(around, &record)? else { return Ok(Vec::new()) };
+    let history = OpenedChanges::open(&around.state, &stored)?.history()?;
+    Ok(history.points().into_iter().filter(|point| !point.undone).map(|point| point.name).collect())
+}
+
+/// Runs `changes prune`.
+fn remove(around: &ProcessEnv, prune: &Prune) -> Outcome {
+    let days = u64::from(prune.older.unwrap_or_default());
+    let age = std::time::Duration::from_hours(24 * days);
+    let is_old = |stored: &StoredChanges| stored.changed.elapsed().is_ok_and(|elapsed| elapsed >= age);
+    let mut removed = Vec::new();
+    let mut kept = Vec::new();
+    for stored in stored_changes(&around.state, None)?.into_iter().filter(is_old) {
+        match remove_changes(&stored) {
+            Ok(()) => removed.push(stored),
+            Err(error) => kept.push((stored, format!("{error:#}"))),
+        }
+    }
+    let mut page = Page::new(around);
+    if prune.json {
+        let id = |stored: &StoredChanges| stored.about.id.clone();
+        page.json(&json!({
+            "removed": removed.iter().map(id).collect::<Vec<_>>(),
+            "kept": kept.iter().map(|(stored, why)| json!({ "session": id(stored), "why": why })).collect::<Vec<_>>(),
+        }));
+    } else if removed.is_empty() && kept.is_empty() {
+        page.line("no records to remove");
+    } else {
+        let row = |stored: &StoredChanges, what: &str| {
+            vec![cell(&stored.about.id), cell(&stored.about.project.to_string_lossy()), cell(what)]
+        };
+        let gone = removed.iter().map(|stored| row(stored, "removed"));
+        let rows: Vec<_> = gone.chain(kept.iter().map(|(stored, why)| row(stored, why))).collect();
+        page.table("", &rows);
+    }
+    page.print()?;
+    Ok(if kept.is_empty() { Exit::Done } else { Exit::Bad })
+}
