@@ -22,6 +22,7 @@ mod setting_provenance;
 pub mod changes;
 pub mod context_json;
 pub mod control;
+pub mod credentials;
 mod git_identity;
 pub mod grant_keeper;
 pub mod home;

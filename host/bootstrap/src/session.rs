@@ -12,14 +12,15 @@ use portcullis_decision::pattern::{HostPattern, NetworkPattern, PortSet};
 use portcullis_decision::{Context, Grant, GrantPattern, GrantScope, Member, path_text};
 use portcullis_sandbox::{NameOrder, Tier};
 use portcullis_session::{
-    Basis, Confining, Entry, GrantStore, Journal, JournalError, NoUser, OwnDirectories, PrivateHome,
-    Prompter, SandboxSubject, Session, Setup,
+    Basis, Confining, CredentialReader, Entry, GrantStore, Journal, JournalError, NoCredentials, NoUser,
+    OwnDirectories, PrivateHome, Prompter, SandboxSubject, Session, Setup,
 };
 use portcullis_settings::{AllowLists, Resolved};
 use portcullis_settings_format::{Origin, Position, Warning};
 
 use crate::changes::{self, About, OwnChanges};
 use crate::control::{Control, listen_for};
+use crate::credentials::CredentialSources;
 use crate::grant_keeper::FileKeeper;
 use crate::home::{self, ProjectHome};
 use crate::journal::AuditJournal;
@@ -225,6 +226,14 @@ fn assemble(
             Box::new(move || of_tools.iter().cloned().chain(identity()).collect())
         }
     };
+    let credentials: Arc<dyn CredentialReader> = match &scratch {
+        None => Arc::new(NoCredentials),
+        Some(scratch) => Arc::new(CredentialSources::new(
+            around,
+            UntrustedPaths::of(&basis.resolved, &around.homes()),
+            Some((scratch.temp(), basis.resolved.temp.clone())),
+        )),
+    };
     let home = scratch.as_ref().map(|_| private_home(around, wanted, &mut basis.resolved));
     let mut record = running_session(id, &context);
     let setup = Setup {
@@ -238,6 +247,7 @@ fn assemble(
         confinement,
         own: own_directories(around, wanted, &basis.resolved, (scratch.as_ref(), home.as_ref())),
         inmate: wanted.inmate.clone(),
+        credentials,
         variables,
     };
     let session = portcullis_session::open(setup, basis).context("opening the session")?;

@@ -10,6 +10,7 @@ pub(crate) mod allow;
 pub(crate) mod asks;
 pub(crate) mod audit;
 pub(crate) mod config;
+pub(crate) mod credentials;
 pub(crate) mod doctor;
 #[cfg(test)]
 mod help_tests;
@@ -27,6 +28,7 @@ use allow::{Presets, Rule};
 use asks::{Asks, Grants};
 use audit::{Audit, Explain};
 use config::Config;
+use credentials::Credentials;
 use doctor::Doctor;
 use home::Home;
 use migrate::Migrate;
@@ -91,6 +93,9 @@ pub(crate) enum Verb {
     /// Show the ports on which commands listen, and open them to this machine
     #[command(subcommand, after_help = ports::PORTS_HELP)]
     Ports(Ports),
+    /// Let commands use credentials that they do not have
+    #[command(subcommand, after_help = credentials::CREDENTIALS_HELP)]
+    Credentials(Credentials),
     /// Show and remove the private homes in which commands keep caches and settings
     #[command(subcommand, after_help = home::HOME_HELP)]
     Home(Home),

@@ -156,6 +156,7 @@ impl AfterPanic {
             | Verb::Allow(_)
             | Verb::Deny(_)
             | Verb::Presets(_)
+            | Verb::Credentials(_)
             | Verb::Home(_)
             | Verb::Migrate(_)
             | Verb::Changes(_)

@@ -54,6 +54,7 @@ fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
         Verb::Allow(rule) => commands::allow::allow(&rule),
         Verb::Deny(rule) => commands::allow::deny(&rule),
         Verb::Presets(presets) => commands::presets::run(&presets),
+        Verb::Credentials(credentials) => commands::credentials::run(&credentials),
         Verb::Home(home) => commands::home::run(&home),
         Verb::Migrate(migrate) => commands::migrate::run(&migrate),
         Verb::Changes(changes) => commands::undo::changes(&changes),

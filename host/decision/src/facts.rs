@@ -44,6 +44,8 @@ pub enum Fact {
     Contained(String),
     /// The number of bytes that were sent to the destination before.
     SentBytes(u64),
+    /// The name of the credential that the gate would put into the request.
+    Credential(String),
     /// A fact that the host does not use itself.
     Other(Attribute),
 }
@@ -139,6 +141,7 @@ const SANDBOX_TIER: &str = "host:sandbox-tier";
 const CONTROL_GROUP: &str = "host:control-group";
 const CONTAINED: &str = "host:contained";
 const SENT_BYTES: &str = "host:sent-bytes";
+const CREDENTIAL: &str = "host:credential";
 
 impl Fact {
     /// Returns the fact as an attribute of the contract.
@@ -169,6 +172,7 @@ impl Fact {
             Self::ControlGroup(controllers) => (CONTROL_GROUP, text(controllers)),
             Self::Contained(program) => (CONTAINED, text(program)),
             Self::SentBytes(bytes) => (SENT_BYTES, bytes.to_string()),
+            Self::Credential(name) => (CREDENTIAL, text(name)),
             Self::Other(attribute) => return attribute.clone(),
         };
         Attribute { name: name.to_owned(), value }
@@ -202,6 +206,7 @@ impl Fact {
             CONTROL_GROUP => Self::ControlGroup(text()?),
             CONTAINED => Self::Contained(text()?),
             SENT_BYTES => Self::SentBytes(value.parse().ok()?),
+            CREDENTIAL => Self::Credential(text()?),
             _ => return None,
         })
     }
@@ -258,6 +263,7 @@ mod tests {
         check(&Fact::ControlGroup("memory pids".into()), "host:control-group", r#""memory pids""#);
         check(&Fact::Contained("pi itself".into()), "host:contained", r#""pi itself""#);
         check(&Fact::SentBytes(7), "host:sent-bytes", "7");
+        check(&Fact::Credential("forge".into()), "host:credential", r#""forge""#);
     }
 
     #[test]

@@ -37,12 +37,18 @@ pub enum RefusalOrigin {
 const FORBIDDEN: &str = "Do not work around it";
 
 /// What to do after a refusal of one of the host's own rules that no setting lifts.
-const HOST_STEPS: [(&str, &str); 31] = [
+const HOST_STEPS: [(&str, &str); 38] = [
     ("host.agent-directory", "No setting opens it: the user changes it outside the sandbox."),
     ("host.agent-settings", "No setting opens it: the user changes it outside the sandbox."),
     ("host.audit-failed", "Nothing runs until the audit log can be written."),
+    ("host.brokered-tls", "Have the program trust the certificates in the file that SSL_CERT_FILE names."),
+    ("host.brokered-upgrade", "Use plain HTTP/1.1 requests with this host."),
     ("host.closing", "This session refuses everything; start a new one."),
     ("host.command-ended", "Keep the command running until its connections are done."),
+    (
+        "host.credential-purpose",
+        "The user can add the request to `for` of the credential, in `credentials.brokered`.",
+    ),
     ("host.escalation-off", "The user can switch it on with the setting `escalation`."),
     ("host.fault", "This session refuses everything; in pi, /reload starts it again."),
     ("host.hard-links", "Use the file by its allowed name, or make a copy."),
@@ -51,12 +57,18 @@ const HOST_STEPS: [(&str, &str); 31] = [
     ("host.name-not-handed-on", "Rename the file, or use the tool `bash`."),
     ("host.no-answer", "Try again when the user is there to answer."),
     ("host.no-server-name", "The user can allow it with the setting `hiddenServerNames`."),
+    (
+        "host.other-account",
+        "Use the credential of the settings; the user can lift `ownAccountOnly` in `network.requests`.",
+    ),
     ("host.other-server", "Connect to that server itself, so that its name is checked."),
+    ("host.placeholder", "Send the placeholder only to its own host, in the place that the settings name."),
     ("host.policy-failed", "The user must repair or remove the policy."),
     ("host.portcullis", "No setting opens it: the user changes it outside the sandbox."),
     ("host.powershell", "Use the tool `bash`."),
     ("host.project-agent-settings", "No setting opens it: the user changes it outside the sandbox."),
     ("host.replacements-differ", "Two policies contradict each other; the user must change one."),
+    ("host.request-rule", "The user can change what `network.requests` allows for this host."),
     ("host.reservation-failed", "The user must repair the reservations."),
     ("host.reserved", "Work on something else until it is released."),
     ("host.rewrites-differ", "Two policies contradict each other; the user must change one."),
@@ -65,6 +77,7 @@ const HOST_STEPS: [(&str, &str); 31] = [
     ("host.too-many-questions", "Run the command again, or have the user allow its hosts first."),
     ("host.too-many-waiting", "Try again when the open questions are answered."),
     ("host.unfiltered-search", "Search with the tool `bash`."),
+    ("host.unreadable-answer", "Ask the server for an answer that is not compressed."),
     ("host.unreadable-http", "Use HTTP/1.1, or TLS."),
     ("host.unusable-path", "Check the path, and try again."),
     ("host.unresolved-name", "The user can change `deniedResolvedAddresses` or `parentProxy`."),

@@ -1,13 +1,13 @@
 //! The interface between the gate and the code that decides.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use portcullis_decision::host_rules::HOST;
-use portcullis_decision::request::NetworkAccess;
-use portcullis_decision::{Decision, Permit, RefusalText, Request};
-use portcullis_text::escape;
+use portcullis_decision::request::{HttpHead, NetworkAccess};
+use portcullis_decision::{Decision, Permit, Request};
 
-use crate::Upstream;
+pub use crate::connection_refusal::ConnectionRefusal;
+use crate::{Broker, Upstream};
 
 /// A connection that needs a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct ConnectionAttempt {
     pub command: u32,
     /// The kind of the attempt.
     pub want: Want,
+    /// The name of the credential that the gate would put into the request, at the stage of HTTP.
+    pub credential: Option<String>,
 }
 
 /// The kind of an attempt.
@@ -55,43 +57,6 @@ pub struct Undecided {
     pub decision: Decision,
     /// The judge's number for the state on which the decision depends.
     pub revision: u64,
-}
-
-/// The reason for a denial.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConnectionRefusal {
-    /// The policy that denies.
-    pub policy: String,
-    /// The id of the rule.
-    pub rule: String,
-    /// The reason in one sentence, safe to show.
-    pub reason: String,
-    /// Reason, rule and next step, safe to show.
-    pub text: String,
-}
-
-impl ConnectionRefusal {
-    /// Makes a refusal; `what` are the words that `portcullis allow` takes for the connection.
-    #[must_use]
-    pub fn new(refusal: RefusalText<'_>, what: Option<&str>) -> Self {
-        Self {
-            policy: escape(refusal.policy),
-            rule: escape(refusal.rule),
-            reason: escape(refusal.reason),
-            text: refusal.with_next_step(what),
-        }
-    }
-
-    /// Returns a refusal by the host itself.
-    #[must_use]
-    pub fn by_host(rule: &str, reason: impl AsRef<str>) -> Self {
-        Self::new(RefusalText::by_rule(HOST, rule, reason.as_ref()), None)
-    }
-
-    /// Returns the refusal of a connection that a command has left behind.
-    pub(crate) fn of_ended_command() -> Self {
-        Self::by_host("host.command-ended", "the command that opened the connection has ended")
-    }
 }
 
 /// The commands that run.
@@ -199,6 +164,15 @@ pub trait Judge: Send + Sync + 'static {
 
     /// Returns the user's own proxy for this connection; `None` means a direct connection.
     fn upstream(&self, attempt: &ConnectionAttempt) -> Option<Upstream>;
+
+    /// Returns the brokered hosts; `None` if there are none.
+    ///
+    /// # Errors
+    /// When they cannot be set up. No connection is carried then, because its requests may have to be checked.
+    fn broker(&self) -> Result<Option<Arc<Broker>>, ConnectionRefusal>;
+
+    /// Records that a credential is put into a request on a connection that `request` allowed.
+    fn credential_used(&self, request: &str, name: &str, head: &HttpHead);
 
     /// Returns which commands run.
     fn running(&self) -> Running;

@@ -12,6 +12,7 @@
 //! - The host resolves the name only after the connection is allowed. An address outside the public internet is refused
 //!   unless a rule or the user named it. The gate connects to exactly the address that it checked.
 //! - The content must name the server that was allowed, as far as the gate can read it.
+//! - The requests to hosts that a [`Broker`] names are read and checked, and get credentials that commands do not have.
 //!
 //! # Terms
 //! A [`ConnectionAttempt`] is a connection that needs a verdict, a [`ConnectionRefusal`] is the reason why it is denied.
@@ -29,7 +30,9 @@
 //! there [`Gate::start`] fails. The parsers of outside bytes ([`dns`], [`inspect`]) do not depend on the system. They
 //! are public so that they can be fuzzed against other implementations; see `fuzz/`.
 
+mod broker;
 mod calls;
+mod connection_refusal;
 pub mod dns;
 mod inside;
 pub mod inspect;
@@ -44,6 +47,9 @@ mod linux;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 
+pub use broker::{
+    Authority, Broker, BrokeredHost, Credential, Form, RequestLimits, Secret, Secrets, new_placeholder,
+};
 pub use calls::{Call, Calls};
 pub use inside::{Server, Sockets};
 pub use judge::{

@@ -2,6 +2,7 @@
 
 mod active_connections;
 mod ask;
+mod brokered;
 mod budget;
 mod decider;
 mod dial;

@@ -32,11 +32,14 @@ const NEVER_DENY: [&str; 5] =
     ["host.by-exec", "host.escalation", "host.left-to-others", "host.run-again", "host.symbolic-links"];
 
 /// The usual reason of each rule that no table contains. The refusal itself may say more.
-const OTHER_REASONS: [(&str, &str); 31] = [
+const OTHER_REASONS: [(&str, &str); 38] = [
     ("host.agent-directory", "the agent's settings and extensions lie in it"),
     ("host.audit-failed", "the audit log cannot be written"),
+    ("host.brokered-tls", "TLS of the program with a declared host failed, or cannot be set up"),
+    ("host.brokered-upgrade", "the request asks for another protocol, which cannot be checked"),
     ("host.closing", "the session is ending"),
     ("host.command-ended", "the command that opened the connection has ended"),
+    ("host.credential-purpose", "the credential is not for this request"),
     ("host.escalation-off", "running commands outside the sandbox is switched off"),
     ("host.fault", "a part of Portcullis failed"),
     ("host.git-hook-files", "your own git runs programs from it"),
@@ -46,12 +49,15 @@ const OTHER_REASONS: [(&str, &str); 31] = [
     ("host.name-not-handed-on", "tools of other extensions would read its name as another one"),
     ("host.no-answer", "the question was not answered"),
     ("host.no-server-name", "the TLS connection does not name its server"),
+    ("host.other-account", "the request may carry a credential that is not in the settings"),
     ("host.other-server", "the connection asks for another server than the one that was allowed"),
     ("host.path-directories", "programs are started from it by name"),
+    ("host.placeholder", "the placeholder of a credential stands where the settings do not have it"),
     ("host.policy-failed", "a policy failed, and a failure denies"),
     ("host.portcullis", "it contains Portcullis's own settings, logs or programs"),
     ("host.powershell", "PowerShell cannot be confined"),
     ("host.replacements-differ", "two policies want different outputs"),
+    ("host.request-rule", "no rule for the host allows this request"),
     ("host.reservation-failed", "the reservation could not be checked or written"),
     ("host.reserved", "another session has reserved it"),
     ("host.rewrites-differ", "two policies want different inputs for the tool"),
@@ -66,6 +72,7 @@ const OTHER_REASONS: [(&str, &str); 31] = [
         "host.unfiltered-search",
         "rules hide names in the directory, and only the sandbox's own tools leave them out",
     ),
+    ("host.unreadable-answer", "the answer is compressed, so a credential in it could not be found"),
     ("host.unreadable-http", "the HTTP request cannot be read reliably"),
     ("host.unresolved-name", "the name has no address that may be used"),
     ("host.unusable-path", "the path cannot be opened safely"),

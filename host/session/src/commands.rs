@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use portcullis_approvals::{Cancel, CommandQuestions};
 use portcullis_decision::request::{Action, CommandExecution, PathKind, PathRef};
-use portcullis_decision::{Base, Decision, Fact, Grant, Request, RuleSet};
+use portcullis_decision::{Decision, Fact, Grant, Request};
 use portcullis_file_gate::{FileError, Purpose};
 use portcullis_sandbox::{Command, Terminal};
 use portcullis_sandbox_runtime::{Exit, Held, Next};
@@ -17,8 +17,9 @@ use portcullis_sandbox_runtime::{Exit, Held, Next};
 use crate::authorized::Granted;
 use crate::changes;
 use crate::command_call::{CommandCall, Program, shown};
+use crate::command_variables::variables_of;
 use crate::effective_policy::ForCommand;
-use crate::environment::{SANDBOX_VARIABLE, environment, environment_of_agent};
+use crate::environment::SANDBOX_VARIABLE;
 use crate::limits::{Bounds, LimitMet, bounds, defaults};
 use crate::named_places;
 use crate::network::command_of;
@@ -186,25 +187,6 @@ fn launch(
 /// Returns the variable that marks the sandbox. A contained agent has its own way out of it.
 fn inside_variable(session: &Session) -> Option<(String, String)> {
     (!session.setup.inmate.is_agent()).then(|| (SANDBOX_VARIABLE.to_owned(), "1".to_owned()))
-}
-
-fn variables_of(
-    session: &Session,
-    given: Vec<(String, String)>,
-    rules: &RuleSet,
-    base: &Base,
-) -> Vec<(String, String)> {
-    let temp = base.temp.to_string_lossy();
-    match session.setup.inmate.is_agent() {
-        true => environment_of_agent(given, &temp),
-        false => {
-            let harmless = session.env_verdicts.of(&given);
-            let runtime =
-                session.setup.own.runtime.as_ref().filter(|path| base.own.directories.contains(path));
-            let runtime = runtime.map(|path| path.to_string_lossy());
-            environment(given, &harmless, session.variables(), rules, (&temp, runtime.as_deref()))
-        }
-    }
 }
 
 /// Waits until a command and all its descendants have exited, and kills them at the time limit.

@@ -8,14 +8,14 @@ use portcullis_approvals::question::connections::{
 };
 use portcullis_approvals::question::endpoint_pattern;
 use portcullis_approvals::{Answer, Cancel, Choice, ChoiceKind, Denied, Refusal, place, refused_because};
-use portcullis_decision::request::{Action, ActionKinds, Endpoint, NetworkAccess, Origin, Stage};
+use portcullis_decision::request::{Action, ActionKinds, Endpoint, HttpHead, NetworkAccess, Origin, Stage};
 use portcullis_decision::verdict::Cause;
 use portcullis_decision::{
     AnsweredBy, Decision, Effect, Fact, GrantPattern, GrantScope, RefusalText, Request, RuleSet,
 };
 use portcullis_network_gate::{
-    AddressRuling, Checks, ConnectionAttempt, ConnectionRefusal, Ended, Ending, Judge, Judgement, Running,
-    Stages, Undecided, Unresolved, Upstream, Want,
+    AddressRuling, Broker, Checks, ConnectionAttempt, ConnectionRefusal, Ended, Ending, Judge, Judgement,
+    Running, Stages, Undecided, Unresolved, Upstream, Want,
 };
 
 use crate::authorized::Authorized;
@@ -283,6 +283,25 @@ impl Judge for CommandJudge {
         Some(upstream)
     }
 
+    fn broker(&self) -> Result<Option<Arc<Broker>>, ConnectionRefusal> {
+        let Some(session) = self.session() else { return Err(closed()) };
+        // A contained agent has its own keys, and does not trust the certificates of the session.
+        if session.setup.inmate.is_agent() {
+            return Ok(None);
+        }
+        let effective = session.policy.unchecked();
+        session.brokering.broker(&effective.basis).map_err(|error| {
+            let reason = format!("the brokered hosts of the settings cannot be set up: {error}");
+            ConnectionRefusal::by_host("host.brokered-tls", reason)
+        })
+    }
+
+    fn credential_used(&self, request: &str, name: &str, head: &HttpHead) {
+        let Some(session) = self.session() else { return };
+        let outcome = format!("the credential `{name}` goes into {} {}", head.method, head.url);
+        session.setup.journal.after((session.setup.clock)(), request, &outcome);
+    }
+
     fn running(&self) -> Running {
         self.session().map_or(Running::None, |session| session.connections.running())
     }
@@ -390,6 +409,7 @@ fn request(session: &Session, attempt: &ConnectionAttempt) -> Request {
     if let Want::SendMore { sent } = attempt.want {
         request.facts.push(Fact::SentBytes(sent));
     }
+    request.facts.extend(attempt.credential.clone().map(Fact::Credential));
     request
 }
 

@@ -31,10 +31,13 @@ mod statements;
 
 mod authorized;
 mod broker_question;
+mod brokering;
 mod claims;
 mod closed_names;
 
 mod command_call;
+mod command_variables;
+mod credential_reader;
 mod env_verdict_cache;
 mod environment;
 mod exec_surface;
@@ -84,8 +87,12 @@ pub use portcullis_approvals::{
     Question, Refusal, Remembered, refused_because,
 };
 
+// What a reader of credentials returns.
+pub use portcullis_network_gate::Secret;
+
 pub use authorized::{Authorized, Granted, advice};
 pub use command_call::{CommandCall, Program};
+pub use credential_reader::{CredentialReader, NoCredentials};
 pub use effective_policy::EffectivePolicy;
 pub use environment::{KeptBack, SANDBOX_VARIABLE, Withheld, kept_back};
 pub use error::{OpenError, with_causes};

@@ -26,6 +26,7 @@ use portcullis_settings::{Preset, shipped_presets_with};
 use serde_json::json;
 
 use crate::authorized::Authorized;
+use crate::brokering::Brokering;
 use crate::claims::Claims;
 use crate::effective_policy::EffectivePolicy;
 use crate::env_verdict_cache::EnvVerdictCache;
@@ -51,6 +52,7 @@ pub struct Session {
     pub(crate) calls: ToolCalls,
     pub(crate) connections: Connections,
     pub(crate) env_verdicts: EnvVerdictCache,
+    pub(crate) brokering: Brokering,
     next_request: AtomicU64,
     variables: OnceLock<Vec<(String, String)>>,
     /// Why the session denies everything, after a fault of the host.
@@ -70,6 +72,7 @@ impl Session {
         let policy = PolicyInForce::build(Arc::clone(&setup), Arc::clone(&answers), network, basis)?;
         let policy = Arc::new(policy);
         Ok(Self {
+            brokering: Brokering::new(Arc::clone(&setup.credentials)),
             claims: Claims::new(Arc::clone(&setup), Arc::clone(&policy)),
             setup,
             policy,

@@ -10,6 +10,7 @@ use portcullis_decision::{Chain, Context};
 use portcullis_sandbox::NameOrder;
 use portcullis_settings::Resolved;
 
+use crate::credential_reader::CredentialReader;
 use crate::journal::Journal;
 use crate::own_directories::OwnDirectories;
 use crate::reservations::Reservations;
@@ -46,6 +47,8 @@ pub struct Setup {
     pub own: OwnDirectories,
     /// The subject of the sandbox.
     pub inmate: SandboxSubject,
+    /// Reads credentials from their sources.
+    pub credentials: Arc<dyn CredentialReader>,
     /// Returns the additional variables of commands; called once, for the first command.
     pub variables: Box<dyn Fn() -> Vec<(String, String)> + Send + Sync>,
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use portcullis_decision::pattern::{HostPattern, NetworkPattern};
 use portcullis_decision::profile::Limits;
 
+use crate::brokered;
 use crate::chain;
 use crate::choices::{Elsewhere, UnlistedHosts};
 use crate::document_value::DocumentValue;
@@ -114,6 +115,7 @@ pub(crate) fn network(place: &DocumentValue<'_>) -> Result<Network, Fault> {
         },
         closed: None,
         warnings: Vec::new(),
+        requests: brokered::requests(&place.child("requests"))?,
     };
     reasons_have_entries(&place.child("deniedDomainReasons"), &network)?;
     let unread = domains(&place.child("mitmProxy").child("domains"))?;
@@ -214,6 +216,14 @@ fn credentials(place: &DocumentValue<'_>) -> Result<Credentials, Fault> {
         credentials
             .variables
             .extend(names.iter().filter_map(|key| pair.child(key).text()).map(str::to_owned));
+    }
+    credentials.brokered = brokered::credentials(&place.child("brokered"))?;
+    for (index, item) in place.child("brokered").items().iter().enumerate() {
+        let path = item.child("source").child("file");
+        let Some(text) = path.text() else { continue };
+        crate::check::usable_path(text).map_err(|reason| path.fault(reason))?;
+        let entry = path.entry(PathEntry { text: text.to_owned(), literal: true }, text);
+        credentials.source_files.push((index, entry));
     }
     Ok(credentials)
 }

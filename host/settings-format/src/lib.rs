@@ -27,6 +27,7 @@ mod fields;
 mod liftable;
 mod schema;
 
+mod brokered;
 mod chain;
 pub mod check;
 mod choices;
@@ -53,6 +54,10 @@ mod edit;
 mod json_schema;
 mod reference;
 
+pub use brokered::{
+    BrokeredCredential, CredentialForm, CredentialSource, HostRequests, PlaceholderVariable,
+    is_credential_name,
+};
 pub use chain::is_policy_name;
 pub use choices::{Elsewhere, UnlistedHosts};
 pub use edit::{Change, EditError};

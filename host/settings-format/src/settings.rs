@@ -7,6 +7,7 @@ use portcullis_decision::combine::Combine;
 use portcullis_decision::pattern::{HostPattern, NetworkPattern};
 use portcullis_decision::profile::Limits;
 
+use crate::brokered::{BrokeredCredential, HostRequests};
 use crate::choices::{Elsewhere, UnlistedHosts};
 use crate::entry::{Entry, Origin, PathEntry};
 use crate::grant_entry::GrantEntry;
@@ -103,6 +104,8 @@ pub struct Network {
     pub closed: Option<Entry<String>>,
     /// Warnings on keys that are honoured by refusing more.
     pub warnings: Vec<Warning>,
+    /// Hosts to which only some requests are sent.
+    pub requests: Vec<HostRequests>,
 }
 
 /// Checks on connections.
@@ -139,7 +142,7 @@ pub struct Filesystem {
     pub shared_tmp: Option<Origin>,
 }
 
-/// Files and variables that hold secrets; all are denied.
+/// Secrets: files and variables that commands do not see, and credentials that they use without having them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
     /// The files.
@@ -148,6 +151,10 @@ pub struct Credentials {
     pub variables: Vec<String>,
     /// Warnings on entries that are to be masked, and are denied.
     pub warnings: Vec<Warning>,
+    /// Credentials that commands use without having them.
+    pub brokered: Vec<BrokeredCredential>,
+    /// The files that these come from, each with the index of its entry; all are denied.
+    pub source_files: Vec<(usize, Entry<PathEntry>)>,
 }
 
 /// One policy of the chain.

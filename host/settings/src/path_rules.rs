@@ -82,6 +82,11 @@ pub(crate) fn files(
         links.extend(keep_links(Layer::User, &id, entry, around)?);
         globs.extend(deny(Layer::User, &id, entry, FileRights::ALL, around)?);
     }
+    for (index, entry) in &settings.credentials.source_files {
+        let id = format!("credentials.brokered[{index}].source.file");
+        links.extend(keep_links(Layer::User, &id, entry, around)?);
+        globs.extend(deny(Layer::User, &id, entry, FileRights::ALL, around)?);
+    }
 
     // Sort by depth, shallow rules first: for reads the longest match must win, and the last matching rule wins.
     plain.sort_by_key(|rule| depth(&rule.pattern));

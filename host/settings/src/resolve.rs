@@ -136,6 +136,8 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
         unlisted_hosts: unlisted_hosts(found),
         connecting: network.connecting,
         parent_proxy: network.parent_proxy.clone(),
+        brokered: settings.credentials.brokered.clone(),
+        requests: network.requests.clone(),
         budgets: budgets(found),
         policies,
         policies_at,

@@ -1,6 +1,6 @@
 //! A scene whose `portcullis` runs in a network with servers; see the program `world` of this crate.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -69,9 +69,23 @@ impl<'a> World<'a> {
     ///
     /// If it cannot be started or does not end in time.
     pub fn run(&self, network: &str, script: &str) -> anyhow::Result<Finished> {
-        let settings = self.settings(network)?;
+        self.run_under(&self.settings(network)?, &[], script)
+    }
+
+    /// Runs `portcullis run` on a bash script, with a settings file and variables of its own environment.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started or does not end in time.
+    pub fn run_under(
+        &self,
+        settings: &Path,
+        variables: &[(&str, &OsStr)],
+        script: &str,
+    ) -> anyhow::Result<Finished> {
         let binary = tools::portcullis(self.scene.user())?;
         let mut command = self.command(&binary)?;
+        command.envs(variables.iter().copied());
         command.args(["run", "--ask", "deny", "--settings"]).arg(settings).args(["--", "bash", "-c", script]);
         Finished::run(&mut command)
     }

@@ -10,6 +10,7 @@ mod asked_afterwards;
 mod asked_links;
 mod attacks;
 mod beside_others;
+mod brokered;
 mod cli;
 mod closed_names;
 mod completions;

@@ -10,7 +10,7 @@ use portcullis_settings::{RealDisk, kept_grants};
 
 use super::asks::ask_all;
 use super::audit::logs;
-use super::presets;
+use super::{credentials, presets};
 use crate::args::Complete;
 use crate::exit::Exit;
 use crate::output::Page;
@@ -27,6 +27,7 @@ enum Kind {
     Question,
     No,
     Grant,
+    Credential,
     Preset,
     Decision,
     Pack,
@@ -64,6 +65,7 @@ fn kind(words: &[String]) -> Option<Kind> {
     match typed.as_slice() {
         ["asks", "answer"] => Some(Kind::Question),
         ["asks", "answer", _] => Some(Kind::No),
+        ["credentials", "test" | "remove"] => Some(Kind::Credential),
         ["grants", "revoke"] => Some(Kind::Grant),
         ["allow" | "deny", ..] | ["presets", "show"] => Some(Kind::Preset),
         ["undo"] => Some(Kind::Point),
@@ -96,6 +98,7 @@ fn words(around: &ProcessEnv, kind: Kind) -> anyhow::Result<Vec<String>> {
             }
             ids
         }
+        Kind::Credential => credentials::names(around)?,
         Kind::Preset => {
             presets::names(&loaded_settings::places(around, &around.cwd, None)?).into_iter().collect()
         }
@@ -133,6 +136,9 @@ mod tests {
             ("asks answer 3f:1", Some(Kind::No)),
             ("grants revoke --project /p", Some(Kind::Grant)),
             ("grants revoke 1", None),
+            ("credentials test", Some(Kind::Credential)),
+            ("credentials remove", Some(Kind::Credential)),
+            ("credentials add", None),
             ("allow", Some(Kind::Preset)),
             ("allow npm --all", Some(Kind::Preset)),
             ("run --allow", Some(Kind::Preset)),

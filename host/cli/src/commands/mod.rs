@@ -7,6 +7,7 @@ pub(crate) mod check;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod credentials;
 pub(crate) mod doctor;
 pub(crate) mod exec_client;
 pub(crate) mod explain;

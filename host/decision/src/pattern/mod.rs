@@ -2,11 +2,13 @@
 
 mod expression;
 pub mod host;
+mod http;
 mod name;
 mod path;
 pub(crate) mod steps;
 
 pub use expression::PathExpression;
 pub use host::{HostName, HostPattern, NetworkPattern, PortSet};
+pub use http::{RequestPath, RequestPattern};
 pub use name::name_matches;
 pub use path::{FilePattern, GlobText, PathMatcher, PatternError, check_glob_size};

@@ -160,7 +160,7 @@ impl Asking {
             return None;
         };
         let judge = Arc::clone(&first.judge);
-        let ConnectionAttempt { access, command, want } = first.attempt().clone();
+        let ConnectionAttempt { access, command, want, credential } = first.attempt().clone();
         let stage = access.stage;
         let is_to_connect = want == Want::Connect && stage == Stage::Connect;
         let mut places = vec![place(first.attempt())];
@@ -171,6 +171,7 @@ impl Asking {
             let is_alike = Arc::ptr_eq(&next.judge, &judge)
                 && next.attempt().command == command
                 && next.attempt().want == want
+                && next.attempt().credential == credential
                 && next.attempt().access.stage == stage
                 && (is_to_connect || is_known);
             if !is_alike || !(is_known || places.len() < PLACES_MAX) {

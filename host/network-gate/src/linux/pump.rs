@@ -10,6 +10,8 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
+use crate::broker::{Broker, Finder, Placeholders};
+use crate::inspect::client_hello::is_tls;
 use crate::inspect::{Inspector, Stop};
 use crate::judge::{ConnectionAttempt, ConnectionRefusal};
 use crate::linux::budget::Spent;
@@ -73,6 +75,32 @@ pub(crate) struct Pump<'a> {
     pub(crate) deserted: Duration,
     /// The bytes that the client has sent already.
     pub(crate) first: Vec<u8>,
+    /// The brokered hosts, whose placeholders may not go anywhere else.
+    pub(crate) broker: Option<Arc<Broker>>,
+    pub(crate) finder: Mutex<Search>,
+}
+
+/// The search for placeholders in what the client sends.
+#[derive(Debug, Default)]
+pub(crate) enum Search {
+    #[default]
+    NotBegun,
+    Running(Finder),
+    /// The client speaks TLS, in which nothing is found.
+    Blind,
+}
+
+impl Search {
+    fn find(&mut self, placeholders: &Placeholders, bytes: &[u8]) -> Option<String> {
+        if let Self::NotBegun = self {
+            let is_blind = bytes.first().is_some_and(|&first| is_tls(first));
+            *self = if is_blind { Self::Blind } else { Self::Running(Finder::default()) };
+        }
+        match self {
+            Self::Running(finder) => finder.find(placeholders, bytes),
+            Self::NotBegun | Self::Blind => None,
+        }
+    }
 }
 
 impl Pump<'_> {
@@ -163,6 +191,7 @@ impl Pump<'_> {
         if bytes.is_empty() {
             return Ok(());
         }
+        self.has_no_placeholder(bytes)?;
         let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if !self.spent.spend(count) {
             let more = self.scope.clear_more(self.attempt, self.spent, self.wanted, client).await;
@@ -171,6 +200,14 @@ impl Pump<'_> {
         to.write_all(bytes).await?;
         self.traffic.sent.fetch_add(count, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn has_no_placeholder(&self, bytes: &[u8]) -> Result<(), Cut> {
+        let Some(broker) = &self.broker else { return Ok(()) };
+        let mut search = self.finder.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(what) = search.find(broker.placeholders(), bytes) else { return Ok(()) };
+        let reason = format!("{what} is on its way to a place that the settings do not have it for");
+        Err(Cut::Refused(ConnectionRefusal::by_host("host.placeholder", reason)))
     }
 
     async fn back(&self, from: &ReadHalf<'_>, mut to: WriteHalf<'_>) -> Result<(), Cut> {

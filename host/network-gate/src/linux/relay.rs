@@ -9,8 +9,11 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
+use crate::broker::{Broker, BrokeredHost};
 use crate::inspect::{Inspector, Stop};
 use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ended, Ending};
+use crate::linux::brokered::{self, Exchange};
+use crate::linux::budget::Spent;
 use crate::linux::dial::dial;
 use crate::linux::proxy::Manner;
 use crate::linux::pump::{Cut, DESERTED, Pump, Traffic};
@@ -98,6 +101,21 @@ async fn carry(
     let _unset = (client.set_nodelay(true), server.set_nodelay(true));
     let limit = scope.judge.budget(&report.attempt);
     let spent = scope.shared.budgets.of(&wanted.target, wanted.port, limit);
+    let broker = match broker(scope, wanted) {
+        Ok(broker) => broker,
+        Err(refusal) => {
+            let why = told(wanted, &refusal);
+            report.how = Ending::Refused(refusal);
+            drop(report);
+            return refuse::tell(client, &beginning, News::Denied, &why).await;
+        }
+    };
+    if let Some(broker) = &broker
+        && let Some(host) = broker.host(&wanted.target, wanted.port)
+    {
+        let parties = (client, server, beginning);
+        return carry_requests(&mut report, wanted, spent, (Arc::clone(broker), host.clone()), parties).await;
+    }
     let inspector = Inspector::new(&wanted.target, wanted.port, scope.judge.checks(), scope.judge.stages());
     let traffic = Arc::clone(&report.traffic);
     let pump = Pump {
@@ -111,6 +129,8 @@ async fn carry(
         unanswered: Notify::new(),
         deserted: DESERTED,
         first: beginning,
+        broker,
+        finder: Mutex::default(),
     };
     let cut = pump.run(&mut client, &mut server).await;
     let Err(cut) = cut else { return };
@@ -131,13 +151,55 @@ async fn carry(
     refuse::tell(client, &beginning, news, &why).await;
 }
 
+/// Returns the brokered hosts. Refuses a port of a host whose requests are limited on another port.
+fn broker(scope: &Scope, wanted: &Wanted) -> Result<Option<Arc<Broker>>, ConnectionRefusal> {
+    let broker = scope.judge.broker()?;
+    if broker.as_ref().is_some_and(|broker| broker.is_limited_elsewhere(&wanted.target, wanted.port)) {
+        let reason = "`network.requests` limits the requests to this host, on another port";
+        return Err(ConnectionRefusal::by_host("host.request-rule", reason));
+    }
+    Ok(broker)
+}
+
+/// Carries the requests to a brokered host.
+async fn carry_requests(
+    report: &mut Report<'_>,
+    wanted: &Wanted,
+    spent: Arc<Spent>,
+    (broker, host): (Arc<Broker>, BrokeredHost),
+    (client, server, beginning): (TcpStream, TcpStream, Vec<u8>),
+) {
+    let watched = match watched(&client) {
+        Ok(watched) => watched,
+        Err(error) => return report.how = Ending::Unreachable(format!("watching the client: {error}")),
+    };
+    let exchange = Exchange {
+        scope: Arc::clone(report.scope),
+        attempt: report.attempt.clone(),
+        request: report.request.clone(),
+        wanted: wanted.clone(),
+        broker,
+        host,
+        spent,
+        traffic: Arc::clone(&report.traffic),
+        client: watched,
+        ending: Mutex::new(Ending::Closed),
+    };
+    report.how = brokered::carry(exchange, client, server, beginning).await;
+}
+
+/// Returns a second descriptor of a socket.
+fn watched(client: &TcpStream) -> std::io::Result<TcpStream> {
+    TcpStream::from_std(rustix::io::fcntl_dupfd_cloexec(client, 0)?.into())
+}
+
 fn told(wanted: &Wanted, refusal: &ConnectionRefusal) -> String {
     format!("the connection to {} is denied: {}", wanted.target.with_port(wanted.port), refusal.text)
 }
 
 /// Reports the end of a connection when it is dropped, however the connection ends.
 struct Report<'a> {
-    scope: &'a Scope,
+    scope: &'a Arc<Scope>,
     attempt: ConnectionAttempt,
     request: String,
     how: Ending,
@@ -145,7 +207,7 @@ struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn new(scope: &'a Scope, attempt: ConnectionAttempt, request: &str) -> Self {
+    fn new(scope: &'a Arc<Scope>, attempt: ConnectionAttempt, request: &str) -> Self {
         let request = request.to_owned();
         scope.shared.carried.begin(attempt.command);
         Self { scope, attempt, request, how: Ending::Closed, traffic: Arc::default() }

@@ -284,7 +284,7 @@ impl Wanted {
             stage: Stage::Connect,
             process,
         };
-        ConnectionAttempt { access, command, want: Want::Connect }
+        ConnectionAttempt { access, command, want: Want::Connect, credential: None }
     }
 }
 

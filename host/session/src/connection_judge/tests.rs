@@ -71,7 +71,7 @@ fn attempt(host: &str) -> ConnectionAttempt {
     let (transport, direction, process) = (Transport::Tcp, Direction::Outbound, ProcessInfo::default());
     let (target, stage) = (Endpoint::Domain(host.to_owned()), Stage::Connect);
     let access = NetworkAccess { transport, direction, target, port: 443, stage, process };
-    ConnectionAttempt { access, command: 7, want: Want::Connect }
+    ConnectionAttempt { access, command: 7, want: Want::Connect, credential: None }
 }
 
 #[test]
@@ -82,6 +82,7 @@ fn a_connection_that_asks_is_decided_once() {
     let places = Places::usual(&project, &home);
     let resolved = resolve(&discover(&places, &RealDisk).unwrap(), &places, &RealDisk).unwrap();
     let setup = Setup {
+        credentials: Arc::new(crate::credential_reader::NoCredentials),
         variables: Box::new(Vec::new),
         context: Context { interactive: true, ..Context::default() },
         clock: Box::new(|| SystemTime::UNIX_EPOCH),

@@ -47,6 +47,13 @@ fn sample(field: &Field) -> Value {
         "network.parentProxy.noProxy" => "corp.test".into(),
         "environment.set" => json!({ "NAME": "value" }),
         "network.filterRequest" => json!({}),
+        "network.requests[].allow" | "credentials.brokered[].for" => json!(["GET /**"]),
+        "credentials.brokered[].name" => "forge".into(),
+        "credentials.brokered[].host" | "network.requests[].host" => "forge.test".into(),
+        "credentials.brokered[].source" => json!({ "env": "OTHER" }),
+        "credentials.brokered[].source.file" => "/token".into(),
+        "credentials.brokered[].source.secretTool" => json!(["service", "forge"]),
+        "credentials.brokered[].variables" => json!(["NAME"]),
         "grants" => json!([{ "tool": "t" }]),
         "grants[].commands" => json!([["git", "push"]]),
         _ => of_shape(field.shape, field.name),
@@ -105,8 +112,13 @@ fn with(field: &Field, key: &str, value: Value) -> Value {
             at = &mut at[0];
         }
     }
+    if field.name.starts_with("credentials.brokered[].source.") {
+        *at = json!({});
+    }
     at[key] = value;
     match field.name {
+        "credentials.brokered[].user" | "credentials.brokered[].git" => at["form"] = json!("basic"),
+        "credentials.brokered[].header" => at["form"] = json!("header"),
         "grants[].exact" | "grants[].rights" => at["path"] = json!("/a"),
         "grants[].openEnded" => at["commands"] = json!([["git"]]),
         "grants[].provider" | "grants[].input" | "grants[].grantedAt" | "grants[].expiresAt" => {
@@ -188,7 +200,7 @@ fn upstream() -> Vec<(&'static str, &'static str, &'static str, Vec<&'static str
 
 /// Fields that sandbox-runtime does not have.
 const OURS: &str = "
-    $schema presets enabled layout extends network.hiddenServerNames network.uploadBudgetMib policies combine protections ask escalation requiredTier
+    $schema presets enabled layout extends network.hiddenServerNames network.uploadBudgetMib network.requests credentials.brokered policies combine protections ask escalation requiredTier
     limits environment grants home unattendedRefusals tools network.unlistedHosts filesystem.elsewhere
     filesystem.tmp
 ";

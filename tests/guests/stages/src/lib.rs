@@ -1,5 +1,5 @@
-//! Decides on later stages of allowed connections: denies one resolved name, one TLS server name, and DELETE requests;
-//! asks about requests that send data.
+//! Decides on later stages of allowed connections: denies one resolved name, one TLS server name, DELETE requests, and
+//! one path to one credential; asks about requests that send data.
 
 use portcullis_sdk::{
     Action, ActionKinds, ConfigError, Context, Descriptor, Endpoint, Evaluation, Never, Policy, Request, Stage,
@@ -16,6 +16,7 @@ impl Policy for Stages {
             .rule("stages.resolved", "A name that must not be resolved")
             .rule("stages.hello", "A server name that must not be used")
             .rule("stages.delete", "Nothing is deleted")
+            .rule("stages.credential", "One credential is not for one path")
             .rule("stages.send", "Sending is asked about")
     }
 
@@ -35,12 +36,20 @@ impl Policy for Stages {
             Stage::Http(head) if head.method == "DELETE" => {
                 Evaluation::deny("stages.delete", format!("{} has {}", head.url, head.header_names.join(" and ")))
             }
+            Stage::Http(head) if head.url.ends_with("/guarded") && uses(request, "forge-key") => {
+                Evaluation::deny("stages.credential", "the credential forge-key is not for this path")
+            }
             Stage::Http(head) if head.method == "POST" => {
                 Evaluation::ask("stages.send", format!("something is sent to {}", head.url), "Send it?")
             }
             _ => Evaluation::abstain(),
         }
     }
+}
+
+fn uses(request: &Request, credential: &str) -> bool {
+    let is_it = |value: &str| value == format!("\"{credential}\"");
+    request.attributes.iter().any(|fact| fact.name == "host:credential" && is_it(&fact.value))
 }
 
 fn is(target: &Endpoint, wanted: &str) -> bool {

@@ -75,6 +75,12 @@ impl Judge for Shown {
         None
     }
 
+    fn broker(&self) -> Result<Option<Arc<crate::Broker>>, ConnectionRefusal> {
+        Ok(None)
+    }
+
+    fn credential_used(&self, _request: &str, _name: &str, _head: &portcullis_decision::request::HttpHead) {}
+
     fn running(&self) -> Running {
         Running::Several
     }
@@ -155,7 +161,7 @@ fn attempt(host: &str, command: u32) -> ConnectionAttempt {
         stage: Stage::Connect,
         process: ProcessInfo::default(),
     };
-    ConnectionAttempt { access, command, want: Want::Connect }
+    ConnectionAttempt { access, command, want: Want::Connect, credential: None }
 }
 
 fn reason(answer: oneshot::Receiver<Judgement>) -> String {

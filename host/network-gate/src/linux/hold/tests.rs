@@ -69,6 +69,12 @@ impl Judge for Asks {
         None
     }
 
+    fn broker(&self) -> Result<Option<Arc<crate::Broker>>, ConnectionRefusal> {
+        Ok(None)
+    }
+
+    fn credential_used(&self, _request: &str, _name: &str, _head: &portcullis_decision::request::HttpHead) {}
+
     fn running(&self) -> Running {
         Running::Several
     }

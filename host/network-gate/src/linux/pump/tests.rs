@@ -44,6 +44,8 @@ async fn carried<Acting: Future<Output = ()>>(
         unanswered: Notify::new(),
         deserted: SHORT,
         first: Vec::new(),
+        broker: None,
+        finder: Mutex::default(),
     };
     let (run, ()) = tokio::join!(pump.run(&mut from_client, &mut to_server), act(client, server));
     run

@@ -1,0 +1,230 @@
+//! Reads credentials from the sources that the settings name. Nothing of them is logged, printed or kept in a file.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use portcullis_session::{CredentialReader, Secret};
+use portcullis_settings_format::CredentialSource;
+use portcullis_text::escape;
+use zeroize::Zeroizing;
+
+use crate::process_env::{ProcessEnv, random_name};
+use crate::untrusted_paths::UntrustedPaths;
+
+/// How long a source may take. The user may have to unlock it.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The most bytes that a source may give.
+const ANSWER_MAX: usize = 64 * 1024;
+/// The interval of checks whether a program has ended.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The sources of credentials of a session.
+#[derive(Debug)]
+pub struct CredentialSources {
+    around: ProcessEnv,
+    /// No program is started from there.
+    reach: UntrustedPaths,
+    /// The session's temporary directory, of the host and as commands see it.
+    temp: Option<(PathBuf, PathBuf)>,
+}
+
+impl CredentialSources {
+    /// Makes the sources for an environment. `temp` is the session's temporary directory, of the host and as commands
+    /// see it, if there are commands.
+    #[must_use]
+    pub fn new(around: &ProcessEnv, reach: UntrustedPaths, temp: Option<(PathBuf, PathBuf)>) -> Self {
+        Self { around: around.clone(), reach, temp }
+    }
+
+    fn variable(&self, name: &str) -> Result<Zeroizing<String>, String> {
+        let found = self.around.variables.iter().find(|(known, _)| known == name);
+        let missing = || format!("the variable `{}` is not set where Portcullis was started", escape(name));
+        found.map(|(_, value)| Zeroizing::new(value.clone())).ok_or_else(missing)
+    }
+
+    fn file(&self, path: &str) -> Result<Zeroizing<String>, String> {
+        let path = match path.strip_prefix("~/") {
+            Some(rest) => self.around.home.join(rest),
+            None => PathBuf::from(path),
+        };
+        if self.reach.holds(&path) {
+            return Err(format!("`{}` lies where commands can write", escape(&path.to_string_lossy())));
+        }
+        let failed = |error: io::Error| format!("reading `{}`: {error}", escape(&path.to_string_lossy()));
+        let file = File::open(&path).map_err(failed)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(format!("`{}` is no file", escape(&path.to_string_lossy())));
+        }
+        read_all(file).map_err(failed)
+    }
+
+    /// Runs a program outside the sandbox and returns its output.
+    fn output(&self, words: &[&str]) -> Result<Zeroizing<String>, String> {
+        let Some((name, arguments)) = words.split_first() else {
+            return Err("no program is named".to_owned());
+        };
+        let shown = escape(name);
+        let program = match Path::new(name).is_absolute() {
+            true => Some(PathBuf::from(name)).filter(|path| !self.reach.holds(path)),
+            false => self.around.find_program(name.as_ref(), &self.reach),
+        };
+        let program = program.ok_or_else(|| {
+            format!("the program `{shown}` is not on PATH outside of the places where commands can write")
+        })?;
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir("/").stdin(Stdio::null()).stderr(Stdio::null());
+        let failed = |error: io::Error| format!("running `{shown}`: {error}");
+        let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
+        let output = child.stdout.take();
+        let reading = std::thread::spawn(move || output.map(read_all));
+        let status = ended(&mut child).map_err(failed)?.ok_or_else(|| {
+            format!(
+                "`{shown}` did not answer within {} seconds; run it once in a terminal to unlock it",
+                PATIENCE.as_secs()
+            )
+        })?;
+        if !status.success() {
+            return Err(format!("`{shown}` failed ({status}); run it in a terminal to see why"));
+        }
+        match reading.join() {
+            Ok(Some(read)) => read.map_err(failed),
+            Ok(None) | Err(_) => Err(format!("`{shown}` has no output")),
+        }
+    }
+}
+
+impl CredentialReader for CredentialSources {
+    fn read(&self, source: &CredentialSource) -> Result<Secret, String> {
+        let text = match source {
+            CredentialSource::Variable(name) => self.variable(name),
+            CredentialSource::File(path) => self.file(path),
+            CredentialSource::Command(words) => {
+                self.output(&words.iter().map(String::as_str).collect::<Vec<_>>())
+            }
+            CredentialSource::Pass(entry) => {
+                let text = self.output(&["pass", "show", "--", entry])?;
+                Ok(Zeroizing::new(text.lines().next().unwrap_or_default().to_owned()))
+            }
+            CredentialSource::SecretTool(attributes) => {
+                let words =
+                    ["secret-tool", "lookup"].into_iter().chain(attributes.iter().map(String::as_str));
+                self.output(&words.collect::<Vec<_>>())
+            }
+        }?;
+        Secret::new(text).map_err(|why| format!("what {} gave cannot be used: {why}", words(source)))
+    }
+
+    fn publish(&self, certificates: &str) -> io::Result<PathBuf> {
+        let (host, inside) = self.temp.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        // Commands can write there, so the name must be a new one.
+        let name = format!("certificates-{}.pem", random_name().map_err(io::Error::other)?);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(host.join(&name))?;
+        file.write_all(certificates.as_bytes())?;
+        Ok(inside.join(name))
+    }
+}
+
+/// Names a source.
+#[must_use]
+pub fn words(source: &CredentialSource) -> String {
+    match source {
+        CredentialSource::Variable(name) => format!("the variable {name}"),
+        CredentialSource::File(path) => format!("the file {path}"),
+        CredentialSource::Command(words) => format!("the command {}", words.join(" ")),
+        CredentialSource::Pass(entry) => format!("pass: {entry}"),
+        CredentialSource::SecretTool(attributes) => format!("secret-tool: {}", attributes.join(" ")),
+    }
+}
+
+/// Waits for a program, and ends it if it takes too long; `None` then.
+fn ended(child: &mut Child) -> io::Result<Option<std::process::ExitStatus>> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() > end {
+            // Killed or gone, it has no answer.
+            drop(child.kill());
+            drop(child.wait());
+            return Ok(None);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Reads a text of limited size, into memory that is overwritten afterwards.
+fn read_all(mut from: impl io::Read) -> io::Result<Zeroizing<String>> {
+    // Full size from the start: a buffer that grows would leave copies.
+    let mut bytes = Zeroizing::new(vec![0; ANSWER_MAX]);
+    let mut length = 0;
+    while let Some(room) = bytes.get_mut(length..).filter(|room| !room.is_empty()) {
+        match from.read(room)? {
+            0 => break,
+            count => length += count,
+        }
+    }
+    let read = bytes.get(..length).unwrap_or_default();
+    let text = std::str::from_utf8(read).map_err(|_| io::Error::other("it is not text"))?;
+    Ok(Zeroizing::new(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(home: &Path, variables: &[(&str, &str)]) -> CredentialSources {
+        let around = ProcessEnv {
+            home: home.to_owned(),
+            variables: variables
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            path: vec!["/usr/bin".into(), "/bin".into()],
+            ..ProcessEnv::read().unwrap()
+        };
+        CredentialSources::new(&around, UntrustedPaths::of_project(&home.join("project"), &[]), None)
+    }
+
+    fn command(words: &[&str]) -> CredentialSource {
+        CredentialSource::Command(words.iter().map(|word| (*word).to_owned()).collect())
+    }
+
+    #[test]
+    fn each_source_is_read() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("token"), "from-a-file\n").unwrap();
+        let sources = sources(home.path(), &[("TOKEN", "from-a-variable")]);
+        assert!(sources.read(&CredentialSource::Variable("TOKEN".to_owned())).is_ok());
+        assert!(sources.read(&CredentialSource::File("~/token".to_owned())).is_ok());
+        assert!(sources.read(&command(&["printf", "from-a-command"])).is_ok());
+    }
+
+    #[test]
+    fn failures_say_why_and_nothing_of_a_credential() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join("project")).unwrap();
+        std::fs::write(home.path().join("project/token"), "from-the-project").unwrap();
+        std::fs::write(home.path().join("two"), "first-secret\nsecond-secret\n").unwrap();
+        let sources = sources(home.path(), &[("SHORT", "abc")]);
+        for (source, wanted) in [
+            (CredentialSource::Variable("NONE".to_owned()), "is not set"),
+            (CredentialSource::Variable("SHORT".to_owned()), "too short"),
+            (CredentialSource::File("~/none".to_owned()), "reading"),
+            (CredentialSource::File("~/two".to_owned()), "several lines"),
+            (CredentialSource::File("/dev/null".to_owned()), "is no file"),
+            (CredentialSource::File("~/project/token".to_owned()), "where commands can write"),
+            (command(&["no-such-program"]), "not on PATH"),
+            (command(&["sh", "-c", "echo top-secret; exit 3"]), "failed"),
+            (command(&["true"]), "is empty"),
+        ] {
+            let error = sources.read(&source).unwrap_err();
+            assert!(error.contains(wanted), "{error}");
+            assert!(!error.contains("abc") && !error.contains("-secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Arguments of `credentials`.
+
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+
+pub(crate) const CREDENTIALS_HELP: &str = "\
+Commands use these credentials without having them: they get a placeholder, and the gate puts the credential into \
+requests to its host. Nothing here prints a credential.
+
+Examples:
+  portcullis credentials suggest
+  portcullis credentials list
+  portcullis credentials test";
+
+const ADD_HELP: &str = "\
+The entry is written to your settings for all projects. For a service that Portcullis knows, the name is enough: \
+github, github-git, gitlab, gitlab-git, npm, openai, anthropic, gemini, openrouter, huggingface. Such an entry only \
+reads, except that model services are used. The credential itself stays where it is, and is read when a \
+command first needs it.
+
+Examples:
+  portcullis credentials add github
+  portcullis credentials add ci --host ci.example.com --env CI_KEY --for 'GET /**' --variable CI_KEY
+  portcullis credentials add hub --host api.github.com --command 'gh auth token' --for 'GET /**'
+  portcullis credentials add forge --host git.test --pass forge --form basic --git --for '* /me/**'";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Credentials {
+    /// Show the credentials that commands here can use
+    #[command(after_help = "Example:\n  portcullis credentials list --json")]
+    List {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Propose entries for the credentials that you have; copies none
+    #[command(after_help = "Example:\n  portcullis credentials suggest")]
+    Suggest {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let commands use a credential
+    #[command(after_help = ADD_HELP)]
+    Add(Add),
+    /// Read credentials from their sources, to see whether that works
+    ///
+    /// The exit status is 1 if one cannot be read.
+    #[command(after_help = "Examples:\n  portcullis credentials test\n  portcullis credentials test github")]
+    Test {
+        /// The credential; all of them by default
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a credential out of your settings for all projects
+    #[command(after_help = "Example:\n  portcullis credentials remove github")]
+    Remove {
+        /// The credential
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("source").args(["env", "file", "command", "pass", "secret_tool"])))]
+pub(crate) struct Add {
+    /// Its name; that of a known service provides what is not given
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The host that it is sent to, with a port if it is not 443
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Option<String>,
+    /// Read it from this variable of your environment
+    #[arg(long, value_name = "VARIABLE")]
+    pub(crate) env: Option<String>,
+    /// Read it from this file, absolute or below `~`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<String>,
+    /// Read it from the output of this program; its words are separated by spaces
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
+    /// Read it from this entry of `pass`
+    #[arg(long, value_name = "ENTRY")]
+    pub(crate) pass: Option<String>,
+    /// Read it with `secret-tool lookup` and these attributes and values, separated by spaces
+    #[arg(long, value_name = "ATTRIBUTES")]
+    pub(crate) secret_tool: Option<String>,
+    /// Its place in a request; by default `bearer`
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub(crate) form: Option<Form>,
+    /// For `basic`: the user name; by default the one that the command sends
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// For `header`: the name of the header
+    #[arg(long, value_name = "HEADER", required_if_eq("form", "header"))]
+    pub(crate) header: Option<String>,
+    /// The requests that it is for, such as `GET,HEAD /repos/**`; may be given several times
+    #[arg(long = "for", value_name = "REQUESTS")]
+    pub(crate) purpose: Vec<String>,
+    /// A variable of commands that holds the placeholder; may be given several times
+    #[arg(long = "variable", value_name = "VARIABLE")]
+    pub(crate) variables: Vec<String>,
+    /// For `basic`: let git inside use it for this host
+    #[arg(long)]
+    pub(crate) git: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The place of a credential in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// `Authorization: Bearer`
+    Bearer,
+    /// `Authorization: Basic`, as the password
+    Basic,
+    /// A header of its own
+    Header,
+}
+
+impl Form {
+    /// Returns the word in the settings.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Bearer => "bearer",
+            Self::Basic => "basic",
+            Self::Header => "header",
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Writes entries for credentials to the user's settings, and removes them.
+
+use anyhow::{Context as _, bail};
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_settings::{Draft, GrantFile, Places, Store};
+use portcullis_settings_format::Change;
+use portcullis_text::escape;
+use serde_json::{Map, Value, json};
+
+use super::services::{self, Service};
+use crate::args::credentials::{Add, Form};
+use crate::exit::Exit;
+use crate::output::Page;
+
+/// Where the entries are in the settings.
+const ENTRIES: [&str; 2] = ["credentials", "brokered"];
+
+/// Adds an entry.
+pub(super) fn add(around: &ProcessEnv, add: &Add) -> crate::exit::Outcome {
+    let (places, mut draft) = opened(around)?;
+    if entries(&draft).iter().any(|entry| is_called(entry, &add.name)) {
+        bail!(
+            "there is a credential `{0}` already; remove it first: portcullis credentials remove {0}",
+            escape(&add.name)
+        );
+    }
+    let entry = entry(around, add)?;
+    draft.change(&Change::Append(way(), entry.clone())).context("adding the entry")?;
+    save(&places, &draft)?;
+    let mut page = Page::new(around);
+    if add.json {
+        page.json(&json!({ "added": entry, "file": draft.file() }));
+    } else {
+        page.line(&format!(
+            "added `{}` to `{}`; sessions that run take it over; undo: portcullis credentials remove {0}",
+            escape(&add.name),
+            escape(&draft.file().to_string_lossy())
+        ));
+    }
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+/// Removes an entry.
+pub(super) fn remove(around: &ProcessEnv, name: &str, as_json: bool) -> crate::exit::Outcome {
+    let (places, mut draft) = opened(around)?;
+    let entry = entries(&draft).into_iter().find(|entry| is_called(entry, name)).with_context(|| {
+        format!("no credential is called `{}` in `{}`", escape(name), escape(&draft.file().to_string_lossy()))
+    })?;
+    draft.change(&Change::Drop(way(), entry.clone())).context("removing the entry")?;
+    save(&places, &draft)?;
+    let mut page = Page::new(around);
+    if as_json {
+        page.json(&json!({ "removed": entry, "file": draft.file() }));
+    } else {
+        page.line(&format!("removed `{}`; commands can no longer use it", escape(name)));
+    }
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+fn opened(around: &ProcessEnv) -> anyhow::Result<(Places, Draft)> {
+    around.ensure_outside()?;
+    let places = super::declared::loaded(around)?.places;
+    let draft = Draft::open(&places, &GrantFile::Default)?;
+    Ok((places, draft))
+}
+
+fn save(places: &Places, draft: &Draft) -> anyhow::Result<()> {
+    if let Some(obstacle) = draft.obstacles().into_iter().next() {
+        bail!("nothing was written: {}", obstacle.text);
+    }
+    Ok(draft.save(&Store::new(places))?)
+}
+
+fn way() -> Vec<String> {
+    ENTRIES.iter().map(|key| (*key).to_owned()).collect()
+}
+
+fn entries(draft: &Draft) -> Vec<Value> {
+    draft.value(&way()).as_array().cloned().unwrap_or_default()
+}
+
+fn is_called(entry: &Value, name: &str) -> bool {
+    entry.get("name").and_then(Value::as_str) == Some(name)
+}
+
+/// Makes the entry; a known service provides what is not given.
+fn entry(around: &ProcessEnv, add: &Add) -> anyhow::Result<Value> {
+    let service = services::named(&add.name);
+    let missing = |option: &str| {
+        format!(
+            "`{option}` is missing: `{}` is none of the known services ({})",
+            escape(&add.name),
+            services::names()
+        )
+    };
+    let host = add.host.as_deref().or(service.map(|service| service.host));
+    let purpose: Vec<&str> = match (add.purpose.is_empty(), service) {
+        (true, Some(service)) => service.purpose.to_vec(),
+        (true, None) => bail!(missing("--for")),
+        (false, _) => add.purpose.iter().map(String::as_str).collect(),
+    };
+    // A form that is given stands for itself, without the service's user name or header.
+    let of_service = service.filter(|_| add.form.is_none());
+    let form = add.form.or(of_service.map(|service| service.form)).unwrap_or(Form::Bearer);
+    let user = add.user.as_deref().or(of_service.and_then(|service| service.user));
+    let header = add.header.as_deref().or(of_service.and_then(|service| service.header));
+    let variables: Vec<&str> = match (add.variables.is_empty(), service) {
+        (true, Some(service)) => service.variables.to_vec(),
+        (true, None) | (false, _) => add.variables.iter().map(String::as_str).collect(),
+    };
+    let is_for_git = add.git || of_service.is_some_and(|service| service.git);
+    let mut entry = json!({
+        "name": add.name, "source": source(around, add, service)?, "host": host.with_context(|| missing("--host"))?,
+        "form": form.word(), "for": purpose,
+    });
+    if let Some(members) = entry.as_object_mut() {
+        let optional = [
+            ("user", user.map(|user| json!(user))),
+            ("header", header.map(|header| json!(header))),
+            ("variables", (!variables.is_empty()).then(|| json!(variables))),
+            ("git", is_for_git.then(|| json!(true))),
+        ];
+        members.extend(optional.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
+    }
+    Ok(entry)
+}
+
+/// Returns the source that is given, or the one in which the credential of the service is found.
+fn source(around: &ProcessEnv, add: &Add, service: Option<&Service>) -> anyhow::Result<Map<String, Value>> {
+    let words = |text: &String| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let sources = [
+        ("env", add.env.as_ref().map(|name| json!(name))),
+        ("file", add.file.as_ref().map(|file| json!(file))),
+        ("command", add.command.as_ref().map(|command| json!(words(command)))),
+        ("pass", add.pass.as_ref().map(|entry| json!(entry))),
+        ("secretTool", add.secret_tool.as_ref().map(|attributes| json!(words(attributes)))),
+    ];
+    let given: Map<String, Value> =
+        sources.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
+    if !given.is_empty() {
+        return Ok(given);
+    }
+    let of_variable =
+        service.and_then(|service| service.variable_in(around)).map(|name| ("env", json!(name)));
+    let of_command = service.and_then(|service| service.command);
+    let of_command = of_command.map(|command| ("command", json!(words(&command.to_owned()))));
+    let (key, value) = of_variable.or(of_command).context(
+        "it is not said where the credential is: `--env`, `--file`, `--command`, `--pass` or `--secret-tool`",
+    )?;
+    Ok(Map::from_iter([(key.to_owned(), value)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use portcullis_settings_format::Settings;
+
+    use super::super::services::SERVICES;
+    use super::*;
+
+    fn add(name: &str) -> Add {
+        Add {
+            name: name.to_owned(),
+            host: None,
+            env: Some("A".to_owned()),
+            file: None,
+            command: None,
+            pass: None,
+            secret_tool: None,
+            form: None,
+            user: None,
+            header: None,
+            purpose: Vec::new(),
+            variables: Vec::new(),
+            git: false,
+            json: false,
+        }
+    }
+
+    #[test]
+    fn the_entry_of_each_service_is_valid_and_all_can_be_declared_together() {
+        let around = ProcessEnv::read().unwrap();
+        let entries: Vec<Value> =
+            SERVICES.iter().map(|service| entry(&around, &add(service.name)).unwrap()).collect();
+        let document = json!({
+            "network": { "allowedDomains": [], "deniedDomains": [] },
+            "filesystem": { "denyRead": [], "allowWrite": [], "denyWrite": [] },
+            "credentials": { "brokered": entries },
+        });
+        let settings = Settings::parse(&document.to_string(), Path::new("x.json")).unwrap();
+        assert_eq!(settings.credentials.brokered.len(), SERVICES.len());
+    }
+
+    #[test]
+    fn what_is_given_outdoes_the_service_and_another_name_needs_all() {
+        let around = ProcessEnv::read().unwrap();
+        let own = Add { host: Some("forge.test".to_owned()), form: Some(Form::Bearer), ..add("gitlab") };
+        let own = entry(&around, &own).unwrap();
+        assert_eq!(own.get("host"), Some(&json!("forge.test")));
+        assert_eq!(own.get("header"), None);
+        let error = entry(&around, &add("forge")).unwrap_err().to_string();
+        assert!(error.contains("`--for`") && error.contains("github"), "{error}");
+        let unknown = Add { purpose: vec!["GET /**".to_owned()], ..add("forge") };
+        assert!(entry(&around, &unknown).unwrap_err().to_string().contains("`--host`"));
+    }
+}

@@ -1,0 +1,112 @@
+//! Proposes entries for the credentials that the user has. It looks at names only and copies no credential.
+
+use std::path::Path;
+
+use portcullis_bootstrap::process_env::ProcessEnv;
+use serde_json::json;
+
+use super::services::{SERVICES, Service};
+use crate::exit::Exit;
+use crate::output::{Page, Tint, tinted};
+
+/// A proposal: where a credential was seen, and the command that adds it.
+struct Proposal {
+    name: String,
+    seen: String,
+    command: String,
+    /// The host and the requests that it is for.
+    allows: String,
+}
+
+/// Prints the proposals.
+pub(super) fn run(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
+    let known = super::declared::names(around)?;
+    let is_new = |service: &&Service| !known.iter().any(|name| name == service.name);
+    let mut proposals: Vec<Proposal> =
+        SERVICES.iter().filter(is_new).filter_map(|service| of_service(around, service)).collect();
+    for proposal in of_npm(&around.home.join(".npmrc")) {
+        if !known.iter().chain(proposals.iter().map(|one| &one.name)).any(|name| *name == proposal.name) {
+            proposals.push(proposal);
+        }
+    }
+    let mut page = Page::new(around);
+    if as_json {
+        let one = |proposal: &Proposal| json!({ "seen": proposal.seen, "command": proposal.command, "allows": proposal.allows });
+        page.json(&json!({ "proposals": proposals.iter().map(one).collect::<Vec<_>>() }));
+    } else if proposals.is_empty() {
+        page.line("nothing to propose; `portcullis credentials add --help` has examples");
+    } else {
+        for proposal in &proposals {
+            let why = format!("{}; for {}", proposal.seen, proposal.allows);
+            page.table("", &[vec![tinted(&why, Tint::Faint)]]);
+            page.line(&format!("  {}", proposal.command));
+        }
+    }
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+/// Proposes the entry of a service if the credential is seen.
+fn of_service(around: &ProcessEnv, service: &Service) -> Option<Proposal> {
+    let is_logged_in =
+        || service.command == Some("gh auth token") && around.settings.join("gh/hosts.yml").is_file();
+    let seen = match service.variable_in(around) {
+        Some(variable) => format!("{variable} is set"),
+        None if is_logged_in() => "gh is logged in".to_owned(),
+        None => return None,
+    };
+    let name = service.name.to_owned();
+    let allows = format!("{}: {}", service.host, service.purpose.join(", "));
+    Some(Proposal { command: format!("portcullis credentials add {name}"), name, seen, allows })
+}
+
+/// Proposes an entry for each registry that `.npmrc` has a token for.
+fn of_npm(file: &Path) -> Vec<Proposal> {
+    // A file that cannot be read has nothing to propose.
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let registry = |line: &str| {
+        let (place, _token) = line.trim().strip_prefix("//")?.split_once("/:_authToken=")?;
+        let is_host = !place.is_empty()
+            && place.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:".contains(&byte));
+        is_host.then(|| place.to_owned())
+    };
+    let proposal = |host: String| {
+        let variable = format!("npm_config_//{host}/:_authToken");
+        let name = match host.as_str() {
+            "registry.npmjs.org" => "npm".to_owned(),
+            other => format!("npm-{}", other.replace(':', "-")),
+        };
+        Proposal {
+            allows: format!("{host}: GET,HEAD /**"),
+            seen: format!("{} has a token for {host}", file.display()),
+            command: format!(
+                "portcullis credentials add {name} --host {host} --command 'sed -n s,^//{host}/:_authToken=,,p {}' \
+                 --form bearer --for 'GET,HEAD /**' --variable '{variable}'",
+                file.display()
+            ),
+            name,
+        }
+    };
+    text.lines().filter_map(registry).map(proposal).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registry_in_npmrc_is_proposed_without_its_token() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join(".npmrc");
+        std::fs::write(
+            &file,
+            "color=false\n//registry.npmjs.org/:_authToken=npm_top-secret\n//bad'x/:_authToken=a\n\
+             //npm.test:8443/:_authToken=other-secret\n",
+        )
+        .unwrap();
+        let proposals = of_npm(&file);
+        assert!(proposals.iter().map(|one| one.name.as_str()).eq(["npm", "npm-npm.test-8443"]));
+        assert!(proposals.iter().all(|one| !one.command.contains("secret") && !one.seen.contains("secret")));
+        assert!(of_npm(Path::new("/no/such/file")).is_empty());
+    }
+}

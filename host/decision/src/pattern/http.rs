@@ -1,0 +1,232 @@
+//! Patterns over HTTP requests: methods and paths.
+
+use super::name_matches;
+
+/// The longest pattern, in bytes; users write short ones.
+const PATTERN_MAX: usize = 1024;
+
+/// A pattern over requests, such as `GET,HEAD /repos/*/issues/**`.
+///
+/// `*` as the method stands for every method. In a path, `*` and `?` stand for characters of one segment, and the
+/// segment `**` stands for any number of segments. The query is no part of it.
+///
+/// ```
+/// use portcullis_decision::pattern::{RequestPath, RequestPattern};
+/// let pattern = RequestPattern::parse("GET,HEAD /repos/*/issues/**").unwrap();
+/// let path = RequestPath::parse("/repos/me/issues/7").unwrap();
+/// assert!(pattern.matches("GET", &path) && !pattern.matches("POST", &path));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestPattern {
+    /// Empty for every method.
+    methods: Vec<String>,
+    segments: Vec<String>,
+}
+
+/// The path of a request, in both ways in which servers read it.
+///
+/// Some servers decode `%2F` to a separator, others keep it as a character of its segment. A pattern matches only if it
+/// matches both readings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestPath {
+    kept: Vec<String>,
+    decoded: Vec<String>,
+}
+
+impl RequestPattern {
+    /// Parses a pattern.
+    ///
+    /// # Errors
+    /// When the text has another form; the error says what is wrong.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > PATTERN_MAX {
+            return Err(format!("it is longer than {PATTERN_MAX} bytes"));
+        }
+        let form = "write the methods and the path, such as `GET,HEAD /repos/**` or `* /**`";
+        let (methods, path) = text.split_once(' ').ok_or(form)?;
+        let is_method = |method: &str| {
+            !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-')
+        };
+        let methods = match methods {
+            "*" => Vec::new(),
+            listed => listed.split(',').map(str::to_owned).collect(),
+        };
+        if !methods.iter().all(|method| is_method(method)) {
+            return Err(format!("methods are words in capitals with commas between them; {form}"));
+        }
+        let path = path.strip_prefix('/').ok_or(form)?;
+        if path.contains(['%', '#', '\\', ' ']) || path.chars().any(char::is_control) {
+            return Err("a path is written without `%`, `#`, spaces and backslashes".to_owned());
+        }
+        let segments: Vec<String> = path.split('/').map(str::to_owned).collect();
+        if segments.iter().any(|segment| is_dots(segment)) {
+            return Err("a path has no segment `.` or `..`".to_owned());
+        }
+        Ok(Self { methods, segments })
+    }
+
+    /// Returns true if the pattern covers a request.
+    #[must_use]
+    pub fn matches(&self, method: &str, path: &RequestPath) -> bool {
+        let is_meant = self.methods.is_empty() || self.methods.iter().any(|known| known == method);
+        is_meant
+            && segments_match(&self.segments, &path.kept)
+            && segments_match(&self.segments, &path.decoded)
+    }
+}
+
+impl RequestPath {
+    /// Parses the path of a request, without its query.
+    ///
+    /// Returns `None` for a path that servers read in different ways: with dot segments, empty segments, backslashes,
+    /// control characters, or characters that are encoded twice.
+    #[must_use]
+    pub fn parse(path: &str) -> Option<Self> {
+        let rest = path.strip_prefix('/')?;
+        if rest.contains(['\\', '#', '?']) {
+            return None;
+        }
+        let kept = rest.split('/').map(decoded).collect::<Option<Vec<_>>>()?;
+        let whole = kept.join("/");
+        let decoded: Vec<String> = whole.split('/').map(str::to_owned).collect();
+        let inner = decoded.split_last().map(|(_, inner)| inner).unwrap_or_default();
+        let is_ambiguous = whole.contains(['\\', '\0'])
+            || whole.chars().any(char::is_control)
+            || has_escape(&whole)
+            || inner.iter().any(String::is_empty)
+            || decoded.iter().any(|segment| is_dots(segment));
+        (!is_ambiguous).then_some(Self { kept, decoded })
+    }
+}
+
+/// Returns true for `.` and `..`, also before a parameter such as `..;a`, which some servers cut off.
+fn is_dots(segment: &str) -> bool {
+    matches!(segment.split(';').next(), Some("." | ".."))
+}
+
+/// Returns true if a text has percent-encoding.
+fn has_escape(text: &str) -> bool {
+    text.as_bytes().windows(3).any(
+        |three| matches!(three, [b'%', high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit()),
+    )
+}
+
+/// Decodes percent-encoding, or returns `None` if it is invalid.
+fn decoded(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return None;
+        }
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Compares segments; `**` stands for any number of them.
+fn segments_match(pattern: &[String], path: &[String]) -> bool {
+    let (mut at, mut here) = (0, 0);
+    // Where to continue if the last `**` has to take one more segment.
+    let mut star: Option<(usize, usize)> = None;
+    while let Some(segment) = path.get(here) {
+        match pattern.get(at) {
+            Some(wanted) if wanted == "**" => {
+                star = Some((at + 1, here));
+                at += 1;
+            }
+            Some(wanted) if name_matches(wanted, segment) => {
+                at += 1;
+                here += 1;
+            }
+            _ => match star {
+                Some((after, taken)) => {
+                    star = Some((after, taken + 1));
+                    (at, here) = (after, taken + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.get(at..).is_some_and(|rest| rest.iter().all(|wanted| wanted == "**"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(pattern: &str, method: &str, path: &str) -> bool {
+        let pattern = RequestPattern::parse(pattern).unwrap();
+        RequestPath::parse(path).is_some_and(|path| pattern.matches(method, &path))
+    }
+
+    #[test]
+    fn methods_and_paths_match() {
+        for (pattern, method, path) in [
+            ("* /**", "DELETE", "/"),
+            ("* /**", "GET", "/a/b/"),
+            ("GET /a", "GET", "/a"),
+            ("GET,HEAD /a/*", "HEAD", "/a/b"),
+            ("GET /a/**/z", "GET", "/a/z"),
+            ("GET /a/**/z", "GET", "/a/b/z/z"),
+            ("GET /a/**", "GET", "/a"),
+            ("GET /**", "GET", "/@scope%2fname"),
+            ("GET /a/b?.*", "GET", "/a/bc.git"),
+        ] {
+            assert!(check(pattern, method, path), "{pattern} {method} {path}");
+        }
+    }
+
+    #[test]
+    fn others_do_not() {
+        for (pattern, method, path) in [
+            ("GET /a", "POST", "/a"),
+            ("GET /a", "get", "/a"),
+            ("GET /a", "GET", "/A"),
+            ("GET /a", "GET", "/a/"),
+            ("GET /a/*", "GET", "/a/b/c"),
+            ("GET /a/*", "GET", "/a/b%2fc"),
+            ("GET /a/b/**", "GET", "/a%2fb/c"),
+            ("GET /a/**", "GET", "/b"),
+        ] {
+            assert!(!check(pattern, method, path), "{pattern} {method} {path}");
+        }
+    }
+
+    #[test]
+    fn paths_that_servers_read_differently_match_nothing() {
+        for path in [
+            "",
+            "a",
+            "/a/../b",
+            "/a/./b",
+            "/a/%2e%2e/b",
+            "/a%2f..%2fb",
+            "/a/..;x/b",
+            "/a//b",
+            "//a",
+            "/a\\b",
+            "/a%5cb",
+            "/a%00",
+            "/a%0d%0a",
+            "/a%252e",
+            "/a%2",
+            "/a%zz",
+            "/a%+1",
+            "/a%ff",
+            "/a#b",
+            "/a?b",
+        ] {
+            assert_eq!(RequestPath::parse(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn patterns_of_another_form_are_refused() {
+        for text in ["", "GET", "/a", "get /a", "GET,, /a", "GET a", "GET /a/../b", "GET /%41", "GET  /a"] {
+            assert!(RequestPattern::parse(text).is_err(), "{text}");
+        }
+    }
+}

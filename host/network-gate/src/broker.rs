@@ -1,0 +1,102 @@
+//! Brokered hosts: the gate reads the requests to them, and puts in credentials that commands do not have.
+//!
+//! A command has a [placeholder](Credential::placeholder) in place of a credential. The gate ends the command's TLS
+//! connection with a certificate of the session's [`Authority`], checks each request, puts the credential in the
+//! declared place, and sends the request over a TLS connection of its own. Only connections to the declared hosts are
+//! handled like this.
+//!
+//! This module decides about requests and has no sockets; `linux::brokered` has them.
+
+mod authority;
+mod basic;
+mod host;
+mod own_account;
+mod placeholders;
+mod request;
+mod secret;
+mod upstream_tls;
+mod well_formed;
+
+use std::sync::{Arc, OnceLock};
+
+use portcullis_decision::request::Endpoint;
+use rustls::ClientConfig;
+
+pub use authority::Authority;
+pub use host::{BrokeredHost, Credential, Form, RequestLimits};
+pub use placeholders::new_placeholder;
+pub use secret::{Secret, Secrets};
+
+pub(crate) use placeholders::{Finder, Placeholders};
+pub(crate) use request::{Accepted, Destination, origin_form};
+pub(crate) use secret::Masker;
+pub(crate) use well_formed::of_this_connection_only;
+
+use secret::Loaded;
+
+/// The brokered hosts of a session.
+pub struct Broker {
+    authority: Arc<Authority>,
+    hosts: Vec<BrokeredHost>,
+    placeholders: Placeholders,
+    loaded: Loaded,
+    upstream: OnceLock<Result<Arc<ClientConfig>, String>>,
+}
+
+impl Broker {
+    /// Makes the broker of these hosts. `earlier` are placeholders that were in use before.
+    #[must_use]
+    pub fn new(
+        authority: Arc<Authority>,
+        hosts: Vec<BrokeredHost>,
+        earlier: Vec<String>,
+        secrets: Box<dyn Secrets>,
+    ) -> Self {
+        let current = hosts.iter().flat_map(|host| &host.credentials);
+        let mut known: Vec<(String, Option<String>)> =
+            current.map(|one| (one.placeholder.clone(), Some(one.name.clone()))).collect();
+        known.extend(earlier.into_iter().map(|placeholder| (placeholder, None)));
+        Self {
+            authority,
+            hosts,
+            placeholders: Placeholders::new(known),
+            loaded: Loaded::new(secrets),
+            upstream: OnceLock::new(),
+        }
+    }
+
+    /// Returns the brokered host at a place.
+    #[must_use]
+    pub fn host(&self, target: &Endpoint, port: u16) -> Option<&BrokeredHost> {
+        self.hosts.iter().find(|host| host.host == *target && host.port == port)
+    }
+
+    /// Returns true if the requests to this host are limited, and only on other ports.
+    pub(crate) fn is_limited_elsewhere(&self, target: &Endpoint, port: u16) -> bool {
+        let is_limited = |host: &BrokeredHost| host.host == *target && host.requests.is_some();
+        self.host(target, port).is_none() && self.hosts.iter().any(is_limited)
+    }
+
+    pub(crate) fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    pub(crate) fn placeholders(&self) -> &Placeholders {
+        &self.placeholders
+    }
+
+    pub(crate) fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    /// Returns how the gate speaks TLS to servers. Reads the certificates of the system the first time.
+    pub(crate) fn upstream(&self) -> Result<Arc<ClientConfig>, String> {
+        self.upstream.get_or_init(upstream_tls::configuration).clone()
+    }
+}
+
+impl std::fmt::Debug for Broker {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Broker").field("hosts", &self.hosts).finish_non_exhaustive()
+    }
+}

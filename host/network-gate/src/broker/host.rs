@@ -1,0 +1,57 @@
+//! What is declared about brokered hosts.
+
+use portcullis_decision::pattern::RequestPattern;
+use portcullis_decision::request::Endpoint;
+
+/// A host whose requests the gate reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokeredHost {
+    /// The host.
+    pub host: Endpoint,
+    /// The port, on which it speaks TLS.
+    pub port: u16,
+    /// The credentials for it.
+    pub credentials: Vec<Credential>,
+    /// The requests that may be sent to it; `None` for every request.
+    pub requests: Option<RequestLimits>,
+}
+
+/// A credential that the gate puts into requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// Its name in the settings.
+    pub name: String,
+    /// The text that commands have in its place.
+    pub placeholder: String,
+    /// Its place in a request.
+    pub form: Form,
+    /// The requests that it may be put into.
+    pub purpose: Vec<RequestPattern>,
+}
+
+/// The place of a credential in a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Form {
+    /// `Authorization: Bearer` or `Authorization: token`, followed by the credential.
+    Bearer,
+    /// `Authorization: Basic`, with the credential as the password.
+    Basic {
+        /// The user name; `None` for the one that the command sends.
+        user: Option<String>,
+    },
+    /// A header of this name, in lower case, whose value is the credential.
+    Header(String),
+}
+
+/// Limits on the requests to a host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequestLimits {
+    /// The requests that may be sent.
+    pub allow: Vec<RequestPattern>,
+    /// Names of headers that each request must have, in lower case.
+    pub headers: Vec<String>,
+    /// The largest body, in bytes.
+    pub body_max: Option<u64>,
+    /// Whether requests may carry no other credential than those of the settings.
+    pub own_account_only: bool,
+}

@@ -1,0 +1,288 @@
+//! Judges one request to a brokered host, and puts a credential into it.
+
+use hyper::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue,
+};
+use hyper::http::request::Parts;
+use hyper::http::uri::{PathAndQuery, Scheme};
+use hyper::{Method, Uri};
+use portcullis_decision::pattern::{HostName, RequestPath};
+use portcullis_decision::request::{Endpoint, HttpHead};
+use zeroize::Zeroizing;
+
+use super::basic;
+use super::host::{BrokeredHost, Credential, Form, RequestLimits};
+use super::own_account::foreign_credential;
+use super::placeholders::Placeholders;
+use super::secret::Secret;
+use super::well_formed::{is_well_formed, malformed};
+use crate::connection_refusal::ConnectionRefusal;
+
+/// The port of TLS, which a `Host` header need not name.
+const TLS_PORT: u16 = 443;
+
+/// A brokered host, with the placeholders that its requests are searched for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Destination<'a> {
+    pub(crate) host: &'a BrokeredHost,
+    pub(crate) placeholders: &'a Placeholders,
+}
+
+/// A request that may be sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Accepted<'a> {
+    /// The credential to be put in.
+    pub(crate) credential: Option<Use<'a>>,
+    /// The head, in the form that policies get.
+    pub(crate) head: HttpHead,
+    /// The target in the form in which it is sent.
+    pub(crate) target: PathAndQuery,
+    /// The largest body, in bytes.
+    pub(crate) body_max: Option<u64>,
+}
+
+/// A credential and its place in a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Use<'a> {
+    pub(crate) credential: &'a Credential,
+    place: Place,
+}
+
+/// The place of a placeholder in a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    /// After this scheme in `Authorization`.
+    Scheme(&'static str),
+    /// As the password of this user.
+    Password(String),
+    /// As the value of this header.
+    Whole(HeaderName),
+}
+
+impl<'a> Destination<'a> {
+    /// Judges the head of a request.
+    pub(crate) fn judge(&self, request: &Parts) -> Result<Accepted<'a>, ConnectionRefusal> {
+        is_well_formed(request)?;
+        self.names_this_host(request)?;
+        let target = request.uri.path_and_query().cloned();
+        let target = target.ok_or_else(|| malformed("it names no path"))?;
+        let credential = self.credential(&request.headers)?;
+        self.has_no_other_placeholder(request, &target, credential.as_ref())?;
+        let path = RequestPath::parse(target.path());
+        if let Some(Use { credential, .. }) = &credential {
+            let serves = |path: &RequestPath| {
+                credential.purpose.iter().any(|pattern| pattern.matches(request.method.as_str(), path))
+            };
+            if !path.as_ref().is_some_and(serves) {
+                let reason = format!(
+                    "the credential `{}` is not for {} {}",
+                    credential.name,
+                    request.method,
+                    target.path()
+                );
+                return Err(ConnectionRefusal::by_host("host.credential-purpose", reason));
+            }
+        }
+        if let Some(limits) = &self.host.requests {
+            limits.permit(request, &target, path.as_ref(), credential.as_ref())?;
+        }
+        let head = self.head(request, &target);
+        let body_max = self.host.requests.as_ref().and_then(|limits| limits.body_max);
+        Ok(Accepted { credential, head, target, body_max })
+    }
+
+    /// Checks that the request is for the host that the connection goes to.
+    fn names_this_host(&self, request: &Parts) -> Result<(), ConnectionRefusal> {
+        let mut named = request.headers.get_all(HOST).iter();
+        let (Some(host), None) = (named.next(), named.next()) else {
+            return Err(malformed("it does not have exactly one `Host`"));
+        };
+        let is_this = host.to_str().is_ok_and(|text| self.is_authority(text));
+        let is_usual_target = match (request.uri.scheme(), request.uri.authority()) {
+            (None, None) => is_plain_target(request),
+            (Some(scheme), Some(authority)) => {
+                *scheme == Scheme::HTTPS && self.is_authority(authority.as_str())
+            }
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if is_this && is_usual_target {
+            return Ok(());
+        }
+        let reason = format!("it is for another server than `{}`", self.host.host);
+        Err(ConnectionRefusal::by_host("host.other-server", reason))
+    }
+
+    /// Returns true if `text` is this host, with or without the port.
+    fn is_authority(&self, text: &str) -> bool {
+        let (name, port) = match text.rsplit_once(':') {
+            Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, port.parse().ok()),
+            _ => (text, Some(TLS_PORT)),
+        };
+        let is_this = HostName::parse(name).is_ok_and(|endpoint: Endpoint| endpoint == self.host.host);
+        is_this && port == Some(self.host.port)
+    }
+
+    /// Returns the credential whose placeholder stands in its declared place.
+    fn credential(&self, headers: &HeaderMap) -> Result<Option<Use<'a>>, ConnectionRefusal> {
+        let mut found = None;
+        for credential in &self.host.credentials {
+            let Some(place) = place_of(credential, headers) else { continue };
+            if found.replace(Use { credential, place }).is_some() {
+                return Err(malformed("it has more than one credential"));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Refuses a placeholder anywhere but in the declared place.
+    fn has_no_other_placeholder(
+        &self,
+        request: &Parts,
+        target: &PathAndQuery,
+        declared: Option<&Use<'a>>,
+    ) -> Result<(), ConnectionRefusal> {
+        let stopped = |what: String, place: &str| {
+            let reason = format!("{what} stands in {place}, where the settings do not have it");
+            Err(ConnectionRefusal::by_host("host.placeholder", reason))
+        };
+        if let Some(what) = self.placeholders.found_in(target.as_str().as_bytes()) {
+            return stopped(what, "the target of the request");
+        }
+        if let Some(Place::Password(user)) = declared.map(|declared| &declared.place)
+            && let Some(what) = self.placeholders.found_in(user.as_bytes())
+        {
+            return stopped(what, "the user name");
+        }
+        for (name, value) in &request.headers {
+            if let Some(what) = self.placeholders.found_in(name.as_str().as_bytes()) {
+                return stopped(what, "the name of a header");
+            }
+            if declared.is_some_and(|declared| declared.header() == name) {
+                continue;
+            }
+            if let Some(what) = self.placeholders.found_in(value.as_bytes()) {
+                return stopped(what, &format!("the header `{name}`"));
+            }
+        }
+        Ok(())
+    }
+
+    fn head(&self, request: &Parts, target: &PathAndQuery) -> HttpHead {
+        let port = if self.host.port == TLS_PORT { String::new() } else { format!(":{}", self.host.port) };
+        let host = match &self.host.host {
+            Endpoint::Address(address) if address.is_ipv6() => format!("[{address}]"),
+            other @ (Endpoint::Domain(_) | Endpoint::Address(_)) => other.to_string(),
+        };
+        HttpHead {
+            method: request.method.to_string(),
+            url: format!("https://{host}{port}{target}"),
+            header_names: request.headers.keys().map(|name| name.as_str().to_owned()).collect(),
+        }
+    }
+}
+
+/// Returns true for a target that is a path, or `*` of `OPTIONS`.
+fn is_plain_target(request: &Parts) -> bool {
+    let path = request.uri.path();
+    path.starts_with('/') || path == "*" && request.method == Method::OPTIONS
+}
+
+impl RequestLimits {
+    fn permit(
+        &self,
+        request: &Parts,
+        target: &PathAndQuery,
+        path: Option<&RequestPath>,
+        credential: Option<&Use<'_>>,
+    ) -> Result<(), ConnectionRefusal> {
+        let refused = |reason: String| Err(ConnectionRefusal::by_host("host.request-rule", reason));
+        let method = request.method.as_str();
+        if !path.is_some_and(|path| self.allow.iter().any(|pattern| pattern.matches(method, path))) {
+            return refused(format!("no rule in `network.requests` allows {method} {}", target.path()));
+        }
+        if let Some(missing) = self.headers.iter().find(|name| !request.headers.contains_key(name.as_str())) {
+            return refused(format!("the request has no header `{missing}`, which `network.requests` wants"));
+        }
+        let length = request.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+        let length = length.and_then(|length| length.parse::<u64>().ok());
+        if let (Some(most), Some(length)) = (self.body_max, length)
+            && length > most
+        {
+            return refused(format!("the request has {length} bytes, `network.requests` allows {most}"));
+        }
+        if self.own_account_only {
+            let own = credential.map(|declared| declared.header().as_str());
+            if let Some(what) = foreign_credential(&request.headers, target, own) {
+                let reason = format!("{what} may hold a credential that the settings do not have");
+                return Err(ConnectionRefusal::by_host("host.other-account", reason));
+            }
+            // A key could stand in the body.
+            if credential.is_none() && !request.method.is_safe() {
+                let reason =
+                    format!("{method} without a credential of the settings may be for another account");
+                return Err(ConnectionRefusal::by_host("host.other-account", reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Use<'_> {
+    /// Returns the header of the credential.
+    fn header(&self) -> &HeaderName {
+        match &self.place {
+            Place::Scheme(_) | Place::Password(_) => &AUTHORIZATION,
+            Place::Whole(name) => name,
+        }
+    }
+
+    /// Puts the credential into its place.
+    pub(crate) fn fill(&self, secret: &Secret, headers: &mut HeaderMap) -> Result<(), &'static str> {
+        let text = match &self.place {
+            Place::Scheme(scheme) => Zeroizing::new(format!("{scheme} {}", secret.expose())),
+            Place::Password(user) => {
+                Zeroizing::new(format!("Basic {}", *basic::encode(user, secret.expose())))
+            }
+            Place::Whole(_) => Zeroizing::new(secret.expose().to_owned()),
+        };
+        let mut value = HeaderValue::from_str(&text).map_err(|_| "it cannot stand in a header")?;
+        value.set_sensitive(true);
+        headers.insert(self.header().clone(), value);
+        // The gate finds the credential in an answer only if it can read it.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        Ok(())
+    }
+}
+
+/// Returns the place of a placeholder if it is the declared one.
+fn place_of(credential: &Credential, headers: &HeaderMap) -> Option<Place> {
+    let scheme_and_value = || headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ');
+    let is_placeholder = |text: &str| text == credential.placeholder;
+    match &credential.form {
+        Form::Bearer => {
+            let (scheme, value) = scheme_and_value()?;
+            let known = ["Bearer", "token"].into_iter().find(|known| scheme.eq_ignore_ascii_case(known))?;
+            is_placeholder(value.trim()).then_some(Place::Scheme(known))
+        }
+        Form::Basic { user } => {
+            let (scheme, value) = scheme_and_value()?;
+            let (sent, password) =
+                basic::decode(value.trim()).filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
+            is_placeholder(&password).then(|| Place::Password(user.clone().unwrap_or(sent)))
+        }
+        Form::Header(name) => {
+            let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+            let mut values = headers.get_all(&name).iter();
+            let (Some(value), None) = (values.next(), values.next()) else { return None };
+            value.to_str().is_ok_and(is_placeholder).then_some(Place::Whole(name))
+        }
+    }
+}
+
+/// Returns the target of a request as a client of a server writes it.
+pub(crate) fn origin_form(target: PathAndQuery) -> Uri {
+    Uri::from(target)
+}
+
+#[cfg(test)]
+mod tests;

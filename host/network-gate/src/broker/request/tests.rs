@@ -1,0 +1,329 @@
+use hyper::Request;
+
+use super::super::placeholders::new_placeholder;
+use super::super::well_formed::of_this_connection_only;
+use super::*;
+use portcullis_decision::pattern::RequestPattern;
+
+const REAL: &str = "real-credential-0123";
+
+fn pattern(text: &str) -> RequestPattern {
+    RequestPattern::parse(text).unwrap()
+}
+
+fn host(form: Form, requests: Option<RequestLimits>) -> BrokeredHost {
+    let credential = Credential {
+        name: "forge".to_owned(),
+        placeholder: new_placeholder().unwrap(),
+        form,
+        purpose: vec![pattern("GET /**"), pattern("POST /mine/**")],
+    };
+    BrokeredHost {
+        host: Endpoint::Domain("forge.test".to_owned()),
+        port: 443,
+        credentials: vec![credential],
+        requests,
+    }
+}
+
+fn placeholder(host: &BrokeredHost) -> &str {
+    &host.credentials[0].placeholder
+}
+
+/// Builds a request, with `PLACEHOLDER` and `BASIC` replaced in it.
+fn request(host: &BrokeredHost, method: &str, target: &str, headers: &[(&str, &str)]) -> Parts {
+    let put = |text: &str| {
+        let basic = basic::encode("me", placeholder(host));
+        text.replace("PLACEHOLDER", placeholder(host)).replace("BASIC", &basic)
+    };
+    let mut builder = Request::builder().method(method).uri(put(target));
+    for (name, value) in headers {
+        builder = builder.header(put(name), put(value));
+    }
+    builder.body(()).unwrap().into_parts().0
+}
+
+/// Judges a request and returns the rule that refuses it, or the name of the credential.
+fn judged(
+    host: &BrokeredHost,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+) -> Result<Option<String>, String> {
+    let known =
+        host.credentials.iter().map(|one| (one.placeholder.clone(), Some(one.name.clone()))).collect();
+    let placeholders = Placeholders::new(known);
+    let destination = Destination { host, placeholders: &placeholders };
+    let accepted = destination.judge(&request(host, method, target, headers));
+    accepted
+        .map(|accepted| accepted.credential.map(|used| used.credential.name.clone()))
+        .map_err(|refusal| refusal.rule)
+}
+
+const FORGE: (&str, &str) = ("host", "forge.test");
+const BEARER: (&str, &str) = ("authorization", "Bearer PLACEHOLDER");
+
+#[test]
+fn a_placeholder_in_its_place_gets_the_credential() {
+    let bearer = host(Form::Bearer, None);
+    let used = Ok(Some("forge".to_owned()));
+    assert_eq!(judged(&bearer, "GET", "/a?b=c", &[FORGE, BEARER]), used);
+    assert_eq!(judged(&bearer, "GET", "/a", &[FORGE, ("authorization", "token PLACEHOLDER")]), used);
+    assert_eq!(judged(&bearer, "POST", "/mine/a", &[("host", "FORGE.test:443"), BEARER]), used);
+    assert_eq!(judged(&bearer, "GET", "https://forge.test/a", &[FORGE, BEARER]), used);
+    let basic = host(Form::Basic { user: None }, None);
+    assert_eq!(judged(&basic, "GET", "/a", &[FORGE, ("authorization", "basic BASIC")]), used);
+    let header = host(Form::Header("x-key".to_owned()), None);
+    assert_eq!(judged(&header, "GET", "/a", &[FORGE, ("X-Key", "PLACEHOLDER")]), used);
+    assert_eq!(judged(&header, "DELETE", "/a", &[FORGE]), Ok(None), "without one it goes as it is");
+}
+
+#[test]
+fn a_placeholder_anywhere_else_is_stopped() {
+    let bearer = host(Form::Bearer, None);
+    for (target, headers) in [
+        ("/PLACEHOLDER", vec![FORGE]),
+        ("/a?token=PLACEHOLDER", vec![FORGE]),
+        ("/a?token=PLACEHOLDER", vec![FORGE, BEARER]),
+        ("/a", vec![FORGE, ("x-key", "PLACEHOLDER")]),
+        ("/a", vec![FORGE, BEARER, ("x-key", "PLACEHOLDER")]),
+        ("/a", vec![FORGE, ("x-PLACEHOLDER", "a")]),
+        ("/a", vec![FORGE, ("cookie", "a=PLACEHOLDER")]),
+        ("/a", vec![FORGE, ("authorization", "Basic BASIC")]),
+        ("/a", vec![FORGE, ("authorization", "Digest PLACEHOLDER")]),
+        ("/a", vec![FORGE, ("authorization", "Bearer PLACEHOLDER, Bearer PLACEHOLDER")]),
+        ("/a", vec![FORGE, ("authorization", "Bearer xPLACEHOLDER")]),
+        ("/a", vec![FORGE, ("proxy-authorization", "Bearer PLACEHOLDER")]),
+        ("/a", vec![FORGE, ("trailer", "PLACEHOLDER")]),
+    ] {
+        assert_eq!(
+            judged(&bearer, "GET", target, &headers),
+            Err("host.placeholder".to_owned()),
+            "{target} {headers:?}"
+        );
+    }
+}
+
+#[test]
+fn requests_that_two_parsers_could_read_differently_are_refused() {
+    let bearer = host(Form::Bearer, None);
+    for (method, target, headers, rule) in [
+        ("CONNECT", "forge.test:443", vec![FORGE], "host.malformed"),
+        ("GET", "/a", vec![], "host.malformed"),
+        ("GET", "/a", vec![FORGE, FORGE], "host.malformed"),
+        ("GET", "/a", vec![FORGE, ("host", "evil.test")], "host.malformed"),
+        ("GET", "/a", vec![("host", "evil.test"), BEARER], "host.other-server"),
+        ("GET", "/a", vec![("host", "forge.test.evil.test"), BEARER], "host.other-server"),
+        ("GET", "/a", vec![("host", "forge.test@evil.test"), BEARER], "host.other-server"),
+        ("GET", "/a", vec![("host", "forge.test:8443"), BEARER], "host.other-server"),
+        ("GET", "https://evil.test/a", vec![FORGE, BEARER], "host.other-server"),
+        ("GET", "https://forge.test@evil.test/a", vec![FORGE, BEARER], "host.other-server"),
+        ("GET", "http://forge.test/a", vec![FORGE, BEARER], "host.other-server"),
+        ("GET", "/a", vec![FORGE, BEARER, BEARER], "host.malformed"),
+        ("GET", "/a", vec![FORGE, BEARER, ("authorization", "Bearer other")], "host.malformed"),
+        (
+            "POST",
+            "/mine/a",
+            vec![FORGE, BEARER, ("content-length", "1"), ("content-length", "2")],
+            "host.malformed",
+        ),
+        ("POST", "/mine/a", vec![FORGE, BEARER, ("transfer-encoding", "gzip, chunked")], "host.malformed"),
+        (
+            "POST",
+            "/mine/a",
+            vec![FORGE, BEARER, ("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")],
+            "host.malformed",
+        ),
+        ("GET", "/a", vec![FORGE, BEARER, ("upgrade", "websocket")], "host.brokered-upgrade"),
+        ("POST", "/mine/a", vec![FORGE, BEARER, ("x-http-method-override", "DELETE")], "host.malformed"),
+        ("POST", "/mine/a", vec![FORGE, BEARER, ("x_http_method", "DELETE")], "host.malformed"),
+        ("GET", "/a", vec![FORGE, BEARER, ("X-Original-URL", "/other")], "host.malformed"),
+        ("POST", "/mine/a", vec![FORGE, BEARER, ("content_length", "9")], "host.malformed"),
+        ("GET", "/a", vec![FORGE, BEARER, ("connection", "authorization")], "host.malformed"),
+        ("GET", "/a", vec![FORGE, BEARER, ("connection", "close, Host")], "host.malformed"),
+        ("GET", "/a", vec![FORGE, ("connection", "close"), ("connection", "x-a")], "host.malformed"),
+    ] {
+        assert_eq!(
+            judged(&bearer, method, target, &headers),
+            Err(rule.to_owned()),
+            "{method} {target} {headers:?}"
+        );
+    }
+}
+
+#[test]
+fn a_credential_is_for_its_purpose_only() {
+    let bearer = host(Form::Bearer, None);
+    for (method, target) in [
+        ("POST", "/other"),
+        ("DELETE", "/mine/a"),
+        ("POST", "/mine/../other"),
+        ("POST", "/mine/%2e%2e/other"),
+        ("POST", "/mine/..%2fother"),
+        ("POST", "/mine//other"),
+        ("post", "/mine/a"),
+    ] {
+        let refused = Err("host.credential-purpose".to_owned());
+        assert_eq!(judged(&bearer, method, target, &[FORGE, BEARER]), refused, "{method} {target}");
+    }
+}
+
+fn limits() -> RequestLimits {
+    RequestLimits {
+        allow: vec![pattern("GET,POST /**")],
+        headers: vec!["x-wanted".to_owned()],
+        body_max: Some(10),
+        own_account_only: true,
+    }
+}
+
+#[test]
+fn limits_of_a_host_hold() {
+    let limited = host(Form::Bearer, Some(limits()));
+    let wanted = ("x-wanted", "1");
+    assert_eq!(judged(&limited, "GET", "/a", &[FORGE, wanted]), Ok(None));
+    assert_eq!(
+        judged(&limited, "POST", "/mine/a", &[FORGE, wanted, BEARER, ("content-length", "10")]),
+        Ok(Some("forge".to_owned()))
+    );
+    for (method, target, headers, rule) in [
+        ("PUT", "/a", vec![FORGE, wanted], "host.request-rule"),
+        ("GET", "/a", vec![FORGE], "host.request-rule"),
+        ("GET", "/a/../b", vec![FORGE, wanted], "host.request-rule"),
+        ("POST", "/mine/a", vec![FORGE, wanted, BEARER, ("content-length", "11")], "host.request-rule"),
+        ("POST", "/mine/a", vec![FORGE, wanted], "host.other-account"),
+        // The server would not see the header.
+        ("GET", "/a", vec![FORGE, wanted, ("connection", "x-wanted")], "host.malformed"),
+    ] {
+        assert_eq!(judged(&limited, method, target, &headers), Err(rule.to_owned()), "{method} {target}");
+    }
+}
+
+/// Ways of carrying data to another account at an allowed host.
+#[test]
+fn forty_other_credentials_do_not_pass() {
+    let limited =
+        host(Form::Header("x-key".to_owned()), Some(RequestLimits { headers: Vec::new(), ..limits() }));
+    let key = "sk-ant-REDACTED";
+    let headers = [
+        ("authorization", "Bearer other-account"),
+        ("authorization", "Basic b3RoZXI6cGFzc3dvcmQ="),
+        ("authorization", "token other"),
+        ("authorization", "Digest username=other"),
+        ("authorization", "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE"),
+        ("proxy-authorization", "Basic b3RoZXI6cGFzc3dvcmQ="),
+        ("cookie", "session=other"),
+        ("cookie", "a=b"),
+        ("x-api-key", "other"),
+        ("api-key", "other"),
+        ("apikey", "other"),
+        ("private-token", "other"),
+        ("job-token", "other"),
+        ("deploy-token", "other"),
+        ("x-auth-token", "other"),
+        ("x-access-token", "other"),
+        ("x-amz-security-token", "other"),
+        ("x-goog-api-key", "other"),
+        ("x-goog-iam-authorization-token", "other"),
+        ("x-csrf-token", "other"),
+        ("x-secret", "other"),
+        ("x-password", "other"),
+        ("x-vault-token", "other"),
+        ("x-note", key),
+    ];
+    let targets = [
+        "/a?key=other",
+        "/a?api_key=other",
+        "/a?apikey=other",
+        "/a?access_token=other",
+        "/a?token=other",
+        "/a?sig=other",
+        "/a?signature=other",
+        "/a?X-Amz-Signature=other",
+        "/a?X-Amz-Credential=other",
+        "/a?X-Goog-Signature=other",
+        "/a?auth=other",
+        "/a?password=other",
+        "/a?client_secret=other",
+        "/a?b=c;private_token=other",
+        "/a?%6bey=other",
+        "/a?jwt=other",
+    ];
+    let mut count = 0;
+    for header in headers {
+        count += 1;
+        let refused = judged(&limited, "GET", "/a", &[FORGE, header]);
+        assert_eq!(refused, Err("host.other-account".to_owned()), "{header:?}");
+    }
+    for target in targets {
+        count += 1;
+        assert_eq!(
+            judged(&limited, "GET", target, &[FORGE]),
+            Err("host.other-account".to_owned()),
+            "{target}"
+        );
+    }
+    assert_eq!(count, 40);
+    let own = ("x-key", "PLACEHOLDER");
+    assert_eq!(
+        judged(&limited, "GET", "/a?page=2&name=b", &[FORGE, own, ("accept", "*/*")]),
+        Ok(Some("forge".to_owned()))
+    );
+}
+
+#[test]
+fn the_credential_is_put_where_the_placeholder_stood() {
+    let secret = Secret::new(Zeroizing::new(REAL.to_owned())).unwrap();
+    for (form, header, name, wanted) in [
+        (Form::Bearer, ("authorization", "bearer PLACEHOLDER"), "authorization", format!("Bearer {REAL}")),
+        (Form::Bearer, ("authorization", "token PLACEHOLDER"), "authorization", format!("token {REAL}")),
+        (
+            Form::Basic { user: None },
+            ("authorization", "Basic BASIC"),
+            "authorization",
+            format!("Basic {}", *basic::encode("me", REAL)),
+        ),
+        (
+            Form::Basic { user: Some("you".to_owned()) },
+            ("authorization", "Basic BASIC"),
+            "authorization",
+            format!("Basic {}", *basic::encode("you", REAL)),
+        ),
+        (Form::Header("x-key".to_owned()), ("x-key", "PLACEHOLDER"), "x-key", REAL.to_owned()),
+    ] {
+        let host = host(form, None);
+        let placeholders = Placeholders::new(vec![(placeholder(&host).to_owned(), None)]);
+        let mut request = request(&host, "GET", "/a", &[FORGE, header, ("accept-encoding", "gzip")]);
+        let destination = Destination { host: &host, placeholders: &placeholders };
+        let used = destination.judge(&request).unwrap().credential.unwrap();
+        used.fill(&secret, &mut request.headers).unwrap();
+        let filled = request.headers.get(name).unwrap();
+        assert_eq!(filled.to_str().unwrap(), wanted);
+        assert!(filled.is_sensitive() && !format!("{:?}", request.headers).contains(REAL));
+        assert!(!request.headers.values().any(|value| placeholders.found_in(value.as_bytes()).is_some()));
+    }
+}
+
+#[test]
+fn a_placeholder_is_not_passed_on_as_the_user_name() {
+    let basic = host(Form::Basic { user: None }, None);
+    let both = basic::encode(placeholder(&basic), placeholder(&basic));
+    let header = ("authorization", format!("Basic {}", *both));
+    let headers = [FORGE, (header.0, header.1.as_str())];
+    assert_eq!(judged(&basic, "GET", "/a", &headers), Err("host.placeholder".to_owned()));
+}
+
+#[test]
+fn headers_of_one_connection_are_not_passed_on() {
+    let host = host(Form::Bearer, None);
+    let named = ("connection", "keep-alive, x-hop");
+    let mut request = request(
+        &host,
+        "GET",
+        "/a",
+        &[FORGE, BEARER, named, ("x-hop", "1"), ("te", "trailers"), ("x-end", "2")],
+    );
+    of_this_connection_only(&mut request.headers);
+    let names: Vec<&str> = request.headers.keys().map(HeaderName::as_str).collect();
+    assert_eq!(names, ["host", "authorization", "x-end"]);
+}

@@ -1,0 +1,42 @@
+//! Why a connection or a request is denied.
+
+use portcullis_decision::RefusalText;
+use portcullis_decision::host_rules::HOST;
+use portcullis_text::escape;
+
+/// The reason for a denial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectionRefusal {
+    /// The policy that denies.
+    pub policy: String,
+    /// The id of the rule.
+    pub rule: String,
+    /// The reason in one sentence, safe to show.
+    pub reason: String,
+    /// Reason, rule and next step, safe to show.
+    pub text: String,
+}
+
+impl ConnectionRefusal {
+    /// Makes a refusal; `what` are the words that `portcullis allow` takes for the connection.
+    #[must_use]
+    pub fn new(refusal: RefusalText<'_>, what: Option<&str>) -> Self {
+        Self {
+            policy: escape(refusal.policy),
+            rule: escape(refusal.rule),
+            reason: escape(refusal.reason),
+            text: refusal.with_next_step(what),
+        }
+    }
+
+    /// Returns a refusal by the host itself.
+    #[must_use]
+    pub fn by_host(rule: &str, reason: impl AsRef<str>) -> Self {
+        Self::new(RefusalText::by_rule(HOST, rule, reason.as_ref()), None)
+    }
+
+    /// Returns the refusal of a connection that a command has left behind.
+    pub(crate) fn of_ended_command() -> Self {
+        Self::by_host("host.command-ended", "the command that opened the connection has ended")
+    }
+}

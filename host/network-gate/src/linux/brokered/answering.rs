@@ -1,0 +1,104 @@
+//! An answer on its way to the client.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use hyper::header::{HeaderMap, HeaderValue};
+use hyper::http::response;
+
+use super::broken::Broken;
+use crate::broker::Masker;
+use crate::linux::pump::Traffic;
+
+/// A body in which credentials are masked. Its length does not change.
+pub(super) struct Answering {
+    body: Incoming,
+    masker: Option<Masker>,
+    traffic: Arc<Traffic>,
+    /// How many bytes the server has sent more than were passed on.
+    held: u64,
+    has_ended: bool,
+}
+
+impl Answering {
+    pub(super) fn new(body: Incoming, masker: Option<Masker>, traffic: Arc<Traffic>) -> Self {
+        let has_ended = body.is_end_stream();
+        Self { body, masker, traffic, held: 0, has_ended }
+    }
+}
+
+impl Body for Answering {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        loop {
+            if self.has_ended {
+                self.held = 0;
+                let rest = self.masker.as_mut().map(Masker::finish).filter(|rest| !rest.is_empty());
+                return Poll::Ready(rest.map(|rest| Ok(Frame::data(Bytes::from(rest)))));
+            }
+            match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                None => self.has_ended = true,
+                Some(Err(error)) => return Poll::Ready(Some(Err(Broken(error.to_string())))),
+                Some(Ok(frame)) => {
+                    // Trailers are not passed on, since they could repeat a credential.
+                    let Ok(piece) = frame.into_data() else { continue };
+                    let count = length(&piece);
+                    self.traffic.received.fetch_add(count, Ordering::Relaxed);
+                    let Some(masker) = &mut self.masker else {
+                        return Poll::Ready(Some(Ok(Frame::data(piece))));
+                    };
+                    let passed = masker.push(&piece);
+                    self.held = (self.held + count).saturating_sub(length(&passed));
+                    if !passed.is_empty() {
+                        return Poll::Ready(Some(Ok(Frame::data(Bytes::from(passed)))));
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.held == 0 && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let inner = self.body.size_hint();
+        let mut hint = SizeHint::new();
+        if let Some(upper) = inner.upper() {
+            hint.set_upper(upper.saturating_add(self.held));
+        }
+        hint.set_lower(inner.lower().saturating_add(self.held).min(hint.upper().unwrap_or(u64::MAX)));
+        hint
+    }
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+/// Masks credentials in the head of an answer.
+pub(super) fn mask_head(head: &mut response::Parts, masker: &Masker) {
+    head.extensions.remove::<hyper::ext::ReasonPhrase>();
+    let mut masked = HeaderMap::with_capacity(head.headers.len());
+    for (name, value) in &head.headers {
+        let mut bytes = value.as_bytes().to_vec();
+        let mut name_bytes = name.as_str().as_bytes().to_vec();
+        if masker.mask(&mut name_bytes) {
+            continue;
+        }
+        match masker.mask(&mut bytes).then(|| HeaderValue::from_bytes(&bytes)) {
+            Some(Ok(value)) => masked.append(name.clone(), value),
+            Some(Err(_)) => continue,
+            None => masked.append(name.clone(), value.clone()),
+        };
+    }
+    head.headers = masked;
+}

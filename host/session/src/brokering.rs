@@ -1,0 +1,227 @@
+//! The brokered hosts of the settings in force, and what commands get in place of credentials.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use portcullis_decision::request::Endpoint;
+use portcullis_network_gate::{
+    Authority, Broker, BrokeredHost, Credential, Form, RequestLimits, Secret, Secrets, new_placeholder,
+};
+use portcullis_settings::Resolved;
+use portcullis_settings_format::{BrokeredCredential, CredentialForm};
+
+use crate::credential_reader::CredentialReader;
+use crate::setup::Basis;
+
+/// Variables by which programs find the certificates that they trust.
+///
+/// OpenSSL, Go, Rust and uv; curl; git; Python's requests; pip; Node; cargo; npm; the tools of AWS and Google; Deno;
+/// gRPC; httplib2; Nix.
+const CERTIFICATES: &[&str] = &[
+    "SSL_CERT_FILE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "REQUESTS_CA_BUNDLE",
+    "PIP_CERT",
+    "NODE_EXTRA_CA_CERTS",
+    "CARGO_HTTP_CAINFO",
+    "npm_config_cafile",
+    "AWS_CA_BUNDLE",
+    "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
+    "DENO_CERT",
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+    "HTTPLIB2_CA_CERTS",
+    "NIX_SSL_CERT_FILE",
+];
+
+/// The user name that git sends with a token if the settings name none. The large forges accept any.
+const GIT_USER: &str = "x-access-token";
+
+/// The brokered hosts of a session.
+pub(crate) struct Brokering {
+    reader: Arc<dyn CredentialReader>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    authority: Option<(Arc<Authority>, PathBuf)>,
+    /// All placeholders of the session. A credential keeps its own as long as its entry does not change.
+    placeholders: Vec<(BrokeredCredential, String)>,
+    /// The broker of the settings that it was made for.
+    current: Option<(Arc<Basis>, Arc<Broker>)>,
+}
+
+impl Brokering {
+    pub(crate) fn new(reader: Arc<dyn CredentialReader>) -> Self {
+        Self { reader, state: Mutex::default() }
+    }
+
+    /// Returns the broker of the settings, or `None` if they have no brokered host.
+    pub(crate) fn broker(&self, basis: &Arc<Basis>) -> io::Result<Option<Arc<Broker>>> {
+        if !has_any(&basis.resolved) {
+            return Ok(None);
+        }
+        self.state().broker(basis, &self.reader).map(Some)
+    }
+
+    /// Returns the variables of commands: placeholders, and where the certificates are.
+    pub(crate) fn variables(&self, basis: &Arc<Basis>) -> io::Result<Vec<(String, String)>> {
+        if !has_any(&basis.resolved) {
+            return Ok(Vec::new());
+        }
+        let mut state = self.state();
+        state.broker(basis, &self.reader)?;
+        let certificates = state.authority.as_ref().map(|(_, file)| file.to_string_lossy().into_owned());
+        let certificates = certificates.unwrap_or_default();
+        let mut variables: Vec<(String, String)> =
+            CERTIFICATES.iter().map(|name| ((*name).to_owned(), certificates.clone())).collect();
+        let mut of_git = Vec::new();
+        for credential in &basis.resolved.brokered {
+            let placeholder = state.placeholder(credential)?;
+            variables.extend(credential.variables.iter().map(|variable| {
+                (variable.name.clone(), format!("{}{placeholder}{}", variable.before, variable.after))
+            }));
+            of_git.extend(git_setting(credential, &placeholder));
+        }
+        variables.extend(git_variables(of_git));
+        Ok(variables)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn has_any(resolved: &Resolved) -> bool {
+    !resolved.brokered.is_empty() || !resolved.requests.is_empty()
+}
+
+impl State {
+    fn broker(&mut self, basis: &Arc<Basis>, reader: &Arc<dyn CredentialReader>) -> io::Result<Arc<Broker>> {
+        if let Some((known, broker)) = &self.current
+            && Arc::ptr_eq(known, basis)
+        {
+            return Ok(Arc::clone(broker));
+        }
+        let authority = self.authority(reader)?;
+        let hosts = self.hosts(&basis.resolved)?;
+        let is_current = |placeholder: &String| {
+            hosts.iter().flat_map(|host| &host.credentials).any(|one| one.placeholder == *placeholder)
+        };
+        let earlier = self
+            .placeholders
+            .iter()
+            .map(|(_, placeholder)| placeholder.clone())
+            .filter(|one| !is_current(one));
+        let earlier = earlier.collect();
+        let credentials = basis.resolved.brokered.clone();
+        let secrets = Box::new(Sources { credentials, reader: Arc::clone(reader) });
+        let broker = Arc::new(Broker::new(authority, hosts, earlier, secrets));
+        self.current = Some((Arc::clone(basis), Arc::clone(&broker)));
+        Ok(broker)
+    }
+
+    fn authority(&mut self, reader: &Arc<dyn CredentialReader>) -> io::Result<Arc<Authority>> {
+        if let Some((authority, _)) = &self.authority {
+            return Ok(Arc::clone(authority));
+        }
+        let authority = Arc::new(Authority::new()?);
+        let file = reader.publish(&authority.bundle())?;
+        self.authority = Some((Arc::clone(&authority), file));
+        Ok(authority)
+    }
+
+    fn placeholder(&mut self, credential: &BrokeredCredential) -> io::Result<String> {
+        if let Some((_, known)) = self.placeholders.iter().find(|(known, _)| known == credential) {
+            return Ok(known.clone());
+        }
+        let made = new_placeholder()?;
+        self.placeholders.push((credential.clone(), made.clone()));
+        Ok(made)
+    }
+
+    fn hosts(&mut self, resolved: &Resolved) -> io::Result<Vec<BrokeredHost>> {
+        let mut hosts: Vec<BrokeredHost> = Vec::new();
+        for entry in &resolved.requests {
+            let limits = RequestLimits {
+                allow: entry.allow.clone(),
+                headers: entry.headers.clone(),
+                body_max: entry.body_max_kib.map(|kib| u64::from(kib) << 10),
+                own_account_only: entry.own_account_only,
+            };
+            at(&mut hosts, &entry.host, entry.port).requests = Some(limits);
+        }
+        for entry in &resolved.brokered {
+            let form = match &entry.form {
+                CredentialForm::Bearer => Form::Bearer,
+                CredentialForm::Basic { user } => Form::Basic { user: user.clone() },
+                CredentialForm::Header(name) => Form::Header(name.clone()),
+            };
+            let credential = Credential {
+                name: entry.name.clone(),
+                placeholder: self.placeholder(entry)?,
+                form,
+                purpose: entry.purpose.clone(),
+            };
+            at(&mut hosts, &entry.host, entry.port).credentials.push(credential);
+        }
+        Ok(hosts)
+    }
+}
+
+/// Returns the entry of a host, made if there is none.
+fn at<'a>(hosts: &'a mut Vec<BrokeredHost>, host: &Endpoint, port: u16) -> &'a mut BrokeredHost {
+    let found = hosts.iter().position(|known| known.host == *host && known.port == port);
+    let index = found.unwrap_or(hosts.len());
+    if found.is_none() {
+        hosts.push(BrokeredHost { host: host.clone(), port, credentials: Vec::new(), requests: None });
+    }
+    #[expect(clippy::indexing_slicing, reason = "the index is that of the entry found or just added")]
+    &mut hosts[index]
+}
+
+/// Returns the setting by which git sends the placeholder to its host, and to no other.
+fn git_setting(credential: &BrokeredCredential, placeholder: &str) -> Option<(String, String)> {
+    let CredentialForm::Basic { user } = credential.form.clone() else { return None };
+    if !credential.is_for_git {
+        return None;
+    }
+    let place = match (&credential.host, credential.port) {
+        (Endpoint::Domain(name), 443) => name.clone(),
+        (host, port) => host.with_port(port),
+    };
+    let both = format!("{}:{placeholder}", user.as_deref().unwrap_or(GIT_USER));
+    let header = format!("Authorization: Basic {}", STANDARD.encode(both));
+    Some((format!("http.https://{place}/.extraHeader"), header))
+}
+
+/// Returns the variables that give settings to git.
+fn git_variables(settings: Vec<(String, String)>) -> Vec<(String, String)> {
+    if settings.is_empty() {
+        return Vec::new();
+    }
+    let count = ("GIT_CONFIG_COUNT".to_owned(), settings.len().to_string());
+    let each = settings.into_iter().enumerate().flat_map(|(index, (key, value))| {
+        [(format!("GIT_CONFIG_KEY_{index}"), key), (format!("GIT_CONFIG_VALUE_{index}"), value)]
+    });
+    std::iter::once(count).chain(each).collect()
+}
+
+/// The sources of the credentials in the settings.
+struct Sources {
+    credentials: Vec<BrokeredCredential>,
+    reader: Arc<dyn CredentialReader>,
+}
+
+impl Secrets for Sources {
+    fn read(&self, name: &str) -> Result<Secret, String> {
+        match self.credentials.iter().find(|credential| credential.name == name) {
+            Some(credential) => self.reader.read(&credential.source),
+            None => Err("the settings no longer have it".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The variables of a command.
+
+use std::sync::Arc;
+
+use portcullis_decision::{Base, RuleSet};
+use portcullis_settings_format::{BrokeredCredential, CredentialSource};
+
+use crate::environment::{environment, environment_of_agent};
+use crate::session::Session;
+
+/// The shortest value of a source that is searched for in other variables. A shorter one is no credential.
+const VALUE_MIN: usize = 6;
+
+/// Returns the variables of a command; `given` are those that it inherits.
+pub(crate) fn variables_of(
+    session: &Session,
+    given: Vec<(String, String)>,
+    rules: &RuleSet,
+    base: &Base,
+) -> Vec<(String, String)> {
+    let temp = base.temp.to_string_lossy();
+    match session.setup.inmate.is_agent() {
+        true => environment_of_agent(given, &temp),
+        false => {
+            let given = without_sources(&session.policy.unchecked().basis.resolved.brokered, given);
+            let harmless = session.env_verdicts.of(&given);
+            let runtime =
+                session.setup.own.runtime.as_ref().filter(|path| base.own.directories.contains(path));
+            let runtime = runtime.map(|path| path.to_string_lossy());
+            let mut added = session.variables().to_vec();
+            added.extend(placeholders(session));
+            environment(given, &harmless, &added, rules, (&temp, runtime.as_deref()))
+        }
+    }
+}
+
+/// Takes out the variables that credentials come from, and those that contain the value of one. No rule on variables
+/// keeps them.
+fn without_sources(
+    credentials: &[BrokeredCredential],
+    given: Vec<(String, String)>,
+) -> Vec<(String, String)> {
+    if credentials.is_empty() {
+        return given;
+    }
+    let is_source = |name: &str| {
+        credentials
+            .iter()
+            .any(|one| matches!(&one.source, CredentialSource::Variable(source) if source == name))
+    };
+    let values: Vec<String> = given
+        .iter()
+        .map(|(name, value)| (name, value.trim()))
+        .filter(|(name, value)| is_source(name) && value.len() >= VALUE_MIN)
+        .map(|(_, value)| value.to_owned())
+        .collect();
+    let has_none = |(name, value): &(String, String)| {
+        !is_source(name) && !values.iter().any(|known| value.contains(known.as_str()))
+    };
+    given.into_iter().filter(has_none).collect()
+}
+
+/// Returns the variables for brokered hosts. Without them, the gate refuses what goes there.
+fn placeholders(session: &Session) -> Vec<(String, String)> {
+    let basis = Arc::clone(&session.policy.unchecked().basis);
+    session.brokering.variables(&basis).unwrap_or_else(|error| {
+        let text = format!("the credentials of the settings cannot be set up for commands: {error}");
+        session.setup.prompter.notice(&text);
+        Vec::new()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_decision::request::Endpoint;
+    use portcullis_settings_format::CredentialForm;
+
+    use super::*;
+
+    fn from(source: CredentialSource) -> BrokeredCredential {
+        BrokeredCredential {
+            name: "forge".to_owned(),
+            source,
+            host: Endpoint::Domain("forge.test".to_owned()),
+            port: 443,
+            form: CredentialForm::Bearer,
+            purpose: Vec::new(),
+            variables: Vec::new(),
+            is_for_git: false,
+        }
+    }
+
+    fn names(credentials: &[BrokeredCredential], given: &[(&str, &str)]) -> Vec<String> {
+        let given = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        without_sources(credentials, given).into_iter().map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn the_source_of_a_credential_and_its_value_are_not_inherited() {
+        let of_variable = [from(CredentialSource::Variable("PLAIN".to_owned()))];
+        let given =
+            [("PLAIN", "hunter22\n"), ("URL", "https://me:hunter22@forge.test"), ("HOME", "/home/me")];
+        assert_eq!(names(&of_variable, &given), ["HOME"]);
+        assert_eq!(names(&[], &given), ["PLAIN", "URL", "HOME"], "nothing is declared");
+        let of_file = [from(CredentialSource::File("~/PLAIN".to_owned()))];
+        assert_eq!(names(&of_file, &given), ["PLAIN", "URL", "HOME"]);
+        assert_eq!(
+            names(&of_variable, &[("PLAIN", "ab"), ("HOME", "/home/ab")]),
+            ["HOME"],
+            "too short to be one"
+        );
+    }
+}
