@@ -171,7 +171,7 @@ impl CommandQuestions {
 
     /// Returns the notes on operations refused after a question, for the model.
     #[must_use]
-    pub fn refused(&self) -> Vec<String> {
+    pub fn refusal_notes(&self) -> Vec<String> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -264,7 +264,7 @@ impl Subject {
 
     /// Returns the subject of a call.
     #[must_use]
-    pub fn of(
+    pub fn new(
         (rule_of_broker, access, path): (&str, Access, &Path),
         deed: Option<&(PathBuf, String)>,
         content: Option<u64>,

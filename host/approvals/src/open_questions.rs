@@ -306,7 +306,7 @@ impl OpenQuestions {
     }
 
     /// Settles all questions about actions for which `is_settled` returns true.
-    pub fn settle(&self, prompter: &Arc<dyn Prompter>, is_settled: impl Fn(&Action) -> bool) {
+    pub fn close_settled(&self, prompter: &Arc<dyn Prompter>, is_settled: impl Fn(&Action) -> bool) {
         self.review(prompter, |request| is_settled(&request.action));
     }
 

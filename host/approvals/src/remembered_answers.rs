@@ -51,8 +51,8 @@ enum DeniedPart {
 impl Denied {
     /// Returns the denial that a choice makes, for the right that `action` uses.
     #[must_use]
-    pub fn of(choice: &Choice, action: &Action) -> Self {
-        Self { pattern: choice.pattern.clone(), aspect: DeniedPart::of(action) }
+    pub fn from_choice(choice: &Choice, action: &Action) -> Self {
+        Self { pattern: choice.pattern.clone(), aspect: DeniedPart::from_action(action) }
     }
 
     /// Returns a denial of sending more than the budget to a host and port.
@@ -75,7 +75,7 @@ impl Denied {
 }
 
 impl DeniedPart {
-    fn of(action: &Action) -> Self {
+    fn from_action(action: &Action) -> Self {
         if let Action::File(access) = action { Self::Right(access.operation.right()) } else { Self::Whole }
     }
 }
@@ -128,7 +128,7 @@ impl RememberedAnswers {
     /// Returns true if the user has denied the action for the session.
     #[must_use]
     pub fn denies(&self, action: &Action) -> bool {
-        self.lock().denied.iter().any(|(_, denied)| denied.covers(action, DeniedPart::of(action)))
+        self.lock().denied.iter().any(|(_, denied)| denied.covers(action, DeniedPart::from_action(action)))
     }
 
     /// Returns true if the user has denied sending more than the budget of this connection.

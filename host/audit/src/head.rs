@@ -71,7 +71,7 @@ impl HeadFile {
     }
 
     #[cfg(test)]
-    pub(crate) fn of(file: OwnedFd) -> Self {
+    pub(crate) fn new(file: OwnedFd) -> Self {
         Self(file)
     }
 

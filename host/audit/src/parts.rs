@@ -33,7 +33,7 @@ pub(crate) fn split(file: &Path) -> Option<(&str, u32)> {
 ///
 /// # Errors
 /// When their directory cannot be listed.
-pub(crate) fn of(file: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn existing_parts(file: &Path) -> io::Result<Vec<PathBuf>> {
     let Some((name, _)) = split(file) else { return Ok(vec![file.to_owned()]) };
     let directory =
         file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));

@@ -116,7 +116,7 @@ pub fn read_all(path: &Path) -> Result<impl Iterator<Item = Result<Line, ReadErr
 }
 
 fn files_of(path: &Path) -> Result<Vec<PathBuf>, ReadError> {
-    parts::of(path).map_err(|source| ReadError::Io { file: path.to_owned(), source })
+    parts::existing_parts(path).map_err(|source| ReadError::Io { file: path.to_owned(), source })
 }
 
 /// The result for an intact log.

@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    fn told(context: &Context) -> LoggedContext {
+    fn logged(context: &Context) -> LoggedContext {
         LoggedContext { facts: facts(context), now: context.now.into(), grants: grants(context) }
     }
 
@@ -91,7 +91,7 @@ mod tests {
             attributes: Vec::new(),
         };
         assert_eq!(grants(&context), Value::Null);
-        assert_eq!(told(&context).context(), Some(context.clone()));
+        assert_eq!(logged(&context).context(), Some(context.clone()));
         context.grants.push(Grant {
             scope: GrantScope::Session,
             pattern: GrantPattern::Path(PathPattern {
@@ -101,10 +101,10 @@ mod tests {
             granted_at: 1,
             expires_at: 0,
         });
-        let same_but_grants = told(&context);
+        let same_but_grants = logged(&context);
         assert_eq!(same_but_grants.facts, facts(&Context { now: 1, ..context.clone() }));
         assert_eq!(same_but_grants.context(), Some(context.clone()));
-        assert_eq!(LoggedContext { facts: Value::Null, ..told(&context) }.context(), None);
+        assert_eq!(LoggedContext { facts: Value::Null, ..logged(&context) }.context(), None);
     }
 
     #[test]

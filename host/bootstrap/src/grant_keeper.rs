@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use portcullis_decision::{Grant, GrantPattern, GrantScope};
 use portcullis_session::{GrantPlace, GrantStore, preset_place};
 use portcullis_settings::{
-    AllowLists, Found, GrantFile, Places, RealDisk, Seed, SettingsFiles, Store, grant_files, keep,
+    AllowLists, FoundSettings, GrantFile, Places, RealDisk, Seed, SettingsFiles, Store, grant_files, keep,
     keep_preset, preset,
 };
 use portcullis_settings_format::Layout;
@@ -34,7 +34,7 @@ struct StoreState {
 
 impl StoreState {
     /// Without a place to store them, answers last as long as the session.
-    fn of(found: &Found, places: &Places, lists: AllowLists) -> Self {
+    fn load(found: &FoundSettings, places: &Places, lists: AllowLists) -> Self {
         let grant_files = grant_files(found, places, &RealDisk).unwrap_or_default();
         Self { grant_files, files: found.files.clone(), lists }
     }
@@ -44,7 +44,7 @@ impl FileKeeper {
     /// Returns a keeper for these settings.
     #[must_use]
     pub fn new(loaded: &LoadedSettings) -> Self {
-        let state = StoreState::of(&loaded.found, &loaded.places, AllowLists::Unheard);
+        let state = StoreState::load(&loaded.found, &loaded.places, AllowLists::Unheard);
         Self {
             places: loaded.places.clone(),
             store: Store::new(&loaded.places),
@@ -68,8 +68,8 @@ impl FileKeeper {
     }
 
     /// Called when the settings have been read again.
-    pub fn refresh(&self, found: &Found, lists: AllowLists) {
-        *self.lock() = StoreState::of(found, &self.places, lists);
+    pub fn refresh(&self, found: &FoundSettings, lists: AllowLists) {
+        *self.lock() = StoreState::load(found, &self.places, lists);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, StoreState> {

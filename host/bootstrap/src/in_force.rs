@@ -51,12 +51,12 @@ pub fn in_force(
     tier: Tier,
 ) -> anyhow::Result<InForce> {
     let wired = judging(around, project, settings, disk)?;
-    Ok(InForce::of(wired.as_ref().map(|wired| wired.session.as_ref()), tier))
+    Ok(InForce::for_session(wired.as_ref().map(|wired| wired.session.as_ref()), tier))
 }
 
 /// Returns the tier that a session's sandbox would have on this machine. It is measured, not read from system settings.
 pub fn tier_here() -> Tier {
-    Tier::of(&probe(Path::new(OWN_PROGRAM)))
+    Tier::from_findings(&probe(Path::new(OWN_PROGRAM)))
 }
 
 /// Returns the statements for a session with the sandbox enabled.
@@ -64,14 +64,14 @@ pub fn when_on(around: &ProcessEnv, wanted: &Wanted) -> anyhow::Result<Statement
     let wanted = Wanted { purpose: Purpose::Judge, ..wanted.clone() };
     let loaded = loaded_settings::load(around, &wanted)?;
     let wired = session::open(around, &wanted, loaded, Arc::new(NoUser))?;
-    Ok(Statements::of(&wired.session, tier_here()))
+    Ok(Statements::for_session(&wired.session, tier_here()))
 }
 
 impl InForce {
     /// Returns the policy in force of a session; without one the sandbox is disabled.
-    pub fn of(session: Option<&Session>, tier: Tier) -> Self {
+    pub fn for_session(session: Option<&Session>, tier: Tier) -> Self {
         match session {
-            Some(session) => Self::Rules(Box::new(Statements::of(session, tier))),
+            Some(session) => Self::Rules(Box::new(Statements::for_session(session, tier))),
             None => Self::Off,
         }
     }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use portcullis_audit::VerdictLine;
 use portcullis_decision::context::AgentInfo;
 use portcullis_session::SandboxSubject;
-use portcullis_settings::{Disk, Found, Places, RealDisk, Resolved, allow_item, discover, resolve};
+use portcullis_settings::{Disk, FoundSettings, Places, RealDisk, Resolved, allow_item, discover, resolve};
 
 use crate::manifest::MANIFEST;
 use crate::process_env::ProcessEnv;
@@ -65,7 +65,7 @@ pub struct LoadedSettings {
     /// The paths of settings and protected files.
     pub places: Places,
     /// The settings files that apply.
-    pub found: Found,
+    pub found: FoundSettings,
     /// The settings.
     pub resolved: Resolved,
 }
@@ -110,7 +110,7 @@ pub fn load_on(around: &ProcessEnv, wanted: &Wanted, disk: &dyn Disk) -> anyhow:
     let found = discover(&places, disk)?;
     let resolved = resolve(&found, &places, disk)?;
     // The paths that commands can write are known only after the settings are resolved.
-    let toolchains = toolchains(around, &UntrustedPaths::of(&resolved, &around.homes()));
+    let toolchains = toolchains(around, &UntrustedPaths::for_project(&resolved, &around.homes()));
     Ok(LoadedSettings { places: Places { toolchains, ..places }, found, resolved })
 }
 
@@ -119,7 +119,7 @@ pub fn load_on(around: &ProcessEnv, wanted: &Wanted, disk: &dyn Disk) -> anyhow:
 /// Invalid settings are ignored here; opening a session reports them.
 pub fn reach(around: &ProcessEnv, project: &Path) -> UntrustedPaths {
     match load(around, &Wanted::judging(project.to_owned(), None)) {
-        Ok(loaded) => UntrustedPaths::of(&loaded.resolved, &around.homes()),
+        Ok(loaded) => UntrustedPaths::for_project(&loaded.resolved, &around.homes()),
         Err(_) => UntrustedPaths::of_project(project, &around.homes()),
     }
 }

@@ -15,7 +15,7 @@ pub const MANIFEST: &str = "policy.toml";
 ///
 /// # Errors
 /// When the embedded manifest is damaged or belongs to another policy, or the one beside the component cannot be read.
-pub fn of(component: &[u8], file: &Path, id: &str) -> anyhow::Result<Option<Manifest>> {
+pub fn find(component: &[u8], file: &Path, id: &str) -> anyhow::Result<Option<Manifest>> {
     let pack =
         Pack::read(component).with_context(|| format!("reading the metadata of `{}`", file.display()))?;
     if let Some(Pack { manifest, .. }) = pack {
@@ -66,7 +66,7 @@ mod tests {
             if let Some(text) = text {
                 fs::write(directory.path().join(MANIFEST), text).expect("written");
             }
-            Ok::<_, anyhow::Error>(of(COMPONENT, &component, "a:b")?.map(|own| own.capabilities.rewrites))
+            Ok::<_, anyhow::Error>(find(COMPONENT, &component, "a:b")?.map(|own| own.capabilities.rewrites))
         };
         assert_eq!(rewrites(None).expect("read"), None);
         assert_eq!(rewrites(Some(&manifest("a:b", true))).expect("read"), Some(true));
@@ -90,7 +90,7 @@ mod tests {
         let carried = |id: &str| {
             let manifest = Manifest::parse(&manifest(id, false)).expect("a manifest");
             let component = Pack { manifest, ..Pack::default() }.embed(COMPONENT).expect("embedded");
-            of(&component, &file, "a:b")
+            find(&component, &file, "a:b")
         };
         assert!(!carried("a:b").expect("read").expect("its own").capabilities.rewrites);
         let error = carried("a:c").expect_err("another policy's").to_string();

@@ -188,7 +188,7 @@ impl<'a> Loader<'a> {
         self.snapshots.extend(policy.snapshot_job());
         let rewrites = match origin {
             Origin::Shipped => false,
-            Origin::File(file, _) => manifest::of(bytes, file, &description.id)
+            Origin::File(file, _) => manifest::find(bytes, file, &description.id)
                 .with_context(context)?
                 .is_some_and(|manifest| manifest.capabilities.rewrites),
             Origin::Pack(locked) => locked.capabilities.contains("rewrites"),

@@ -111,7 +111,7 @@ impl SharedReservations {
         std::fs::rename(new, self.file())
     }
 
-    fn told(&self, claim: &StoredClaim) -> Claim {
+    fn describe(&self, claim: &StoredClaim) -> Claim {
         let own = claim.session == self.session;
         Claim { path: claim.path.clone(), agent: claim.agent.clone(), own }
     }
@@ -120,7 +120,7 @@ impl SharedReservations {
 impl Reservations for SharedReservations {
     fn claims(&self) -> Result<Vec<Claim>, String> {
         let claims = self.read().map_err(|error| format!("reading `{}`: {error}", self.file().display()))?;
-        Ok(claims.iter().map(|claim| self.told(claim)).collect())
+        Ok(claims.iter().map(|claim| self.describe(claim)).collect())
     }
 
     fn claim(&self, paths: &[PathBuf], call: Option<&str>) -> Result<(), ClaimError> {
@@ -128,7 +128,7 @@ impl Reservations for SharedReservations {
             let others = claims.iter().filter(|claim| claim.session != self.session);
             let taken = |claim: &&StoredClaim| paths.iter().any(|path| overlap(path, &claim.path));
             if let Some(claim) = others.clone().find(taken) {
-                return Err(ClaimError::Taken(self.told(claim)));
+                return Err(ClaimError::Taken(self.describe(claim)));
             }
             let call = call.unwrap_or_default();
             for path in paths {

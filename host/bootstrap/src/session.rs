@@ -220,7 +220,7 @@ fn assemble(
             let project = &basis.resolved.workspace;
             // This applies even if the project is the home directory: a git program there is as untrusted as in any
             // project.
-            let reach = UntrustedPaths::of(&basis.resolved, &around.homes()).and(project);
+            let reach = UntrustedPaths::for_project(&basis.resolved, &around.homes()).and(project);
             let identity = git_identity::asked(around, project, reach);
             let of_tools = [patience(around), owners()].concat();
             Box::new(move || of_tools.iter().cloned().chain(identity()).collect())
@@ -230,7 +230,7 @@ fn assemble(
         None => Arc::new(NoCredentials),
         Some(scratch) => Arc::new(CredentialSources::new(
             around,
-            UntrustedPaths::of(&basis.resolved, &around.homes()),
+            UntrustedPaths::for_project(&basis.resolved, &around.homes()),
             Some((scratch.temp(), basis.resolved.temp.clone())),
         )),
     };

@@ -30,7 +30,7 @@ impl UntrustedPaths {
     }
 
     /// Returns those of a project with its settings.
-    pub fn of(resolved: &Resolved, homes: &[PathBuf]) -> Self {
+    pub fn for_project(resolved: &Resolved, homes: &[PathBuf]) -> Self {
         let granted = resolved.grants.iter().filter_map(|grant| match &grant.pattern {
             GrantPattern::Path(path) => path.rights.write.then(|| path.pattern.clone()),
             GrantPattern::Exact(_)

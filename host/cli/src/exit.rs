@@ -87,7 +87,7 @@ pub(crate) enum Audience {
 
 impl Audience {
     /// Returns the audience of a command line: `--json` means a program.
-    pub(crate) fn of(words: &[OsString]) -> Self {
+    pub(crate) fn from_arguments(words: &[OsString]) -> Self {
         let is_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
         if is_json { Self::Program } else { Self::Person }
     }
@@ -96,7 +96,7 @@ impl Audience {
 /// Returns the exit code of a command.
 ///
 /// An error is printed with all its causes, for a program also as JSON, and gives 1.
-pub(crate) fn of(outcome: anyhow::Result<Exit>, audience: Audience) -> ExitCode {
+pub(crate) fn exit_code(outcome: anyhow::Result<Exit>, audience: Audience) -> ExitCode {
     match outcome {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(error) => {
@@ -143,7 +143,7 @@ pub(crate) enum AfterPanic {
 
 impl AfterPanic {
     /// Returns the result of a command if it panics.
-    pub(crate) fn of(verb: &Verb) -> Self {
+    pub(crate) fn for_verb(verb: &Verb) -> Self {
         match verb {
             Verb::Check(_) => Self::Deny,
             Verb::Run(_) | Verb::ExecClient(_) => Self::RunFailed,
@@ -192,7 +192,7 @@ impl AfterPanic {
                 ExitCode::from(Exit::Deny.code())
             }
             Self::RunFailed => of_run(Err(error)),
-            Self::Failed => of(Err(error), audience),
+            Self::Failed => exit_code(Err(error), audience),
         }
     }
 }
@@ -238,7 +238,8 @@ mod tests {
 
     #[test]
     fn programs_say_that_they_are_some() {
-        let audience = |words: &[&str]| Audience::of(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        let audience =
+            |words: &[&str]| Audience::from_arguments(&words.iter().map(OsString::from).collect::<Vec<_>>());
         assert_eq!(audience(&["policy", "add", "--json", "x"]), Audience::Program);
         assert_eq!(audience(&["policy", "add", "x"]), Audience::Person);
         assert_eq!(audience(&["run", "--", "x", "--json"]), Audience::Person);
@@ -248,7 +249,7 @@ mod tests {
     fn a_panic_permits_nothing() {
         let end = |words: &[&str], audience| {
             let verb = Arguments::try_parse_from(words).unwrap().verb;
-            format!("{:?}", AfterPanic::of(&verb).end("as a fault would", audience))
+            format!("{:?}", AfterPanic::for_verb(&verb).end("as a fault would", audience))
         };
         let code = |code: u8| format!("{:?}", ExitCode::from(code));
         assert_eq!(end(&["portcullis", "check", "read", "/x"], Audience::Person), code(20));

@@ -25,12 +25,12 @@ use exit::{Audience, Exit};
 #[must_use]
 pub fn run() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    let audience = Audience::of(&words);
+    let audience = Audience::from_arguments(&words);
     let arguments = match Arguments::try_parse_from(words) {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
-    let fallen = exit::AfterPanic::of(&arguments.verb);
+    let fallen = exit::AfterPanic::for_verb(&arguments.verb);
     exit::report_panics();
     #[cfg(debug_assertions)]
     if let Some(point) = portcullis_bootstrap::process_env::provoked_fault() {
@@ -73,5 +73,5 @@ fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
         Verb::Completions(completions) => commands::completions::run(&completions),
         Verb::Complete(complete) => commands::complete::run(&complete),
     };
-    exit::of(outcome, audience)
+    exit::exit_code(outcome, audience)
 }

@@ -27,7 +27,7 @@ pub(crate) enum Tint {
 
 impl Tint {
     /// Returns the colour of an effect, a policy's verdict, or an outcome.
-    pub(crate) fn of(word: &str) -> Self {
+    pub(crate) fn for_word(word: &str) -> Self {
         match word {
             "allow" | "done" | "exit 0" => Self::Good,
             "ask" => Self::Open,

@@ -165,7 +165,7 @@ impl Decision {
 
     /// Turns `ask` into `deny`, because the user said no or no answer came; leaves every other decision unchanged.
     #[must_use]
-    pub fn refused(mut self, by: AnsweredBy, reason: &str) -> Self {
+    pub fn denied(mut self, by: AnsweredBy, reason: &str) -> Self {
         if self.effect == Effect::Ask {
             self.effect = Effect::Deny;
             self.cause.reason = format!("{}; {reason}", self.cause.reason);

@@ -87,13 +87,13 @@ const HOST_STEPS: [(&str, &str); 38] = [
 impl<'a> RefusalText<'a> {
     /// Returns the text of a decision that refuses.
     #[must_use]
-    pub fn of(decision: &'a Decision) -> Self {
+    pub fn for_decision(decision: &'a Decision) -> Self {
         Self {
             policy: decision.policy(),
             rule: &decision.cause().rule,
             reason: &decision.cause().reason,
             hint: decision.hint(),
-            origin: RefusalOrigin::of(decision.answered_by()),
+            origin: RefusalOrigin::from_answer(decision.answered_by()),
         }
     }
 
@@ -184,7 +184,7 @@ impl<'a> RefusalText<'a> {
 impl RefusalOrigin {
     /// Returns the origin of a refusal that was answered like this.
     #[must_use]
-    pub fn of(answered_by: AnsweredBy) -> Self {
+    pub fn from_answer(answered_by: AnsweredBy) -> Self {
         match answered_by {
             AnsweredBy::Nothing | AnsweredBy::Grant => Self::Rule,
             AnsweredBy::User => Self::User,

@@ -19,7 +19,7 @@
 //! use portcullis_exec_surface::{Change, Class, Site, class, git};
 //!
 //! let roots = [PathBuf::from("/project")];
-//! let site = Site::of(&roots[0], &roots);
+//! let site = Site::without_files(&roots[0], &roots);
 //! let path = Path::new("/project/.git/config");
 //! let Class::Judged(rule, content) = class(path, Change::Install, &site) else { panic!() };
 //! assert_eq!(rule.id, "host.git-config");

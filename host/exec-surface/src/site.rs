@@ -27,7 +27,7 @@ pub struct Site<'a> {
 impl<'a> Site<'a> {
     /// Returns a site of these roots in which no file exists and no directory is a home.
     #[must_use]
-    pub fn of(workspace: &'a Path, roots: &'a [PathBuf]) -> Self {
+    pub fn without_files(workspace: &'a Path, roots: &'a [PathBuf]) -> Self {
         let nothing = &|_: &Path| false;
         Self {
             workspace,

@@ -50,8 +50,8 @@ pub use operation::{
     Entry, FileContent, Identity, Inode, Limits, Links, Listing, Names, Purpose, WriteOptions, Written,
 };
 pub use search::{
-    Case, FindQuery, Flow, Found, GitRepositories, GrepQuery, IgnoreFiles, Line, PatternSyntax, SearchEnd,
-    SearchError, SearchGuard,
+    Case, FindQuery, Flow, FoundName, GitRepositories, GrepQuery, IgnoreFiles, Line, PatternSyntax,
+    SearchEnd, SearchError, SearchGuard,
 };
 pub use system::{Editing, Gate, HostDirectory, Located, linked_files, symbolic_links};
 pub use view::{IsOwn, RootView, View, Views};

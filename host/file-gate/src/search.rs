@@ -74,7 +74,7 @@ pub struct FindQuery {
 
 /// A name that was found.
 #[derive(Debug)]
-pub struct Found<'a> {
+pub struct FoundName<'a> {
     /// The path relative to the directory of the search.
     pub relative: &'a Path,
     /// The kind of the file; links are not followed.

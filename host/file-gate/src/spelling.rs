@@ -41,7 +41,7 @@ pub enum PiLine {
 impl PiLine {
     /// Returns the release line of a version.
     #[must_use]
-    pub fn of(version: &str) -> Self {
+    pub fn from_version(version: &str) -> Self {
         if version.starts_with("0.") { Self::V0 } else { Self::V1 }
     }
 }
@@ -257,7 +257,8 @@ mod tests {
     #[test]
     fn what_the_older_pi_reads_otherwise() {
         let check = |given: &str, expected: &str| {
-            let resolved = resolve_as(PiLine::of("0.74.2"), given, Path::new("/w/p"), Path::new("/home/u"));
+            let resolved =
+                resolve_as(PiLine::from_version("0.74.2"), given, Path::new("/w/p"), Path::new("/home/u"));
             assert_eq!(resolved.map(PathBuf::into_os_string), Ok(expected.into()), "{given:?}");
         };
         check("file:///etc/x", "/w/p/file:/etc/x");
@@ -265,7 +266,7 @@ mod tests {
         check("~/l/../b", "/home/u/l/../b");
         check("l/../b", "/w/p/b");
         check("@/a", "/a");
-        assert_eq!(PiLine::of("1.5.2"), PiLine::V1);
+        assert_eq!(PiLine::from_version("1.5.2"), PiLine::V1);
     }
 
     #[test]

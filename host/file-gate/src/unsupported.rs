@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use portcullis_decision::Permit;
 use portcullis_decision::request::{FileFacts, PathKind};
 
-use crate::search::{FindQuery, Flow, Found, GrepQuery, Line, SearchEnd, SearchError, SearchGuard};
+use crate::search::{FindQuery, Flow, FoundName, GrepQuery, Line, SearchEnd, SearchError, SearchGuard};
 use crate::{
     FileContent, FileError, Inode, Limits, Links, Listing, Names, Purpose, View, Views, WriteOptions, Written,
 };
@@ -129,7 +129,7 @@ impl Gate {
         _permit: Permit,
         _query: &FindQuery,
         _guard: &dyn SearchGuard,
-        _tell: &mut dyn FnMut(&Found<'_>) -> Flow,
+        _tell: &mut dyn FnMut(&FoundName<'_>) -> Flow,
     ) -> Result<SearchEnd, SearchError> {
         match located.0 {}
     }

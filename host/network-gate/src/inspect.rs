@@ -28,7 +28,7 @@ use client_hello::{ClientHello, Hello};
 use head::{Body, Named};
 use opening::{Opening, VERSIONS};
 use server_hello::ServerReply;
-use watch::{Found, Watch};
+use watch::{Finding, Watch};
 
 /// The beginning of an HTTP response that switches protocols, and its length.
 const SWITCHED: [&[u8]; 2] = [b"HTTP/1.1 101", b"HTTP/1.0 101"];
@@ -305,7 +305,7 @@ impl Inspector {
 
     /// Determines the protocol of the connection.
     fn start(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
-        let opening = Opening::of(&self.pending);
+        let opening = Opening::classify(&self.pending);
         let is_of_interest = match opening {
             Opening::Tls | Opening::NamelessHello => self.compares_names() || self.stages.client_hello,
             Opening::Http(_) => self.compared != Compared::Nothing || self.stages.http,
@@ -346,15 +346,15 @@ impl Inspector {
     /// Forwards bytes as long as no server could find a request or the name of another server in them.
     fn other(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
         let StreamState::Other(watch) = &mut self.state else { return Ok(false) };
-        let found: Vec<Found> = self.pending.iter().filter_map(|&byte| watch.take(byte)).collect();
+        let found: Vec<Finding> = self.pending.iter().filter_map(|&byte| watch.take(byte)).collect();
         for found in found {
             match found {
-                Found::Request => {
+                Finding::Request => {
                     return Err(Stop::Malformed(
                         "the first line is a request to some servers and none to others",
                     ));
                 }
-                Found::Host(name) => self.line_names(&String::from_utf8_lossy(&name))?,
+                Finding::Host(name) => self.line_names(&String::from_utf8_lossy(&name))?,
             }
         }
         forward.append(&mut self.pending);

@@ -74,7 +74,7 @@ impl Gate {
     }
 
     /// Waits until the connections of a command have been reported.
-    pub fn settle(&self, _command: u32) {
+    pub fn wait_for_connections(&self, _command: u32) {
         match *self {}
     }
 }

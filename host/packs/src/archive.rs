@@ -70,7 +70,7 @@ pub fn save(packs: &[(String, Signed)], to: impl Write) -> Result<(), ArchiveErr
     let mut blobs = BTreeMap::new();
     let mut manifests = Vec::new();
     let mut keep = |artifact: Artifact, name: String| {
-        let mut descriptor = Descriptor::of(MANIFEST, &artifact.manifest);
+        let mut descriptor = Descriptor::for_bytes(MANIFEST, &artifact.manifest);
         descriptor.annotations = Some(BTreeMap::from([(NAME.to_owned(), name)]));
         manifests.push(descriptor);
         for bytes in artifact.blobs.into_iter().chain([artifact.manifest]) {
@@ -305,7 +305,7 @@ mod tests {
     fn named(times: usize) -> Vec<u8> {
         let artifact = artifact::of_component(b"one", &[], &[]);
         let descriptor = |number: usize| {
-            let mut descriptor = Descriptor::of(MANIFEST, &artifact.manifest);
+            let mut descriptor = Descriptor::for_bytes(MANIFEST, &artifact.manifest);
             descriptor.annotations = Some(BTreeMap::from([(NAME.to_owned(), format!("a:a@{number}"))]));
             descriptor
         };

@@ -8,12 +8,12 @@ use crate::date::Seconds;
 /// A public key.
 #[derive(Debug, Clone)]
 pub struct Key {
-    pub(crate) kind: Kind,
+    pub(crate) kind: KeyKind,
     fingerprint: String,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Kind {
+pub(crate) enum KeyKind {
     Ssh(Box<ssh_key::PublicKey>),
     Minisign { id: [u8; 8], key: minisign_verify::PublicKey },
 }
@@ -43,7 +43,7 @@ pub enum KeyError {
     Ssh(#[source] ssh_key::Error),
     /// The type of the key is not accepted.
     #[error("keys of the kind `{0}` are not accepted; use `ssh-keygen -t ed25519` or minisign")]
-    Kind(String),
+    KeyKind(String),
     /// The text has no key, or several.
     #[error("there is not exactly one key")]
     NotOne,
@@ -79,17 +79,17 @@ fn ssh(line: &str) -> Result<Key, KeyError> {
     let data = key.key_data();
     let p256 = data.ecdsa().is_some_and(|key| key.curve() == ssh_key::EcdsaCurve::NistP256);
     if !data.is_ed25519() && !data.is_sk_ed25519() && !p256 {
-        return Err(KeyError::Kind(data.algorithm().to_string()));
+        return Err(KeyError::KeyKind(data.algorithm().to_string()));
     }
     let fingerprint = key.fingerprint(ssh_key::HashAlg::Sha256).to_string();
-    Ok(Key { kind: Kind::Ssh(Box::new(key)), fingerprint })
+    Ok(Key { kind: KeyKind::Ssh(Box::new(key)), fingerprint })
 }
 
 fn minisign(text: &str) -> Result<Key, KeyError> {
     let bytes = STANDARD.decode(text).map_err(|_| KeyError::Neither)?;
     let id = bytes.get(2..10).and_then(|id| id.try_into().ok()).ok_or(KeyError::Neither)?;
     let key = minisign_verify::PublicKey::from_base64(text).map_err(|_| KeyError::Neither)?;
-    Ok(Key { kind: Kind::Minisign { id, key }, fingerprint: text.to_owned() })
+    Ok(Key { kind: KeyKind::Minisign { id, key }, fingerprint: text.to_owned() })
 }
 
 #[cfg(test)]

@@ -80,11 +80,11 @@ impl Pack {
             check_size(name, content.len())?;
             all += content.len();
             if all > ALL_MAX {
-                return Err(refused(name, "makes the sections larger than 2 MiB together"));
+                return Err(pack_error(name, "makes the sections larger than 2 MiB together"));
             }
-            let text = std::str::from_utf8(content).map_err(|_| refused(name, "is not UTF-8"))?;
+            let text = std::str::from_utf8(content).map_err(|_| pack_error(name, "is not UTF-8"))?;
             if texts.insert(name.to_owned(), text.to_owned()).is_some() {
-                return Err(refused(name, "is there twice"));
+                return Err(pack_error(name, "is there twice"));
             }
         }
         let Some(manifest) = texts.remove("manifest") else { return Ok(None) };
@@ -92,7 +92,7 @@ impl Pack {
         let json = |name: &'static str, text: String| match text.as_str() {
             "" => Ok(serde_json::Value::Object(serde_json::Map::new())),
             text => {
-                serde_json::from_str(text).map_err(|error| refused(name, &format!("is not JSON: {error}")))
+                serde_json::from_str(text).map_err(|error| pack_error(name, &format!("is not JSON: {error}")))
             }
         };
         let cases = serde_json::from_value(json("cases", take("cases"))?);
@@ -100,10 +100,10 @@ impl Pack {
         Ok(Some(Self {
             manifest: Manifest::parse(&manifest)?,
             schema: take("schema"),
-            cases: cases.map_err(|error| refused("cases", &error.to_string()))?,
+            cases: cases.map_err(|error| pack_error("cases", &error.to_string()))?,
             readme: take("readme"),
             licence: take("licence"),
-            provenance: provenance.map_err(|error| refused("provenance", &error.to_string()))?,
+            provenance: provenance.map_err(|error| pack_error("provenance", &error.to_string()))?,
         }))
     }
 
@@ -121,10 +121,10 @@ impl Pack {
 }
 
 fn check_size(name: &str, size: usize) -> Result<(), PackError> {
-    if size <= SECTION_MAX { Ok(()) } else { Err(refused(name, "is longer than 512 KiB")) }
+    if size <= SECTION_MAX { Ok(()) } else { Err(pack_error(name, "is longer than 512 KiB")) }
 }
 
-fn refused(name: &str, detail: &str) -> PackError {
+fn pack_error(name: &str, detail: &str) -> PackError {
     PackError::Section { name: name.to_owned(), detail: detail.to_owned() }
 }
 

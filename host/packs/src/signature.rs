@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::key::{Key, Kind};
+use crate::key::{Key, KeyKind};
 
 /// The namespace of ssh signatures: `ssh-keygen -Y sign -n portcullis-policy`.
 pub const PURPOSE: &str = "portcullis-policy";
@@ -187,8 +187,8 @@ fn check_ssh(signature: &ssh_key::SshSig, purpose: &str, bytes: &[u8], known: &[
     let named = signature.public_key();
     let fingerprint = named.fingerprint(ssh_key::HashAlg::Sha256).to_string();
     let mut keys = known.iter().filter_map(|key| match &key.kind {
-        Kind::Ssh(key) if key.key_data() == named => Some(key),
-        Kind::Ssh(_) | Kind::Minisign { .. } => None,
+        KeyKind::Ssh(key) if key.key_data() == named => Some(key),
+        KeyKind::Ssh(_) | KeyKind::Minisign { .. } => None,
     });
     let state = match keys.next_back() {
         None => SignatureState::Unknown,
@@ -209,7 +209,7 @@ fn check_minisign(one: &Minisign, bytes: &[u8], known: &[&Key]) -> Checked {
         Checked { key: format!("minisign {:016X}", u64::from_le_bytes(*id)), state: SignatureState::Unknown };
     // Minisign key ids are short and chosen by the key's creator, so several keys may have the same id.
     for key in known {
-        let Kind::Minisign { id: known, key: public } = &key.kind else { continue };
+        let KeyKind::Minisign { id: known, key: public } = &key.kind else { continue };
         if known == id && named.state != SignatureState::Good {
             let state = if public.verify(bytes, signature, false).is_ok() {
                 SignatureState::Good

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 pub(crate) struct ComponentDigest(Output<Sha256>);
 
 impl ComponentDigest {
-    pub(crate) fn of(component: &[u8]) -> Self {
+    pub(crate) fn compute(component: &[u8]) -> Self {
         Self(Sha256::digest(component))
     }
 }

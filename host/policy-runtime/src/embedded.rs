@@ -49,7 +49,7 @@ mod compiling {
     pub fn embedded_name(component: &[u8]) -> Result<String, LoadError> {
         let mut hasher = DefaultHasher::new();
         engine()?.precompile_compatibility_hash().hash(&mut hasher);
-        Ok(format!("{}-{:016x}", ComponentDigest::of(component), hasher.finish()))
+        Ok(format!("{}-{:016x}", ComponentDigest::compute(component), hasher.finish()))
     }
 
     /// Compiles a component for every processor of this architecture, to be embedded in the program.

@@ -25,7 +25,7 @@ pub(crate) fn link(
     let engine = shared.engine();
     let contract = |source| LoadError::Contract { track: v0_1::TRACK, source };
     let ty = component.component_type();
-    Surface::of(&ty, engine).check()?;
+    Surface::from_component(&ty, engine).check()?;
     let mut linker: Linker<HostState> = Linker::new(engine);
     v0_1::link(&mut linker).map_err(contract)?;
     for (name, import) in ty.imports(engine) {

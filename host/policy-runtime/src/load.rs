@@ -80,7 +80,7 @@ impl Runtime {
     /// Fails when the component is too large or its first bytes are not those of a component.
     pub fn take<'a>(&'a self, component: &'a [u8]) -> Result<Unloaded<'a>, LoadError> {
         check_bytes(component)?;
-        Ok(Unloaded { runtime: self, component, digest: ComponentDigest::of(component) })
+        Ok(Unloaded { runtime: self, component, digest: ComponentDigest::compute(component) })
     }
 
     /// Loads a policy: [`Runtime::take`] and [`Unloaded::load`].
@@ -110,7 +110,7 @@ impl Runtime {
     /// Fails when the bytes are not a component or do not compile.
     pub fn surface(&self, component: &[u8]) -> Result<Surface, LoadError> {
         let compiled = self.take(component)?.compiled()?;
-        Ok(Surface::of(&compiled.component_type(), self.toolchain.engine()))
+        Ok(Surface::from_component(&compiled.component_type(), self.toolchain.engine()))
     }
 }
 
@@ -188,7 +188,7 @@ impl Unloaded<'_> {
         let code = toolchain.compile(self.component, &Job::Component)?;
         let compiled = toolchain.component_of(&code)?;
         // Only policies are cached: other components are not loaded again.
-        if Surface::of(&compiled.component_type(), toolchain.engine()).check().is_err() {
+        if Surface::from_component(&compiled.component_type(), toolchain.engine()).check().is_err() {
             return Ok(compiled);
         }
         let key = CacheKey::component(self.digest);

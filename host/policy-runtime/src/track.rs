@@ -31,7 +31,7 @@ pub struct Surface {
 
 impl Surface {
     /// Reads the names from a component's type.
-    pub(crate) fn of(component: &ComponentType, engine: &Engine) -> Self {
+    pub(crate) fn from_component(component: &ComponentType, engine: &Engine) -> Self {
         let is_its_own = |name: &&str| *name != STATE_EXPORT;
         Self {
             imports: component.imports(engine).map(|(name, _)| name.to_owned()).collect(),

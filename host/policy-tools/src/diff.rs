@@ -198,7 +198,7 @@ fn inspections(old: &dyn Policy, new: &dyn Policy, outputs: &[(String, ToolOutpu
         found.push(loosened("the outputs of tools", answers));
     }
     for (name, output, context) in outputs {
-        let [was, is] = [old, new].map(|policy| Seen::by(policy, output, context));
+        let [was, is] = [old, new].map(|policy| SeenOutput::by(policy, output, context));
         let loosens = was.hides_more_than(&is, output);
         if loosens || was.answer.verdict != is.answer.verdict {
             found.push(Change { name: name.clone(), old: was.answer, new: is.answer, loosens, beside: None });
@@ -208,13 +208,13 @@ fn inspections(old: &dyn Policy, new: &dyn Policy, outputs: &[(String, ToolOutpu
 }
 
 /// What the model sees of an output.
-struct Seen {
+struct SeenOutput {
     answer: PolicyAnswer,
     /// The text; `None` if it is withheld.
     text: Option<String>,
 }
 
-impl Seen {
+impl SeenOutput {
     fn by(policy: &dyn Policy, output: &ToolOutput, context: &Context) -> Self {
         let whole = || Some(text_of(&output.content));
         match policy.inspect(output, context) {

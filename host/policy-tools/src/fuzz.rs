@@ -190,18 +190,18 @@ impl RandomNumbers {
         self.below(count) == 0
     }
 
-    fn of<T: Copy>(&mut self, items: &[T], other: T) -> T {
+    fn pick<T: Copy>(&mut self, items: &[T], other: T) -> T {
         let place = self.below(items.len());
         items.get(place).copied().unwrap_or(other)
     }
 
     fn text(&mut self) -> String {
         if self.one_in(40) {
-            return self.of(&PIECES, "x").repeat(20_000).chars().take(60_000).collect();
+            return self.pick(&PIECES, "x").repeat(20_000).chars().take(60_000).collect();
         }
         let length = self.below(6);
         (0..length)
-            .map(|_| if self.one_in(3) { self.of(&NAMES, "x") } else { self.of(&PIECES, "x") })
+            .map(|_| if self.one_in(3) { self.pick(&NAMES, "x") } else { self.pick(&PIECES, "x") })
             .collect()
     }
 
@@ -209,18 +209,20 @@ impl RandomNumbers {
     fn path(&mut self, context: &Context) -> String {
         let root = context.workspace.roots.first().map_or("", String::as_str);
         let tops = [root, &context.machine.home, &context.agent.directory, "/tmp", "/etc", "/usr/lib", ""];
-        let top = self.of(&tops, "");
+        let top = self.pick(&tops, "");
         let depth = self.below(5) + usize::from(top.is_empty());
-        let below: String = (0..depth).map(|_| format!("/{}", self.of(&NAMES, "x"))).collect();
+        let below: String = (0..depth).map(|_| format!("/{}", self.pick(&NAMES, "x"))).collect();
         format!("{top}{below}")
     }
 
     fn script(&mut self) -> String {
         let length = self.below(8);
         let part = |dice: &mut Self| {
-            if dice.one_in(3) { dice.text() } else { dice.of(&WORDS, "true").to_owned() }
+            if dice.one_in(3) { dice.text() } else { dice.pick(&WORDS, "true").to_owned() }
         };
-        (0..length).map(|_| part(self) + self.of(&[" ", " ", " ", "; ", " && ", " | ", "\n"], " ")).collect()
+        (0..length)
+            .map(|_| part(self) + self.pick(&[" ", " ", " ", "; ", " && ", " | ", "\n"], " "))
+            .collect()
     }
 
     pub(crate) fn context(&mut self) -> Context {
@@ -249,7 +251,7 @@ impl RandomNumbers {
             _ => self.file(context),
         };
         let origin =
-            self.of(&[Origin::Agent, Origin::User, Origin::Extension, Origin::Process], Origin::Agent);
+            self.pick(&[Origin::Agent, Origin::User, Origin::Extension, Origin::Process], Origin::Agent);
         Request { id: "1".into(), parent: None, origin, action, facts: Vec::new() }
     }
 
@@ -272,21 +274,21 @@ impl RandomNumbers {
         };
         let mut path = question::path_ref(context, &self.path(context));
         let kinds = [PathKind::File, PathKind::Directory, PathKind::Missing, PathKind::Symlink];
-        path.kind = self.of(&kinds, PathKind::Other);
+        path.kind = self.pick(&kinds, PathKind::Other);
         Action::File(FileAccess { path, operation, facts: FileFacts::default() })
     }
 
     fn connection(&mut self) -> Action {
         // The host puts only valid host names to a policy.
-        let name = format!("{}{}", self.of(&["", "", "not", "sub."], ""), self.of(&HOSTS, "a"));
+        let name = format!("{}{}", self.pick(&["", "", "not", "sub."], ""), self.pick(&HOSTS, "a"));
         let host = HostName::parse(&name).or_else(|_| HostName::parse("example.com"));
         let Ok(target) = host else { return Action::Command(question::execution("", &self.context())) };
-        let program = self.of(&["/usr/bin/curl", "/usr/bin/git", "", "/srv/app/x y"], "").to_owned();
+        let program = self.pick(&["/usr/bin/curl", "/usr/bin/git", "", "/srv/app/x y"], "").to_owned();
         Action::Network(NetworkAccess {
             transport: Transport::Tcp,
             direction: Direction::Outbound,
             target,
-            port: self.of(&[443, 80, 22, 1, u16::MAX], 443),
+            port: self.pick(&[443, 80, 22, 1, u16::MAX], 443),
             stage: Stage::Connect,
             process: ProcessInfo { pid: 2, argv: vec![program.clone(), self.text()], program },
         })

@@ -158,7 +158,7 @@ impl ConnectionState {
         Ok(stream)
     }
 
-    fn settle(&mut self, id: RequestId, answered: Answered) {
+    fn mark_answered(&mut self, id: RequestId, answered: Answered) {
         self.in_flight.remove(&id);
         if self.handshake == Handshake::Pending(id) {
             self.handshake = match answered {
@@ -200,7 +200,7 @@ impl<W: Write> Sender<W> {
     /// Fails when the client is gone.
     pub fn respond(&self, id: RequestId, result: &impl Serialize) -> Result<(), RpcError> {
         let result = raw(result)?;
-        self.settle(
+        self.answer(
             id,
             Answered::Well,
             &Outgoing { id: Some(Some(id)), result: Some(result), ..Outgoing::default() },
@@ -212,7 +212,7 @@ impl<W: Write> Sender<W> {
     /// # Errors
     /// Fails when the client is gone.
     pub fn fail(&self, id: RequestId, error: &ErrorObject) -> Result<(), RpcError> {
-        self.settle(
+        self.answer(
             id,
             Answered::Badly,
             &Outgoing { id: Some(Some(id)), error: Some(error), ..Outgoing::default() },
@@ -253,10 +253,10 @@ impl<W: Write> Sender<W> {
         self.lock()?.send(&message)
     }
 
-    fn settle(&self, id: RequestId, answered: Answered, message: &Outgoing<'_>) -> Result<(), RpcError> {
+    fn answer(&self, id: RequestId, answered: Answered, message: &Outgoing<'_>) -> Result<(), RpcError> {
         let mut shared = self.lock()?;
         // INVARIANT: the id is released before the reply is sent, so the client may reuse it at once.
-        shared.state.settle(id, answered);
+        shared.state.mark_answered(id, answered);
         shared.send(message)
     }
 

@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    fn refused(text: &[u8]) -> String {
+    fn parse_error(text: &[u8]) -> String {
         parse(text).expect_err("accepted").to_string()
     }
 
@@ -147,15 +147,15 @@ mod tests {
             b"\"\\x41\"",
         ];
         for case in cases {
-            refused(case);
+            parse_error(case);
         }
     }
 
     #[test]
     fn a_key_twice_is_refused_however_it_is_written() {
-        assert!(refused(br#"{"a":1,"a":1}"#).contains("`a` appears twice"));
-        assert!(refused(br#"{"a":1,"\u0061":2}"#).contains("appears twice"));
-        assert!(refused(br#"{"x":[{"b":{},"b":[]}]}"#).contains("`b` appears twice"));
+        assert!(parse_error(br#"{"a":1,"a":1}"#).contains("`a` appears twice"));
+        assert!(parse_error(br#"{"a":1,"\u0061":2}"#).contains("appears twice"));
+        assert!(parse_error(br#"{"x":[{"b":{},"b":[]}]}"#).contains("`b` appears twice"));
         assert!(parse(br#"{"a":{"a":1},"b":{"a":1}}"#).is_ok());
     }
 
@@ -163,9 +163,9 @@ mod tests {
     fn nesting_is_bounded() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(parse(nested(MAX_DEPTH).as_bytes()).is_ok());
-        assert!(refused(nested(MAX_DEPTH + 1).as_bytes()).contains("deeper than 64"));
-        assert!(refused("[".repeat(1_000_000).as_bytes()).contains("deeper"));
-        assert!(refused("{\"a\":".repeat(100_000).as_bytes()).contains("deeper"));
+        assert!(parse_error(nested(MAX_DEPTH + 1).as_bytes()).contains("deeper than 64"));
+        assert!(parse_error("[".repeat(1_000_000).as_bytes()).contains("deeper"));
+        assert!(parse_error("{\"a\":".repeat(100_000).as_bytes()).contains("deeper"));
     }
 
     proptest! {

@@ -133,16 +133,17 @@ pub(crate) struct Refused {
 
 /// Parses one line.
 pub(crate) fn parse(line: &[u8]) -> Result<Incoming, Refused> {
-    let value = json::parse(line).map_err(|error| refused(None, ErrorCode::Parse, error.to_string()))?;
+    let value =
+        json::parse(line).map_err(|error| invalid_message(None, ErrorCode::Parse, error.to_string()))?;
     let Value::Object(mut fields) = value else {
-        return Err(refused(
+        return Err(invalid_message(
             None,
             ErrorCode::InvalidRequest,
             "a message is one object; batches are not supported",
         ));
     };
     let id = take_id(&mut fields)?;
-    let invalid = |text: &str| refused(id, ErrorCode::InvalidRequest, text);
+    let invalid = |text: &str| invalid_message(id, ErrorCode::InvalidRequest, text);
     if fields.remove("jsonrpc") != Some(Value::from("2.0")) {
         return Err(invalid("`jsonrpc` must be \"2.0\""));
     }
@@ -167,14 +168,18 @@ pub(crate) fn parse(line: &[u8]) -> Result<Incoming, Refused> {
     }
 }
 
-fn refused(id: Option<RequestId>, code: ErrorCode, text: impl Into<String>) -> Refused {
+fn invalid_message(id: Option<RequestId>, code: ErrorCode, text: impl Into<String>) -> Refused {
     Refused { id, error: ErrorObject::new(code, text) }
 }
 
 fn take_id(fields: &mut Map<String, Value>) -> Result<Option<RequestId>, Refused> {
     let Some(id) = fields.remove("id") else { return Ok(None) };
     id.as_u64().and_then(RequestId::new).map(Some).ok_or_else(|| {
-        refused(None, ErrorCode::InvalidRequest, "an `id` must be an integer from 0 to 9007199254740991")
+        invalid_message(
+            None,
+            ErrorCode::InvalidRequest,
+            "an `id` must be an integer from 0 to 9007199254740991",
+        )
     })
 }
 

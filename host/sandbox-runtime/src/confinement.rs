@@ -82,7 +82,7 @@ impl Confinement {
     /// As for [`Self::start`]; also if the profile has no rules over names, without which commands are not restricted
     /// to the places, or if Landlock has no signal scopes (Linux 6.12).
     pub fn start_without_namespaces(executable: &Path, profile: &Profile) -> Result<Self, StartError> {
-        let plan = Plan::new(profile, &PathKind::of)?;
+        let plan = Plan::new(profile, &PathKind::on_disk)?;
         let setup = Self::setup(profile, plan, Network::Closed);
         let group = Group::make(profile.limits);
         let order = profile.order.as_ref();
@@ -168,7 +168,7 @@ impl Confinement {
         profile: &Profile,
         network: Network,
     ) -> Result<(Self, Option<Result<Listeners, NoGate>>), StartError> {
-        let plan = Plan::new(profile, &PathKind::of)?;
+        let plan = Plan::new(profile, &PathKind::on_disk)?;
         let is_gated = network != Network::Closed;
         let is_held =
             matches!(&network, Network::Gated(way) if way.hold == Hold::Connect) && profile.names.is_some();
@@ -184,7 +184,7 @@ impl Confinement {
             Ok(Ready { root, mounts, landlock, processes_are_bounded, no_group, gate }) => {
                 let gate = is_gated.then(|| gate.and_then(|gate| listeners(gate, &keeper)));
                 let group = entered(group, no_group);
-                let report = layers::of(&SetupResults {
+                let report = layers::report(&SetupResults {
                     landlock,
                     has_name_rules: setup.names.is_some(),
                     processes_are_bounded: setup.limits.processes.is_none() || processes_are_bounded,

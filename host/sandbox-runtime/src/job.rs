@@ -76,7 +76,7 @@ impl Job {
         self.change(JobState::Running);
     }
 
-    pub(crate) fn refused(&self, stage: Stage, errno: i32) {
+    pub(crate) fn start_failed(&self, stage: Stage, errno: i32) {
         self.close();
         self.change(JobState::Refused(stage, errno));
     }
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn a_command_that_never_ran_says_why() {
         let job = Job::new(1, None);
-        job.refused(Stage::Exec, 2);
+        job.start_failed(Stage::Exec, 2);
         assert_eq!(job.wait_for_start(), Err((Stage::Exec, 2)));
         assert_eq!(job.wait(), Exit::Lost);
     }

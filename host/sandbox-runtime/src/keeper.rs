@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use portcullis_sandbox::{
-    Hold, IsolationMode, MakeNames, NameRules, Network, OwnSource, Plan, Reads, Stage, Step, WayOut, Writable,
+    Hold, IsolationMode, MakeNames, MountStep, NameRules, Network, OwnSource, Plan, Reads, Stage, WayOut,
+    Writable,
 };
 use portcullis_sys::descriptor;
 use portcullis_sys::memory::SharedNumbers;
@@ -61,7 +62,7 @@ pub(crate) fn main(names: MakeNames) -> ExitCode {
 
 fn keep(single: SingleThread, control: OwnedFd, identity: Identity, no_group: i32, names: MakeNames) -> ! {
     // Commands start in this process's memory, where no signal handler may run, and inherit the settings made here.
-    let settled = Settled::settle(&single).during(Stage::Process);
+    let settled = Settled::block_all(&single).during(Stage::Process);
     match settled.and_then(|settled| Ok((settled, set_up(&single, &control, identity, names)?))) {
         Ok((settled, (ready, session))) => {
             let landlock = session.landlock.as_ref().map_or(0, Landlock::version);
@@ -178,16 +179,16 @@ fn set_up(
 /// Returns the writable places in which names are judged: all except those in which no rule can match.
 fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
     let writable = plan.steps().iter().filter_map(|step| match step {
-        Step::Temp { .. } => Some(Path::new("/tmp")),
-        Step::Own { path, .. } | Step::Show { path, writable: Writable::Yes } => Some(path),
-        Step::Prepare { .. }
-        | Step::Pin { .. }
-        | Step::Devices { .. }
-        | Step::Processes
-        | Step::Show { writable: Writable::No, .. }
-        | Step::HideDirectory { .. }
-        | Step::HideFile { .. }
-        | Step::Resolver { .. } => None,
+        MountStep::Temp { .. } => Some(Path::new("/tmp")),
+        MountStep::Own { path, .. } | MountStep::Show { path, writable: Writable::Yes } => Some(path),
+        MountStep::Prepare { .. }
+        | MountStep::Pin { .. }
+        | MountStep::Devices { .. }
+        | MountStep::Processes
+        | MountStep::Show { writable: Writable::No, .. }
+        | MountStep::HideDirectory { .. }
+        | MountStep::HideFile { .. }
+        | MountStep::Resolver { .. } => None,
     });
     let is_spared = |place: &&Path| names.spared.iter().any(|spared| spared == place);
     let places: Vec<PathBuf> = writable.filter(|place| !is_spared(place)).map(Path::to_owned).collect();
@@ -206,40 +207,41 @@ fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
 /// Returns the places of the sandbox's own, of which the session's temporary directory is one.
 fn own(plan: &Plan) -> Vec<PathBuf> {
     let own = plan.steps().iter().filter_map(|step| match step {
-        Step::Own { path, .. } => Some(path.clone()),
-        Step::Temp { .. } => Some("/tmp".into()),
-        Step::Prepare { .. }
-        | Step::Pin { .. }
-        | Step::Devices { .. }
-        | Step::Processes
-        | Step::HideDirectory { .. }
-        | Step::HideFile { .. }
-        | Step::Show { .. }
-        | Step::Resolver { .. } => None,
+        MountStep::Own { path, .. } => Some(path.clone()),
+        MountStep::Temp { .. } => Some("/tmp".into()),
+        MountStep::Prepare { .. }
+        | MountStep::Pin { .. }
+        | MountStep::Devices { .. }
+        | MountStep::Processes
+        | MountStep::HideDirectory { .. }
+        | MountStep::HideFile { .. }
+        | MountStep::Show { .. }
+        | MountStep::Resolver { .. } => None,
     });
     own.collect()
 }
 
 /// Returns the places of the machine in the sandbox's own that commands cannot change.
 fn fixed(plan: &Plan) -> Vec<PathBuf> {
-    let place = |step: &'_ Step| match step {
-        Step::Own { path, .. } => Some((path.clone(), true)),
-        Step::Show { path, .. } | Step::HideDirectory { path, .. } | Step::HideFile { path } => {
-            Some((path.clone(), false))
-        }
-        Step::Prepare { .. }
-        | Step::Pin { .. }
-        | Step::Devices { .. }
-        | Step::Processes
-        | Step::Temp { .. }
-        | Step::Resolver { .. } => None,
+    let place = |step: &'_ MountStep| match step {
+        MountStep::Own { path, .. } => Some((path.clone(), true)),
+        MountStep::Show { path, .. }
+        | MountStep::HideDirectory { path, .. }
+        | MountStep::HideFile { path } => Some((path.clone(), false)),
+        MountStep::Prepare { .. }
+        | MountStep::Pin { .. }
+        | MountStep::Devices { .. }
+        | MountStep::Processes
+        | MountStep::Temp { .. }
+        | MountStep::Resolver { .. } => None,
     };
     let places: HashMap<PathBuf, bool> = plan.steps().iter().filter_map(place).collect();
     let is_in_own = |path: &Path| {
         path.ancestors().skip(1).find_map(|above| places.get(above)).is_some_and(|is_own| *is_own)
     };
     let fixed = plan.steps().iter().filter_map(|step| {
-        let (Step::Show { path, writable: Writable::No } | Step::HideDirectory { path, .. }) = step else {
+        let (MountStep::Show { path, writable: Writable::No } | MountStep::HideDirectory { path, .. }) = step
+        else {
             return None;
         };
         Some(path)
@@ -250,15 +252,15 @@ fn fixed(plan: &Plan) -> Vec<PathBuf> {
 /// Returns the places that masks hide.
 fn hidden(plan: &Plan) -> Vec<PathBuf> {
     let hidden = plan.steps().iter().filter_map(|step| match step {
-        Step::HideDirectory { path, .. } | Step::HideFile { path } => Some(path.clone()),
-        Step::Prepare { .. }
-        | Step::Pin { .. }
-        | Step::Devices { .. }
-        | Step::Processes
-        | Step::Temp { .. }
-        | Step::Own { .. }
-        | Step::Show { .. }
-        | Step::Resolver { .. } => None,
+        MountStep::HideDirectory { path, .. } | MountStep::HideFile { path } => Some(path.clone()),
+        MountStep::Prepare { .. }
+        | MountStep::Pin { .. }
+        | MountStep::Devices { .. }
+        | MountStep::Processes
+        | MountStep::Temp { .. }
+        | MountStep::Own { .. }
+        | MountStep::Show { .. }
+        | MountStep::Resolver { .. } => None,
     });
     hidden.collect()
 }
@@ -267,12 +269,12 @@ fn hidden(plan: &Plan) -> Vec<PathBuf> {
 fn closed(plan: &Plan) -> Vec<PathBuf> {
     let names_in = |directory: &Path| {
         plan.steps().iter().find_map(|step| {
-            let Step::Prepare { directory: prepared, openings } = step else { return None };
+            let MountStep::Prepare { directory: prepared, openings } = step else { return None };
             (prepared == directory).then_some(openings)
         })
     };
     let own = plan.steps().iter().filter_map(|step| {
-        let Step::Own { path, source: OwnSource::Plain(directory) } = step else { return None };
+        let MountStep::Own { path, source: OwnSource::Plain(directory) } = step else { return None };
         Some((path, names_in(directory)?))
     });
     own.flat_map(|(path, names)| names.iter().filter(|name| name.is_closed).map(|name| path.join(&name.path)))

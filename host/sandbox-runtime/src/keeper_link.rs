@@ -122,13 +122,13 @@ impl KeeperLink {
         }
     }
 
-    /// Locks out [`Self::settle`] while a message of the broker is passed on.
+    /// Locks out [`Self::wait_for_messages`] while a message of the broker is passed on.
     pub(crate) fn passing_on(&self) -> MutexGuard<'_, ()> {
         self.passing_on.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until all messages that the broker has sent so far have been passed on.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn wait_for_messages(&self) {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         for _ in 0..SETTLING {
             let passing_on = self.passing_on();
@@ -215,7 +215,7 @@ impl KeeperLink {
             }
             Event::NotStarted { id, refusal } => {
                 if let Some(job) = self.jobs().under_way.remove(id) {
-                    job.refused(refusal.stage, refusal.errno);
+                    job.start_failed(refusal.stage, refusal.errno);
                 }
             }
             Event::Ended { id, ending, breach } => {

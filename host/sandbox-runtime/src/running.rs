@@ -23,7 +23,7 @@ impl Running {
     /// Returns the operations that rules have refused so far without asking the user; only the first few of many.
     #[must_use]
     pub fn refusals(&self) -> Vec<RefusedCall> {
-        self.link.settle();
+        self.link.wait_for_messages();
         self.job.refusals()
     }
 

@@ -182,7 +182,7 @@ pub fn apparmor_profile(program: &Path) -> Result<String, &'static str> {
 mod tests {
     use super::*;
 
-    fn refused(primitive: Primitive, doing: &str, errno: i32) -> Finding {
+    fn finding(primitive: Primitive, doing: &str, errno: i32) -> Finding {
         Finding { primitive, outcome: Err(Refused { doing: doing.to_owned(), errno }) }
     }
 
@@ -211,7 +211,7 @@ mod tests {
             (&none, ENOSYS, "does not have the call", "5.12"),
             (&none, EPERM, "security module", "dmesg"),
         ] {
-            let advice = advice(&refused(Primitive::UserNamespace, "making namespaces", errno), facts);
+            let advice = advice(&finding(Primitive::UserNamespace, "making namespaces", errno), facts);
             let advice = advice.expect("advice");
             assert!(advice.cause.contains(cause), "{advice:?}");
             assert!(advice.remedy.contains(remedy), "{advice:?}");
@@ -221,16 +221,16 @@ mod tests {
     #[test]
     fn a_masked_proc_is_told_from_missing_namespaces() {
         let facts = Facts { proc_is_masked: true, ..Facts::default() };
-        let masked = advice(&refused(Primitive::Proc, "mounting /proc", EPERM), &facts).expect("advice");
+        let masked = advice(&finding(Primitive::Proc, "mounting /proc", EPERM), &facts).expect("advice");
         assert!(masked.remedy.contains("systempaths"), "{masked:?}");
-        let other = advice(&refused(Primitive::Proc, "making namespaces", ENOSPC), &facts).expect("advice");
+        let other = advice(&finding(Primitive::Proc, "making namespaces", ENOSPC), &facts).expect("advice");
         assert!(other.remedy.contains("max_user_namespaces"), "{other:?}");
     }
 
     #[test]
     fn landlock_is_switched_on_where_modules_are() {
         let facts = Facts { security_modules: Some("lockdown,yama".into()), ..Facts::default() };
-        let advice = advice(&refused(Primitive::Landlock, "x", ENOSYS), &facts).expect("advice");
+        let advice = advice(&finding(Primitive::Landlock, "x", ENOSYS), &facts).expect("advice");
         assert!(advice.remedy.contains("lsm=landlock,lockdown,yama"), "{advice:?}");
     }
 
@@ -238,7 +238,7 @@ mod tests {
     fn a_missing_control_group_says_what_to_do() {
         let told = |no_group, errno| {
             let facts = Facts { no_group, ..Facts::default() };
-            advice(&refused(Primitive::ControlGroup, "x", errno), &facts).expect("advice")
+            advice(&finding(Primitive::ControlGroup, "x", errno), &facts).expect("advice")
         };
         let foreign = told(Some(NoGroup::NotDelegated("/sys/fs/cgroup/s".into())), EACCES);
         assert!(foreign.cause.contains("`/sys/fs/cgroup/s` is not delegated"), "{foreign:?}");
@@ -257,9 +257,9 @@ mod tests {
     #[test]
     fn another_listener_is_named() {
         let facts = Facts::default();
-        let busy = advice(&refused(Primitive::Listener, "x", EBUSY), &facts).expect("advice");
+        let busy = advice(&finding(Primitive::Listener, "x", EBUSY), &facts).expect("advice");
         assert!(busy.cause.contains("listens"), "{busy:?}");
-        let old = advice(&refused(Primitive::Listener, "x", 22), &facts).expect("advice");
+        let old = advice(&finding(Primitive::Listener, "x", 22), &facts).expect("advice");
         assert!(old.remedy.contains("5.19"), "{old:?}");
     }
 

@@ -65,7 +65,7 @@ pub use operation::{CallDetails, NameAccess};
 pub use order::{ChangesFiles, OrderFiles};
 pub use order::{Exclusive, Lock, NameOrder, RECORD_BEGINS};
 pub use places::Places;
-pub use plan::{Opening, PathKind, Plan, Step, Writable};
+pub use plan::{MountStep, Opening, PathKind, Plan, Writable};
 pub use primitive::{Finding, Primitive, Refused};
 pub use profile::{
     Access, Command, HIDDEN_UNLESS_SHOWN, IsolationMode, Limits, OwnPlace, OwnSource, Owner, PathAccess,

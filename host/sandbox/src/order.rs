@@ -261,7 +261,7 @@ impl Lock {
 
     /// Returns the lock whose files another process has opened for this one.
     #[cfg(target_os = "linux")]
-    pub fn of(files: Option<[std::os::fd::OwnedFd; 2]>) -> Self {
+    pub fn from_files(files: Option<[std::os::fd::OwnedFd; 2]>) -> Self {
         Self::new(files.map(|[names, queue]| LockFiles::new(names.into(), queue.into())))
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::Access;
-use crate::plan::{Plan, Step, Writable};
+use crate::plan::{MountStep, Plan, Writable};
 
 /// The places of a plan under their names on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,27 +16,30 @@ pub struct Places {
 
 impl Places {
     /// Reads the places from a plan; the session's temporary directory stays at its path, and the host's is hidden.
-    pub fn of(plan: &Plan) -> Self {
+    pub fn from_plan(plan: &Plan) -> Self {
         let mut places = Self { all: BTreeMap::new(), temp: "/tmp".into() };
         for step in plan.steps() {
             match step {
-                Step::Show { path, writable: Writable::Yes } => places.add(path, Access::ReadWrite),
-                Step::Show { path, writable: Writable::No } => places.add(path, Access::ReadOnly),
-                Step::HideDirectory { path, .. } | Step::HideFile { path } => {
+                MountStep::Show { path, writable: Writable::Yes } => places.add(path, Access::ReadWrite),
+                MountStep::Show { path, writable: Writable::No } => places.add(path, Access::ReadOnly),
+                MountStep::HideDirectory { path, .. } | MountStep::HideFile { path } => {
                     places.add(path, Access::Hidden)
                 }
-                Step::Devices { given } => {
+                MountStep::Devices { given } => {
                     places.add(Path::new("/dev"), Access::Hidden);
                     given.iter().for_each(|device| places.add(device, Access::ReadOnly));
                 }
-                Step::Processes => places.add(Path::new("/proc"), Access::Hidden),
-                Step::Temp { directory } => {
+                MountStep::Processes => places.add(Path::new("/proc"), Access::Hidden),
+                MountStep::Temp { directory } => {
                     places.temp.clone_from(directory);
                     places.add(Path::new("/tmp"), Access::Hidden);
                     places.add(directory, Access::ReadWrite);
                 }
                 // The resolver configuration does not matter without a network.
-                Step::Prepare { .. } | Step::Pin { .. } | Step::Resolver { .. } | Step::Own { .. } => {}
+                MountStep::Prepare { .. }
+                | MountStep::Pin { .. }
+                | MountStep::Resolver { .. }
+                | MountStep::Own { .. } => {}
             }
         }
         places
@@ -106,7 +109,7 @@ mod tests {
             names: None,
             order: None,
         };
-        Places::of(&Plan::new(&profile, &|_| PathKind::Directory).expect("a plan"))
+        Places::from_plan(&Plan::new(&profile, &|_| PathKind::Directory).expect("a plan"))
     }
 
     #[test]

@@ -7,18 +7,18 @@ use std::fmt;
 use std::path::Path;
 
 use crate::{PlanError, Profile};
-pub use step::{Opening, PathKind, Step, Writable};
+pub use step::{MountStep, Opening, PathKind, Writable};
 
 /// The mounts of a session's sandbox, in the order in which they are made.
 ///
 /// There is one mount for each place that differs from the tree around it, and none for others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    steps: Vec<Step>,
+    steps: Vec<MountStep>,
 }
 
 impl Plan {
-    /// Computes the steps for a profile; `kind` returns the kind of file at a path, [`PathKind::of`] on a real machine.
+    /// Computes the steps for a profile; `kind` returns the kind of file at a path, [`PathKind::on_disk`] on a real machine.
     ///
     /// Hidden or read-only places that do not exist are left out: nothing can be mounted there.
     ///
@@ -30,12 +30,12 @@ impl Plan {
     }
 
     /// Returns the steps in order.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[MountStep] {
         &self.steps
     }
 
     /// Returns the plan of these steps, as another process has computed them.
-    pub fn from_steps(steps: Vec<Step>) -> Self {
+    pub fn from_steps(steps: Vec<MountStep>) -> Self {
         Self { steps }
     }
 }

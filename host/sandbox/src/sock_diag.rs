@@ -16,7 +16,7 @@ pub struct SocketQuery(OwnedFd);
 
 /// A socket that the kernel has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Found {
+struct HostSocket {
     /// Its local port.
     port: u16,
     /// The port that it is connected to; 0 if it listens.
@@ -47,7 +47,7 @@ impl SocketQuery {
     pub fn connected(&self, client: SocketAddr, server: SocketAddr) -> rustix::io::Result<Option<u64>> {
         // If there is no such connection, the kernel returns the listening socket instead.
         let found = self.find(client, server)?;
-        let is_it = |found: &Found| (found.port, found.peer_port) == (client.port(), server.port());
+        let is_it = |found: &HostSocket| (found.port, found.peer_port) == (client.port(), server.port());
         Ok(found.filter(is_it).map(|found| found.number).filter(|number| *number != 0))
     }
 
@@ -63,7 +63,7 @@ impl SocketQuery {
     }
 
     /// Asks for the socket at `local` that is connected to `peer`, or else the one that listens at `local`.
-    fn find(&self, local: SocketAddr, peer: SocketAddr) -> rustix::io::Result<Option<Found>> {
+    fn find(&self, local: SocketAddr, peer: SocketAddr) -> rustix::io::Result<Option<HostSocket>> {
         sendto(&self.0, &question(local, peer), SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
         let mut answer = [0; 1024];
         // The answer is available as soon as the query is sent.
@@ -115,7 +115,7 @@ fn question(local: SocketAddr, peer: SocketAddr) -> Vec<u8> {
 }
 
 /// Parses the answer; `None` if it is not one.
-fn parse(answer: &[u8]) -> Option<rustix::io::Result<Option<Found>>> {
+fn parse(answer: &[u8]) -> Option<rustix::io::Result<Option<HostSocket>>> {
     let word = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
     let port = |at: usize| Some(u16::from_be_bytes(answer.get(at..at + 2)?.try_into().ok()?));
     let kind = u16::from_ne_bytes(answer.get(4..6)?.try_into().ok()?);
@@ -129,7 +129,11 @@ fn parse(answer: &[u8]) -> Option<rustix::io::Result<Option<Found>>> {
     if kind != BY_FAMILY {
         return None;
     }
-    Some(Ok(Some(Found { port: port(PORTS)?, peer_port: port(PORTS + 2)?, number: word(NUMBER)?.into() })))
+    Some(Ok(Some(HostSocket {
+        port: port(PORTS)?,
+        peer_port: port(PORTS + 2)?,
+        number: word(NUMBER)?.into(),
+    })))
 }
 
 #[cfg(test)]

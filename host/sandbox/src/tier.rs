@@ -24,7 +24,7 @@ impl Tier {
 
     /// Returns the tier of a machine with these probe results.
     #[must_use]
-    pub fn of(findings: &[Finding]) -> Self {
+    pub fn from_findings(findings: &[Finding]) -> Self {
         let works =
             |wanted| findings.iter().any(|finding| finding.primitive == wanted && finding.outcome.is_ok());
         if Primitive::ALL.into_iter().any(|primitive| primitive.is_needed() && !works(primitive)) {
@@ -122,13 +122,16 @@ mod tests {
             };
             Primitive::ALL.map(|primitive| Finding { primitive, outcome: outcome(primitive) }).to_vec()
         };
-        assert_eq!(Tier::of(&found(&[])), Tier::Full);
-        assert_eq!(Tier::of(&found(&[Primitive::ProcessLimit])), Tier::Full);
-        assert_eq!(Tier::of(&found(&[Primitive::Listener])), Tier::Namespaces);
-        assert_eq!(Tier::of(&found(&[Primitive::Mounts, Primitive::UserNamespace])), Tier::Landlock);
-        assert_eq!(Tier::of(&found(&[Primitive::Mounts, Primitive::Scopes])), Tier::None);
-        assert_eq!(Tier::of(&found(&[Primitive::Mounts, Primitive::Listener])), Tier::None);
-        assert_eq!(Tier::of(&[]), Tier::None);
+        assert_eq!(Tier::from_findings(&found(&[])), Tier::Full);
+        assert_eq!(Tier::from_findings(&found(&[Primitive::ProcessLimit])), Tier::Full);
+        assert_eq!(Tier::from_findings(&found(&[Primitive::Listener])), Tier::Namespaces);
+        assert_eq!(
+            Tier::from_findings(&found(&[Primitive::Mounts, Primitive::UserNamespace])),
+            Tier::Landlock
+        );
+        assert_eq!(Tier::from_findings(&found(&[Primitive::Mounts, Primitive::Scopes])), Tier::None);
+        assert_eq!(Tier::from_findings(&found(&[Primitive::Mounts, Primitive::Listener])), Tier::None);
+        assert_eq!(Tier::from_findings(&[]), Tier::None);
     }
 
     #[test]

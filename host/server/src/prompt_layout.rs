@@ -22,7 +22,7 @@ pub struct Size {
 
 impl Size {
     /// Asks the kernel for the size.
-    pub fn of(terminal: impl std::os::fd::AsFd) -> Self {
+    pub fn of_terminal(terminal: impl std::os::fd::AsFd) -> Self {
         let known = rustix::termios::tcgetwinsize(terminal);
         known.map_or(LEAST, |size| Self::new(size.ws_col.into(), size.ws_row.into()))
     }

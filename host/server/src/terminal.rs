@@ -50,7 +50,7 @@ impl Prompter for Terminal {
 fn ask(question: &Question) -> io::Result<Answer> {
     let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
     let number = answer_number()?;
-    let sheet = PromptLayout::new("", question, &number, "", Size::of(&terminal));
+    let sheet = PromptLayout::new("", question, &number, "", Size::of_terminal(&terminal));
     let text = format!("{}\n> ", sheet.lines.join("\n"));
     tcflush(&terminal, FlushArg::TCIFLUSH)?;
     terminal.write_all(text.as_bytes())?;

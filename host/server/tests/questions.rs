@@ -33,7 +33,7 @@ const HOME: &str = "/home/ann";
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/screens.md");
 const FOR_PI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../pi/test/screens/questions.json");
 
-struct Kind {
+struct QuestionCase {
     name: &'static str,
     question: Question,
 }
@@ -88,13 +88,18 @@ fn asked(origin: Origin, action: Action, facts: Vec<Fact>, decision: &Decision, 
     question(1, None, &request, decision, &places(), 0, &naming)
 }
 
-fn file(name: &'static str, origin: Origin, at: (&str, Zone, PathKind), operation: FileOperation) -> Kind {
+fn file(
+    name: &'static str,
+    origin: Origin,
+    at: (&str, Zone, PathKind),
+    operation: FileOperation,
+) -> QuestionCase {
     let access = FileAccess { path: path(at.0, at.1, at.2), operation, facts: FileFacts::default() };
     let decision = ruling("base.outside", "it lies outside this project");
-    Kind { name, question: asked(origin, Action::File(access), Vec::new(), &decision, "") }
+    QuestionCase { name, question: asked(origin, Action::File(access), Vec::new(), &decision, "") }
 }
 
-fn tool_files() -> Vec<Kind> {
+fn tool_files() -> Vec<QuestionCase> {
     let notes = ("/home/ann/other/notes.txt", Zone::Home, PathKind::File);
     let new = ("/srv/out/report.txt", Zone::System, PathKind::Missing);
     let agent = Origin::Agent;
@@ -139,7 +144,7 @@ fn tool_files() -> Vec<Kind> {
 }
 
 /// Names that other programs obey, and places of commands.
-fn names_and_places() -> Vec<Kind> {
+fn names_and_places() -> Vec<QuestionCase> {
     let in_project = |name: &str| format!("/home/ann/src/shop/{name}");
     let named = |name, at: &str, rule: &str, content: &str| {
         let access = FileAccess {
@@ -156,7 +161,7 @@ fn names_and_places() -> Vec<Kind> {
             setting: String::new(),
             conceal: false,
         });
-        Kind { name, question: asked(Origin::Agent, Action::File(access), Vec::new(), &decision, "") }
+        QuestionCase { name, question: asked(Origin::Agent, Action::File(access), Vec::new(), &decision, "") }
     };
     let place = |name, kind, program: &str, operation: FileOperation| {
         let top = PathBuf::from("/home/ann/src/lib.git");
@@ -169,7 +174,10 @@ fn names_and_places() -> Vec<Kind> {
         let facts = vec![Fact::KnownPlace(KnownPlace { top, kind, wider })];
         let decision =
             ruling("base.closed", "it lies outside this project, in a directory that commands do not see");
-        Kind { name, question: asked(Origin::Process, Action::File(access), facts, &decision, program) }
+        QuestionCase {
+            name,
+            question: asked(Origin::Process, Action::File(access), facts, &decision, program),
+        }
     };
     let write = || FileOperation::Write(Content::Unknown);
     let looked_for = {
@@ -185,7 +193,7 @@ fn names_and_places() -> Vec<Kind> {
         let decision =
             ruling("base.closed", "it lies outside this project, in a directory that commands do not see");
         let question = asked(Origin::Process, Action::File(access), facts, &decision, "python3");
-        Kind { name: "after a command has not found a file", question }
+        QuestionCase { name: "after a command has not found a file", question }
     };
     let failed = {
         let access = FileAccess {
@@ -196,7 +204,7 @@ fn names_and_places() -> Vec<Kind> {
         let facts = vec![Fact::NamedBeforeFailure("/srv/out/x".into())];
         let decision = ruling("base.outside", "it lies outside this project");
         let question = asked(Origin::Process, Action::File(access), facts, &decision, "make");
-        Kind { name: "after a command has failed", question }
+        QuestionCase { name: "after a command has failed", question }
     };
     vec![
         named(
@@ -234,7 +242,7 @@ fn network(target: &str, port: u16, stage: Stage, program: &str) -> NetworkAcces
     NetworkAccess { transport: Transport::Tcp, direction: Direction::Outbound, target, port, stage, process }
 }
 
-fn connections() -> Vec<Kind> {
+fn connections() -> Vec<QuestionCase> {
     let decision = ruling("network.unlisted", "`allowedDomains` does not name this host");
     let about =
         |access: NetworkAccess| asked(Origin::Process, Action::Network(access), Vec::new(), &decision, "");
@@ -249,7 +257,7 @@ fn connections() -> Vec<Kind> {
     offer_presets(&mut preset, &[offer]);
     let resolved = Stage::Resolved(vec!["10.0.0.9".into()]);
     let head = HttpHead { method: "POST".into(), url: "http://a.example/x".into(), header_names: vec![] };
-    let kind = |name, question| Kind { name, question };
+    let kind = |name, question| QuestionCase { name, question };
     vec![
         kind("connect to a host", connect("example.com", "curl")),
         kind("connect to several hosts", about_all(connect("a.example", "node"), &hosts, None)),
@@ -266,7 +274,7 @@ fn connections() -> Vec<Kind> {
     ]
 }
 
-fn others() -> Vec<Kind> {
+fn others() -> Vec<QuestionCase> {
     let command = |script: &str| CommandExecution {
         script: script.to_owned(),
         shell: Some("bash".into()),
@@ -275,7 +283,7 @@ fn others() -> Vec<Kind> {
         timeout_ms: None,
         background: false,
     };
-    let about = |name, action, facts, decision: &Decision| Kind {
+    let about = |name, action, facts, decision: &Decision| QuestionCase {
         name,
         question: asked(Origin::Agent, action, facts, decision, ""),
     };
@@ -314,7 +322,7 @@ fn others() -> Vec<Kind> {
     ]
 }
 
-fn kinds() -> Vec<Kind> {
+fn kinds() -> Vec<QuestionCase> {
     [tool_files(), names_and_places(), connections(), others()].into_iter().flatten().collect()
 }
 
@@ -332,7 +340,7 @@ fn words(lines: &[String]) -> usize {
 
 #[test]
 fn every_question_is_short() {
-    for Kind { name, question } in kinds() {
+    for QuestionCase { name, question } in kinds() {
         for columns in [40, 80, 120] {
             let (lines, before) = drawn(&question, columns);
             let asked = &lines[..before];
@@ -353,7 +361,7 @@ fn every_question_is_short() {
 
 #[test]
 fn every_question_says_who_wants_what() {
-    for Kind { name, question } in kinds() {
+    for QuestionCase { name, question } in kinds() {
         let is_said = question.title.contains(" wants to ") || question.title.ends_with('?');
         assert!(is_said && !question.title.contains("Allow"), "{name}: {}", question.title);
         assert!(question.context.ends_with(['.', '…']), "{name}: {}", question.context);
@@ -363,7 +371,7 @@ fn every_question_says_who_wants_what() {
 
 #[test]
 fn what_is_sensitive_looks_so() {
-    for Kind { name, question } in kinds() {
+    for QuestionCase { name, question } in kinds() {
         let is_expected = ["keys", ".envrc", "git", "build machines", "dot file", "metadata", "outside"]
             .iter()
             .any(|part| name.contains(part));
@@ -377,7 +385,7 @@ fn the_page_shows_every_question() {
     let mut page = "# Questions on a terminal\n\nEvery kind of question as `portcullis run` shows it on a terminal of 80 columns. \
                     [Screens in pi](screens-pi.md) shows the same in pi.\n\nGenerated by a test from the questions themselves.\n"
         .to_owned();
-    for Kind { name, question } in kinds() {
+    for QuestionCase { name, question } in kinds() {
         let (lines, before) = drawn(&question, 80);
         let count = words(&lines[..before]);
         write!(page, "\n## {name}\n\n{count} words, {before} lines before the choices.\n\n```text\n")
@@ -402,7 +410,7 @@ const REFUSALS: [Refusal; 5] =
 fn the_extension_draws_the_same_questions() {
     let asked: Vec<_> = kinds()
         .into_iter()
-        .map(|Kind { name, question }| json!({ "name": name, "ask": ask_params(&question) }))
+        .map(|QuestionCase { name, question }| json!({ "name": name, "ask": ask_params(&question) }))
         .collect();
     is_up_to_date(FOR_PI, &format!("{:#}\n", json!(asked)));
 }

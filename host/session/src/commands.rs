@@ -204,7 +204,7 @@ pub fn finish(session: &Session, started: &Started) -> Ended {
         ended
     });
     if let Some(network) = session.network() {
-        network.settle(command);
+        network.wait_for_connections(command);
     }
     let mut reports = session.connections.dismiss(command);
     let settings = session.settings();
@@ -223,7 +223,7 @@ pub fn finish(session: &Session, started: &Started) -> Ended {
     let closed = if ended.exit == Exit::Code(0) { &[][..] } else { started.closed.as_slice() };
     let refused = started
         .questions
-        .refused()
+        .refusal_notes()
         .into_iter()
         .chain(closed.iter().cloned())
         .chain(by_rules)

@@ -76,7 +76,7 @@ impl CommandJudge {
             decision = answered_before(session, attempt, &request.action, decision);
         }
         if !session.setup.context.interactive {
-            decision = decision.refused(AnsweredBy::NoUser, Refusal::NoUser.reason());
+            decision = decision.denied(AnsweredBy::NoUser, Refusal::NoUser.reason());
         }
         Undecided { attempt: attempt.clone(), request, decision, revision }
     }
@@ -143,16 +143,16 @@ impl CommandJudge {
                     if *refusal == Refusal::User && is_connection && !session.setup.inmate.is_agent() {
                         session.connections.refuse(attempt.command, place(&attempt.access));
                     }
-                    decision.refused(refusal.by(), refusal.reason())
+                    decision.denied(refusal.by(), refusal.reason())
                 }
                 (Answer::RefusedBecause(line), _) => {
                     if is_connection && !session.setup.inmate.is_agent() {
                         session.connections.refuse(attempt.command, place(&attempt.access));
                     }
-                    decision.refused(AnsweredBy::User, &refused_because(line))
+                    decision.denied(AnsweredBy::User, &refused_because(line))
                 }
                 (Answer::Choice(_), Some(choice)) if choice.kind == ChoiceKind::Deny => {
-                    decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
+                    decision.denied(AnsweredBy::User, Refusal::Remembered.reason())
                 }
                 (Answer::Choice(_), Some(choice)) => {
                     if is_connection {
@@ -161,12 +161,12 @@ impl CommandJudge {
                     decision.granted(AnsweredBy::User, &choice.label)
                 }
                 (Answer::Choice(_), None) => {
-                    decision.refused(AnsweredBy::User, "the answer was not one of the choices")
+                    decision.denied(AnsweredBy::User, "the answer was not one of the choices")
                 }
             };
             // The answer does not cover this attempt.
-            let decision = decision.refused(AnsweredBy::User, "the answer does not cover it");
-            settle(session, &attempt, request, decision)
+            let decision = decision.denied(AnsweredBy::User, "the answer does not cover it");
+            record_judgement(session, &attempt, request, decision)
         });
         each.collect()
     }
@@ -176,7 +176,7 @@ impl CommandJudge {
         if is_open(&judged.decision) {
             return Judgement::Ask(Box::new(judged));
         }
-        settle(session, &judged.attempt, judged.request, judged.decision)
+        record_judgement(session, &judged.attempt, judged.request, judged.decision)
     }
 }
 
@@ -275,7 +275,7 @@ impl Judge for CommandJudge {
         let session = self.session()?;
         let effective = session.policy.unchecked();
         let (resolved, access) = (&effective.basis.resolved, &attempt.access);
-        let mut upstream = upstream::of(resolved, &access.target, access.port)?;
+        let mut upstream = upstream::find(resolved, &access.target, access.port)?;
         if every_host::alone_covers(&session.live_grants(), &resolved.allowed_domains, access) {
             // The proxy may be in a private network, and knows names there that lead to private addresses.
             upstream.unresolved = Unresolved::Refused;
@@ -381,17 +381,17 @@ fn answered_before(
     let place = place(&attempt.access);
     match attempt.want {
         Want::SendMore { .. } if session.answers.denies_more(action) => {
-            decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
+            decision.denied(AnsweredBy::User, Refusal::Remembered.reason())
         }
         Want::Connect if attempt.access.stage != Stage::Connect => decision,
         Want::Connect if session.connections.is_allowed(attempt.command, &place) => {
             decision.granted(AnsweredBy::User, "you allowed it for this command")
         }
         Want::Connect if session.connections.is_refused(attempt.command, &place) => {
-            decision.refused(AnsweredBy::User, "you said no for this command")
+            decision.denied(AnsweredBy::User, "you said no for this command")
         }
         Want::Connect if session.answers.denies(action) => {
-            decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
+            decision.denied(AnsweredBy::User, Refusal::Remembered.reason())
         }
         Want::Connect | Want::SendMore { .. } => decision,
     }
@@ -414,14 +414,19 @@ fn request(session: &Session, attempt: &ConnectionAttempt) -> Request {
 }
 
 /// Records the decision and returns the judgement.
-fn settle(session: &Session, attempt: &ConnectionAttempt, request: Request, decision: Decision) -> Judgement {
+fn record_judgement(
+    session: &Session,
+    attempt: &ConnectionAttempt,
+    request: Request,
+    decision: Decision,
+) -> Judgement {
     let Authorized { decision, permit, .. } = session.record(request, decision);
     match permit {
         Some(permit) => Judgement::Allow(permit),
         None => {
             let place = attempt.access.target.with_port(attempt.access.port);
             let what = is_to_connect(attempt).then_some(place.as_str());
-            let refused = ConnectionRefusal::new(RefusalText::of(&decision), what);
+            let refused = ConnectionRefusal::new(RefusalText::for_decision(&decision), what);
             note(session, attempt, &refused.text);
             Judgement::Deny(refused)
         }
@@ -459,7 +464,7 @@ fn remember(session: &Session, choice: &Choice, attempts: &[&ConnectionAttempt])
         (ChoiceKind::Allow, _) => session.remember_all(choice, &patterns),
         (ChoiceKind::Deny, Some(one)) => {
             let action = Action::Network(one.access.clone());
-            let deny = |pattern| Denied::of(&Choice { pattern, ..choice.clone() }, &action);
+            let deny = |pattern| Denied::from_choice(&Choice { pattern, ..choice.clone() }, &action);
             session.answers.deny(patterns.into_iter().map(deny).collect());
             session.say_saved(choice);
         }

@@ -199,7 +199,7 @@ impl EffectivePolicy {
                 before.confinement.clone()
             }
             _ => {
-                let wanted = Requirements::of(setup, (&basis.resolved, links), walls);
+                let wanted = Requirements::new(setup, (&basis.resolved, links), walls);
                 confinement((confining, network), surveyed, None, wanted)
             }
         };
@@ -301,7 +301,7 @@ impl EffectivePolicy {
         // The session's own sandbox has the directories of changes in use.
         let wanted = Requirements {
             changes: Changes::Passing,
-            ..Requirements::of(setup, (&self.basis.resolved, &self.links), self.walls())
+            ..Requirements::new(setup, (&self.basis.resolved, &self.links), self.walls())
         };
         let sandbox = confinement(how, surveyed, Some(&rules), wanted)?;
         Ok(ForCommand { sandbox, rules: Some(rules) })
@@ -341,7 +341,7 @@ impl EffectivePolicy {
     }
 
     /// Accepts the current state of the files, because no better sandbox can be built until something else changes.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn accept_current_files(&self) {
         *self.loose() = ReplaceablePaths::among(&self.places, self.rules.base());
     }
 

@@ -20,7 +20,7 @@ struct Known {
 
 impl EnvVerdictCache {
     /// Returns for each variable whether commands get it by default.
-    pub(crate) fn of(&self, variables: &[(String, String)]) -> Arc<[bool]> {
+    pub(crate) fn verdicts(&self, variables: &[(String, String)]) -> Arc<[bool]> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.variables != variables {
             let harmless = variables.iter().map(|(name, value)| withheld(name, value).is_none()).collect();
@@ -42,7 +42,7 @@ mod tests {
         for given in [&all[..], &all, &all[..3], &all[3..], &[], &all[2..4], &[], &all[1..2], &all[3..4]] {
             let expected: Vec<bool> =
                 given.iter().map(|(name, value)| withheld(name, value).is_none()).collect();
-            assert_eq!(*known.of(given), *expected, "{given:?}");
+            assert_eq!(*known.verdicts(given), *expected, "{given:?}");
         }
     }
 }

@@ -84,7 +84,7 @@ impl<'a> ExecSurface<'a> {
 
     /// Returns the surroundings of paths from the settings and the user's links, without looking at the disk.
     fn bare_site(&self) -> Site<'_> {
-        let site = Site::of(&self.settings.workspace, self.roots());
+        let site = Site::without_files(&self.settings.workspace, self.roots());
         Site { homes: &self.settings.homes, links: &self.effective.links.named, ..site }
     }
 

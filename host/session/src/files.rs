@@ -40,7 +40,7 @@ pub struct FileCall<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum FileFailure {
     /// It was not allowed.
-    #[error("{}", RefusalText::of(.0).with_next_step(None))]
+    #[error("{}", RefusalText::for_decision(.0).with_next_step(None))]
     Denied(Box<Decision>),
     /// It failed.
     #[error(transparent)]
@@ -97,7 +97,7 @@ pub fn read(session: &Session, call: FileCall<'_>) -> Result<ReadFile, FileFailu
     let canonical = located.canonical_text().to_owned();
     let granted = authorized.granted()?;
     let content = effective.gate.read(located, granted.permit, Limits::default());
-    session.outcome(&granted.request, &told(&content));
+    session.outcome(&granted.request, &outcome_text(&content));
     Ok(ReadFile { canonical, content: content? })
 }
 
@@ -167,7 +167,7 @@ pub fn finish_edit(
     };
     let request = edit.request.clone();
     let written = install_edit(session, edit, content, decided.as_ref());
-    session.outcome(&request, &told(&written));
+    session.outcome(&request, &outcome_text(&written));
     Ok(written?)
 }
 
@@ -238,7 +238,7 @@ pub fn write(session: &Session, call: FileCall<'_>, content: &str) -> Result<(St
     let granted = authorized.granted()?;
     let request = granted.request.clone();
     let written = install(session, &effective, (located, granted), (content.as_bytes(), call.call), options);
-    session.outcome(&request, &told(&written));
+    session.outcome(&request, &outcome_text(&written));
     Ok((canonical, written?))
 }
 
@@ -388,7 +388,7 @@ fn purpose(operation: &FileOperation) -> Purpose {
     }
 }
 
-pub(crate) fn told<T, E: std::fmt::Display>(result: &Result<T, E>) -> String {
+pub(crate) fn outcome_text<T, E: std::fmt::Display>(result: &Result<T, E>) -> String {
     match result {
         Ok(_) => "done".to_owned(),
         Err(error) => error.to_string(),

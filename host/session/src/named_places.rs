@@ -296,7 +296,7 @@ fn named(session: &Session, request: &Request) -> Vec<Named> {
             found.extend(right.map(|right| Named { path, right, makes, said: None }));
         }
         let words: Vec<&str> = simple.argv.iter().map(|word| word.value.as_str()).collect();
-        let referenced = referenced_paths::of(&words, &cwd, &base.workspace, &mut room);
+        let referenced = referenced_paths::find(&words, &cwd, &base.workspace, &mut room);
         let referenced = referenced.into_iter().filter(|reference| is_outside(&reference.path));
         let referenced: Vec<Named> = referenced
             .take(referenced_left)
@@ -443,7 +443,7 @@ fn is_seen(effective: &EffectivePolicy, path: &Path, right: FileRight) -> bool {
 
 /// Returns the note that a place is closed, with the ways to open it.
 fn note(top: &Path, right: FileRight, decision: &Decision) -> String {
-    let refusal = RefusalText::of(decision);
+    let refusal = RefusalText::for_decision(decision);
     if refusal.origin != RefusalOrigin::Unanswered {
         return closed(top, decision);
     }
@@ -457,6 +457,6 @@ fn note(top: &Path, right: FileRight, decision: &Decision) -> String {
 
 /// Returns the sentence that a path is closed, with the rule.
 fn closed(path: &Path, decision: &Decision) -> String {
-    let why = RefusalText::of(decision).with_next_step(None);
+    let why = RefusalText::for_decision(decision).with_next_step(None);
     format!("`{}` is closed to commands: {why}", escape(&path.to_string_lossy()))
 }

@@ -54,8 +54,8 @@ impl Network {
     }
 
     /// Waits until all facts about the connections of an ended command are known.
-    pub(crate) fn settle(&self, command: u32) {
-        self.gate.settle(command);
+    pub(crate) fn wait_for_connections(&self, command: u32) {
+        self.gate.wait_for_connections(command);
     }
 
     /// Serves the network of a sandbox. `stricter` are the rules of its one command, if it is not shared.

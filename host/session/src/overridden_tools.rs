@@ -102,7 +102,7 @@ fn hand_on(
             "rules keep names below it back, which only the sandbox's own tools do; use `bash`",
         ));
     }
-    let line = PiLine::of(&session.agent().version);
+    let line = PiLine::from_version(&session.agent().version);
     let is_meant = |text: &&str| {
         spelling::resolve_as(line, text, Path::new("/"), Path::new("/")).is_ok_and(|read| read == path)
     };

@@ -77,14 +77,14 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
             && held.rule().is_empty()
             && system_caches::is_refused(&decision, &path)
         {
-            session.settle(request, decision.refused(AnsweredBy::Nothing, system_caches::REASON));
+            session.record_decision(request, decision.denied(AnsweredBy::Nothing, system_caches::REASON));
             return held.refuse();
         }
         let subject = match (&executed, known_place(&request, &decision)) {
             (Some(place), _) => Subject::executed(place, access(attempt)),
             (None, Some(place)) => Subject::place(&place.top, access(attempt), &decision),
             (None, None) => {
-                Subject::of((held.rule(), access(attempt), &path), deed.as_ref(), content, &decision)
+                Subject::new((held.rule(), access(attempt), &path), deed.as_ref(), content, &decision)
             }
         };
         let known = started.questions.answer(subject, |cancel| {
@@ -135,11 +135,11 @@ fn authorize_held(session: &Session, request: Request, started: &Started, cancel
 /// Denials for the session and reservations of other sessions still apply.
 fn authorize_as_before(session: &Session, request: Request, decision: Decision) -> Authorized {
     let decision = if session.answers.denies(&request.action) {
-        decision.refused(AnsweredBy::User, Refusal::Remembered.reason())
+        decision.denied(AnsweredBy::User, Refusal::Remembered.reason())
     } else {
         decision.granted(AnsweredBy::User, "you allowed it for all that this command does there")
     };
-    session.settle(request, decision)
+    session.record_decision(request, decision)
 }
 
 /// Returns true if a call may proceed; notes the reason for the model otherwise.

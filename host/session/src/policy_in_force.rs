@@ -136,7 +136,7 @@ impl PolicyInForce {
                 self.setup.prompter.notice(&text);
             }
             (_, reason) => {
-                effective.settle();
+                effective.accept_current_files();
                 let reason = reason.unwrap_or_default();
                 self.setup.prompter.notice(&notices::not_for_commands(&reason));
             }

@@ -32,7 +32,7 @@ pub(crate) struct Reference {
 
 /// Returns the paths that the program in `words` takes from the files of the directory that it runs in, and of those
 /// around that, up to the project's top directory, as far as there is `room`.
-pub(crate) fn of(words: &[&str], cwd: &Path, workspace: &[PathBuf], room: &mut u64) -> Vec<Reference> {
+pub(crate) fn find(words: &[&str], cwd: &Path, workspace: &[PathBuf], room: &mut u64) -> Vec<Reference> {
     let Some((program, rest)) = words.split_first() else { return Vec::new() };
     let program = program.rsplit('/').next().unwrap_or_default();
     let mut right = FileRight::Read;
@@ -207,7 +207,7 @@ mod tests {
             ("cat go.mod", &[]),
         ] {
             let words: Vec<&str> = command.split(' ').collect();
-            let found = of(&words, &top.join("src/deep"), &workspace, &mut ROOM.clone());
+            let found = find(&words, &top.join("src/deep"), &workspace, &mut ROOM.clone());
             let expected: Vec<PathBuf> =
                 expected.iter().map(|path| path_text::normalize(&top.join(path))).collect();
             assert_eq!(
@@ -217,7 +217,7 @@ mod tests {
             );
             assert!(found.iter().all(|found| found.right == FileRight::Read), "{command}");
         }
-        let pushed = of(&["git", "push"], &top, &workspace, &mut ROOM.clone());
+        let pushed = find(&["git", "push"], &top, &workspace, &mut ROOM.clone());
         assert!(!pushed.is_empty() && pushed.iter().all(|found| found.right == FileRight::Write));
     }
 
@@ -227,9 +227,11 @@ mod tests {
         let (_root, top) = project(&[("Cargo.toml", &long)]);
         let workspace = [top.clone()];
         let mut room = ROOM;
-        let found = (0..100).map(|_| of(&["cargo", "build"], &top, &workspace, &mut room).len());
+        let found = (0..100).map(|_| find(&["cargo", "build"], &top, &workspace, &mut room).len());
         assert_eq!(found.sum::<usize>(), 5);
-        assert!((0..2000).all(|_| of(&["npm", "ci"], &top, &workspace, &mut room).is_empty()) && room < LOOK);
+        assert!(
+            (0..2000).all(|_| find(&["npm", "ci"], &top, &workspace, &mut room).is_empty()) && room < LOOK
+        );
     }
 
     #[test]
@@ -239,14 +241,14 @@ mod tests {
         std::fs::write(&outside, "[dependencies]\na = { path = \"../a\" }\n").unwrap();
         let workspace = [top.clone()];
         assert_eq!(
-            of(&["cargo", "build"], &top, &workspace, &mut ROOM.clone()),
+            find(&["cargo", "build"], &top, &workspace, &mut ROOM.clone()),
             [],
             "a file around the project"
         );
         std::os::unix::fs::symlink(&outside, top.join("Cargo.toml")).unwrap();
-        assert_eq!(of(&["cargo", "build"], &top, &workspace, &mut ROOM.clone()), [], "a link");
+        assert_eq!(find(&["cargo", "build"], &top, &workspace, &mut ROOM.clone()), [], "a link");
         std::fs::remove_file(top.join("Cargo.toml")).unwrap();
         std::fs::write(top.join("Cargo.toml"), "not = [toml").unwrap();
-        assert_eq!(of(&["cargo", "build"], &top, &workspace, &mut ROOM.clone()), [], "a mistake");
+        assert_eq!(find(&["cargo", "build"], &top, &workspace, &mut ROOM.clone()), [], "a mistake");
     }
 }

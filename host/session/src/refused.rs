@@ -103,7 +103,7 @@ pub(crate) fn after_question(
     decision: &Decision,
     own: &[PathBuf],
 ) -> String {
-    line(attempt, path, RefusalText::of(decision), own)
+    line(attempt, path, RefusalText::for_decision(decision), own)
 }
 
 /// Returns the note on one refusal. It does not advise to allow a directory that contains one of the `own` ones: the home

@@ -23,14 +23,14 @@ pub(crate) struct Surveyed<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ReplaceablePaths {
     /// Paths that a mount does not pin.
-    loose: Vec<(PathBuf, Found)>,
+    loose: Vec<(PathBuf, PathState)>,
     /// Directories. A mount pins each as long as it exists.
-    directories: Vec<(PathBuf, Found)>,
+    directories: Vec<(PathBuf, PathState)>,
 }
 
 /// The state of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum PathState {
     Nothing,
     /// It cannot be accessed.
     Unknown,
@@ -48,7 +48,7 @@ impl ReplaceablePaths {
         // Skip paths in the session's own directory, which are not on the machine's disk.
         let writable = opened.filter_map(|place| place.location.on_machine());
         let found = writable.filter(|path| is_named(path)).map(|path| (path.to_owned(), found(path)));
-        let (directories, loose) = found.partition(|(_, found)| matches!(found, Found::Directory(..)));
+        let (directories, loose) = found.partition(|(_, found)| matches!(found, PathState::Directory(..)));
         Self { loose, directories }
     }
 
@@ -59,16 +59,16 @@ impl ReplaceablePaths {
 
     /// Returns those that do not exist.
     pub(crate) fn missing(&self) -> impl Iterator<Item = &Path> {
-        self.loose.iter().filter(|(_, found)| *found == Found::Nothing).map(|(path, _)| path.as_path())
+        self.loose.iter().filter(|(_, found)| *found == PathState::Nothing).map(|(path, _)| path.as_path())
     }
 }
 
-fn found(path: &Path) -> Found {
+fn found(path: &Path) -> PathState {
     match path.symlink_metadata() {
-        Ok(metadata) if metadata.is_dir() => Found::Directory(metadata.dev(), metadata.ino()),
-        Ok(metadata) => Found::File(metadata.dev(), metadata.ino()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Found::Nothing,
-        Err(_) => Found::Unknown,
+        Ok(metadata) if metadata.is_dir() => PathState::Directory(metadata.dev(), metadata.ino()),
+        Ok(metadata) => PathState::File(metadata.dev(), metadata.ino()),
+        Err(error) if error.kind() == ErrorKind::NotFound => PathState::Nothing,
+        Err(_) => PathState::Unknown,
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Requirements<'a> {
 }
 
 impl<'a> Requirements<'a> {
-    pub(crate) fn of(
+    pub(crate) fn new(
         setup: &'a Setup,
         (resolved, links): (&'a Resolved, &'a UserLinks),
         walls: IsolationMode,

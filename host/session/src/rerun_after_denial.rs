@@ -312,7 +312,7 @@ fn ask_to_run(
             past.note(format!(
                 "The command could not use {places}, and was not run again: {}. What the user has allowed for \
                  longer than one command holds for the next one.",
-                RefusalText::of(&decision).why()
+                RefusalText::for_decision(&decision).why()
             ));
             None
         }

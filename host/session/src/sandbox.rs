@@ -30,7 +30,8 @@ pub(crate) fn confinement(
         Ok::<_, String>(Profile { order: Some(order.clone()), ..profile })
     };
     if wanted.walls == IsolationMode::Landlock {
-        let confinement = Confinement::start_without_namespaces(executable, &profile()?).map_err(refused)?;
+        let confinement =
+            Confinement::start_without_namespaces(executable, &profile()?).map_err(start_error)?;
         require(confinement.report(), wanted.tier)?;
         return Ok(Arc::new(Sandbox::new(confinement, None, wanted.changes)));
     }
@@ -56,7 +57,7 @@ pub(crate) fn confinement(
         }
         started => started,
     };
-    let (confinement, gate) = started.map_err(refused)?;
+    let (confinement, gate) = started.map_err(start_error)?;
     require(confinement.report(), wanted.tier)?;
     // Without a gate every connection is refused; the report of the sandbox says so.
     let attached = match (network, gate) {
@@ -68,7 +69,7 @@ pub(crate) fn confinement(
     Ok(Arc::new(Sandbox::new(confinement, attached, wanted.changes)))
 }
 
-fn refused(error: StartError) -> String {
+fn start_error(error: StartError) -> String {
     format!("{}; `portcullis doctor` says more", with_causes(&error))
 }
 

@@ -13,13 +13,13 @@ use portcullis_decision::request::{
 use portcullis_decision::rules::Caller;
 use portcullis_decision::{AnsweredBy, Decision, Effect, Mode};
 use portcullis_file_gate::{
-    FileError, FindQuery, Flow, Found, GrepQuery, Inode, Limits, Line, Located, Purpose, SearchEnd,
+    FileError, FindQuery, Flow, FoundName, GrepQuery, Inode, Limits, Line, Located, Purpose, SearchEnd,
     SearchError, SearchGuard,
 };
 
 use crate::authorized::Granted;
 use crate::effective_policy::EffectivePolicy;
-use crate::files::{FileCall, FileFailure, located, told};
+use crate::files::{FileCall, FileFailure, located, outcome_text};
 use crate::kept_back::KeptBack;
 use crate::paths;
 use crate::session::Session;
@@ -56,7 +56,7 @@ pub fn list(session: &Session, call: FileCall<'_>) -> Result<Vec<Listed>, FileFa
     let top = located.canonical().to_owned();
     let mut keep = |path: &Path, kind| guard.may_enter(path, kind) && guard.may_show(path, kind);
     let listing = effective.gate.list(located, granted.permit, limits, &mut keep);
-    session.outcome(&granted.request, &told(&listing));
+    session.outcome(&granted.request, &outcome_text(&listing));
     let listing = listing?;
     if listing.truncated {
         return Err(FileError::TooManyNames { path: place, limit: limits.entries }.into());
@@ -79,13 +79,13 @@ pub fn find(
     session: &Session,
     call: FileCall<'_>,
     query: &FindQuery,
-    tell: &mut dyn FnMut(&Found<'_>) -> Flow,
+    tell: &mut dyn FnMut(&FoundName<'_>) -> Flow,
 ) -> Result<SearchEnd, SearchFailure> {
     let effective = session.effective_policy();
     let operation = FileOperation::Search(SearchQuery { pattern: query.glob.clone(), glob: None });
     let (located, granted, guard) = searchable(session, &effective, call, operation)?;
     let found = effective.gate.find(located, granted.permit, query, &guard, tell);
-    session.outcome(&granted.request, &told(&found));
+    session.outcome(&granted.request, &outcome_text(&found));
     Ok(found?)
 }
 
@@ -105,7 +105,7 @@ pub fn grep(
     let (located, granted, guard) = searchable(session, &effective, call, FileOperation::Search(search))?;
     begin(located.kind());
     let found = effective.gate.grep(located, granted.permit, query, &guard, tell);
-    session.outcome(&granted.request, &told(&found));
+    session.outcome(&granted.request, &outcome_text(&found));
     Ok(found?)
 }
 

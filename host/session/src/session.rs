@@ -140,7 +140,7 @@ impl Session {
                 None
             };
             if let Some(refusal) = refusal {
-                decision = decision.refused(refusal.by(), refusal.reason());
+                decision = decision.denied(refusal.by(), refusal.reason());
                 break;
             }
             let question = self.question_about(&request, &decision, call);
@@ -162,11 +162,11 @@ impl Session {
         if let Some(call) = call.filter(|_| request.origin != Origin::Process) {
             self.calls.remember(call, &request);
         }
-        Authorized { answer, ..self.settle(request, decision) }
+        Authorized { answer, ..self.record_decision(request, decision) }
     }
 
     /// Makes the claims of a decision, and records the decision.
-    pub(crate) fn settle(&self, request: Request, decision: Decision) -> Authorized {
+    pub(crate) fn record_decision(&self, request: Request, decision: Decision) -> Authorized {
         let decision = self.claims.reserve(&request, decision);
         let authorized = self.record(request, decision);
         if authorized.permit.is_none() {
@@ -231,27 +231,27 @@ impl Session {
                 if refusal == Refusal::User {
                     self.asks.refuse_same(&self.setup.prompter, request);
                 }
-                return (decision.refused(refusal.by(), refusal.reason()), None);
+                return (decision.denied(refusal.by(), refusal.reason()), None);
             }
             Answer::RefusedBecause(line) => {
                 self.asks.refuse_same(&self.setup.prompter, request);
-                return (decision.refused(AnsweredBy::User, &refused_because(&line)), None);
+                return (decision.denied(AnsweredBy::User, &refused_because(&line)), None);
             }
             Answer::Covered => return (decision, None),
         };
         match choice {
             Some(choice) if choice.kind == ChoiceKind::Deny => {
-                self.answers.deny(vec![Denied::of(choice, &request.action)]);
+                self.answers.deny(vec![Denied::from_choice(choice, &request.action)]);
                 self.say_saved(choice);
-                self.asks.settle(&self.setup.prompter, |action| self.answers.denies(action));
-                (decision.refused(AnsweredBy::User, Refusal::Remembered.reason()), None)
+                self.asks.close_settled(&self.setup.prompter, |action| self.answers.denies(action));
+                (decision.denied(AnsweredBy::User, Refusal::Remembered.reason()), None)
             }
             Some(choice) => {
                 let decision = decision.granted(AnsweredBy::User, &choice.spoken());
                 self.remember(choice);
                 (decision, Some(choice.scope))
             }
-            None => (decision.refused(AnsweredBy::User, "the answer was not one of the choices"), None),
+            None => (decision.denied(AnsweredBy::User, "the answer was not one of the choices"), None),
         }
     }
 
@@ -370,7 +370,7 @@ impl Session {
         let id = self.answers.grant(&grants);
         self.policy.rebuild();
         let covers = |action: &Action| grants.iter().any(|grant| grant.pattern.covers(action));
-        self.asks.settle(&self.setup.prompter, covers);
+        self.asks.close_settled(&self.setup.prompter, covers);
         let Some(place) = choice.place.as_deref() else { return self.say_saved(choice) };
         let kept = grants.iter().try_for_each(|grant| self.setup.keeper.keep(place, grant));
         if let Err(error) = kept {

@@ -46,7 +46,7 @@ impl std::fmt::Display for Ended {
 #[derive(Debug, thiserror::Error)]
 pub enum CommandFailure {
     /// It was not allowed.
-    #[error("{}", RefusalText::of(.0).with_next_step(None))]
+    #[error("{}", RefusalText::for_decision(.0).with_next_step(None))]
     Denied(Box<Decision>),
     /// There is no sandbox.
     #[error("commands are refused because the sandbox could not be set up: {0}")]
@@ -113,7 +113,7 @@ impl Started {
 
     /// Returns the notes on refused operations, for the model; empty until the command has ended.
     #[must_use]
-    pub fn refused(&self) -> &[String] {
+    pub fn refusal_notes(&self) -> &[String] {
         self.refused.get().map(Vec::as_slice).unwrap_or_default()
     }
 

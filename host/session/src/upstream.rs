@@ -7,12 +7,12 @@ use portcullis_settings::Resolved;
 use portcullis_settings_format::{ProxyAddress, ProxyProtocol};
 
 /// Returns the proxy for a place, or `None` for a direct connection. Loopback addresses are always direct.
-pub(crate) fn of(resolved: &Resolved, target: &Endpoint, port: u16) -> Option<Upstream> {
+pub(crate) fn find(resolved: &Resolved, target: &Endpoint, port: u16) -> Option<Upstream> {
     let is_here = match target {
         Endpoint::Address(address) => address.is_loopback(),
         Endpoint::Domain(_) => false,
     };
-    let address = resolved.parent_proxy.of(target, port).filter(|_| !is_here)?;
+    let address = resolved.parent_proxy.proxy_for(target, port).filter(|_| !is_here)?;
     let ProxyAddress { protocol, host, port, credentials } = address.clone();
     let protocol = match protocol {
         ProxyProtocol::Http => Protocol::Http,

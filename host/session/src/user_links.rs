@@ -29,7 +29,8 @@ impl UserLinks {
     pub(crate) fn find(workspace: &Path, homes: &[PathBuf], roots: Vec<PathBuf>) -> Self {
         let (exists, is_link) =
             (|path: &Path| path.symlink_metadata().is_ok(), |path: &Path| path.is_symlink());
-        let site = Site { homes, exists: &exists, is_link: &is_link, ..Site::of(workspace, &roots) };
+        let site =
+            Site { homes, exists: &exists, is_link: &is_link, ..Site::without_files(workspace, &roots) };
         let (mut named, mut nowhere) = (Vec::new(), Vec::new());
         for name in symbolic_links(&roots, PACKAGES, LOOKED_AT) {
             let Some(target) = end(&name) else { continue };

@@ -63,7 +63,7 @@ fn policy(item: &DocumentValue<'_>) -> Result<PolicyEntry, Fault> {
     };
     let sites = match &config_file {
         Some(_) => Sites::of_file(item.child("configFile").origin()),
-        None => Sites::of(&item.child("config")),
+        None => Sites::collect(&item.child("config")),
     };
     Ok(PolicyEntry { name, source, config, config_file, mode, origin: Some(used.origin()), sites })
 }
@@ -72,7 +72,7 @@ fn config_file(item: &DocumentValue<'_>) -> Result<Option<PathBuf>, Fault> {
     let place = item.child("configFile");
     let Some(text) = place.text() else { return Ok(None) };
     crate::check::usable_path(text).map_err(|reason| place.fault(reason))?;
-    if crate::policy_config_form::PolicyConfigForm::of(Path::new(text)).is_none() {
+    if crate::policy_config_form::PolicyConfigForm::from_extension(Path::new(text)).is_none() {
         return Err(place.fault("the file of a policy's configuration ends in `.toml` or `.json`"));
     }
     if item.child("config").node.is_some() {

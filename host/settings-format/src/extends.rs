@@ -19,7 +19,7 @@ impl Extends {
     pub const WORDS: &[&str] = &["default", "parent"];
 
     /// Returns the settings that an entry extends, or `None` for a complete entry.
-    pub fn of(entry: &Node) -> Option<Self> {
+    pub fn from_entry(entry: &Node) -> Option<Self> {
         let node = entry.member(EXTENDS)?;
         Some(if node.text() == Some("parent") { Self::Parent } else { Self::Default })
     }

@@ -22,7 +22,7 @@ pub enum FileKind {
 impl FileKind {
     /// Returns the kind of a file by its usual name; any other name means complete settings.
     #[must_use]
-    pub fn of(file: &Path) -> Self {
+    pub fn from_name(file: &Path) -> Self {
         let name = |path: Option<&Path>| {
             path.and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default().to_owned()
         };

@@ -50,7 +50,7 @@ const SOCKS_PORT: u16 = 1080;
 impl ParentProxy {
     /// Returns the proxy for a host and port, or `None` for a direct connection.
     #[must_use]
-    pub fn of(&self, target: &Endpoint, port: u16) -> Option<&ProxyAddress> {
+    pub fn proxy_for(&self, target: &Endpoint, port: u16) -> Option<&ProxyAddress> {
         if self.direct.iter().any(|pattern| pattern.matches(target, port)) {
             return None;
         }
@@ -214,7 +214,7 @@ mod tests {
             direct: ParentProxy::read_direct("corp.test, .in.test,10.0.0.0/8,*.x.test, y.test:8080").unwrap(),
         };
         let port_for = |all: &ParentProxy, host: &str, port| {
-            all.of(&HostName::parse(host).unwrap(), port).map(|proxy| proxy.port)
+            all.proxy_for(&HostName::parse(host).unwrap(), port).map(|proxy| proxy.port)
         };
         assert_eq!(port_for(&both, "a.test", 80), Some(1));
         assert_eq!(port_for(&both, "a.test", 22), Some(2));

@@ -13,7 +13,7 @@ pub enum PolicyConfigForm {
 
 impl PolicyConfigForm {
     /// Returns the format by the file's extension.
-    pub fn of(file: &Path) -> Option<Self> {
+    pub fn from_extension(file: &Path) -> Option<Self> {
         match file.extension()?.to_str()? {
             "toml" => Some(Self::Toml),
             "json" => Some(Self::Json),

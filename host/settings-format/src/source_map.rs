@@ -16,7 +16,7 @@ pub struct Sites {
 
 impl Sites {
     /// Returns the origins of all values in `place`.
-    pub(crate) fn of(place: &DocumentValue<'_>) -> Self {
+    pub(crate) fn collect(place: &DocumentValue<'_>) -> Self {
         let mut sites = Self::default();
         sites.walk("", place);
         sites

@@ -14,7 +14,7 @@ use portcullis_settings_format::error::shown;
 use portcullis_settings_format::{Origin, Position, Warning};
 
 use crate::disk::Disk;
-use crate::found::Found;
+use crate::found::FoundSettings;
 use crate::places::Places;
 use crate::settings_text;
 pub use template::{AgentDefinition, Skill, TemplatePart, TemplateValue};
@@ -27,7 +27,7 @@ const LARGEST: usize = 16 << 10;
 const MOST_SKILLS: usize = 32;
 
 /// Reads the definition of this agent into `found`, with a warning if it cannot be used.
-pub(crate) fn apply(found: &mut Found, places: &Places, disk: &dyn Disk) {
+pub(crate) fn apply(found: &mut FoundSettings, places: &Places, disk: &dyn Disk) {
     let directory = places.agents_directory();
     let own = (!places.agent.is_empty()).then_some(places.agent.as_str());
     for name in own.into_iter().chain([DEFAULT]) {
@@ -57,7 +57,7 @@ fn warning(file: &Path, line: u32, why: &str) -> Warning {
 fn read(
     text: &str,
     file: &Path,
-    found: &mut Found,
+    found: &mut FoundSettings,
     (places, disk): (&Places, &dyn Disk),
 ) -> Result<AgentDefinition, (u32, String)> {
     if text.len() > LARGEST {

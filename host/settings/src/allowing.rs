@@ -9,7 +9,7 @@ use portcullis_settings_format::{Entry, GrantEntry, GrantResource, Origin, PathE
 
 use crate::allow_item::AllowItem;
 use crate::disk::Disk;
-use crate::found::Found;
+use crate::found::FoundSettings;
 use crate::places::Places;
 use crate::presets::{is_preset_name, preset};
 
@@ -60,7 +60,7 @@ pub fn allow_item(
 }
 
 /// Adds what is allowed for one session alone to the settings, as if the user had answered so.
-pub(crate) fn apply(found: &mut Found, items: &[AllowItem]) {
+pub(crate) fn apply(found: &mut FoundSettings, items: &[AllowItem]) {
     for (index, item) in items.iter().enumerate() {
         let file = PathBuf::from("<--allow>");
         let origin = Origin { file: file.clone(), pointer: format!("/{index}"), at: Position::default() };

@@ -7,7 +7,7 @@ use portcullis_settings_format::{BUILT_IN, ConfigError, Layer, Layout, Settings,
 
 use crate::disk::Disk;
 use crate::entries::Entries;
-use crate::found::{Document, Found, Source};
+use crate::found::{Document, FoundSettings, Source};
 use crate::places::{Places, absolute};
 use crate::project_keys::entry_that_holds;
 use crate::settings_files::{SettingsFiles, tightening_files};
@@ -23,13 +23,13 @@ use crate::{agent_definition, allowing, layered, old_settings, presets};
 ///
 /// # Errors
 /// When one of these files exists but cannot be used. There is no fallback to another file in that case.
-pub fn discover(places: &Places, disk: &dyn Disk) -> Result<Found, ConfigError> {
+pub fn discover(places: &Places, disk: &dyn Disk) -> Result<FoundSettings, ConfigError> {
     absolute(&places.agent_directory, "the agent's directory")?;
     let workspace = places.canonical_workspace(disk)?;
     let mut watched = Vec::new();
     let files = match &places.settings {
         Some(_) => SettingsFiles::in_layout(places, Layout::Projects),
-        None => SettingsFiles::of(places, disk)?,
+        None => SettingsFiles::find(places, disk)?,
     };
     let (document, source) = match (&places.settings, files.layout) {
         (Some(file), _) => {
@@ -70,7 +70,7 @@ pub fn discover(places: &Places, disk: &dyn Disk) -> Result<Found, ConfigError> 
     };
     watched.extend(old.iter().map(|old| old.file.clone()));
     let (definition, warnings, preset_budgets) = (None, Vec::new(), Vec::new());
-    let mut found = Found {
+    let mut found = FoundSettings {
         settings,
         source,
         layers,

@@ -26,7 +26,7 @@ pub trait Disk {
     ///
     /// # Errors
     /// The system's error; `NotFound` if nothing exists there.
-    fn look(&self, path: &Path) -> io::Result<Seen>;
+    fn look(&self, path: &Path) -> io::Result<DiskEntry>;
 
     /// Lists the names in a directory, in no particular order.
     ///
@@ -48,7 +48,7 @@ fn is_private(path: &Path) -> bool {
 
 /// The kind of file at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen {
+pub enum DiskEntry {
     /// A symbolic link, with its target.
     Link(PathBuf),
     /// Anything else.
@@ -78,11 +78,11 @@ impl Disk for RealDisk {
         Ok(bytes)
     }
 
-    fn look(&self, path: &Path) -> io::Result<Seen> {
+    fn look(&self, path: &Path) -> io::Result<DiskEntry> {
         if path.symlink_metadata()?.file_type().is_symlink() {
-            return path.read_link().map(Seen::Link);
+            return path.read_link().map(DiskEntry::Link);
         }
-        Ok(Seen::Other)
+        Ok(DiskEntry::Other)
     }
 
     fn names(&self, directory: &Path) -> io::Result<Vec<OsString>> {
@@ -96,7 +96,7 @@ impl Disk for RealDisk {
 pub(crate) struct Remembering<'a> {
     disk: &'a dyn Disk,
     /// Results by path; `None` if nothing exists there.
-    looks: RefCell<HashMap<PathBuf, Option<Seen>>>,
+    looks: RefCell<HashMap<PathBuf, Option<DiskEntry>>>,
 }
 
 impl<'a> Remembering<'a> {
@@ -110,7 +110,7 @@ impl Disk for Remembering<'_> {
         self.disk.read(path)
     }
 
-    fn look(&self, path: &Path) -> io::Result<Seen> {
+    fn look(&self, path: &Path) -> io::Result<DiskEntry> {
         let known = self.looks.borrow().get(path).cloned();
         let seen = match known {
             Some(seen) => seen,
@@ -167,7 +167,8 @@ impl Followed {
 /// either. So does a path with more links than the kernel follows: an agent can easily leave a loop of links, and it
 /// must not make the settings unusable.
 pub(crate) fn follow(path: &Path, disk: &dyn Disk) -> io::Result<Followed> {
-    let mut rest: VecDeque<Step> = steps(&path_text::normalize(path), ComponentSource::Path).collect();
+    let mut rest: VecDeque<PendingComponent> =
+        steps(&path_text::normalize(path), ComponentSource::Path).collect();
     let mut followed = Followed { canonical: PathBuf::from("/"), links: Vec::new(), dangling: false };
     let mut exists = true;
     while let Some(step) = rest.pop_front() {
@@ -178,7 +179,7 @@ pub(crate) fn follow(path: &Path, disk: &dyn Disk) -> io::Result<Followed> {
         let next = followed.canonical.join(&name);
         let seen = if exists { look(&next, disk)? } else { None };
         match seen {
-            Some(Seen::Link(target)) => {
+            Some(DiskEntry::Link(target)) => {
                 if followed.links.len() >= MOST_LINKS {
                     followed.dangling = true;
                     exists = false;
@@ -193,7 +194,7 @@ pub(crate) fn follow(path: &Path, disk: &dyn Disk) -> io::Result<Followed> {
                     rest.push_front(step);
                 }
             }
-            Some(Seen::Other) => followed.canonical = next,
+            Some(DiskEntry::Other) => followed.canonical = next,
             None => {
                 followed.dangling |= step.via == ComponentSource::Link;
                 exists = false;
@@ -222,7 +223,7 @@ pub fn links_on_the_way(path: &Path, disk: &dyn Disk) -> io::Result<Vec<PathBuf>
 
 /// A component that is still to be walked; `None` is `..`.
 #[derive(Debug)]
-struct Step {
+struct PendingComponent {
     name: Option<OsString>,
     via: ComponentSource,
 }
@@ -234,15 +235,15 @@ enum ComponentSource {
     Link,
 }
 
-fn steps(path: &Path, via: ComponentSource) -> impl Iterator<Item = Step> {
+fn steps(path: &Path, via: ComponentSource) -> impl Iterator<Item = PendingComponent> {
     path.components().filter_map(move |component| match component {
-        Component::Normal(name) => Some(Step { name: Some(name.to_owned()), via }),
-        Component::ParentDir => Some(Step { name: None, via }),
+        Component::Normal(name) => Some(PendingComponent { name: Some(name.to_owned()), via }),
+        Component::ParentDir => Some(PendingComponent { name: None, via }),
         Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
     })
 }
 
-fn with_rest(start: &Path, rest: &VecDeque<Step>) -> PathBuf {
+fn with_rest(start: &Path, rest: &VecDeque<PendingComponent>) -> PathBuf {
     let mut path = start.to_owned();
     for step in rest {
         match &step.name {
@@ -255,7 +256,7 @@ fn with_rest(start: &Path, rest: &VecDeque<Step>) -> PathBuf {
     path
 }
 
-fn look(path: &Path, disk: &dyn Disk) -> io::Result<Option<Seen>> {
+fn look(path: &Path, disk: &dyn Disk) -> io::Result<Option<DiskEntry>> {
     use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound, PermissionDenied};
 
     match disk.look(path) {

@@ -52,7 +52,7 @@ impl Draft {
             GrantFile::Entry { key, .. } => Some(key.clone()),
             GrantFile::NewEntry { key, .. } => Some(key.to_str().ok_or(StoreError::NotKept)?.to_owned()),
         };
-        let files = SettingsFiles::of(places, &RealDisk).map_err(StoreError::broken)?;
+        let files = SettingsFiles::find(places, &RealDisk).map_err(StoreError::broken)?;
         let file = if key.is_some() { files.entries.clone() } else { files.default.clone() };
         let before = present(&file)?;
         let text = settings_text::read(&file, &RealDisk).map_err(StoreError::broken)?;
@@ -64,7 +64,9 @@ impl Draft {
                 let document = portcullis_settings_format::json::read(&whole)
                     .map_err(|fault| StoreError::broken(invalid(&file, fault)))?;
                 let member = document.members().iter().find(|member| member.key == key);
-                if let Some((member, extends)) = member.and_then(|own| Some((own, Extends::of(&own.node)?))) {
+                if let Some((member, extends)) =
+                    member.and_then(|own| Some((own, Extends::from_entry(&own.node)?)))
+                {
                     let entries = Entries { document: &document, files: &files, places, disk: &RealDisk };
                     below = Some(entries.below(member, extends).map_err(StoreError::broken)?);
                 }

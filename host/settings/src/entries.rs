@@ -31,7 +31,9 @@ impl<'a> Entries<'a> {
     /// Returns the complete settings of an entry.
     pub(crate) fn complete(self, member: &Member) -> Result<Node, ConfigError> {
         let (file, pointer) = (&self.files.entries, step("", &member.key));
-        let Some(extends) = Extends::of(&member.node) else { return self.with_grants_for_all(member) };
+        let Some(extends) = Extends::from_entry(&member.node) else {
+            return self.with_grants_for_all(member);
+        };
         check(&member.node, &pointer, Completeness::Part).map_err(|fault| invalid(file, fault))?;
         over(&self.below(member, extends)?, differences_of(&member.node), Lists::Added, file, &pointer)
     }
@@ -54,7 +56,7 @@ impl<'a> Entries<'a> {
     pub(crate) fn chain(self, member: &'a Member) -> Result<Vec<&'a Member>, ConfigError> {
         let mut chain = vec![member];
         let mut last = member;
-        while Extends::of(&last.node) == Some(Extends::Parent)
+        while Extends::from_entry(&last.node) == Some(Extends::Parent)
             && let Some(above) = self.above(last)?
         {
             chain.push(above);

@@ -13,7 +13,7 @@ use crate::settings_files::SettingsFiles;
 
 /// Settings with their sources.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct FoundSettings {
     /// The user's settings.
     pub settings: Settings,
     /// The source of the user's settings.

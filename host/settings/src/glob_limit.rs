@@ -2,14 +2,14 @@
 
 use portcullis_settings_format::ConfigError;
 
-use crate::found::Found;
-use crate::pattern::{GLOB_CHARACTERS, refused};
+use crate::found::FoundSettings;
+use crate::pattern::{GLOB_CHARACTERS, pattern_error};
 
 /// Limit for all globs of all files together, in bytes. Some globs take 25 ms per KiB to compile.
 const GLOBS_MAX: usize = 64 << 10;
 
 /// Refuses globs that would take too long to compile.
-pub(crate) fn globs_are_few(found: &Found) -> Result<(), ConfigError> {
+pub(crate) fn globs_are_few(found: &FoundSettings) -> Result<(), ConfigError> {
     let filesystem = &found.settings.filesystem;
     let own = [
         &filesystem.deny_read,
@@ -25,7 +25,7 @@ pub(crate) fn globs_are_few(found: &Found) -> Result<(), ConfigError> {
         length = length.saturating_add(if is_glob { entry.value.text.len() } else { 0 });
         if length > GLOBS_MAX {
             let reason = "with it all globs together are longer than 64 KiB; name directories in their place";
-            return Err(refused(&entry.origin, reason));
+            return Err(pattern_error(&entry.origin, reason));
         }
     }
     Ok(())

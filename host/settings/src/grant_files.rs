@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 use crate::disk::{Disk, RealDisk};
 use crate::entries::{self, Entries};
-use crate::found::{Found, Source};
+use crate::found::{FoundSettings, Source};
 use crate::grant_changes::{self, AllowLists, Denial, GrantFile, Seed};
 use crate::places::{Places, canonical};
 use crate::settings_files::SettingsFiles;
@@ -140,7 +140,11 @@ const LISTS: [&[&str]; 6] = [
 ///
 /// # Errors
 /// When the working directory cannot be resolved.
-pub fn grant_files(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Vec<GrantFile>, ConfigError> {
+pub fn grant_files(
+    found: &FoundSettings,
+    places: &Places,
+    disk: &dyn Disk,
+) -> Result<Vec<GrantFile>, ConfigError> {
     let workspace = places.canonical_workspace(disk)?;
     Ok(match &found.source {
         Source::Named(_) => Vec::new(),
@@ -220,7 +224,7 @@ fn put(
     // Hold the lock until all is written: another process could create the entry for this project in between, which
     // would then lack the answer.
     let writer = store.begin()?;
-    let files = SettingsFiles::of(places, &RealDisk).map_err(StoreError::broken)?;
+    let files = SettingsFiles::find(places, &RealDisk).map_err(StoreError::broken)?;
     // Do not use the allow lists here: a list in the user's file would replace the built-in one and allow less than
     // before.
     let lists = if files.layout == Layout::Layered { AllowLists::Unheard } else { lists };
@@ -309,7 +313,7 @@ fn as_differences(
     let document = portcullis_settings_format::json::read(text)
         .map_err(|fault| StoreError::broken(portcullis_settings_format::fault::invalid(file, fault)))?;
     let member = document.members().iter().find(|member| member.key == key);
-    let Some(member) = member.filter(|member| Extends::of(&member.node).is_none()) else {
+    let Some(member) = member.filter(|member| Extends::from_entry(&member.node).is_none()) else {
         return Ok(text.to_owned());
     };
     if files.layout == Layout::Layered {
@@ -336,7 +340,7 @@ fn has_complete_entries(files: &SettingsFiles) -> Result<bool, StoreError> {
     let document = portcullis_settings_format::json::read(&text).map_err(|fault| {
         StoreError::broken(portcullis_settings_format::fault::invalid(&files.entries, fault))
     })?;
-    Ok(document.members().iter().any(|member| Extends::of(&member.node).is_none()))
+    Ok(document.members().iter().any(|member| Extends::from_entry(&member.node).is_none()))
 }
 
 /// Removes the indentation of the last line from all lines but the first.
@@ -361,7 +365,7 @@ fn kept(text: &str, file: &Path, change: Option<Change>) -> Result<String, Store
 pub fn kept_grants(places: &Places, disk: &dyn Disk, all: bool) -> Result<Vec<KeptGrant>, ConfigError> {
     let mut kept = Vec::new();
     let here = project_key_of(places, disk)?;
-    let files = SettingsFiles::of(places, disk)?;
+    let files = SettingsFiles::find(places, disk)?;
     let projects = &files.entries;
     if let Some(text) = settings_text::read(projects, disk)? {
         let document = portcullis_settings_format::json::read(&text)

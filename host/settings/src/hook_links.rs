@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::disk::{Disk, Seen};
+use crate::disk::{Disk, DiskEntry};
 
 /// One sentence for the user.
 pub(crate) const REASON: &str = "your own git runs it as a hook";
@@ -41,6 +41,6 @@ const HOOKS: [&str; 28] = [
 
 /// Returns the hooks in `directory` that are links.
 pub(crate) fn links<'a>(directory: &'a Path, disk: &'a dyn Disk) -> impl Iterator<Item = PathBuf> + 'a {
-    let is_link = |hook: &PathBuf| matches!(disk.look(hook), Ok(Seen::Link(_)));
+    let is_link = |hook: &PathBuf| matches!(disk.look(hook), Ok(DiskEntry::Link(_)));
     HOOKS.iter().map(|name| directory.join(name)).filter(is_link)
 }

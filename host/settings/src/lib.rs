@@ -68,9 +68,9 @@ pub use agent_definition::{AgentDefinition, Skill, TemplatePart, TemplateValue};
 pub use allow_item::AllowItem;
 pub use allowing::{AllowItemError, allow_item};
 pub use discover::discover;
-pub use disk::{Disk, LARGEST_FILE, RealDisk, Seen, links_on_the_way, names_on_the_way};
+pub use disk::{Disk, DiskEntry, LARGEST_FILE, RealDisk, links_on_the_way, names_on_the_way};
 pub use draft::{Draft, Obstacle};
-pub use found::{Found, Source};
+pub use found::{FoundSettings, Source};
 pub use grant_changes::{AllowLists, Denial, GrantFile, Seed};
 pub use grant_files::{
     KeptGrant, grant_files, item_in_words, keep, keep_denial, keep_preset, kept_grants, revoke,
@@ -86,7 +86,7 @@ pub use presets::{
     Preset, PresetError, PresetHost, PresetLine, is_preset_name, preset, shipped_presets,
     shipped_presets_with,
 };
-pub use protections::{Anchor, Kind, PROTECTIONS, Protection};
+pub use protections::{Anchor, PROTECTIONS, ProtectedAccess, Protection};
 pub use report::{Report, Setting, SourceReport, Standing, Unused, report};
 pub use resolve::resolve;
 pub use resolved::{PolicyAt, Resolved, ResolvedPolicy};

@@ -14,7 +14,7 @@ use portcullis_decision::verdict::Effect;
 use portcullis_settings_format::error::shown;
 use portcullis_settings_format::{ConfigError, Entry, Origin, PathEntry, Sites, Warning};
 
-use crate::found::Found;
+use crate::found::FoundSettings;
 use crate::path_rules::Files;
 use crate::pattern::{PathContext, Resolved};
 
@@ -31,7 +31,7 @@ pub(crate) struct Narrowed {
 }
 
 /// Narrows the user's allow lists by each layer that has such lists.
-pub(crate) fn narrowed(found: &Found, around: &PathContext<'_>) -> Result<Narrowed, ConfigError> {
+pub(crate) fn narrowed(found: &FoundSettings, around: &PathContext<'_>) -> Result<Narrowed, ConfigError> {
     let (filesystem, network) = (&found.settings.filesystem, &found.settings.network);
     let mut all = Narrowed {
         allow_read: filesystem.allow_read.clone(),
@@ -273,7 +273,7 @@ fn is_below(name: &str, top: &str) -> bool {
 
 /// Returns the lists for the configuration of the policy `guard`, with their origins.
 pub(crate) fn guard_lists(
-    found: &Found,
+    found: &FoundSettings,
     narrowed: &Narrowed,
     allowed: &[(NetworkPattern, Origin)],
     around: &PathContext<'_>,

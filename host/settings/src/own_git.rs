@@ -9,7 +9,7 @@ use portcullis_exec_surface::git::config_text::parse;
 use portcullis_settings_format::HOOK_FILES;
 
 use crate::disk::Disk;
-use crate::protections::Kind;
+use crate::protections::ProtectedAccess;
 
 /// Maximum include depth, the limit of git.
 const DEEPEST_INCLUDE: usize = 10;
@@ -22,7 +22,7 @@ pub(crate) struct Source {
     /// The path, as git's settings name it.
     pub(crate) path: PathBuf,
     /// The protection that it needs.
-    pub(crate) kind: Kind,
+    pub(crate) kind: ProtectedAccess,
     /// One sentence for the user.
     pub(crate) reason: &'static str,
 }
@@ -78,14 +78,14 @@ impl Reading<'_> {
             let is_include = entry.name == b"include.path"
                 || entry.name.starts_with(b"includeif.") && entry.name.ends_with(b".path");
             if entry.name == b"core.hookspath" {
-                self.add(HOOK_FILES, self.expand(&value, &self.top), Kind::Fixed, HOOKS);
+                self.add(HOOK_FILES, self.expand(&value, &self.top), ProtectedAccess::Fixed, HOOKS);
             } else if is_include && depth < DEEPEST_INCLUDE {
                 let from = file.parent().unwrap_or(Path::new("/"));
                 let path = self.expand(&value, from);
                 // Skip a file that was read before, and git's own settings files, which are judged by their content.
                 if !self.read.contains(&path) {
                     self.file(&path, depth + 1);
-                    self.add(GIT_CONFIG.id, path, Kind::FixedOutside, INCLUDED);
+                    self.add(GIT_CONFIG.id, path, ProtectedAccess::FixedOutside, INCLUDED);
                 }
             }
         }
@@ -100,7 +100,7 @@ impl Reading<'_> {
         normalize(&path)
     }
 
-    fn add(&mut self, id: &'static str, path: PathBuf, kind: Kind, reason: &'static str) {
+    fn add(&mut self, id: &'static str, path: PathBuf, kind: ProtectedAccess, reason: &'static str) {
         let source = Source { id, path, kind, reason };
         // A directory that contains the whole working tree cannot be made read-only.
         if !self.top.starts_with(&source.path) && !self.found.contains(&source) {

@@ -9,7 +9,7 @@ use portcullis_settings_format::error::shown;
 use portcullis_settings_format::{ConfigError, Elsewhere, Entry, Layer, Origin, PathEntry, Settings};
 
 use crate::deny_rules::{deny, keep_links};
-use crate::disk::Seen;
+use crate::disk::DiskEntry;
 use crate::pattern::{PathContext, Resolved};
 use crate::rule::Rule;
 
@@ -143,7 +143,8 @@ fn elsewhere(word: Elsewhere, around: &PathContext<'_>) -> Result<Vec<PathBuf>, 
             let names = around.disk.names(top).map_err(unread)?.into_iter();
             let others = names.filter(|name| !SYSTEM.iter().any(|system| name == system));
             // The target of a link has a name of its own, which counts.
-            let is_directory = |path: &PathBuf| around.disk.look(path).is_ok_and(|seen| seen == Seen::Other);
+            let is_directory =
+                |path: &PathBuf| around.disk.look(path).is_ok_and(|seen| seen == DiskEntry::Other);
             Ok(others.map(|name| top.join(name)).filter(is_directory).collect())
         }
     }

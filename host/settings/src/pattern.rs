@@ -89,11 +89,11 @@ impl Resolved {
 
     fn pattern(&self, base: &Path) -> Result<FilePattern, ConfigError> {
         let Some(glob) = &self.glob else { return Ok(FilePattern::Tree(base.to_owned())) };
-        let Some(base) = base.to_str() else { return Err(refused(&self.origin, NOT_UTF8)) };
+        let Some(base) = base.to_str() else { return Err(pattern_error(&self.origin, NOT_UTF8)) };
         let text = format!("{}/{glob}", escape(base.trim_end_matches('/')));
         GlobText::parse(&text)
             .map(FilePattern::Glob)
-            .map_err(|error| refused(&self.origin, &error.to_string()))
+            .map_err(|error| pattern_error(&self.origin, &error.to_string()))
     }
 }
 
@@ -115,7 +115,7 @@ impl PathContext<'_> {
         }
         let (base, glob) = split(&written.text);
         if glob.split('/').any(|name| name == "..") {
-            return Err(refused(&entry.origin, "`..` cannot follow a glob"));
+            return Err(pattern_error(&entry.origin, "`..` cannot follow a glob"));
         }
         let mut resolved = self.follow(&self.expand(&base), Some(glob), &entry.origin)?;
         resolved.literally = Some(self.follow(&whole, None, &entry.origin)?.base);
@@ -180,7 +180,7 @@ impl PathContext<'_> {
     }
 
     fn follow(&self, path: &Path, glob: Option<String>, origin: &Origin) -> Result<Resolved, ConfigError> {
-        let followed = follow(path, self.disk).map_err(|error| refused(origin, &error.to_string()))?;
+        let followed = follow(path, self.disk).map_err(|error| pattern_error(origin, &error.to_string()))?;
         Ok(Resolved {
             base: followed.canonical.clone(),
             names: followed.all().cloned().collect(),
@@ -213,7 +213,7 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-pub(crate) fn refused(origin: &Origin, reason: &str) -> ConfigError {
+pub(crate) fn pattern_error(origin: &Origin, reason: &str) -> ConfigError {
     ConfigError::Invalid {
         file: origin.file.clone(),
         at: origin.at,

@@ -14,7 +14,7 @@ use portcullis_settings_format::error::shown;
 use portcullis_settings_format::{Entry, Warning};
 
 use crate::disk::Disk;
-use crate::found::Found;
+use crate::found::FoundSettings;
 use crate::places::Places;
 use crate::settings_text;
 
@@ -148,7 +148,7 @@ fn file_of(directory: &Path, name: &str) -> PathBuf {
 }
 
 /// Adds the hosts of the presets that the settings name to the allowed hosts.
-pub(crate) fn apply(found: &mut Found, places: &Places, disk: &dyn Disk) {
+pub(crate) fn apply(found: &mut FoundSettings, places: &Places, disk: &dyn Disk) {
     let directory = places.presets_directory();
     let catalogue = Catalogue { own: Some((directory.clone(), disk)) };
     for entry in found.settings.presets.clone() {
@@ -171,7 +171,7 @@ pub(crate) fn apply(found: &mut Found, places: &Places, disk: &dyn Disk) {
     }
 }
 
-fn allow(found: &mut Found, preset: &Preset, entry: &Entry<String>) {
+fn allow(found: &mut FoundSettings, preset: &Preset, entry: &Entry<String>) {
     for host in &preset.hosts {
         let target = Entry {
             value: host.pattern.clone(),

@@ -12,7 +12,9 @@ use portcullis_settings_format::{ConfigError, HOOK_FILES, Layer};
 
 use crate::disk::{Disk, follow};
 use crate::places::Places;
-use crate::protections::{Anchor, GIT_HOOKS, Kind, PROTECTIONS, TOOLCHAIN_CREDENTIALS, TOOLCHAIN_SECRETS};
+use crate::protections::{
+    Anchor, GIT_HOOKS, PROTECTIONS, ProtectedAccess, TOOLCHAIN_CREDENTIALS, TOOLCHAIN_SECRETS,
+};
 use crate::rule::Rule;
 use crate::sensitive::{self, SENSITIVE};
 use crate::writable::Writable;
@@ -50,7 +52,7 @@ impl HostRuleContext<'_> {
         }
         if let Some(repository) = self.git_directory {
             let reason = "your own git runs programs from it";
-            self.add(&mut rules, GIT_HOOKS, &repository.join("hooks"), Kind::Fixed, reason)?;
+            self.add(&mut rules, GIT_HOOKS, &repository.join("hooks"), ProtectedAccess::Fixed, reason)?;
         }
         for source in own_git::sources(self.workspace, self.homes, self.disk) {
             self.add(&mut rules, source.id, &source.path, source.kind, source.reason)?;
@@ -70,7 +72,7 @@ impl HostRuleContext<'_> {
             self.homes.iter().flat_map(|home| SENSITIVE.iter().map(move |entry| (home, entry)))
         {
             let path = home.join(entry.path);
-            self.add(&mut denied, entry.id, &path, Kind::Hidden, &entry.reason())?;
+            self.add(&mut denied, entry.id, &path, ProtectedAccess::Hidden, &entry.reason())?;
             for directory in self.follow(&path)?.all() {
                 excepted.extend(entry.exceptions(directory, self.disk));
             }
@@ -83,7 +85,13 @@ impl HostRuleContext<'_> {
         for root in self.places.toolchains.iter().filter(|root| !in_path.contains(root)) {
             for name in TOOLCHAIN_SECRETS {
                 let reason = sensitive::reason("credentials of a toolchain", TOOLCHAIN_CREDENTIALS);
-                self.add(&mut denied, TOOLCHAIN_CREDENTIALS, &root.join(name), Kind::Hidden, &reason)?;
+                self.add(
+                    &mut denied,
+                    TOOLCHAIN_CREDENTIALS,
+                    &root.join(name),
+                    ProtectedAccess::Hidden,
+                    &reason,
+                )?;
             }
         }
         denied.extend(excepted);
@@ -98,7 +106,7 @@ impl HostRuleContext<'_> {
         for directory in self.anchors(Anchor::Agent) {
             if self.follow(&directory)?.canonical.starts_with(self.workspace) {
                 let reason = "the agent's settings and extensions lie in it";
-                self.add(rules, "host.agent-directory", &directory, Kind::FixedOutside, reason)?;
+                self.add(rules, "host.agent-directory", &directory, ProtectedAccess::FixedOutside, reason)?;
             }
         }
         Ok(())
@@ -120,7 +128,7 @@ impl HostRuleContext<'_> {
             directories.push(directory.clone());
         }
         for hook in directories.iter().flat_map(|directory| hook_links::links(directory, self.disk)) {
-            self.add(rules, HOOK_FILES, &hook, Kind::Fixed, hook_links::REASON)?;
+            self.add(rules, HOOK_FILES, &hook, ProtectedAccess::Fixed, hook_links::REASON)?;
         }
         Ok(())
     }
@@ -141,10 +149,22 @@ impl HostRuleContext<'_> {
     fn own_files(&self, rules: &mut Vec<Rule>, decisive: &[PathBuf]) -> Result<(), ConfigError> {
         let places = self.places;
         let id = "host.portcullis";
-        self.add(rules, id, &places.state_directory, Kind::Hidden, "it holds the log of what agents did")?;
+        self.add(
+            rules,
+            id,
+            &places.state_directory,
+            ProtectedAccess::Hidden,
+            "it holds the log of what agents did",
+        )?;
         let own = [&places.machine_directory, &places.cache_directory];
         for path in own.into_iter().chain(&places.programs).chain(decisive) {
-            self.add(rules, id, path, Kind::Fixed, "it decides what the agent may do, or is what decides")?;
+            self.add(
+                rules,
+                id,
+                path,
+                ProtectedAccess::Fixed,
+                "it decides what the agent may do, or is what decides",
+            )?;
         }
         Ok(())
     }
@@ -163,7 +183,7 @@ impl HostRuleContext<'_> {
                 continue;
             }
             let reason = "programs are started from it by name";
-            self.add(rules, "host.path-directories", directory, Kind::FixedOutside, reason)?;
+            self.add(rules, "host.path-directories", directory, ProtectedAccess::FixedOutside, reason)?;
         }
         Ok(())
     }
@@ -173,14 +193,14 @@ impl HostRuleContext<'_> {
         rules: &mut Vec<Rule>,
         id: &str,
         path: &Path,
-        kind: Kind,
+        kind: ProtectedAccess,
         reason: &str,
     ) -> Result<(), ConfigError> {
         crate::places::absolute(path, "a protected path")?;
         let followed = self.follow(path)?;
         let effect = |path: &Path| match kind {
-            Kind::FixedOutside if path.starts_with(self.workspace) => Effect::Ask,
-            Kind::Hidden | Kind::Fixed | Kind::FixedOutside => Effect::Deny,
+            ProtectedAccess::FixedOutside if path.starts_with(self.workspace) => Effect::Ask,
+            ProtectedAccess::Hidden | ProtectedAccess::Fixed | ProtectedAccess::FixedOutside => Effect::Deny,
         };
         let mut put = |pattern, rights, effect, reason: String| {
             let (id, layer) = (id.to_owned(), Layer::Host);
@@ -194,7 +214,7 @@ impl HostRuleContext<'_> {
             if ["/dev", "/proc", "/sys"].iter().any(|top| path.starts_with(top)) || *path == Path::new("/") {
                 continue;
             }
-            let rights = if kind == Kind::Hidden { FileRights::ALL } else { FileRights::WRITE };
+            let rights = if kind == ProtectedAccess::Hidden { FileRights::ALL } else { FileRights::WRITE };
             put(FilePattern::Tree(path.clone()), rights, effect(path), reason.to_owned());
         }
         // Protect the links on the way: redirecting one replaces the file behind it. A link that is the whole name is

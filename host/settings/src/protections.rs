@@ -12,7 +12,7 @@ pub struct Protection {
     /// The names, relative to the anchor.
     pub names: &'static [&'static str],
     /// The access that is refused.
-    pub kind: Kind,
+    pub kind: ProtectedAccess,
     /// One sentence for the user.
     pub reason: &'static str,
 }
@@ -32,7 +32,7 @@ pub enum Anchor {
 
 /// The access that a protection refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ProtectedAccess {
     /// Reading and writing.
     Hidden,
     /// Writing.
@@ -57,14 +57,14 @@ pub const PROTECTIONS: &[Protection] = &[
             "models.json",
             "oauth.json",
         ],
-        kind: Kind::Hidden,
+        kind: ProtectedAccess::Hidden,
         reason: "it holds the agent's credentials",
     },
     Protection {
         id: "host.agent-sessions",
         anchor: Anchor::Agent,
         names: &["crashes.json", "mcp.log", "pi-debug.log", "sessions"],
-        kind: Kind::Hidden,
+        kind: ProtectedAccess::Hidden,
         reason: "it contains the sessions of other projects",
     },
     Protection {
@@ -84,7 +84,7 @@ pub const PROTECTIONS: &[Protection] = &[
             "etc/ssl/private",
             "etc/wireguard",
         ],
-        kind: Kind::Hidden,
+        kind: ProtectedAccess::Hidden,
         reason: "it holds the machine's own passwords and keys",
     },
     Protection {
@@ -110,14 +110,14 @@ pub const PROTECTIONS: &[Protection] = &[
             "tools",
             "trust.json",
         ],
-        kind: Kind::Fixed,
+        kind: ProtectedAccess::Fixed,
         reason: "it decides what the agent is and may do",
     },
     Protection {
         id: PROJECT_AGENT_SETTINGS.id,
         anchor: Anchor::Workspace,
         names: PROJECT_AGENT_NAMES,
-        kind: Kind::Fixed,
+        kind: ProtectedAccess::Fixed,
         reason: PROJECT_AGENT_SETTINGS.reason,
     },
     // The rule of the same id over names covers the hooks of any repository at any depth, except git's samples, but
@@ -127,14 +127,14 @@ pub const PROTECTIONS: &[Protection] = &[
         id: GIT_HOOKS,
         anchor: Anchor::Workspace,
         names: &[".git/hooks"],
-        kind: Kind::Fixed,
+        kind: ProtectedAccess::Fixed,
         reason: "your own git runs programs from it",
     },
     Protection {
         id: "host.keys",
         anchor: Anchor::Home,
         names: &[".gnupg", ".ssh"],
-        kind: Kind::Fixed,
+        kind: ProtectedAccess::Fixed,
         reason: "it decides who may log in and sign as you",
     },
     Protection {
@@ -147,7 +147,7 @@ pub const PROTECTIONS: &[Protection] = &[
             ".local/share/systemd",
             ".local/share/dbus-1",
         ],
-        kind: Kind::Fixed,
+        kind: ProtectedAccess::Fixed,
         reason: "your system starts programs from it",
     },
     Protection {
@@ -172,7 +172,7 @@ pub const PROTECTIONS: &[Protection] = &[
             "var/spool/at",
             "var/spool/cron",
         ],
-        kind: Kind::Fixed,
+        kind: ProtectedAccess::Fixed,
         reason: "the system starts programs from it",
     },
     Protection {
@@ -214,7 +214,7 @@ pub const PROTECTIONS: &[Protection] = &[
             ".zshenv",
             ".zshrc",
         ],
-        kind: Kind::FixedOutside,
+        kind: ProtectedAccess::FixedOutside,
         reason: "your shell and tools execute it",
     },
 ];

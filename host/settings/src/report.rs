@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use serde_json::json;
 
-use crate::found::{Document, Found, Source};
+use crate::found::{Document, FoundSettings, Source};
 use crate::resolved::Resolved;
 
 /// All values in force, with their origins.
@@ -111,7 +111,7 @@ pub struct Unused {
 /// assert_eq!((&combine.value, combine.standing), (&"strictest".into(), Standing::Default));
 /// ```
 #[must_use]
-pub fn report(found: &Found, resolved: &Resolved, defaults: &Limits) -> Report {
+pub fn report(found: &FoundSettings, resolved: &Resolved, defaults: &Limits) -> Report {
     let mut values = Vec::new();
     let mut unused = Vec::new();
     for field in FIELDS {
@@ -150,7 +150,7 @@ pub fn report(found: &Found, resolved: &Resolved, defaults: &Limits) -> Report {
 }
 
 /// Returns the first place where the field `name` has this value, the user's settings first.
-pub(crate) fn first_that_is(found: &Found, name: &str, value: &Json) -> Option<Origin> {
+pub(crate) fn first_that_is(found: &FoundSettings, name: &str, value: &Json) -> Option<Origin> {
     let field = portcullis_settings_format::field(name)?;
     let mut written = found.documents.iter().filter_map(|document| at(document, field));
     written.find(|written| written.node.to_json() == *value).map(|written| written.origin())

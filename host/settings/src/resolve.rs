@@ -15,11 +15,11 @@ use portcullis_settings_format::{
 
 use crate::deny_rules::{deny, keep_links};
 use crate::disk::{Disk, Remembering};
-use crate::found::{Found, Source};
+use crate::found::{FoundSettings, Source};
 use crate::git_directory::git_directory;
 use crate::narrow::{self, Narrowed};
 use crate::old_settings::OldFile;
-use crate::pattern::{PathContext, refused};
+use crate::pattern::{PathContext, pattern_error};
 use crate::places::{Places, canonical};
 use crate::protect::HostRuleContext;
 use crate::resolved::{PolicyAt, Resolved, ResolvedPolicy};
@@ -29,7 +29,7 @@ use crate::{imports, path_rules, policy_config, report, shared_tmp};
 
 /// Returns what happens to unlisted hosts. A layer that only tightens may narrow the hosts: then all others are a
 /// question, or refused.
-fn unlisted_hosts(found: &Found) -> UnlistedHosts {
+fn unlisted_hosts(found: &FoundSettings) -> UnlistedHosts {
     let network = &found.settings.network;
     let is_narrowed =
         found.layers.iter().any(|layer| layer.network.strict_allowlist || layer.narrowing.domains.is_some());
@@ -52,7 +52,7 @@ const HOME_MIB: u64 = 10 << 10;
 ///
 /// # Errors
 /// When an entry cannot be made into a pattern, or the links of a path cannot be resolved.
-pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolved, ConfigError> {
+pub fn resolve(found: &FoundSettings, places: &Places, disk: &dyn Disk) -> Result<Resolved, ConfigError> {
     let disk: &dyn Disk = &Remembering::new(disk);
     let workspace = places.canonical_workspace(disk)?;
     let homes = places.canonical_homes(disk)?;
@@ -173,7 +173,7 @@ pub fn resolve(found: &Found, places: &Places, disk: &dyn Disk) -> Result<Resolv
 }
 
 /// Returns the settings without the entries that have no effect on the current disk, and a warning for each of these.
-fn without_useless(found: &Found, around: &PathContext<'_>) -> (Found, Vec<Warning>) {
+fn without_useless(found: &FoundSettings, around: &PathContext<'_>) -> (FoundSettings, Vec<Warning>) {
     let (mut found, mut warnings) = (found.clone(), Vec::new());
     let filesystem = &mut found.settings.filesystem;
     let narrowing = found.layers.iter_mut().map(|layer| &mut layer.narrowing);
@@ -214,7 +214,7 @@ fn writable(
 }
 
 /// Returns the scope of the grants in a settings file.
-fn scope(found: &Found, file: &Path) -> GrantScope {
+fn scope(found: &FoundSettings, file: &Path) -> GrantScope {
     let is_projects = matches!(&found.source, Source::Project { file: entries, .. } if entries == file);
     if is_projects { GrantScope::Project } else { GrantScope::User }
 }
@@ -316,14 +316,16 @@ fn sockets(entries: &[Entry<PathEntry>], around: &PathContext<'_>) -> Result<Vec
         let resolved = around.resolve_to_open(entry)?;
         match resolved.glob {
             None => Ok(resolved.base),
-            Some(_) => Err(refused(&entry.origin, "a socket is named by its path, without `*` and `?`")),
+            Some(_) => {
+                Err(pattern_error(&entry.origin, "a socket is named by its path, without `*` and `?`"))
+            }
         }
     };
     entries.iter().map(one).collect()
 }
 
 /// Returns the budgets of the layers.
-fn budgets(found: &Found) -> Vec<(Layer, BudgetRule)> {
+fn budgets(found: &FoundSettings) -> Vec<(Layer, BudgetRule)> {
     let layers = found.layers.iter().map(|layer| (layer.layer, &layer.network));
     let all = std::iter::once((Layer::User, &found.settings.network)).chain(layers);
     all.filter_map(|(layer, network)| {
@@ -346,7 +348,7 @@ fn budgets(found: &Found) -> Vec<(Layer, BudgetRule)> {
 ///
 /// Files are relative to the settings file, which the agent cannot write, and never to the project.
 fn policies(
-    found: &Found,
+    found: &FoundSettings,
     narrowed: &Narrowed,
     allowed: &[(NetworkPattern, Origin)],
     around: &PathContext<'_>,
@@ -390,7 +392,7 @@ fn policies(
 fn named_file(
     path: &Path,
     what: &'static str,
-    found: &Found,
+    found: &FoundSettings,
     around: &PathContext<'_>,
 ) -> Result<PathBuf, ConfigError> {
     let directory = found.source.file().and_then(Path::parent).unwrap_or_else(|| Path::new("/"));
@@ -408,7 +410,7 @@ const CONFIGURATION: &str = "the path of a configuration";
 
 /// Returns the files that decide about the agent in this session.
 fn decisive_files(
-    found: &Found,
+    found: &FoundSettings,
     places: &Places,
     around: &PathContext<'_>,
 ) -> Result<Vec<PathBuf>, ConfigError> {
@@ -443,7 +445,7 @@ const DECISIVE: [&str; 3] = ["packs", "policy.lock", "trust.toml"];
 const MANIFEST: &str = "policy.toml";
 
 fn warnings(
-    found: &Found,
+    found: &FoundSettings,
     resolved: &Resolved,
     places: &Places,
     around: &PathContext<'_>,

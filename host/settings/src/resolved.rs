@@ -10,8 +10,8 @@ use portcullis_decision::rules::{Base, RuleLayer};
 use portcullis_decision::verdict::Effect;
 use portcullis_settings_format::{
     Ask, BrokeredCredential, Connecting, Environment, Escalation, HostRequests, Ignored, KeptField, Layer,
-    Origin, ParentProxy, PolicyMode, PolicySource, RequiredTier, Sites, UnattendedRefusals, Undo, UnlistedHosts,
-    Warning,
+    Origin, ParentProxy, PolicyMode, PolicySource, RequiredTier, Sites, UnattendedRefusals, Undo,
+    UnlistedHosts, Warning,
 };
 
 use crate::agent_definition::template::AgentDefinition;

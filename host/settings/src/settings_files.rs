@@ -35,7 +35,7 @@ impl SettingsFiles {
     ///
     /// # Errors
     /// When `default.json` exists but cannot be used.
-    pub fn of(places: &Places, disk: &dyn Disk) -> Result<Self, ConfigError> {
+    pub fn find(places: &Places, disk: &dyn Disk) -> Result<Self, ConfigError> {
         let file = places.default_file();
         let layout = match settings_text::read(&file, disk)? {
             None => Layout::Projects,

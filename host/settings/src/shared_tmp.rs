@@ -11,7 +11,7 @@ use portcullis_decision::profile::FileRights;
 use portcullis_decision::verdict::Effect;
 use portcullis_settings_format::{ConfigError, Entry, Layer, Origin, PathEntry, Settings, Warning};
 
-use crate::disk::{Disk, Seen};
+use crate::disk::{Disk, DiskEntry};
 use crate::places::Places;
 use crate::rule::Rule;
 
@@ -70,7 +70,7 @@ pub(crate) fn rules(
     let entries = names.into_iter().map(|name| top.join(name));
     let private = entries.filter(|path| {
         // A link is what it leads to, which has its own place.
-        !matches!(disk.look(path), Ok(Seen::Link(_))) && disk.is_private(path)
+        !matches!(disk.look(path), Ok(DiskEntry::Link(_))) && disk.is_private(path)
     });
     let mut paths: Vec<PathBuf> = displays.chain(private).collect();
     paths.sort();

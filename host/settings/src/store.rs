@@ -94,7 +94,7 @@ pub struct Stamp {
 impl Stamp {
     /// Returns the stamp of a file. A file that is missing or not accessible has a stamp too.
     #[must_use]
-    pub fn of(file: &Path) -> Self {
+    pub fn read(file: &Path) -> Self {
         match std::fs::metadata(file) {
             Ok(metadata) => Self {
                 file: Some((metadata.dev(), metadata.ino())),

@@ -42,7 +42,7 @@ pub fn validate(file: &Path, kind: FileKind, disk: &dyn Disk) -> Checked {
 /// Checks all existing files for these places, whether they apply or not, and then their combination.
 pub fn validate_all(places: &Places, disk: &dyn Disk) -> Vec<Checked> {
     // If the layout is unknown, the file that chooses it has a mistake, which is reported for that file.
-    let layout = SettingsFiles::of(places, disk).map_or(Layout::Projects, |files| files.layout);
+    let layout = SettingsFiles::find(places, disk).map_or(Layout::Projects, |files| files.layout);
     let layout = if places.settings.is_some() { Layout::Projects } else { layout };
     let users = SettingsFiles::in_layout(places, layout);
     let mut files = match &places.settings {
@@ -143,7 +143,7 @@ pub(crate) fn entry_mistakes(text: &str, file: &Path) -> Vec<ConfigError> {
 
 /// Returns the mistakes of an entry, complete or of differences.
 fn entry(node: &Node, file: &Path, pointer: &str) -> Vec<ConfigError> {
-    if Extends::of(node).is_none() {
+    if Extends::from_entry(node).is_none() {
         return settings(node, file, pointer);
     }
     let (_, faults) = check_all(node, pointer, Completeness::Part);

@@ -6,7 +6,7 @@
 
 use portcullis_decision::request::Word;
 
-use crate::found::Found;
+use crate::found::Findings;
 
 /// Variables that change the meaning of program names.
 const REDEFINING: [&str; 4] = ["PATH", "FPATH", "BASH_CMDS", "BASH_ALIASES"];
@@ -30,7 +30,7 @@ pub(crate) fn is_evaluating(operator: &str) -> bool {
     EVALUATING.contains(&operator)
 }
 
-impl Found {
+impl Findings {
     /// Records that a variable may get any text.
     pub(crate) fn give(&mut self, name: &str) {
         self.features.redefinition |= REDEFINING.contains(&name);

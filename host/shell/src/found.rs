@@ -29,7 +29,7 @@ pub enum ReadError {
 
 /// The result so far, over all nested scripts.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct Findings {
     pub(crate) commands: Vec<SimpleCommand>,
     pub(crate) features: ScriptFeatures,
     /// True if there is anything but lists of simple commands.
@@ -40,7 +40,7 @@ pub(crate) struct Found {
     pub(crate) words: usize,
 }
 
-impl Found {
+impl Findings {
     /// Reserves the entry of a command that is about to be read, so that commands inside it come after it.
     pub(crate) fn reserve(&mut self, parent: Option<u32>, joined_by: String) -> Result<u32, ReadError> {
         if self.commands.len() >= COMMANDS_MAX {

@@ -46,7 +46,7 @@ mod tests;
 
 use portcullis_decision::request::{ParsedScript, SimpleCommand, Word};
 
-use found::{Found, nothing};
+use found::{Findings, nothing};
 use scan::Reader;
 
 pub use found::{COMMANDS_MAX, DEPTH_MAX, ReadError, SCRIPT_MAX, WORDS_MAX};
@@ -58,7 +58,7 @@ pub use wrapper::is_wrapper;
 /// # Errors
 /// If the script is malformed, ambiguous or too large.
 pub fn read(script: &str) -> Result<ParsedScript, ReadError> {
-    let mut found = Found::default();
+    let mut found = Findings::default();
     Reader::new(script, 0, None, &mut found)?.script()?;
     Ok(found.into_script())
 }
@@ -68,7 +68,7 @@ pub fn read(script: &str) -> Result<ParsedScript, ReadError> {
 /// # Errors
 /// If a script in its words is malformed, ambiguous or too large.
 pub fn read_argv(argv: &[String]) -> Result<ParsedScript, ReadError> {
-    let mut found = Found::default();
+    let mut found = Findings::default();
     let words = argv.iter().map(|word| Word { value: word.clone(), literal: true }).collect();
     let index = found.reserve(None, String::new())?;
     found.fill(index, SimpleCommand { argv: words, ..nothing() });

@@ -1,6 +1,6 @@
 //! The cursor in a script, with the functions that all parts of the parser share.
 
-use crate::found::{DEPTH_MAX, Found, ReadError, SCRIPT_MAX};
+use crate::found::{DEPTH_MAX, Findings, ReadError, SCRIPT_MAX};
 
 /// A parser for one script; nested scripts get readers of their own.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct Reader<'a> {
     pub(crate) joint: &'static str,
     /// Here-documents whose bodies start after the next newline.
     pub(crate) heredocs: Vec<Heredoc>,
-    pub(crate) found: &'a mut Found,
+    pub(crate) found: &'a mut Findings,
 }
 
 /// A here-document whose body has not been reached yet.
@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
         text: &'a str,
         depth: usize,
         parent: Option<u32>,
-        found: &'a mut Found,
+        found: &'a mut Findings,
     ) -> Result<Self, ReadError> {
         found.bytes += text.len();
         if found.bytes > SCRIPT_MAX {

@@ -7,10 +7,10 @@ mod table;
 
 use portcullis_decision::request::{SimpleCommand, Word};
 
-use crate::found::{DEPTH_MAX, Found, ReadError, nothing};
+use crate::found::{DEPTH_MAX, Findings, ReadError, nothing};
 use crate::scan::Reader;
 use options::{After, after_options};
-use table::{Kind, kind};
+use table::{WrapperKind, kind};
 
 /// Returns true if a program runs other programs or code given in its arguments.
 ///
@@ -21,7 +21,7 @@ pub fn is_wrapper(name: &str) -> bool {
 }
 
 /// Lists the commands that the command at `index` runs.
-pub(crate) fn resolve(found: &mut Found, index: u32, depth: usize) -> Result<(), ReadError> {
+pub(crate) fn resolve(found: &mut Findings, index: u32, depth: usize) -> Result<(), ReadError> {
     let Some(command) = found.commands.get(index as usize).cloned() else { return Ok(()) };
     let Some(program) = command.argv.first() else { return Ok(()) };
     if !program.literal {
@@ -32,7 +32,7 @@ pub(crate) fn resolve(found: &mut Found, index: u32, depth: usize) -> Result<(),
     let Some(kind) = kind(name) else { return Ok(()) };
     let inner = Inner { command: &command, index, depth: depth + 1 };
     match kind {
-        Kind::Prefix(grammar) => match after_options(&command.argv, &grammar) {
+        WrapperKind::Prefix(grammar) => match after_options(&command.argv, &grammar) {
             After::Command { at, assigned } => {
                 assigned.iter().for_each(|word| found.declared(word));
                 inner.words(found, command.argv.get(at..).unwrap_or_default().to_vec())
@@ -40,7 +40,7 @@ pub(crate) fn resolve(found: &mut Found, index: u32, depth: usize) -> Result<(),
             After::Nothing => Ok(()),
             After::Unknown => unknown(found),
         },
-        Kind::Background(grammar) => {
+        WrapperKind::Background(grammar) => {
             found.features.background = true;
             match after_options(&command.argv, &grammar) {
                 After::Command { at, .. } => {
@@ -50,43 +50,43 @@ pub(crate) fn resolve(found: &mut Found, index: u32, depth: usize) -> Result<(),
                 After::Unknown => unknown(found),
             }
         }
-        Kind::Shell => inner.shell(found),
-        Kind::Script => inner.script_of_words(found, command.argv.get(1..).unwrap_or_default()),
-        Kind::Trap => inner.trap(found),
-        Kind::Find => inner.find(found),
-        Kind::Xargs(grammar) => inner.xargs(found, &grammar),
-        Kind::Interpreter => {
+        WrapperKind::Shell => inner.shell(found),
+        WrapperKind::Script => inner.script_of_words(found, command.argv.get(1..).unwrap_or_default()),
+        WrapperKind::Trap => inner.trap(found),
+        WrapperKind::Find => inner.find(found),
+        WrapperKind::Xargs(grammar) => inner.xargs(found, &grammar),
+        WrapperKind::Interpreter => {
             found.features.dynamic |= runs_inline(&command.argv);
             Ok(())
         }
-        Kind::Awk => {
+        WrapperKind::Awk => {
             let running = ["system", "|", "getline", "@load", "-f", "-E", "-l"];
             let runs = |word: &Word| !word.literal || running.iter().any(|part| word.value.contains(part));
             found.features.dynamic |= command.argv.iter().skip(1).any(runs);
             Ok(())
         }
-        Kind::Redefining => {
+        WrapperKind::Redefining => {
             found.features.redefinition = true;
             Ok(())
         }
-        Kind::Declaring => {
+        WrapperKind::Declaring => {
             found.declaration(command.argv.get(1..).unwrap_or_default());
             Ok(())
         }
-        Kind::Evaluating => {
+        WrapperKind::Evaluating => {
             found.builtin(name, command.argv.get(1..).unwrap_or_default());
             Ok(())
         }
-        Kind::Opaque => unknown(found),
+        WrapperKind::Opaque => unknown(found),
     }
 }
 
 /// Resolves a command again after the body of its here-document has been read.
-pub(crate) fn resolve_fed(found: &mut Found, index: u32, depth: usize) -> Result<(), ReadError> {
+pub(crate) fn resolve_fed(found: &mut Findings, index: u32, depth: usize) -> Result<(), ReadError> {
     let Some(command) = found.commands.get(index as usize).cloned() else { return Ok(()) };
     let name = command.argv.first().and_then(|word| word.value.rsplit('/').next()).unwrap_or_default();
-    let is_shell =
-        command.argv.first().is_some_and(|word| word.literal) && matches!(kind(name), Some(Kind::Shell));
+    let is_shell = command.argv.first().is_some_and(|word| word.literal)
+        && matches!(kind(name), Some(WrapperKind::Shell));
     if is_shell && reads_standard_input(&command.argv) {
         Inner { command: &command, index, depth: depth + 1 }.standard_input(found)?;
     }
@@ -94,7 +94,7 @@ pub(crate) fn resolve_fed(found: &mut Found, index: u32, depth: usize) -> Result
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the last step of a reader, which may fail elsewhere")]
-fn unknown(found: &mut Found) -> Result<(), ReadError> {
+fn unknown(found: &mut Findings) -> Result<(), ReadError> {
     found.features.dynamic = true;
     Ok(())
 }
@@ -128,7 +128,7 @@ struct Inner<'a> {
 
 impl Inner<'_> {
     /// Lists a command given as words.
-    fn words(&self, found: &mut Found, argv: Vec<Word>) -> Result<(), ReadError> {
+    fn words(&self, found: &mut Findings, argv: Vec<Word>) -> Result<(), ReadError> {
         if argv.is_empty() {
             return Ok(());
         }
@@ -142,12 +142,12 @@ impl Inner<'_> {
     }
 
     /// Reads a nested script.
-    fn script(&self, found: &mut Found, script: &str) -> Result<(), ReadError> {
+    fn script(&self, found: &mut Findings, script: &str) -> Result<(), ReadError> {
         Reader::new(script, self.depth, Some(self.index), found)?.script()
     }
 
     /// Reads a nested script given as words that are joined by spaces.
-    fn script_of_words(&self, found: &mut Found, words: &[Word]) -> Result<(), ReadError> {
+    fn script_of_words(&self, found: &mut Findings, words: &[Word]) -> Result<(), ReadError> {
         if words.iter().any(|word| !word.literal) {
             return unknown(found);
         }
@@ -155,7 +155,7 @@ impl Inner<'_> {
         self.script(found, &words.join(" "))
     }
 
-    fn shell(&self, found: &mut Found) -> Result<(), ReadError> {
+    fn shell(&self, found: &mut Findings) -> Result<(), ReadError> {
         match options::shell(&self.command.argv) {
             options::ShellRuns::Words(script) => self.script(found, &script),
             options::ShellRuns::StandardInput => self.standard_input(found),
@@ -164,7 +164,7 @@ impl Inner<'_> {
     }
 
     /// Reads the script that a here-document or a here-string feeds to a shell.
-    fn standard_input(&self, found: &mut Found) -> Result<(), ReadError> {
+    fn standard_input(&self, found: &mut Findings) -> Result<(), ReadError> {
         let feeds = |operator: &str| operator.starts_with('<');
         let fed = self.command.redirects.iter().rfind(|redirect| {
             feeds(&redirect.operator) && redirect.fd.is_none_or(|descriptor| descriptor == 0)
@@ -177,7 +177,7 @@ impl Inner<'_> {
         }
     }
 
-    fn trap(&self, found: &mut Found) -> Result<(), ReadError> {
+    fn trap(&self, found: &mut Findings) -> Result<(), ReadError> {
         match self.command.argv.get(1) {
             None => Ok(()),
             Some(word) if !word.literal => unknown(found),
@@ -191,7 +191,7 @@ impl Inner<'_> {
     }
 
     /// Lists the commands of `-exec command ;` and similar actions.
-    fn find(&self, found: &mut Found) -> Result<(), ReadError> {
+    fn find(&self, found: &mut Findings) -> Result<(), ReadError> {
         const RUNNING: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
         let mut words = self.command.argv.iter().skip(1);
         while let Some(word) = words.next() {
@@ -209,7 +209,7 @@ impl Inner<'_> {
         Ok(())
     }
 
-    fn xargs(&self, found: &mut Found, grammar: &options::Grammar) -> Result<(), ReadError> {
+    fn xargs(&self, found: &mut Findings, grammar: &options::Grammar) -> Result<(), ReadError> {
         match after_options(&self.command.argv, grammar) {
             After::Command { at, .. } => {
                 let mut argv: Vec<Word> = self.command.argv.iter().skip(at).cloned().collect();

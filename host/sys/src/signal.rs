@@ -25,7 +25,7 @@ impl Settled {
     ///
     /// # Errors
     /// The errno of the kernel.
-    pub fn settle(_proof: &SingleThread) -> io::Result<Self> {
+    pub fn block_all(_proof: &SingleThread) -> io::Result<Self> {
         block_all()?;
         for number in 1..=LAST {
             restore_default(number)?;

@@ -34,7 +34,7 @@ pub(crate) fn hear(worker: &Worker) {
 }
 
 fn hand_over(broker: &Broker, pending: &PendingCall, file: OwnedFd) {
-    let Some(Syscall::Open { flags, .. }) = Syscall::of(&pending.call) else {
+    let Some(Syscall::Open { flags, .. }) = Syscall::decode(&pending.call) else {
         return refuse(broker, pending, libc::EACCES);
     };
     if let Err(Stop::Error(error)) = give(broker, pending, file, OFlags::from_bits_retain(flags)) {

@@ -33,7 +33,7 @@ impl Worker {
     }
 
     fn carry_out(&self, pending: &PendingCall) -> CallResult {
-        let Some(kind) = Syscall::of(&pending.call) else { return Err(Errno::NOSYS.into()) };
+        let Some(kind) = Syscall::decode(&pending.call) else { return Err(Errno::NOSYS.into()) };
         // Calls of the keeper are not judged, and it must not be inspected.
         if pending.call.thread == self.broker.processes.keeper() {
             return Ok(Outcome::LEFT_TO_THE_KERNEL);
@@ -52,7 +52,7 @@ impl Worker {
         }
         let _the_only_one = self.broker.one_at_a_time.as_ref().map(|one| one.lock());
         if self.broker.has_staged() {
-            self.broker.settle();
+            self.broker.place_finished_writes();
         }
         // The target of a path must stay the same until it has been judged and used, and nothing may appear in a moving
         // directory after it was examined. The lock is never poisoned: a panic ends the process.

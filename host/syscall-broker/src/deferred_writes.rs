@@ -61,13 +61,13 @@ impl Broker {
     fn watch(&self) {
         while self.has_staged() {
             std::thread::sleep(PAUSE);
-            self.settle();
+            self.place_finished_writes();
         }
     }
 
     /// Judges the files that have no writers left, and puts them in place. The calling thread must not hold the lock on
     /// names.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn place_finished_writes(&self) {
         // Without the lock, the files are put in place later.
         let Ok(_nobody_else) = self.order.alone() else { return };
         self.staging.retain(|staged| {

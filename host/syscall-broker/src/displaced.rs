@@ -54,7 +54,7 @@ impl Displaced {
     }
 
     /// The file has left its place.
-    pub(crate) fn settle(self, broker: &Broker, how: Departure) {
+    pub(crate) fn finish(self, broker: &Broker, how: Departure) {
         if let (Departure::Removed, Some((found, _))) = (how, self.found) {
             broker.known.forget(&found);
         }

@@ -175,10 +175,10 @@ impl Worker {
         match self.broker.names.judge(&place.path) {
             Judgement::Free => {}
             Judgement::Asked => ask(pending, doing, place, "")?,
-            Judgement::Refused => return Err(refused(doing, place, "")),
+            Judgement::Refused => return Err(rule_refusal(doing, place, "")),
         }
         if self.broker.names.is_plain(&place.path) && !self.stays_plain(doing) {
-            return Err(refused(doing, place, ""));
+            return Err(rule_refusal(doing, place, ""));
         }
         self.permit_names_below(pending, doing, place)?;
         // No other program of the user finds the name there.
@@ -208,7 +208,7 @@ impl Worker {
             Class::Walk => Ok(Allowed::Below),
             Class::Judged(rule, content) => Ok(Allowed::ByContent(rule, content)),
             Class::Asked(rule) => ask(pending, doing, place, rule.id).map(|()| Allowed::Plain),
-            Class::Denied(rule) => Err(refused(doing, place, rule.id)),
+            Class::Denied(rule) => Err(rule_refusal(doing, place, rule.id)),
         }
     }
 
@@ -375,7 +375,7 @@ pub(crate) fn ask_about_reachable(
 }
 
 /// Returns the refusal of a call by a rule.
-fn refused(doing: &NameChange, place: &ResolvedName, rule: &'static str) -> Stop {
+fn rule_refusal(doing: &NameChange, place: &ResolvedName, rule: &'static str) -> Stop {
     Stop::Refused(Box::new(RuleRefusal { attempt: doing.attempt(), path: place.path.clone(), rule }))
 }
 

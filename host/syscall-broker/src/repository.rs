@@ -68,7 +68,7 @@ pub(crate) struct Examiner<'a> {
 impl Examiner<'_> {
     /// Examines the directory `holder`, whose path is `directory`, as if it were a repository.
     pub(crate) fn examine(self, directory: &Path, holder: BorrowedFd<'_>) -> Result<(), Errno> {
-        let mut walk = Walk::of(self, directory);
+        let mut walk = Walk::new(self, directory);
         for_each_name(holder, c".", |holder, name| walk.at(holder, name, directory))
     }
 
@@ -79,7 +79,7 @@ impl Examiner<'_> {
         (holder, name): (BorrowedFd<'_>, &CStr),
         path: &Path,
     ) -> Result<(), Errno> {
-        Walk::of(self, repository).below(holder, name, path)
+        Walk::new(self, repository).below(holder, name, path)
     }
 
     fn holds(self, rule: &Rule) -> bool {
@@ -108,7 +108,7 @@ pub(crate) fn site<T>(roots: &[PathBuf], ask: impl FnOnce(&Site<'_>) -> T) -> T 
         Err(error) => !is_absent(error),
     };
     let project = roots.first().map_or(Path::new("/"), PathBuf::as_path);
-    ask(&Site { exists: &exists, is_link: &is_link, ..Site::of(project, roots) })
+    ask(&Site { exists: &exists, is_link: &is_link, ..Site::without_files(project, roots) })
 }
 
 /// A walk through a directory that becomes a repository.
@@ -120,7 +120,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn of(examiner: Examiner<'a>, repository: &'a Path) -> Self {
+    fn new(examiner: Examiner<'a>, repository: &'a Path) -> Self {
         Self { examiner, repository, left: LOOKED_AT, levels_left: LEVELS }
     }
 

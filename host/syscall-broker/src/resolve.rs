@@ -26,7 +26,7 @@ const LINKS: usize = 40;
 const NAME_BYTES: usize = 255;
 
 /// The target of a path.
-pub(crate) enum Found {
+pub(crate) enum PathTarget {
     /// A name in a directory.
     Name(ResolvedName),
     /// An open file descriptor of the caller.
@@ -62,21 +62,27 @@ impl Broker {
         directory: i32,
         path: &CStr,
         last: LastLink,
-    ) -> io::Result<Found> {
+    ) -> io::Result<PathTarget> {
         match self.try_resolve(caller, directory, path, last) {
             // Only the kernel knows what `/proc/self` is to the caller.
             Err(io::Errno::NOENT) if !path.to_bytes().starts_with(PROC) => Err(io::Errno::NOENT),
-            found => Ok(found.unwrap_or(Found::Elsewhere)),
+            found => Ok(found.unwrap_or(PathTarget::Elsewhere)),
         }
     }
 
-    fn try_resolve(&self, caller: &Caller, directory: i32, path: &CStr, last: LastLink) -> io::Result<Found> {
+    fn try_resolve(
+        &self,
+        caller: &Caller,
+        directory: i32,
+        path: &CStr,
+        last: LastLink,
+    ) -> io::Result<PathTarget> {
         let mut text = path.to_bytes().to_vec();
         let mut base = None;
         let is_from_root = text.starts_with(b"/") && own(&text).is_none();
         for _ in 0..LINKS {
             match own(&text) {
-                Some((CallerFile::Descriptor(number), None)) => return Ok(Found::Descriptor(number)),
+                Some((CallerFile::Descriptor(number), None)) => return Ok(PathTarget::Descriptor(number)),
                 Some((CallerFile::Descriptor(number), Some(rest))) => {
                     base = Some(self.start(caller, number)?);
                     text = rest.to_vec();
@@ -92,7 +98,7 @@ impl Broker {
                 Some(from) => from,
                 None => self.start(caller, directory)?,
             };
-            let Some((way, name, as_directory)) = split(&text) else { return Ok(Found::Elsewhere) };
+            let Some((way, name, as_directory)) = split(&text) else { return Ok(PathTarget::Elsewhere) };
             let holder = match from {
                 Base::Open(open) if way.is_empty() => open,
                 from @ (Base::Root(_) | Base::Open(_)) => open_directory(from.as_fd(), way)?,
@@ -115,7 +121,7 @@ impl Broker {
             }
             return self.place(holder, name, as_directory);
         }
-        Ok(Found::Elsewhere)
+        Ok(PathTarget::Elsewhere)
     }
 
     /// Checks that a directory is in the caller's mounts. One that the host has passed in by mistake is in other
@@ -134,20 +140,20 @@ impl Broker {
         Ok(())
     }
 
-    fn place(&self, directory: OwnedFd, name: CString, as_directory: bool) -> io::Result<Found> {
+    fn place(&self, directory: OwnedFd, name: CString, as_directory: bool) -> io::Result<PathTarget> {
         let mut path = self.processes.path_of(&directory)?;
         // Links in these directories lead to the caller's own files, or to devices: only the kernel knows which.
         let is_the_kernels = |top: &[u8]| path == top || path.starts_with(&[top, b"/"].concat());
         if [b"/proc".as_slice(), b"/sys", b"/dev"].into_iter().any(is_the_kernels) || !path.starts_with(b"/")
         {
-            return Ok(Found::Elsewhere);
+            return Ok(PathTarget::Elsewhere);
         }
         if path != b"/" {
             path.push(b'/');
         }
         path.extend_from_slice(name.as_bytes());
         let path = PathBuf::from(OsStr::from_bytes(&path));
-        Ok(Found::Name(ResolvedName { directory, name, path, as_directory }))
+        Ok(PathTarget::Name(ResolvedName { directory, name, path, as_directory }))
     }
 
     fn start(&self, caller: &Caller, directory: i32) -> io::Result<Base<'static>> {

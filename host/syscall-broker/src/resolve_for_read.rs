@@ -24,7 +24,7 @@ const TOP_OF_PROC: u64 = 1;
 /// The target of a path.
 pub(crate) enum FoundFile {
     /// A file of any type, opened with O_PATH.
-    Found(OwnedFd),
+    PathTarget(OwnedFd),
     /// An open file descriptor of the caller.
     Descriptor(i32),
 }
@@ -65,9 +65,9 @@ impl Broker {
             Ok(open) if self.check_mount(caller, &open).is_err() => walk()?,
             // Entries of this process there are not the caller's.
             Ok(open) if self.places.is_some() && is_proc(&open) => walk()?,
-            found => FoundFile::Found(found?),
+            found => FoundFile::PathTarget(found?),
         };
-        if let FoundFile::Found(open) = &found {
+        if let FoundFile::PathTarget(open) = &found {
             // A name in mounts that are not the caller's means another file.
             self.check_mount(caller, open).map_err(|_foreign| Errno::ACCESS)?;
             self.check_in_sight(caller, open)?;
@@ -168,7 +168,7 @@ impl PathWalk<'_> {
                 left.push_front(name);
             }
         }
-        Ok(FoundFile::Found(here))
+        Ok(FoundFile::PathTarget(here))
     }
 
     /// Returns the target of `self` and `thread-self` as the caller sees them.

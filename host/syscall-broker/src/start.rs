@@ -190,7 +190,7 @@ fn run(
         Ok::<_, io::Error>(Recording { recorder, view, outside })
     });
     let recording = recording.transpose()?;
-    let order = Lock::of(order);
+    let order = Lock::from_files(order);
     let listener = Listener::new(listener);
     // Only a performance option: without it (before Linux 6.6) notifications cost more.
     drop(listener.wake_synchronously());

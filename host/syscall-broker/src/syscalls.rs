@@ -135,7 +135,7 @@ fn at(directory: u64, text: u64) -> PathArgument {
 
 impl Syscall {
     /// Decodes a call; `None` for one that no filter should pass on.
-    pub(crate) fn of(call: &Call) -> Option<Self> {
+    pub(crate) fn decode(call: &Call) -> Option<Self> {
         let [a, b, c, d, e, _] = call.arguments;
         Some(match call.number {
             libc::SYS_openat => Self::Open { at: at(a, b), flags: low(c), mode: low(d) },
@@ -234,7 +234,7 @@ impl Syscall {
 
 /// Returns true for a system call that the broker carries out.
 pub fn is_carried_out(number: libc::c_long) -> bool {
-    Syscall::of(&Call { id: 0, thread: 0, number, arguments: [0; 6] }).is_some()
+    Syscall::decode(&Call { id: 0, thread: 0, number, arguments: [0; 6] }).is_some()
 }
 
 #[cfg(test)]
@@ -246,6 +246,6 @@ mod tests {
         let register = 0xdead_beef_ffff_ff9c;
         let call = Call { id: 1, thread: 1, number: libc::SYS_mkdirat, arguments: [register, 7, 0, 0, 0, 0] };
         let at = PathArgument { directory: libc::AT_FDCWD, text: 7 };
-        assert_eq!(Syscall::of(&call), Some(Syscall::MakeDirectory { at, mode: 0 }));
+        assert_eq!(Syscall::decode(&call), Some(Syscall::MakeDirectory { at, mode: 0 }));
     }
 }

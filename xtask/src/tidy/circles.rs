@@ -101,12 +101,12 @@ fn describe(imports: &Imports, circle: &BTreeSet<&Path>) -> String {
 }
 
 /// An import: the file, the name, and the file that defines it.
-type Step<'i> = (&'i Path, &'i str, &'i Path);
+type Import<'i> = (&'i Path, &'i str, &'i Path);
 
 /// Returns the shortest way from a file back to itself.
-fn way_around<'i>(imports: &'i Imports, file: &Path) -> Option<Vec<Step<'i>>> {
+fn way_around<'i>(imports: &'i Imports, file: &Path) -> Option<Vec<Import<'i>>> {
     let (start, _) = imports.get_key_value(file)?;
-    let mut steps: BTreeMap<&Path, Step<'i>> = BTreeMap::new();
+    let mut steps: BTreeMap<&Path, Import<'i>> = BTreeMap::new();
     let mut open = VecDeque::from([start.as_path()]);
     while let Some(from) = open.pop_front() {
         for (to, name) in imports.get(from).into_iter().flatten() {

@@ -179,7 +179,7 @@ fn a_line_whose_end_cannot_be_recorded_permits_nothing() {
     {
         let mut state = log.state.lock().unwrap();
         let read_only = rustix::fs::open(head(&log), OFlags::RDONLY, Mode::empty()).unwrap();
-        state.head = HeadFile::of(read_only);
+        state.head = HeadFile::new(read_only);
     }
     assert!(matches!(log.verdict(VerdictLine::default()), Err(LogError::Write { .. })));
     assert_eq!(verify(log.path()).unwrap().lines, 7, "the line is there, and the chain goes on");

@@ -82,7 +82,7 @@ pub(crate) enum Config {
         file: Option<PathBuf>,
         /// The kind of settings in FILE; by default, its name decides
         #[arg(long, value_enum, value_name = "KIND", requires = "file")]
-        kind: Option<Kind>,
+        kind: Option<SettingsKind>,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
@@ -92,7 +92,7 @@ pub(crate) enum Config {
     Schema {
         /// The kind of settings in the file
         #[arg(long, value_enum, value_name = "KIND", default_value = "settings")]
-        kind: Kind,
+        kind: SettingsKind,
     },
     /// Open settings in your editor; a file with mistakes is not saved
     #[command(after_help = EDIT_HELP)]
@@ -168,7 +168,7 @@ pub(crate) struct SettingsChoice {
 
 /// The kind of settings in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Kind {
+pub(crate) enum SettingsKind {
     /// Complete settings
     Settings,
     /// Complete settings for each project

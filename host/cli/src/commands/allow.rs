@@ -31,7 +31,7 @@ const SESSION: &str = "session";
 
 /// Allows each item.
 pub(crate) fn allow(rule: &Rule) -> crate::exit::Outcome {
-    let place = Place::of(rule)?;
+    let place = RuleStore::from_rule(rule)?;
     let items = place.items(&rule.what)?;
     let rights = if rule.write { FileRights::READ_WRITE } else { FileRights::READ };
     for item in &items {
@@ -77,7 +77,7 @@ fn is_same(one: &KeptGrant, other: &KeptGrant) -> bool {
 
 /// Denies each item.
 pub(crate) fn deny(rule: &Rule) -> crate::exit::Outcome {
-    let place = Place::of(rule)?;
+    let place = RuleStore::from_rule(rule)?;
     let items = place.items(&rule.what)?;
     let denials =
         items.iter().map(|item| place.denials(item, rule.write)).collect::<Result<Vec<_>, _>>()?.concat();
@@ -107,7 +107,7 @@ pub(crate) fn deny(rule: &Rule) -> crate::exit::Outcome {
 }
 
 /// Where the rule is written.
-struct Place {
+struct RuleStore {
     around: ProcessEnv,
     loaded: LoadedSettings,
     wanted: Wanted,
@@ -115,8 +115,8 @@ struct Place {
     file: GrantFile,
 }
 
-impl Place {
-    fn of(rule: &Rule) -> anyhow::Result<Self> {
+impl RuleStore {
+    fn from_rule(rule: &Rule) -> anyhow::Result<Self> {
         let around = ProcessEnv::read()?;
         around.ensure_outside()?;
         // As in pi's terminal, where a question could be asked.
@@ -166,7 +166,7 @@ impl Place {
         let given = path.to_string_lossy();
         let decision = self.decision(path, rights)?;
         if decision.effect() == Effect::Deny {
-            let refusal = RefusalText::of(&decision);
+            let refusal = RefusalText::for_decision(&decision);
             bail!(
                 "`{}` is denied, and no answer changes that: {}; nothing was written; to allow it: {}",
                 escape(&given),
@@ -203,7 +203,7 @@ impl Place {
              path in it; the decision is still {}: {}; change those settings: portcullis config edit",
             escape(&path.to_string_lossy()),
             decision.effect(),
-            RefusalText::of(&decision).why(),
+            RefusalText::for_decision(&decision).why(),
         )
     }
 

@@ -46,7 +46,7 @@ fn list(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
     } else if all.is_empty() {
         page.line("no question waits");
     } else {
-        let size = Size::of(portcullis_bootstrap::streams::output());
+        let size = Size::of_terminal(portcullis_bootstrap::streams::output());
         for (line, tint) in all.iter().flat_map(|(session, question)| lines(size, session, question)) {
             page.row("", &[whole(&line, tint)], &[]);
         }

@@ -23,7 +23,7 @@ const WITH_VALUE: [&str; 7] =
 
 /// What stands at a position of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CompletionKind {
     Question,
     No,
     Grant,
@@ -49,9 +49,9 @@ pub(crate) fn run(complete: &Complete) -> crate::exit::Outcome {
 }
 
 /// Returns what follows `words`, the words before the cursor without the program's name.
-fn kind(words: &[String]) -> Option<Kind> {
+fn kind(words: &[String]) -> Option<CompletionKind> {
     if words.last().is_some_and(|last| last == "--allow") && !words.iter().any(|word| word == "--") {
-        return Some(Kind::Preset);
+        return Some(CompletionKind::Preset);
     }
     let mut typed = Vec::new();
     let mut words = words.iter();
@@ -63,22 +63,22 @@ fn kind(words: &[String]) -> Option<Kind> {
         }
     }
     match typed.as_slice() {
-        ["asks", "answer"] => Some(Kind::Question),
-        ["asks", "answer", _] => Some(Kind::No),
-        ["credentials", "test" | "remove"] => Some(Kind::Credential),
-        ["grants", "revoke"] => Some(Kind::Grant),
-        ["allow" | "deny", ..] | ["presets", "show"] => Some(Kind::Preset),
-        ["undo"] => Some(Kind::Point),
-        ["explain"] | ["audit", "show"] => Some(Kind::Decision),
-        ["policy", "update" | "remove", ..] | ["policy", "save", _, ..] => Some(Kind::Pack),
+        ["asks", "answer"] => Some(CompletionKind::Question),
+        ["asks", "answer", _] => Some(CompletionKind::No),
+        ["credentials", "test" | "remove"] => Some(CompletionKind::Credential),
+        ["grants", "revoke"] => Some(CompletionKind::Grant),
+        ["allow" | "deny", ..] | ["presets", "show"] => Some(CompletionKind::Preset),
+        ["undo"] => Some(CompletionKind::Point),
+        ["explain"] | ["audit", "show"] => Some(CompletionKind::Decision),
+        ["policy", "update" | "remove", ..] | ["policy", "save", _, ..] => Some(CompletionKind::Pack),
         _ => None,
     }
 }
 
-fn words(around: &ProcessEnv, kind: Kind) -> anyhow::Result<Vec<String>> {
+fn words(around: &ProcessEnv, kind: CompletionKind) -> anyhow::Result<Vec<String>> {
     Ok(match kind {
-        Kind::No => vec!["no".to_owned()],
-        Kind::Question => {
+        CompletionKind::No => vec!["no".to_owned()],
+        CompletionKind::Question => {
             let mut ids = Vec::new();
             for (session, outcome) in ask_all(around, &Order::Questions {})?.0 {
                 if let Outcome::Questions { questions } = outcome {
@@ -87,7 +87,7 @@ fn words(around: &ProcessEnv, kind: Kind) -> anyhow::Result<Vec<String>> {
             }
             ids
         }
-        Kind::Grant => {
+        CompletionKind::Grant => {
             let places = loaded_settings::places(around, &around.cwd, None)?;
             let mut ids: Vec<String> =
                 kept_grants(&places, &RealDisk, true)?.into_iter().map(|grant| grant.id).collect();
@@ -98,11 +98,11 @@ fn words(around: &ProcessEnv, kind: Kind) -> anyhow::Result<Vec<String>> {
             }
             ids
         }
-        Kind::Credential => credentials::names(around)?,
-        Kind::Preset => {
+        CompletionKind::Credential => credentials::names(around)?,
+        CompletionKind::Preset => {
             presets::names(&loaded_settings::places(around, &around.cwd, None)?).into_iter().collect()
         }
-        Kind::Decision => {
+        CompletionKind::Decision => {
             let (_, records) = Follower::begin(&logs::directory(around), RECENT)?;
             let decision = |placed: Placed| match placed.line.record {
                 Record::Verdict(_) => Some(record_text::id(&placed.log, placed.line.sequence)),
@@ -111,8 +111,8 @@ fn words(around: &ProcessEnv, kind: Kind) -> anyhow::Result<Vec<String>> {
             let ids = records.into_iter().rev().flatten().filter_map(decision);
             std::iter::once("LAST".to_owned()).chain(ids).collect()
         }
-        Kind::Point => super::undo::points(around)?,
-        Kind::Pack => {
+        CompletionKind::Point => super::undo::points(around)?,
+        CompletionKind::Pack => {
             let lock = LockEditor::open(None)?.store().lock()?;
             lock.policies.iter().map(|locked| locked.id.clone()).collect()
         }
@@ -132,24 +132,24 @@ mod tests {
         for (line, expected) in [
             ("", None),
             ("asks", None),
-            ("asks answer", Some(Kind::Question)),
-            ("asks answer 3f:1", Some(Kind::No)),
-            ("grants revoke --project /p", Some(Kind::Grant)),
+            ("asks answer", Some(CompletionKind::Question)),
+            ("asks answer 3f:1", Some(CompletionKind::No)),
+            ("grants revoke --project /p", Some(CompletionKind::Grant)),
             ("grants revoke 1", None),
-            ("credentials test", Some(Kind::Credential)),
-            ("credentials remove", Some(Kind::Credential)),
+            ("credentials test", Some(CompletionKind::Credential)),
+            ("credentials remove", Some(CompletionKind::Credential)),
             ("credentials add", None),
-            ("allow", Some(Kind::Preset)),
-            ("allow npm --all", Some(Kind::Preset)),
-            ("run --allow", Some(Kind::Preset)),
+            ("allow", Some(CompletionKind::Preset)),
+            ("allow npm --all", Some(CompletionKind::Preset)),
+            ("run --allow", Some(CompletionKind::Preset)),
             ("run -- sh --allow", None),
-            ("presets show", Some(Kind::Preset)),
-            ("explain --json", Some(Kind::Decision)),
-            ("audit show", Some(Kind::Decision)),
+            ("presets show", Some(CompletionKind::Preset)),
+            ("explain --json", Some(CompletionKind::Decision)),
+            ("audit show", Some(CompletionKind::Decision)),
             ("audit tail", None),
-            ("policy remove a:b", Some(Kind::Pack)),
+            ("policy remove a:b", Some(CompletionKind::Pack)),
             ("policy save", None),
-            ("policy save x.tar", Some(Kind::Pack)),
+            ("policy save x.tar", Some(CompletionKind::Pack)),
         ] {
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
             assert_eq!(kind(&words), expected, "{line}");

@@ -52,7 +52,7 @@ fn newest_refusal(around: &ProcessEnv) -> anyhow::Result<Decided> {
 fn human(page: &mut Page, around: &ProcessEnv, found: &Decided, winner: Winner, broken: Option<&str>) {
     let verdict = &found.verdict;
     let asked = record_text::shown(&verdict.request, &around.home);
-    let headline = [tinted(&verdict.effect, Tint::of(&verdict.effect)), cell(&asked)];
+    let headline = [tinted(&verdict.effect, Tint::for_word(&verdict.effect)), cell(&asked)];
     page.row("", &headline, &[]);
     let origin = verdict.request.get("origin").and_then(Value::as_str).unwrap_or("unknown");
     let mut rows = vec![
@@ -104,7 +104,7 @@ fn row(vote: &PolicyLine, decided: bool) -> Vec<Cell> {
     vec![
         cell(if decided { "→" } else { " " }),
         cell(&vote.name),
-        tinted(&vote.verdict, Tint::of(&vote.verdict)),
+        tinted(&vote.verdict, Tint::for_word(&vote.verdict)),
         cell(&vote.rule),
         cell(&format!("{note}{}", vote.reason)),
     ]

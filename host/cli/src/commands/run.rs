@@ -94,7 +94,7 @@ pub(crate) fn run(run: Run) -> crate::exit::Outcome {
     forwarding(signals, |current| {
         match commands::start(&wired.session, call.clone(), stdio, &Cancel::default()) {
             Ok(started) => outcome(&wait_for(&wired.session, &call, (started, errors), current)?),
-            Err(failure) => Ok(refused(&failure)),
+            Err(failure) => Ok(exit_for_failure(&failure)),
         }
     })
 }
@@ -237,7 +237,7 @@ fn tell(command: &Started, ended: &Ended) {
     if let Some(met) = ended.met {
         say(&format!("portcullis: the command met a limit: {met}"));
     }
-    for line in command.connections().iter().chain(command.refused()) {
+    for line in command.connections().iter().chain(command.refusal_notes()) {
         say(&format!("portcullis: {line}"));
     }
 }
@@ -289,7 +289,7 @@ fn is_outlasted(told: &Receiver<()>) -> bool {
     told.recv().is_ok() && wait_out(told, GRACE) == RecvTimeoutError::Timeout
 }
 
-fn refused(failure: &CommandFailure) -> Exit {
+fn exit_for_failure(failure: &CommandFailure) -> Exit {
     say(&format!("portcullis: {}", with_causes(failure)));
     Exit::Command(match failure {
         CommandFailure::Denied(_) => RUN_REFUSED,

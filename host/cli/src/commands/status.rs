@@ -35,7 +35,7 @@ pub(crate) fn run(status: &Status) -> crate::exit::Outcome {
     let running = running_sessions(&around.state).context("listing the running sessions")?;
     let rows =
         running.into_iter().map(|session| row(&around, session)).collect::<anyhow::Result<Vec<_>>>()?;
-    let here = Here::of(&around);
+    let here = Here::read(&around);
     let mut page = Page::new(&around);
     if status.json {
         page.json(&json!({ "sessions": rows.iter().map(as_json).collect::<Vec<_>>(), "here": here }));
@@ -91,7 +91,7 @@ enum Here {
 }
 
 impl Here {
-    fn of(around: &ProcessEnv) -> Self {
+    fn read(around: &ProcessEnv) -> Self {
         match loaded_settings::load(around, &Wanted::judging(around.cwd.clone(), None)) {
             Ok(loaded) if loaded.resolved.enabled => Self::On,
             Ok(_) => Self::Off,

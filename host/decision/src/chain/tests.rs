@@ -139,7 +139,7 @@ fn only_ask_can_be_granted() {
     assert_eq!(deny.granted(AnsweredBy::User, "yes").effect(), Effect::Deny);
     let ask = check(vec![Fixed("a", Ok(Verdict::Ask(Question::default())))], &tool(), Effect::Ask, "a.rule");
     assert_eq!(ask.clone().granted(AnsweredBy::User, "yes").effect(), Effect::Allow);
-    assert_eq!(ask.refused(AnsweredBy::User, "no").effect(), Effect::Deny);
+    assert_eq!(ask.denied(AnsweredBy::User, "no").effect(), Effect::Deny);
 }
 
 #[test]

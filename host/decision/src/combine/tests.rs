@@ -73,7 +73,7 @@ fn effect(combine: &Combine, answers: &[PolicyVote]) -> Option<Effect> {
     }
 }
 
-fn of(text: &str, answers: &[PolicyVote]) -> Option<Effect> {
+fn effect_of(text: &str, answers: &[PolicyVote]) -> Option<Effect> {
     effect(&Combine::parse(text, &NAMES).unwrap(), answers)
 }
 
@@ -104,9 +104,9 @@ proptest! {
     /// The same policy twice changes nothing.
     #[test]
     fn idempotence(one in expression(), answers in answers()) {
-        let once = of(&one, &answers);
-        prop_assert_eq!(of(&format!("{one} & {one}"), &answers), once);
-        prop_assert_eq!(of(&format!("{one} | {one}"), &answers), once);
+        let once = effect_of(&one, &answers);
+        prop_assert_eq!(effect_of(&format!("{one} & {one}"), &answers), once);
+        prop_assert_eq!(effect_of(&format!("{one} | {one}"), &answers), once);
         let twice: Vec<_> = named(&answers).into_iter().chain(named(&answers)).collect();
         let winner = |outcome| match outcome {
             Outcome::Winner(index) => Outcome::Winner(index % answers.len()),
@@ -117,19 +117,19 @@ proptest! {
 
     #[test]
     fn the_operators_are_what_they_are_called(one in expression(), two in expression(), answers in answers()) {
-        let (left, right) = (of(&one, &answers), of(&two, &answers));
-        prop_assert_eq!(of(&format!("{one} & {two}"), &answers), stricter_of(left, right));
-        prop_assert_eq!(of(&format!("{one} | {two}"), &answers), milder_of(left, right));
-        prop_assert_eq!(of(&format!("{two} & {one}"), &answers), stricter_of(left, right));
-        prop_assert_eq!(of(&format!("{two} | {one}"), &answers), milder_of(left, right));
+        let (left, right) = (effect_of(&one, &answers), effect_of(&two, &answers));
+        prop_assert_eq!(effect_of(&format!("{one} & {two}"), &answers), stricter_of(left, right));
+        prop_assert_eq!(effect_of(&format!("{one} | {two}"), &answers), milder_of(left, right));
+        prop_assert_eq!(effect_of(&format!("{two} & {one}"), &answers), stricter_of(left, right));
+        prop_assert_eq!(effect_of(&format!("{two} | {one}"), &answers), milder_of(left, right));
     }
 
     #[test]
     fn the_operators_associate(one in expression(), two in expression(), three in expression(), answers in answers()) {
         for operator in ["&", "|"] {
             prop_assert_eq!(
-                of(&format!("({one} {operator} {two}) {operator} {three}"), &answers),
-                of(&format!("{one} {operator} ({two} {operator} {three})"), &answers)
+                effect_of(&format!("({one} {operator} {two}) {operator} {three}"), &answers),
+                effect_of(&format!("{one} {operator} ({two} {operator} {three})"), &answers)
             );
         }
     }
@@ -137,8 +137,8 @@ proptest! {
     /// Another policy that must agree never loosens.
     #[test]
     fn and_never_loosens(one in expression(), two in expression(), answers in answers()) {
-        let both = of(&format!("{one} & {two}"), &answers);
-        prop_assert!(both >= of(&one, &answers));
+        let both = effect_of(&format!("{one} & {two}"), &answers);
+        prop_assert!(both >= effect_of(&one, &answers));
     }
 
     /// However answers are combined: a stricter answer of one policy never makes the result milder.

@@ -18,7 +18,7 @@ pub fn is_offered(decision: &Decision, pattern: &GrantPattern) -> bool {
         return is_for_one_file(pattern);
     }
     let rule = portcullis_exec_surface::rule(&decision.cause().rule).filter(|_| decision.policy() == HOST);
-    rule.is_none_or(|rule| may_be_granted(rule, pattern, &Site::of(Path::new("/"), &[])))
+    rule.is_none_or(|rule| may_be_granted(rule, pattern, &Site::without_files(Path::new("/"), &[])))
 }
 
 /// Returns true if a grant on paths also covers a name under `rule`.

@@ -10,7 +10,7 @@ use crate::path_text::names;
 
 /// A requirement on one component of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ComponentPattern {
     /// This name.
     Name(OsString),
     /// A name that matches this form.
@@ -31,7 +31,7 @@ pub(crate) enum Cover {
 /// A pattern as steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Steps {
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<ComponentPattern>,
     pub(crate) cover: Cover,
 }
 
@@ -48,7 +48,7 @@ enum Token {
 
 impl Steps {
     /// Splits a pattern; `None` for patterns with alternatives or classes, which need a matcher of their own.
-    pub(crate) fn of(pattern: &FilePattern) -> Option<Self> {
+    pub(crate) fn split(pattern: &FilePattern) -> Option<Self> {
         match pattern {
             FilePattern::Exact(path) => Some(Self { steps: literal(path), cover: Cover::Path }),
             FilePattern::Tree(path) => Some(Self { steps: literal(path), cover: Cover::Tree }),
@@ -56,8 +56,9 @@ impl Steps {
             FilePattern::Name { below, glob } => {
                 let form = component(glob.as_str())?;
                 let mut steps = literal(below);
-                steps.extend([Step::Anything, form]);
-                (!matches!(steps.last(), Some(Step::Anything))).then_some(Self { steps, cover: Cover::Path })
+                steps.extend([ComponentPattern::Anything, form]);
+                (!matches!(steps.last(), Some(ComponentPattern::Anything)))
+                    .then_some(Self { steps, cover: Cover::Path })
             }
         }
     }
@@ -85,7 +86,7 @@ impl Steps {
             let mut next = Vec::new();
             for position in positions {
                 match self.steps.get(position) {
-                    Some(Step::Anything) => next.push(position),
+                    Some(ComponentPattern::Anything) => next.push(position),
                     Some(step) if step.takes(name) => next.push(position + 1),
                     Some(_) | None => {}
                 }
@@ -100,7 +101,7 @@ impl Steps {
     fn spread(&self, positions: &mut Vec<usize>) {
         let mut at = 0;
         while let Some(position) = positions.get(at).copied() {
-            if matches!(self.steps.get(position), Some(Step::Anything))
+            if matches!(self.steps.get(position), Some(ComponentPattern::Anything))
                 && !positions.contains(&(position + 1))
             {
                 positions.push(position + 1);
@@ -110,7 +111,7 @@ impl Steps {
     }
 }
 
-impl Step {
+impl ComponentPattern {
     pub(crate) fn takes(&self, name: &OsStr) -> bool {
         match self {
             Self::Name(own) => own == name,
@@ -120,7 +121,7 @@ impl Step {
     }
 }
 
-impl Step {
+impl ComponentPattern {
     fn takes_nothing(&self) -> bool {
         match self {
             Self::Name(_) => false,
@@ -130,8 +131,8 @@ impl Step {
     }
 }
 
-fn literal(path: &Path) -> Vec<Step> {
-    names(path).map(|name| Step::Name(name.to_owned())).collect()
+fn literal(path: &Path) -> Vec<ComponentPattern> {
+    names(path).map(|name| ComponentPattern::Name(name.to_owned())).collect()
 }
 
 fn of_glob(text: &str) -> Option<Steps> {
@@ -145,29 +146,31 @@ fn of_glob(text: &str) -> Option<Steps> {
         Some(rest) => (true, rest),
         None => (trimmed.starts_with("**"), trimmed),
     };
-    let mut steps = if rooted { Vec::new() } else { vec![Step::Anything] };
+    let mut steps = if rooted { Vec::new() } else { vec![ComponentPattern::Anything] };
     for part in rest.split('/') {
         steps.push(component(part)?);
     }
     // `globset` lets `*` match the empty text before the first slash, where there is no component.
-    let first = steps.iter().find(|step| **step != Step::Anything);
-    if steps.first() == Some(&Step::Anything) && first.is_some_and(Step::takes_nothing) {
+    let first = steps.iter().find(|step| **step != ComponentPattern::Anything);
+    if steps.first() == Some(&ComponentPattern::Anything)
+        && first.is_some_and(ComponentPattern::takes_nothing)
+    {
         return None;
     }
-    let only_anything = steps.iter().all(|step| *step == Step::Anything);
-    let open_end = matches!(steps.last(), Some(Step::Anything));
+    let only_anything = steps.iter().all(|step| *step == ComponentPattern::Anything);
+    let open_end = matches!(steps.last(), Some(ComponentPattern::Anything));
     if (is_below || open_end) && !only_anything {
         // `a/**` matches paths below `a`, but not `a` itself.
-        steps.push(Step::Like(NameForm(vec![Token::Many])));
+        steps.push(ComponentPattern::Like(NameForm(vec![Token::Many])));
     } else if is_below {
         return None;
     }
     Some(Steps { steps, cover: Cover::Tree })
 }
 
-fn component(text: &str) -> Option<Step> {
+fn component(text: &str) -> Option<ComponentPattern> {
     if text == "**" {
-        return Some(Step::Anything);
+        return Some(ComponentPattern::Anything);
     }
     if text.is_empty() || text.contains('/') {
         return None;
@@ -193,8 +196,8 @@ fn component(text: &str) -> Option<Step> {
         })
         .collect();
     Some(match plain {
-        Some(name) => Step::Name(OsString::from(String::from_utf8(name).ok()?)),
-        None => Step::Like(NameForm(tokens)),
+        Some(name) => ComponentPattern::Name(OsString::from(String::from_utf8(name).ok()?)),
+        None => ComponentPattern::Like(NameForm(tokens)),
     })
 }
 
@@ -232,7 +235,7 @@ mod tests {
 
     fn below(glob: &str, directory: &str) -> bool {
         let pattern = FilePattern::glob(glob).unwrap();
-        Steps::of(&pattern).expect("steps").can_reach_below(Path::new(directory))
+        Steps::split(&pattern).expect("steps").can_reach_below(Path::new(directory))
     }
 
     #[test]
@@ -247,7 +250,7 @@ mod tests {
     #[test]
     fn alternatives_are_left_to_a_matcher() {
         for glob in ["{a,b}", "[ab]", "a**b", "a\\/b"] {
-            assert_eq!(Steps::of(&FilePattern::glob(glob).unwrap()), None, "{glob}");
+            assert_eq!(Steps::split(&FilePattern::glob(glob).unwrap()), None, "{glob}");
         }
     }
 }

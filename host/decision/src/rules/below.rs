@@ -23,7 +23,7 @@ impl RuleSet {
         }
         rules
             .filter(|rule| rule.effect != Effect::Allow && rule.rights.contains(right))
-            .any(|rule| Steps::of(&rule.pattern).is_none_or(|steps| steps.can_reach_below(directory)))
+            .any(|rule| Steps::split(&rule.pattern).is_none_or(|steps| steps.can_reach_below(directory)))
     }
 
     /// Returns true if every rule that restricts a path below `path`, for reading or writing, restricts the same
@@ -36,7 +36,7 @@ impl RuleSet {
             .filter(|rule| {
                 [FileRight::Read, FileRight::Write].iter().any(|right| rule.rights.contains(*right))
             })
-            .filter_map(|rule| Steps::of(&rule.pattern))
+            .filter_map(|rule| Steps::split(&rule.pattern))
             .all(|steps| steps.reaches_alike_below(path, other))
     }
 
@@ -61,7 +61,7 @@ impl RuleSet {
                 }
                 pattern @ (FilePattern::Glob(_) | FilePattern::Name { .. }) => {
                     rule.effect == Effect::Allow
-                        || Steps::of(pattern).is_some_and(|steps| !steps.can_reach_below(directory))
+                        || Steps::split(pattern).is_some_and(|steps| !steps.can_reach_below(directory))
                 }
             })
             && self.base.tops().map(|(_, top)| top.as_path()).filter(is_below).all(has_open_names)

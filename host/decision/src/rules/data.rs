@@ -48,7 +48,7 @@ impl RuleSet {
             workspace: texts(&self.base.workspace),
             temp: path_text::encode(&self.base.temp),
             closed: texts(&self.base.closed),
-            own: OwnData::of(&self.base.own),
+            own: OwnData::from_places(&self.base.own),
             grants: grants
                 .map(|grant| PathPattern { pattern: grant.pattern.clone(), rights: grant.rights })
                 .collect(),

@@ -116,7 +116,7 @@ pub(super) struct OwnData {
 }
 
 impl OwnData {
-    pub(super) fn of(own: &OwnPlaces) -> Self {
+    pub(super) fn from_places(own: &OwnPlaces) -> Self {
         let texts =
             |paths: std::slice::Iter<'_, PathBuf>| paths.map(|path| path_text::encode(path)).collect();
         let home = own.home.as_ref().map(|home| {
@@ -165,7 +165,10 @@ mod tests {
         assert_eq!(at("/home/u/.cargo/registry/index"), own("/home/u/.cargo/registry"));
         assert_eq!(at("/home/u/.cargo/registry/src/x"), machine("/home/u/.cargo/registry/src"));
         assert_eq!(
-            OwnData::of(&OwnPlaces { directories: vec![], home: Some(home.clone()) }).places().unwrap().home,
+            OwnData::from_places(&OwnPlaces { directories: vec![], home: Some(home.clone()) })
+                .places()
+                .unwrap()
+                .home,
             Some(home)
         );
     }

@@ -46,7 +46,7 @@ impl RuleSet {
         for (layer, rules) in layers.iter().enumerate() {
             for (index, rule) in rules.profile.files.iter().enumerate() {
                 let reference = RuleRef { layer, rule: index };
-                match Steps::of(&rule.pattern) {
+                match Steps::split(&rule.pattern) {
                     Some(steps) => trie.insert(steps, reference),
                     None => globs.push((reference, rule.pattern.matcher())),
                 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::ruling::RuleRef;
 use crate::path_text::names;
-use crate::pattern::steps::{Cover, NameForm, Step, Steps};
+use crate::pattern::steps::{ComponentPattern, Cover, NameForm, Steps};
 
 #[derive(Debug)]
 pub(super) struct Trie {
@@ -105,12 +105,12 @@ impl Trie {
         }
     }
 
-    fn child(&mut self, parent: usize, step: Step) -> usize {
+    fn child(&mut self, parent: usize, step: ComponentPattern) -> usize {
         let new = self.nodes.len();
         let Some(node) = self.nodes.get_mut(parent) else { return parent };
         let (child, stays) = match step {
-            Step::Name(name) => (*node.names.entry(name).or_insert(new), false),
-            Step::Like(form) => match node.like.iter().find(|(known, _)| *known == form) {
+            ComponentPattern::Name(name) => (*node.names.entry(name).or_insert(new), false),
+            ComponentPattern::Like(form) => match node.like.iter().find(|(known, _)| *known == form) {
                 Some((_, known)) => (*known, false),
                 None => {
                     node.like.push((form, new));
@@ -118,8 +118,8 @@ impl Trie {
                 }
             },
             // Two in a row equal one.
-            Step::Anything if node.stays => return parent,
-            Step::Anything => (*node.anything.get_or_insert(new), true),
+            ComponentPattern::Anything if node.stays => return parent,
+            ComponentPattern::Anything => (*node.anything.get_or_insert(new), true),
         };
         if child == new {
             self.nodes.push(Node { stays, ..Node::default() });
@@ -137,7 +137,7 @@ mod tests {
 
     fn covered(pattern: &FilePattern, path: &Path) -> Option<bool> {
         let mut trie = Trie::default();
-        trie.insert(Steps::of(pattern)?, RuleRef { layer: 0, rule: 0 });
+        trie.insert(Steps::split(pattern)?, RuleRef { layer: 0, rule: 0 });
         let mut found = false;
         trie.visit(path, &mut |_| found = true);
         Some(found)
@@ -183,7 +183,7 @@ mod tests {
     fn a_directory_stands_as_its_neighbour_unless_a_pattern_has_begun_in_it() {
         let mut trie = Trie::default();
         let hooks = FilePattern::glob("/p/**/.git/hooks").unwrap();
-        trie.insert(Steps::of(&hooks).expect("steps"), RuleRef { layer: 0, rule: 0 });
+        trie.insert(Steps::split(&hooks).expect("steps"), RuleRef { layer: 0, rule: 0 });
         let standing = |path: &str| trie.standing(Path::new(path));
         assert_eq!(standing("/p/a/b"), standing("/p/c"));
         assert_ne!(standing("/p/a/.git"), standing("/p/a/git"));

@@ -36,7 +36,7 @@ pub fn judge_moved(content: Content, (from, to): (&Path, &Path), text: &[u8], si
     };
     let Judgement::Asks(known) = judge(content, from, None, text, site) else { return asks(findings) };
     let known: HashSet<Finding> = known.into_iter().collect();
-    let climbing = Climbing::of(content, text);
+    let climbing = Climbing::find(content, text);
     findings.retain(|finding| !known.contains(finding) || climbing.holds(finding));
     asks(findings)
 }
@@ -50,7 +50,7 @@ struct Climbing {
 }
 
 impl Climbing {
-    fn of(content: Content, text: &[u8]) -> Self {
+    fn find(content: Content, text: &[u8]) -> Self {
         if content == Content::Config {
             let entries = config_text::parse(text).unwrap_or_default();
             let climbing = entries.iter().filter(|entry| entry.value.as_deref().is_some_and(climbs));
@@ -76,9 +76,9 @@ mod tests {
     use super::*;
     use crate::{Change, Class, class};
 
-    fn told(content: Content, from: &str, to: &str, text: &str) -> usize {
+    fn climbs(content: Content, from: &str, to: &str, text: &str) -> usize {
         let roots = [PathBuf::from("/w")];
-        let site = Site::of(&roots[0], &roots);
+        let site = Site::without_files(&roots[0], &roots);
         match judge_moved(content, (Path::new(from), Path::new(to)), text.as_bytes(), &site) {
             Judgement::Harmless => 0,
             Judgement::Asks(findings) => findings.len(),
@@ -88,58 +88,58 @@ mod tests {
 
     #[test]
     fn addresses_lead_elsewhere_from_another_depth() {
-        let told = |from: &str, to: &str, values: &str| {
+        let climbs = |from: &str, to: &str, values: &str| {
             let text = format!("[remote \"o\"]\n{values}");
-            told(Content::Config, from, to, &text)
+            climbs(Content::Config, from, to, &text)
         };
         let (deep, top) = ("/w/a/b/r/.git/config", "/w/r/.git/config");
-        assert_eq!(told(deep, top, "url = ../../../x\n"), 1);
-        assert_eq!(told(deep, top, "pushurl = ../../../x\n"), 1);
-        assert_eq!(told(deep, top, "url = ../x\n"), 0, "it leads into the workspace there, too");
-        assert_eq!(told(top, "/w/a/r/.git/config", "url = ../x\n"), 0);
-        assert_eq!(told(deep, "/w/b.git/config", "url = ../../../x\n"), 1);
-        assert_eq!(told("/w/b.git/config", "/w/.git/config", "url = ../x\n"), 1, "from the working tree");
+        assert_eq!(climbs(deep, top, "url = ../../../x\n"), 1);
+        assert_eq!(climbs(deep, top, "pushurl = ../../../x\n"), 1);
+        assert_eq!(climbs(deep, top, "url = ../x\n"), 0, "it leads into the workspace there, too");
+        assert_eq!(climbs(top, "/w/a/r/.git/config", "url = ../x\n"), 0);
+        assert_eq!(climbs(deep, "/w/b.git/config", "url = ../../../x\n"), 1);
+        assert_eq!(climbs("/w/b.git/config", "/w/.git/config", "url = ../x\n"), 1, "from the working tree");
         // Values that the user has accepted there.
-        assert_eq!(told(deep, top, "url = /u/x\nurl = ~/x\nvcs = x\n"), 0);
-        assert_eq!(told(deep, top, "url = ../../../../x\n"), 1, "another one outside");
-        assert_eq!(told(deep, top, "url = /u/x\nurl = ../../../x\n"), 1, "one of several values");
+        assert_eq!(climbs(deep, top, "url = /u/x\nurl = ~/x\nvcs = x\n"), 0);
+        assert_eq!(climbs(deep, top, "url = ../../../../x\n"), 1, "another one outside");
+        assert_eq!(climbs(deep, top, "url = /u/x\nurl = ../../../x\n"), 1, "one of several values");
     }
 
     #[test]
     fn working_trees_lead_elsewhere_from_another_depth() {
-        let told = |from: &str, to: &str, text: &str| told(Content::Config, from, to, text);
+        let climbs = |from: &str, to: &str, text: &str| climbs(Content::Config, from, to, text);
         let (deep, flat) = ("/w/.git/modules/a/b/c/config", "/w/.git/modules/m/config");
-        assert_eq!(told(deep, flat, "[core]\nworktree = ../../../../..\n"), 1);
-        assert_eq!(told(deep, flat, "[core]\nworktree = /w/m\n"), 0);
-        assert_eq!(told(flat, "/w/m/.git/config", "[core]\nworktree = /w/m\n"), 1, "no submodule any more");
+        assert_eq!(climbs(deep, flat, "[core]\nworktree = ../../../../..\n"), 1);
+        assert_eq!(climbs(deep, flat, "[core]\nworktree = /w/m\n"), 0);
+        assert_eq!(climbs(flat, "/w/m/.git/config", "[core]\nworktree = /w/m\n"), 1, "no submodule any more");
     }
 
     #[test]
     fn a_file_of_settings_may_come_to_be_another() {
-        let told = |text: &str| told(Content::Config, "/w/r/.git/config", "/w/a/r/.git/config", text);
-        assert_eq!(told("[include]\npath = ../../../mine\n"), 1);
-        assert_eq!(told("[include]\npath = mine\n[core]\nfsmonitor = ./x\n[alias]\nst = status\n"), 0);
+        let climbs = |text: &str| climbs(Content::Config, "/w/r/.git/config", "/w/a/r/.git/config", text);
+        assert_eq!(climbs("[include]\npath = ../../../mine\n"), 1);
+        assert_eq!(climbs("[include]\npath = mine\n[core]\nfsmonitor = ./x\n[alias]\nst = status\n"), 0);
     }
 
     #[test]
     fn pointers_and_lenders_lead_elsewhere_from_another_depth() {
         let (file, lent) = (Content::GitFile, Content::Alternates);
         let module = "gitdir: ../../.git/modules/m\n";
-        assert_eq!(told(file, "/w/a/m/.git", "/w/m/.git", module), 1);
-        assert_eq!(told(file, "/w/a/m/.git", "/w/b/m/.git", module), 0);
+        assert_eq!(climbs(file, "/w/a/m/.git", "/w/m/.git", module), 1);
+        assert_eq!(climbs(file, "/w/a/m/.git", "/w/b/m/.git", module), 0);
         let outside = "gitdir: /u/.git/worktrees/x\n";
-        assert_eq!(told(file, "/w/a/x/.git", "/w/x/.git", outside), 0, "as the user made it");
+        assert_eq!(climbs(file, "/w/a/x/.git", "/w/x/.git", outside), 0, "as the user made it");
         let (deep, top) = ("/w/a/b/r/.git/objects/info/alternates", "/w/r/.git/objects/info/alternates");
-        assert_eq!(told(lent, deep, top, "../../../../../x\n/u/objects\n"), 1);
-        assert_eq!(told(lent, deep, top, "/u/objects\n"), 0);
+        assert_eq!(climbs(lent, deep, top, "../../../../../x\n/u/objects\n"), 1);
+        assert_eq!(climbs(lent, deep, top, "/u/objects\n"), 0);
         let (own, no_worktree) = ("/w/.git/worktrees/a/commondir", "/w/.git/modules/a/commondir");
-        assert_eq!(told(Content::CommonDirectory, own, no_worktree, "../..\n"), 1);
+        assert_eq!(climbs(Content::CommonDirectory, own, no_worktree, "../..\n"), 1);
     }
 
     #[test]
     fn all_names_are_known() {
         let roots = [PathBuf::from("/w")];
-        let site = Site { exists: &|_| true, ..Site::of(&roots[0], &roots) };
+        let site = Site { exists: &|_| true, ..Site::without_files(&roots[0], &roots) };
         let known: Vec<Content> = [
             "/w/.git",
             "/w/.git/config",

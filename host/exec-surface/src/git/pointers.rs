@@ -185,7 +185,7 @@ mod tests {
 
     fn judged(path: &str, text: &str) -> bool {
         let roots = [PathBuf::from("/w"), PathBuf::from("/tmp/s")];
-        let site = Site::of(&roots[0], &roots);
+        let site = Site::without_files(&roots[0], &roots);
         git_file(Path::new(path), text.as_bytes(), &site).is_none()
     }
 
@@ -237,7 +237,10 @@ mod tests {
     #[test]
     fn ways_back_name_a_git_file() {
         let roots = [PathBuf::from("/w"), PathBuf::from("/home/u/trees")];
-        let site = Site { is_link: &|path| path == Path::new("/w/a/link"), ..Site::of(&roots[0], &roots) };
+        let site = Site {
+            is_link: &|path| path == Path::new("/w/a/link"),
+            ..Site::without_files(&roots[0], &roots)
+        };
         let passes = |text: &str| way_back(text.as_bytes(), &site).is_none();
         for text in ["", "/w/p/wt/.git\n", "/w/wt/.git", "/home/u/trees/x/.git\n"] {
             assert!(passes(text), "{text}");
@@ -262,7 +265,7 @@ mod tests {
     #[test]
     fn worktrees_of_submodules() {
         let roots = [PathBuf::from("/w")];
-        let site = Site::of(&roots[0], &roots);
+        let site = Site::without_files(&roots[0], &roots);
         let own = |path: &str, value: &str| is_own_worktree(Path::new(path), value.as_bytes(), &site);
         assert!(own("/w/.git/modules/sub/config", "../../../sub"));
         assert!(own("/w/.git/modules/a/modules/b/config.worktree", "../../../../../a/b"));
@@ -278,7 +281,7 @@ mod tests {
     fn an_address_can_be_a_repository_that_commands_read() {
         let roots = [PathBuf::from("/w")];
         let is_shown = |path: &Path| path == Path::new("/lib");
-        let site = Site { is_shown_repository: &is_shown, ..Site::of(&roots[0], &roots) };
+        let site = Site { is_shown_repository: &is_shown, ..Site::without_files(&roots[0], &roots) };
         for (address, expected) in [
             ("/lib", true),
             ("../lib", true),
@@ -293,9 +296,9 @@ mod tests {
         }
         // Commands can replace a directory above the workspace that lies in another root.
         let roots = [PathBuf::from("/w/p"), PathBuf::from("/w"), PathBuf::from("/")];
-        let site = Site { is_shown_repository: &is_shown, ..Site::of(&roots[0], &roots[..1]) };
+        let site = Site { is_shown_repository: &is_shown, ..Site::without_files(&roots[0], &roots[..1]) };
         assert!(is_near(Path::new("/w/p/.git/config"), "/w/p/../../lib", &site));
-        let site = Site { is_shown_repository: &is_shown, ..Site::of(&roots[0], &roots[..2]) };
+        let site = Site { is_shown_repository: &is_shown, ..Site::without_files(&roots[0], &roots[..2]) };
         assert!(!is_near(Path::new("/w/p/.git/config"), "/w/p/../../lib", &site));
     }
 
@@ -304,7 +307,7 @@ mod tests {
         let roots = [PathBuf::from("/w")];
         let links = |linked: &'static str| move |path: &Path| path == Path::new(linked);
         let judged = |is_link: &dyn Fn(&Path) -> bool| {
-            let site = Site { exists: &|_| true, is_link, ..Site::of(&roots[0], &roots) };
+            let site = Site { exists: &|_| true, is_link, ..Site::without_files(&roots[0], &roots) };
             let module = Path::new("/w/.git/modules/sub/config");
             let file = git_file(Path::new("/w/a/sub/.git"), b"gitdir: ../../.git/modules/sub\n", &site);
             let alternates = Path::new("/w/b/.git/objects/info/alternates");

@@ -3,7 +3,7 @@
 use portcullis_exec_surface::git::Content;
 use portcullis_exec_surface::{Change, Class};
 
-use crate::kit::Place;
+use crate::kit::TestTree;
 
 /// Returns a short word for a class.
 fn word(class: &Class) -> String {
@@ -17,14 +17,14 @@ fn word(class: &Class) -> String {
     }
 }
 
-fn check(place: &Place, change: Change, cases: &[(&str, &str)]) {
+fn check(place: &TestTree, change: Change, cases: &[(&str, &str)]) {
     for (path, expected) in cases {
         assert_eq!(word(&place.class(path, change)), *expected, "{change:?} {path}");
     }
 }
 
 /// A project with a repository of its own and a bare one, as `git init --bare` creates it.
-fn place() -> Place {
+fn place() -> TestTree {
     let repositories = ["bare", ".git/modules/m", ".git/modules/m/modules/c"];
     let whole =
         repositories.iter().flat_map(|top| ["HEAD", "objects", "refs"].map(|name| format!("{top}/{name}")));
@@ -33,7 +33,7 @@ fn place() -> Place {
         .flat_map(|top| ["HEAD", "config", "hooks", "refs"].map(|name| format!("{top}/{name}")));
     // The target of `commondir` needs no HEAD of its own.
     let common = ["common/objects", "common/refs"].map(str::to_owned);
-    Place::with(&whole.chain(half).chain(common).collect::<Vec<_>>())
+    TestTree::with(&whole.chain(half).chain(common).collect::<Vec<_>>())
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_directory_with_the_shape_of_a_repository_is_one() {
     check(&place(), Change::Symlink, &[("half/objects", "deny host.git-pointers")]);
     check(&place(), Change::MoveTree, &[("half/objects", "completes /w/half")]);
     check(&place(), Change::Remove, &[("bare/HEAD", "free"), ("half/objects", "free")]);
-    let redirected = Place::with(&["x/HEAD", "x/commondir", "y/commondir", "y/hooks"].map(str::to_owned));
+    let redirected = TestTree::with(&["x/HEAD", "x/commondir", "y/commondir", "y/hooks"].map(str::to_owned));
     check(&redirected, Change::Write, &[("x/config.worktree", "Config"), ("y/HEAD", "completes /w/y")]);
 }
 
@@ -334,7 +334,7 @@ fn names_that_other_tools_execute() {
     ];
     for path in new {
         check(&place(), Change::Write, &[(path, "ask host.new-dot-files"), (&format!("a/{path}"), "free")]);
-        check(&Place::with(&[path.to_owned()]), Change::Write, &[(path, "free")]);
+        check(&TestTree::with(&[path.to_owned()]), Change::Write, &[(path, "free")]);
     }
     check(&place(), Change::Install, &[("node_modules/x/.git/config", "Config")]);
     for path in [
@@ -357,7 +357,7 @@ fn names_that_other_tools_execute() {
 fn a_workspace_may_lie_below_such_a_name() {
     use std::path::{Path, PathBuf};
     let roots = [PathBuf::from("/home/u/.cursor/worktrees/p"), PathBuf::from("/home/u")];
-    let site = portcullis_exec_surface::Site::of(&roots[0], &roots);
+    let site = portcullis_exec_surface::Site::without_files(&roots[0], &roots);
     let class = |path: &str| portcullis_exec_surface::class(Path::new(path), Change::Write, &site);
     assert_eq!(class("/home/u/.cursor/worktrees/p/src/a.rs"), Class::Free);
     assert_eq!(word(&class("/home/u/.cursor/worktrees/p/.vscode/x")), "ask host.editor-files");
@@ -369,7 +369,7 @@ fn a_workspace_may_lie_below_such_a_name() {
 fn a_rule_that_does_not_hold_hides_no_other() {
     use std::path::{Path, PathBuf};
     let roots = [PathBuf::from("/w")];
-    let site = portcullis_exec_surface::Site::of(&roots[0], &roots);
+    let site = portcullis_exec_surface::Site::without_files(&roots[0], &roots);
     let without = |ids: &[&str], path: &str, change| {
         word(&portcullis_exec_surface::class_under(Path::new(path), change, &site, &|rule| {
             !ids.contains(&rule.id)

@@ -22,7 +22,7 @@ fn a_new_dot_file_at_the_root_of_a_project_asks() {
     let there = ["/w/.old", "/w/sub/package.json", "/w/repo/.git"];
     let exists = |path: &Path| there.iter().any(|known| path == Path::new(known));
     let was_there = |path: &Path| path == Path::new("/w/.gone");
-    let site = Site { exists: &exists, was_there: &was_there, ..Site::of(&roots[0], &roots) };
+    let site = Site { exists: &exists, was_there: &was_there, ..Site::without_files(&roots[0], &roots) };
     for (path, expected) in [
         ("/w/.foorc", NEW),
         ("/w/.FOORC", NEW),
@@ -65,7 +65,7 @@ fn in_a_home_every_dot_name_asks_there_or_not() {
     let roots = [PathBuf::from("/home/u")];
     let homes = [PathBuf::from("/home/u")];
     let exists = |path: &Path| path != Path::new("/home/u/src/p/.foorc");
-    let site = Site { homes: &homes, exists: &exists, ..Site::of(&roots[0], &roots) };
+    let site = Site { homes: &homes, exists: &exists, ..Site::without_files(&roots[0], &roots) };
     for entry in table::home() {
         for below in ["", "/x/y"] {
             let path = format!("/home/u/{}{below}", entry.name);
@@ -98,7 +98,7 @@ fn names_count_at_their_place_in_the_project_whatever_the_roots_are() {
         [&["/w"], &["/w/.pi"], &["/w", "/w/.pi"], &["/w/.pi/skills", "/w/.github"], &["/w/.cargo", "/w/src"]];
     for list in lists {
         let roots: Vec<PathBuf> = list.iter().map(PathBuf::from).collect();
-        let site = Site::of(workspace, &roots);
+        let site = Site::without_files(workspace, &roots);
         for (path, expected) in [
             ("/w/.pi/skills/SKILL.md", "host.agent-files"),
             ("/w/.pi/settings.json", "host.project-agent-settings"),
@@ -113,7 +113,7 @@ fn names_count_at_their_place_in_the_project_whatever_the_roots_are() {
     // Outside of the project the outermost root counts: a directory that the user has opened is not protected by its
     // own name.
     let roots = ["/w", "/h/.claude", "/h/.claude/plans", "/s", "/s/.vscode"].map(PathBuf::from);
-    let site = Site::of(workspace, &roots);
+    let site = Site::without_files(workspace, &roots);
     assert_eq!(ruled("/h/.claude/plans/x", Change::Write, &site), "");
     assert_eq!(ruled("/s/.vscode/x", Change::Write, &site), "host.editor-files");
 }
@@ -121,7 +121,7 @@ fn names_count_at_their_place_in_the_project_whatever_the_roots_are() {
 #[test]
 fn a_project_below_a_protected_name_is_not_protected_by_it() {
     let roots = [PathBuf::from("/h/.codex/worktrees/p"), PathBuf::from("/h")];
-    let site = Site::of(&roots[0], &roots);
+    let site = Site::without_files(&roots[0], &roots);
     assert_eq!(ruled("/h/.codex/worktrees/p/src/x", Change::Write, &site), "");
     assert_eq!(ruled("/h/.codex/config.toml", Change::Write, &site), "host.agent-files");
 }
@@ -129,7 +129,7 @@ fn a_project_below_a_protected_name_is_not_protected_by_it() {
 #[test]
 fn a_question_is_about_the_outermost_name() {
     let roots = [PathBuf::from("/w")];
-    let site = Site::of(&roots[0], &roots);
+    let site = Site::without_files(&roots[0], &roots);
     for (path, expected) in [
         ("/w/.vscode/a/.vscode/b", Some(("/w", "/w/.vscode"))),
         ("/w/a/.VSCODE/x", Some(("/w/a", "/w/a/.VSCODE"))),

@@ -10,7 +10,7 @@ use crate::kit::{git, output};
 
 fn judged(index: &[u8]) -> Judgement {
     let roots = [std::path::PathBuf::from("/w")];
-    let site = Site::of(&roots[0], &roots);
+    let site = Site::without_files(&roots[0], &roots);
     judge(Content::Index, Path::new("/w/.git/index"), None, index, &site)
 }
 

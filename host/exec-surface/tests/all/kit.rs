@@ -8,12 +8,12 @@ use portcullis_exec_surface::git::{Content, Judgement, judge};
 use portcullis_exec_surface::{Change, Class, Site, class};
 
 /// A site with a root `/w` and the names that exist.
-pub(crate) struct Place {
+pub(crate) struct TestTree {
     roots: Vec<PathBuf>,
     there: BTreeSet<PathBuf>,
 }
 
-impl Place {
+impl TestTree {
     pub(crate) fn with(there: &[String]) -> Self {
         let there = there.iter().map(|path| Path::new("/w").join(path)).collect();
         Self { roots: vec![PathBuf::from("/w")], there }
@@ -24,7 +24,7 @@ impl Place {
         class(
             &Path::new("/w").join(path),
             change,
-            &Site { exists: &exists, ..Site::of(&self.roots[0], &self.roots) },
+            &Site { exists: &exists, ..Site::without_files(&self.roots[0], &self.roots) },
         )
     }
 }
@@ -32,7 +32,7 @@ impl Place {
 /// Returns the judgement of `new` at `path` below `/w`.
 pub(crate) fn judged(content: Content, path: &str, previous: Option<&str>, new: &str) -> Judgement {
     let roots = [PathBuf::from("/w")];
-    let site = Site::of(&roots[0], &roots);
+    let site = Site::without_files(&roots[0], &roots);
     judge(content, &Path::new("/w").join(path), previous.map(str::as_bytes), new.as_bytes(), &site)
 }
 

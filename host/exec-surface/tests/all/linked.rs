@@ -14,7 +14,7 @@ fn link(name: &str, target: &str) -> UserLink {
 fn with<T>(links: &[UserLink], ask: impl FnOnce(&Site<'_>) -> T) -> T {
     let (roots, homes) = ([PathBuf::from("/w"), "/home/u".into()], [PathBuf::from("/home/u")]);
     let exists = |path: &Path| path == Path::new("/w/.git");
-    ask(&Site { exists: &exists, links, homes: &homes, ..Site::of(&roots[0], &roots) })
+    ask(&Site { exists: &exists, links, homes: &homes, ..Site::without_files(&roots[0], &roots) })
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl Desk {
         let roots = [self.root()];
         let exists = |path: &Path| path.symlink_metadata().is_ok();
         let is_link = |path: &Path| path.is_symlink();
-        let site = Site { exists: &exists, is_link: &is_link, ..Site::of(&roots[0], &roots) };
+        let site = Site { exists: &exists, is_link: &is_link, ..Site::without_files(&roots[0], &roots) };
         let mut seen = BTreeMap::new();
         let mut open = vec![self.root()];
         while let Some(directory) = open.pop() {

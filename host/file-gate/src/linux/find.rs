@@ -12,17 +12,17 @@ use regex_automata::util::syntax;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::FileError;
-use crate::search::{FindQuery, Flow, Found, SearchEnd, SearchError, SearchGuard};
+use crate::search::{FindQuery, Flow, FoundName, SearchEnd, SearchError, SearchGuard};
 use crate::system::located::Located;
 use crate::system::read::require_ordinary;
-use crate::system::walk::{Step, Visitor, Walk};
+use crate::system::walk::{Visitor, Walk, WalkedName};
 
 /// Passes each name below `located` that matches the query to `tell`.
 pub(crate) fn names(
     walk: Walk<'_>,
     located: &Located,
     query: &FindQuery,
-    tell: &mut dyn FnMut(&Found<'_>) -> Flow,
+    tell: &mut dyn FnMut(&FoundName<'_>) -> Flow,
 ) -> Result<SearchEnd, SearchError> {
     let not_a_directory = || FileError::NotADirectory { path: located.text.clone() };
     let start = located.file().filter(|_| located.kind == PathKind::Directory).ok_or_else(not_a_directory)?;
@@ -38,7 +38,7 @@ struct Finder<'a> {
     /// The prefix of whole paths; `None` if only the last name is matched.
     named: Option<&'a Path>,
     guard: &'a dyn SearchGuard,
-    tell: &'a mut dyn FnMut(&Found<'_>) -> Flow,
+    tell: &'a mut dyn FnMut(&FoundName<'_>) -> Flow,
 }
 
 impl Visitor for Finder<'_> {
@@ -46,7 +46,7 @@ impl Visitor for Finder<'_> {
         None
     }
 
-    fn visit(&mut self, step: &Step<'_>, _end: &mut SearchEnd) -> Result<Flow, SearchError> {
+    fn visit(&mut self, step: &WalkedName<'_>, _end: &mut SearchEnd) -> Result<Flow, SearchError> {
         let whole: PathBuf;
         let text = match self.named {
             Some(named) => {
@@ -58,7 +58,7 @@ impl Visitor for Finder<'_> {
         if !self.regex.is_match(text.as_bytes()) || !self.guard.may_show(step.path, step.kind) {
             return Ok(Flow::Continue);
         }
-        Ok((self.tell)(&Found { relative: step.relative, kind: step.kind }))
+        Ok((self.tell)(&FoundName { relative: step.relative, kind: step.kind }))
     }
 }
 

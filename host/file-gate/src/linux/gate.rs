@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use crate::FileError;
 use crate::operation::{FileContent, Limits, Links, Listing, Names, Purpose, WriteOptions, Written};
 use crate::search::{
-    FindQuery, Flow, Found, GrepQuery, IgnoreFiles, Line, SearchEnd, SearchError, SearchGuard,
+    FindQuery, Flow, FoundName, GrepQuery, IgnoreFiles, Line, SearchEnd, SearchError, SearchGuard,
 };
 use crate::system::kernel::{Descriptors, failure};
 use crate::system::locate::{self, Root};
@@ -210,7 +210,7 @@ impl Gate {
         permit: Permit,
         query: &FindQuery,
         guard: &dyn SearchGuard,
-        tell: &mut dyn FnMut(&Found<'_>) -> Flow,
+        tell: &mut dyn FnMut(&FoundName<'_>) -> Flow,
     ) -> Result<SearchEnd, SearchError> {
         searching(&located, &permit, &query.glob)?;
         let end = find::names(self.walk(&located, &query.ignore, guard)?, &located, query, tell)?;

@@ -20,7 +20,7 @@ use crate::search::{Case, Flow, GrepQuery, Line, PatternSyntax, SearchEnd, Searc
 use crate::system::kernel::{self, Descriptors, Status, failure};
 use crate::system::located::Located;
 use crate::system::read;
-use crate::system::walk::{Step, Visitor, Walk};
+use crate::system::walk::{Visitor, Walk, WalkedName};
 
 /// The longest line kept in memory, in bytes; a file without line ends must not fill the memory.
 const LONGEST_LINE: usize = 64 << 20;
@@ -69,7 +69,7 @@ impl Visitor for Grep<'_> {
         }
     }
 
-    fn visit(&mut self, step: &Step<'_>, end: &mut SearchEnd) -> Result<Flow, SearchError> {
+    fn visit(&mut self, step: &WalkedName<'_>, end: &mut SearchEnd) -> Result<Flow, SearchError> {
         if step.kind != PathKind::File {
             return Ok(Flow::Continue);
         }
@@ -103,7 +103,7 @@ impl Grep<'_> {
         let failed = |errno| failure("read", &located.canonical, errno);
         let file = self.descriptors.reopen(opened.as_fd(), OFlags::RDONLY).map_err(failed)?;
         let file = File::from(file);
-        let size = Status::of(&file).map_err(failed)?.identity.size;
+        let size = Status::read(&file).map_err(failed)?.identity.size;
         let mut searcher = self.searcher(BinaryDetection::convert(0));
         if size <= self.limits.bytes {
             let bytes = whole(&file, self.limits.bytes).map_err(|source| {
@@ -123,7 +123,7 @@ impl Grep<'_> {
 
     /// Returns the file if it is a regular file and not an interface of the kernel.
     fn ordinary(&self, opened: OwnedFd, device: (u32, u32)) -> Result<Option<OwnedFd>, rustix::io::Errno> {
-        let status = Status::of(&opened)?;
+        let status = Status::read(&opened)?;
         let is_file = status.kind == PathKind::File;
         if status.links > 1 && !self.guard.may_read_linked(status.identity.inode) {
             return Ok(None);

@@ -121,7 +121,7 @@ pub(crate) struct Status {
 
 impl Status {
     /// Returns the metadata of an open file.
-    pub(crate) fn of(file: impl AsFd) -> Result<Self, Errno> {
+    pub(crate) fn read(file: impl AsFd) -> Result<Self, Errno> {
         rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS).map(Self::from)
     }
 
@@ -225,7 +225,7 @@ pub(crate) fn is_on_read_only_mount(file: impl AsFd) -> Result<bool, Errno> {
 ///
 /// Root acts there for that user, who could not access the file otherwise.
 pub(crate) fn hand_over(made: impl AsFd, directory: &OwnedFd) -> Result<(), Errno> {
-    let (own, around) = (Status::of(&made)?, Status::of(directory)?);
+    let (own, around) = (Status::read(&made)?, Status::read(directory)?);
     if own.owner != ROOT || around.owner == ROOT {
         return Ok(());
     }

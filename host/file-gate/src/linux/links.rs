@@ -30,7 +30,7 @@ const DEEPEST: usize = 256;
 /// created, removed or renamed meanwhile changes the file's time of change, which makes the answer incomplete.
 pub(crate) fn names(root: Root<'_>, located: &Located, tops: &[PathBuf]) -> Result<Names, FileError> {
     let file = located.file().ok_or_else(|| FileError::NotFound { path: located.text.clone() })?;
-    let look = || Status::of(file).map_err(|errno| failure("look at", &located.canonical, errno));
+    let look = || Status::read(file).map_err(|errno| failure("look at", &located.canonical, errno));
     let before = look()?;
     let wanted = before.identity.inode;
     let mut known: HashSet<(Inode, OsString)> = HashSet::new();
@@ -161,7 +161,7 @@ impl Places<'_> {
         let Ok(above) = self.root.open(above, OFlags::DIRECTORY) else { return Flow::Continue };
         let Ok(status) = Status::of_name(&above, name) else { return Flow::Continue };
         if status.kind != PathKind::Directory {
-            let Ok(directory) = Status::of(&above) else { return Flow::Continue };
+            let Ok(directory) = Status::read(&above) else { return Flow::Continue };
             let path = top.parent().unwrap_or(top);
             let number = status.identity.inode.number;
             let directory_inode = directory.identity.inode;
@@ -200,7 +200,7 @@ impl Places<'_> {
         path: PathBuf,
         take: &mut dyn FnMut(&At<'_>) -> Flow,
     ) -> Result<Level, Flow> {
-        let status = Status::of(&directory).map_err(|_| Flow::Continue)?;
+        let status = Status::read(&directory).map_err(|_| Flow::Continue)?;
         let directory_inode = status.identity.inode;
         let mut below = Vec::new();
         for entry in Dir::read_from(&directory).map_err(|_| Flow::Continue)? {

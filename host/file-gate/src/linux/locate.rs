@@ -74,14 +74,14 @@ pub(crate) fn canonical(
         Errno::NOENT => moved(),
         errno => failure("name", path, errno),
     })?;
-    let status = Status::of(file).map_err(|errno| failure("look at", path, errno))?;
+    let status = Status::read(file).map_err(|errno| failure("look at", path, errno))?;
     if status.links == 0 {
         return Err(moved());
     }
     // The kernel appends ` (deleted)` to the name of a removed file, but an existing file may have such a name.
     if kernel::looks_removed(&name) {
         let there = root.open(&name, OFlags::NOFOLLOW).map_err(|_| moved())?;
-        let there = Status::of(&there).map_err(|_| moved())?;
+        let there = Status::read(&there).map_err(|_| moved())?;
         if there.identity.inode != status.identity.inode {
             return Err(moved());
         }
@@ -120,7 +120,7 @@ pub(crate) fn for_writing(
     let mut canonical = slot.parent_path.clone();
     canonical.extend(&slot.missing);
     canonical.push(&slot.name);
-    let status = slot.file.as_ref().map(Status::of).transpose();
+    let status = slot.file.as_ref().map(Status::read).transpose();
     let status = status.map_err(|errno| failure("look at", path, errno))?;
     let read_only = kernel::is_on_read_only_mount(slot.file.as_ref().unwrap_or(&slot.parent));
     let read_only = read_only.map_err(|errno| failure("look at", path, errno))?;
@@ -145,7 +145,7 @@ struct Walk<'a> {
 }
 
 /// The result of looking up one name.
-enum Found {
+enum LookedUp {
     Nothing,
     Link(PathBuf),
     File(OwnedFd),
@@ -177,19 +177,19 @@ impl Walk<'_> {
             let (parent_path, _) = canonical(self.descriptors, self.root, &parent, self.path)?;
             self.refuse_kernel_interface(&parent)?;
             match self.look(&parent, &name)? {
-                Found::Link(target) => {
+                LookedUp::Link(target) => {
                     // A link is relative to the canonical path, in which `..` has the meaning that the kernel gives it.
                     // The walk starts at the root again: from `parent`, RESOLVE_IN_ROOT would treat it as the root, and
                     // without that flag an absolute link would lead to the host's.
                     path = parent_path.join(target);
                     self.step()?;
                 }
-                Found::File(file) if below.is_empty() => {
+                LookedUp::File(file) if below.is_empty() => {
                     return Ok(Slot { parent, parent_path, missing: Vec::new(), name, file: Some(file) });
                 }
                 // The name was missing when it was looked up as a directory.
-                Found::File(_) => return Err(FileError::Moved { path: path_text::encode(self.path) }),
-                Found::Nothing => return Ok(slot_of_missing(parent, parent_path, name, below)),
+                LookedUp::File(_) => return Err(FileError::Moved { path: path_text::encode(self.path) }),
+                LookedUp::Nothing => return Ok(slot_of_missing(parent, parent_path, name, below)),
             }
         }
     }
@@ -213,18 +213,18 @@ impl Walk<'_> {
         Ok((PathBuf::from(OsStr::from_bytes(directory)), OsStr::from_bytes(name).to_owned()))
     }
 
-    fn look(&mut self, parent: &OwnedFd, name: &OsStr) -> Result<Found, FileError> {
+    fn look(&mut self, parent: &OwnedFd, name: &OsStr) -> Result<LookedUp, FileError> {
         let failed = |errno| failure("look at", self.path, errno);
         loop {
             match kernel::link_target(parent, name) {
-                Ok(Some(target)) => return Ok(Found::Link(target)),
-                Err(Errno::NOENT) => return Ok(Found::Nothing),
+                Ok(Some(target)) => return Ok(LookedUp::Link(target)),
+                Err(Errno::NOENT) => return Ok(LookedUp::Nothing),
                 Ok(None) => {}
                 Err(errno) => return Err(failed(errno)),
             }
             match kernel::open_name(parent, name, OFlags::empty()) {
-                Ok(file) if Status::of(&file).map_err(failed)?.kind != PathKind::Symlink => {
-                    return Ok(Found::File(file));
+                Ok(file) if Status::read(&file).map_err(failed)?.kind != PathKind::Symlink => {
+                    return Ok(LookedUp::File(file));
                 }
                 // The name became a link, or was removed, after the first look.
                 Ok(_) | Err(Errno::NOENT) => self.step()?,

@@ -92,7 +92,7 @@ impl Located {
     /// Returns the inode; `None` if the file does not exist.
     #[must_use]
     pub fn inode(&self) -> Option<Inode> {
-        Status::of(self.file()?).ok().map(|status| status.identity.inode)
+        Status::read(self.file()?).ok().map(|status| status.identity.inode)
     }
 
     /// Returns the view in which it was located.

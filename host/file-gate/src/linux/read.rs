@@ -25,7 +25,7 @@ pub(crate) fn whole(
     let failed = |errno| failure("read", &located.canonical, errno);
     let file = descriptors.reopen(file.as_fd(), OFlags::RDONLY).map_err(failed)?;
     // Taken before the content is read, so that a change during the read is noticed later.
-    let identity = Status::of(&file).map_err(failed)?.identity;
+    let identity = Status::read(&file).map_err(failed)?.identity;
     let bytes = content(located, file, identity.size, limits.bytes)?;
     Ok(FileContent { bytes, identity })
 }

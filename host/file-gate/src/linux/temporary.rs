@@ -98,7 +98,7 @@ impl<'a> Temporary<'a> {
     }
 
     pub(crate) fn status(&self) -> Result<Status, Errno> {
-        Status::of(&self.file)
+        Status::read(&self.file)
     }
 
     /// Copies the extended attributes of `original` and sets the owner, group and mode in `looks`.

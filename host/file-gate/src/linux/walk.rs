@@ -37,7 +37,7 @@ pub(crate) struct Walk<'a> {
 }
 
 /// A name that the walk has reached.
-pub(crate) struct Step<'a> {
+pub(crate) struct WalkedName<'a> {
     /// The directory that contains the name.
     pub(crate) directory: &'a OwnedFd,
     pub(crate) name: &'a OsStr,
@@ -65,7 +65,7 @@ pub(crate) trait Visitor {
     fn wants(&self, path: &Path, is_directory: bool) -> Option<bool>;
 
     /// Processes a name.
-    fn visit(&mut self, step: &Step<'_>, end: &mut SearchEnd) -> Result<Flow, SearchError>;
+    fn visit(&mut self, step: &WalkedName<'_>, end: &mut SearchEnd) -> Result<Flow, SearchError>;
 }
 
 impl Walk<'_> {
@@ -78,7 +78,7 @@ impl Walk<'_> {
     ) -> Result<SearchEnd, SearchError> {
         let mut ignores = Ignores::new(self.files, &located.canonical);
         self.enter_parents(&located.canonical, &mut ignores);
-        let status = Status::of(start).map_err(|errno| failure("look at", &located.canonical, errno))?;
+        let status = Status::read(start).map_err(|errno| failure("look at", &located.canonical, errno))?;
         let mut left = NAMES;
         let opened = self.descriptors.reopen(start.as_fd(), OFlags::RDONLY | OFlags::DIRECTORY);
         let mut levels = Vec::new();
@@ -121,7 +121,7 @@ impl Walk<'_> {
             if is_left_out || !self.guard.may_enter(&path, kind) {
                 continue;
             }
-            let step = Step {
+            let step = WalkedName {
                 directory: &level.directory,
                 name: &name,
                 path: &path,
@@ -142,12 +142,12 @@ impl Walk<'_> {
     /// Opens the directory of `step`.
     ///
     /// Returns `None` if it is no longer part of the tree, or is an interface of the kernel.
-    fn below(&mut self, step: &Step<'_>, depth: usize, left: &mut u64) -> Option<Level> {
+    fn below(&mut self, step: &WalkedName<'_>, depth: usize, left: &mut u64) -> Option<Level> {
         if depth >= DEEPEST {
             return None;
         }
         let opened = kernel::open_name(step.directory, step.name, OFlags::DIRECTORY).ok()?;
-        let device = Status::of(&opened).ok()?.identity.inode.device;
+        let device = Status::read(&opened).ok()?.identity.inode.device;
         if device != step.device && !matches!(kernel::is_kernel_interface(&opened), Ok(false)) {
             return None;
         }
@@ -245,13 +245,13 @@ impl Walk<'_> {
         }
         let mut path = path.join(name);
         let mut file = kernel::open_name(directory, OsStr::new(name), OFlags::empty()).ok()?;
-        let mut status = Status::of(&file).ok()?;
+        let mut status = Status::read(&file).ok()?;
         if status.kind == PathKind::Symlink {
             let located =
                 locate::existing(self.descriptors, self.root, self.view, &path, OFlags::empty()).ok()?;
             path.clone_from(&located.canonical);
             file = located.file()?.try_clone().ok()?;
-            status = Status::of(&file).ok()?;
+            status = Status::read(&file).ok()?;
         }
         if status.kind != PathKind::File || !matches!(kernel::is_kernel_interface(&file), Ok(false)) {
             return None;

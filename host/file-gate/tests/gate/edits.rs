@@ -7,7 +7,7 @@ use portcullis_decision::request::FileOperation;
 use portcullis_file_gate::{Editing, FileError, Limits, Links, Purpose, WriteOptions};
 
 use crate::assert_fails;
-use crate::kit::{Place, Refusal};
+use crate::kit::{Failure, TestDir};
 use portcullis_each_user::Test;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -17,23 +17,23 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 /// A change of `p/f` by another program, with its name.
-type Change = (&'static str, fn(&Place));
+type Change = (&'static str, fn(&TestDir));
 
-pub(crate) fn begin(place: &Place, name: &str) -> Result<Editing, Refusal> {
+pub(crate) fn begin(place: &TestDir, name: &str) -> Result<Editing, Failure> {
     let located = place.locate(name, Purpose::ForWriting)?;
-    let permit = place.decide(&located, FileOperation::Edit(Vec::new())).ok_or(Refusal::Denied)?;
+    let permit = place.decide(&located, FileOperation::Edit(Vec::new())).ok_or(Failure::Denied)?;
     Ok(place.gate.edit(located, permit, Limits::default())?)
 }
 
 fn edits_what_was_read() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.put("p/f", "one");
     let editing = begin(&place, "p/f").expect("read");
     assert_eq!(editing.content().bytes, b"one");
     assert_eq!(editing.canonical_text(), place.path("p/f").to_str().expect("plain"));
     place.gate.replace(editing, b"two", Links::Refuse).expect("written");
     assert_eq!(place.content("p/f"), "two");
-    assert!(matches!(begin(&place, "secret/f"), Err(Refusal::Denied)));
+    assert!(matches!(begin(&place, "secret/f"), Err(Failure::Denied)));
     assert_fails!(begin(&place, "p/none"), FileError::NotFound { .. });
     assert_fails!(begin(&place, "p"), FileError::IsDirectory { .. });
     // The same in two steps: read, then write with the state that was read.
@@ -46,7 +46,7 @@ fn edits_what_was_read() {
 }
 
 fn a_change_in_between_is_a_conflict() {
-    let place = Place::new();
+    let place = TestDir::new();
     let changes: [Change; 4] = [
         ("appended", |place| {
             let file = fs::OpenOptions::new().append(true).open(place.path("p/f"));
@@ -77,7 +77,7 @@ fn a_change_in_between_is_a_conflict() {
 
 fn no_edit_is_lost() {
     const EDITS: usize = 300;
-    let place = Place::new();
+    let place = TestDir::new();
     place.put("p/f", "");
     let append = |who: usize| {
         let mut conflicts = 0;
@@ -85,7 +85,7 @@ fn no_edit_is_lost() {
             while let Err(refusal) = add_line(&place, &format!("{who}-{line}\n")) {
                 let expected = matches!(
                     refusal,
-                    Refusal::Failed(
+                    Failure::Failed(
                         FileError::Conflict { .. } | FileError::Moved { .. } | FileError::NotFound { .. }
                     )
                 );
@@ -104,7 +104,7 @@ fn no_edit_is_lost() {
     assert_eq!(place.names("p"), ["f"]);
 }
 
-fn add_line(place: &Place, line: &str) -> Result<(), Refusal> {
+fn add_line(place: &TestDir, line: &str) -> Result<(), Failure> {
     let editing = begin(place, "p/f")?;
     let mut content = editing.content().bytes.clone();
     content.extend(line.bytes());

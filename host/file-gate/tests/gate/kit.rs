@@ -14,21 +14,21 @@ use portcullis_file_gate::{
 use tempfile::TempDir;
 
 /// A directory with a project `p` and a secret `secret/f` beside it, and a gate in the host's view.
-pub(crate) struct Place {
+pub(crate) struct TestDir {
     directory: TempDir,
     pub(crate) gate: Gate,
 }
 
 /// The reason why a request failed.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum Failure {
     /// It was not allowed.
     Denied,
     /// It was allowed, but failed.
     Failed(FileError),
 }
 
-impl Place {
+impl TestDir {
     pub(crate) fn new() -> Self {
         // Not below `/tmp`, which a sandbox replaces.
         let directory = tempfile::Builder::new().prefix("portcullis-test-").tempdir_in("/var/tmp");
@@ -74,13 +74,13 @@ impl Place {
         self.gate.locate(&self.path(name), purpose)
     }
 
-    pub(crate) fn read(&self, name: impl AsRef<Path>) -> Result<FileContent, Refusal> {
+    pub(crate) fn read(&self, name: impl AsRef<Path>) -> Result<FileContent, Failure> {
         let located = self.locate(name, Purpose::Existing)?;
-        let permit = self.decide(&located, FileOperation::Read).ok_or(Refusal::Denied)?;
+        let permit = self.decide(&located, FileOperation::Read).ok_or(Failure::Denied)?;
         Ok(self.gate.read(located, permit, Limits::default())?)
     }
 
-    pub(crate) fn write(&self, name: impl AsRef<Path>, content: &str) -> Result<Written, Refusal> {
+    pub(crate) fn write(&self, name: impl AsRef<Path>, content: &str) -> Result<Written, Failure> {
         self.write_with(name, content, WriteOptions::default())
     }
 
@@ -89,9 +89,9 @@ impl Place {
         name: impl AsRef<Path>,
         content: &str,
         options: WriteOptions,
-    ) -> Result<Written, Refusal> {
+    ) -> Result<Written, Failure> {
         let located = self.locate(name, Purpose::ForWriting)?;
-        let permit = self.decide(&located, writing(content)).ok_or(Refusal::Denied)?;
+        let permit = self.decide(&located, writing(content)).ok_or(Failure::Denied)?;
         Ok(self.gate.write(located, permit, content.as_bytes(), options)?)
     }
 
@@ -100,9 +100,9 @@ impl Place {
         name: &str,
         limits: Limits,
         keep: &mut dyn FnMut(&Path, PathKind) -> bool,
-    ) -> Result<Listing, Refusal> {
+    ) -> Result<Listing, Failure> {
         let located = self.locate(name, Purpose::Existing)?;
-        let permit = self.decide(&located, FileOperation::List).ok_or(Refusal::Denied)?;
+        let permit = self.decide(&located, FileOperation::List).ok_or(Failure::Denied)?;
         Ok(self.gate.list(located, permit, limits, keep)?)
     }
 
@@ -118,7 +118,7 @@ impl Place {
     }
 }
 
-impl From<FileError> for Refusal {
+impl From<FileError> for Failure {
     fn from(error: FileError) -> Self {
         Self::Failed(error)
     }
@@ -151,7 +151,7 @@ pub(crate) fn is_root() -> bool {
 macro_rules! assert_fails {
     ($result:expr, $error:pat) => {
         match $result {
-            Err($crate::kit::Refusal::Failed($error)) => {}
+            Err($crate::kit::Failure::Failed($error)) => {}
             other => panic!("{} and not {}: {other:?}", stringify!($result), stringify!($error)),
         }
     };

@@ -10,7 +10,7 @@ use std::thread;
 use portcullis_each_user::Test;
 use portcullis_file_gate::{Links, Purpose, WriteOptions};
 
-use crate::kit::Place;
+use crate::kit::TestDir;
 
 pub(crate) const TESTS: &[Test] = &[
     ("all_names_of_a_file_are_found", all_names_of_a_file_are_found),
@@ -20,7 +20,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_linked_file_is_written_for_all_its_names", a_linked_file_is_written_for_all_its_names),
 ];
 
-fn names(place: &Place, name: &str, tops: &[&str]) -> (Vec<PathBuf>, bool) {
+fn names(place: &TestDir, name: &str, tops: &[&str]) -> (Vec<PathBuf>, bool) {
     let located = place.locate(name, Purpose::ForWriting).expect("located");
     let tops: Vec<PathBuf> = tops.iter().map(|top| place.path(top)).collect();
     let mut found = place.gate.names_of(&located, &tops).expect("names");
@@ -28,14 +28,14 @@ fn names(place: &Place, name: &str, tops: &[&str]) -> (Vec<PathBuf>, bool) {
     (found.paths, found.is_complete)
 }
 
-fn linked(place: &Place, original: &str, name: &str) {
+fn linked(place: &TestDir, original: &str, name: &str) {
     let above = place.path(name);
     fs::create_dir_all(above.parent().expect("a directory")).expect("made");
     fs::hard_link(place.path(original), above).expect("linked");
 }
 
 fn all_names_of_a_file_are_found() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.put("p/a", "x");
     linked(&place, "p/a", "p/deep/er/b");
     linked(&place, "p/a", "q/c");
@@ -50,7 +50,7 @@ fn all_names_of_a_file_are_found() {
 }
 
 fn names_elsewhere_are_not_known() {
-    let place = Place::new();
+    let place = TestDir::new();
     linked(&place, "secret/f", "p/h");
     assert_eq!(names(&place, "p/h", &["p"]), (vec![place.path("p/h")], false));
     fs::create_dir(place.path("p/closed")).expect("made");
@@ -64,7 +64,7 @@ fn names_elsewhere_are_not_known() {
 }
 
 fn what_has_several_names_in_a_place() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.put("p/alone", "x");
     linked(&place, "secret/f", "p/h");
     fs::create_dir(place.path("secret/homes")).expect("made");
@@ -86,7 +86,7 @@ const TRIES: usize = 3_000;
 /// A hostile process moves the only name in the project, and its directory, so that a walk meets the name twice. The
 /// control counts paths, and is deceived.
 fn a_name_that_moves_is_not_two() {
-    let place = Place::new();
+    let place = TestDir::new();
     linked(&place, "secret/f", "p/a/one/h");
     for name in ["p/a/two", "p/z/one", "p/z/two"] {
         fs::create_dir_all(place.path(name)).expect("made");
@@ -139,7 +139,7 @@ fn by_path(top: &Path, found: &mut HashSet<PathBuf>) {
 }
 
 fn a_linked_file_is_written_for_all_its_names() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.put("p/a", "long content");
     linked(&place, "p/a", "p/b");
     let refused = place.write("p/a", "x");

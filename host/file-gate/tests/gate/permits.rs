@@ -4,7 +4,7 @@ use portcullis_decision::Permit;
 use portcullis_decision::request::{Content, FileOperation};
 use portcullis_file_gate::{FileError, Limits, Located, Purpose, WriteOptions};
 
-use crate::kit::{Place, writing};
+use crate::kit::{TestDir, writing};
 use portcullis_each_user::Test;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -14,16 +14,16 @@ pub(crate) const TESTS: &[Test] = &[
     ("what_was_located_to_be_read_is_not_written", what_was_located_to_be_read_is_not_written),
 ];
 
-fn located(place: &Place, name: &str) -> Located {
+fn located(place: &TestDir, name: &str) -> Located {
     place.locate(name, Purpose::ForWriting).expect("located")
 }
 
-fn permit(place: &Place, name: &str, operation: FileOperation) -> Permit {
+fn permit(place: &TestDir, name: &str, operation: FileOperation) -> Permit {
     place.decide(&located(place, name), operation).expect("allowed")
 }
 
 fn a_permit_is_for_one_path() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.put("p/f", "x");
     place.put("p/g", "x");
     let other = permit(&place, "p/g", FileOperation::Read);
@@ -36,7 +36,7 @@ fn a_permit_is_for_one_path() {
 }
 
 fn a_permit_is_for_one_operation() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.put("p/f", "x");
     let operations = || {
         [
@@ -69,7 +69,7 @@ fn a_permit_is_for_one_operation() {
 }
 
 fn a_permit_is_for_the_content_that_was_judged() {
-    let place = Place::new();
+    let place = TestDir::new();
     let long = "x".repeat(100_000);
     let cases: [(FileOperation, &[u8], bool); 7] = [
         (writing("abc"), b"abc", true),
@@ -89,7 +89,7 @@ fn a_permit_is_for_the_content_that_was_judged() {
 }
 
 fn what_was_located_to_be_read_is_not_written() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.put("p/f", "x");
     let existing = place.locate("p/f", Purpose::Existing).expect("located");
     let permit = permit(&place, "p/f", writing("y"));

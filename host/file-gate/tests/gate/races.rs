@@ -16,7 +16,7 @@ use portcullis_file_gate::{FileContent, Limits, Links, Purpose};
 use rustix::fs::{CWD, RenameFlags};
 
 use crate::edits::begin;
-use crate::kit::{Place, Refusal};
+use crate::kit::{Failure, TestDir};
 
 /// Runs this program as the hostile process: `__flip <one name> <other name> <pause in µs>`.
 pub(crate) const FLIP: &str = "__flip";
@@ -55,11 +55,11 @@ pub(crate) fn flip_for_ever(arguments: &[String]) -> ExitCode {
 pub(crate) struct Attacker(Child);
 
 impl Attacker {
-    pub(crate) fn start(place: &Place, pause: u64) -> Self {
+    pub(crate) fn start(place: &TestDir, pause: u64) -> Self {
         Self::exchanging(place, ["p/real", "p/link"], pause)
     }
 
-    fn exchanging(place: &Place, names: [&str; 2], pause: u64) -> Self {
+    fn exchanging(place: &TestDir, names: [&str; 2], pause: u64) -> Self {
         let program = env::current_exe().expect("own path");
         let names = names.map(|name| place.path(name));
         let child = Command::new(program).arg(FLIP).args(names).arg(pause.to_string()).spawn();
@@ -79,7 +79,7 @@ impl Drop for Attacker {
 }
 
 /// Makes `p/real` a directory with a file, and `p/link` a link to the secret.
-pub(crate) fn contest(place: &Place) {
+pub(crate) fn contest(place: &TestDir) {
     fs::create_dir(place.path("p/real")).expect("a directory");
     place.put("p/real/f", "public");
     place.link("../secret", "p/link");
@@ -91,14 +91,14 @@ pub(crate) fn tries(least: usize) -> usize {
 }
 
 /// Imitates a gate that checks a name and then opens it: it resolves the real path first, and then returns the name.
-fn naively(place: &Place) -> Option<PathBuf> {
+fn naively(place: &TestDir) -> Option<PathBuf> {
     let name = place.path("p/real/f");
     let real = fs::canonicalize(&name).ok()?;
     real.starts_with(place.path("p")).then_some(name)
 }
 
 /// Repeats `leaks` under attack until it returns true; fails if it never does.
-fn control(place: &Place, leaks: impl Fn(&Path) -> bool) {
+fn control(place: &TestDir, leaks: impl Fn(&Path) -> bool) {
     let start = Instant::now();
     let mut tries = 0_usize;
     for pause in PAUSES.iter().cycle() {
@@ -122,17 +122,17 @@ struct Count {
 }
 
 impl Count {
-    fn add<T>(&mut self, result: &Result<T, Refusal>) {
+    fn add<T>(&mut self, result: &Result<T, Failure>) {
         match result {
             Ok(_) => self.done += 1,
-            Err(Refusal::Denied) => self.denied += 1,
-            Err(Refusal::Failed(_)) => self.failed += 1,
+            Err(Failure::Denied) => self.denied += 1,
+            Err(Failure::Failed(_)) => self.failed += 1,
         }
     }
 }
 
 fn no_read_leaks_in_a_race() {
-    let place = Place::new();
+    let place = TestDir::new();
     contest(&place);
     control(&place, |name| fs::read(name).is_ok_and(|content| content == b"TOPSECRET"));
     let mut count = Count::default();
@@ -149,7 +149,7 @@ fn no_read_leaks_in_a_race() {
 }
 
 fn no_write_leaks_in_a_race() {
-    let place = Place::new();
+    let place = TestDir::new();
     contest(&place);
     control(&place, |name| {
         let written = fs::write(name, "overwritten").is_ok();
@@ -174,7 +174,7 @@ fn no_write_leaks_in_a_race() {
 
 /// An edit has two steps, and names are exchanged between them as well.
 fn no_edit_leaks_in_a_race() {
-    let place = Place::new();
+    let place = TestDir::new();
     contest(&place);
     control(&place, |name| {
         let content = fs::read(name).unwrap_or_default();
@@ -204,7 +204,7 @@ fn no_edit_leaks_in_a_race() {
 }
 
 fn no_listing_leaks_in_a_race() {
-    let place = Place::new();
+    let place = TestDir::new();
     contest(&place);
     place.put("secret/hidden", "x");
     let shows = |directory: &Path| {
@@ -229,7 +229,7 @@ fn no_listing_leaks_in_a_race() {
 
 /// The number of names is checked on the file that is read, not on a name.
 fn no_other_name_leaks_in_a_race() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.put("p/f", "public");
     fs::hard_link(place.path("secret/f"), place.path("p/other")).expect("linked");
     let start = Instant::now();
@@ -259,11 +259,11 @@ fn no_other_name_leaks_in_a_race() {
 }
 
 /// Reads a file as the session does: only if all its names are in the project.
-fn read_if_alone(place: &Place, name: &str) -> Result<FileContent, Refusal> {
+fn read_if_alone(place: &TestDir, name: &str) -> Result<FileContent, Failure> {
     let located = place.locate(name, Purpose::Existing)?;
     let names = place.gate.names_of(&located, &[place.path("p")])?;
     let permit = place.decide(&located, FileOperation::Read).filter(|_| names.is_complete);
-    Ok(place.gate.read(located, permit.ok_or(Refusal::Denied)?, Limits::default())?)
+    Ok(place.gate.read(located, permit.ok_or(Failure::Denied)?, Limits::default())?)
 }
 
 fn report(what: &str, count: &Count) {

@@ -10,7 +10,7 @@ use portcullis_decision::request::{FileOperation, PathKind};
 use portcullis_file_gate::{FileError, Gate, Limits, Purpose, View, Views};
 
 use crate::assert_fails;
-use crate::kit::{self, Place, Refusal};
+use crate::kit::{self, Failure, TestDir};
 use portcullis_each_user::Test;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -29,7 +29,7 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 fn reads_what_was_located() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.put("p/f", "content");
     assert_eq!(place.read("p/f").expect("read").bytes, b"content");
     let located = place.locate("p/f", Purpose::Existing).expect("located");
@@ -39,14 +39,14 @@ fn reads_what_was_located() {
     place.put("p/f", "another");
     let permit = place.decide(&located, FileOperation::Read).expect("allowed");
     assert_eq!(place.gate.read(located, permit, Limits::default()).expect("read").bytes, b"content");
-    assert!(matches!(place.read("secret/f"), Err(Refusal::Denied)));
+    assert!(matches!(place.read("secret/f"), Err(Failure::Denied)));
     assert_fails!(place.read("p/none"), FileError::NotFound { .. });
     assert_fails!(place.read("p/f/x"), FileError::NotADirectory { .. });
 }
 
 fn facts_and_kinds() {
     use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::new();
+    let place = TestDir::new();
     let file = place.put("p/f", "12345");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("set");
     fs::hard_link(&file, place.path("p/g")).expect("linked");
@@ -62,7 +62,7 @@ fn facts_and_kinds() {
 }
 
 fn links_are_followed_before_the_decision() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.put("p/f", "content");
     place.link("f", "p/inside");
     place.link("../secret/f", "p/outside");
@@ -70,7 +70,7 @@ fn links_are_followed_before_the_decision() {
     assert_eq!(place.read("p/inside").expect("read").bytes, b"content");
     for path in ["p/outside", "p/directory/f", "p/../secret/f", "p/directory/../secret/f"] {
         assert_eq!(fs::read(place.path(path)).expect("control: it is readable"), b"TOPSECRET");
-        assert!(matches!(place.read(path), Err(Refusal::Denied)), "{path}");
+        assert!(matches!(place.read(path), Err(Failure::Denied)), "{path}");
         let located = place.locate(path, Purpose::Existing).expect("located");
         assert_eq!(located.canonical(), place.path("secret/f"), "{path}");
     }
@@ -79,7 +79,7 @@ fn links_are_followed_before_the_decision() {
 }
 
 fn only_regular_files_are_read() {
-    let place = Place::new();
+    let place = TestDir::new();
     let fifo = place.path("p/fifo");
     let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo is there");
     assert!(made.success());
@@ -89,7 +89,7 @@ fn only_regular_files_are_read() {
     assert_fails!(place.read("p/socket"), FileError::NotAFile { .. });
     assert_fails!(place.read("p"), FileError::IsDirectory { .. });
     place.link("/dev/zero", "p/zero");
-    assert!(matches!(place.read("p/zero"), Err(Refusal::Denied)));
+    assert!(matches!(place.read("p/zero"), Err(Failure::Denied)));
     for device in ["/dev/zero", "/dev/null", "/dev/tty"] {
         assert_fails!(read_anything(device), FileError::NotAFile { .. });
     }
@@ -105,7 +105,7 @@ fn kernel_interfaces_are_refused() {
     for path in ["/proc/self/root/etc/passwd", "/proc/self/cwd/x", "/proc/self/fd/0", "/proc/self/exe"] {
         assert_fails!(read_anything(path), FileError::Loop { .. });
     }
-    let place = Place::new();
+    let place = TestDir::new();
     place.link("/proc/self/root/etc/passwd", "p/magic");
     assert!(fs::read(place.path("p/magic")).is_ok(), "control: the link works");
     assert_fails!(place.read("p/magic"), FileError::Loop { .. });
@@ -117,7 +117,7 @@ fn kernel_interfaces_are_refused() {
 }
 
 /// Reads a file of the machine, with a permit for everything.
-fn read_anything(path: &str) -> Result<Vec<u8>, Refusal> {
+fn read_anything(path: &str) -> Result<Vec<u8>, Failure> {
     let gate = Gate::new(Views::Host).expect("a gate");
     let located = gate.locate(Path::new(path), Purpose::Existing)?;
     let permit = kit::permit_below(Path::new("/"), &located, FileOperation::Read).expect("allowed");
@@ -125,7 +125,7 @@ fn read_anything(path: &str) -> Result<Vec<u8>, Refusal> {
 }
 
 fn names_of_any_bytes() {
-    let place = Place::new();
+    let place = TestDir::new();
     for name in [&b"p/\xff\xfe name\n"[..], b"p/\\xFF", "p/ü日\u{202e}".as_bytes(), b"p/[x]*?.env"] {
         let name = OsStr::from_bytes(name);
         place.write(name, "hi").expect("written");
@@ -136,7 +136,7 @@ fn names_of_any_bytes() {
 }
 
 fn names_that_look_removed() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.put("p/f (deleted)", "still here");
     assert_eq!(place.read("p/f (deleted)").expect("read").bytes, b"still here");
     fs::create_dir(place.path("p/d (deleted)")).expect("a directory");
@@ -145,13 +145,13 @@ fn names_that_look_removed() {
 }
 
 fn large_files_are_refused() {
-    let place = Place::new();
+    let place = TestDir::new();
     let file = fs::File::create(place.path("p/f")).expect("a file");
     let read = |bytes: u64| {
         let located = place.locate("p/f", Purpose::Existing).expect("located");
         let permit = place.decide(&located, FileOperation::Read).expect("allowed");
         let limits = Limits { bytes, ..Limits::default() };
-        place.gate.read(located, permit, limits).map(|content| content.bytes.len()).map_err(Refusal::Failed)
+        place.gate.read(located, permit, limits).map(|content| content.bytes.len()).map_err(Failure::Failed)
     };
     assert_eq!(read(0).expect("read"), 0);
     file.set_len(10).expect("longer");
@@ -167,11 +167,11 @@ fn the_kernel_is_asked_too() {
         return;
     }
     use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::new();
+    let place = TestDir::new();
     let file = place.put("p/f", "x");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).expect("set");
     let error = match place.read("p/f") {
-        Err(Refusal::Failed(error)) => error,
+        Err(Failure::Failed(error)) => error,
         other => panic!("{other:?}"),
     };
     assert!(matches!(error, FileError::Denied { .. }), "{error:?}");
@@ -183,7 +183,7 @@ fn the_kernel_is_asked_too() {
 }
 
 fn odd_paths() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.put("p/f", "x");
     for path in ["p//f", "p/./f", "p/../p/f", "/p/f"] {
         let path = place.path("").join(path.trim_start_matches('/'));
@@ -193,14 +193,14 @@ fn odd_paths() {
     assert_fails!(place.read("p/f/"), FileError::NotADirectory { .. });
     assert_fails!(place.read("p/f\0"), FileError::Io { .. });
     assert_fails!(place.read("x".repeat(5000)), FileError::Io { .. });
-    let long = place.locate("x".repeat(5000), Purpose::ForWriting).map(drop).map_err(Refusal::Failed);
+    let long = place.locate("x".repeat(5000), Purpose::ForWriting).map(drop).map_err(Failure::Failed);
     assert_fails!(long, FileError::Io { .. });
-    let relative = place.gate.locate(Path::new("p/f"), Purpose::Existing).map(drop).map_err(Refusal::Failed);
+    let relative = place.gate.locate(Path::new("p/f"), Purpose::Existing).map(drop).map_err(Failure::Failed);
     assert_fails!(relative, FileError::Io { .. });
 }
 
 fn lists_what_the_caller_keeps() {
-    let place = Place::new();
+    let place = TestDir::new();
     for name in ["a", "b.key", "c"] {
         place.put(&format!("p/{name}"), "");
     }
@@ -223,11 +223,11 @@ fn lists_what_the_caller_keeps() {
     let listing = place.list("p", two, &mut |_, _| true).expect("listed");
     assert_eq!((listing.entries.len(), listing.truncated), (2, true));
     assert_fails!(place.list("p/a", two, &mut |_, _| true), FileError::NotADirectory { .. });
-    assert!(matches!(place.list("secret", two, &mut |_, _| true), Err(Refusal::Denied)));
+    assert!(matches!(place.list("secret", two, &mut |_, _| true), Err(Failure::Denied)));
 }
 
 fn no_descriptor_is_left_behind() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.put("p/f", "x");
     let open = || fs::read_dir("/proc/self/fd").expect("procfs").count();
     let before = open();

@@ -11,7 +11,7 @@ use portcullis_file_gate::{
     SearchEnd, SearchError, SearchGuard,
 };
 
-use crate::kit::{Place, is_root};
+use crate::kit::{TestDir, is_root};
 use crate::races::{Attacker, PAUSES, contest, tries};
 
 pub(crate) const TESTS: &[Test] = &[
@@ -80,7 +80,7 @@ fn ignoring() -> IgnoreFiles {
     IgnoreFiles { own_name: ".fdignore", git: GitRepositories::NotRequired, ..IgnoreFiles::default() }
 }
 
-fn find(place: &Place, top: &str, glob: &str, guard: &dyn SearchGuard) -> Result<Vec<String>, SearchError> {
+fn find(place: &TestDir, top: &str, glob: &str, guard: &dyn SearchGuard) -> Result<Vec<String>, SearchError> {
     let located = place.locate(top, Purpose::Existing)?;
     let search = SearchQuery { pattern: glob.to_owned(), glob: None };
     let permit = place.decide(&located, FileOperation::Search(search)).expect("allowed");
@@ -107,7 +107,7 @@ fn query(pattern: &str) -> GrepQuery {
 }
 
 fn grep(
-    place: &Place,
+    place: &TestDir,
     top: &str,
     query: &GrepQuery,
     guard: &dyn SearchGuard,
@@ -125,7 +125,7 @@ fn grep(
 }
 
 fn names_are_found_in_order() {
-    let place = Place::new();
+    let place = TestDir::new();
     for directory in ["p/b", "p/a", "p/.h", "p/build"] {
         fs::create_dir(place.path(directory)).expect("a directory");
     }
@@ -143,7 +143,7 @@ fn names_are_found_in_order() {
 }
 
 fn lines_are_found() {
-    let place = Place::new();
+    let place = TestDir::new();
     fs::create_dir(place.path("p/d")).expect("a directory");
     place.put("p/d/f", "one\ntwo\nthree\n");
     place.put("p/d/binary", "two\n\0\ntwo\n");
@@ -163,7 +163,7 @@ fn lines_are_found() {
 }
 
 fn what_may_not_be_read_is_not_found() {
-    let place = Place::new();
+    let place = TestDir::new();
     fs::create_dir_all(place.path("p/closed/deep")).expect("a directory");
     place.put("p/closed/deep/needle.txt", "needle");
     place.put("p/open.txt", "needle");
@@ -178,7 +178,7 @@ fn what_may_not_be_read_is_not_found() {
 
 /// The names that an ignore file hides reveal its content: through a link, it would be a way to guess a secret.
 fn ignore_files_are_no_way_to_read() {
-    let place = Place::new();
+    let place = TestDir::new();
     for name in ["p/TOPSECRET", "p/guess"] {
         place.put(name, "x");
     }
@@ -190,7 +190,7 @@ fn ignore_files_are_no_way_to_read() {
 }
 
 fn another_name_is_no_way_to_read() {
-    let place = Place::new();
+    let place = TestDir::new();
     fs::hard_link(place.path("secret/f"), place.path("p/h")).expect("linked");
     assert_eq!(grep(&place, "p", &query("TOPSECRET"), &all()).expect("searched").0.len(), 1);
     let inode = place.locate("secret/f", Purpose::Existing).expect("located").inode();
@@ -199,7 +199,7 @@ fn another_name_is_no_way_to_read() {
 }
 
 fn odd_files_do_not_hang_a_search() {
-    let place = Place::new();
+    let place = TestDir::new();
     rustix::fs::mkfifoat(rustix::fs::CWD, place.path("p/fifo"), rustix::fs::Mode::RWXU).expect("a pipe");
     let huge = fs::File::create(place.path("p/huge")).expect("a file");
     huge.set_len(1 << 40).expect("a hole");
@@ -228,7 +228,7 @@ fn odd_files_do_not_hang_a_search() {
 }
 
 fn a_search_can_be_taken_back() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.put("p/f", "needle");
     let cancelled = Without { hidden: "/nowhere".into(), kept_back: Vec::new(), cancelled: true };
     assert!(matches!(find(&place, "p", "*", &cancelled), Err(SearchError::Cancelled)));
@@ -236,7 +236,7 @@ fn a_search_can_be_taken_back() {
 }
 
 fn a_permit_is_for_one_pattern() {
-    let place = Place::new();
+    let place = TestDir::new();
     let located = place.locate("p", Purpose::Existing).expect("there");
     let search = FileOperation::Search(SearchQuery { pattern: "harmless".to_owned(), glob: None });
     let permit = place.decide(&located, search).expect("allowed");
@@ -249,7 +249,7 @@ fn a_permit_is_for_one_pattern() {
 }
 
 /// Imitates a search that looks at names and then opens them by name.
-fn naively(place: &Place) -> bool {
+fn naively(place: &TestDir) -> bool {
     let is_directory = |path: &Path| fs::symlink_metadata(path).is_ok_and(|status| status.is_dir());
     let top = place.path("p/real");
     if !is_directory(&top) {
@@ -260,7 +260,7 @@ fn naively(place: &Place) -> bool {
 }
 
 fn no_search_leaks_in_a_race() {
-    let place = Place::new();
+    let place = TestDir::new();
     contest(&place);
     let start = Instant::now();
     let mut control = 0_usize;

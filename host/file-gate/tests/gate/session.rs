@@ -14,7 +14,7 @@ use portcullis_file_gate::{
 };
 use rustix::fs::OFlags;
 
-use crate::kit::{self, Place, Refusal, writing};
+use crate::kit::{self, Failure, TestDir, writing};
 use portcullis_each_user::cannot_run;
 
 /// A script that makes the mounts of the sandbox; `$1` is the test directory.
@@ -34,13 +34,13 @@ exec cat
 "#;
 
 /// A process with its own mounts, and a handle to its root.
-pub(crate) struct Keeper {
+pub(crate) struct MountProcess {
     child: Mutex<Child>,
     pub(crate) root: File,
 }
 
 /// The root handle that the gate gets.
-struct KeptRoot(Arc<Keeper>);
+struct KeptRoot(Arc<MountProcess>);
 
 impl RootView for KeptRoot {
     fn root(&self) -> io::Result<BorrowedFd<'_>> {
@@ -51,7 +51,7 @@ impl RootView for KeptRoot {
     }
 }
 
-impl Keeper {
+impl MountProcess {
     pub(crate) fn end(&self) {
         let mut child = self.child.lock().expect("not poisoned");
         drop(child.kill());
@@ -59,7 +59,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for MountProcess {
     fn drop(&mut self) {
         self.end();
     }
@@ -67,15 +67,15 @@ impl Drop for Keeper {
 
 /// A test directory with a sandbox around it.
 pub(crate) struct Session {
-    pub(crate) place: Place,
-    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) place: TestDir,
+    pub(crate) keeper: Arc<MountProcess>,
     pub(crate) gate: Gate,
 }
 
 impl Session {
     /// Starts a session; returns `None` if the system does not allow mounts.
     pub(crate) fn start() -> Option<Self> {
-        let place = Place::new();
+        let place = TestDir::new();
         for directory in ["readonly", "temp"] {
             fs::create_dir(place.path(directory)).expect("a directory");
         }
@@ -91,21 +91,21 @@ impl Session {
         Some(Self { place, keeper, gate })
     }
 
-    pub(crate) fn read(&self, path: &Path) -> Result<FileContent, Refusal> {
+    pub(crate) fn read(&self, path: &Path) -> Result<FileContent, Failure> {
         let located = self.gate.locate(path, Purpose::Existing)?;
         assert_eq!(located.view(), View::Session);
         let permit = kit::permit_below(Path::new("/"), &located, FileOperation::Read).expect("allowed");
         Ok(self.gate.read(located, permit, Limits::default())?)
     }
 
-    pub(crate) fn write(&self, path: &Path, content: &str) -> Result<Written, Refusal> {
+    pub(crate) fn write(&self, path: &Path, content: &str) -> Result<Written, Failure> {
         let located = self.gate.locate(path, Purpose::ForWriting)?;
         let permit = kit::permit_below(Path::new("/"), &located, writing(content)).expect("allowed");
         Ok(self.gate.write(located, permit, content.as_bytes(), WriteOptions::default())?)
     }
 }
 
-fn keeper(place: &Path) -> Option<Keeper> {
+fn keeper(place: &Path) -> Option<MountProcess> {
     let arguments: &[&str] =
         if kit::is_root() { &["--mount"] } else { &["--user", "--map-root-user", "--mount"] };
     let child = Command::new("unshare")
@@ -133,5 +133,5 @@ fn keeper(place: &Path) -> Option<Keeper> {
     let flags = OFlags::PATH | OFlags::DIRECTORY;
     let flags = i32::try_from(flags.bits()).expect("flags are small");
     let root = File::options().read(true).custom_flags(flags).open(path).expect("the root");
-    Some(Keeper { child: Mutex::new(child), root })
+    Some(MountProcess { child: Mutex::new(child), root })
 }

@@ -10,7 +10,7 @@ use portcullis_file_gate::{FileError, Limits, Purpose, View, WriteOptions};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use crate::assert_fails;
-use crate::kit::{self, Refusal, writing};
+use crate::kit::{self, Failure, writing};
 use crate::races::{self, Attacker};
 use crate::session::Session;
 use portcullis_each_user::Test;
@@ -38,7 +38,7 @@ fn tools_see_what_commands_see() {
     // Root can read the empty file that is mounted there; other users cannot.
     match session.read(&place.path("p/masked")) {
         Ok(content) => assert!(content.bytes.is_empty() && kit::is_root()),
-        Err(refusal) => assert!(matches!(refusal, Refusal::Failed(FileError::Denied { .. })), "{refusal:?}"),
+        Err(refusal) => assert!(matches!(refusal, Failure::Failed(FileError::Denied { .. })), "{refusal:?}"),
     }
     session.write(&place.path("p/new/file"), "x").expect("written");
     assert_eq!(place.content("p/new/file"), "x");
@@ -80,7 +80,7 @@ fn read_only_mounts_hold_for_tools() {
     assert!(located.is_on_read_only_mount());
     for path in [file, session.place.path("readonly/new"), session.place.path("readonly/d/new")] {
         match session.write(&path, "x") {
-            Err(Refusal::Failed(error @ FileError::Denied { .. })) => assert_eq!(error.errno(), Some(30)),
+            Err(Failure::Failed(error @ FileError::Denied { .. })) => assert_eq!(error.errno(), Some(30)),
             other => panic!("{other:?}"),
         }
     }
@@ -134,9 +134,9 @@ fn the_hosts_temporary_directory_stays_closed() {
     }
     std::os::unix::fs::symlink(session.place.path("secret/f"), &link).expect("a link");
     session.place.link(&other, "p/link");
-    let find = |path: &Path| session.gate.locate(path, Purpose::Existing).map_err(Refusal::Failed);
+    let find = |path: &Path| session.gate.locate(path, Purpose::Existing).map_err(Failure::Failed);
     let beyond =
-        |path: &Path| session.gate.locate_in_host_view(path, Purpose::Existing).map_err(Refusal::Failed);
+        |path: &Path| session.gate.locate_in_host_view(path, Purpose::Existing).map_err(Failure::Failed);
     let results = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         assert_fails!(find(&output), FileError::NotFound { .. });
         assert_fails!(beyond(&output), FileError::HostTemp { .. });
@@ -155,7 +155,7 @@ fn the_hosts_temporary_directory_stays_closed() {
         // A link under a registered name would let other users choose the file.
         assert_fails!(find(&link), FileError::NotAFile { .. });
         let for_writing = session.gate.locate_in_host_view(&output, Purpose::ForWriting);
-        assert_fails!(for_writing.map_err(Refusal::Failed), FileError::HostTemp { .. });
+        assert_fails!(for_writing.map_err(Failure::Failed), FileError::HostTemp { .. });
     }));
     for file in files {
         drop(fs::remove_file(file));

@@ -8,7 +8,7 @@ use portcullis_decision::request::PathKind;
 use portcullis_file_gate::{FileError, Links, Purpose, WriteOptions};
 
 use crate::assert_fails;
-use crate::kit::{self, Place, Refusal, writing};
+use crate::kit::{self, Failure, TestDir, writing};
 use portcullis_each_user::{Test, cannot_run};
 
 pub(crate) const TESTS: &[Test] = &[
@@ -27,7 +27,7 @@ pub(crate) const TESTS: &[Test] = &[
 ];
 
 fn writes_new_and_old_files() {
-    let place = Place::new();
+    let place = TestDir::new();
     let written = place.write("p/f", "new").expect("written");
     assert_eq!((place.content("p/f").as_str(), written.size, written.created), ("new", 3, true));
     let written = place.write("p/f", "other").expect("written");
@@ -38,20 +38,20 @@ fn writes_new_and_old_files() {
     let permit = place.decide(&located, writing("third")).expect("allowed");
     let options = WriteOptions { expect: Some(written.identity), ..WriteOptions::default() };
     place.gate.write(located, permit, b"third", options).expect("written");
-    assert!(matches!(place.write("secret/f", "x"), Err(Refusal::Denied)));
-    assert!(matches!(place.write("secret/new", "x"), Err(Refusal::Denied)));
+    assert!(matches!(place.write("secret/f", "x"), Err(Failure::Denied)));
+    assert!(matches!(place.write("secret/new", "x"), Err(Failure::Denied)));
     assert_eq!((place.content("secret/f").as_str(), place.names("secret")), ("TOPSECRET", vec!["f".into()]));
 }
 
 fn makes_missing_directories() {
-    let place = Place::new();
+    let place = TestDir::new();
     let located = place.locate("p/a/b/c/f", Purpose::ForWriting).expect("located");
     let expected: Vec<PathBuf> = ["p/a", "p/a/b", "p/a/b/c"].map(|path| place.path(path)).into();
     assert_eq!((located.missing_parents(), located.kind()), (expected, PathKind::Missing));
     assert!(!place.path("p/a").exists(), "nothing is made before the decision");
     place.write("p/a/b/c/f", "deep").expect("written");
     assert_eq!(place.content("p/a/b/c/f"), "deep");
-    assert!(matches!(place.write("secret/a/b/f", "x"), Err(Refusal::Denied)));
+    assert!(matches!(place.write("secret/a/b/f", "x"), Err(Failure::Denied)));
     assert_eq!(place.names("secret"), ["f"]);
     let (most, more) = (format!("p/{}f", "d/".repeat(256)), format!("p/{}f", "e/".repeat(257)));
     place.write(&most, "deepest").expect("written");
@@ -62,7 +62,7 @@ fn makes_missing_directories() {
 }
 
 fn a_link_to_nothing_is_what_it_creates() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.link("../secret/key", "p/file");
     place.link("../secret/new", "p/directory");
     place.link("/proc/self/cwd/../../none", "p/magic");
@@ -70,7 +70,7 @@ fn a_link_to_nothing_is_what_it_creates() {
     for (path, canonical) in [("p/file", "secret/key"), ("p/directory/x/f", "secret/new/x/f")] {
         let located = place.locate(path, Purpose::ForWriting).expect("located");
         assert_eq!(located.canonical(), place.path(canonical));
-        assert!(matches!(place.write(path, "x"), Err(Refusal::Denied)), "{path}");
+        assert!(matches!(place.write(path, "x"), Err(Failure::Denied)), "{path}");
     }
     assert_fails!(place.write("p/slash", "x"), FileError::IsDirectory { .. });
     assert!(place.write("p/magic", "x").is_err());
@@ -83,7 +83,7 @@ fn a_link_to_nothing_is_what_it_creates() {
 }
 
 fn links_stay_links() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.put("p/f", "old");
     place.link("f", "p/one");
     place.link(place.path("p/one"), "p/two");
@@ -99,7 +99,7 @@ fn links_stay_links() {
 }
 
 fn mode_and_attributes_stay() {
-    let place = Place::new();
+    let place = TestDir::new();
     let file = place.put("p/f", "old");
     fs::set_permissions(&file, Permissions::from_mode(0o754)).expect("set");
     let flags = rustix::fs::XattrFlags::empty();
@@ -123,7 +123,7 @@ fn mode_and_attributes_stay() {
 }
 
 fn set_id_bits_go() {
-    let place = Place::new();
+    let place = TestDir::new();
     let file = place.put("p/f", "old");
     for options in [WriteOptions::default(), WriteOptions { links: Links::Allow, ..WriteOptions::default() }]
     {
@@ -137,7 +137,7 @@ fn set_id_bits_go() {
 }
 
 fn hard_links_are_refused_or_kept() {
-    let place = Place::new();
+    let place = TestDir::new();
     fs::hard_link(place.path("secret/f"), place.path("p/f")).expect("linked");
     assert_fails!(place.write("p/f", "x"), FileError::Linked { links: 2, .. });
     assert_eq!(place.content("secret/f"), "TOPSECRET");
@@ -149,7 +149,7 @@ fn hard_links_are_refused_or_kept() {
 }
 
 fn only_files_are_written() {
-    let place = Place::new();
+    let place = TestDir::new();
     fs::create_dir(place.path("p/d")).expect("a directory");
     let made = std::process::Command::new("mkfifo").arg(place.path("p/fifo")).status();
     assert!(made.expect("mkfifo is there").success());
@@ -162,11 +162,11 @@ fn only_files_are_written() {
 }
 
 fn a_name_that_appears_is_a_conflict() {
-    let place = Place::new();
+    let place = TestDir::new();
     let located = place.locate("p/f", Purpose::ForWriting).expect("located");
     let permit = place.decide(&located, writing("x")).expect("allowed");
     place.link("../secret/f", "p/f");
-    let result = place.gate.write(located, permit, b"x", WriteOptions::default()).map_err(Refusal::Failed);
+    let result = place.gate.write(located, permit, b"x", WriteOptions::default()).map_err(Failure::Failed);
     assert_fails!(result, FileError::Conflict { .. });
     // The same for a file that was replaced by a link.
     place.put("p/g", "old");
@@ -174,7 +174,7 @@ fn a_name_that_appears_is_a_conflict() {
     let permit = place.decide(&located, writing("x")).expect("allowed");
     fs::remove_file(place.path("p/g")).expect("removed");
     place.link("../secret/f", "p/g");
-    let result = place.gate.write(located, permit, b"x", WriteOptions::default()).map_err(Refusal::Failed);
+    let result = place.gate.write(located, permit, b"x", WriteOptions::default()).map_err(Failure::Failed);
     assert_fails!(result, FileError::Conflict { .. });
     assert!(fs::symlink_metadata(place.path("p/g")).expect("there").is_symlink(), "it is put back");
     assert_eq!(
@@ -184,7 +184,7 @@ fn a_name_that_appears_is_a_conflict() {
 }
 
 fn a_directory_that_moves_is_noticed() {
-    let place = Place::new();
+    let place = TestDir::new();
     for name in ["p/d/f", "p/e/new"] {
         let directory = place.path(name).parent().expect("a parent").to_owned();
         fs::create_dir(&directory).expect("a directory");
@@ -196,14 +196,14 @@ fn a_directory_that_moves_is_noticed() {
         let elsewhere = place.path("secret").join(directory.file_name().expect("a name"));
         fs::rename(&directory, &elsewhere).expect("moved");
         let result = place.gate.write(located, permit, b"x", WriteOptions::default());
-        assert_fails!(result.map_err(Refusal::Failed), FileError::Moved { .. });
+        assert_fails!(result.map_err(Failure::Failed), FileError::Moved { .. });
     }
     assert_eq!(place.content("secret/d/f"), "old");
     assert!(place.names("secret/e").is_empty());
 }
 
 fn a_directory_that_cannot_be_written() {
-    let place = Place::new();
+    let place = TestDir::new();
     fs::create_dir(place.path("p/d")).expect("a directory");
     let file = place.put("p/d/f", "a long old content");
     if kit::is_root() {
@@ -223,7 +223,7 @@ fn a_foreign_file_stays_foreign() {
         // Only root can create a file that belongs to another user.
         return;
     }
-    let place = Place::new();
+    let place = TestDir::new();
     let file = place.put("p/f", "old");
     std::os::unix::fs::chown(&file, Some(1000), Some(1001)).expect("given away");
     place.write("p/f", "new").expect("written");

@@ -38,7 +38,7 @@ pub(super) enum Opening {
 
 impl Opening {
     /// Classifies a stream that begins with `bytes`.
-    pub(super) fn of(bytes: &[u8]) -> Self {
+    pub(super) fn classify(bytes: &[u8]) -> Self {
         let tls = tls(bytes);
         let opening = if tls == Self::Other { http(bytes) } else { tls };
         if opening == Self::Undecided && bytes.len() > BLANK_MAX {
@@ -147,11 +147,11 @@ mod tests {
 
     #[track_caller]
     fn check(bytes: &[u8], expected: Opening) {
-        assert_eq!(Opening::of(bytes), expected, "{}", bytes.escape_ascii());
+        assert_eq!(Opening::classify(bytes), expected, "{}", bytes.escape_ascii());
     }
 
     fn is_malformed(bytes: &[u8]) -> bool {
-        matches!(Opening::of(bytes), Opening::Malformed(_))
+        matches!(Opening::classify(bytes), Opening::Malformed(_))
     }
 
     #[test]
@@ -266,14 +266,14 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn nothing_makes_it_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..50)) {
-            let _opening = Opening::of(&bytes);
+            let _opening = Opening::classify(&bytes);
         }
 
         /// Once made, a classification does not change when more bytes follow.
         #[test]
         fn more_bytes_change_nothing(bytes in "[\\x00-\\xff]{0,12}", more in "[\\x00-\\xff]{0,6}") {
-            let before = Opening::of(bytes.as_bytes());
-            let after = Opening::of([bytes.as_bytes(), more.as_bytes()].concat().as_slice());
+            let before = Opening::classify(bytes.as_bytes());
+            let after = Opening::classify([bytes.as_bytes(), more.as_bytes()].concat().as_slice());
             proptest::prop_assert!(before == Opening::Undecided || before == after, "{before:?} {after:?}");
         }
     }

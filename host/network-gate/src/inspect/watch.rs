@@ -17,7 +17,7 @@ const SEPARATORS: [fn(u8) -> bool; 4] =
 
 /// A finding in the stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum Finding {
     /// The first line is a request to some servers.
     Request,
     /// A line that names a server, with its value.
@@ -41,24 +41,24 @@ impl Default for Watch {
 
 impl Watch {
     /// Takes the next byte.
-    pub(super) fn take(&mut self, byte: u8) -> Option<Found> {
+    pub(super) fn take(&mut self, byte: u8) -> Option<Finding> {
         if let Some(line) = &mut self.first_line {
             if line.take(byte) {
-                return Some(Found::Request);
+                return Some(Finding::Request);
             }
             if line.has_ended {
                 self.first_line = None;
             }
         }
         if b"\r\n".contains(&byte) {
-            return self.field.replace(Vec::new()).and_then(|line| host(&line)).map(Found::Host);
+            return self.field.replace(Vec::new()).and_then(|line| host(&line)).map(Finding::Host);
         }
         let line = self.field.as_mut()?;
         line.push(byte);
         if !may_be_host(line) {
             self.field = None;
         } else if line.len() > FIELD_MAX {
-            return self.field.take().map(Found::Host);
+            return self.field.take().map(Finding::Host);
         }
         None
     }
@@ -177,7 +177,7 @@ impl Words {
 mod tests {
     use super::*;
 
-    fn found(bytes: &[u8]) -> Option<Found> {
+    fn found(bytes: &[u8]) -> Option<Finding> {
         let mut watch = Watch::default();
         bytes.iter().find_map(|&byte| watch.take(byte))
     }
@@ -205,10 +205,10 @@ mod tests {
             b"A\x1cB\x0c/\x0cy\r\n",
             b"\x0f\n*\r\n",
         ] {
-            assert_eq!(found(line), Some(Found::Request), "{}", line.escape_ascii());
+            assert_eq!(found(line), Some(Finding::Request), "{}", line.escape_ascii());
         }
         let long = [b"(X /".as_slice(), &[b'a'; 70_000], b" HTTP/1.1"].concat();
-        assert_eq!(found(&long), Some(Found::Request));
+        assert_eq!(found(&long), Some(Finding::Request));
     }
 
     #[test]
@@ -241,10 +241,10 @@ mod tests {
             (b"FOO x\r\nHost:\r\n evil.test\r\n", b""),
             (b"FOO x\r\n\r\nrest\r\nHost: a:1\r\n", b"a:1"),
         ] {
-            assert_eq!(found(bytes), Some(Found::Host(name.to_vec())), "{}", bytes.escape_ascii());
+            assert_eq!(found(bytes), Some(Finding::Host(name.to_vec())), "{}", bytes.escape_ascii());
         }
         assert_eq!(found(b"FOO x\r\nHost: evil.test"), None, "it has not ended");
         let long = [b"FOO x\r\nHost:".as_slice(), &[b' '; 2000]].concat();
-        assert!(matches!(found(&long), Some(Found::Host(_))));
+        assert!(matches!(found(&long), Some(Finding::Host(_))));
     }
 }

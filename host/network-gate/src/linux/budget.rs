@@ -21,7 +21,7 @@ pub(crate) struct Spent {
 
 impl Budgets {
     /// Returns the account of a host and port; a new account has a limit of `limit` bytes.
-    pub(crate) fn of(&self, host: &Endpoint, port: u16, limit: u64) -> Arc<Spent> {
+    pub(crate) fn account(&self, host: &Endpoint, port: u16, limit: u64) -> Arc<Spent> {
         let mut accounts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let account = accounts.entry((host.clone(), port)).or_insert_with(|| Arc::new(Spent::new(limit)));
         Arc::clone(account)
@@ -61,10 +61,10 @@ mod tests {
     fn connections_to_one_place_share_its_budget() {
         let budgets = Budgets::default();
         let host = Endpoint::Domain("a.test".to_owned());
-        let first = budgets.of(&host, 443, 10);
+        let first = budgets.account(&host, 443, 10);
         assert!(first.spend(6));
-        assert!(!budgets.of(&host, 443, 10).spend(6), "the second connection goes over it");
-        assert!(budgets.of(&host, 80, 10).spend(6), "another port has one of its own");
+        assert!(!budgets.account(&host, 443, 10).spend(6), "the second connection goes over it");
+        assert!(budgets.account(&host, 80, 10).spend(6), "another port has one of its own");
         first.extend(10);
         assert!(first.is_within() && first.sent() == 12);
         assert!(first.spend(10) && !first.spend(1));

@@ -143,7 +143,7 @@ fn judged(scope: &Scope, attempt: &ConnectionAttempt, address: IpAddr) -> Result
     match scope.judge.address(attempt, address) {
         AddressRuling::Named => Ok(()),
         AddressRuling::Denied(refusal) => Err(refusal),
-        AddressRuling::Unnamed => match (Range::of(address), is_own_or_leads_there(address)) {
+        AddressRuling::Unnamed => match (Range::classify(address), is_own_or_leads_there(address)) {
             (Range::Special(what), _) => refused(what.words()),
             (Range::Public, Ok(true)) => refused(Special::Own.words()),
             (Range::Public, Err(_)) => refused("perhaps one of this machine's own, which cannot be told now"),

@@ -153,7 +153,7 @@ impl Gate {
     /// Waits until the judge knows the end of every connection of a command that has exited.
     ///
     /// A connection that the other side keeps open is waited for only briefly.
-    pub fn settle(&self, command: u32) {
+    pub fn wait_for_connections(&self, command: u32) {
         self.shared.carried.wait(command, LAST_WORDS);
         self.shared.asking.forget(command);
         self.shared.decider.hear_out(SETTLE);

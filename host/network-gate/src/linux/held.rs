@@ -21,7 +21,7 @@ struct Table {
 #[derive(Debug)]
 struct Kept {
     number: u64,
-    found: Found,
+    found: HeldConnection,
     /// Dropped when the connection has been accepted.
     #[expect(dead_code, reason = "its end is what is waited for")]
     waited_for: oneshot::Sender<()>,
@@ -29,7 +29,7 @@ struct Kept {
 
 /// The state of a connection before it is accepted.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct HeldConnection {
     pub(crate) attempt: ConnectionAttempt,
     pub(crate) state: VerdictState,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Expected {
 
 impl Held {
     /// Keeps a verdict until the connection of this socket is accepted.
-    pub(crate) fn keep(&self, socket: u64, found: Found) -> Expected {
+    pub(crate) fn keep(&self, socket: u64, found: HeldConnection) -> Expected {
         let (waited_for, arrival) = oneshot::channel();
         let mut table = self.table();
         table.last += 1;
@@ -61,7 +61,7 @@ impl Held {
     }
 
     /// Takes the verdict for the connection of this socket, if it goes to the destination that was decided about.
-    pub(crate) fn take(&self, socket: u64, target: &Endpoint, port: u16) -> Option<Found> {
+    pub(crate) fn take(&self, socket: u64, target: &Endpoint, port: u16) -> Option<HeldConnection> {
         let mut table = self.table();
         let access = &table.kept.get(&socket)?.found.attempt.access;
         (access.target == *target && access.port == port).then_some(())?;
@@ -69,7 +69,7 @@ impl Held {
     }
 
     /// Takes a verdict whose connection was never accepted.
-    pub(crate) fn give_up(&self, socket: u64, number: u64) -> Option<Found> {
+    pub(crate) fn give_up(&self, socket: u64, number: u64) -> Option<HeldConnection> {
         let mut table = self.table();
         table.kept.get(&socket).filter(|kept| kept.number == number)?;
         table.kept.remove(&socket).map(|kept| kept.found)

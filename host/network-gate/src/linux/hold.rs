@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::judge::{Ended, Ending, Judgement, Undecided};
-use crate::linux::held::{Expected, Found, VerdictState};
+use crate::linux::held::{Expected, HeldConnection, VerdictState};
 use crate::linux::process::Owner;
 use crate::linux::scope::{Scope, Wanted, closing};
 use crate::{Call, Calls, names};
@@ -97,7 +97,7 @@ pub(crate) fn hear(
                     // After the receiver is gone, the call continues and its connection fails.
                     let wanted = wanted.filter(|_| !told.is_closed());
                     wanted.and_then(|wanted| {
-                        decide(&scope, &wanted, Owner::of(process, command), socket, release)
+                        decide(&scope, &wanted, Owner::new(process, command), socket, release)
                     })
                 }
                 Call::Gone { id } => Some(HoldEvent::Gone { id }),
@@ -142,7 +142,7 @@ fn decide(scope: &Scope, wanted: &Wanted, owner: Owner, socket: u64, release: Re
         }
         settled @ Judgement::Allow(_) => {
             let state = VerdictState::Settled(Box::new(settled));
-            Some(HoldEvent::Settled(scope.held.keep(socket, Found { attempt, state })))
+            Some(HoldEvent::Settled(scope.held.keep(socket, HeldConnection { attempt, state })))
         }
     }
 }
@@ -194,7 +194,7 @@ async fn hold(
     if matches!(&state, VerdictState::Settled(judgement) if matches!(**judgement, Judgement::Deny(_))) {
         return release.refuse();
     }
-    let expected = scope.held.keep(socket, Found { attempt, state });
+    let expected = scope.held.keep(socket, HeldConnection { attempt, state });
     drop(release);
     expect(scope, expected).await;
 }
@@ -231,7 +231,7 @@ async fn ask(
     Some(outcome.map_or(VerdictState::Asked(answer), |judgement| VerdictState::Settled(Box::new(judgement))))
 }
 
-fn never_came(scope: &Scope, Found { attempt, state }: Found) {
+fn never_came(scope: &Scope, HeldConnection { attempt, state }: HeldConnection) {
     match state {
         VerdictState::Settled(judgement) => {
             if let Judgement::Allow(permit) = *judgement {

@@ -18,7 +18,7 @@ pub(crate) struct Owner {
 
 impl Owner {
     /// Returns a known process with the root process of its command.
-    pub(crate) fn of(process: u32, command: u32) -> Self {
+    pub(crate) fn new(process: u32, command: u32) -> Self {
         Self { process: describe(process), command, is_shared: false }
     }
 
@@ -112,7 +112,7 @@ pub(crate) fn owners(keeper: u32) -> HashMap<u64, Owner> {
     while let Some((pid, command)) = left.pop() {
         let sockets = sockets(pid);
         if !sockets.is_empty() {
-            let owner = Owner::of(pid, command);
+            let owner = Owner::new(pid, command);
             for socket in sockets {
                 let known = owners.entry(socket).or_insert_with(|| owner.clone());
                 known.share(&owner);

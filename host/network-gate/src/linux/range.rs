@@ -71,7 +71,7 @@ const EMBEDDING: &[(Ipv6Addr, u8, usize)] = &[
 /// Returns `None` for other addresses. If the owner cannot be determined, the address counts as this machine's.
 #[must_use]
 pub fn special(address: IpAddr) -> Option<Special> {
-    match Range::of(address) {
+    match Range::classify(address) {
         Range::Special(what) => Some(what),
         Range::Public => is_own_or_leads_there(address).unwrap_or(true).then_some(Special::Own),
     }
@@ -95,7 +95,7 @@ pub(crate) fn end(address: IpAddr) -> Option<IpAddr> {
 
 impl Range {
     /// Returns the kind of an address.
-    pub(crate) fn of(address: IpAddr) -> Self {
+    pub(crate) fn classify(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self::of_v4(address),
             IpAddr::V6(address) => Self::of_v6(address),
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     fn is_public(address: &str) -> bool {
-        Range::of(address.parse().unwrap()) == Range::Public
+        Range::classify(address.parse().unwrap()) == Range::Public
     }
 
     #[test]
@@ -218,8 +218,8 @@ mod tests {
         ] {
             assert!(!is_public(address), "{address}");
         }
-        assert_eq!(Range::of("169.254.169.254".parse().unwrap()), Range::Special(Metadata));
-        assert_eq!(Range::of("64:ff9b::a9fe:a9fe".parse().unwrap()), Range::Special(Metadata));
+        assert_eq!(Range::classify("169.254.169.254".parse().unwrap()), Range::Special(Metadata));
+        assert_eq!(Range::classify("64:ff9b::a9fe:a9fe".parse().unwrap()), Range::Special(Metadata));
     }
 
     #[test]

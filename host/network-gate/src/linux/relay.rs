@@ -57,7 +57,7 @@ pub(crate) async fn connect(
             carry(report, client, wanted, manner, beginning).await;
         }
         Clearance::Denied(refusal) => {
-            let why = told(wanted, &refusal);
+            let why = refusal_line(wanted, &refusal);
             refuse_unheard(client, manner, News::Denied, &why).await;
         }
         Clearance::Abandoned => {}
@@ -66,7 +66,7 @@ pub(crate) async fn connect(
 
 /// Refuses a client that has received no bytes yet.
 async fn refuse_unheard(client: TcpStream, manner: Manner, news: News, why: &str) {
-    match manner.refused(news, why) {
+    match manner.refusal_reply(news, why) {
         Some(message) => refuse::say(client, &message).await,
         None => refuse::tell(client, &[], news, why).await,
     }
@@ -84,7 +84,7 @@ async fn carry(
         Ok(server) => server,
         Err(ending) => {
             let (news, why) = match &ending {
-                Ending::Refused(refusal) => (News::Denied, told(wanted, refusal)),
+                Ending::Refused(refusal) => (News::Denied, refusal_line(wanted, refusal)),
                 Ending::Unreachable(why) => (News::Unreachable, why.clone()),
                 Ending::Closed => (News::Unreachable, String::new()),
             };
@@ -100,11 +100,11 @@ async fn carry(
     // Send small messages at once. A failure only costs latency.
     let _unset = (client.set_nodelay(true), server.set_nodelay(true));
     let limit = scope.judge.budget(&report.attempt);
-    let spent = scope.shared.budgets.of(&wanted.target, wanted.port, limit);
+    let spent = scope.shared.budgets.account(&wanted.target, wanted.port, limit);
     let broker = match broker(scope, wanted) {
         Ok(broker) => broker,
         Err(refusal) => {
-            let why = told(wanted, &refusal);
+            let why = refusal_line(wanted, &refusal);
             report.how = Ending::Refused(refusal);
             drop(report);
             return refuse::tell(client, &beginning, News::Denied, &why).await;
@@ -145,7 +145,7 @@ async fn carry(
     };
     let beginning = pump.beginning();
     drop(pump);
-    let why = told(wanted, &refusal);
+    let why = refusal_line(wanted, &refusal);
     report.how = Ending::Refused(refusal);
     drop(report);
     refuse::tell(client, &beginning, news, &why).await;
@@ -193,7 +193,7 @@ fn watched(client: &TcpStream) -> std::io::Result<TcpStream> {
     TcpStream::from_std(rustix::io::fcntl_dupfd_cloexec(client, 0)?.into())
 }
 
-fn told(wanted: &Wanted, refusal: &ConnectionRefusal) -> String {
+fn refusal_line(wanted: &Wanted, refusal: &ConnectionRefusal) -> String {
     format!("the connection to {} is denied: {}", wanted.target.with_port(wanted.port), refusal.text)
 }
 

@@ -15,7 +15,7 @@ use crate::linux::active_connections::ActiveConnections;
 use crate::linux::ask::Asking;
 use crate::linux::budget::{Budgets, Spent};
 use crate::linux::decider::Decider;
-use crate::linux::held::{Found, Held, VerdictState};
+use crate::linux::held::{Held, HeldConnection, VerdictState};
 use crate::linux::process::{Client, Owner};
 use crate::linux::sock_diag::Clients;
 use crate::names::Names;
@@ -86,12 +86,12 @@ impl Scope {
             }
         };
         match found {
-            Some(Found { attempt, state: VerdictState::Settled(judgement) }) => {
-                self.settle(attempt, *judgement, wanted, stream).await
+            Some(HeldConnection { attempt, state: VerdictState::Settled(judgement) }) => {
+                self.carry_out(attempt, *judgement, wanted, stream).await
             }
-            Some(Found { attempt, state: VerdictState::Asked(answer) }) => {
+            Some(HeldConnection { attempt, state: VerdictState::Asked(answer) }) => {
                 match self.answered(answer, wanted, stream).await {
-                    Some(judgement) => self.settle(attempt, judgement, wanted, stream).await,
+                    Some(judgement) => self.carry_out(attempt, judgement, wanted, stream).await,
                     None => Clearance::Abandoned,
                 }
             }
@@ -100,7 +100,7 @@ impl Scope {
     }
 
     /// Returns the state that the connect(2) call of this connection left, if it was held.
-    fn decided_before(&self, client: Client, wanted: &Wanted) -> Option<Found> {
+    fn decided_before(&self, client: Client, wanted: &Wanted) -> Option<HeldConnection> {
         match client {
             Client::Open(socket) => self.held.take(socket, &wanted.target, wanted.port),
             Client::Gone => None,
@@ -108,7 +108,7 @@ impl Scope {
     }
 
     /// Decides about a connection. `client` is the client's socket, if it is known already.
-    fn decide(&self, wanted: &Wanted, client: Option<Client>) -> Found {
+    fn decide(&self, wanted: &Wanted, client: Option<Client>) -> HeldConnection {
         let client = client.unwrap_or_else(|| self.clients.client(wanted.client, wanted.server));
         if let Some(found) = self.decided_before(client, wanted) {
             return found;
@@ -123,7 +123,7 @@ impl Scope {
             (Client::Gone, Running::None) => Judgement::Deny(ConnectionRefusal::of_ended_command()),
             (Client::Gone | Client::Open(_), _) => self.judge.decide(&attempt),
         };
-        Found { attempt, state: VerdictState::Settled(Box::new(judgement)) }
+        HeldConnection { attempt, state: VerdictState::Settled(Box::new(judgement)) }
     }
 
     /// Returns the attempt of a process to make this connection. If the process is unknown, the attempt counts for the
@@ -150,7 +150,7 @@ impl Scope {
         let Some(judgement) = self.shared.decider.ask(move || judge.decide(&asked)).await else {
             return Err(Some(closing()));
         };
-        match self.settle(attempt, judgement, wanted, stream).await {
+        match self.carry_out(attempt, judgement, wanted, stream).await {
             Clearance::Allowed(..) => Ok(()),
             Clearance::Denied(refusal) => Err(Some(refusal)),
             Clearance::Abandoned => Err(None),
@@ -174,7 +174,7 @@ impl Scope {
         let Some(judgement) = self.shared.decider.ask(move || judge.decide(&asked)).await else {
             return Err(Some(closing()));
         };
-        match self.settle(attempt, judgement, wanted, stream).await {
+        match self.carry_out(attempt, judgement, wanted, stream).await {
             Clearance::Allowed(attempt, _permit) => {
                 spent.extend(self.judge.budget(&attempt));
                 Ok(())
@@ -184,7 +184,7 @@ impl Scope {
         }
     }
 
-    async fn settle(
+    async fn carry_out(
         &self,
         attempt: ConnectionAttempt,
         judgement: Judgement,

@@ -25,12 +25,12 @@ pub(crate) struct Clients {
     keeper: u32,
     /// The socket for queries to the kernel, one query at a time.
     diagnosis: Option<Mutex<SocketQuery>>,
-    seen: Mutex<Option<Seen>>,
+    seen: Mutex<Option<SocketOwners>>,
 }
 
 /// The result of a scan: the owner of each socket.
 #[derive(Debug)]
-struct Seen {
+struct SocketOwners {
     at: Instant,
     owners: HashMap<u64, Owner>,
 }
@@ -66,7 +66,7 @@ impl Clients {
         }
         let owners = process::owners(self.keeper);
         let owner = owners.get(&socket).cloned().unwrap_or_default().unless_shared();
-        *seen = Some(Seen { at: Instant::now(), owners });
+        *seen = Some(SocketOwners { at: Instant::now(), owners });
         owner
     }
 }

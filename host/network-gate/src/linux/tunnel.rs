@@ -59,7 +59,7 @@ async fn ask_http(
     let mut answer = Vec::new();
     while !answer.ends_with(b"\r\n\r\n") {
         if answer.len() >= ANSWER_MAX {
-            return Err(refused("it answered at too great a length"));
+            return Err(proxy_error("it answered at too great a length"));
         }
         answer.push(proxy.read_u8().await?);
     }
@@ -68,7 +68,7 @@ async fn ask_http(
     let is_yes =
         line.starts_with("HTTP/1.") && line.split(' ').nth(1).is_some_and(|code| code.starts_with('2'));
     let shown: String = line.chars().filter(|character| !character.is_control()).take(100).collect();
-    if is_yes { Ok(()) } else { Err(refused(&format!("it answered `{shown}`"))) }
+    if is_yes { Ok(()) } else { Err(proxy_error(&format!("it answered `{shown}`"))) }
 }
 
 async fn ask_socks(
@@ -80,13 +80,13 @@ async fn ask_socks(
     let method = if upstream.credentials.is_some() { WITH_PASSWORD } else { WITHOUT };
     proxy.write_all(&[SOCKS, 1, method]).await?;
     if [proxy.read_u8().await?, proxy.read_u8().await?] != [SOCKS, method] {
-        return Err(refused("it wants to be asked otherwise"));
+        return Err(proxy_error("it wants to be asked otherwise"));
     }
     if let Some((user, password)) = &upstream.credentials {
         let message = [vec![PASSWORD_VERSION], short(user)?, short(password)?].concat();
         proxy.write_all(&message).await?;
         if [proxy.read_u8().await?, proxy.read_u8().await?] != [PASSWORD_VERSION, 0] {
-            return Err(refused("it does not know the user or the password"));
+            return Err(proxy_error("it does not know the user or the password"));
         }
     }
     let place = match target {
@@ -101,20 +101,20 @@ async fn ask_socks(
         V4 => 4,
         V6 => 16,
         NAME => usize::from(proxy.read_u8().await?),
-        _ => return Err(refused("it answered something that is no SOCKS")),
+        _ => return Err(proxy_error("it answered something that is no SOCKS")),
     };
     let mut bound = vec![0; length + 2];
     proxy.read_exact(&mut bound).await?;
-    if code == 0 { Ok(()) } else { Err(refused(&format!("it answered with the code {code}"))) }
+    if code == 0 { Ok(()) } else { Err(proxy_error(&format!("it answered with the code {code}"))) }
 }
 
 /// Returns a text preceded by its length.
 fn short(text: &str) -> io::Result<Vec<u8>> {
-    let length = u8::try_from(text.len()).map_err(|_too_long| refused("a name is too long for it"))?;
+    let length = u8::try_from(text.len()).map_err(|_too_long| proxy_error("a name is too long for it"))?;
     Ok([&[length], text.as_bytes()].concat())
 }
 
-fn refused(why: &str) -> io::Error {
+fn proxy_error(why: &str) -> io::Error {
     io::Error::other(format!("the proxy in `parentProxy` did not connect: {why}"))
 }
 

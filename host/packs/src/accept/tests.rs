@@ -97,7 +97,7 @@ impl Case {
 
 /// Checks that the pack is accepted without the change (the control), and that the refusal after it contains
 /// `said`.
-fn refused(said: &str, change: impl Fn(&mut Case)) {
+fn assert_refused(said: &str, change: impl Fn(&mut Case)) {
     let mut case = good("acme:guard", "1.2.0");
     case.judge().unwrap();
     change(&mut case);
@@ -126,32 +126,32 @@ fn signatures_over_other_bytes_are_found() {
 
 #[test]
 fn signatures() {
-    refused("is not over these bytes", |case| {
+    assert_refused("is not over these bytes", |case| {
         // Flips one bit in a text without meaning, so that only the signature detects it.
         let place = case.bytes.windows(5).position(|bytes| bytes == b"title").unwrap() + 9;
         case.bytes[place] ^= 1;
     });
-    refused("there is no signature", |case| case.signatures = Signatures::default());
-    refused("is not theirs", |case| case.signatures = signed(&case.bytes, &[2], PURPOSE));
-    refused("is not theirs", |case| case.signatures = signed(&case.bytes, &[9], PURPOSE));
-    refused("was made for `git`", |case| case.signatures = signed(&case.bytes, &[1], "git"));
-    refused("was revoked: lost", |case| {
+    assert_refused("there is no signature", |case| case.signatures = Signatures::default());
+    assert_refused("is not theirs", |case| case.signatures = signed(&case.bytes, &[2], PURPOSE));
+    assert_refused("is not theirs", |case| case.signatures = signed(&case.bytes, &[9], PURPOSE));
+    assert_refused("was made for `git`", |case| case.signatures = signed(&case.bytes, &[1], "git"));
+    assert_refused("was revoked: lost", |case| {
         case.trust = trust(&format!("[[revoked]]\nkey = '{}'\nreason = 'lost'", public(1)));
     });
-    refused("has expired", |case| {
+    assert_refused("has expired", |case| {
         let text = format!(
             "[[publisher]]\nname = 'acme'\nnamespaces = ['acme']\n[[key]]\npublisher = 'acme'\nkey = '{}'\nvalid-before = '2027-01-01'",
             public(1)
         );
         case.trust = Trust::parse(&text, &|_| Ok(String::new())).unwrap();
     });
-    refused("is signed by `acme`", |case| {
+    assert_refused("is signed by `acme`", |case| {
         // The right key, in a namespace that does not belong to the publisher.
         case.bytes = pack("nobody:guard", "1.2.0", "");
         case.described.id = "nobody:guard".to_owned();
         case.signatures = signed(&case.bytes, &[1], PURPOSE);
     });
-    refused("must be signed by `other`", |case| {
+    assert_refused("must be signed by `other`", |case| {
         case.bytes = pack("other:guard", "1.2.0", "");
         case.signatures = signed(&case.bytes, &[1], PURPOSE);
     });
@@ -182,10 +182,10 @@ fn several_keys() {
 
 #[test]
 fn names() {
-    refused("`acme:other` was asked for", |case| case.wanted = Some("acme:other"));
-    refused("version 1.3.0 was asked for", |case| case.version = Some(Version::new(1, 3, 0)));
-    refused("its code says `acme:other`", |case| case.described.id = "acme:other".to_owned());
-    refused("its code says `9.9.9`", |case| case.described.version = "9.9.9".to_owned());
+    assert_refused("`acme:other` was asked for", |case| case.wanted = Some("acme:other"));
+    assert_refused("version 1.3.0 was asked for", |case| case.version = Some(Version::new(1, 3, 0)));
+    assert_refused("its code says `acme:other`", |case| case.described.id = "acme:other".to_owned());
+    assert_refused("its code says `9.9.9`", |case| case.described.version = "9.9.9".to_owned());
     for name in ["acme:9uard", "acme:guard-", "acme:gu-ard", "acme:guarcl"] {
         let mut case = good(name, "1.0.0").after("1.2.0");
         match name {
@@ -324,14 +324,14 @@ fn bytes() {
     let mut pinned = good("acme:guard", "1.2.0");
     pinned.pinned = Some(digest.clone());
     assert!(pinned.judge().is_ok());
-    refused("these are other bytes", |case| case.pinned = Some(format!("sha256:{}", "0".repeat(64))));
-    refused("was revoked: bad day", |case| {
+    assert_refused("these are other bytes", |case| case.pinned = Some(format!("sha256:{}", "0".repeat(64))));
+    assert_refused("was revoked: bad day", |case| {
         case.trust = trust(&format!("[[revoked]]\ndigest = '{digest}'\nreason = 'bad day'"));
     });
-    refused("it carries no manifest", |case| case.bytes = EMPTY.to_vec());
-    refused("no WebAssembly component", |case| case.bytes = b"hello".to_vec());
-    refused("damaged", |case| case.bytes.truncate(40));
-    refused("512 KiB", |case| {
+    assert_refused("it carries no manifest", |case| case.bytes = EMPTY.to_vec());
+    assert_refused("no WebAssembly component", |case| case.bytes = b"hello".to_vec());
+    assert_refused("damaged", |case| case.bytes.truncate(40));
+    assert_refused("512 KiB", |case| {
         let name = b"portcullis:readme";
         let mut body = vec![u8::try_from(name.len()).unwrap()];
         body.extend_from_slice(name);

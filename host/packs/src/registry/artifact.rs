@@ -56,7 +56,7 @@ pub(crate) struct Descriptor {
 }
 
 impl Descriptor {
-    pub(crate) fn of(media_type: &str, bytes: &[u8]) -> Self {
+    pub(crate) fn for_bytes(media_type: &str, bytes: &[u8]) -> Self {
         Self {
             media_type: media_type.to_owned(),
             digest: format!("sha256:{}", crate::digest::digest(bytes)),
@@ -122,7 +122,7 @@ pub(crate) fn signature_tag(component: &[u8]) -> String {
 
 /// Returns the artifact of a component. The same component always gives the same artifact.
 pub(crate) fn of_component(component: &[u8], imports: &[String], exports: &[String]) -> Artifact {
-    let layer = Descriptor::of(COMPONENT, component);
+    let layer = Descriptor::for_bytes(COMPONENT, component);
     let config = serde_json::json!({
         "created": "1970-01-01T00:00:00Z", "architecture": "wasm", "os": "wasip2",
         "layerDigests": [layer.digest],
@@ -133,7 +133,7 @@ pub(crate) fn of_component(component: &[u8], imports: &[String], exports: &[Stri
         schema_version: VERSION,
         media_type: MANIFEST.to_owned(),
         artifact_type: String::new(),
-        config: Descriptor::of(WASM_CONFIG, &config),
+        config: Descriptor::for_bytes(WASM_CONFIG, &config),
         layers: vec![layer],
         annotations: annotations(component),
     };
@@ -148,7 +148,7 @@ pub(crate) fn of_signatures(signatures: &Signatures) -> Artifact {
     let ssh = signatures.ssh_text();
     for (kind, text) in [(SSH, ssh.as_str()), (MINISIGN, signatures.minisign_text())] {
         if !text.is_empty() {
-            layers.push(Descriptor::of(kind, text.as_bytes()));
+            layers.push(Descriptor::for_bytes(kind, text.as_bytes()));
             blobs.push(text.as_bytes().to_owned());
         }
     }
@@ -156,7 +156,7 @@ pub(crate) fn of_signatures(signatures: &Signatures) -> Artifact {
         schema_version: VERSION,
         media_type: MANIFEST.to_owned(),
         artifact_type: SIGNATURES.to_owned(),
-        config: Descriptor::of(NO_CONFIG, &config),
+        config: Descriptor::for_bytes(NO_CONFIG, &config),
         layers,
         annotations: BTreeMap::new(),
     };

@@ -27,7 +27,7 @@ pub(super) fn define(
     linker: &mut LinkerInstance<'_, HostState>,
 ) -> wasmtime::Result<()> {
     let function = format!("{interface}#{name}");
-    let answer = FunctionResult::of(interface, name);
+    let answer = FunctionResult::for_function(interface, name);
     linker.func_new(name, move |mut store, _, arguments, results| {
         let arguments = receive(&mut store, arguments)?;
         let value = match answer {
@@ -80,7 +80,7 @@ enum FunctionResult {
 
 impl FunctionResult {
     /// Returns the answer of a known function.
-    fn of(interface: &str, name: &str) -> Option<Self> {
+    fn for_function(interface: &str, name: &str) -> Option<Self> {
         let answer = match (interface, name) {
             ("wasi:cli/environment", "get-environment" | "get-arguments")
             | ("wasi:filesystem/preopens", "get-directories") => Self::EmptyList,

@@ -27,7 +27,7 @@ pub(super) fn examples(universe: Hir, patterns: Vec<Hir>) -> Result<Vec<Vec<u8>>
     let mut walk = Walk::new(&all)?;
     let start = start::Config::new().anchored(Anchored::Yes);
     let start = walk.dfa.start_state(&mut walk.cache, &start).map_err(|_| TooIntricate)?;
-    let mut steps = vec![Step { state: start, from: 0, byte: 0 }];
+    let mut steps = vec![SearchState { state: start, from: 0, byte: 0 }];
     let mut known = HashMap::from([(start, 0)]);
     let mut waiting = VecDeque::from([0]);
     let (mut seen, mut examples) = (BTreeSet::new(), Vec::new());
@@ -47,7 +47,7 @@ pub(super) fn examples(universe: Hir, patterns: Vec<Hir>) -> Result<Vec<Vec<u8>>
             }
             known.insert(next, steps.len());
             waiting.push_back(steps.len());
-            steps.push(Step { state: next, from: index, byte });
+            steps.push(SearchState { state: next, from: index, byte });
         }
     }
     Ok(examples)
@@ -55,7 +55,7 @@ pub(super) fn examples(universe: Hir, patterns: Vec<Hir>) -> Result<Vec<Vec<u8>>
 
 /// A state of the automaton, with the state and the byte that lead to it.
 #[derive(Clone, Copy)]
-struct Step {
+struct SearchState {
     state: LazyStateID,
     from: usize,
     byte: u8,
@@ -105,7 +105,7 @@ impl Walk {
 }
 
 /// Returns the text that leads to a state.
-fn text(steps: &[Step], mut index: usize) -> Vec<u8> {
+fn text(steps: &[SearchState], mut index: usize) -> Vec<u8> {
     let mut text = Vec::new();
     while let Some(step) = steps.get(index).filter(|_| index != 0) {
         text.push(step.byte);

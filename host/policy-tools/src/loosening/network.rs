@@ -22,7 +22,7 @@ pub(super) fn loosened(old: &Profile, new: &Profile) -> Result<Vec<Loosening>, T
     if old.network == new.network && old.budgets == new.budgets {
         return Ok(Vec::new());
     }
-    let examples = Examples::of([old, new]);
+    let examples = Examples::collect([old, new]);
     if examples.hosts.len() * examples.ports.len() * examples.programs.len() > COMPARED_MAX {
         return Err(TooIntricate);
     }
@@ -146,7 +146,7 @@ struct Examples {
 }
 
 impl Examples {
-    fn of(profiles: [&Profile; 2]) -> Self {
+    fn collect(profiles: [&Profile; 2]) -> Self {
         let rules = || profiles.into_iter().flat_map(|profile| &profile.network);
         let budgets = profiles.into_iter().flat_map(|profile| &profile.budgets).map(|rule| &rule.target);
         let targets: Vec<&NetworkPattern> = rules().map(|rule| &rule.target).chain(budgets).collect();

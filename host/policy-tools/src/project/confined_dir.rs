@@ -53,7 +53,7 @@ impl ConfinedDir {
         let context = || format!("reading `{}`", self.shown(name).display());
         let file = match self.open(name, OFlags::RDONLY) {
             Err(Errno::NOENT) => return Ok(None),
-            opened => File::from(opened.map_err(|error| self.told(error)).with_context(context)?),
+            opened => File::from(opened.map_err(|error| self.explain(error)).with_context(context)?),
         };
         ensure!(file.metadata().with_context(context)?.is_file(), "{}: it is no plain file", context());
         let mut bytes = Vec::new();
@@ -73,8 +73,10 @@ impl ConfinedDir {
     /// Returns the names in a folder, sorted.
     pub(crate) fn names(&self, folder: &Path) -> anyhow::Result<Vec<String>> {
         let context = || format!("listing `{}`", self.shown(folder).display());
-        let opened =
-            self.open(folder, OFlags::DIRECTORY).map_err(|error| self.told(error)).with_context(context)?;
+        let opened = self
+            .open(folder, OFlags::DIRECTORY)
+            .map_err(|error| self.explain(error))
+            .with_context(context)?;
         let mut names = Vec::new();
         for entry in Dir::new(opened).with_context(context)? {
             let name = entry.with_context(context)?.file_name().to_string_lossy().into_owned();
@@ -88,7 +90,7 @@ impl ConfinedDir {
 
     /// Checks that a folder lies in the repository, and returns its path.
     pub(crate) fn inside(&self, folder: &Path) -> anyhow::Result<PathBuf> {
-        let opened = self.open(folder, OFlags::DIRECTORY).map_err(|error| self.told(error));
+        let opened = self.open(folder, OFlags::DIRECTORY).map_err(|error| self.explain(error));
         let _held =
             opened.with_context(|| format!("opening the folder `{}`", self.shown(folder).display()))?;
         Ok(self.shown(folder))
@@ -143,7 +145,7 @@ impl ConfinedDir {
         beneath(&self.held, path, how)
     }
 
-    fn told(&self, error: Errno) -> anyhow::Error {
+    fn explain(&self, error: Errno) -> anyhow::Error {
         if error == Errno::XDEV {
             return anyhow::anyhow!("it leads out of `{}`, whose files these are", self.top.display());
         }

@@ -17,7 +17,7 @@ pub(super) struct SetupResults<'a> {
 }
 
 /// Returns the report of a sandbox of namespaces.
-pub(super) fn of(found: &SetupResults<'_>) -> Report {
+pub(super) fn report(found: &SetupResults<'_>) -> Report {
     let full = |layer| (layer, Force::Full);
     let network = match found.no_gate {
         None => Force::Full,

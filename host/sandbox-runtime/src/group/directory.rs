@@ -47,15 +47,15 @@ pub(crate) struct Group {
 impl Group {
     /// Creates a group with these limits in the best place for it.
     pub(crate) fn make(limits: Limits) -> Result<Self, NoGroup> {
-        let bounds = Bounds::of(limits).ok_or(NoGroup::NoLimits)?;
+        let bounds = Bounds::for_all_commands(limits).ok_or(NoGroup::NoLimits)?;
         let GroupParent { path, missing, .. } = parent::find()?;
-        let place = open_directory(CWD, &path).map_err(refused("opening the place of control groups"))?;
+        let place = open_directory(CWD, &path).map_err(no_group("opening the place of control groups"))?;
         for controller in missing {
             // A controller that is refused here is missing in the check below.
             let _refused = put(&place, "cgroup.subtree_control", &format!("+{}", controller.name()));
         }
         sweep(&place);
-        let (name, directory) = make_locked(&place).map_err(refused("making a control group"))?;
+        let (name, directory) = make_locked(&place).map_err(no_group("making a control group"))?;
         let path = path.join(&name);
         let mut group = Self { place, name, path, directory, controllers: Vec::new() };
         group.controllers = controllers_of(&group.directory);
@@ -63,7 +63,7 @@ impl Group {
             return Err(NoGroup::NoControllers);
         }
         let put_on = bounds.put_on(group.directory.as_fd(), &group.controllers);
-        put_on.map_err(|error| refused("bounding a control group")(error_of(&error)))?;
+        put_on.map_err(|error| no_group("bounding a control group")(error_of(&error)))?;
         Ok(group)
     }
 
@@ -86,7 +86,7 @@ impl Group {
     /// Returns the count of processes killed for lack of memory, if the group limits memory.
     pub(crate) fn deaths(&self) -> Option<Deaths> {
         let is_bounded = self.controllers.contains(&Controller::Memory);
-        is_bounded.then(|| Deaths::of(self.directory.as_fd())).flatten()
+        is_bounded.then(|| Deaths::open(self.directory.as_fd())).flatten()
     }
 }
 
@@ -121,7 +121,7 @@ struct Events {
 
 impl Deaths {
     /// Opens the counters; `None` if the kernel does not count.
-    pub(super) fn of(group: BorrowedFd<'_>) -> Option<Self> {
+    pub(super) fn open(group: BorrowedFd<'_>) -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let events = File::from(openat(group, "memory.events", flags, Mode::empty()).ok()?);
         let known = Mutex::new(Events::read(&events)?);
@@ -241,7 +241,7 @@ fn open_directory(at: impl AsFd, name: impl rustix::path::Arg) -> rustix::io::Re
     openat(at, name, flags, Mode::empty())
 }
 
-fn refused(doing: &'static str) -> impl Fn(Errno) -> NoGroup {
+fn no_group(doing: &'static str) -> impl Fn(Errno) -> NoGroup {
     move |error| NoGroup::Refused { doing, errno: error.raw_os_error() }
 }
 
@@ -336,9 +336,9 @@ mod tests {
     fn deaths_are_told_once() {
         let (place, opened) = place();
         let write = |text: &str| fs::write(place.path().join("memory.events"), text).expect("written");
-        assert!(Deaths::of(opened.as_fd()).is_none());
+        assert!(Deaths::open(opened.as_fd()).is_none());
         write("low 0\noom 2\noom_kill 3\noom_group_kill 9\n");
-        let deaths = Deaths::of(opened.as_fd()).expect("counted");
+        let deaths = Deaths::open(opened.as_fd()).expect("counted");
         assert!(!deaths.are_new());
         write("low 0\noom 3\noom_kill 4\noom_group_kill 9\n");
         assert!(deaths.are_new() && !deaths.are_new());

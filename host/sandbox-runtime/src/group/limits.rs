@@ -23,7 +23,7 @@ pub(super) struct Bounds {
 
 impl Bounds {
     /// Returns the limits for all commands together; `None` if there are no such limits.
-    pub(super) fn of(limits: Limits) -> Option<Self> {
+    pub(super) fn for_all_commands(limits: Limits) -> Option<Self> {
         let processes = limits.processes.map(|limit| {
             let own = OWN_PROCESSES.saturating_add(threads());
             limit.saturating_add(own)
@@ -96,12 +96,12 @@ mod tests {
 
     #[test]
     fn only_what_a_group_can_keep_is_asked_of_it() {
-        assert_eq!(Bounds::of(Limits { open_files: Some(1), ..Limits::default() }), None);
-        let bounds = Bounds::of(LIMITS).expect("bounds");
+        assert_eq!(Bounds::for_all_commands(Limits { open_files: Some(1), ..Limits::default() }), None);
+        let bounds = Bounds::for_all_commands(LIMITS).expect("bounds");
         assert_eq!(bounds.memory, Some((1 << 30) + OWN_BYTES));
         assert!(bounds.processes.is_some_and(|number| (100 + OWN_PROCESSES..1000).contains(&number)));
         let most = Limits { processes: Some(u64::MAX), ..Limits::default() };
-        assert_eq!(Bounds::of(most).and_then(|bounds| bounds.processes), Some(u64::MAX));
+        assert_eq!(Bounds::for_all_commands(most).and_then(|bounds| bounds.processes), Some(u64::MAX));
     }
 
     /// The files are imitated: the kernels that tests run on give these controllers to version 1.
@@ -114,7 +114,7 @@ mod tests {
             fs::write(place.path().join(file), "").expect("a file");
         }
         let group = File::open(place.path()).expect("opened");
-        let bounds = Bounds::of(LIMITS).expect("bounds");
+        let bounds = Bounds::for_all_commands(LIMITS).expect("bounds");
         let read = |file: &str| fs::read_to_string(place.path().join(file)).expect("readable");
         bounds.put_on(group.as_fd(), &[Controller::Processes]).expect("put");
         assert_eq!(

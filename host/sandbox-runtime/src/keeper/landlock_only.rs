@@ -66,7 +66,7 @@ fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Res
     if let Some(usual) = setup.open_files {
         file_limit::take_back(usual);
     }
-    let settled = Settled::settle(single).during(Stage::Process)?;
+    let settled = Settled::block_all(single).during(Stage::Process)?;
     rustix::process::setsid().during(Stage::Process)?;
     let identity = match setup.acting {
         Some(owner) => Identity::current().act_as(owner)?,
@@ -74,7 +74,7 @@ fn begin(single: &SingleThread, control: &OwnedFd, make_names: MakeNames) -> Res
     };
     // Neither process needs root's privileges.
     privileges::drop_all()?;
-    let places = Places::of(&setup.plan);
+    let places = Places::from_plan(&setup.plan);
     let rules = setup.names.as_ref().ok_or(Errno::OPNOTSUPP).during(Stage::Names)?;
     // Landlock rules cannot be revoked for a part of a tree, so they cannot hide paths inside writable places.
     let reads = if places.hides_in_writable() { Reads::Judged } else { rules.reads };

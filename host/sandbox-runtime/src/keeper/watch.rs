@@ -203,7 +203,7 @@ fn above(processes: &HashMap<i32, Process>, pid: i32, inits: &[i32]) -> Option<i
 /// process to another when one starts or ends, and would then count twice. Each process is therefore read twice, and
 /// its smaller share counts.
 fn exact(processes: &[i32], files: u64) -> u64 {
-    let read = || processes.iter().map(|pid| Share::of(*pid)).collect::<Vec<_>>();
+    let read = || processes.iter().map(|pid| Share::read(*pid)).collect::<Vec<_>>();
     let (first, second) = (read(), read());
     let shares = || first.iter().zip(&second);
     let own: u64 = shares().map(|(first, second)| first.own.min(second.own)).sum();
@@ -221,7 +221,7 @@ struct Share {
 
 impl Share {
     /// Reads the share of a process; zero if it has ended.
-    fn of(pid: i32) -> Self {
+    fn read(pid: i32) -> Self {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default())
     }
 
@@ -316,7 +316,7 @@ mod tests {
         let own = i32::try_from(std::process::id()).expect("a number");
         let seen = processes();
         assert!(seen.get(&own).is_some_and(|process| process.threads >= 1 && process.pages > 0));
-        assert!(Share::of(own).own > 0);
+        assert!(Share::read(own).own > 0);
     }
 
     #[test]

@@ -12,7 +12,7 @@ impl KeeperLink {
         match *self {}
     }
 
-    pub(crate) fn settle(&self) {
+    pub(crate) fn wait_for_messages(&self) {
         match *self {}
     }
 }

@@ -16,7 +16,7 @@ pub(crate) mod landlock_only;
 use super::failure::{During, Failure};
 use super::mount_calls::open;
 use portcullis_sandbox::Stage;
-use portcullis_sandbox::{Plan, Step, Writable};
+use portcullis_sandbox::{MountStep, Plan, Writable};
 
 /// The first version forbids every move of a file between directories, whatever the rules say.
 const FIRST_USABLE_VERSION: u32 = 2;
@@ -133,23 +133,23 @@ fn wanted<'a>(plan: &'a Plan, judged: &[PathBuf]) -> Vec<(&'a Path, Rights)> {
     let mut wanted = vec![(Path::new("/"), read)];
     for step in plan.steps() {
         match step {
-            Step::Temp { .. } => wanted.push((Path::new("/tmp"), read | change)),
-            Step::Own { path, .. } | Step::Show { path, writable: Writable::Yes } => {
+            MountStep::Temp { .. } => wanted.push((Path::new("/tmp"), read | change)),
+            MountStep::Own { path, .. } | MountStep::Show { path, writable: Writable::Yes } => {
                 wanted.push((path, read | change));
             }
-            Step::Devices { .. } => wanted.extend([
+            MountStep::Devices { .. } => wanted.extend([
                 (Path::new("/dev"), use_device),
                 (Path::new("/dev/shm"), change),
                 // The usual standard input comes from the host's `/dev`; it is the same device.
                 (Path::new("/dev/null"), read | use_device),
             ]),
-            Step::Prepare { .. }
-            | Step::Pin { .. }
-            | Step::Processes
-            | Step::Show { writable: Writable::No, .. }
-            | Step::HideDirectory { .. }
-            | Step::HideFile { .. }
-            | Step::Resolver { .. } => {}
+            MountStep::Prepare { .. }
+            | MountStep::Pin { .. }
+            | MountStep::Processes
+            | MountStep::Show { writable: Writable::No, .. }
+            | MountStep::HideDirectory { .. }
+            | MountStep::HideFile { .. }
+            | MountStep::Resolver { .. } => {}
         }
     }
     wanted.retain(|(path, _)| !judged.iter().any(|place| place == path));

@@ -6,7 +6,7 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use portcullis_sandbox::{OwnSource, Owner, Plan, Stage, Step, Writable};
+use portcullis_sandbox::{MountStep, OwnSource, Owner, Plan, Stage, Writable};
 use portcullis_sys::mount::{Attributes, Reach, add_attributes};
 use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat};
 use rustix::io::Errno;
@@ -53,18 +53,18 @@ enum Prepared {
     Devices(devices::Prepared),
 }
 
-fn prepare(step: &Step, acting: Option<Owner>) -> Result<Prepared, Failure> {
+fn prepare(step: &MountStep, acting: Option<Owner>) -> Result<Prepared, Failure> {
     Ok(match step {
-        Step::Prepare { directory, openings } => {
+        MountStep::Prepare { directory, openings } => {
             let root = open(directory, OFlags::DIRECTORY).during_at(Stage::OpenPlace, directory)?;
             masks::make_own_names(&root, openings, acting).during_at(Stage::AttachMount, directory)?;
             Prepared::Nothing
         }
-        Step::Pin { path }
-        | Step::Temp { directory: path }
-        | Step::Own { source: OwnSource::Plain(path), .. }
-        | Step::Show { path, writable: Writable::Yes } => Prepared::Copy(copy(path, harmless())?),
-        Step::Own { source: OwnSource::Layered { lower, upper, work, cold }, .. } => {
+        MountStep::Pin { path }
+        | MountStep::Temp { directory: path }
+        | MountStep::Own { source: OwnSource::Plain(path), .. }
+        | MountStep::Show { path, writable: Writable::Yes } => Prepared::Copy(copy(path, harmless())?),
+        MountStep::Own { source: OwnSource::Layered { lower, upper, work, cold }, .. } => {
             match layered::mount(lower, upper, work) {
                 Ok(mount) => Prepared::Copy(mount),
                 Err(_) => match (cold, lower.last()) {
@@ -74,38 +74,42 @@ fn prepare(step: &Step, acting: Option<Owner>) -> Result<Prepared, Failure> {
                 },
             }
         }
-        Step::Show { path, writable: Writable::No } => {
+        MountStep::Show { path, writable: Writable::No } => {
             Prepared::Copy(copy(path, harmless() | Attributes::READ_ONLY)?)
         }
-        Step::Devices { given } => Prepared::Devices(devices::prepare(given)?),
-        Step::Processes | Step::HideDirectory { .. } | Step::HideFile { .. } | Step::Resolver { .. } => {
-            Prepared::Nothing
-        }
+        MountStep::Devices { given } => Prepared::Devices(devices::prepare(given)?),
+        MountStep::Processes
+        | MountStep::HideDirectory { .. }
+        | MountStep::HideFile { .. }
+        | MountStep::Resolver { .. } => Prepared::Nothing,
     })
 }
 
 fn put_in_place(
-    step: &Step,
+    step: &MountStep,
     prepared: &Prepared,
     masks: &mut impl Iterator<Item = OwnedFd>,
     memory_bytes: Option<u64>,
 ) -> Result<(), Failure> {
     let target = match step {
-        Step::Temp { .. } => Path::new("/tmp"),
-        Step::Pin { path }
-        | Step::Own { path, .. }
-        | Step::Show { path, .. }
-        | Step::HideDirectory { path, .. }
-        | Step::HideFile { path }
-        | Step::Resolver { path } => path,
-        Step::Prepare { .. } | Step::Devices { .. } => Path::new("/dev"),
-        Step::Processes => return processes::enforce(),
+        MountStep::Temp { .. } => Path::new("/tmp"),
+        MountStep::Pin { path }
+        | MountStep::Own { path, .. }
+        | MountStep::Show { path, .. }
+        | MountStep::HideDirectory { path, .. }
+        | MountStep::HideFile { path }
+        | MountStep::Resolver { path } => path,
+        MountStep::Prepare { .. } | MountStep::Devices { .. } => Path::new("/dev"),
+        MountStep::Processes => return processes::enforce(),
     };
     let attach_here = |mount: &OwnedFd| attach(mount, target).during_at(Stage::AttachMount, target);
     match (step, prepared) {
         (_, Prepared::Copy(mount)) => attach_here(mount),
         (_, Prepared::Devices(nodes)) => devices::enforce(nodes, memory_bytes),
-        (Step::HideDirectory { .. } | Step::HideFile { .. } | Step::Resolver { .. }, Prepared::Nothing) => {
+        (
+            MountStep::HideDirectory { .. } | MountStep::HideFile { .. } | MountStep::Resolver { .. },
+            Prepared::Nothing,
+        ) => {
             let mask = masks.next().ok_or(Errno::INVAL).during_at(Stage::AttachMount, target)?;
             attach_here(&mask)
         }
@@ -117,7 +121,7 @@ fn put_in_place(
 /// and an error here is better than `EACCES` during the work. The keeper has no more privileges than commands here.
 pub(crate) fn check_owners(plan: &Plan) -> Result<(), Failure> {
     for step in plan.steps() {
-        if let Step::Show { path, writable: Writable::Yes } = step
+        if let MountStep::Show { path, writable: Writable::Yes } = step
             && accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ACCESS)
         {
             return Err(Errno::ACCESS).during_at(Stage::ForeignOwner, path);

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use portcullis_exec_surface::UserLink;
 use portcullis_sandbox::{
-    Command, FileId, Hold, Limits, NameRules, Network, Opening, OwnSource, Owner, PathKind, Reads, Stage,
-    Step, Terminal, WayOut, Writable,
+    Command, FileId, Hold, Limits, MountStep, NameRules, Network, Opening, OwnSource, Owner, PathKind, Reads,
+    Stage, Terminal, WayOut, Writable,
 };
 use portcullis_syscall_broker::wire::codec::{DecodeError, Reader};
 
@@ -65,31 +65,31 @@ pub(super) fn names(reader: &mut Reader<'_>) -> Result<Option<NameRules>, Decode
     Ok(Some(rules))
 }
 
-pub(super) fn step(reader: &mut Reader<'_>) -> Result<Step, DecodeError> {
+pub(super) fn step(reader: &mut Reader<'_>) -> Result<MountStep, DecodeError> {
     let number = reader.number()?;
     Ok(match number {
-        3 => Step::Devices {
+        3 => MountStep::Devices {
             given: reader.list(|reader| Ok::<_, DecodeError>(PathBuf::from(reader.string()?)))?,
         },
-        4 => Step::Processes,
+        4 => MountStep::Processes,
         _ => {
             let path = PathBuf::from(reader.string()?);
             match number {
-                1 => Step::Prepare { directory: path, openings: reader.list(opening)? },
-                2 => Step::Pin { path },
-                5 => Step::Temp { directory: path },
-                6 => Step::Show { path, writable: Writable::No },
-                7 => Step::Show { path, writable: Writable::Yes },
-                8 => Step::HideDirectory { path, openings: reader.list(opening)? },
-                9 => Step::HideFile { path },
-                10 => Step::Resolver { path },
-                11 => Step::Own { path, source: OwnSource::Plain(PathBuf::from(reader.string()?)) },
+                1 => MountStep::Prepare { directory: path, openings: reader.list(opening)? },
+                2 => MountStep::Pin { path },
+                5 => MountStep::Temp { directory: path },
+                6 => MountStep::Show { path, writable: Writable::No },
+                7 => MountStep::Show { path, writable: Writable::Yes },
+                8 => MountStep::HideDirectory { path, openings: reader.list(opening)? },
+                9 => MountStep::HideFile { path },
+                10 => MountStep::Resolver { path },
+                11 => MountStep::Own { path, source: OwnSource::Plain(PathBuf::from(reader.string()?)) },
                 12 => {
                     let next =
                         |reader: &mut Reader<'_>| Ok::<_, DecodeError>(PathBuf::from(reader.string()?));
                     let (lower, upper, work) = (reader.list(next)?, next(reader)?, next(reader)?);
                     let cold = if reader.number()? == 0 { None } else { Some(next(reader)?) };
-                    Step::Own { path, source: OwnSource::Layered { lower, upper, work, cold } }
+                    MountStep::Own { path, source: OwnSource::Layered { lower, upper, work, cold } }
                 }
                 _ => return Err(DecodeError),
             }

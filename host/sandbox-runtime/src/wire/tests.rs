@@ -2,7 +2,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use portcullis_exec_surface::UserLink;
-use portcullis_sandbox::{FileId, Hold, Opening, PathKind, Reads, Stage, Step, WayOut, Writable};
+use portcullis_sandbox::{FileId, Hold, MountStep, Opening, PathKind, Reads, Stage, WayOut, Writable};
 
 use super::*;
 
@@ -11,16 +11,16 @@ fn setup() -> Setup {
     let closed = Opening { is_closed: true, ..opening("c", PathKind::Directory) };
     let openings = vec![opening("a/b", PathKind::Directory), opening("f", PathKind::File), closed];
     let steps = vec![
-        Step::Prepare { directory: "/t".into(), openings: openings.clone() },
-        Step::Pin { path: "/p".into() },
-        Step::Devices { given: vec!["/dev/kvm".into(), "/dev/dri".into()] },
-        Step::Processes,
-        Step::Temp { directory: "/t".into() },
-        Step::Show { path: "/r".into(), writable: Writable::No },
-        Step::Show { path: OsString::from_vec(vec![b'/', 0xff, b'\n']).into(), writable: Writable::Yes },
-        Step::HideDirectory { path: "/h".into(), openings },
-        Step::HideFile { path: "/h.key".into() },
-        Step::Resolver { path: "/etc/resolv.conf".into() },
+        MountStep::Prepare { directory: "/t".into(), openings: openings.clone() },
+        MountStep::Pin { path: "/p".into() },
+        MountStep::Devices { given: vec!["/dev/kvm".into(), "/dev/dri".into()] },
+        MountStep::Processes,
+        MountStep::Temp { directory: "/t".into() },
+        MountStep::Show { path: "/r".into(), writable: Writable::No },
+        MountStep::Show { path: OsString::from_vec(vec![b'/', 0xff, b'\n']).into(), writable: Writable::Yes },
+        MountStep::HideDirectory { path: "/h".into(), openings },
+        MountStep::HideFile { path: "/h.key".into() },
+        MountStep::Resolver { path: "/etc/resolv.conf".into() },
     ];
     let limits = Limits { open_files: Some(7), cpu_seconds: Some(u64::MAX), ..Limits::default() };
     let network = Network::Gated(WayOut { host_ports: vec![1, u16::MAX], hold: Hold::Accept });

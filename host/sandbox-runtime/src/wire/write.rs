@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use portcullis_exec_surface::UserLink;
 use portcullis_sandbox::{
-    FileId, Hold, Limits, NameRules, Network, Opening, OwnSource, Owner, PathKind, Step, WayOut, Writable,
+    FileId, Hold, Limits, MountStep, NameRules, Network, Opening, OwnSource, Owner, PathKind, WayOut,
+    Writable,
 };
 use portcullis_syscall_broker::wire::codec::Writer;
 
@@ -70,48 +71,48 @@ pub(super) fn names(writer: &mut Writer, names: Option<&NameRules>) {
     }
 }
 
-pub(super) fn step(writer: &mut Writer, step: &Step) {
+pub(super) fn step(writer: &mut Writer, step: &MountStep) {
     let number = match step {
-        Step::Prepare { .. } => 1,
-        Step::Pin { .. } => 2,
-        Step::Devices { .. } => 3,
-        Step::Processes => 4,
-        Step::Temp { .. } => 5,
-        Step::Show { writable: Writable::No, .. } => 6,
-        Step::Show { writable: Writable::Yes, .. } => 7,
-        Step::HideDirectory { .. } => 8,
-        Step::HideFile { .. } => 9,
-        Step::Resolver { .. } => 10,
-        Step::Own { source: OwnSource::Plain(_), .. } => 11,
-        Step::Own { source: OwnSource::Layered { .. }, .. } => 12,
+        MountStep::Prepare { .. } => 1,
+        MountStep::Pin { .. } => 2,
+        MountStep::Devices { .. } => 3,
+        MountStep::Processes => 4,
+        MountStep::Temp { .. } => 5,
+        MountStep::Show { writable: Writable::No, .. } => 6,
+        MountStep::Show { writable: Writable::Yes, .. } => 7,
+        MountStep::HideDirectory { .. } => 8,
+        MountStep::HideFile { .. } => 9,
+        MountStep::Resolver { .. } => 10,
+        MountStep::Own { source: OwnSource::Plain(_), .. } => 11,
+        MountStep::Own { source: OwnSource::Layered { .. }, .. } => 12,
     };
     writer.number(number);
     match step {
-        Step::Processes => {}
-        Step::Devices { given } => {
+        MountStep::Processes => {}
+        MountStep::Devices { given } => {
             writer.count(given.len());
             given.iter().for_each(|path| writer.string(path.as_os_str()));
         }
-        Step::Prepare { directory: path, openings } | Step::HideDirectory { path, openings } => {
+        MountStep::Prepare { directory: path, openings } | MountStep::HideDirectory { path, openings } => {
             writer.string(path.as_os_str());
             writer.count(openings.len());
             openings.iter().for_each(|one| opening(writer, one));
         }
-        Step::Own { path, source: OwnSource::Plain(source) } => {
+        MountStep::Own { path, source: OwnSource::Plain(source) } => {
             [path, source].into_iter().for_each(|path| writer.string(path.as_os_str()));
         }
-        Step::Own { path, source: OwnSource::Layered { lower, upper, work, cold } } => {
+        MountStep::Own { path, source: OwnSource::Layered { lower, upper, work, cold } } => {
             writer.string(path.as_os_str());
             writer.count(lower.len());
             lower.iter().chain([upper, work]).for_each(|path| writer.string(path.as_os_str()));
             writer.number(u32::from(cold.is_some()));
             cold.iter().for_each(|path| writer.string(path.as_os_str()));
         }
-        Step::Pin { path }
-        | Step::Temp { directory: path }
-        | Step::Show { path, .. }
-        | Step::HideFile { path }
-        | Step::Resolver { path } => writer.string(path.as_os_str()),
+        MountStep::Pin { path }
+        | MountStep::Temp { directory: path }
+        | MountStep::Show { path, .. }
+        | MountStep::HideFile { path }
+        | MountStep::Resolver { path } => writer.string(path.as_os_str()),
     }
 }
 

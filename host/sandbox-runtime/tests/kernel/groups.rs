@@ -164,7 +164,7 @@ pub(crate) fn play(arguments: &[String]) -> ExitCode {
         Some("own") => own(&place),
         Some("attacked") => attacked(&place),
         Some("swept") => swept(&place),
-        Some("refused") => refused(&place),
+        Some("refused") => without_clone3(&place),
         Some("host") => be_a_host(),
         other => panic!("no scene {other:?}"),
     }
@@ -354,7 +354,7 @@ fn swept(place: &Path) {
 }
 
 /// As in containers whose filter refuses clone3, and on kernels that cannot start a process in a group.
-fn refused(place: &Path) {
+fn without_clone3(place: &Path) {
     rustix::thread::set_no_new_privs(true).expect("no new privileges");
     let instruction = |code, jt, jf, k| Instruction { code, jt, jf, k };
     let number = u32::try_from(libc::SYS_clone3).expect("a small number");

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::step::{Opening, PathKind, Step, Writable};
+use super::step::{MountStep, Opening, PathKind, Writable};
 use crate::{Access, HIDDEN_UNLESS_SHOWN, OwnSource, PlanError, Profile};
 
 /// Paths at which the sandbox mounts its own file systems.
@@ -253,30 +253,30 @@ fn temp(profile: &Profile, kind: &dyn Fn(&Path) -> PathKind) -> Result<NodeState
 }
 
 /// Returns the steps for these nodes, with these devices.
-pub(super) fn steps(nodes: &[Node], given: &[PathBuf]) -> Vec<Step> {
+pub(super) fn steps(nodes: &[Node], given: &[PathBuf]) -> Vec<MountStep> {
     let mut first = Vec::new();
-    let mut mounts = vec![Step::Devices { given: given.to_owned() }, Step::Processes];
+    let mut mounts = vec![MountStep::Devices { given: given.to_owned() }, MountStep::Processes];
     for (index, node) in nodes.iter().enumerate().filter(|(index, _)| !is_closed(nodes, *index)) {
         let openings = if node.state.covers() { openings(nodes, index) } else { Vec::new() };
         mounts.push(match &node.state {
             NodeState::Hidden | NodeState::Closed if node.kind == PathKind::Directory => {
-                Step::HideDirectory { path: node.path.clone(), openings }
+                MountStep::HideDirectory { path: node.path.clone(), openings }
             }
-            NodeState::Hidden | NodeState::Closed => Step::HideFile { path: node.path.clone() },
-            NodeState::ReadOnly => Step::Show { path: node.path.clone(), writable: Writable::No },
-            NodeState::ReadWrite => Step::Show { path: node.path.clone(), writable: Writable::Yes },
-            NodeState::Resolver => Step::Resolver { path: node.path.clone() },
+            NodeState::Hidden | NodeState::Closed => MountStep::HideFile { path: node.path.clone() },
+            NodeState::ReadOnly => MountStep::Show { path: node.path.clone(), writable: Writable::No },
+            NodeState::ReadWrite => MountStep::Show { path: node.path.clone(), writable: Writable::Yes },
+            NodeState::Resolver => MountStep::Resolver { path: node.path.clone() },
             NodeState::Own(source) => {
                 if let (OwnSource::Plain(directory), false) = (source, openings.is_empty()) {
-                    first.push(Step::Prepare { directory: directory.clone(), openings });
+                    first.push(MountStep::Prepare { directory: directory.clone(), openings });
                 }
-                Step::Own { path: node.path.clone(), source: source.clone() }
+                MountStep::Own { path: node.path.clone(), source: source.clone() }
             }
             NodeState::Temp(directory) => {
                 if !openings.is_empty() {
-                    first.push(Step::Prepare { directory: directory.clone(), openings });
+                    first.push(MountStep::Prepare { directory: directory.clone(), openings });
                 }
-                Step::Temp { directory: directory.clone() }
+                MountStep::Temp { directory: directory.clone() }
             }
         });
     }
@@ -303,7 +303,7 @@ fn is_closed(nodes: &[Node], index: usize) -> bool {
 }
 
 /// Returns the directories between a writable tree and its protected places, shallow first.
-fn pins(nodes: &[Node]) -> Vec<Step> {
+fn pins(nodes: &[Node]) -> Vec<MountStep> {
     let mut paths = BTreeSet::new();
     for node in nodes {
         let Some(parent) = node.parent.and_then(|index| nodes.get(index)) else { continue };
@@ -322,5 +322,5 @@ fn pins(nodes: &[Node]) -> Vec<Step> {
             below.ancestors().skip(1).filter(|way| !way.as_os_str().is_empty()).map(|way| root.join(way)),
         );
     }
-    paths.into_iter().map(|path| Step::Pin { path }).collect()
+    paths.into_iter().map(|path| MountStep::Pin { path }).collect()
 }

@@ -7,7 +7,7 @@ use crate::OwnSource;
 
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum MountStep {
     /// Creates mount points for other places in the session's temporary directory.
     Prepare {
         /// The directory of the host.
@@ -106,7 +106,7 @@ pub enum PathKind {
 
 impl PathKind {
     /// Returns the kind of the path on this machine.
-    pub fn of(path: &Path) -> Self {
+    pub fn on_disk(path: &Path) -> Self {
         match path.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => Self::Directory,
             Ok(metadata) if metadata.is_symlink() => Self::Link,
@@ -116,7 +116,7 @@ impl PathKind {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for MountStep {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Prepare { directory, openings } => {

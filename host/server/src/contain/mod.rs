@@ -204,7 +204,7 @@ fn follow(own: ContainedPi<'_>, mut signals: Signals, asking: &Asking) -> Option
     });
     if !asking.is_here() {
         // With a terminal, the user has seen the questions.
-        for line in started.connections().iter().chain(started.refused()) {
+        for line in started.connections().iter().chain(started.refusal_notes()) {
             say(&format!("portcullis: {line}"));
         }
     }

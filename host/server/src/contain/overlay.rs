@@ -230,16 +230,16 @@ impl<W: Write> Overlay<W> {
         let Some(shown) = &mut self.shown else { return };
         let line = std::mem::take(&mut shown.line);
         match shown.sheet.answer(&line) {
-            Some(answer) => self.settle(answer, now),
+            Some(answer) => self.reply(answer, now),
             None => self.draw("not an answer; type an answer with its number\r\n"),
         }
     }
 
     fn refuse(&mut self, why: Refusal, now: Instant) {
-        self.settle(Answer::Refused(why), now);
+        self.reply(Answer::Refused(why), now);
     }
 
-    fn settle(&mut self, with: Answer, now: Instant) {
+    fn reply(&mut self, with: Answer, now: Instant) {
         if let Some(entry) = self.entries.pop_front() {
             (entry.reply)(with);
         }

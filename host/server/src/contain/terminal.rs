@@ -72,7 +72,7 @@ impl Console {
             ours,
             theirs: Mutex::new(Some(theirs)),
             before,
-            overlay: Mutex::new(Overlay::new(screen, Size::of(io::stdin()))),
+            overlay: Mutex::new(Overlay::new(screen, Size::of_terminal(io::stdin()))),
             changed: Condvar::new(),
             next_seat: AtomicU64::new(0),
             notices: Mutex::default(),
@@ -226,7 +226,7 @@ impl Console {
     fn tend(&self) {
         let mut overlay = self.lock();
         while !overlay.is_closed() {
-            overlay.fit(Size::of(io::stdin()));
+            overlay.fit(Size::of_terminal(io::stdin()));
             overlay.tick(Instant::now());
             self.changed.notify_all();
             if overlay.take_spoilt() {
@@ -271,7 +271,7 @@ impl Prompter for TerminalPrompter {
         let id = Id { seat: self.number, question: question.id };
         let reply = Box::new(move |with| answer.answer(with));
         let mut overlay = self.console.lock();
-        overlay.fit(Size::of(io::stdin()));
+        overlay.fit(Size::of_terminal(io::stdin()));
         overlay.ask(id, question, reply, Instant::now());
         drop(overlay);
         self.console.changed.notify_all();

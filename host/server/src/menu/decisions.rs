@@ -1,7 +1,7 @@
 //! Recent decisions: their reasons, and rules that would change the next one.
 
 use super::screen::{Event, Item, Line, Screen};
-use super::transition::{Step, View};
+use super::transition::{Transition, View};
 use super::world::{Decided, Explained, World};
 
 pub(super) fn screen(world: &dyn World) -> Screen {
@@ -17,11 +17,13 @@ pub(super) fn screen(world: &dyn World) -> Screen {
     }
 }
 
-pub(super) fn step(event: &Event, chosen: &Item) -> Step {
+pub(super) fn step(event: &Event, chosen: &Item) -> Transition {
     match event {
-        Event::Back | Event::Key('b' | 'q', _) => Step::Back,
-        Event::Choose(_) if !chosen.id.is_empty() => Step::Deeper(View::Explained { id: chosen.id.clone() }),
-        Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) => Step::Stay,
+        Event::Back | Event::Key('b' | 'q', _) => Transition::Back,
+        Event::Choose(_) if !chosen.id.is_empty() => {
+            Transition::Deeper(View::Explained { id: chosen.id.clone() })
+        }
+        Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) => Transition::Stay,
     }
 }
 
@@ -38,13 +40,13 @@ pub(super) fn explained_screen(world: &dyn World, id: &str) -> Screen {
     }
 }
 
-pub(super) fn explained_step(world: &dyn World, id: &str, event: &Event, chosen: &Item) -> Step {
+pub(super) fn explained_step(world: &dyn World, id: &str, event: &Event, chosen: &Item) -> Transition {
     match event {
-        Event::Back | Event::Key('b' | 'q', _) => Step::Back,
+        Event::Back | Event::Key('b' | 'q', _) => Transition::Back,
         Event::Choose(_) if !chosen.label.is_empty() => match world.make_rule(id, &chosen.label) {
-            Ok(done) => Step::Said(Line::good(done)),
-            Err(error) => Step::Said(Line::bad(error)),
+            Ok(done) => Transition::Said(Line::good(done)),
+            Err(error) => Transition::Said(Line::bad(error)),
         },
-        Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) => Step::Stay,
+        Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) => Transition::Stay,
     }
 }

@@ -1,7 +1,7 @@
 //! Answers in force, and revoking them.
 
 use super::screen::{Event, Item, Line, Screen};
-use super::transition::Step;
+use super::transition::Transition;
 use super::world::{Held, World};
 
 pub(super) fn screen(world: &dyn World) -> Screen {
@@ -17,13 +17,13 @@ pub(super) fn screen(world: &dyn World) -> Screen {
     }
 }
 
-pub(super) fn step(world: &dyn World, event: &Event, chosen: &Item) -> Step {
+pub(super) fn step(world: &dyn World, event: &Event, chosen: &Item) -> Transition {
     match event {
-        Event::Back | Event::Key('b' | 'q', _) => Step::Back,
+        Event::Back | Event::Key('b' | 'q', _) => Transition::Back,
         Event::Key('d', _) if !chosen.id.is_empty() => match world.revoke(&chosen.id) {
-            Ok(still) => Step::Said(Line::good(format!("taken back: {}{still}", chosen.label))),
-            Err(error) => Step::Said(Line::bad(error)),
+            Ok(still) => Transition::Said(Line::good(format!("taken back: {}{still}", chosen.label))),
+            Err(error) => Transition::Said(Line::bad(error)),
         },
-        Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) => Step::Stay,
+        Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) => Transition::Stay,
     }
 }

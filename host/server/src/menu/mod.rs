@@ -18,7 +18,7 @@ pub(crate) use screen::{Event, Line, Need, Screen, Tone};
 pub(crate) use world::{Decided, Explained, Held, Offered, OfferedPolicy, Scope, World};
 
 use screen::Item;
-use transition::{Step, View};
+use transition::{Transition, View};
 
 /// The stack of open screens.
 #[derive(Debug, Default)]
@@ -43,17 +43,17 @@ impl Menu {
             *mark = *index;
         }
         match self.checked_step(world, event) {
-            Step::Stay => {}
-            Step::Deeper(view) => {
+            Transition::Stay => {}
+            Transition::Deeper(view) => {
                 self.views.push(view);
                 self.marks.push(0);
             }
-            Step::Back => {
+            Transition::Back => {
                 self.views.pop();
                 self.marks.pop();
             }
-            Step::Said(line) => self.notice = Some(line),
-            Step::Needs(need) => {
+            Transition::Said(line) => self.notice = Some(line),
+            Transition::Needs(need) => {
                 self.views.clear();
                 return Screen::needing(need);
             }
@@ -62,7 +62,7 @@ impl Menu {
     }
 
     /// An index refers to the items as they were shown, since lists are rebuilt and can change meanwhile.
-    fn checked_step(&mut self, world: &dyn World, event: &Event) -> Step {
+    fn checked_step(&mut self, world: &dyn World, event: &Event) -> Transition {
         let index = match event {
             Event::Choose(index) | Event::Key(_, index) => *index,
             Event::Open | Event::Back | Event::Text(_) => return self.step(world, event, &Item::default()),
@@ -70,15 +70,15 @@ impl Menu {
         let shown = std::mem::take(&mut self.shown).into_iter().nth(index);
         let is_about_it = matches!(event, Event::Choose(_) | Event::Key('d', _));
         if is_about_it && self.made(world).items.get(index) != shown.as_ref() {
-            return Step::Said(Line::bad("not done: this has changed meanwhile; look again"));
+            return Transition::Said(Line::bad("not done: this has changed meanwhile; look again"));
         }
         self.step(world, event, &shown.unwrap_or_default())
     }
 
     /// `chosen` is the item of the event, as shown.
-    fn step(&mut self, world: &dyn World, event: &Event, chosen: &Item) -> Step {
+    fn step(&mut self, world: &dyn World, event: &Event, chosen: &Item) -> Transition {
         match self.views.last_mut() {
-            None => Step::Needs(Need::Close),
+            None => Transition::Needs(Need::Close),
             Some(View::Overview) => overview::step(world, event, chosen),
             Some(View::Editor(editor)) => editor.step(world, event).into(),
             Some(View::InForce) => overview::in_force_step(event),

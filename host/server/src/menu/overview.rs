@@ -4,7 +4,7 @@ use super::editor::Editor;
 use super::policies::PolicyList;
 use super::presets::PresetList;
 use super::screen::{Event, Item, Line, Need, Screen};
-use super::transition::{Step, View};
+use super::transition::{Transition, View};
 use super::world::World;
 
 const DISABLE: &str = "Disable sandbox";
@@ -34,29 +34,29 @@ pub(super) fn screen(world: &dyn World) -> Screen {
     }
 }
 
-pub(super) fn step(world: &dyn World, event: &Event, chosen: &Item) -> Step {
+pub(super) fn step(world: &dyn World, event: &Event, chosen: &Item) -> Transition {
     match event {
-        Event::Back | Event::Key('q', _) => return Step::Needs(Need::Close),
+        Event::Back | Event::Key('q', _) => return Transition::Needs(Need::Close),
         Event::Choose(_) => {}
-        Event::Open | Event::Key(..) | Event::Text(_) => return Step::Stay,
+        Event::Open | Event::Key(..) | Event::Text(_) => return Transition::Stay,
     }
     match chosen.label.as_str() {
-        DISABLE => Step::Needs(Need::Disable),
-        ENABLE => Step::Needs(Need::Enable),
-        IN_FORCE => Step::Deeper(View::InForce),
-        PRESETS => Step::Deeper(View::Presets(PresetList::default())),
-        POLICIES => Step::Deeper(View::Policies(PolicyList::default())),
-        GRANTS => Step::Deeper(View::Grants),
-        DECISIONS => Step::Deeper(View::Decisions),
+        DISABLE => Transition::Needs(Need::Disable),
+        ENABLE => Transition::Needs(Need::Enable),
+        IN_FORCE => Transition::Deeper(View::InForce),
+        PRESETS => Transition::Deeper(View::Presets(PresetList::default())),
+        POLICIES => Transition::Deeper(View::Policies(PolicyList::default())),
+        GRANTS => Transition::Deeper(View::Grants),
+        DECISIONS => Transition::Deeper(View::Decisions),
         label => match world.scopes().into_iter().find(|scope| scope.label == label) {
             Some(scope) => match world.open(&scope.grant_file) {
                 Ok(draft) => {
                     let file = world.path_in_words(draft.file());
-                    Step::Deeper(View::Editor(Box::new(Editor::new(scope.label, draft, file))))
+                    Transition::Deeper(View::Editor(Box::new(Editor::new(scope.label, draft, file))))
                 }
-                Err(error) => Step::Said(Line::bad(error)),
+                Err(error) => Transition::Said(Line::bad(error)),
             },
-            None => Step::Stay,
+            None => Transition::Stay,
         },
     }
 }
@@ -71,9 +71,9 @@ pub(super) fn in_force_screen(world: &dyn World) -> Screen {
     }
 }
 
-pub(super) fn in_force_step(event: &Event) -> Step {
+pub(super) fn in_force_step(event: &Event) -> Transition {
     match event {
-        Event::Back | Event::Key('b' | 'q', _) => Step::Back,
-        Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) => Step::Stay,
+        Event::Back | Event::Key('b' | 'q', _) => Transition::Back,
+        Event::Open | Event::Choose(_) | Event::Key(..) | Event::Text(_) => Transition::Stay,
     }
 }

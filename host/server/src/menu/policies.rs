@@ -24,7 +24,7 @@ pub(super) struct PolicyList {
 impl Default for PolicyList {
     fn default() -> Self {
         // A list of differences cannot replace the list of policies.
-        Self { switches: Switches::of(|draft| !draft.is_of_differences()) }
+        Self { switches: Switches::new(|draft| !draft.is_of_differences()) }
     }
 }
 

@@ -16,13 +16,13 @@ pub(super) struct Switches {
 
 impl Default for Switches {
     fn default() -> Self {
-        Self::of(|_| true)
+        Self::new(|_| true)
     }
 }
 
 impl Switches {
     /// Makes a list for settings that `can_hold` its entries.
-    pub(super) fn of(can_hold: fn(&Draft) -> bool) -> Self {
+    pub(super) fn new(can_hold: fn(&Draft) -> bool) -> Self {
         Self { scope: 0, can_hold }
     }
 

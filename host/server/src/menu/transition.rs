@@ -19,7 +19,7 @@ pub(super) enum View {
 }
 
 /// The transition after an event.
-pub(super) enum Step {
+pub(super) enum Transition {
     Stay,
     Deeper(View),
     Back,
@@ -27,7 +27,7 @@ pub(super) enum Step {
     Needs(Need),
 }
 
-impl From<SettingsStep> for Step {
+impl From<SettingsStep> for Transition {
     fn from(step: SettingsStep) -> Self {
         match step {
             SettingsStep::Stay => Self::Stay,

@@ -54,7 +54,7 @@ impl Host {
         let (reader, stdio) = streams().map_err(|error| internal(&error))?;
         let started = match commands::start(session, call.clone(), stdio, cancel) {
             Ok(started) => started,
-            Err(failure) => return refused(&failure, cancel),
+            Err(failure) => return failure_response(&failure, cancel),
         };
         let mut runs = StreamedRuns { host: self, session, stream: params.stream, cancel, notes: Vec::new() };
         let first = (started, reader);
@@ -118,7 +118,7 @@ impl Runs for StreamedRuns<'_> {
         };
         let running = Arc::new(started);
         let ended = self.host.wait_for(self.session, &running, output, self.cancel)?;
-        self.notes.extend([running.advice(), running.connections(), running.refused()].concat());
+        self.notes.extend([running.advice(), running.connections(), running.refusal_notes()].concat());
         Ok(ended)
     }
 
@@ -203,7 +203,7 @@ fn response(ended: &Ended, mut notes: Vec<String>, own_ms: Option<u64>) -> Resul
     Ok(ExecResponse { exit_code, signal, timed_out_after_ms, denied: None, notes })
 }
 
-fn refused(failure: &CommandFailure, cancel: &Cancel) -> Result<ExecResponse, ErrorObject> {
+fn failure_response(failure: &CommandFailure, cancel: &Cancel) -> Result<ExecResponse, ErrorObject> {
     if cancel.is_cancelled() {
         return Err(ErrorObject::new(ErrorCode::Cancelled, "the command was aborted before it started"));
     }
@@ -221,7 +221,7 @@ fn refused(failure: &CommandFailure, cancel: &Cancel) -> Result<ExecResponse, Er
             policy: decision.policy().to_owned(),
             rule: decision.cause().rule.clone(),
             reason: decision.cause().reason.clone(),
-            hint: RefusalText::of(decision).advice(),
+            hint: RefusalText::for_decision(decision).advice(),
         }),
         notes: Vec::new(),
     })

@@ -142,7 +142,9 @@ fn block_out(block: ContentBlock) -> OutputBlock {
 
 pub(super) fn response(decision: &Decision, rewritten_input: Option<Map<String, Value>>) -> DecideResponse {
     let advice = advice(decision);
-    let hint = RefusalText::of(decision).advice().or_else(|| (!advice.is_empty()).then(|| advice.join("\n")));
+    let hint = RefusalText::for_decision(decision)
+        .advice()
+        .or_else(|| (!advice.is_empty()).then(|| advice.join("\n")));
     DecideResponse {
         effect: match decision.effect() {
             Effect::Allow => ToolEffect::Allow,

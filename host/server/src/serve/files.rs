@@ -132,7 +132,7 @@ impl Host {
     /// Returns the client's release line of pi.
     fn pi_line(&self) -> PiLine {
         match self.stage().as_ref() {
-            Stage::Open(wired) => PiLine::of(&wired.session.agent().version),
+            Stage::Open(wired) => PiLine::from_version(&wired.session.agent().version),
             Stage::Closed(_) | Stage::Off => PiLine::V1,
         }
     }
@@ -180,7 +180,7 @@ fn denied(decision: &Decision) -> FailureData {
         policy: Some(decision.policy().to_owned()),
         rule: Some(decision.cause().rule.clone()),
         reason: Some(decision.cause().reason.clone()),
-        hint: RefusalText::of(decision).advice(),
+        hint: RefusalText::for_decision(decision).advice(),
     }
 }
 

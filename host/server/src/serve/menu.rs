@@ -18,7 +18,7 @@ use world::HostWorld;
 
 impl Host {
     pub(super) fn menu(&self, params: MenuParams) -> Result<MenuScreen, ErrorObject> {
-        let world = HostWorld::of(self)?;
+        let world = HostWorld::new(self)?;
         if self.contained.is_some() {
             return Ok(wire(contained::screen(&world, &event(params.event))));
         }

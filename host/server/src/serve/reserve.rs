@@ -35,7 +35,7 @@ impl Host {
                         policy: decision.policy().to_owned(),
                         rule: decision.cause().rule.clone(),
                         reason: decision.cause().reason.clone(),
-                        hint: portcullis_decision::RefusalText::of(decision).advice(),
+                        hint: portcullis_decision::RefusalText::for_decision(decision).advice(),
                     })
                 }
             };

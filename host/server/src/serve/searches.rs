@@ -74,7 +74,7 @@ impl Host {
                     "[fd error]: Search path '{}' is not a directory.\n[fd error]: No valid search paths given.",
                     place.path.display()
                 ))),
-                Err(error) => refused(&error),
+                Err(error) => failure_response(&error),
             }
         })
     }
@@ -107,7 +107,7 @@ impl Host {
                 Err(error) if is_no_place(&error) => {
                     Ok(search_format::failed(format!("Path not found: {}", place.path.display())))
                 }
-                Err(error) => refused(&error),
+                Err(error) => failure_response(&error),
             }
         })
     }
@@ -155,7 +155,7 @@ impl Host {
         cwd: &'a AbsolutePath,
         given: Option<&'a str>,
     ) -> Result<SearchStart<'a>, ErrorObject> {
-        let line = PiLine::of(&session.agent().version);
+        let line = PiLine::from_version(&session.agent().version);
         // pi takes an empty path for none.
         let given = given.filter(|given| !given.is_empty()).unwrap_or(".");
         let cwd = cwd.as_path();
@@ -189,7 +189,7 @@ fn is_no_place(error: &SearchFailure) -> bool {
         || matches!(error, FileError::Denied { .. })
 }
 
-fn refused(error: &SearchFailure) -> Result<FileSearchResponse, ErrorObject> {
+fn failure_response(error: &SearchFailure) -> Result<FileSearchResponse, ErrorObject> {
     match error {
         SearchFailure::File(error) => Err(failure(error)),
         SearchFailure::Search(SearchError::Cancelled) => {

@@ -196,7 +196,7 @@ impl Watch {
 
 impl WatchState {
     fn look(&mut self, files: Vec<PathBuf>) {
-        self.stamps = files.iter().map(|file| Stamp::of(file)).collect();
+        self.stamps = files.iter().map(|file| Stamp::read(file)).collect();
         self.settings = files.len();
         self.files = files;
     }
@@ -211,14 +211,14 @@ impl WatchState {
         self.settings = settings.len();
         for file in settings.into_iter().chain(policy_files(around, loaded)) {
             let stamp = known.iter().find(|(other, _)| *other == file).map(|(_, stamp)| *stamp);
-            self.stamps.push(stamp.unwrap_or_else(|| Stamp::of(&file)));
+            self.stamps.push(stamp.unwrap_or_else(|| Stamp::read(&file)));
             self.files.push(file);
         }
     }
 
     /// Returns whether a file has changed, and updates the stamps.
     fn look_again(&mut self) -> Option<Changed> {
-        let stamps: Vec<Stamp> = self.files.iter().map(|file| Stamp::of(file)).collect();
+        let stamps: Vec<Stamp> = self.files.iter().map(|file| Stamp::read(file)).collect();
         let place = stamps.iter().zip(&self.stamps).position(|(new, old)| new != old);
         self.stamps = stamps;
         // If settings could not be read, the cause may be any path that they name, so try again.

@@ -56,7 +56,7 @@ fn closed_by_fault(why: &str) -> StatusResponse {
 }
 
 fn open(session: &Session) -> StatusResponse {
-    let statements = Statements::of(session, Tier::Full);
+    let statements = Statements::for_session(session, Tier::Full);
     StatusResponse {
         state: SandboxState::Enabled,
         domains: count(statements.open_hosts()),

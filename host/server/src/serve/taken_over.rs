@@ -96,14 +96,14 @@ impl Host {
             Reading::Edit { path, edits } => (path, TakenOver::Edit(edits)),
             Reading::Search { path, operation } => (path, TakenOver::Search(operation)),
         };
-        let line = PiLine::of(&session.agent().version);
+        let line = PiLine::from_version(&session.agent().version);
         let path = spelling::resolve_as(line, given, cwd.as_path(), &self.around.home);
         let path = path.map_err(|error| misspelt(&error))?;
         let call = FileCall { path: &path, given, call: Some(params.call_id.as_str()), cancel };
         match overridden_tools::authorize(session, call, params.provider.as_str(), operation) {
             Ok(canonical) => Ok(Some(with_path(&params.input, canonical))),
             Err(FileFailure::Denied(decision)) => Ok(Some(super::decide::response(&decision, None))),
-            Err(FileFailure::File(error)) => Ok(Some(refused(&error.to_string()))),
+            Err(FileFailure::File(error)) => Ok(Some(deny_response(&error.to_string()))),
         }
     }
 }
@@ -150,7 +150,7 @@ fn by_exec() -> DecideResponse {
     words(ToolEffect::Exec, "host.by-exec", "the command is judged when it is run")
 }
 
-fn refused(why: &str) -> DecideResponse {
+fn deny_response(why: &str) -> DecideResponse {
     words(ToolEffect::Deny, "host.unusable-path", why)
 }
 

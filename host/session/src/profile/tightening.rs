@@ -17,7 +17,7 @@ use portcullis_decision::profile::{FileRights, FileRule};
 use portcullis_decision::{
     Base, Effect, Grant, GrantPattern, GrantScope, Profile as Rules, RuleLayer, RuleSet,
 };
-use portcullis_sandbox::{Limits, PathKind, Plan, Profile, Step, Writable};
+use portcullis_sandbox::{Limits, MountStep, PathKind, Plan, Profile, Writable};
 use tempfile::TempDir;
 
 use super::disk::Disk;
@@ -219,12 +219,12 @@ impl<'a> Case<'a> {
             names: None,
             order: None,
         };
-        let plan = Plan::new(&profile, &PathKind::of).ok()?;
+        let plan = Plan::new(&profile, &PathKind::on_disk).ok()?;
         let names = self.ground.paths.iter().flat_map(|path| [path.clone(), path.join("new")]);
         Some(names.flat_map(|path| self.rights(plan.steps(), &path)).collect())
     }
 
-    fn rights(&self, steps: &[Step], path: &Path) -> Vec<Right> {
+    fn rights(&self, steps: &[MountStep], path: &Path) -> Vec<Right> {
         let write = match self.tier {
             Tier::Mounts => through_mounts(steps, path),
             Tier::Landlock => through_landlock(steps, path),
@@ -240,19 +240,19 @@ impl<'a> Case<'a> {
 /// Applies the mounts in order, and returns the right on a path of the machine.
 ///
 /// Each mount hides all earlier ones below its mount point.
-fn through_mounts(steps: &[Step], path: &Path) -> Option<Writable> {
+fn through_mounts(steps: &[MountStep], path: &Path) -> Option<Writable> {
     let mut mounts = vec![(PathBuf::from("/"), Some(Writable::No))];
     for step in steps {
         let (point, machine) = match step {
-            Step::Show { path, writable } => (path.clone(), Some(*writable)),
-            Step::HideDirectory { path, .. } | Step::HideFile { path } | Step::Resolver { path } => {
-                (path.clone(), None)
-            }
-            Step::Devices { .. } => ("/dev".into(), None),
-            Step::Processes => ("/proc".into(), None),
-            Step::Temp { .. } => ("/tmp".into(), None),
-            Step::Own { path, .. } => (path.clone(), None),
-            Step::Prepare { .. } | Step::Pin { .. } => continue,
+            MountStep::Show { path, writable } => (path.clone(), Some(*writable)),
+            MountStep::HideDirectory { path, .. }
+            | MountStep::HideFile { path }
+            | MountStep::Resolver { path } => (path.clone(), None),
+            MountStep::Devices { .. } => ("/dev".into(), None),
+            MountStep::Processes => ("/proc".into(), None),
+            MountStep::Temp { .. } => ("/tmp".into(), None),
+            MountStep::Own { path, .. } => (path.clone(), None),
+            MountStep::Prepare { .. } | MountStep::Pin { .. } => continue,
         };
         mounts.retain(|(known, _)| !known.starts_with(&point));
         mounts.push((point, machine));
@@ -262,16 +262,23 @@ fn through_mounts(steps: &[Step], path: &Path) -> Option<Writable> {
 }
 
 /// Without mounts each path is the machine's, and the deepest step for a directory around it decides.
-fn through_landlock(steps: &[Step], path: &Path) -> Option<Writable> {
+fn through_landlock(steps: &[MountStep], path: &Path) -> Option<Writable> {
     let mut rights = vec![(PathBuf::from("/"), Some(Writable::No))];
     for step in steps {
         match step {
-            Step::Show { path, writable } => rights.push((path.clone(), Some(*writable))),
-            Step::HideDirectory { path, .. } | Step::HideFile { path } => rights.push((path.clone(), None)),
-            Step::Temp { directory } => rights.extend([("/tmp".into(), None), (directory.clone(), None)]),
-            Step::Devices { .. } => rights.push(("/dev".into(), None)),
-            Step::Processes => rights.push(("/proc".into(), None)),
-            Step::Prepare { .. } | Step::Pin { .. } | Step::Resolver { .. } | Step::Own { .. } => {}
+            MountStep::Show { path, writable } => rights.push((path.clone(), Some(*writable))),
+            MountStep::HideDirectory { path, .. } | MountStep::HideFile { path } => {
+                rights.push((path.clone(), None))
+            }
+            MountStep::Temp { directory } => {
+                rights.extend([("/tmp".into(), None), (directory.clone(), None)])
+            }
+            MountStep::Devices { .. } => rights.push(("/dev".into(), None)),
+            MountStep::Processes => rights.push(("/proc".into(), None)),
+            MountStep::Prepare { .. }
+            | MountStep::Pin { .. }
+            | MountStep::Resolver { .. }
+            | MountStep::Own { .. } => {}
         }
     }
     let holding = rights.into_iter().filter(|(top, _)| path.starts_with(top));

@@ -90,7 +90,7 @@ const KERNEL_FILES: &str = "devices and files of the kernel (/proc, /sys)";
 
 impl Items {
     /// Sorts `facts` by availability.
-    pub(super) fn of(facts: &FileFacts, names: &Names<'_>) -> Self {
+    pub(super) fn from_facts(facts: &FileFacts, names: &Names<'_>) -> Self {
         let mut items = Self::default();
         // The session's own directory is given to tools by mounts only.
         let is_given = |place: &PlaceFact| {

@@ -118,7 +118,7 @@ impl Statements {
     ///
     /// If the session runs no commands, it describes those of a session with a sandbox of `tier`.
     #[must_use]
-    pub fn of(session: &Session, tier: Tier) -> Self {
+    pub fn for_session(session: &Session, tier: Tier) -> Self {
         let effective = session.effective_policy();
         let tier = match (&session.setup.confinement, &effective.confinement) {
             (Confining::NoCommands, _) => tier,
@@ -204,7 +204,7 @@ impl Statements {
     pub fn in_short(&self, most: usize) -> Vec<Statement> {
         let mut all = Vec::new();
         let mut sets: Vec<(&FileFacts, Items)> =
-            self.files.iter().map(|facts| (facts, Items::of(facts, &self.names()))).collect();
+            self.files.iter().map(|facts| (facts, Items::from_facts(facts, &self.names()))).collect();
         let is_any = |_| true;
         let never = [
             ("read or written", lists::take_denied(&mut sets, is_any)),
@@ -326,7 +326,8 @@ impl Statements {
     /// Returns all statements as JSON, with all list items.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let files = self.files.iter().map(|facts| Items::of(facts, &Names::plain(&self.base)).to_json(facts));
+        let files =
+            self.files.iter().map(|facts| Items::from_facts(facts, &Names::plain(&self.base)).to_json(facts));
         let texts = self.all(usize::MAX).into_iter();
         let texts = texts.map(|statement| json!({ "about": statement.about, "text": statement.text }));
         let hosts = self.hosts.targets.iter().map(|fact| {

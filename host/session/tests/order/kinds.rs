@@ -1,7 +1,7 @@
 //! The races: operations of a command that make a tool's harmless file harmful.
 
 /// One kind of race.
-pub(crate) struct Kind {
+pub(crate) struct RaceKind {
     pub(crate) name: &'static str,
     /// The preparation of the command; see `attack.c`.
     pub(crate) prepares: &'static str,
@@ -18,7 +18,7 @@ pub(crate) struct Kind {
     pub(crate) runs_in: Option<&'static str>,
 }
 
-impl Kind {
+impl RaceKind {
     /// Returns true if a command may create the file with another content first.
     pub(crate) fn may_be_edited(&self) -> bool {
         matches!(self.content, Content::Text(..))
@@ -64,8 +64,8 @@ const fn renamed(
     does: &'static [&'static str],
     (writes, harms): (&'static str, &'static str),
     content: Content,
-) -> Kind {
-    Kind { name, prepares: "w/", watches: "w", does, writes, harms, content, runs_in: None }
+) -> RaceKind {
+    RaceKind { name, prepares: "w/", watches: "w", does, writes, harms, content, runs_in: None }
 }
 
 /// The directory has all parts of a repository but `X/refs`.
@@ -74,8 +74,8 @@ const fn completed(
     (prepares, watches): (&'static str, &'static str),
     writes: &'static str,
     content: Content,
-) -> Kind {
-    Kind {
+) -> RaceKind {
+    RaceKind {
         name,
         prepares,
         watches,
@@ -87,14 +87,14 @@ const fn completed(
     }
 }
 
-pub(crate) const KINDS: &[Kind] = &[
+pub(crate) const KINDS: &[RaceKind] = &[
     renamed(
         "renamed to .pi",
         &["rename", "w", ".pi"],
         ("w/settings.json", ".pi/settings.json"),
         Content::Any,
     ),
-    Kind {
+    RaceKind {
         runs_in: Some("q"),
         ..renamed("renamed to .git", &["rename", "w", "q/.git"], ("w/config", "q/.git/config"), SETTINGS)
     },
@@ -111,11 +111,11 @@ pub(crate) const KINDS: &[Kind] = &[
         ("w/releases/yarn.cjs", ".yarn/releases/yarn.cjs"),
         Content::Any,
     ),
-    Kind {
+    RaceKind {
         runs_in: Some("X"),
         ..completed("completed: config", ("X/,X/HEAD,X/objects/", "X"), "X/config", INSIDE)
     },
-    Kind {
+    RaceKind {
         name: "completed: config of a module",
         prepares: ".git/modules/,.git/modules/x/,.git/modules/x/HEAD,.git/modules/x/objects/",
         watches: ".git/modules/x",
@@ -137,7 +137,7 @@ pub(crate) const KINDS: &[Kind] = &[
         "X/info/attributes",
         Content::Text("* filter=evil\n", "#"),
     ),
-    Kind {
+    RaceKind {
         runs_in: Some("X"),
         ..completed(
             "completed: config.worktree",
@@ -179,7 +179,7 @@ pub(crate) const KINDS: &[Kind] = &[
     completed("completed: index", ("X/,X/HEAD,X/objects/", "X"), "X/index", INDEX),
     // `commondir` is judged at any path, so it must become harmful by a move. (The list of a rebase is judged at any
     // path too, and only by its content, so no race can make it harmful.)
-    Kind {
+    RaceKind {
         name: "moved out of its repository: commondir",
         prepares: "q/.git/,q/.git/worktrees/,q/.git/worktrees/a/",
         watches: "q/.git/worktrees/a",
@@ -189,7 +189,7 @@ pub(crate) const KINDS: &[Kind] = &[
         content: Content::Exact("../..\n"),
         runs_in: None,
     },
-    Kind {
+    RaceKind {
         prepares: "w/,X/,X/HEAD,X/objects/,X/refs/",
         ..renamed(
             "renamed into a repository: alternates",

@@ -10,7 +10,7 @@ use portcullis_each_user::{Test, cannot_run};
 use portcullis_session::{Cancel, CommandCall, Program, Session, commands};
 
 use crate::installers::{Command, Edit, Ending, Installer, Old, OldOrder, Write};
-use crate::kinds::{Content, KINDS, Kind};
+use crate::kinds::{Content, KINDS, RaceKind};
 use crate::scene::Scene;
 use crate::sessions::Outside;
 
@@ -58,7 +58,7 @@ enum How {
 }
 
 impl How {
-    fn fits(self, kind: &Kind) -> bool {
+    fn fits(self, kind: &RaceKind) -> bool {
         match self {
             Self::Write | Self::WriteBesideAnother | Self::WriteOutside => true,
             Self::Edit => kind.may_be_edited(),
@@ -179,7 +179,7 @@ struct Race<'a> {
     scene: &'a Scene,
     session: &'a Session,
     prompter: &'a Outside,
-    kind: &'a Kind,
+    kind: &'a RaceKind,
     how: How,
 }
 
@@ -217,7 +217,7 @@ impl Race<'_> {
     }
 
     fn once(&self, attack: &Attack, count: &mut Count, installer: &mut dyn Installer) {
-        let Kind { writes, .. } = *self.kind;
+        let RaceKind { writes, .. } = *self.kind;
         let moment = self.how.moment(count.tried);
         let text = content(self.scene, self.kind, length(self.kind, count.tried));
         attack.hear("p");
@@ -238,7 +238,7 @@ impl Race<'_> {
     }
 
     fn call(&self, tries: usize) -> CommandCall<'_> {
-        let Kind { prepares, watches, does, .. } = self.kind;
+        let RaceKind { prepares, watches, does, .. } = self.kind;
         let tries = tries.to_string();
         let there = if self.how == How::Edit { format!(",{}-", self.kind.writes) } else { String::new() };
         let prepares = format!("{prepares}{there}");
@@ -362,11 +362,11 @@ impl Line {
     }
 }
 
-fn longest(kind: &Kind) -> usize {
+fn longest(kind: &RaceKind) -> usize {
     if matches!(kind.content, Content::Any) { LONGEST } else { LONG }
 }
 
-fn length(kind: &Kind, number: usize) -> usize {
+fn length(kind: &RaceKind, number: usize) -> usize {
     // In both of the first tries, so that a short run includes it.
     if number % NOW_AND_THEN < 2 {
         return longest(kind);
@@ -376,7 +376,7 @@ fn length(kind: &Kind, number: usize) -> usize {
 }
 
 /// Returns the content that the tool writes, of about this length.
-fn content(scene: &Scene, kind: &Kind, length: usize) -> String {
+fn content(scene: &Scene, kind: &RaceKind, length: usize) -> String {
     let (begin, line) = match kind.content {
         Content::Any => ("{}\n", "#"),
         Content::Text(begin, line) => (begin, line),

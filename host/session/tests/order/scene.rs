@@ -73,7 +73,7 @@ impl Scene {
         let roots = [self.project.clone()];
         let exists = |path: &Path| path.symlink_metadata().is_ok();
         let is_link = |path: &Path| path.is_symlink();
-        let site = Site { exists: &exists, is_link: &is_link, ..Site::of(&roots[0], &roots) };
+        let site = Site { exists: &exists, is_link: &is_link, ..Site::without_files(&roots[0], &roots) };
         match class(path, Change::Write, &site) {
             Class::Free => false,
             Class::Judged(_, kind) => {

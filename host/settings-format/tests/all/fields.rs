@@ -383,7 +383,7 @@ fn proxies_of_upstream_are_passed_or_their_hosts_refused() {
     };
     let port = |network: &portcullis_settings_format::Network, port| {
         let target = portcullis_decision::pattern::HostName::parse("a.test").unwrap();
-        network.parent_proxy.of(&target, port).map(|proxy| (proxy.protocol, proxy.port))
+        network.parent_proxy.proxy_for(&target, port).map(|proxy| (proxy.protocol, proxy.port))
     };
     let both = network(json!({ "httpProxyPort": 8080, "socksProxyPort": 1080,
         "parentProxy": { "http": "http://corp.test:1", "noProxy": "*" } }));

@@ -75,7 +75,7 @@ fn host(world: &World, name: &str, port: u16) -> Effect {
     rule_set(world).connection(&HostName::parse(name).unwrap(), port, &nobody).effect
 }
 
-fn refused(world: &World, expected: &str) {
+fn assert_refused(world: &World, expected: &str) {
     let error = match world.resolve() {
         Ok(_) => panic!("nothing is wrong, and `{expected}` was expected"),
         Err(error) => format!("{:#}", anyhow_of(error)),
@@ -341,11 +341,11 @@ fn what_a_project_cannot_say_is_an_error_of_that_file() {
         ("environment", json!({ "keep": ["AWS_*"] })),
     ] {
         let world = with(&[(PROJECT, json!({ key: value }))]);
-        refused(&world, "this file can only tighten");
-        refused(&world, "work/foo/.pi/sandbox.json");
+        assert_refused(&world, "this file can only tighten");
+        assert_refused(&world, "work/foo/.pi/sandbox.json");
     }
     let world = with(&[(PROJECT, json!({ "network": { "allowedDomain": [] } }))]);
-    refused(&world, "did you mean `allowedDomains`?");
+    assert_refused(&world, "did you mean `allowedDomains`?");
     let world = with(&[(PROJECT, json!({ "ignoreViolations": { "*": ["x"] }, "allowPty": true }))]);
     let resolved = world.resolve().unwrap();
     assert_eq!(resolved.ignored, []);
@@ -367,20 +367,20 @@ fn a_hostile_project_file_is_refused_loudly() {
     let world = fresh();
     let token = world.write("home/u/.secret", "token");
     world.link(PROJECT, &token);
-    refused(&world, "lead out of the project through a link");
+    assert_refused(&world, "lead out of the project through a link");
     let world = fresh();
     world.link(PROJECT, Path::new("/nowhere/at/all"));
-    refused(&world, "lead out of the project through a link");
+    assert_refused(&world, "lead out of the project through a link");
     let world = fresh();
     world.link(PROJECT, &file(&world).with_file_name("none.json"));
-    refused(&world, "behind a broken link");
+    assert_refused(&world, "behind a broken link");
     let world = fresh();
     let made = std::process::Command::new("mkfifo").arg(file(&world)).status().unwrap();
     assert!(made.success());
-    refused(&world, "it is no plain file");
+    assert_refused(&world, "it is no plain file");
     let world = fresh();
     std::fs::create_dir(file(&world)).unwrap();
-    refused(&world, "it is no plain file");
+    assert_refused(&world, "it is no plain file");
     for (text, expected) in [
         (" ".repeat(1024 * 1024 + 1), "larger than 1 MiB"),
         ("{".to_owned(), "line 1, column 2"),
@@ -390,7 +390,7 @@ fn a_hostile_project_file_is_refused_loudly() {
     ] {
         let world = fresh();
         world.write(PROJECT, &text);
-        refused(&world, expected);
+        assert_refused(&world, expected);
     }
 }
 
@@ -409,9 +409,9 @@ fn an_agents_links_open_nothing() {
 fn only_default_json_chooses_the_layout_and_holds_nothing_else() {
     let world = World::new();
     world.write(CHOICE, r#"{ "layout": "layered", "enabled": false }"#);
-    refused(&world, "`/enabled`: in the layered layout settings stand in `extensions/sandbox.json`");
+    assert_refused(&world, "`/enabled`: in the layered layout settings stand in `extensions/sandbox.json`");
     let world = with(&[(USER, json!({ "layout": "layered" }))]);
-    refused(&world, "only `default.json` chooses the layout");
+    assert_refused(&world, "only `default.json` chooses the layout");
     let whole: Value = serde_json::from_str(portcullis_settings_format::BUILT_IN).unwrap();
     let mut chosen = whole.clone();
     chosen["layout"] = json!("layered");
@@ -420,10 +420,10 @@ fn only_default_json_chooses_the_layout_and_holds_nothing_else() {
         "home/u/.pi/agent/sandbox/projects.json",
         &entry(chosen.clone()).to_string().replace("ROOT", &world.root.to_string_lossy()),
     );
-    refused(&world, "only `default.json` chooses the layout");
+    assert_refused(&world, "only `default.json` chooses the layout");
     let mut world = World::new();
     world.places.settings = Some(world.write("named.json", &chosen.to_string()));
-    refused(&world, "only `default.json` chooses the layout");
+    assert_refused(&world, "only `default.json` chooses the layout");
     let world = World::new();
     let mut plain = whole;
     plain["layout"] = json!("projects");
@@ -498,10 +498,10 @@ fn every_value_says_where_it_was_written() {
 #[test]
 fn mistakes_are_told_of_the_file_that_they_stand_in() {
     let world = with(&[(USER, json!({ "filesystem": { "denyWrite": 7 } }))]);
-    refused(&world, "extensions/sandbox.json");
+    assert_refused(&world, "extensions/sandbox.json");
     let bad = json!({ "policies": [{ "use": "no policy" }] });
-    refused(&with(&[(USER, bad.clone())]), "extensions/sandbox.json");
-    refused(&with(&[(ENTRIES, entry(bad))]), "layered.json");
+    assert_refused(&with(&[(USER, bad.clone())]), "extensions/sandbox.json");
+    assert_refused(&with(&[(ENTRIES, entry(bad))]), "layered.json");
     let world = with(&[
         (USER, json!({ "enabledd": true, "network": { "allowedDomains": ["*"] } })),
         (ENTRIES, json!({ "relative": {} })),
@@ -526,7 +526,7 @@ fn mistakes_are_told_of_the_file_that_they_stand_in() {
         (PROJECT, FileKind::Tightening(Layer::Sandbox)),
         (CHOICE, FileKind::Settings),
     ] {
-        assert_eq!(FileKind::of(&world.root.join(file)), kind, "{file}");
+        assert_eq!(FileKind::from_name(&world.root.join(file)), kind, "{file}");
     }
     let alone = with(&[(USER, json!({ "filesystem": { "allowWrite": ["."] } }))]);
     let checked = validate(&alone.root.join(USER), FileKind::Part, &RealDisk);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use portcullis_decision::profile::FileRight::{self, Read, Write};
 use portcullis_decision::verdict::Effect::{self, Allow, Ask, Deny};
-use portcullis_settings::{Disk, RealDisk, Seen};
+use portcullis_settings::{Disk, DiskEntry, RealDisk};
 
 use crate::resolving::{DEFAULT, check, filesystem};
 use crate::world::World;
@@ -219,12 +219,12 @@ impl Disk for Swapping {
         RealDisk.read(path)
     }
 
-    fn look(&self, path: &Path) -> std::io::Result<Seen> {
+    fn look(&self, path: &Path) -> std::io::Result<DiskEntry> {
         if !path.ends_with("swapped") {
             return RealDisk.look(path);
         }
         self.0.set(self.0.get() + 1);
-        Ok(Seen::Link(PathBuf::from(format!("/somewhere/{}", self.0.get()))))
+        Ok(DiskEntry::Link(PathBuf::from(format!("/somewhere/{}", self.0.get()))))
     }
 
     fn names(&self, directory: &Path) -> std::io::Result<Vec<std::ffi::OsString>> {

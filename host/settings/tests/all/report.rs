@@ -29,14 +29,14 @@ fn reported(world: &World) -> Report {
     report(&found, &resolve(&found, &world.places, &RealDisk).unwrap(), &defaults)
 }
 
-fn of<'a>(report: &'a Report, field: &str) -> Vec<&'a Setting> {
+fn settings_of<'a>(report: &'a Report, field: &str) -> Vec<&'a Setting> {
     report.values.iter().filter(|value| value.field == field).collect()
 }
 
 /// Returns value, standing and line of each setting of a field.
-fn told(report: &Report, field: &str) -> Vec<(Value, Standing, u32)> {
+fn values(report: &Report, field: &str) -> Vec<(Value, Standing, u32)> {
     let line = |setting: &&Setting| setting.origin.as_ref().map_or(0, |origin| origin.at.line);
-    of(report, field).iter().map(|one| (one.value.clone(), one.standing, line(one))).collect()
+    settings_of(report, field).iter().map(|one| (one.value.clone(), one.standing, line(one))).collect()
 }
 
 #[test]
@@ -60,10 +60,13 @@ fn every_value_has_its_line() {
         ("environment.set", vec![(json!({ "A_B": "x" }), Standing::InForce, 13)]),
         ("enabled", vec![(json!(true), Standing::Default, 0)]),
     ] {
-        assert_eq!(told(&report, field), expected, "{field}");
+        assert_eq!(values(&report, field), expected, "{field}");
     }
-    let pointers: Vec<_> =
-        of(&report, "network.deniedDomainReasons")[0].origin.iter().map(|at| at.pointer.as_str()).collect();
+    let pointers: Vec<_> = settings_of(&report, "network.deniedDomainReasons")[0]
+        .origin
+        .iter()
+        .map(|at| at.pointer.as_str())
+        .collect();
     assert_eq!(pointers, ["/network/deniedDomainReasons/10.0.0.0~18"]);
     // The object is named once, not also by each of its fields.
     let unused: Vec<_> = report.unused.iter().map(|one| (one.field, one.origin.at.line)).collect();
@@ -81,7 +84,7 @@ fn the_strictest_layer_holds_and_the_others_are_told() {
     );
     let report = reported(&world);
     let standings = |field: &str| -> Vec<(Layer, Standing)> {
-        of(&report, field).iter().map(|one| (one.layer, one.standing)).collect()
+        settings_of(&report, field).iter().map(|one| (one.layer, one.standing)).collect()
     };
     use Standing::{Default, ExplicitDeny, InForce, Overruled};
     for (field, expected) in [
@@ -102,7 +105,7 @@ fn what_a_project_would_loosen_is_not_told_as_in_force() {
     let world = World::new();
     let project = |text: &str| world.write("home/u/work/foo/.pi/portcullis.json", text);
     let standings = |field: &str| -> Vec<(Layer, Standing)> {
-        of(&reported(&world), field).iter().map(|one| (one.layer, one.standing)).collect()
+        settings_of(&reported(&world), field).iter().map(|one| (one.layer, one.standing)).collect()
     };
     let (only_default, only_project) =
         (vec![(Layer::User, Default), (Layer::Project, Overruled)], vec![(Layer::Project, InForce)]);
@@ -135,14 +138,14 @@ fn what_a_project_would_loosen_is_not_told_as_in_force() {
 fn the_source_is_named() {
     let world = World::new();
     assert_eq!(reported(&world).source.kind, "builtIn");
-    let closed = told(&reported(&world), "filesystem.denyRead");
+    let closed = values(&reported(&world), "filesystem.denyRead");
     assert_eq!(closed[1], (json!("/home"), Standing::ClosedRegion, 5));
     let key = world.root.join("home/u/work").display().to_string();
     let built_in: Value = serde_json::from_str(portcullis_settings_format::BUILT_IN).unwrap();
     world.write("home/u/.pi/agent/sandbox/projects.json", &json!({ key.clone(): built_in }).to_string());
     let report = reported(&world);
     assert_eq!((report.source.kind, report.source.key), ("project", Some(key.clone())));
-    let pointer = of(&reported(&world), "enabled")[0].origin.as_ref().unwrap().pointer.clone();
+    let pointer = settings_of(&reported(&world), "enabled")[0].origin.as_ref().unwrap().pointer.clone();
     assert_eq!(pointer, format!("/{}/enabled", key.replace('/', "~1")));
 }
 
@@ -183,6 +186,6 @@ fn defaults_are_those_in_force() {
     assert!(tried > 8, "{tried}");
     for field in FIELDS.iter().filter(|field| matches!(field.status, Status::Honoured)) {
         let shown = field.shape != Shape::Object && !field.name.contains("[]");
-        assert_eq!(!of(&report, field.name).is_empty(), shown, "{}", field.name);
+        assert_eq!(!settings_of(&report, field.name).is_empty(), shown, "{}", field.name);
     }
 }

@@ -7,7 +7,7 @@ use portcullis_settings_format::{FileKind, Layer, Settings, Tightening};
 
 use crate::world::{World, marked};
 
-fn told(checked: &Checked) -> Vec<String> {
+fn mistakes(checked: &Checked) -> Vec<String> {
     let file = format!("reading settings `{}`: ", checked.file.display());
     checked.mistakes.iter().map(|error| error.to_string().replace(&file, "")).collect()
 }
@@ -23,7 +23,7 @@ const MISTAKES: &str = r#"{
 fn all_mistakes_in_the_order_of_the_file() {
     let world = World::new();
     let file = world.write("x.json", MISTAKES);
-    let found = told(&validate(&file, FileKind::Settings, &RealDisk));
+    let found = mistakes(&validate(&file, FileKind::Settings, &RealDisk));
     let expected = [
         "line 2, column 3: unknown key `enabeld`, did you mean `enabled`?",
         "line 3, column 35: `/network/allowedDomains/0`: ",
@@ -64,7 +64,7 @@ fn each_kind_by_its_rules() {
     ];
     for (name, kind, text, count) in cases {
         let file = world.write("x.json", text);
-        let found = told(&validate(&file, kind, &RealDisk));
+        let found = mistakes(&validate(&file, kind, &RealDisk));
         assert_eq!(found.len(), count, "{name}: {found:#?}");
     }
     let missing = validate(Path::new("/nothing/here.json"), FileKind::Settings, &RealDisk);
@@ -79,7 +79,7 @@ fn kinds_by_name() {
         ("/a/default.json", FileKind::Settings),
         ("/a/team.json", FileKind::Settings),
     ] {
-        assert_eq!(FileKind::of(Path::new(name)), kind, "{name}");
+        assert_eq!(FileKind::from_name(Path::new(name)), kind, "{name}");
     }
 }
 
@@ -134,7 +134,7 @@ fn only_rules_that_can_be_lifted_are_and_only_by_the_user() {
         lifting(id).replacen('{', &format!("{{ {inner},"), 1)
     };
     let check = |text: &str, kind: FileKind, expected: &str| {
-        let found = told(&validate(&world.write("x.json", text), kind, &RealDisk));
+        let found = mistakes(&validate(&world.write("x.json", text), kind, &RealDisk));
         assert!(expected.is_empty() == found.is_empty(), "{text}: {found:?}");
         assert!(found.iter().all(|found| found.contains(expected)), "{text}: {found:?}");
     };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_settings::{Found, Places, RealDisk, Resolved, discover, resolve};
+use portcullis_settings::{FoundSettings, Places, RealDisk, Resolved, discover, resolve};
 use portcullis_settings_format::ConfigError;
 
 pub(crate) struct World {
@@ -39,7 +39,7 @@ impl World {
         std::os::unix::fs::symlink(target, link).unwrap();
     }
 
-    pub(crate) fn discover(&self) -> Result<Found, ConfigError> {
+    pub(crate) fn discover(&self) -> Result<FoundSettings, ConfigError> {
         discover(&self.places, &RealDisk)
     }
 

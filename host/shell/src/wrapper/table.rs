@@ -4,7 +4,7 @@ use super::options::Grammar;
 
 /// The way a wrapper treats its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum WrapperKind {
     /// Runs the command after its options.
     Prefix(Grammar),
     /// Runs the command after its options, and may leave it running in the background.
@@ -47,8 +47,8 @@ const PLAIN: Grammar = Grammar {
 /// Returns how to parse the words of a program. `name` is its name without directories.
 ///
 /// Returns `None` if it runs no program or code given in its words.
-pub(crate) fn kind(name: &str) -> Option<Kind> {
-    let prefix = |grammar| Some(Kind::Prefix(grammar));
+pub(crate) fn kind(name: &str) -> Option<WrapperKind> {
+    let prefix = |grammar| Some(WrapperKind::Prefix(grammar));
     match name {
         "sudo" => prefix(Grammar {
             flags: "AbEHknPS",
@@ -78,13 +78,13 @@ pub(crate) fn kind(name: &str) -> Option<Kind> {
             long_values: &["--class", "--classdata"],
             ..PLAIN
         }),
-        "nohup" => Some(Kind::Background(PLAIN)),
-        "setsid" => Some(Kind::Background(Grammar {
+        "nohup" => Some(WrapperKind::Background(PLAIN)),
+        "setsid" => Some(WrapperKind::Background(Grammar {
             flags: "cfw",
             long_flags: &["--ctty", "--fork", "--wait"],
             ..PLAIN
         })),
-        "disown" => Some(Kind::Background(Grammar { asking: "ahr0123456789%", ..PLAIN })),
+        "disown" => Some(WrapperKind::Background(Grammar { asking: "ahr0123456789%", ..PLAIN })),
         "timeout" => prefix(Grammar {
             flags: "v",
             values: "ks",
@@ -118,7 +118,7 @@ pub(crate) fn kind(name: &str) -> Option<Kind> {
         "strace" | "ltrace" => {
             prefix(Grammar { flags: "cCdfFhiknqrtTvVxyzZw", values: "aeEIoOpPsSuUX", ..PLAIN })
         }
-        "xargs" => Some(Kind::Xargs(Grammar {
+        "xargs" => Some(WrapperKind::Xargs(Grammar {
             flags: "0rtpxo",
             values: "adEILnPs",
             attached: "iel",
@@ -140,25 +140,25 @@ pub(crate) fn kind(name: &str) -> Option<Kind> {
             ],
             ..PLAIN
         })),
-        "bash" | "sh" | "dash" | "ash" | "ksh" | "rbash" | "mksh" => Some(Kind::Shell),
-        "eval" => Some(Kind::Script),
-        "trap" => Some(Kind::Trap),
-        "find" => Some(Kind::Find),
-        "awk" | "gawk" | "mawk" | "nawk" => Some(Kind::Awk),
-        "alias" | "unalias" | "enable" | "hash" | "shopt" => Some(Kind::Redefining),
-        "export" | "declare" | "typeset" | "readonly" | "local" => Some(Kind::Declaring),
+        "bash" | "sh" | "dash" | "ash" | "ksh" | "rbash" | "mksh" => Some(WrapperKind::Shell),
+        "eval" => Some(WrapperKind::Script),
+        "trap" => Some(WrapperKind::Trap),
+        "find" => Some(WrapperKind::Find),
+        "awk" | "gawk" | "mawk" | "nawk" => Some(WrapperKind::Awk),
+        "alias" | "unalias" | "enable" | "hash" | "shopt" => Some(WrapperKind::Redefining),
+        "export" | "declare" | "typeset" | "readonly" | "local" => Some(WrapperKind::Declaring),
         "let" | "compgen" | "complete" | "bind" | "fc" | "mapfile" | "readarray" | "read" | "unset"
-        | "getopts" | "printf" | "wait" | "test" | "[" => Some(Kind::Evaluating),
+        | "getopts" | "printf" | "wait" | "test" | "[" => Some(WrapperKind::Evaluating),
         "source" | "." | "zsh" | "fish" | "csh" | "tcsh" | "pwsh" | "su" | "runuser" | "script" | "watch"
         | "parallel" | "unshare" | "nsenter" | "bwrap" | "firejail" | "systemd-run" | "at" | "batch"
         | "crontab" | "expect" | "gdb" | "perf" | "start-stop-daemon" | "daemonize" | "tmux" | "screen"
-        | "pkexec" | "entr" => Some(Kind::Opaque),
+        | "pkexec" | "entr" => Some(WrapperKind::Opaque),
         _ if is_loader(name) => prefix(Grammar {
             long_values: &["--library-path", "--preload", "--argv0", "--audit", "--inhibit-rpath"],
             long_flags: &["--inhibit-cache"],
             ..PLAIN
         }),
-        _ if is_interpreter(name) => Some(Kind::Interpreter),
+        _ if is_interpreter(name) => Some(WrapperKind::Interpreter),
         _ => None,
     }
 }

@@ -85,7 +85,7 @@ fn find(worker: &Worker, pending: &PendingCall, target: Target) -> Result<OwnedF
             match path.is_empty() && flags.contains(AtFlags::EMPTY_PATH) {
                 true => at.directory,
                 false => match broker.find(&pending.caller, at.directory, &path, last)? {
-                    FoundFile::Found(file) => return permitted(worker, file),
+                    FoundFile::PathTarget(file) => return permitted(worker, file),
                     FoundFile::Descriptor(number) => number,
                 },
             }

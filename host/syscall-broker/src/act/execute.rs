@@ -38,7 +38,7 @@ pub(crate) fn execute(worker: &Worker, pending: &PendingCall, at: PathArgument, 
     // This check gives a refusal its usual form; the check below is the one that protects. A file that is not found
     // here is not found by the kernel either, or it is judged afterwards.
     match broker.find(&pending.caller, at.directory, &path, last) {
-        Ok(FoundFile::Found(node))
+        Ok(FoundFile::PathTarget(node))
             if FileType::from_raw_mode(fstat(&node)?.st_mode) == FileType::RegularFile =>
         {
             permit_reading(worker, pending, &node)?;

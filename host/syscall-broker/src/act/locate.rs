@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use crate::pending::PendingCall;
-use crate::resolve::Found;
+use crate::resolve::PathTarget;
 use crate::resolved_name::{LastLink, ResolvedName};
 use crate::syscalls::PathArgument;
 use crate::worker::Worker;
@@ -27,8 +27,8 @@ pub(super) fn find(
 ) -> Result<Located, Errno> {
     let path = pending.path(at)?;
     Ok(match worker.broker.resolve(&pending.caller, at.directory, &path, last)? {
-        Found::Name(place) if worker.broker.is_judged(&place.path) => Located::Judged(place),
-        Found::Name(place) => Located::Outside(place),
-        Found::Descriptor(_) | Found::Elsewhere => Located::Elsewhere,
+        PathTarget::Name(place) if worker.broker.is_judged(&place.path) => Located::Judged(place),
+        PathTarget::Name(place) => Located::Outside(place),
+        PathTarget::Descriptor(_) | PathTarget::Elsewhere => Located::Elsewhere,
     })
 }

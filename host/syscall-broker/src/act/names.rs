@@ -20,7 +20,7 @@ use crate::identity::identify;
 use crate::judge::NameChange;
 use crate::outcome::{CallResult, Outcome};
 use crate::pending::PendingCall;
-use crate::resolve::Found;
+use crate::resolve::PathTarget;
 use crate::resolved_name::{LastLink, ResolvedName, kind_of};
 use crate::syscalls::PathArgument;
 use crate::worker::Worker;
@@ -132,7 +132,7 @@ pub(crate) fn remove(worker: &Worker, pending: &PendingCall, at: PathArgument, f
             if let Some(spared) = spared {
                 spared.removed();
             }
-            taken.settle(worker.broker, Departure::Removed);
+            taken.finish(worker.broker, Departure::Removed);
         }
         Err(_) => taken.undo(worker.broker),
     }
@@ -175,8 +175,10 @@ pub(crate) fn bind(
     let Some(path) = socket_path(pending, address, length)? else { return Ok(Outcome::LEFT_TO_THE_KERNEL) };
     let broker = worker.broker;
     let place = match broker.resolve(&pending.caller, libc::AT_FDCWD, &path, LastLink::Keep)? {
-        Found::Name(place) if broker.is_judged(&place.path) => place,
-        Found::Name(_) | Found::Descriptor(_) | Found::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
+        PathTarget::Name(place) if broker.is_judged(&place.path) => place,
+        PathTarget::Name(_) | PathTarget::Descriptor(_) | PathTarget::Elsewhere => {
+            return Ok(Outcome::LEFT_TO_THE_KERNEL);
+        }
     };
     worker.permit_plain(pending, Change::Special, &place)?;
     let own = broker.processes.descriptor(&pending.caller, socket)?;

@@ -20,7 +20,7 @@ use super::terminals::{self, Terminal};
 use crate::judge::{Allowed, ask};
 use crate::outcome::{CallResult, Outcome, Stop};
 use crate::pending::PendingCall;
-use crate::resolve::Found;
+use crate::resolve::PathTarget;
 use crate::resolved_name::{LastLink, ResolvedName};
 use crate::syscalls::PathArgument;
 use crate::worker::Worker;
@@ -68,21 +68,21 @@ pub(crate) fn open(
     };
     for _ in 0..ATTEMPTS {
         match worker.broker.resolve(&pending.caller, at.directory, &path, last)? {
-            Found::Descriptor(number) => return open_anew(worker, pending, number, flags),
-            Found::Name(place) if worker.broker.is_judged(&place.path) && !place.as_directory => {
+            PathTarget::Descriptor(number) => return open_anew(worker, pending, number, flags),
+            PathTarget::Name(place) if worker.broker.is_judged(&place.path) && !place.as_directory => {
                 match open_name(worker, pending, place, (flags, mode)) {
                     // A link has appeared where there was none.
                     Err(Stop::Error(Errno::LOOP)) if last == LastLink::Follow => {}
                     attempt => return attempt,
                 }
             }
-            Found::Name(place) if writes(flags) => {
+            PathTarget::Name(place) if writes(flags) => {
                 if reads(flags) {
                     permit_reading_of(worker, pending, &place.path)?;
                 }
                 return host_changes::open(worker, pending, &place, (flags, mode));
             }
-            Found::Name(_) | Found::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
+            PathTarget::Name(_) | PathTarget::Elsewhere => return Ok(Outcome::LEFT_TO_THE_KERNEL),
         }
     }
     Err(Errno::LOOP.into())

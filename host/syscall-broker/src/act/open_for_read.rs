@@ -14,7 +14,7 @@ use super::pipes::wait_for_writer;
 use super::read_permission::{permit_reading, permit_reading_of};
 use crate::outcome::CallResult;
 use crate::pending::PendingCall;
-use crate::resolve::Found;
+use crate::resolve::PathTarget;
 use crate::resolve_for_read::FoundFile;
 use crate::resolved_name::LastLink;
 use crate::syscalls::PathArgument;
@@ -46,7 +46,7 @@ pub(super) fn open_to_read(
         found => found?,
     };
     match node {
-        FoundFile::Found(node) => open_node(worker, pending, &node, flags),
+        FoundFile::PathTarget(node) => open_node(worker, pending, &node, flags),
         FoundFile::Descriptor(number) => open_own(worker, pending, number, flags),
     }
 }
@@ -132,7 +132,8 @@ fn make(
     (flags, mode): (OFlags, Mode),
 ) -> CallResult {
     let broker = worker.broker;
-    let Found::Name(place) = broker.resolve(&pending.caller, at.directory, path, LastLink::Follow)? else {
+    let PathTarget::Name(place) = broker.resolve(&pending.caller, at.directory, path, LastLink::Follow)?
+    else {
         return Err(Errno::ACCESS.into());
     };
     if place.as_directory {

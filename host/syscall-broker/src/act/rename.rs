@@ -22,7 +22,7 @@ use crate::judge::{Allowed, NameChange};
 use crate::outcome::{CallResult, Outcome, Stop};
 use crate::pending::PendingCall;
 use crate::repository::{LEVELS, for_each_name, read};
-use crate::resolve::Found;
+use crate::resolve::PathTarget;
 use crate::resolved_name::{LastLink, ResolvedName, change_for, kind_of};
 use crate::syscalls::PathArgument;
 use crate::user_places::Reached;
@@ -43,7 +43,9 @@ pub(crate) fn rename(
     let (old, new) = (pending.path(from)?, pending.path(to)?);
     let old = broker.resolve(&pending.caller, from.directory, &old, LastLink::Keep)?;
     let new = broker.resolve(&pending.caller, to.directory, &new, LastLink::Keep)?;
-    let (Found::Name(old), Found::Name(new)) = (old, new) else { return Ok(Outcome::LEFT_TO_THE_KERNEL) };
+    let (PathTarget::Name(old), PathTarget::Name(new)) = (old, new) else {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    };
     let flags = RenameFlags::from_bits_retain(flags);
     // Each place that commands may write has a mount of its own, so a rename from one to another fails in the kernel as
     // well.
@@ -94,8 +96,8 @@ pub(crate) fn rename(
         return Err(error.into());
     }
     announced.done();
-    from.settle(broker, Departure::Moved);
-    to.settle(broker, if kind == Move::Exchange { Departure::Moved } else { Departure::Removed });
+    from.finish(broker, Departure::Moved);
+    to.finish(broker, if kind == Move::Exchange { Departure::Moved } else { Departure::Removed });
     if !is_directory {
         broker.note_removed(&old);
     }
@@ -286,16 +288,16 @@ pub(crate) fn link(
     let broker = worker.broker;
     let (old, new) = (pending.path(from)?, pending.path(to)?);
     let flags = AtFlags::from_bits_retain(flags);
-    let Found::Name(new) = broker.resolve(&pending.caller, to.directory, &new, LastLink::Keep)? else {
+    let PathTarget::Name(new) = broker.resolve(&pending.caller, to.directory, &new, LastLink::Keep)? else {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     };
     if !broker.is_judged(&new.path) {
         return match broker.resolve(&pending.caller, from.directory, &old, last_of(flags))? {
-            Found::Name(old) if !broker.is_judged(&old.path) => {
+            PathTarget::Name(old) if !broker.is_judged(&old.path) => {
                 host_changes::link(worker, pending, (&old, &new))
             }
-            Found::Name(_) => apart(worker),
-            Found::Descriptor(_) | Found::Elsewhere => Ok(Outcome::LEFT_TO_THE_KERNEL),
+            PathTarget::Name(_) => apart(worker),
+            PathTarget::Descriptor(_) | PathTarget::Elsewhere => Ok(Outcome::LEFT_TO_THE_KERNEL),
         };
     }
     if old.is_empty() && flags.contains(AtFlags::EMPTY_PATH) {
@@ -303,10 +305,12 @@ pub(crate) fn link(
     }
     let last = last_of(flags);
     match broker.resolve(&pending.caller, from.directory, &old, last)? {
-        Found::Descriptor(number) if last == LastLink::Follow => link_open(worker, pending, number, &new),
-        Found::Descriptor(_) | Found::Elsewhere => Ok(Outcome::LEFT_TO_THE_KERNEL),
-        Found::Name(old) if !broker.is_judged(&old.path) => apart(worker),
-        Found::Name(old) => {
+        PathTarget::Descriptor(number) if last == LastLink::Follow => {
+            link_open(worker, pending, number, &new)
+        }
+        PathTarget::Descriptor(_) | PathTarget::Elsewhere => Ok(Outcome::LEFT_TO_THE_KERNEL),
+        PathTarget::Name(old) if !broker.is_judged(&old.path) => apart(worker),
+        PathTarget::Name(old) => {
             let status = statat(&old.directory, &old.name, AtFlags::SYMLINK_NOFOLLOW)?;
             let kind = FileType::from_raw_mode(status.st_mode);
             // No other call may be about to write through the new name after finding another file there; and between

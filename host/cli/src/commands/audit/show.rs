@@ -34,7 +34,7 @@ pub(super) fn run(around: &ProcessEnv, wanted: &Decision) -> crate::exit::Outcom
 fn human(page: &mut Page, around: &ProcessEnv, found: &Decided) {
     let verdict = &found.verdict;
     let asked = record_text::shown(&verdict.request, &around.home);
-    page.row("", &[tinted(&verdict.effect, Tint::of(&verdict.effect)), cell(&asked)], &[]);
+    page.row("", &[tinted(&verdict.effect, Tint::for_word(&verdict.effect)), cell(&asked)], &[]);
     let origin = verdict.request.get("origin").and_then(Value::as_str).unwrap_or("unknown");
     let mut rows = vec![
         ("when", format!("{} ({} UTC)", ago(verdict.at_ms), utc(verdict.at_ms))),

@@ -64,7 +64,7 @@ fn human(page: &mut Page, stats: &Stats) {
     let row = |rule: &portcullis_audit::RuleCount| {
         vec![
             cell(&format!("{:>6}", rule.count)),
-            tinted(&rule.effect, Tint::of(&rule.effect)),
+            tinted(&rule.effect, Tint::for_word(&rule.effect)),
             cell(&rule.rule),
             tinted(&rule.policy, Tint::Faint),
         ]

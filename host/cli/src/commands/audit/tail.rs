@@ -88,14 +88,14 @@ fn row(around: &ProcessEnv, placed: &Placed, follows: bool) -> Vec<Cell> {
         Record::Verdict(verdict) => vec![
             time,
             id,
-            tinted(&verdict.effect, Tint::of(&verdict.effect)),
+            tinted(&verdict.effect, Tint::for_word(&verdict.effect)),
             cell(&record_text::shown(&verdict.request, &around.home)),
             tinted(&format!("[{} of {}]", verdict.rule, verdict.policy), Tint::Faint),
         ],
         Record::Outcome(outcome) => vec![
             time,
             id,
-            tinted(&outcome.result, Tint::of(&outcome.result)),
+            tinted(&outcome.result, Tint::for_word(&outcome.result)),
             tinted(&format!("outcome of {}", record_text::id(&placed.log, outcome.verdict)), Tint::Faint),
         ],
     }

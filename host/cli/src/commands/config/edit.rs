@@ -73,7 +73,8 @@ fn wanted(places: &Places, which: Option<SettingsFile>) -> anyhow::Result<(PathB
         "`{}` has a mistake, and other users can write it; fix it yourself, see `portcullis config validate`",
         file.display()
     );
-    let kind = if places.settings.as_ref() == Some(&file) { FileKind::Settings } else { FileKind::of(&file) };
+    let kind =
+        if places.settings.as_ref() == Some(&file) { FileKind::Settings } else { FileKind::from_name(&file) };
     Ok((file, kind))
 }
 

@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
-use portcullis_settings::{Found, Places, RealDisk, Source, discover};
+use portcullis_settings::{FoundSettings, Places, RealDisk, Source, discover};
 use portcullis_settings_format::{FileKind, Layer, json_schema};
 use portcullis_text::escape;
 use serde_json::json;
 
-use crate::args::config::{Config, Kind};
+use crate::args::config::{Config, SettingsKind};
 use crate::exit::Exit;
 use crate::human;
 use crate::output::{Page, Tint, cell, tinted};
@@ -45,16 +45,16 @@ pub(crate) fn run(config: Config) -> crate::exit::Outcome {
     }
 }
 
-impl From<Kind> for FileKind {
-    fn from(kind: Kind) -> Self {
+impl From<SettingsKind> for FileKind {
+    fn from(kind: SettingsKind) -> Self {
         match kind {
-            Kind::Settings => Self::Settings,
-            Kind::Projects => Self::Projects,
-            Kind::Layered => Self::Part,
-            Kind::LayeredProjects => Self::Parts,
-            Kind::LayeredProject => Self::Tightening(Layer::Sandbox),
-            Kind::Project => Self::Tightening(Layer::Project),
-            Kind::Machine => Self::Tightening(Layer::Machine),
+            SettingsKind::Settings => Self::Settings,
+            SettingsKind::Projects => Self::Projects,
+            SettingsKind::Layered => Self::Part,
+            SettingsKind::LayeredProjects => Self::Parts,
+            SettingsKind::LayeredProject => Self::Tightening(Layer::Sandbox),
+            SettingsKind::Project => Self::Tightening(Layer::Project),
+            SettingsKind::Machine => Self::Tightening(Layer::Machine),
         }
     }
 }
@@ -97,7 +97,7 @@ fn path(around: &ProcessEnv, places: &Places, all: bool, as_json: bool) -> crate
 }
 
 /// Returns true if a settings file applies.
-pub(super) fn is_in_use(found: &Found, file: &Path) -> bool {
+pub(super) fn is_in_use(found: &FoundSettings, file: &Path) -> bool {
     let is_used = found.layers.iter().any(|layer| layer.file == *file) || is_layer(&found.source, file);
     is_used || found.source.file().is_some_and(|used| used == file)
 }

@@ -50,7 +50,8 @@ pub(super) fn run(
     }
     // The tier is measured, not read from system settings: `requiredTier` is compared with the result.
     let tier = in_force::tier_here();
-    let in_force = can_begin.then(|| InForce::of(session.as_ref().map(|wired| wired.session.as_ref()), tier));
+    let in_force =
+        can_begin.then(|| InForce::for_session(session.as_ref().map(|wired| wired.session.as_ref()), tier));
     let mut page = Page::new(around);
     if as_json {
         let mut value = serde_json::to_value(&report)?;

@@ -25,7 +25,8 @@ pub(super) fn run(
         Some(file) => {
             let file = around.cwd.join(file);
             let machine = file == places.machine_file();
-            let usual = if machine { FileKind::Tightening(Layer::Machine) } else { FileKind::of(&file) };
+            let usual =
+                if machine { FileKind::Tightening(Layer::Machine) } else { FileKind::from_name(&file) };
             let kind = kind.unwrap_or(usual);
             let checked = vec![validate(&file, kind, &RealDisk)];
             (checked, (kind == FileKind::Settings).then(|| Places { settings: Some(file), ..places.clone() }))

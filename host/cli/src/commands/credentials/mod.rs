@@ -67,7 +67,7 @@ fn test(around: &ProcessEnv, name: Option<&str>, as_json: bool) -> crate::exit::
             portcullis_text::escape(name)
         );
     }
-    let reach = UntrustedPaths::of(&loaded.resolved, &around.homes());
+    let reach = UntrustedPaths::for_project(&loaded.resolved, &around.homes());
     let sources = CredentialSources::new(around, reach, None);
     let read: Vec<_> = chosen.into_iter().map(|one| (one, sources.read(&one.source).map(drop))).collect();
     let exit = if read.iter().all(|(_, read)| read.is_ok()) { Exit::Done } else { Exit::Bad };

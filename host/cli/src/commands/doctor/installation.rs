@@ -38,7 +38,7 @@ pub(super) struct Installation {
 }
 
 impl Installation {
-    pub(super) fn of(around: &ProcessEnv, places: &Places) -> Self {
+    pub(super) fn find(around: &ProcessEnv, places: &Places) -> Self {
         Self {
             other_sandboxes: migrate::old_extensions(around, &places.workspace),
             to_take_over: migrate::left_to_take_over(around, places),

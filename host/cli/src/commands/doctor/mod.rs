@@ -71,8 +71,8 @@ pub(crate) fn run(doctor: &Doctor) -> crate::exit::Outcome {
     // If the settings require a higher tier, no commands run.
     let given = if tier < required { Tier::None } else { tier };
     let in_force = in_force::in_force(&around, &project, settings.as_deref(), &RealDisk, given);
-    let installation = Installation::of(&around, &loaded.places);
-    let settings = sources::Sources::of(&around, &doctor.place)?;
+    let installation = Installation::find(&around, &loaded.places);
+    let settings = sources::Sources::read(&around, &doctor.place)?;
     let mut page = Page::new(&around);
     if doctor.json {
         let mut value = serde_json::to_value(&findings)?;

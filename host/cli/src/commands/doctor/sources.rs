@@ -33,7 +33,7 @@ struct File {
 }
 
 impl Sources {
-    pub(super) fn of(around: &ProcessEnv, place: &SettingsChoice) -> anyhow::Result<Self> {
+    pub(super) fn read(around: &ProcessEnv, place: &SettingsChoice) -> anyhow::Result<Self> {
         let places = config::places(around, place)?;
         let found = discover(&places, &RealDisk)?;
         let resolved = resolve(&found, &places, &RealDisk)?;

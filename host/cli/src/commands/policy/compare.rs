@@ -49,7 +49,7 @@ fn print(around: &ProcessEnv, comparison: &Comparison, as_json: bool) -> anyhow:
         page.print()?;
         return Ok(());
     }
-    let said = |said: &PolicyAnswer| tinted(&said.verdict, Tint::of(&said.verdict));
+    let said = |said: &PolicyAnswer| tinted(&said.verdict, Tint::for_word(&said.verdict));
     let rows: Vec<_> = differences
         .iter()
         .map(|Difference { change, lacks }| {

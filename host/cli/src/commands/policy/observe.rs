@@ -105,9 +105,9 @@ fn row(page: &mut Page, logged: &Logged, said: &PolicyAnswer, asked: &str) {
     let lacks = logged.lacks().map_or("", Lacks::text);
     let row = [
         tinted(&utc(logged.at_ms), Tint::Faint),
-        tinted(&logged.said.verdict, Tint::of(&logged.said.verdict)),
+        tinted(&logged.said.verdict, Tint::for_word(&logged.said.verdict)),
         cell("→"),
-        tinted(&said.verdict, Tint::of(&said.verdict)),
+        tinted(&said.verdict, Tint::for_word(&said.verdict)),
         cell(&said.rule),
         cell(asked),
         tinted(lacks, Tint::Faint),

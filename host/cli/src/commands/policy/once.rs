@@ -79,7 +79,7 @@ fn print(
         page.print()?;
         return Ok(());
     }
-    page.row("", &[tinted(&answer.verdict, Tint::of(&answer.verdict)), cell(&answer.reason)], &[]);
+    page.row("", &[tinted(&answer.verdict, Tint::for_word(&answer.verdict)), cell(&answer.reason)], &[]);
     let id = if rule.is_some() { "standing rule" } else { "rule" };
     let told = [(id, answer.rule.as_str()), ("setting", setting)];
     let details = if rule.is_some() { Vec::new() } else { details(verdict) };

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use portcullis_settings::{Disk, RealDisk, Seen};
+use portcullis_settings::{Disk, DiskEntry, RealDisk};
 use portcullis_settings_format::Change;
 
 use super::{Outcome, Step};
@@ -45,10 +45,10 @@ impl Disk for Written {
         }
     }
 
-    fn look(&self, path: &Path) -> std::io::Result<Seen> {
+    fn look(&self, path: &Path) -> std::io::Result<DiskEntry> {
         match RealDisk.look(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && self.is_made(path) => {
-                Ok(Seen::Other)
+                Ok(DiskEntry::Other)
             }
             look => look,
         }

@@ -37,7 +37,7 @@ fn with_files(files: Vec<FileRule>) -> RuleSet {
     rules(Profile { files, ..Profile::default() })
 }
 
-fn told(facts: &FileFacts) -> Vec<(&str, Availability)> {
+fn availabilities(facts: &FileFacts) -> Vec<(&str, Availability)> {
     facts.places.iter().map(|place| (place.path.to_str().unwrap(), place.standing)).collect()
 }
 
@@ -54,11 +54,11 @@ fn the_base_closes_homes_to_commands_and_has_tools_ask() {
     );
     let facts = rules.file_facts(Caller::Command, FileRight::Write);
     assert_eq!(facts.elsewhere, Asked);
-    assert_eq!(told(&facts), [("/home", Hidden), ("/tmp", Free), ("/home/u/p", Free)]);
+    assert_eq!(availabilities(&facts), [("/home", Hidden), ("/tmp", Free), ("/home/u/p", Free)]);
     for right in [FileRight::Read, FileRight::Write] {
         let facts = rules.file_facts(Caller::Tool, right);
         assert_eq!(facts.elsewhere, Asked);
-        assert_eq!(told(&facts), [("/tmp", Free), ("/home/u/p", Free)]);
+        assert_eq!(availabilities(&facts), [("/tmp", Free), ("/home/u/p", Free)]);
     }
 }
 
@@ -73,7 +73,7 @@ fn a_rule_that_reads_everything_opens_homes() {
     assert_eq!(facts.at(Path::new("/home/u/.ssh/id")), Availability::Denied);
     assert_eq!(facts.at(Path::new("/run/x")), Availability::Hidden, "a rule around it does not open it");
     let tools = rules.file_facts(Caller::Tool, FileRight::Read);
-    assert_eq!(told(&tools), [("/home/u/.ssh", Availability::Denied)]);
+    assert_eq!(availabilities(&tools), [("/home/u/.ssh", Availability::Denied)]);
 }
 
 #[test]

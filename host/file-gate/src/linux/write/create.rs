@@ -65,7 +65,7 @@ impl Job<'_> {
         };
         (&file).write_all(self.bytes).map_err(|error| self.broken(error))?;
         kernel::hand_over(&file, parent).map_err(|errno| self.failed(errno))?;
-        let status = Status::of(&file).map_err(|errno| self.failed(errno))?;
+        let status = Status::read(&file).map_err(|errno| self.failed(errno))?;
         Ok(self.written(&status, true))
     }
 }

@@ -28,7 +28,7 @@ impl Job<'_> {
         // permission on the directory.
         let file = self.descriptors.reopen(file.as_fd(), OFlags::WRONLY);
         let file = file.map_err(|errno| self.failed(errno))?;
-        let before = Status::of(&file).map_err(|errno| self.failed(errno))?;
+        let before = Status::read(&file).map_err(|errno| self.failed(errno))?;
         if options.expect.is_some_and(|expected| expected != before.identity) {
             return Err(self.conflict());
         }
@@ -91,7 +91,7 @@ impl Job<'_> {
         before: &Status,
         options: WriteOptions,
     ) -> Result<Written, FileError> {
-        let now = Status::of(&file).map_err(|errno| self.failed(errno))?;
+        let now = Status::read(&file).map_err(|errno| self.failed(errno))?;
         if now.links == 0 || options.expect.is_some() && now.identity != before.identity {
             return Err(self.conflict());
         }
@@ -104,7 +104,7 @@ impl Job<'_> {
         (&file).write_all(self.bytes).map_err(|error| self.broken(error))?;
         let length = u64::try_from(self.bytes.len()).map_err(|_| self.failed(Errno::FBIG))?;
         file.set_len(length).map_err(|error| self.broken(error))?;
-        let status = Status::of(&file).map_err(|errno| self.failed(errno))?;
+        let status = Status::read(&file).map_err(|errno| self.failed(errno))?;
         Ok(self.written(&status, false))
     }
 }

@@ -41,11 +41,11 @@ impl Manner {
     }
 
     /// Returns the message for a refusal; `None` if it depends on the client's protocol.
-    pub(crate) fn refused(self, news: News, why: &str) -> Option<Vec<u8>> {
+    pub(crate) fn refusal_reply(self, news: News, why: &str) -> Option<Vec<u8>> {
         match self {
             Self::Direct => None,
             Self::Tunnel | Self::Request => Some(refuse::page(news, why)),
-            Self::Socks => Some(socks_reply::refused(news).to_vec()),
+            Self::Socks => Some(socks_reply::refusal_reply(news).to_vec()),
         }
     }
 }

@@ -20,7 +20,7 @@ pub(super) const fn reply(code: u8) -> [u8; 10] {
     [VERSION, code, 0, V4, 0, 0, 0, 0, 0, 0]
 }
 
-pub(super) fn refused(news: News) -> [u8; 10] {
+pub(super) fn refusal_reply(news: News) -> [u8; 10] {
     reply(match news {
         News::Denied | News::Malformed => NOT_ALLOWED,
         News::Unreachable => UNREACHABLE,

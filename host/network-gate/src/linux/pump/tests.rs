@@ -31,7 +31,7 @@ async fn carried<Acting: Future<Output = ()>>(
         scope,
         attempt: &attempt,
         wanted: &wanted,
-        spent: &scope.shared.budgets.of(&wanted.target, wanted.port, u64::MAX),
+        spent: &scope.shared.budgets.account(&wanted.target, wanted.port, u64::MAX),
         traffic: &Traffic::default(),
         inspector: Mutex::new(Inspector::new(
             &wanted.target,

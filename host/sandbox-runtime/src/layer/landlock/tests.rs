@@ -36,7 +36,7 @@ fn plan(place: &Path) -> Plan {
         order: None,
         acting: None,
     };
-    Plan::new(&profile, &PathKind::of).expect("a plan")
+    Plan::new(&profile, &PathKind::on_disk).expect("a plan")
 }
 
 /// Runs a closure in a thread under the rules of a command without standard streams of its own.

@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Component, Path};
 
-use portcullis_sandbox::{Opening, Owner, PathKind, Stage, Step};
+use portcullis_sandbox::{MountStep, Opening, Owner, PathKind, Stage};
 use portcullis_sys::mount::{Attributes, Reach, add_attributes};
 use rustix::fs::{
     AtFlags, Gid, Mode, OFlags, ResolveFlags, Uid, chmod, chownat, fchmod, fstat, mkdirat, openat, openat2,
@@ -27,7 +27,7 @@ pub(super) struct Masks(Vec<OwnedFd>);
 
 impl Masks {
     /// Makes the masks for all steps that hide or replace something.
-    pub(super) fn prepare(steps: &[Step]) -> Result<Self, Failure> {
+    pub(super) fn prepare(steps: &[MountStep]) -> Result<Self, Failure> {
         let common = Common::make().during(Stage::NewFilesystem)?;
         let masks = steps.iter().filter_map(|step| common.mask(step)).collect::<Result<_, _>>();
         common.detach().during(Stage::NewFilesystem)?;
@@ -83,26 +83,26 @@ impl Common {
         unmount(FOR_A_MOMENT, UnmountFlags::DETACH)
     }
 
-    fn mask(&self, step: &Step) -> Option<Result<OwnedFd, Failure>> {
+    fn mask(&self, step: &MountStep) -> Option<Result<OwnedFd, Failure>> {
         Some(match step {
-            Step::HideDirectory { path, openings } if openings.is_empty() => {
+            MountStep::HideDirectory { path, openings } if openings.is_empty() => {
                 copy_opened(&self.directory).during_at(Stage::CopyMounts, path)
             }
-            Step::HideDirectory { path, openings } => {
+            MountStep::HideDirectory { path, openings } => {
                 with_names(openings).during_at(Stage::NewFilesystem, path)
             }
-            Step::HideFile { path } => copy_opened(&self.file).during_at(Stage::CopyMounts, path),
-            Step::Resolver { path } if path.ends_with(HOSTS_NAME) => {
+            MountStep::HideFile { path } => copy_opened(&self.file).during_at(Stage::CopyMounts, path),
+            MountStep::Resolver { path } if path.ends_with(HOSTS_NAME) => {
                 copy_opened(&self.hosts).during_at(Stage::CopyMounts, path)
             }
-            Step::Resolver { path } => copy_opened(&self.resolver).during_at(Stage::CopyMounts, path),
-            Step::Prepare { .. }
-            | Step::Pin { .. }
-            | Step::Devices { .. }
-            | Step::Processes
-            | Step::Temp { .. }
-            | Step::Own { .. }
-            | Step::Show { .. } => return None,
+            MountStep::Resolver { path } => copy_opened(&self.resolver).during_at(Stage::CopyMounts, path),
+            MountStep::Prepare { .. }
+            | MountStep::Pin { .. }
+            | MountStep::Devices { .. }
+            | MountStep::Processes
+            | MountStep::Temp { .. }
+            | MountStep::Own { .. }
+            | MountStep::Show { .. } => return None,
         })
     }
 }

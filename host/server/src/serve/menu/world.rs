@@ -12,7 +12,7 @@ use portcullis_rpc::{ErrorCode, ErrorObject};
 use portcullis_sandbox::Tier;
 use portcullis_session::{GrantStore as _, Statements, keepable};
 use portcullis_settings::{
-    Draft, Found, GrantFile, KeptGrant, Places, RealDisk, Resolved, Store, discover, grant_files,
+    Draft, FoundSettings, GrantFile, KeptGrant, Places, RealDisk, Resolved, Store, discover, grant_files,
     kept_grants, preset, resolve, revoke, shipped_presets,
 };
 use portcullis_text::{escape, tilde};
@@ -37,7 +37,7 @@ pub(super) struct HostWorld<'a> {
 }
 
 impl<'a> HostWorld<'a> {
-    pub(super) fn of(host: &'a Host) -> Result<Self, ErrorObject> {
+    pub(super) fn new(host: &'a Host) -> Result<Self, ErrorObject> {
         let watch = host
             .watch
             .get()
@@ -90,7 +90,7 @@ impl<'a> HostWorld<'a> {
 }
 
 /// Returns the line that names the settings in force.
-fn scope(found: &Found) -> Line {
+fn scope(found: &FoundSettings) -> Line {
     let source = match &found.source {
         portcullis_settings::Source::Named(file) => file.display().to_string(),
         portcullis_settings::Source::Project { key, .. } => format!("projects.json[\"{key}\"]"),
@@ -128,7 +128,7 @@ impl World for HostWorld<'_> {
     fn short(&self) -> Vec<Line> {
         let mut lines = self.state();
         if let Stage::Open(wired) = self.stage.as_ref() {
-            lines.push(Line::plain(Statements::of(&wired.session, Tier::Full).summary()));
+            lines.push(Line::plain(Statements::for_session(&wired.session, Tier::Full).summary()));
             let basis = wired.session.basis();
             let names: Vec<&str> = basis.chain.members.iter().map(|member| member.policy.name()).collect();
             lines.push(Line::faint(format!("Policies: {}", names.join(", "))));
@@ -366,7 +366,7 @@ impl HostWorld<'_> {
     fn statements(&self) -> Vec<Line> {
         let (title, statements) = match (self.stage.as_ref(), self.host.watch.get()) {
             // A session with a sandbox knows its own tier.
-            (Stage::Open(wired), _) => (None, Ok(Statements::of(&wired.session, Tier::Full))),
+            (Stage::Open(wired), _) => (None, Ok(Statements::for_session(&wired.session, Tier::Full))),
             (Stage::Off, Some(watch)) => {
                 (Some("When it is on:"), in_force::when_on(watch.around(), watch.wanted()))
             }
