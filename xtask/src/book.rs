@@ -41,7 +41,8 @@ additional-css = ["narrow.css"]
 "#;
 /// Long words in tables and in running text are broken where the page is narrow.
 const STYLE: &str = "main td code, main p code, main li code { overflow-wrap: anywhere; white-space: normal; }\n\
-    main { overflow-wrap: anywhere; }\n";
+    main { overflow-wrap: anywhere; }\n\
+    main th { overflow-wrap: normal; }\n";
 
 /// Options of `book`.
 #[derive(Debug, Args)]
