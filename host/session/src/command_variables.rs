@@ -23,7 +23,7 @@ pub(crate) fn variables_of(
         true => environment_of_agent(given, &temp),
         false => {
             let given = without_sources(&session.policy.unchecked().basis.resolved.brokered, given);
-            let harmless = session.env_verdicts.of(&given);
+            let harmless = session.env_verdicts.verdicts(&given);
             let runtime =
                 session.setup.own.runtime.as_ref().filter(|path| base.own.directories.contains(path));
             let runtime = runtime.map(|path| path.to_string_lossy());

@@ -49,7 +49,7 @@ pub(crate) fn record(
     for refused in refusals.iter().take(TOLD) {
         let mut request = session.request(Origin::Process, action(session, refused));
         request.parent = Some(command.id.clone());
-        let decision = session.decide_under(&request, rules).refused(AnsweredBy::Nothing, UNASKED);
+        let decision = session.decide_under(&request, rules).denied(AnsweredBy::Nothing, UNASKED);
         // The rules may have changed since the call.
         if decision.effect() == Effect::Deny {
             let _denied = session.record(request, decision);
