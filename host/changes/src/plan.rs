@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
+use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
 use crate::history::History;
@@ -468,7 +469,10 @@ impl Planner<'_> {
     fn conflict(&self, version: &Version, left: Option<&State>, was: &State) -> io::Result<Back> {
         let kept = was.file().filter(|was| matches!(was.content, Content::Kept(_)));
         if version.state.is_absent() {
-            return Ok(Back::Stays(Why::Removed));
+            // What was removed is not what was there before, so the name is free for that.
+            let is_other = left.is_some_and(|left| discriminant(left) != discriminant(was));
+            let is_given_back = is_other && was.lost().is_none();
+            return Ok(if is_given_back { Back::To(None) } else { Back::Stays(Why::Removed) });
         }
         let merged = match (&version.state, kept, left.and_then(State::file)) {
             (State::File(_), Some(was), Some(left)) => self.merged(version, left, was)?,
