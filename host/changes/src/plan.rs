@@ -530,6 +530,7 @@ impl Planner<'_> {
     }
 
     fn move_back(&mut self, (from, to): (&Path, &Path), what: &State, exchange: bool) -> io::Result<()> {
+        let former_names = (from.to_owned(), to.to_owned());
         let from = self.present(from).path;
         let Present { path: to, is_replaced } = self.present(to);
         let Version { state: there, origin, .. } = self.look(&to)?;
@@ -560,7 +561,8 @@ impl Planner<'_> {
         };
         if let Some(why) = why {
             self.steps.push(Step { path: to.clone(), now: None, act: Act::Leave { why, beside: None } });
-            self.stuck.push((from, to, exchange));
+            // By the names of that time: names before it are followed through the moves in their order.
+            self.stuck.push((former_names.0, former_names.1, exchange));
             return Ok(());
         }
         moved(&mut self.made, &to, &from, exchange);
