@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
+use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
 use crate::history::History;
@@ -468,7 +469,10 @@ impl Planner<'_> {
     fn conflict(&self, version: &Version, left: Option<&State>, was: &State) -> io::Result<Back> {
         let kept = was.file().filter(|was| matches!(was.content, Content::Kept(_)));
         if version.state.is_absent() {
-            return Ok(Back::Stays(Why::Removed));
+            // What was removed is not what was there before, so the name is free for that.
+            let is_other = left.is_some_and(|left| discriminant(left) != discriminant(was));
+            let is_given_back = is_other && was.lost().is_none();
+            return Ok(if is_given_back { Back::To(None) } else { Back::Stays(Why::Removed) });
         }
         let merged = match (&version.state, kept, left.and_then(State::file)) {
             (State::File(_), Some(was), Some(left)) => self.merged(version, left, was)?,
@@ -526,6 +530,7 @@ impl Planner<'_> {
     }
 
     fn move_back(&mut self, (from, to): (&Path, &Path), what: &State, exchange: bool) -> io::Result<()> {
+        let former_names = (from.to_owned(), to.to_owned());
         let from = self.present(from).path;
         let Present { path: to, is_replaced } = self.present(to);
         let Version { state: there, origin, .. } = self.look(&to)?;
@@ -556,7 +561,8 @@ impl Planner<'_> {
         };
         if let Some(why) = why {
             self.steps.push(Step { path: to.clone(), now: None, act: Act::Leave { why, beside: None } });
-            self.stuck.push((from, to, exchange));
+            // By the names of that time: names before it are followed through the moves in their order.
+            self.stuck.push((former_names.0, former_names.1, exchange));
             return Ok(());
         }
         moved(&mut self.made, &to, &from, exchange);
