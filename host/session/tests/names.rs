@@ -91,6 +91,7 @@ fn scene_with(answer: Answer, settings: Option<&str>) -> Scene {
             confinement: Confining::NoCommands,
             own: OwnDirectories::default(),
             inmate: portcullis_session::SandboxSubject::Commands,
+            credentials: Arc::new(portcullis_session::NoCredentials),
         },
         portcullis_session::Basis { resolved, chain: Chain::default() },
     )

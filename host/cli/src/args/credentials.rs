@@ -41,7 +41,7 @@ pub(crate) enum Credentials {
     },
     /// Let commands use a credential
     #[command(after_help = ADD_HELP)]
-    Add(Add),
+    Add(Box<Add>),
     /// Read credentials from their sources, to see whether that works
     ///
     /// The exit status is 1 if one cannot be read.

@@ -138,6 +138,7 @@ impl Scene {
             },
             own: OwnDirectories::default(),
             inmate: SandboxSubject::Commands,
+            credentials: Arc::new(portcullis_session::NoCredentials),
         };
         let member =
             Member { policy: Arc::new(Commands { readable: self.project.clone() }), mode: Mode::Enforce };

@@ -224,6 +224,7 @@ fn scene_with(
         confinement: Confining::NoCommands,
         own: OwnDirectories::default(),
         inmate: portcullis_session::SandboxSubject::Commands,
+        credentials: Arc::new(portcullis_session::NoCredentials),
     };
     let chain = Chain { members: vec![Member { policy, mode: Mode::Enforce }], ..Chain::default() };
     let session = portcullis_session::open(setup, Basis { resolved, chain }).unwrap();

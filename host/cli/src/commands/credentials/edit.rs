@@ -120,7 +120,7 @@ fn entry(around: &ProcessEnv, add: &Add) -> anyhow::Result<Value> {
             ("user", user.map(|user| json!(user))),
             ("header", header.map(|header| json!(header))),
             ("variables", (!variables.is_empty()).then(|| json!(variables))),
-            ("git", is_for_git.then(|| json!(true))),
+            ("git", is_for_git.then_some(json!(true))),
         ];
         members.extend(optional.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
     }
