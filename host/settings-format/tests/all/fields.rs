@@ -200,7 +200,7 @@ fn upstream() -> Vec<(&'static str, &'static str, &'static str, Vec<&'static str
 
 /// Fields that sandbox-runtime does not have.
 const OURS: &str = "
-    $schema presets enabled layout extends network.hiddenServerNames network.uploadBudgetMib network.requests credentials.brokered policies combine protections ask escalation requiredTier
+    $schema presets enabled layout extends network.hiddenServerNames network.uploadBudgetMib network.requests credentials.brokered policies combine protections undo ask escalation requiredTier
     limits environment grants home unattendedRefusals tools network.unlistedHosts filesystem.elsewhere
     filesystem.tmp
 ";
