@@ -4,137 +4,26 @@
 //! was recorded for it. What somebody else has changed since the session left it is not touched: texts are merged if
 //! that is possible without a conflict, and otherwise the former version is put beside the present one.
 
+mod step;
+mod version;
+
+pub use step::{Act, Step, Trust, Why, World};
+
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io;
 use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
+use version::{Back, Origin, Present, Recorded, Version, beside};
+
 use crate::history::History;
 use crate::paths::{follow, moved, renamed};
-use crate::record::{CallKey, Record};
+use crate::record::Record;
 use crate::recorder::fails;
-use crate::state::{Content, FileState, Lost, State};
+use crate::state::{Content, FileState, State};
 
 /// The seconds within which the commands of a killed session have ended.
 const KILLED_WITHIN: i64 = 2;
-
-/// What planning looks at.
-pub trait World {
-    /// Returns the state of a path.
-    ///
-    /// # Errors
-    /// The system's.
-    fn look(&self, path: &Path) -> io::Result<State>;
-    /// Returns the digest of a file that was looked at.
-    ///
-    /// # Errors
-    /// The system's.
-    fn digest(&self, path: &Path, file: &FileState) -> io::Result<Option<String>>;
-    /// Returns the digest of a kept content.
-    ///
-    /// # Errors
-    /// The system's.
-    fn digest_of_kept(&self, file: &FileState) -> io::Result<Option<String>>;
-    /// Returns the content of a file that was looked at, if it is short.
-    ///
-    /// # Errors
-    /// The system's.
-    fn text(&self, path: &Path, file: &FileState) -> io::Result<Option<Vec<u8>>>;
-    /// Returns a kept content, if it is short.
-    ///
-    /// # Errors
-    /// The system's.
-    fn kept(&self, file: &FileState) -> io::Result<Option<Vec<u8>>>;
-    /// Returns the names in a directory.
-    ///
-    /// # Errors
-    /// The system's.
-    fn names(&self, path: &Path) -> io::Result<Vec<OsString>>;
-}
-
-/// Whose changes are taken back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
-    /// Of a session: what was changed since stays.
-    Compare,
-    /// Of an undoing that was interrupted: whatever it left half done is its own.
-    Own,
-}
-
-/// One step of an undoing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
-    /// The path.
-    pub path: PathBuf,
-    /// What must be there; `None` if an earlier step makes it.
-    pub now: Option<State>,
-    /// What is done.
-    pub act: Act,
-}
-
-impl Step {
-    /// Returns true if it leaves something as it is.
-    #[must_use]
-    pub fn is_left(&self) -> bool {
-        matches!(self.act, Act::Leave { .. })
-    }
-}
-
-/// What a step does.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Act {
-    /// Gives the name its former state.
-    Restore(State),
-    /// Writes a text into which the later edits were merged.
-    Merge {
-        /// The former state, for mode and attributes.
-        was: FileState,
-        /// The text.
-        text: Vec<u8>,
-    },
-    /// Gives a file its former name, or exchanges two again.
-    MoveBack {
-        /// The former name.
-        to: PathBuf,
-        /// Whether both names change places.
-        exchange: bool,
-    },
-    /// Leaves it as it is.
-    Leave {
-        /// The reason.
-        why: Why,
-        /// The former version, a file or a link, which is put beside it.
-        beside: Option<State>,
-    },
-}
-
-/// Why something is left as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
-    /// Somebody else changed it since.
-    Changed,
-    /// Somebody else removed or moved it since.
-    Removed,
-    /// The directory holds files that the session did not make.
-    NotEmpty,
-    /// Something else has the former name.
-    Occupied,
-    /// The former content was not kept.
-    Lost(Lost),
-}
-
-impl std::fmt::Display for Why {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Changed => formatter.write_str("it was changed since"),
-            Self::Removed => formatter.write_str("it was removed or moved since"),
-            Self::NotEmpty => formatter.write_str("it holds files that the session did not make"),
-            Self::Occupied => formatter.write_str("something else has its former name now"),
-            Self::Lost(lost) => write!(formatter, "its former content was not kept: {lost}"),
-        }
-    }
-}
 
 /// Plans to take back all entries from `start` on.
 ///
@@ -178,78 +67,6 @@ pub fn plan(history: &History, start: usize, trust: Trust, world: &dyn World) ->
 
 /// The states that were recorded for each name between two moves, the newest first.
 type Pending<'a> = BTreeMap<PathBuf, Vec<Recorded<'a>>>;
-
-/// A state that was recorded before a call changed it.
-#[derive(Clone, Copy)]
-struct Recorded<'a> {
-    position: usize,
-    call: CallKey,
-    was: &'a State,
-}
-
-/// A version of a name: what is on the disk, or a recorded state.
-#[derive(Clone)]
-struct Version {
-    state: State,
-    origin: Origin,
-    /// Where it is, if it is on the disk.
-    real: Option<PathBuf>,
-    /// Its text, if later edits were merged into it.
-    text: Option<Vec<u8>>,
-}
-
-impl Version {
-    fn of(Recorded { was, call, .. }: Recorded<'_>) -> Self {
-        Self { state: was.clone(), origin: Origin::Recorded(call), real: None, text: None }
-    }
-}
-
-impl Version {
-    /// Returns true unless a call recorded this version itself: what it finds between its own changes is its own.
-    fn is_foreign_to(&self, call: CallKey) -> bool {
-        match self.origin {
-            Origin::Disk => true,
-            Origin::Recorded(by) => by != call || self.text.is_some(),
-            Origin::Implied => false,
-        }
-    }
-}
-
-/// Where a state comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
-    /// It is on the disk.
-    Disk,
-    /// A call recorded it.
-    Recorded(CallKey),
-    /// It follows from other steps.
-    Implied,
-}
-
-/// The result of going one recorded state back.
-enum Back {
-    /// It is that state.
-    Same,
-    /// To that state, or to its text with later edits merged.
-    To(Option<Vec<u8>>),
-    /// No further, for this reason.
-    Stays(Why),
-}
-
-/// Returns what is put beside a name that cannot have this state again: a file that was kept, or a link.
-fn beside(former: &State) -> Option<State> {
-    match former {
-        State::File(FileState { content: Content::Kept(_), .. }) | State::Link { .. } => Some(former.clone()),
-        State::File(_) | State::Absent | State::Directory(_) | State::Special { .. } => None,
-    }
-}
-
-/// Where a file is now that had another name before.
-struct Present {
-    path: PathBuf,
-    /// Another file was moved to its name, so the path is only where it was.
-    is_replaced: bool,
-}
 
 /// The plan so far, and what the disk would look like after it.
 struct Planner<'a> {
@@ -303,15 +120,15 @@ impl Planner<'_> {
         let mut conflict = None;
         for (number, recorded) in states.iter().enumerate() {
             match self.step_back(&path, name, &version, *recorded, number == 0)? {
-                Back::Same => version = Version::of(*recorded),
+                Back::Same => version = Version::recorded(*recorded),
                 Back::To(None) => {
                     act = Some(Act::Restore(recorded.was.clone()));
-                    version = Version::of(*recorded);
+                    version = Version::recorded(*recorded);
                 }
                 Back::To(Some(text)) => {
                     let Some(was) = recorded.was.file() else { break };
                     act = Some(Act::Merge { was: was.clone(), text: text.clone() });
-                    version = Version { text: Some(text), ..Version::of(*recorded) };
+                    version = Version { text: Some(text), ..Version::recorded(*recorded) };
                 }
                 Back::Stays(why) => {
                     let left = states.get(number..).unwrap_or_default();
@@ -387,13 +204,13 @@ impl Planner<'_> {
     fn formers(&self, path: &Path, name: &Path, states: &[Recorded<'_>]) -> io::Result<Vec<State>> {
         let mut found: Vec<State> = Vec::new();
         let mut states = states.iter();
-        let Some(mut version) = states.next().copied().map(Version::of) else { return Ok(found) };
+        let Some(mut version) = states.next().copied().map(Version::recorded) else { return Ok(found) };
         for recorded in states {
             let back = self.step_back(path, name, &version, *recorded, false)?;
             if !matches!(back, Back::Same | Back::To(None)) {
                 found.extend(beside(&version.state));
             }
-            version = Version::of(*recorded);
+            version = Version::recorded(*recorded);
         }
         found.extend(beside(&version.state));
         found.reverse();
@@ -425,7 +242,7 @@ impl Planner<'_> {
     ) -> io::Result<Back> {
         let was = recorded.was;
         if version.text.is_none()
-            && self.is_same(&version.state, &Version::of(recorded), version.real.is_none(), path)?
+            && self.is_same(&version.state, &Version::recorded(recorded), version.real.is_none(), path)?
         {
             return Ok(Back::Same);
         }

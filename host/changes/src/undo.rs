@@ -4,19 +4,23 @@
 //! where it began. Everything acts on directories that were opened without following a link; each name is looked at
 //! again right before.
 
+mod attributes;
+mod beside;
+mod other_names;
+
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, UTIME_OMIT, Uid, chownat, fchmod, fchown,
-    fgetxattr, fremovexattr, fsetxattr, ftruncate, futimens, linkat, mkdirat, openat, renameat,
-    renameat_with, symlinkat, unlinkat,
+    AtFlags, Mode, OFlags, RenameFlags, fchmod, ftruncate, mkdirat, openat, renameat, renameat_with,
+    symlinkat, unlinkat,
 };
 use rustix::io::Errno;
+
+use attributes::{FILE_MODE, clear, give, restore_directory, set_attributes, set_owner, set_time, write_all};
 
 use crate::disk::{self, Spot, look};
 use crate::history::History;
@@ -27,15 +31,6 @@ use crate::recorder::{Place, Recorder, now};
 use crate::state::{Content, DirectoryState, FileId, FileState, State};
 use crate::store::Store;
 use crate::world::Disk;
-
-/// How many names are looked at to find another name of a file.
-const SEARCHED: usize = 200_000;
-/// The bits of a mode that files get back: set-id bits are left off.
-const FILE_MODE: u32 = 0o1777;
-const DIRECTORY_MODE: u32 = 0o3777;
-const BESIDE: &str = "portcullis-old";
-/// How many former versions can be beside one name.
-const BESIDES: u32 = 10_000;
 
 /// What was done.
 #[derive(Debug, Default)]
@@ -119,7 +114,7 @@ fn perform(
     for step in steps {
         undoer.step(step);
     }
-    undoer.settle_directories();
+    undoer.restore_directories();
     let report = undoer.report;
     recorder.finish(call, begin, None, "undo")?;
     Ok(report)
@@ -357,39 +352,6 @@ impl Undoer<'_> {
         }
     }
 
-    /// Makes a path another name of a file that is there.
-    fn link_again(
-        &mut self,
-        spot: &Spot,
-        (path, twin): (&Path, &Path),
-        (was, is_same): (&FileState, bool),
-        now: &State,
-    ) -> Result<(), Stop> {
-        let other = disk::spot(twin)?;
-        // Its mode may change.
-        self.before(&other, twin)?;
-        let state = look(&other.directory, &other.name)?;
-        if state.id().is_none() || state.id() != now.id() {
-            let name = self.temporary(spot, path)?;
-            linkat(&other.directory, &other.name, &spot.directory, &name, AtFlags::empty())?;
-            self.put(spot, &name, now)?;
-        }
-        let flags = if is_same { OFlags::RDONLY } else { OFlags::WRONLY };
-        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let open = openat(&spot.directory, &spot.name, flags, Mode::empty())?;
-        if !is_same {
-            self.fill(&open, was, None)?;
-            self.note_restored(was, path);
-            return Ok(());
-        }
-        // Its other name may have another mode by this.
-        self.note_restored(was, path);
-        set_owner(&open, was.owner);
-        set_attributes(&open, &was.attributes)?;
-        fchmod(&open, Mode::from_raw_mode(was.mode & FILE_MODE))?;
-        Ok(())
-    }
-
     /// Gives an open file its former content, owner, attributes, mode and time.
     fn fill(&self, open: &OwnedFd, was: &FileState, text: Option<&[u8]>) -> Result<(), Stop> {
         match (text, &was.content) {
@@ -416,49 +378,6 @@ impl Undoer<'_> {
             set_time(open, was.modified)?;
         }
         Ok(())
-    }
-
-    /// Returns another name of a file that had several.
-    ///
-    /// A file system may give the number of a removed file to a new one, so one of the names must have been known to
-    /// have others, and the file must be as it was.
-    fn other_name(&self, was: &FileState, path: &Path) -> Option<PathBuf> {
-        let is_as_it_was = |file: &FileState| (file.size, file.modified) == (was.size, was.modified);
-        let is_it = |candidate: &Path| {
-            let state = disk::look_at(candidate).ok();
-            let file = state.as_ref().and_then(State::file);
-            candidate != path && file.is_some_and(|file| file.id == was.id && is_as_it_was(file))
-        };
-        if let Some(restored) = self.restored.get(&was.id)
-            && restored.path != path
-            && was.links.max(restored.links) > 1
-            && disk::look_at(&restored.path).is_ok_and(|now| now.id() == Some(restored.id))
-        {
-            return Some(restored.path.clone());
-        }
-        let recorded = self.history.entries().iter().filter_map(|entry| match entry {
-            Record::Before { was: other, .. }
-                if other
-                    .state
-                    .file()
-                    .is_some_and(|file| file.id == was.id && file.links.max(was.links) > 1) =>
-            {
-                Some(other.path.as_path())
-            }
-            Record::Before { .. }
-            | Record::Moved { .. }
-            | Record::Turn { .. }
-            | Record::NotMoved { .. }
-            | Record::Left { .. }
-            | Record::Ended { .. }
-            | Record::Undo { .. }
-            | Record::Undone { .. } => None,
-        });
-        let known = recorded.into_iter().find(|candidate| is_it(candidate)).map(Path::to_owned);
-        if known.is_some() || was.links < 2 {
-            return known;
-        }
-        search(self.project, was.id, path)
     }
 
     /// Returns a free name beside a path, recorded as one that is not there.
@@ -506,119 +425,16 @@ impl Undoer<'_> {
         })
     }
 
-    /// Puts a former version beside the present one, under a name that is free; returns its path. If its directory is
-    /// gone or something else, it goes to a directory beside that, under its own name.
-    fn put_beside(&mut self, path: &Path, former: &State) -> io::Result<PathBuf> {
-        let sheltered = self.shelter(path)?;
-        let spot = disk::spot(&sheltered)?;
-        for number in 0..BESIDES {
-            let beside = numbered(&sheltered, number, sheltered != path);
-            let name = beside.file_name().unwrap_or_default();
-            let c_name = CString::new(name.as_bytes())?;
-            if !look(&spot.directory, &c_name)?.is_absent() {
-                continue;
-            }
-            let place =
-                Place { directory: &spot.directory, name: c_name.as_c_str(), path: &beside, outside: None };
-            self.recorder.before(self.call, place)?;
-            match self.make_beside(&spot, &c_name, former) {
-                Ok(()) => return Ok(beside),
-                // Somebody was faster.
-                Err(Stop::Left(Why::Occupied)) => {}
-                Err(Stop::Failed(error)) => {
-                    // On a full disk the unfinished copy must not stay.
-                    let _gone = unlinkat(&spot.directory, &c_name, AtFlags::empty());
-                    return Err(error);
-                }
-                Err(Stop::Left(_)) => return Err(io::ErrorKind::NotFound.into()),
-            }
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
-    }
-
-    fn make_beside(&self, spot: &Spot, name: &CStr, former: &State) -> Result<(), Stop> {
-        match former {
-            State::File(file) => {
-                let flags =
-                    OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let open = openat(&spot.directory, name, flags, Mode::RUSR | Mode::WUSR)?;
-                self.fill(&open, file, None)
-            }
-            State::Link { target, owner } => {
-                symlinkat(target, &spot.directory, name)?;
-                give(&spot.directory, name, *owner);
-                Ok(())
-            }
-            State::Absent | State::Directory(_) | State::Special { .. } => Err(Stop::Left(Why::Changed)),
-        }
-    }
-
-    /// Returns the path beside which a former version of `path` can be put: itself if its directory is there, and
-    /// otherwise a path below a directory that is made beside the first name on the way that is none.
-    fn shelter(&mut self, path: &Path) -> io::Result<PathBuf> {
-        let is_directory = |path: &Path| matches!(disk::look_at(path), Ok(State::Directory(_)));
-        let directory = path.parent().ok_or(io::ErrorKind::NotFound)?;
-        if directory.parent().is_none() || is_directory(directory) {
-            return Ok(path.to_owned());
-        }
-        // The topmost one that is missing or no directory; never the project itself or anything around it.
-        let missing = directory.ancestors().take_while(|around| !is_directory(around)).last();
-        let top = missing.filter(|top| !self.project.starts_with(top)).ok_or(io::ErrorKind::NotFound)?;
-        let rest = path.strip_prefix(top).map_err(io::Error::other)?;
-        let mut made = match self.shelters.get(top) {
-            Some(made) => made.clone(),
-            None => {
-                let made = self.make_shelter(top)?;
-                self.shelters.insert(top.to_owned(), made.clone());
-                made
-            }
-        };
-        for component in rest.parent().into_iter().flat_map(Path::components) {
-            made.push(component);
-            if !is_directory(&made) {
-                let spot = disk::spot(&made)?;
-                self.before(&spot, &made)?;
-                mkdirat(&spot.directory, &spot.name, Mode::RWXU)?;
-            }
-        }
-        Ok(made.join(path.file_name().unwrap_or_default()))
-    }
-
-    fn make_shelter(&self, top: &Path) -> io::Result<PathBuf> {
-        for number in 0..BESIDES {
-            let made = numbered(top, number, false);
-            let spot = disk::spot(&made)?;
-            if look(&spot.directory, &spot.name)?.is_absent() {
-                self.before(&spot, &made)?;
-                mkdirat(&spot.directory, &spot.name, Mode::RWXU)?;
-                return Ok(made);
-            }
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
-    }
-
     /// Sets modes and attributes of directories, the deepest first.
-    fn settle_directories(&mut self) {
+    fn restore_directories(&mut self) {
         let mut all = std::mem::take(&mut self.directories);
         all.reverse();
         for (path, was) in all {
-            if let Err(error) = settle(&path, &was) {
+            if let Err(error) = restore_directory(&path, &was) {
                 self.report.failed.push((path, error.into()));
             }
         }
     }
-}
-
-/// Returns the path of a former version: with an ending, and a number after the first; `is_alone` if the first needs
-/// none of both.
-fn numbered(path: &Path, number: u32, is_alone: bool) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    match number {
-        0 if is_alone => {}
-        0 => name.push(format!(".{BESIDE}")),
-        number => name.push(format!(".{BESIDE}-{number}")),
-    }
-    path.with_file_name(name)
 }
 
 /// Returns true if a name is still as it was found. The number of names changes when other names are given back or
@@ -653,93 +469,4 @@ impl From<Errno> for Stop {
             error => Self::Failed(error.into()),
         }
     }
-}
-
-fn settle(path: &Path, was: &DirectoryState) -> rustix::io::Result<()> {
-    let spot = disk::spot(path)?;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let open = match openat(&spot.directory, &spot.name, flags, Mode::empty()) {
-        // The step that should have made it has failed, and was reported.
-        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
-        open => open?,
-    };
-    set_owner(&open, was.owner);
-    set_attributes(&open, &was.attributes)?;
-    fchmod(&open, Mode::from_raw_mode(was.mode & DIRECTORY_MODE))?;
-    set_time(&open, was.modified)
-}
-
-/// Removes what is at a name.
-fn clear(spot: &Spot, now: &State) -> rustix::io::Result<()> {
-    let flags = match now {
-        State::Absent => return Ok(()),
-        State::Directory(_) => AtFlags::REMOVEDIR,
-        State::File(_) | State::Link { .. } | State::Special { .. } => AtFlags::empty(),
-    };
-    unlinkat(&spot.directory, &spot.name, flags)
-}
-
-/// Gives a file to its former owner. Only root can; for others it is theirs already.
-fn set_owner(open: &OwnedFd, (user, group): (u32, u32)) {
-    let _is_theirs = fchown(open, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
-}
-
-fn give(directory: &OwnedFd, name: &CStr, (user, group): (u32, u32)) {
-    let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
-    let _is_theirs = chownat(directory, name, user, group, AtFlags::SYMLINK_NOFOLLOW);
-}
-
-fn set_attributes(open: &OwnedFd, wanted: &[(String, String)]) -> rustix::io::Result<()> {
-    for (name, _) in disk::attributes(open) {
-        if !wanted.iter().any(|(other, _)| *other == name) {
-            fremovexattr(open, disk::attribute(&name).unwrap_or_default())?;
-        }
-    }
-    for (name, value) in wanted {
-        let (Some(name), Some(value)) = (disk::attribute(name), disk::attribute(value)) else { continue };
-        let mut present = vec![0; value.len() + 1];
-        let is_there = fgetxattr(open, name.as_slice(), present.as_mut_slice());
-        if is_there.is_ok_and(|count| present.get(..count) == Some(value.as_slice())) {
-            continue;
-        }
-        fsetxattr(open, name, &value, rustix::fs::XattrFlags::empty())?;
-    }
-    Ok(())
-}
-
-fn set_time(open: &OwnedFd, (seconds, nanoseconds): (i64, u32)) -> rustix::io::Result<()> {
-    let last_modification = Timespec { tv_sec: seconds, tv_nsec: i64::from(nanoseconds) };
-    let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
-    futimens(open, &Timestamps { last_access, last_modification })
-}
-
-fn write_all(open: &OwnedFd, mut text: &[u8]) -> rustix::io::Result<()> {
-    while !text.is_empty() {
-        let count = rustix::io::write(open, text)?;
-        text = text.get(count..).unwrap_or_default();
-    }
-    Ok(())
-}
-
-/// Searches a directory for another name of a file.
-fn search(top: &Path, id: FileId, except: &Path) -> Option<PathBuf> {
-    let mut left = SEARCHED;
-    let mut open = vec![top.to_owned()];
-    while let Some(directory) = open.pop() {
-        let Ok(entries) = std::fs::read_dir(&directory) else { continue };
-        for entry in entries.flatten() {
-            left = left.checked_sub(1)?;
-            let Ok(kind) = entry.file_type() else { continue };
-            let path = entry.path();
-            if kind.is_dir() {
-                open.push(path);
-            } else if std::os::unix::fs::DirEntryExt::ino(&entry) == id.inode
-                && path != except
-                && disk::look_at(&path).is_ok_and(|state| state.id() == Some(id))
-            {
-                return Some(path);
-            }
-        }
-    }
-    None
 }

@@ -1,0 +1,124 @@
+//! The steps of a plan, and what planning looks at.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::state::{FileState, Lost, State};
+
+/// What planning looks at.
+pub trait World {
+    /// Returns the state of a path.
+    ///
+    /// # Errors
+    /// The system's.
+    fn look(&self, path: &Path) -> io::Result<State>;
+    /// Returns the digest of a file that was looked at.
+    ///
+    /// # Errors
+    /// The system's.
+    fn digest(&self, path: &Path, file: &FileState) -> io::Result<Option<String>>;
+    /// Returns the digest of a kept content.
+    ///
+    /// # Errors
+    /// The system's.
+    fn digest_of_kept(&self, file: &FileState) -> io::Result<Option<String>>;
+    /// Returns the content of a file that was looked at, if it is short.
+    ///
+    /// # Errors
+    /// The system's.
+    fn text(&self, path: &Path, file: &FileState) -> io::Result<Option<Vec<u8>>>;
+    /// Returns a kept content, if it is short.
+    ///
+    /// # Errors
+    /// The system's.
+    fn kept(&self, file: &FileState) -> io::Result<Option<Vec<u8>>>;
+    /// Returns the names in a directory.
+    ///
+    /// # Errors
+    /// The system's.
+    fn names(&self, path: &Path) -> io::Result<Vec<OsString>>;
+}
+
+/// Whose changes are taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Of a session: what was changed since stays.
+    Compare,
+    /// Of an undoing that was interrupted: whatever it left half done is its own.
+    Own,
+}
+
+/// One step of an undoing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The path.
+    pub path: PathBuf,
+    /// What must be there; `None` if an earlier step makes it.
+    pub now: Option<State>,
+    /// What is done.
+    pub act: Act,
+}
+
+impl Step {
+    /// Returns true if it leaves something as it is.
+    #[must_use]
+    pub fn is_left(&self) -> bool {
+        matches!(self.act, Act::Leave { .. })
+    }
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// Gives the name its former state.
+    Restore(State),
+    /// Writes a text into which the later edits were merged.
+    Merge {
+        /// The former state, for mode and attributes.
+        was: FileState,
+        /// The text.
+        text: Vec<u8>,
+    },
+    /// Gives a file its former name, or exchanges two again.
+    MoveBack {
+        /// The former name.
+        to: PathBuf,
+        /// Whether both names change places.
+        exchange: bool,
+    },
+    /// Leaves it as it is.
+    Leave {
+        /// The reason.
+        why: Why,
+        /// The former version, a file or a link, which is put beside it.
+        beside: Option<State>,
+    },
+}
+
+/// Why something is left as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Somebody else changed it since.
+    Changed,
+    /// Somebody else removed or moved it since.
+    Removed,
+    /// The directory holds files that the session did not make.
+    NotEmpty,
+    /// Something else has the former name.
+    Occupied,
+    /// The former content was not kept.
+    Lost(Lost),
+}
+
+impl std::fmt::Display for Why {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Changed => formatter.write_str("it was changed since"),
+            Self::Removed => formatter.write_str("it was removed or moved since"),
+            Self::NotEmpty => formatter.write_str("it holds files that the session did not make"),
+            Self::Occupied => formatter.write_str("something else has its former name now"),
+            Self::Lost(lost) => write!(formatter, "its former content was not kept: {lost}"),
+        }
+    }
+}

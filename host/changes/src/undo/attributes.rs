@@ -1,0 +1,89 @@
+//! Gives open files and directories their former owner, attributes, mode and time.
+
+use std::ffi::CStr;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{
+    AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, chownat, fchmod, fchown, fgetxattr,
+    fremovexattr, fsetxattr, futimens, openat, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::disk::{self, Spot};
+use crate::state::{DirectoryState, State};
+
+/// The bits of a mode that files get back: set-id bits are left off.
+pub(super) const FILE_MODE: u32 = 0o1777;
+const DIRECTORY_MODE: u32 = 0o3777;
+
+/// Gives a directory its former owner, attributes, mode and time, if it is there.
+pub(super) fn restore_directory(path: &Path, was: &DirectoryState) -> rustix::io::Result<()> {
+    let spot = disk::spot(path)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = match openat(&spot.directory, &spot.name, flags, Mode::empty()) {
+        // The step that should have made it has failed, and was reported.
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
+        open => open?,
+    };
+    set_owner(&open, was.owner);
+    set_attributes(&open, &was.attributes)?;
+    fchmod(&open, Mode::from_raw_mode(was.mode & DIRECTORY_MODE))?;
+    set_time(&open, was.modified)
+}
+
+/// Removes what is at a name.
+pub(super) fn clear(spot: &Spot, now: &State) -> rustix::io::Result<()> {
+    let flags = match now {
+        State::Absent => return Ok(()),
+        State::Directory(_) => AtFlags::REMOVEDIR,
+        State::File(_) | State::Link { .. } | State::Special { .. } => AtFlags::empty(),
+    };
+    unlinkat(&spot.directory, &spot.name, flags)
+}
+
+/// Gives a file to its former owner. Only root can; for others it is theirs already.
+pub(super) fn set_owner(open: &OwnedFd, (user, group): (u32, u32)) {
+    let _is_theirs = fchown(open, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+}
+
+/// Gives a link to its former owner, like [`set_owner`].
+pub(super) fn give(directory: &OwnedFd, name: &CStr, (user, group): (u32, u32)) {
+    let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+    let _is_theirs = chownat(directory, name, user, group, AtFlags::SYMLINK_NOFOLLOW);
+}
+
+/// Gives a file exactly these extended attributes.
+pub(super) fn set_attributes(open: &OwnedFd, wanted: &[(String, String)]) -> rustix::io::Result<()> {
+    for (name, _) in disk::attributes(open) {
+        if !wanted.iter().any(|(other, _)| *other == name) {
+            fremovexattr(open, disk::attribute(&name).unwrap_or_default())?;
+        }
+    }
+    for (name, value) in wanted {
+        let (Some(name), Some(value)) = (disk::attribute(name), disk::attribute(value)) else { continue };
+        let mut present = vec![0; value.len() + 1];
+        let is_there = fgetxattr(open, name.as_slice(), present.as_mut_slice());
+        if is_there.is_ok_and(|count| present.get(..count) == Some(value.as_slice())) {
+            continue;
+        }
+        fsetxattr(open, name, &value, rustix::fs::XattrFlags::empty())?;
+    }
+    Ok(())
+}
+
+/// Sets the time of the last modification.
+pub(super) fn set_time(open: &OwnedFd, (seconds, nanoseconds): (i64, u32)) -> rustix::io::Result<()> {
+    let last_modification = Timespec { tv_sec: seconds, tv_nsec: i64::from(nanoseconds) };
+    let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+    futimens(open, &Timestamps { last_access, last_modification })
+}
+
+/// Writes a whole text at the current position.
+pub(super) fn write_all(open: &OwnedFd, mut text: &[u8]) -> rustix::io::Result<()> {
+    while !text.is_empty() {
+        let count = rustix::io::write(open, text)?;
+        text = text.get(count..).unwrap_or_default();
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Files with several names.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, fchmod, linkat, openat};
+
+use super::attributes::{FILE_MODE, set_attributes, set_owner};
+use super::{Stop, Undoer};
+use crate::disk::{self, Spot, look};
+use crate::record::Record;
+use crate::state::{FileId, FileState, State};
+
+/// How many names are looked at to find another name of a file.
+const SEARCHED: usize = 200_000;
+
+impl Undoer<'_> {
+    /// Makes a path another name of a file that is there.
+    pub(super) fn link_again(
+        &mut self,
+        spot: &Spot,
+        (path, twin): (&Path, &Path),
+        (was, is_same): (&FileState, bool),
+        now: &State,
+    ) -> Result<(), Stop> {
+        let other = disk::spot(twin)?;
+        // Its mode may change.
+        self.before(&other, twin)?;
+        let state = look(&other.directory, &other.name)?;
+        if state.id().is_none() || state.id() != now.id() {
+            let name = self.temporary(spot, path)?;
+            linkat(&other.directory, &other.name, &spot.directory, &name, AtFlags::empty())?;
+            self.put(spot, &name, now)?;
+        }
+        let flags = if is_same { OFlags::RDONLY } else { OFlags::WRONLY };
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let open = openat(&spot.directory, &spot.name, flags, Mode::empty())?;
+        if !is_same {
+            self.fill(&open, was, None)?;
+            self.note_restored(was, path);
+            return Ok(());
+        }
+        // Its other name may have another mode by this.
+        self.note_restored(was, path);
+        set_owner(&open, was.owner);
+        set_attributes(&open, &was.attributes)?;
+        fchmod(&open, Mode::from_raw_mode(was.mode & FILE_MODE))?;
+        Ok(())
+    }
+
+    /// Returns another name of a file that had several.
+    ///
+    /// A file system may give the number of a removed file to a new one, so one of the names must have been known to
+    /// have others, and the file must be as it was.
+    pub(super) fn other_name(&self, was: &FileState, path: &Path) -> Option<PathBuf> {
+        let is_as_it_was = |file: &FileState| (file.size, file.modified) == (was.size, was.modified);
+        let is_it = |candidate: &Path| {
+            let state = disk::look_at(candidate).ok();
+            let file = state.as_ref().and_then(State::file);
+            candidate != path && file.is_some_and(|file| file.id == was.id && is_as_it_was(file))
+        };
+        if let Some(restored) = self.restored.get(&was.id)
+            && restored.path != path
+            && was.links.max(restored.links) > 1
+            && disk::look_at(&restored.path).is_ok_and(|now| now.id() == Some(restored.id))
+        {
+            return Some(restored.path.clone());
+        }
+        let recorded = self.history.entries().iter().filter_map(|entry| match entry {
+            Record::Before { was: other, .. }
+                if other
+                    .state
+                    .file()
+                    .is_some_and(|file| file.id == was.id && file.links.max(was.links) > 1) =>
+            {
+                Some(other.path.as_path())
+            }
+            Record::Before { .. }
+            | Record::Moved { .. }
+            | Record::Turn { .. }
+            | Record::NotMoved { .. }
+            | Record::Left { .. }
+            | Record::Ended { .. }
+            | Record::Undo { .. }
+            | Record::Undone { .. } => None,
+        });
+        let known = recorded.into_iter().find(|candidate| is_it(candidate)).map(Path::to_owned);
+        if known.is_some() || was.links < 2 {
+            return known;
+        }
+        search(self.project, was.id, path)
+    }
+}
+
+/// Searches a directory for another name of a file.
+fn search(top: &Path, id: FileId, except: &Path) -> Option<PathBuf> {
+    let mut left = SEARCHED;
+    let mut open = vec![top.to_owned()];
+    while let Some(directory) = open.pop() {
+        let Ok(entries) = std::fs::read_dir(&directory) else { continue };
+        for entry in entries.flatten() {
+            left = left.checked_sub(1)?;
+            let Ok(kind) = entry.file_type() else { continue };
+            let path = entry.path();
+            if kind.is_dir() {
+                open.push(path);
+            } else if std::os::unix::fs::DirEntryExt::ino(&entry) == id.inode
+                && path != except
+                && disk::look_at(&path).is_ok_and(|state| state.id() == Some(id))
+            {
+                return Some(path);
+            }
+        }
+    }
+    None
+}
