@@ -37,7 +37,7 @@ pub enum RefusalOrigin {
 const FORBIDDEN: &str = "Do not work around it";
 
 /// What to do after a refusal of one of the host's own rules that no setting lifts.
-const HOST_STEPS: [(&str, &str); 38] = [
+const HOST_STEPS: [(&str, &str); 39] = [
     ("host.agent-directory", "No setting opens it: the user changes it outside the sandbox."),
     ("host.agent-settings", "No setting opens it: the user changes it outside the sandbox."),
     ("host.audit-failed", "Nothing runs until the audit log can be written."),
@@ -66,6 +66,7 @@ const HOST_STEPS: [(&str, &str); 38] = [
     ("host.policy-failed", "The user must repair or remove the policy."),
     ("host.portcullis", "No setting opens it: the user changes it outside the sandbox."),
     ("host.powershell", "Use the tool `bash`."),
+    ("host.private-tmp", "Keep files of your own in the directory that TMPDIR names."),
     ("host.project-agent-settings", "No setting opens it: the user changes it outside the sandbox."),
     ("host.replacements-differ", "Two policies contradict each other; the user must change one."),
     ("host.request-rule", "The user can change what `network.requests` allows for this host."),

@@ -32,7 +32,7 @@ const NEVER_DENY: [&str; 5] =
     ["host.by-exec", "host.escalation", "host.left-to-others", "host.run-again", "host.symbolic-links"];
 
 /// The usual reason of each rule that no table contains. The refusal itself may say more.
-const OTHER_REASONS: [(&str, &str); 38] = [
+const OTHER_REASONS: [(&str, &str); 39] = [
     ("host.agent-directory", "the agent's settings and extensions lie in it"),
     ("host.audit-failed", "the audit log cannot be written"),
     ("host.brokered-tls", "TLS of the program with a declared host failed, or cannot be set up"),
@@ -56,6 +56,7 @@ const OTHER_REASONS: [(&str, &str); 38] = [
     ("host.policy-failed", "a policy failed, and a failure denies"),
     ("host.portcullis", "it contains Portcullis's own settings, logs or programs"),
     ("host.powershell", "PowerShell cannot be confined"),
+    ("host.private-tmp", "it is a socket or a private entry of another program in the shared `/tmp`"),
     ("host.replacements-differ", "two policies want different outputs"),
     ("host.request-rule", "no rule for the host allows this request"),
     ("host.reservation-failed", "the reservation could not be checked or written"),
