@@ -53,13 +53,13 @@ pub(crate) fn look_at(path: &Path) -> rustix::io::Result<State> {
 pub(crate) fn look(directory: impl AsFd, name: &CStr) -> rustix::io::Result<State> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     match statx(&directory, name, AtFlags::SYMLINK_NOFOLLOW, wanted) {
-        Ok(found) => of(&directory, name, &found),
+        Ok(found) => state_of(&directory, name, &found),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(State::Absent),
         Err(error) => Err(error),
     }
 }
 
-fn of(directory: impl AsFd, name: &CStr, found: &Statx) -> rustix::io::Result<State> {
+fn state_of(directory: impl AsFd, name: &CStr, found: &Statx) -> rustix::io::Result<State> {
     let id = FileId {
         device: (found.stx_dev_major, found.stx_dev_minor),
         inode: found.stx_ino,

@@ -68,7 +68,7 @@ pub struct Change {
 impl History {
     /// Makes the history of what was read.
     #[must_use]
-    pub fn of((entries, damaged): (Vec<Record>, usize), written: (i64, u32)) -> Self {
+    pub fn from_records((entries, damaged): (Vec<Record>, usize), written: (i64, u32)) -> Self {
         let mut left: BTreeMap<PathBuf, State> = BTreeMap::new();
         let mut left_of: HashMap<CallKey, (usize, BTreeMap<PathBuf, State>)> = HashMap::new();
         let mut moves = Vec::new();

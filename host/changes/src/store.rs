@@ -71,14 +71,14 @@ impl Store {
     /// # Errors
     /// If it is none.
     pub fn open(directory: &Path) -> io::Result<Self> {
-        Self::of(&open_directory(directory)?)
+        Self::open_in(&open_directory(directory)?)
     }
 
     /// Opens the store in an open directory.
     ///
     /// # Errors
     /// If it is none.
-    pub fn of(directory: &OwnedFd) -> io::Result<Self> {
+    pub fn open_in(directory: &OwnedFd) -> io::Result<Self> {
         let open = |name: &str, flags: OFlags| {
             openat(directory, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
         };

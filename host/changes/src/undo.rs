@@ -59,7 +59,7 @@ pub struct Range {
 /// # Errors
 /// The system's.
 pub fn history(store: &Store) -> io::Result<History> {
-    Ok(History::of(store.records_from(0)?, store.written()?))
+    Ok(History::from_records(store.records_from(0)?, store.written()?))
 }
 
 /// Puts an interrupted undoing back to where it began; returns whether there was one.

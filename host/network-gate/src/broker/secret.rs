@@ -75,7 +75,7 @@ impl Loaded {
     }
 
     /// Returns a credential, and reads it first if need be. May block.
-    pub(crate) fn of(&self, name: &str) -> Result<Arc<Secret>, String> {
+    pub(crate) fn secret(&self, name: &str) -> Result<Arc<Secret>, String> {
         if let Some(known) = self.known(name) {
             return Ok(known);
         }
@@ -292,12 +292,12 @@ mod tests {
     fn a_source_is_read_once_until_a_server_refuses() {
         let loaded = Loaded::new(Box::new(Counted(0.into())));
         assert!(loaded.known("a").is_none());
-        assert_eq!(loaded.of("a").unwrap().expose(), "a-0-abcdef");
-        assert_eq!(loaded.of("a").unwrap().expose(), "a-0-abcdef");
+        assert_eq!(loaded.secret("a").unwrap().expose(), "a-0-abcdef");
+        assert_eq!(loaded.secret("a").unwrap().expose(), "a-0-abcdef");
         loaded.refused("a", Instant::now());
-        assert_eq!(loaded.of("a").unwrap().expose(), "a-0-abcdef", "too early to ask again");
+        assert_eq!(loaded.secret("a").unwrap().expose(), "a-0-abcdef", "too early to ask again");
         loaded.refused("a", Instant::now() + READ_AGAIN);
-        assert_eq!(loaded.of("a").unwrap().expose(), "a-1-abcdef");
+        assert_eq!(loaded.secret("a").unwrap().expose(), "a-1-abcdef");
         let mut text = *b"a-0-abcdef a-1-abcdef";
         assert!(loaded.masker(["a"].into_iter()).mask(&mut text), "both are masked");
         assert_eq!(&text, b"********** **********");

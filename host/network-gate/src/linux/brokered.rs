@@ -229,7 +229,7 @@ impl Exchange {
     /// Returns a credential, read from its source if need be.
     async fn load(&self, name: &str) -> Result<Arc<Secret>, Unanswered> {
         let (broker, wanted) = (Arc::clone(&self.broker), name.to_owned());
-        let loaded = tokio::task::spawn_blocking(move || broker.loaded().of(&wanted)).await;
+        let loaded = tokio::task::spawn_blocking(move || broker.loaded().secret(&wanted)).await;
         loaded.map_err(|error| unusable(name, &error.to_string()))?.map_err(|why| unusable(name, &why))
     }
 
