@@ -152,6 +152,7 @@ fn what_cannot_be_run_is_shown() -> Result<()> {
     let guest = guest.to_str().context("a path is text")?;
     let shown = desk.output(&["policy", "inspect", guest])?;
     let text = String::from_utf8_lossy(&shown.stdout);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     ensure!(shown.status.code() == Some(1) && text.contains("contract 9; this host speaks 0.1"), "{text}");
     ensure!(text.contains("portcullis:policy/lifecycle@9.0.0") && text.contains("sha256:"), "{text}");
     let told: Value = serde_json::from_slice(&desk.output(&["policy", "inspect", guest, "--json"])?.stdout)?;

@@ -114,7 +114,9 @@ async fn carry(
         && let Some(host) = broker.host(&wanted.target, wanted.port)
     {
         let parties = (client, server, beginning);
-        return carry_requests(&mut report, wanted, spent, (Arc::clone(broker), host.clone()), parties).await;
+        // Boxed, because otherwise every waiting connection would take the memory of this one.
+        let carried = carry_requests(&mut report, wanted, spent, (Arc::clone(broker), host.clone()), parties);
+        return Box::pin(carried).await;
     }
     let inspector = Inspector::new(&wanted.target, wanted.port, scope.judge.checks(), scope.judge.stages());
     let traffic = Arc::clone(&report.traffic);

@@ -8,10 +8,22 @@ import base64, os, re, sys
 host, certificates, secret = int(sys.argv[1]), sys.argv[2], sys.stdin.read().encode()
 
 
+def spans(pid):
+    """Returns the lines about a process's memory; none if it has ended."""
+    try:
+        with open(f"/proc/{pid}/maps") as maps:
+            return maps.readlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
 def memory(pid):
     """Yields the readable memory of a process, in pieces that overlap."""
-    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as opened:
-        for line in maps:
+    lines = spans(pid)
+    if not lines:
+        return
+    with open(f"/proc/{pid}/mem", "rb", 0) as opened:
+        for line in lines:
             span, rights, *rest = line.split(None, 5)
             if "r" not in rights or "[v" in line:
                 continue
@@ -65,4 +77,5 @@ def count(pid, wanted):
 
 
 others = started_by(host)
+others = [pid for pid in others if spans(pid)]
 print(count(host, [secret]), sum(count(host, [key]) for key in keys), sum(count(pid, forms) for pid in others), len(others))
