@@ -120,8 +120,8 @@ fn ids_in_sources() -> BTreeSet<String> {
             let is_id = part.strip_prefix("host.").is_some_and(|rest| {
                 !rest.is_empty() && rest.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-')
             });
-            // A file of pi's extension.
-            if is_id && part != "host.json" {
+            // Files of pi's extension and of the crate `changes`.
+            if is_id && !["host.json", "host.rs"].contains(&part) {
                 ids.insert(part.to_owned());
             }
         }
