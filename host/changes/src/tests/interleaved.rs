@@ -6,12 +6,18 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
+use std::thread::sleep;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::agent::Session;
 use super::tree::{contents, tree};
+
+/// Longer than a tick of the clock from which files get their times. Within one tick, a file cannot be told from its
+/// successor with the same number, nor a write of the user from one of the call before.
+const TICK: Duration = Duration::from_millis(11);
 
 const NAMES: [&str; 9] = ["a", "b", "c", "d", "d/a", "d/b", "e", "e/a", "e/d"];
 
@@ -53,6 +59,7 @@ fn agent(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) 
 fn user(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) {
     let other = two;
     let (one, two) = (session.at(NAMES[one]), session.at(NAMES[two]));
+    sleep(TICK);
     let text = format!("user-{number}-token\n");
     let append = || OpenOptions::new().append(true).open(&one)?.write_all(text.as_bytes());
     let _may_fail = match kind {
@@ -70,6 +77,7 @@ fn user(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) {
 /// directories that are empty.
 fn careful_user(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) {
     let (other, one) = (two, session.at(NAMES[one]));
+    sleep(TICK);
     let text = format!("user-{number}-token\n");
     let make = || OpenOptions::new().create_new(true).write(true).open(&one)?.write_all(text.as_bytes());
     let _may_fail = match kind {
@@ -125,6 +133,9 @@ fn changed(actions: &[Doing], has_links: bool) -> (Session, super::tree::Tree) {
     for (number, action) in actions.iter().enumerate() {
         let kind = if has_links { action.kind } else { action.kind % 10 };
         agent(&session, Doing { kind, ..*action }, number);
+        if has_links {
+            sleep(TICK);
+        }
         if action.ends_call {
             session.end();
         }
@@ -156,9 +167,12 @@ fn files_with_several_names_come_back() {
     let actions = proptest::collection::vec(doing(false), 1..12);
     runner()
         .run(&actions, |actions| {
-            // One call, as of one command.
-            let actions: Vec<Doing> =
-                actions.iter().map(|action| Doing { ends_call: false, ..*action }).collect();
+            // One call, as of one command. Without exchanges of names: `docs/undo.md` tells what they lose.
+            let without_exchange = |kind| if kind == 8 { 7 } else { kind };
+            let actions: Vec<Doing> = actions
+                .iter()
+                .map(|action| Doing { kind: without_exchange(action.kind), ends_call: false, ..*action })
+                .collect();
             let (session, before) = changed(&actions, true);
             let report = session.undo();
             prop_assert_eq!(tree(&session.project()), before, "{:?}", report);
