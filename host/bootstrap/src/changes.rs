@@ -22,7 +22,7 @@ const STORE: &str = "store";
 const KEEP_DAYS: u64 = 14;
 const DAY: Duration = Duration::from_hours(24);
 
-/// What is known of a session with a record.
+/// A session that has a record, as `changes --list` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct About {

@@ -1,4 +1,4 @@
-//! Takes back what a session changed: plans it, and carries it out while no name changes.
+//! Undoes the changes of a session: makes the plan and carries it out, under the lock on names.
 
 use std::path::{Path, PathBuf};
 
@@ -83,7 +83,7 @@ impl OpenedChanges {
     }
 }
 
-/// Returns what a step does, the name in the project, and a note.
+/// Returns a step as a row: its effect, the path in the project, and a note.
 #[must_use]
 pub fn told_step(project: &Path, step: &Step) -> [String; 3] {
     let (what, note) = match &step.act {
@@ -100,7 +100,7 @@ pub fn told_step(project: &Path, step: &Step) -> [String; 3] {
     [what.to_owned(), short(project, &step.path), note]
 }
 
-/// Returns what was merged, left or failed, with the name in the project and a note.
+/// Returns the files that were merged, left alone or failed as rows: the result, the path in the project, and a note.
 #[must_use]
 pub fn told_report(project: &Path, report: &Report) -> Vec<[String; 3]> {
     let merged = report.merged.iter().map(|path| ("merged", path, "your later edits stay".to_owned()));

@@ -8,7 +8,7 @@ use crate::state::State;
 use crate::store::Store;
 use crate::world::Disk;
 
-/// Returns the difference between what a call found and what is there now, if both are short texts.
+/// Returns the difference between a file before a call and the file now, if both are short texts.
 ///
 /// # Errors
 /// If one of them cannot be read.

@@ -1,4 +1,4 @@
-//! The history in a journal: its entries, the turns and calls, and what was left at each name.
+//! The history in a journal: its entries, its turns and calls, and the state of each path at the end of its last call.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub struct Point {
     pub kind: PointKind,
 }
 
-/// What a point is.
+/// The kind of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PointKind {
     /// A turn of the user.
@@ -57,16 +57,16 @@ pub enum PointKind {
 pub struct Change {
     /// The name.
     pub path: PathBuf,
-    /// What was there.
+    /// The state of the path before the call.
     pub was: State,
-    /// What was left there; `None` if the call did not end.
+    /// The state of the path at the end of the call; `None` if the call did not end.
     pub left: Option<State>,
     /// Where it was before, if it was moved.
     pub from: Option<PathBuf>,
 }
 
 impl History {
-    /// Makes the history of what was read.
+    /// Builds the history from the entries of a journal, the number of damaged ones, and the time of its last write.
     #[must_use]
     pub fn from_records((entries, damaged): (Vec<Record>, usize), written: (i64, u32)) -> Self {
         let mut left: BTreeMap<PathBuf, State> = BTreeMap::new();
@@ -103,12 +103,12 @@ impl History {
         &self.entries
     }
 
-    /// Returns what was left at a name.
+    /// Returns the state of a path at the end of the last call that changed it.
     pub(crate) fn left(&self, path: &Path) -> Option<&State> {
         self.left.get(path)
     }
 
-    /// Returns what a call left of the name that it recorded at a position; `None` if it did not end.
+    /// Returns the state, at the end of a call, of the path that it recorded at a position; `None` if it did not end.
     pub(crate) fn left_by(&self, call: CallKey, position: usize, path: &Path) -> Option<&State> {
         let (end, names) = self.left_of.get(&call)?;
         let mut name = path.to_owned();

@@ -1,4 +1,4 @@
-//! What the host records of a session, and what it is told.
+//! The interface of the journal for the host: recording tool calls, and ending the calls of commands.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ impl SessionChanges {
         self.0.store().length()
     }
 
-    /// Records what a command has left, whose sandbox and number are given.
+    /// Ends the call of a command, given its sandbox and number: records the state of each path that it changed.
     ///
     /// # Errors
     /// If the journal cannot be read or written.
