@@ -15,11 +15,14 @@ use crate::limits::Limits;
 use crate::link::in_call;
 use crate::ready::{Ready, Start};
 use crate::snapshot_job::{Slot, SnapshotJob};
-use crate::state::LogLine;
+use crate::state::{LogLevel, LogLine};
 use crate::v0_1;
 
 /// Number of log lines that are kept until they are read.
 const KEPT_LINES: usize = 1000;
+
+/// Bytes of a crashed policy's output in the error.
+const LAST_WORDS: usize = 300;
 
 /// A policy component with its configuration.
 ///
@@ -142,7 +145,9 @@ impl ComponentPolicy {
     ) -> Result<T, PolicyError> {
         let mut running = ready.start(self.limits.configure_time, &self.configuration)?;
         let answer = call(&mut running);
-        self.keep_log(running.into_log());
+        let lines = running.into_log();
+        let answer = answer.map_err(|error| with_last_words(error, &lines));
+        self.keep_log(lines);
         answer
     }
 
@@ -220,6 +225,28 @@ impl Policy for ComponentPolicy {
     }
 }
 
+/// Adds to a crash the last line that the policy wrote to its standard error: there, languages with exceptions name
+/// the exception.
+fn with_last_words(error: PolicyError, lines: &[LogLine]) -> PolicyError {
+    let warnings = lines.iter().rev().filter(|line| line.level == LogLevel::Warn);
+    let last = warnings.map(|line| line.message.trim()).find(|line| !is_of_runtime(line));
+    match (error, last) {
+        (PolicyError::Trap { detail }, Some(line)) => {
+            let line = line.get(..line.floor_char_boundary(LAST_WORDS)).unwrap_or_default();
+            PolicyError::Trap { detail: format!("{detail}; its last words: `{line}`") }
+        }
+        (error, _) => error,
+    }
+}
+
+/// Returns true for an empty line, and for one that the runtimes of Python and JavaScript add to each exception.
+fn is_of_runtime(line: &str) -> bool {
+    line.is_empty()
+        || line.starts_with("note: run with `RUST_BACKTRACE")
+        || line.starts_with("thread '")
+        || line == "Python function threw an unexpected exception"
+}
+
 /// Configures a copy of a policy during loading. Returns its log.
 fn configured(parts: &Parts) -> Result<Vec<LogLine>, LoadError> {
     let Parts { configuration, limits, ready, .. } = parts;
@@ -266,5 +293,37 @@ impl std::fmt::Debug for ComponentPolicy {
             .field("digest", &self.digest)
             .field("start", &self.start())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trapped(lines: &[(LogLevel, &str)]) -> String {
+        let lines: Vec<LogLine> = lines
+            .iter()
+            .map(|(level, text)| LogLine { level: *level, message: (*text).to_owned() })
+            .collect();
+        with_last_words(PolicyError::Trap { detail: "unreachable".to_owned() }, &lines).to_string()
+    }
+
+    #[test]
+    fn a_crash_is_told_with_its_exception() {
+        let python = [
+            (LogLevel::Info, "hello"),
+            (LogLevel::Warn, "Traceback (most recent call last):"),
+            (LogLevel::Warn, "ValueError: no such key"),
+            (LogLevel::Warn, ""),
+            (LogLevel::Warn, "thread '<unnamed>' (1) panicked at runtime/src/lib.rs:1280:25:"),
+            (LogLevel::Warn, "Python function threw an unexpected exception"),
+            (LogLevel::Warn, "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace"),
+        ];
+        assert_eq!(trapped(&python), "trapped: unreachable; its last words: `ValueError: no such key`");
+        assert_eq!(trapped(&[(LogLevel::Info, "hello")]), "trapped: unreachable");
+        let long = "é".repeat(LAST_WORDS);
+        assert!(trapped(&[(LogLevel::Warn, &long)]).len() < LAST_WORDS + 60);
+        let late = with_last_words(PolicyError::TimeLimit { limit_ms: 5 }, &[]);
+        assert_eq!(late, PolicyError::TimeLimit { limit_ms: 5 });
     }
 }

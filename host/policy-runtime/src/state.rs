@@ -83,6 +83,8 @@ pub struct LogLine {
 pub(crate) struct CallLog {
     lines: Vec<LogLine>,
     bytes: usize,
+    /// The streams' last lines, which have no end yet.
+    open: Vec<LogLine>,
 }
 
 impl CallLog {
@@ -97,7 +99,28 @@ impl CallLog {
         self.lines.push(LogLine { level, message });
     }
 
-    pub(crate) fn into_lines(self) -> Vec<LogLine> {
+    /// Adds text from a stream. Programs write a line in several pieces.
+    pub(crate) fn write(&mut self, level: LogLevel, text: &str) {
+        for piece in text.split_inclusive('\n') {
+            let (text, is_whole) = piece.strip_suffix('\n').map_or((piece, false), |text| (text, true));
+            let place = self.open.iter().position(|line| line.level == level).unwrap_or_else(|| {
+                self.open.push(LogLine { level, message: String::new() });
+                self.open.len() - 1
+            });
+            let Some(line) = self.open.get_mut(place) else { return };
+            let room = text.floor_char_boundary(LINE_BYTES.saturating_sub(line.message.len()));
+            line.message.push_str(text.get(..room).unwrap_or_default());
+            if is_whole {
+                let line = self.open.remove(place);
+                self.add(level, &line.message);
+            }
+        }
+    }
+
+    pub(crate) fn into_lines(mut self) -> Vec<LogLine> {
+        for line in std::mem::take(&mut self.open) {
+            self.add(line.level, &line.message);
+        }
         self.lines
     }
 }
@@ -117,6 +140,21 @@ mod tests {
         let mut log = CallLog::default();
         (0..LOG_LINES * 2).for_each(|_| log.add(LogLevel::Info, ""));
         assert_eq!(log.into_lines().len(), LOG_LINES);
+    }
+
+    #[test]
+    fn pieces_of_a_line_are_put_together() {
+        let mut log = CallLog::default();
+        log.write(LogLevel::Info, "one, ");
+        log.write(LogLevel::Warn, "a warning\nits rest");
+        log.write(LogLevel::Info, "two\n\nthree");
+        log.write(LogLevel::Info, &"é".repeat(LINE_BYTES));
+        let lines = log.into_lines();
+        let texts: Vec<&str> = lines.iter().map(|line| line.message.as_str()).collect();
+        assert!(
+            matches!(texts.as_slice(), ["a warning", "one, two", "", "its rest", long] if long.starts_with("threeé"))
+        );
+        assert!(lines.iter().all(|line| line.message.len() <= LINE_BYTES));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use portcullis_decision::verdict::{
 };
 use portcullis_decision::{Base, Caller, Policy as _, PolicyError, RuleLayer, RuleSet, Ruling};
 use portcullis_packs::Capabilities;
-use portcullis_policy_runtime::{ComponentPolicy, LoadError, Runtime};
+use portcullis_policy_runtime::{ComponentPolicy, LoadError, LogLine, Runtime};
 use portcullis_sdk::cases::{self, Answer, Case, CasesError, Expected, Question};
 use serde::Serialize;
 
@@ -26,6 +26,9 @@ pub struct Report {
     pub failures: Vec<Failure>,
     /// The rules that the policy declares; true if a case covers the rule.
     pub rules: BTreeMap<String, bool>,
+    /// What the policy printed in the other cases, with the file and the name of each.
+    #[serde(skip)]
+    pub printed: Vec<(String, String, Vec<LogLine>)>,
 }
 
 impl Report {
@@ -47,6 +50,8 @@ pub struct Failure {
     pub message: String,
     /// The rules that the policy checked, if it reports them.
     pub trace: Vec<String>,
+    /// What the policy printed in this case.
+    pub printed: Vec<LogLine>,
 }
 
 /// The reason why cases could not be run.
@@ -125,16 +130,21 @@ impl Tested {
 
 impl Report {
     fn take(&mut self, file: &str, policy: &Result<Tested, LoadError>, case: &Case) {
-        let mut fail = |message: String, trace: Vec<TraceStep>| {
+        let answered = answer(policy, case);
+        let printed = policy.as_ref().map(|tested| tested.policy.take_log()).unwrap_or_default();
+        let mut fail = |message: String, trace: Vec<TraceStep>, printed: Vec<LogLine>| {
+            let (file, case) = (file.to_owned(), case.name.clone());
             let trace = trace.iter().map(step).collect();
-            self.failures.push(Failure { file: file.to_owned(), case: case.name.clone(), message, trace });
+            self.failures.push(Failure { file, case, message, trace, printed });
         };
-        let (answer, rules) = match answer(policy, case) {
+        let (answer, rules) = match answered {
             Ok(answered) => answered,
-            Err(message) => return fail(message, Vec::new()),
+            Err(message) => return fail(message, Vec::new(), printed),
         };
         if case.check(&answer).is_err() {
-            fail(difference(&case.expected, &answer), trace(policy, case));
+            fail(difference(&case.expected, &answer), trace(policy, case), printed);
+        } else if !printed.is_empty() {
+            self.printed.push((file.to_owned(), case.name.clone(), printed));
         }
         let undeclared: BTreeSet<&String> =
             rules.iter().filter(|rule| !self.rules.contains_key(*rule)).collect();
@@ -144,6 +154,7 @@ impl Report {
                 case: case.name.clone(),
                 message: format!("the policy does not declare the rule `{rule}` that answered"),
                 trace: Vec::new(),
+                printed: Vec::new(),
             });
         }
         for rule in rules {
@@ -227,7 +238,10 @@ fn difference(expected: &Expected, answer: &Answer) -> String {
 /// Returns the policy's explanation of an unexpected answer.
 fn trace(policy: &Result<Tested, LoadError>, case: &Case) -> Vec<TraceStep> {
     let Ok(Tested { policy, .. }) = policy else { return Vec::new() };
-    evaluate(policy, case, true).map(|evaluation| evaluation.trace).unwrap_or_default()
+    let trace = evaluate(policy, case, true).map(|evaluation| evaluation.trace).unwrap_or_default();
+    // The same lines once more.
+    policy.take_log();
+    trace
 }
 
 fn step(step: &TraceStep) -> String {

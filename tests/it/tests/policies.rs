@@ -90,6 +90,7 @@ fn path_of_a_newcomer(language: &str, desk: &Desk) -> Result<()> {
     desk.done(&["policy", "new", "example", "--lang", language])?;
     let again = desk.output(&["policy", "new", "example", "--lang", language])?;
     ensure!(!again.status.success(), "what is there is not written over");
+    let throws = throw_on_boom(language, desk)?;
     let built: Value = serde_json::from_str(&desk.done(&["policy", "build", "example", "--json"])?)?;
     let component = desk.at("example/build/example.wasm");
     ensure!(built.get("bytes").and_then(Value::as_u64) == Some(fs::metadata(&component)?.len()), "{built}");
@@ -106,10 +107,19 @@ fn path_of_a_newcomer(language: &str, desk: &Desk) -> Result<()> {
     let shown: Value = serde_json::from_str(&desk.done(&["policy", "inspect", file, "--json"])?)?;
     ensure!(shown.pointer("/pack/manifest/policy/id") == Some(&"local:example".into()), "{shown}");
     let imports = shown.get("imports").and_then(Value::as_array).context("imports are listed")?;
-    let types_only =
-        |name: &Value| name.as_str().is_some_and(|name| name.starts_with("portcullis:policy/types@"));
-    ensure!(imports.iter().all(types_only), "{shown}");
+    // WASI is stubs, which give no access.
+    let gives_nothing = |name: &Value| {
+        name.as_str()
+            .is_some_and(|name| name.starts_with("portcullis:policy/types@") || name.starts_with("wasi:"))
+    };
+    ensure!(imports.iter().all(gives_nothing), "{shown}");
     desk.done(&["policy", "lint", file])?;
+
+    if throws {
+        let crashed = desk.output(&["policy", "run", file, "exec", "npm boom"])?;
+        let text = String::from_utf8_lossy(&crashed.stdout);
+        ensure!(text.contains("so far") && text.contains("boom at once"), "{crashed:?}");
+    }
 
     // A failing case is reported, for people and for build servers.
     let wrong = "[[case]]\nname = 'a < b'\ncommand = 'npm publish'\nexpect = 'allow'\n";
@@ -120,6 +130,30 @@ fn path_of_a_newcomer(language: &str, desk: &Desk) -> Result<()> {
     ensure!(report.contains("failures=\"1\"") && report.contains("a &lt; b"), "{report}");
 
     used(&component, desk)
+}
+
+/// Makes a policy in a language with exceptions throw one on `npm boom`, after it has printed a line. Returns false for
+/// other languages.
+fn throw_on_boom(language: &str, desk: &Desk) -> Result<bool> {
+    let (file, before, thrown) = match language {
+        "js" => (
+            "example/policy.js",
+            "    const { parsed } = request.action.val;\n",
+            "    if (parsed.tag === 'ok' && runs(parsed.val, ['npm', 'boom'])) {\n      console.log('so far');\n      \
+             throw new TypeError('boom at once');\n    }\n",
+        ),
+        "python" => (
+            "example/policy.py",
+            "        script = self.script(command)\n",
+            "        if script is not None and runs(script, 'npm', 'boom'):\n            print('so far')\n            \
+             raise ValueError('boom at once')\n",
+        ),
+        _ => return Ok(false),
+    };
+    let text = fs::read_to_string(desk.at(file))?;
+    ensure!(text.contains(before), "{text}");
+    fs::write(desk.at(file), text.replace(before, &format!("{before}{thrown}")))?;
+    Ok(true)
 }
 
 /// Copied into place and named in the settings, the policy applies to tools and commands.

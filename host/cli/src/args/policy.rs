@@ -205,6 +205,9 @@ pub(crate) struct Test {
     /// Write a report for build servers
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
+    /// Also show what the policy prints in cases that hold; in others it is always shown
+    #[arg(short, long, conflicts_with = "json")]
+    pub(crate) verbose: bool,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -233,8 +233,7 @@ fn write(state: &mut HostState, arguments: &[Argument<'_>]) {
     let level = if *stream == STDERR { LogLevel::Warn } else { LogLevel::Info };
     let byte = |value: &Val| if let Val::U8(byte) = value { Some(*byte) } else { None };
     let bytes: Vec<u8> = bytes.iter().filter_map(byte).collect();
-    let text = String::from_utf8_lossy(&bytes);
-    text.lines().for_each(|line| state.log.add(level, line));
+    state.log.write(level, &String::from_utf8_lossy(&bytes));
 }
 
 fn all_ready(arguments: &[Argument<'_>]) -> wasmtime::Result<Val> {

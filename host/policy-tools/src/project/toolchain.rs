@@ -112,7 +112,7 @@ fn js(source: &Path) -> anyhow::Result<Vec<u8>> {
         Command::new(tool("componentize-qjs"))
             .args(["-w", "portcullis/wit", "-n", WORLD, "-j"])
             .arg(&bundle)
-            .args(["--stub-wasi", "--sync", "--opt-size", "-m", "-o"])
+            .args(["--sync", "--opt-size", "-m", "-o"])
             .arg(&component)
             .current_dir(source),
         "",
@@ -159,18 +159,7 @@ fn python(source: &Path) -> anyhow::Result<Vec<u8>> {
     let component = build.join("policy.component.wasm");
     step(
         Command::new(&tool)
-            .args([
-                "-d",
-                "portcullis/wit",
-                "-w",
-                WORLD,
-                "componentize",
-                "--stub-wasi",
-                "policy",
-                "-p",
-                ".",
-                "-o",
-            ])
+            .args(["-d", "portcullis/wit", "-w", WORLD, "componentize", "policy", "-p", ".", "-o"])
             .arg(&component)
             .env("PYTHONPATH", &packages)
             .current_dir(source),

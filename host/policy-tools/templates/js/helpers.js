@@ -102,6 +102,28 @@ export const runs = (script, words) =>
     return program.split("/").pop() === words[0] && rest.every((word, index) => word === words[index + 1]);
   });
 
+// The lines of `console`: shown with an exception, and in the trace of a decision that is explained.
+let printed = [];
+const MOST_LINES = 100;
+const shown = (value) => (typeof value === "string" ? value : (JSON.stringify(value) ?? String(value)));
+const print = (...values) => {
+  if (printed.length < MOST_LINES) printed.push(values.map(shown).join(" "));
+};
+globalThis.console ??= { debug: print, log: print, info: print, warn: print, error: print };
+
+const withConsole = (context, evaluate) => {
+  printed = [];
+  try {
+    const answer = evaluate();
+    if (!context.explain || printed.length === 0) return answer;
+    const lines = printed.map((detail) => ({ rule: "console", matched: false, detail }));
+    return { ...answer, trace: [...answer.trace, ...lines] };
+  } catch (error) {
+    if (printed.length > 0 && error instanceof Error) error.message += `; console: ${printed.join("; ")}`;
+    throw error;
+  }
+};
+
 const fault = (error) => [{ pointer: "", message: String(error && error.message ? error.message : error) }];
 
 export function definePolicy(policy) {
@@ -132,7 +154,8 @@ export function definePolicy(policy) {
       },
     },
     evaluator: {
-      evaluate: (request, context) => policy.evaluate?.(request, context) ?? abstain(),
+      evaluate: (request, context) =>
+        withConsole(context, () => policy.evaluate?.(request, context) ?? abstain()),
     },
     confinement: {
       standing: (context) => policy.standing?.(context) ?? profile(),

@@ -52,7 +52,7 @@ pub(super) fn run(inspect: &Inspect) -> crate::exit::Outcome {
         vec![cell("trust"), cell(&trust)],
         vec![cell("size"), cell(&format!("{} bytes", component.bytes.len()))],
         vec![cell("exports"), cell(&listed(&surface.exports))],
-        vec![cell("imports"), cell(&listed(&surface.imports))],
+        vec![cell("imports"), cell(&listed(&imports(&surface.imports)))],
     ]);
     match &component.pack {
         None => rows.push(vec![cell("carries"), tinted("nothing; it is a bare component", Tint::Open)]),
@@ -75,6 +75,13 @@ pub(super) fn run(inspect: &Inspect) -> crate::exit::Outcome {
     }
     page.print()?;
     Ok(exit)
+}
+
+/// Returns the imports in words. Those of WASI are one: they are stubs, which give no access.
+fn imports(all: &[String]) -> Vec<String> {
+    let (wasi, own): (Vec<&String>, Vec<&String>) = all.iter().partition(|name| name.starts_with("wasi:"));
+    let stubs = (!wasi.is_empty()).then(|| format!("{} of WASI (no access)", wasi.len()));
+    own.into_iter().cloned().chain(stubs).collect()
 }
 
 fn listed(names: &[String]) -> String {

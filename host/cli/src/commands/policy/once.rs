@@ -7,6 +7,7 @@ use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_decision::verdict::{Evaluation, Verdict};
 use portcullis_decision::{Context, Decision, Effect, Member, Mode};
 use portcullis_file_gate::spelling;
+use portcullis_policy_runtime::LogLine;
 use portcullis_policy_tools::cases::{Connection, Operation, Origin, Question};
 use portcullis_policy_tools::{Component, Simulated, Simulator, request_of, session_here};
 use portcullis_text::escape;
@@ -25,9 +26,10 @@ pub(super) fn run(args: RunOnce) -> crate::exit::Outcome {
     let explained = Context { explain: true, ..context };
     let request = request_of(question, &explained).map_err(|error| anyhow!(error)).context("asking")?;
     let simulated = Simulator::new(Arc::clone(&policy) as _).evaluate(&request, &explained);
+    let printed = policy.take_log();
     let member = Member { policy, mode: Mode::Enforce };
     let decision = session_here(&around, member)?.session.decide_in(&request, explained);
-    print(&around, &simulated, &decision, args.json)?;
+    print(&around, (&simulated, &printed), &decision, args.json)?;
     // If no policy decides, the user is asked.
     Ok(simulated.effect().unwrap_or(Effect::Ask).into())
 }
@@ -61,7 +63,7 @@ fn question(around: &ProcessEnv, action: Action) -> anyhow::Result<Question> {
 
 fn print(
     around: &ProcessEnv,
-    simulated: &Simulated,
+    (simulated, printed): (&Simulated, &[LogLine]),
     decision: &Decision,
     as_json: bool,
 ) -> anyhow::Result<()> {
@@ -74,6 +76,7 @@ fn print(
         page.json(&json!({
             "verdict": answer.verdict, "rule": answer.rule, "reason": answer.reason, "setting": setting,
             "standing": rule.is_some(), "details": verdict, "trace": trace,
+            "printed": printed,
             "decision": { "effect": decision.effect(), "policy": decision.policy(), "rule": decision.cause().rule },
         }));
         page.print()?;
@@ -89,6 +92,9 @@ fn print(
     for step in trace {
         let mark = if step.matched { "✓" } else { "·" };
         page.line(&format!("  {mark} {} {}", escape(&step.rule), escape(&step.detail)));
+    }
+    for line in printed {
+        page.line(&format!("  | {}", escape(&line.message)));
     }
     let by = format!("{}, {}", decision.policy(), decision.cause().rule);
     page.line(&format!("  with your settings: {} ({})", decision.effect(), escape(&by)));

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
+use portcullis_policy_runtime::LogLine;
 use portcullis_policy_tools::{Component, Report, Source, cases_at, cases_of_log, junit, run as run_cases};
 use portcullis_text::{counted, escape};
 use serde_json::json;
@@ -55,6 +56,10 @@ fn print(report: &Report, test: &Test, file: &Path) -> anyhow::Result<()> {
         page.print()?;
         return Ok(());
     }
+    for (file, case, lines) in report.printed.iter().filter(|_| test.verbose) {
+        page.row("", &[tinted("✓", Tint::Good), tinted(&format!("{file}: {case}"), Tint::Plain)], &[1]);
+        printed(&mut page, lines);
+    }
     for failure in &report.failures {
         let head = format!("{}: {}", failure.file, failure.case);
         page.row("", &[tinted("✗", Tint::Bad), tinted(&head, Tint::Plain)], &[1]);
@@ -62,6 +67,7 @@ fn print(report: &Report, test: &Test, file: &Path) -> anyhow::Result<()> {
         for step in &failure.trace {
             page.line(&format!("    {}", escape(step)));
         }
+        printed(&mut page, &failure.printed);
     }
     let unseen: Vec<_> =
         report.rules.iter().filter(|(_, seen)| !**seen).map(|(rule, _)| escape(rule)).collect();
@@ -79,4 +85,11 @@ fn print(report: &Report, test: &Test, file: &Path) -> anyhow::Result<()> {
     page.row("", &[tinted(&sum, tint)], &[]);
     page.print()?;
     Ok(())
+}
+
+/// Shows what a policy printed in a case.
+fn printed(page: &mut Page, lines: &[LogLine]) {
+    for line in lines {
+        page.line(&format!("    | {}", escape(&line.message)));
+    }
 }
