@@ -6,6 +6,7 @@
 mod answering;
 mod answers;
 mod broken;
+mod declared;
 mod handshakes;
 mod outgoing;
 mod requests;
@@ -14,8 +15,7 @@ use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use http_body_util::combinators::UnsyncBoxBody;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Incoming;
 use hyper::client::conn::http1::{Connection, SendRequest};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
@@ -23,24 +23,19 @@ use hyper_util::rt::TokioIo;
 use portcullis_decision::request::{Endpoint, Stage};
 use tokio::net::TcpStream;
 
-use crate::broker::{Broker, BrokeredHost};
 use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ending};
 use crate::linux::budget::Spent;
 use crate::linux::pump::Traffic;
 use crate::linux::scope::{Scope, Wanted};
 
-use broken::{Broken, Unanswered};
+use broken::Unanswered;
+use declared::Content;
+pub(crate) use declared::Declared;
+
 use handshakes::{ClientTls, ServerTls};
 
-type Content = UnsyncBoxBody<Bytes, Broken>;
 type Answer = Response<Content>;
 type Sender = tokio::sync::Mutex<SendRequest<Content>>;
-
-/// A brokered host as the settings have it, with their broker.
-pub(crate) struct Declared {
-    pub(crate) broker: Arc<Broker>,
-    pub(crate) host: Arc<BrokeredHost>,
-}
 
 /// One connection to a brokered host.
 pub(crate) struct Exchange {

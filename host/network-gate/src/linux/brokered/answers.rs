@@ -9,7 +9,8 @@ use hyper::{Response, StatusCode};
 
 use super::answering::{Answering, mask_head};
 use super::broken::Unanswered;
-use super::{Answer, Declared, Exchange};
+use super::declared::Declared;
+use super::{Answer, Exchange};
 use crate::broker::of_this_connection_only;
 use crate::judge::{ConnectionRefusal, Ending};
 

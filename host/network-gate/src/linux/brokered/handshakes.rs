@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
-use super::{Content, Declared};
+use super::declared::{Content, Declared};
 use crate::judge::{ConnectionRefusal, Ending};
 
 /// How long a handshake may take.

@@ -12,8 +12,9 @@ use portcullis_decision::request::{Endpoint, Stage};
 
 use super::answers::PUSH_RESULT;
 use super::broken::Unanswered;
+use super::declared::{Content, Declared};
 use super::outgoing::{Outgoing, Sending, Waiting};
-use super::{Answer, Content, Declared, Exchange, Sender};
+use super::{Answer, Exchange, Sender};
 use crate::broker::{Accepted, Destination, Push, Secret, of_this_connection_only, origin_form};
 use crate::judge::{ConnectionRefusal, Ending};
 
