@@ -1,15 +1,17 @@
 //! Reads credentials from the sources that the settings name. Nothing of them is logged, printed or kept in a file.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use portcullis_session::{CredentialReader, Secret};
 use portcullis_settings_format::CredentialSource;
 use portcullis_text::escape;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zeroize::Zeroizing;
 
 use crate::process_env::{ProcessEnv, random_name};
@@ -19,6 +21,10 @@ use crate::untrusted_paths::UntrustedPaths;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The most bytes that a source may give.
 const ANSWER_MAX: usize = 64 * 1024;
+/// How long the output of a program may stay open after its end.
+const LEFT_BEHIND: Duration = Duration::from_secs(2);
+/// The flag of open(2) for files that could block.
+const NO_BLOCKING: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 /// The interval of checks whether a program has ended.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -55,7 +61,9 @@ impl CredentialSources {
             return Err(format!("`{}` lies where commands can write", escape(&path.to_string_lossy())));
         }
         let failed = |error: io::Error| format!("reading `{}`: {error}", escape(&path.to_string_lossy()));
-        let file = File::open(&path).map_err(failed)?;
+        // A pipe would otherwise block until something writes to it.
+        let mut options = OpenOptions::new();
+        let file = options.read(true).custom_flags(NO_BLOCKING).open(&path).map_err(failed)?;
         if !file.metadata().map_err(failed)?.is_file() {
             return Err(format!("`{}` is no file", escape(&path.to_string_lossy())));
         }
@@ -80,7 +88,9 @@ impl CredentialSources {
         let failed = |error: io::Error| format!("running `{shown}`: {error}");
         let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
         let output = child.stdout.take();
-        let reading = std::thread::spawn(move || output.map(read_all));
+        let (sender, receiver) = std::sync::mpsc::channel();
+        // If the receiver has given up, the thread's answer has no use.
+        std::thread::spawn(move || drop(sender.send(output.map(read_all))));
         let status = ended(&mut child).map_err(failed)?.ok_or_else(|| {
             format!(
                 "`{shown}` did not answer within {} seconds; run it once in a terminal to unlock it",
@@ -90,15 +100,20 @@ impl CredentialSources {
         if !status.success() {
             return Err(format!("`{shown}` failed ({status}); run it in a terminal to see why"));
         }
-        match reading.join() {
+        // A process that it has left behind can keep its output open.
+        match receiver.recv_timeout(LEFT_BEHIND) {
             Ok(Some(read)) => read.map_err(failed),
-            Ok(None) | Err(_) => Err(format!("`{shown}` has no output")),
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => Err(format!("`{shown}` has no output")),
+            Err(RecvTimeoutError::Timeout) => Err(format!(
+                "`{shown}` has ended, and left a process behind that keeps its output open; start that process first"
+            )),
         }
     }
 }
 
 impl CredentialReader for CredentialSources {
     fn read(&self, source: &CredentialSource) -> Result<Secret, String> {
+        without_core_dumps();
         let text = match source {
             CredentialSource::Variable(name) => self.variable(name),
             CredentialSource::File(path) => self.file(path),
@@ -126,6 +141,13 @@ impl CredentialReader for CredentialSources {
         file.write_all(certificates.as_bytes())?;
         Ok(inside.join(name))
     }
+}
+
+/// Keeps credentials out of core dumps, which the kernel may write into the project.
+fn without_core_dumps() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Core);
+    // Lowering a limit needs no right.
+    let _set = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum });
 }
 
 /// Names a source.
@@ -209,6 +231,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join("project")).unwrap();
         std::fs::write(home.path().join("project/token"), "from-the-project").unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, home.path().join("pipe"), rustix::fs::Mode::RUSR).unwrap();
         std::fs::write(home.path().join("two"), "first-secret\nsecond-secret\n").unwrap();
         let sources = sources(home.path(), &[("SHORT", "abc")]);
         for (source, wanted) in [
@@ -221,6 +244,8 @@ mod tests {
             (command(&["no-such-program"]), "not on PATH"),
             (command(&["sh", "-c", "echo top-secret; exit 3"]), "failed"),
             (command(&["true"]), "is empty"),
+            (command(&["sh", "-c", "sleep 9 & echo a-secret"]), "left a process behind"),
+            (CredentialSource::File("~/pipe".to_owned()), "is no file"),
         ] {
             let error = sources.read(&source).unwrap_err();
             assert!(error.contains(wanted), "{error}");

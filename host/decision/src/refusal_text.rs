@@ -37,7 +37,7 @@ pub enum RefusalOrigin {
 const FORBIDDEN: &str = "Do not work around it";
 
 /// What to do after a refusal of one of the host's own rules that no setting lifts.
-const HOST_STEPS: [(&str, &str); 39] = [
+const HOST_STEPS: [(&str, &str); 41] = [
     ("host.agent-directory", "No setting opens it: the user changes it outside the sandbox."),
     ("host.agent-settings", "No setting opens it: the user changes it outside the sandbox."),
     ("host.audit-failed", "Nothing runs until the audit log can be written."),
@@ -68,12 +68,14 @@ const HOST_STEPS: [(&str, &str); 39] = [
     ("host.powershell", "Use the tool `bash`."),
     ("host.private-tmp", "Keep files of your own in the directory that TMPDIR names."),
     ("host.project-agent-settings", "No setting opens it: the user changes it outside the sandbox."),
+    ("host.push-rule", "The user can change what `network.pushes` permits for this host."),
     ("host.replacements-differ", "Two policies contradict each other; the user must change one."),
     ("host.request-rule", "The user can change what `network.requests` allows for this host."),
     ("host.reservation-failed", "The user must repair the reservations."),
     ("host.reserved", "Work on something else until it is released."),
     ("host.rewrites-differ", "Two policies contradict each other; the user must change one."),
     ("host.rewrites-endless", "Two policies contradict each other; the user must change one."),
+    ("host.settings-changed", "Connect again."),
     ("host.special-address", "Allow the address itself: portcullis allow ADDRESS:PORT"),
     ("host.too-many-questions", "Run the command again, or have the user allow its hosts first."),
     ("host.too-many-waiting", "Try again when the open questions are answered."),

@@ -10,8 +10,11 @@
 mod authority;
 mod basic;
 mod host;
+mod loaded;
+mod masker;
 mod own_account;
 mod placeholders;
+mod push;
 mod request;
 mod secret;
 mod upstream_tls;
@@ -24,33 +27,37 @@ use rustls::ClientConfig;
 
 pub use authority::Authority;
 pub use host::{BrokeredHost, Credential, Form, RequestLimits};
+pub use loaded::SeenSecrets;
 pub use placeholders::new_placeholder;
+pub use push::PushRule;
 pub use secret::{Secret, Secrets};
 
+pub(crate) use loaded::Loaded;
+pub(crate) use masker::Masker;
 pub(crate) use placeholders::{Finder, Placeholders};
+pub(crate) use push::Push;
 pub(crate) use request::{Accepted, Destination, origin_form};
-pub(crate) use secret::Masker;
-pub(crate) use well_formed::of_this_connection_only;
 
-use secret::Loaded;
+pub(crate) use well_formed::of_this_connection_only;
 
 /// The brokered hosts of a session.
 pub struct Broker {
     authority: Arc<Authority>,
-    hosts: Vec<BrokeredHost>,
+    hosts: Vec<Arc<BrokeredHost>>,
     placeholders: Placeholders,
     loaded: Loaded,
     upstream: OnceLock<Result<Arc<ClientConfig>, String>>,
 }
 
 impl Broker {
-    /// Makes the broker of these hosts. `earlier` are placeholders that were in use before.
+    /// Makes the broker of these hosts. `earlier` are placeholders that were in use before, and `seen` the credentials
+    /// that the session has read.
     #[must_use]
     pub fn new(
         authority: Arc<Authority>,
         hosts: Vec<BrokeredHost>,
         earlier: Vec<String>,
-        secrets: Box<dyn Secrets>,
+        (secrets, seen): (Box<dyn Secrets>, SeenSecrets),
     ) -> Self {
         let current = hosts.iter().flat_map(|host| &host.credentials);
         let mut known: Vec<(String, Option<String>)> =
@@ -58,23 +65,28 @@ impl Broker {
         known.extend(earlier.into_iter().map(|placeholder| (placeholder, None)));
         Self {
             authority,
-            hosts,
+            hosts: hosts.into_iter().map(Arc::new).collect(),
             placeholders: Placeholders::new(known),
-            loaded: Loaded::new(secrets),
+            loaded: Loaded::new(secrets, seen),
             upstream: OnceLock::new(),
         }
     }
 
     /// Returns the brokered host at a place.
     #[must_use]
-    pub fn host(&self, target: &Endpoint, port: u16) -> Option<&BrokeredHost> {
+    pub fn host(&self, target: &Endpoint, port: u16) -> Option<&Arc<BrokeredHost>> {
         self.hosts.iter().find(|host| host.host == *target && host.port == port)
     }
 
     /// Returns true if the requests to this host are limited, and only on other ports.
     pub(crate) fn is_limited_elsewhere(&self, target: &Endpoint, port: u16) -> bool {
-        let is_limited = |host: &BrokeredHost| host.host == *target && host.requests.is_some();
+        let is_limited = |host: &Arc<BrokeredHost>| host.host == *target && host.is_limited();
         self.host(target, port).is_none() && self.hosts.iter().any(is_limited)
+    }
+
+    /// Returns the hosts to which only some requests may be sent.
+    pub(crate) fn limited(&self) -> Vec<Endpoint> {
+        self.hosts.iter().filter(|host| host.is_limited()).map(|host| host.host.clone()).collect()
     }
 
     pub(crate) fn authority(&self) -> &Authority {

@@ -58,6 +58,8 @@ pub struct Inspector {
     port: u16,
     /// TLS may hide or omit the name of the server.
     hidden_names: bool,
+    /// Hosts whose requests are limited. No connection to another target may name them: an address could be theirs.
+    limited: Vec<Endpoint>,
     compared: Compared,
     state: StreamState,
     /// Bytes that may not be forwarded yet.
@@ -131,6 +133,7 @@ impl Inspector {
             host: host.clone(),
             port,
             hidden_names: checks.hidden_names,
+            limited: Vec::new(),
             compared,
             state: if is_free { StreamState::Free } else { StreamState::Start },
             pending: Vec::new(),
@@ -141,6 +144,16 @@ impl Inspector {
             seen: None,
             is_cleared: false,
         }
+    }
+
+    /// Refuses to name these hosts in a connection to another one.
+    pub fn without(mut self, limited: Vec<Endpoint>) -> Self {
+        self.limited = limited;
+        self.limited.retain(|host| *host != self.host);
+        if !self.limited.is_empty() && self.is_free() {
+            self.state = StreamState::Start;
+        }
+        self
     }
 
     /// Returns the stage that needs a decision; [`Self::clear`] lets it continue.
@@ -307,8 +320,12 @@ impl Inspector {
     fn start(&mut self, forward: &mut Vec<u8>) -> Result<bool, Stop> {
         let opening = Opening::classify(&self.pending);
         let is_of_interest = match opening {
-            Opening::Tls | Opening::NamelessHello => self.compares_names() || self.stages.client_hello,
-            Opening::Http(_) => self.compared != Compared::Nothing || self.stages.http,
+            Opening::Tls | Opening::NamelessHello => {
+                self.compares_names() || self.stages.client_hello || !self.limited.is_empty()
+            }
+            Opening::Http(_) => {
+                self.compared != Compared::Nothing || self.stages.http || !self.limited.is_empty()
+            }
             Opening::Http2 => self.reads_http2(),
             Opening::Undecided | Opening::Malformed(_) | Opening::Other => true,
         };
@@ -411,6 +428,9 @@ impl Inspector {
     }
 
     fn hello(&self, hello: &ClientHello) -> Result<(), Stop> {
+        if let Some(Ok(named)) = hello.server_name.as_deref().map(HostName::parse) {
+            self.is_not_limited(&named, "TLS")?;
+        }
         if !self.compares_names() {
             return Ok(());
         }
@@ -441,6 +461,9 @@ impl Inspector {
             return Ok(false);
         };
         let head = head::read(self.pending.get(..end).unwrap_or_default()).map_err(Stop::Malformed)?;
+        for named in &head.names {
+            self.is_not_limited(&named.host, "the request")?;
+        }
         if let Some(other) = head.names.iter().find(|named| !self.is_allowed(named)) {
             return Err(self.another(Some(&other.host), "the request"));
         }
@@ -471,6 +494,10 @@ impl Inspector {
         };
         forward.extend(self.pending.drain(..end));
         Ok(true)
+    }
+
+    fn is_not_limited(&self, named: &Endpoint, who: &str) -> Result<(), Stop> {
+        if self.limited.contains(named) { Err(self.another(Some(named), who)) } else { Ok(()) }
     }
 
     fn is_allowed(&self, named: &Named) -> bool {

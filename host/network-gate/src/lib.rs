@@ -48,7 +48,8 @@ mod linux;
 mod unsupported;
 
 pub use broker::{
-    Authority, Broker, BrokeredHost, Credential, Form, RequestLimits, Secret, Secrets, new_placeholder,
+    Authority, Broker, BrokeredHost, Credential, Form, PushRule, RequestLimits, Secret, Secrets, SeenSecrets,
+    new_placeholder,
 };
 pub use calls::{Call, Calls};
 pub use inside::{Server, Sockets};

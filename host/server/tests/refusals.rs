@@ -32,7 +32,7 @@ const NEVER_DENY: [&str; 5] =
     ["host.by-exec", "host.escalation", "host.left-to-others", "host.run-again", "host.symbolic-links"];
 
 /// The usual reason of each rule that no table contains. The refusal itself may say more.
-const OTHER_REASONS: [(&str, &str); 39] = [
+const OTHER_REASONS: [(&str, &str); 41] = [
     ("host.agent-directory", "the agent's settings and extensions lie in it"),
     ("host.audit-failed", "the audit log cannot be written"),
     ("host.brokered-tls", "TLS of the program with a declared host failed, or cannot be set up"),
@@ -57,12 +57,14 @@ const OTHER_REASONS: [(&str, &str); 39] = [
     ("host.portcullis", "it contains Portcullis's own settings, logs or programs"),
     ("host.powershell", "PowerShell cannot be confined"),
     ("host.private-tmp", "it is a socket or a private entry of another program in the shared `/tmp`"),
+    ("host.push-rule", "the push changes more than the settings permit, or cannot be read"),
     ("host.replacements-differ", "two policies want different outputs"),
     ("host.request-rule", "no rule for the host allows this request"),
     ("host.reservation-failed", "the reservation could not be checked or written"),
     ("host.reserved", "another session has reserved it"),
     ("host.rewrites-differ", "two policies want different inputs for the tool"),
     ("host.rewrites-endless", "policies rewrite each other's input again and again"),
+    ("host.settings-changed", "the settings changed while the connection was open"),
     (
         "host.special-address",
         "the name leads to an address of this machine, a private network or a cloud's metadata",

@@ -8,7 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use portcullis_decision::request::Endpoint;
 use portcullis_network_gate::{
-    Authority, Broker, BrokeredHost, Credential, Form, RequestLimits, Secret, Secrets, new_placeholder,
+    Authority, Broker, BrokeredHost, Credential, Form, PushRule, RequestLimits, Secret, Secrets, SeenSecrets,
+    new_placeholder,
 };
 use portcullis_settings::Resolved;
 use portcullis_settings_format::{BrokeredCredential, CredentialForm};
@@ -51,6 +52,8 @@ struct State {
     authority: Option<(Arc<Authority>, PathBuf)>,
     /// All placeholders of the session. A credential keeps its own as long as its entry does not change.
     placeholders: Vec<(BrokeredCredential, String)>,
+    /// The credentials that were read, under any settings.
+    seen: SeenSecrets,
     /// The broker of the settings that it was made for.
     current: Option<(Arc<Basis>, Arc<Broker>)>,
 }
@@ -97,7 +100,7 @@ impl Brokering {
 }
 
 fn has_any(resolved: &Resolved) -> bool {
-    !resolved.brokered.is_empty() || !resolved.requests.is_empty()
+    !resolved.brokered.is_empty() || !resolved.requests.is_empty() || !resolved.pushes.is_empty()
 }
 
 impl State {
@@ -120,7 +123,7 @@ impl State {
         let earlier = earlier.collect();
         let credentials = basis.resolved.brokered.clone();
         let secrets = Box::new(Sources { credentials, reader: Arc::clone(reader) });
-        let broker = Arc::new(Broker::new(authority, hosts, earlier, secrets));
+        let broker = Arc::new(Broker::new(authority, hosts, earlier, (secrets, self.seen.clone())));
         self.current = Some((Arc::clone(basis), Arc::clone(&broker)));
         Ok(broker)
     }
@@ -155,6 +158,17 @@ impl State {
             };
             at(&mut hosts, &entry.host, entry.port).requests = Some(limits);
         }
+        for entry in &resolved.pushes {
+            let rule = PushRule {
+                requests: entry.requests.clone(),
+                refs: entry.refs.clone(),
+                force: entry.force,
+                delete: entry.delete,
+                secrets: entry.secrets,
+                bytes_max: u64::from(entry.max_kib) << 10,
+            };
+            at(&mut hosts, &entry.host, entry.port).pushes.push(rule);
+        }
         for entry in &resolved.brokered {
             let form = match &entry.form {
                 CredentialForm::Bearer => Form::Bearer,
@@ -178,7 +192,13 @@ fn at<'a>(hosts: &'a mut Vec<BrokeredHost>, host: &Endpoint, port: u16) -> &'a m
     let found = hosts.iter().position(|known| known.host == *host && known.port == port);
     let index = found.unwrap_or(hosts.len());
     if found.is_none() {
-        hosts.push(BrokeredHost { host: host.clone(), port, credentials: Vec::new(), requests: None });
+        hosts.push(BrokeredHost {
+            host: host.clone(),
+            port,
+            credentials: Vec::new(),
+            requests: None,
+            pushes: Vec::new(),
+        });
     }
     #[expect(clippy::indexing_slicing, reason = "the index is that of the entry found or just added")]
     &mut hosts[index]

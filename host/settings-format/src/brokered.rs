@@ -290,7 +290,7 @@ fn required<'a>(item: &DocumentValue<'a>, key: &str) -> Result<&'a str, Fault> {
 }
 
 /// Parses `host` or `host:port`.
-fn host(place: &DocumentValue<'_>) -> Result<(Endpoint, u16), Fault> {
+pub(crate) fn host(place: &DocumentValue<'_>) -> Result<(Endpoint, u16), Fault> {
     let text = place.text().unwrap_or_default();
     let bad = |reason: String| {
         place.fault(format!("{reason}; write one `host` or `host:port`, without scheme or path"))

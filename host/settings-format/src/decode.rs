@@ -8,7 +8,6 @@ use std::path::Path;
 use portcullis_decision::pattern::{HostPattern, NetworkPattern};
 use portcullis_decision::profile::Limits;
 
-use crate::brokered;
 use crate::chain;
 use crate::choices::{Elsewhere, UnlistedHosts};
 use crate::document_value::DocumentValue;
@@ -25,6 +24,7 @@ use crate::settings::{
     Settings, UnattendedRefusals, Undo,
 };
 use crate::warning::Warning;
+use crate::{brokered, pushes};
 
 pub(crate) fn settings(
     node: &Node,
@@ -116,6 +116,7 @@ pub(crate) fn network(place: &DocumentValue<'_>) -> Result<Network, Fault> {
         closed: None,
         warnings: Vec::new(),
         requests: brokered::requests(&place.child("requests"))?,
+        pushes: pushes::pushes(&place.child("pushes"))?,
     };
     reasons_have_entries(&place.child("deniedDomainReasons"), &network)?;
     let unread = domains(&place.child("mitmProxy").child("domains"))?;

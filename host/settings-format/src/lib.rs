@@ -45,6 +45,7 @@ pub mod name_globs;
 mod parent_proxy;
 mod parse;
 mod policy_config_form;
+mod pushes;
 mod settings;
 mod source_map;
 mod tighten;
@@ -77,6 +78,7 @@ pub use liftable::{HOOK_FILES, LIFTABLE};
 pub use parent_proxy::{ParentProxy, ProxyAddress, ProxyProtocol};
 pub use policy_config_form::PolicyConfigForm;
 pub use position::Position;
+pub use pushes::HostPushes;
 pub use reference::reference_tables;
 pub use schema::{Field, Presence, Shape, Status};
 pub use settings::{

@@ -13,6 +13,7 @@ use crate::entry::{Entry, Origin, PathEntry};
 use crate::grant_entry::GrantEntry;
 use crate::kept_field::KeptField;
 use crate::parent_proxy::ParentProxy;
+use crate::pushes::HostPushes;
 use crate::source_map::Sites;
 use crate::warning::Warning;
 
@@ -106,6 +107,8 @@ pub struct Network {
     pub warnings: Vec<Warning>,
     /// Hosts to which only some requests are sent.
     pub requests: Vec<HostRequests>,
+    /// Pushes of git that are sent, by host.
+    pub pushes: Vec<HostPushes>,
 }
 
 /// Checks on connections.

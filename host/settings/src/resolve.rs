@@ -138,6 +138,7 @@ pub fn resolve(found: &FoundSettings, places: &Places, disk: &dyn Disk) -> Resul
         parent_proxy: network.parent_proxy.clone(),
         brokered: settings.credentials.brokered.clone(),
         requests: network.requests.clone(),
+        pushes: network.pushes.clone(),
         budgets: budgets(found),
         policies,
         policies_at,

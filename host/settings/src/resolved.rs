@@ -9,9 +9,9 @@ use portcullis_decision::profile::{BudgetRule, Limits, Profile};
 use portcullis_decision::rules::{Base, RuleLayer};
 use portcullis_decision::verdict::Effect;
 use portcullis_settings_format::{
-    Ask, BrokeredCredential, Connecting, Environment, Escalation, HostRequests, Ignored, KeptField, Layer,
-    Origin, ParentProxy, PolicyMode, PolicySource, RequiredTier, Sites, UnattendedRefusals, Undo,
-    UnlistedHosts, Warning,
+    Ask, BrokeredCredential, Connecting, Environment, Escalation, HostPushes, HostRequests, Ignored,
+    KeptField, Layer, Origin, ParentProxy, PolicyMode, PolicySource, RequiredTier, Sites, UnattendedRefusals,
+    Undo, UnlistedHosts, Warning,
 };
 
 use crate::agent_definition::template::AgentDefinition;
@@ -65,6 +65,8 @@ pub struct Resolved {
     pub brokered: Vec<BrokeredCredential>,
     /// Hosts to which only some requests are sent.
     pub requests: Vec<HostRequests>,
+    /// Pushes of git that are sent, by host.
+    pub pushes: Vec<HostPushes>,
     /// Amount of data to send without a question, for each layer that sets it.
     pub budgets: Vec<(Layer, BudgetRule)>,
     /// The policy chain, in order; never empty.

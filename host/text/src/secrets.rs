@@ -4,9 +4,11 @@
 //! secret costs a detail, a secret that stays costs more. It cannot be complete: a secret with an ordinary name and an
 //! ordinary value is not recognized.
 
+mod files;
 mod names;
 mod values;
 
+pub use files::{FILE_SECRET_SPAN, secret_in_file};
 pub use names::{is_secret_name, is_secret_variable};
 pub use values::{SHORTEST_TOKEN, has_secret, is_token};
 

@@ -6,6 +6,7 @@
 mod declared;
 mod http1;
 mod memory;
+mod pushes;
 mod ways_out;
 
 use std::ffi::OsStr;
@@ -14,12 +15,12 @@ use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Finished, Scene, Tools, User, World};
 use serde_json::{Value, json};
 
-use crate::network::PROGRAM;
+use crate::network::{self, PROGRAM, section};
 
 as_each_user!(programs_use_a_credential_that_is_not_inside);
 
 /// A registry, a git server and a server that shows and stores the headers of requests. They want a credential.
-const SERVERS: &str = include_str!("brokered/servers.py");
+const SERVERS: &str = concat!(include_str!("network/packages.py"), include_str!("brokered/servers.py"));
 const RAW_SERVER: &str = include_str!("brokered/raw_server.py");
 
 /// Sends bytes to the server that stores them.
@@ -97,6 +98,12 @@ const PROGRAMS: &[(&str, &str)] = &[
          print(r.urlopen(q).read().decode())'",
     ),
     (
+        "Python's requests",
+        "/usr/bin/python3 -c 'import os\n\
+         from pip._vendor import requests\n\
+         print(requests.get(os.environ[\"B\"] + \"/wants\", headers={\"Authorization\": \"Bearer \" + os.environ[\"FORGE_TOKEN\"]}).text)'",
+    ),
+    (
         "Node",
         "node -e 'fetch(process.env.B + \"/wants\", { headers: { authorization: \"Bearer \" + process.env.FORGE_TOKEN } })\
          .then(a => a.text()).then(console.log)'",
@@ -144,15 +151,7 @@ fn before(tools: &str) -> String {
 }
 
 fn marked(scripts: &[&str]) -> String {
-    let one = |(number, script): (usize, &&str)| {
-        format!("echo '<{number}>'\n( {script} ) 2>&1\necho '</{number}>'\n")
-    };
-    scripts.iter().enumerate().map(one).collect()
-}
-
-fn section(output: &str, number: usize) -> Result<&str> {
-    let (_, rest) = output.split_once(&format!("<{number}>\n")).context("no beginning")?;
-    Ok(rest.split_once(&format!("</{number}>\n")).context("no end")?.0)
+    scripts.iter().enumerate().map(|(number, script)| network::marked(number, script)).collect()
 }
 
 fn folders() -> Result<String> {

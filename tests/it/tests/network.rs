@@ -59,11 +59,12 @@ pub(crate) fn tries(row: u16) -> bool {
 }
 
 /// A script that runs `script` and prints its output between two marks.
-fn marked(number: usize, script: &str) -> String {
+pub(crate) fn marked(number: usize, script: &str) -> String {
     format!("echo '<{number}>'\n( {script} ) 2>&1 | tr -d '\\0'\necho '</{number}>'\n")
 }
 
-fn section(output: &str, number: usize) -> Result<&str> {
+/// Returns what a script printed between its marks.
+pub(crate) fn section(output: &str, number: usize) -> Result<&str> {
     let (_, rest) =
         output.split_once(&format!("<{number}>\n")).with_context(|| format!("no {number} in {output}"))?;
     let (section, _) =

@@ -78,8 +78,8 @@ impl RequestPattern {
 impl RequestPath {
     /// Parses the path of a request, without its query.
     ///
-    /// Returns `None` for a path that servers read in different ways: with dot segments, empty segments, backslashes,
-    /// control characters, or characters that are encoded twice.
+    /// Returns `None` for a path that servers read in different ways: with dot segments, empty segments, also before a
+    /// parameter such as `;a`, backslashes, control characters, or characters that are encoded twice.
     #[must_use]
     pub fn parse(path: &str) -> Option<Self> {
         let rest = path.strip_prefix('/')?;
@@ -90,12 +90,20 @@ impl RequestPath {
         let whole = kept.join("/");
         let decoded: Vec<String> = whole.split('/').map(str::to_owned).collect();
         let inner = decoded.split_last().map(|(_, inner)| inner).unwrap_or_default();
+        // Some servers cut off what follows `;`, which would leave an empty segment.
+        let is_parameter = |segment: &String| segment.starts_with(';');
         let is_ambiguous = whole.contains(['\\', '\0'])
+            || decoded.iter().any(is_parameter)
             || whole.chars().any(char::is_control)
             || has_escape(&whole)
             || inner.iter().any(String::is_empty)
             || decoded.iter().any(|segment| is_dots(segment));
         (!is_ambiguous).then_some(Self { kept, decoded })
+    }
+
+    /// Returns its segments, decoded.
+    pub fn segments(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.decoded.iter().map(String::as_str)
     }
 }
 
@@ -127,7 +135,7 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 /// Compares segments; `**` stands for any number of them.
-fn segments_match(pattern: &[String], path: &[String]) -> bool {
+pub(super) fn segments_match(pattern: &[String], path: &[String]) -> bool {
     let (mut at, mut here) = (0, 0);
     // Where to continue if the last `**` has to take one more segment.
     let mut star: Option<(usize, usize)> = None;
@@ -205,6 +213,8 @@ mod tests {
             "/a/%2e%2e/b",
             "/a%2f..%2fb",
             "/a/..;x/b",
+            "/a/;x/b",
+            "/a/%3bx",
             "/a//b",
             "//a",
             "/a\\b",

@@ -1,6 +1,7 @@
 //! Patterns over paths and hosts: plain data in rules and grants.
 
 mod expression;
+mod git_ref;
 pub mod host;
 mod http;
 mod name;
@@ -8,6 +9,7 @@ mod path;
 pub(crate) mod steps;
 
 pub use expression::PathExpression;
+pub use git_ref::{RefName, RefPattern};
 pub use host::{HostName, HostPattern, NetworkPattern, PortSet};
 pub use http::{RequestPath, RequestPattern};
 pub use name::name_matches;

@@ -3,6 +3,8 @@
 use portcullis_decision::pattern::RequestPattern;
 use portcullis_decision::request::Endpoint;
 
+use super::push::PushRule;
+
 /// A host whose requests the gate reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokeredHost {
@@ -14,6 +16,15 @@ pub struct BrokeredHost {
     pub credentials: Vec<Credential>,
     /// The requests that may be sent to it; `None` for every request.
     pub requests: Option<RequestLimits>,
+    /// The pushes of git that may be sent to it; empty if they are like other requests.
+    pub pushes: Vec<PushRule>,
+}
+
+impl BrokeredHost {
+    /// Returns true if only some requests may be sent to the host.
+    pub(super) fn is_limited(&self) -> bool {
+        self.requests.is_some() || !self.pushes.is_empty()
+    }
 }
 
 /// A credential that the gate puts into requests.

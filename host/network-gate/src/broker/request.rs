@@ -1,11 +1,12 @@
 //! Judges one request to a brokered host, and puts a credential into it.
 
+use hyper::Uri;
 use hyper::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue,
+    TRANSFER_ENCODING,
 };
 use hyper::http::request::Parts;
 use hyper::http::uri::{PathAndQuery, Scheme};
-use hyper::{Method, Uri};
 use portcullis_decision::pattern::{HostName, RequestPath};
 use portcullis_decision::request::{Endpoint, HttpHead};
 use zeroize::Zeroizing;
@@ -14,6 +15,7 @@ use super::basic;
 use super::host::{BrokeredHost, Credential, Form, RequestLimits};
 use super::own_account::foreign_credential;
 use super::placeholders::Placeholders;
+use super::push::Push;
 use super::secret::Secret;
 use super::well_formed::{is_well_formed, malformed};
 use crate::connection_refusal::ConnectionRefusal;
@@ -39,6 +41,8 @@ pub(crate) struct Accepted<'a> {
     pub(crate) target: PathAndQuery,
     /// The largest body, in bytes.
     pub(crate) body_max: Option<u64>,
+    /// The push that the request is; its body is judged as a whole.
+    pub(crate) push: Option<Push>,
 }
 
 /// A credential and its place in a request.
@@ -86,9 +90,10 @@ impl<'a> Destination<'a> {
         if let Some(limits) = &self.host.requests {
             limits.permit(request, &target, path.as_ref(), credential.as_ref())?;
         }
+        let push = Push::of(&self.host.pushes, request, path.as_ref())?;
         let head = self.head(request, &target);
         let body_max = self.host.requests.as_ref().and_then(|limits| limits.body_max);
-        Ok(Accepted { credential, head, target, body_max })
+        Ok(Accepted { credential, head, target, body_max, push })
     }
 
     /// Checks that the request is for the host that the connection goes to.
@@ -99,7 +104,7 @@ impl<'a> Destination<'a> {
         };
         let is_this = host.to_str().is_ok_and(|text| self.is_authority(text));
         let is_usual_target = match (request.uri.scheme(), request.uri.authority()) {
-            (None, None) => is_plain_target(request),
+            (None, None) => request.uri.path().starts_with('/'),
             (Some(scheme), Some(authority)) => {
                 *scheme == Scheme::HTTPS && self.is_authority(authority.as_str())
             }
@@ -181,10 +186,9 @@ impl<'a> Destination<'a> {
     }
 }
 
-/// Returns true for a target that is a path, or `*` of `OPTIONS`.
-fn is_plain_target(request: &Parts) -> bool {
-    let path = request.uri.path();
-    path.starts_with('/') || path == "*" && request.method == Method::OPTIONS
+fn has_body(headers: &HeaderMap) -> bool {
+    let is_empty = |length: &HeaderValue| length.as_bytes() == b"0";
+    headers.contains_key(TRANSFER_ENCODING) || headers.get(CONTENT_LENGTH).is_some_and(|one| !is_empty(one))
 }
 
 impl RequestLimits {
@@ -216,10 +220,11 @@ impl RequestLimits {
                 let reason = format!("{what} may hold a credential that the settings do not have");
                 return Err(ConnectionRefusal::by_host("host.other-account", reason));
             }
-            // A key could stand in the body.
-            if credential.is_none() && !request.method.is_safe() {
+            // A key could stand in the body, which some servers also read with GET.
+            if credential.is_none() && (!request.method.is_safe() || has_body(&request.headers)) {
+                let what = if request.method.is_safe() { "a body" } else { method };
                 let reason =
-                    format!("{method} without a credential of the settings may be for another account");
+                    format!("{what} without a credential of the settings may be for another account");
                 return Err(ConnectionRefusal::by_host("host.other-account", reason));
             }
         }

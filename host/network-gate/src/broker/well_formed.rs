@@ -23,6 +23,9 @@ const REWRITES: &[&str] = &[
     "x-rewrite-url",
 ];
 
+/// Parameters of a query by which some servers take another method than the one that was judged.
+const METHOD_PARAMETERS: &[&str] = &["$httpmethod", "_method", "x-http-method-override"];
+
 /// Refuses what the gate does not pass on.
 pub(super) fn is_well_formed(request: &Parts) -> Result<(), ConnectionRefusal> {
     if !matches!(request.version, Version::HTTP_10 | Version::HTTP_11) {
@@ -49,12 +52,37 @@ pub(super) fn is_well_formed(request: &Parts) -> Result<(), ConnectionRefusal> {
     if let Some(name) = request.headers.keys().map(HeaderName::as_str).find(|name| misleads(name)) {
         return Err(malformed(&format!("servers differ in what they take from `{name}`")));
     }
+    if let Some(name) = METHOD_PARAMETERS.iter().find(|name| has_parameter(request, name)) {
+        return Err(malformed(&format!("some servers take another method from `{name}` in the query")));
+    }
     // Otherwise a header that a rule wants would be there for the check, and not for the server.
     let is_usual = |name: &str| name == "close" || OF_ONE_CONNECTION.contains(&name);
     if !named_by_connection(&request.headers).iter().all(|name| is_usual(name)) {
         return Err(malformed("its `Connection` names a header that is for the server"));
     }
     Ok(())
+}
+
+/// Returns true if a query has a parameter, however its name is written.
+fn has_parameter(request: &Parts, wanted: &str) -> bool {
+    let is_wanted = |pair: &str| {
+        let name = pair.split('=').next().unwrap_or_default();
+        percent_decoded(name).eq_ignore_ascii_case(wanted.as_bytes())
+    };
+    request.uri.query().unwrap_or_default().split(['&', ';']).any(is_wanted)
+}
+
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let mut rest = text.as_bytes();
+    let mut decoded = Vec::new();
+    while let [first, after @ ..] = rest {
+        let digits =
+            after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
+        let escaped = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        decoded.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { after.get(2..).unwrap_or_default() } else { after };
+    }
+    decoded
 }
 
 /// Returns true for a header that leads some servers to another request than the one that was judged.

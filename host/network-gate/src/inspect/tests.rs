@@ -271,6 +271,25 @@ fn names_are_free_where_an_address_was_allowed() {
 }
 
 #[test]
+fn no_connection_to_an_address_names_a_host_whose_requests_are_limited() {
+    let limited = vec![HostName::parse("evil.test").unwrap()];
+    let request = b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n".to_vec();
+    for checks in [Checks::default(), Checks { names_match: false, ..Checks::default() }] {
+        let at = |host: &str| Inspector::new(&HostName::parse(host).unwrap(), 80, checks, Stages::default());
+        for bytes in [hello("evil.test"), hello("EVIL.test"), request.clone()] {
+            let mut free = at("192.0.2.1").without(Vec::new());
+            assert_eq!(free.push(&bytes).unwrap(), bytes, "the control");
+            let stopped = at("192.0.2.1").without(limited.clone()).push(&bytes);
+            assert!(matches!(stopped, Err(Stop::Forbidden(_))), "{stopped:?}");
+        }
+        for bytes in [hello("other.test"), b"EHLO me\r\n".to_vec()] {
+            assert_eq!(at("192.0.2.1").without(limited.clone()).push(&bytes).unwrap(), bytes);
+        }
+        assert!(at("evil.test").without(limited.clone()).push(&hello("evil.test")).is_ok(), "itself");
+    }
+}
+
+#[test]
 fn no_proxy_at_an_allowed_address_is_asked_for_another_server() {
     for (host, line) in [
         ("192.0.2.1", "GET http://other.test/"),

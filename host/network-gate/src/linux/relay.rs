@@ -9,10 +9,10 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use crate::broker::{Broker, BrokeredHost};
+use crate::broker::Broker;
 use crate::inspect::{Inspector, Stop};
 use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ended, Ending};
-use crate::linux::brokered::{self, Exchange};
+use crate::linux::brokered::{self, Declared, Exchange};
 use crate::linux::budget::Spent;
 use crate::linux::dial::dial;
 use crate::linux::proxy::Manner;
@@ -115,10 +115,13 @@ async fn carry(
     {
         let parties = (client, server, beginning);
         // Boxed, because otherwise every waiting connection would take the memory of this one.
-        let carried = carry_requests(&mut report, wanted, spent, (Arc::clone(broker), host.clone()), parties);
+        let declared = Declared { broker: Arc::clone(broker), host: Arc::clone(host) };
+        let carried = carry_requests(&mut report, wanted, spent, declared, parties);
         return Box::pin(carried).await;
     }
-    let inspector = Inspector::new(&wanted.target, wanted.port, scope.judge.checks(), scope.judge.stages());
+    let limited = broker.as_ref().map(|broker| broker.limited()).unwrap_or_default();
+    let inspector = Inspector::new(&wanted.target, wanted.port, scope.judge.checks(), scope.judge.stages())
+        .without(limited);
     let traffic = Arc::clone(&report.traffic);
     let pump = Pump {
         scope,
@@ -168,7 +171,7 @@ async fn carry_requests(
     report: &mut Report<'_>,
     wanted: &Wanted,
     spent: Arc<Spent>,
-    (broker, host): (Arc<Broker>, BrokeredHost),
+    declared: Declared,
     (client, server, beginning): (TcpStream, TcpStream, Vec<u8>),
 ) {
     let watched = match watched(&client) {
@@ -180,8 +183,7 @@ async fn carry_requests(
         attempt: report.attempt.clone(),
         request: report.request.clone(),
         wanted: wanted.clone(),
-        broker,
-        host,
+        declared,
         spent,
         traffic: Arc::clone(&report.traffic),
         client: watched,

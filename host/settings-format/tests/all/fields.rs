@@ -49,7 +49,11 @@ fn sample(field: &Field) -> Value {
         "network.filterRequest" => json!({}),
         "network.requests[].allow" | "credentials.brokered[].for" => json!(["GET /**"]),
         "credentials.brokered[].name" => "forge".into(),
-        "credentials.brokered[].host" | "network.requests[].host" => "forge.test".into(),
+        "credentials.brokered[].host" | "network.requests[].host" | "network.pushes[].host" => {
+            "forge.test".into()
+        }
+        "network.pushes[].repositories" => json!(["me/proj"]),
+        "network.pushes[].refs" => json!(["refs/heads/agent/*"]),
         "credentials.brokered[].source" => json!({ "env": "OTHER" }),
         "credentials.brokered[].source.file" => "/token".into(),
         "credentials.brokered[].source.secretTool" => json!(["service", "forge"]),
@@ -200,7 +204,8 @@ fn upstream() -> Vec<(&'static str, &'static str, &'static str, Vec<&'static str
 
 /// Fields that sandbox-runtime does not have.
 const OURS: &str = "
-    $schema presets enabled layout extends network.hiddenServerNames network.uploadBudgetMib network.requests credentials.brokered policies combine protections undo ask escalation requiredTier
+    $schema presets enabled layout extends network.hiddenServerNames network.uploadBudgetMib network.requests network.pushes
+    credentials.brokered policies combine protections undo ask escalation requiredTier
     limits environment grants home unattendedRefusals tools network.unlistedHosts filesystem.elsewhere
     filesystem.tmp
 ";

@@ -146,6 +146,20 @@ const ATTACKS: &[(&str, &str)] = &[
     ),
     ("another path in a header", "GET /a HTTP/1.1\r\nHEADX-Original-URL: /theirs\r\n\r\n"),
     ("another path in a header with underscores", "GET /a HTTP/1.1\r\nHEADX_Rewrite_URL: /theirs\r\n\r\n"),
+    ("a part, by the old name of the header", "GET /a HTTP/1.1\r\nHEADRequest-Range: bytes=0-theirs\r\n\r\n"),
+    ("a part, by a header of some servers", "GET /a HTTP/1.1\r\nHEADX-MS-Range: bytes=0-theirs\r\n\r\n"),
+    (
+        "another method in the query",
+        "POST /mine/a?a=b&_Method=theirs HTTP/1.1\r\nHEADContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "another method in the query, encoded",
+        "POST /mine/a?%5fmethod=theirs HTTP/1.1\r\nHEADContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "a path with an empty segment and a parameter",
+        "POST /mine/;a/theirs HTTP/1.1\r\nHEADContent-Length: 0\r\n\r\n",
+    ),
     ("a path with dots", "POST /mine/../theirs HTTP/1.1\r\nHEADContent-Length: 0\r\n\r\n"),
     ("a path with encoded dots", "POST /mine/%2e%2e/theirs HTTP/1.1\r\nHEADContent-Length: 0\r\n\r\n"),
     ("a path with an encoded slash", "POST /mine%2f..%2ftheirs HTTP/1.1\r\nHEADContent-Length: 0\r\n\r\n"),
@@ -276,6 +290,8 @@ const ANSWERS: &[(&str, bool)] = &[
     ("/case", true),
     ("/base64", true),
     ("/hex", true),
+    ("/escaped", true),
+    ("/part", false),
     ("/close", true),
     ("/ten", true),
     ("/error", true),
@@ -295,7 +311,21 @@ fn answers_do_not_repeat_the_credential(user: User) -> Result<()> {
     }
     let said = finished.stdout.to_ascii_lowercase();
     // Its beginning is enough to notice one that is cut, and its hexadecimal and base64 forms begin like this.
-    for form in ["s3cr3t-cred", "credential-0123", "7333637233742d", "cznjcjn0", "hmzy3izd", "hhzm2nym"] {
+    for form in [
+        "s3cr3t-cred",
+        "credential-0123",
+        "7333637233742d",
+        "cznjcjn0",
+        "hmzy3izd",
+        "hhzm2nym",
+        "%73%33%63",
+        "\\u0073\\u0033",
+        "&#115;&#51;",
+        "&#x73;&#x33;",
+        "s3cr3t%2d",
+        "s3cr3t%252d",
+        "first half s3cr",
+    ] {
         ensure!(!said.contains(form), "{form} was answered: {said}");
     }
     // Without the gate, the server answers with it.

@@ -89,5 +89,10 @@ fn while_they_run(scene: &Scene) -> Result<Found> {
     let host = hosts.into_iter().find(|id| {
         std::fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|name| name.trim() == "portcullis")
     });
-    search(scene, host.context("no host runs")?)
+    let host = host.context("no host runs")?;
+    // A dump would lie where commands can read it.
+    let limits = std::fs::read_to_string(format!("/proc/{host}/limits"))?;
+    let dumps = limits.lines().find(|line| line.starts_with("Max core file size")).context("a limit")?;
+    ensure!(dumps.split_whitespace().nth(4) == Some("0"), "{dumps}");
+    search(scene, host)
 }

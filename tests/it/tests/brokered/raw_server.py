@@ -40,6 +40,12 @@ def answer(path, secret):
         "/case": plain(secret.lower() + b" " + secret.upper() + end),
         "/base64": plain(base64.b64encode(b"x" + secret) + base64.b64encode(b"Bearer " + secret) + end),
         "/hex": plain(secret.hex().encode() + b" " + secret.hex().upper().encode() + end),
+        "/escaped": plain(b"\n".join([
+            b"".join(b"%%%02x" % one for one in secret), b"".join(b"\\u%04x" % one for one in secret),
+            b"".join(b"&#%d;" % one for one in secret), b"".join(b"&#x%X;" % one for one in secret),
+            secret.replace(b"-", b"%2D"), secret.replace(b"-", b"%252D"), secret.replace(b"-", b"&#45;"), secret.title(),
+        ]) + end),
+        "/part": b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-15/99\r\nContent-Length: 16\r\n\r\n" + b"first half s3cr" + b"\n",
         "/close": b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + secret + end,
         "/ten": b"HTTP/1.0 200 OK\r\n\r\n" + secret + end,
         "/error": b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: %d\r\n\r\n" % (len(secret) + 9) + secret + end,

@@ -1,9 +1,4 @@
-"""A registry, a git server and a server that shows headers. They want a credential, and store every request."""
-import base64, gzip, hashlib, http.server, io, json, os, socketserver, ssl, subprocess, sys, tarfile, tempfile, threading, zipfile
-
-ADDRESS, DIRECTORY = sys.argv[1], sys.argv[2]
-ROOT = tempfile.mkdtemp(dir=DIRECTORY)
-os.chdir(ROOT)
+# A registry, a git server and a server that shows headers. They want a credential, and store every request.
 SECRET = "s3cr3t-Credential-" + "0123456789"
 KNOWN = {"Bearer " + SECRET, "token " + SECRET}
 last = ""
@@ -13,38 +8,40 @@ def run(*words, **more):
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **more)
 
 
-def git(*words):
-    who = ["-c", "user.name=n", "-c", "user.email=e", "-c", "init.defaultBranch=main"]
-    run("git", *who, *words, env=dict(os.environ, HOME=ROOT, GIT_CONFIG_NOSYSTEM="1"))
-
-
-os.makedirs("work")
-with open("work/file", "w") as file:
-    file.write("REACHED by git\n")
-git("init", "-q", "work")
-git("-C", "work", "add", "file")
-git("-C", "work", "commit", "-qm", "one")
 os.makedirs("git")
-git("clone", "-q", "--bare", "work", "git/repo.git")
+make_repository("git/repo.git")
 git("-C", "git/repo.git", "config", "http.receivepack", "true")
 
-tarball = io.BytesIO()
-with tarfile.open(fileobj=tarball, mode="w:gz") as archive:
-    for name, text in [("package.json", '{"name":"hello","version":"1.0.0","main":"i.js"}'), ("i.js", 'module.exports = "REACHED by npm"')]:
-        entry = tarfile.TarInfo("package/" + name)
-        entry.size = len(text)
-        archive.addfile(entry, io.BytesIO(text.encode()))
-tarball = tarball.getvalue()
-integrity = "sha512-" + base64.b64encode(hashlib.sha512(tarball).digest()).decode()
 
-wheel = io.BytesIO()
-with zipfile.ZipFile(wheel, "w") as archive:
-    archive.writestr("hello.py", 'print("REACHED by pip")\n')
-    archive.writestr("hello-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: hello\nVersion: 1.0\n")
-    archive.writestr("hello-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-    archive.writestr("hello-1.0.dist-info/RECORD", "hello.py,,\n")
-wheel = wheel.getvalue()
-LINK = b'<a href="hello-1.0-py3-none-any.whl">hello-1.0-py3-none-any.whl</a>'
+def for_pushes():
+    """Makes the repositories that pushes go to, as they were at first."""
+    for name, kind in [("pushed", "sha1"), ("other", "sha1"), ("long", "sha256")]:
+        made, bare = f"made-{name}", f"git/{name}.git"
+        if not os.path.exists(made):
+            git("init", "-q", "--object-format=" + kind, made)
+            for number, branches in enumerate([["agent/old"], ["agent/side"], []]):
+                with open(f"{made}/file", "w") as file:
+                    file.writelines(f"line {line} of {number}\n" for line in range(3000))
+                git("-C", made, "add", "file")
+                git("-C", made, "commit", "-qm", str(number))
+                for branch in branches:
+                    git("-C", made, "branch", branch)
+            for tag in ["v1", "agent-1"]:
+                git("-C", made, "tag", tag, "HEAD~1")
+            git("clone", "-q", "--bare", made, made + ".git")
+            with open(f"{made}.git/config", "a") as file:
+                file.write("[http]\n receivepack = true\n[receive]\n advertisePushOptions = true\n shallowUpdate = true\n certNonceSeed = seed\n")
+        shutil.rmtree(bare, ignore_errors=True)
+        shutil.copytree(made + ".git", bare)
+
+
+def references():
+    """Returns the references of these repositories, as the server has them."""
+    return b"".join(
+        b"%s %s" % (name.encode(), line)
+        for name in ["pushed", "other", "long"]
+        for line in subprocess.run(["git", "--git-dir", f"git/{name}.git", "show-ref", "-d"], stdout=subprocess.PIPE).stdout.splitlines(True)
+    )
 
 
 class Forge(http.server.BaseHTTPRequestHandler):
@@ -69,14 +66,17 @@ class Forge(http.server.BaseHTTPRequestHandler):
         last = given
         if path.startswith("/git/"):
             return self.git(path, body)
+        if path == "/reset":
+            for_pushes()
+            return self.say(references())
+        if path == "/references":
+            return self.say(references())
         if path.startswith("/npm/hello"):
             if path.endswith(".tgz"):
-                return self.say(tarball)
-            dist = {"tarball": f"https://{self.headers['Host']}/npm/hello-1.0.0.tgz", "integrity": integrity}
-            version = {"name": "hello", "version": "1.0.0", "main": "i.js", "dist": dist}
-            return self.say(json.dumps({"name": "hello", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}).encode(), kind="application/json")
+                return self.say(TARBALL)
+            return self.say(about_package(f"https://{self.headers['Host']}"), kind="application/json")
         if path.startswith("/simple/hello"):
-            return self.say(wheel) if path.endswith(".whl") else self.say(LINK, kind="text/html")
+            return self.say(WHEEL) if path.endswith(".whl") else self.say(LINK, kind="text/html")
         if path == "/echo":
             return self.say(f"{given} {base64.b64encode(given.encode()).decode()} {given.encode().hex()}\n".encode())
         if path == "/echo-header":

@@ -6,7 +6,7 @@ use portcullis_it::{Scene, User, World};
 use super::{SECRET, before, folders, logs, marked, run, section};
 use crate::network::PROGRAM;
 
-as_each_user!(ways_out_are_closed);
+as_each_user!(ways_out_are_closed, a_client_of_another_version_is_told);
 
 /// Requests that must not reach the server as they are, each with a text that the client gets in their place.
 ///
@@ -94,6 +94,11 @@ const ATTACKS: &[(&str, &str, &str)] = &[
         "host.other-account",
     ),
     (
+        "another account in the body of a request that reads",
+        "curl -sS -X GET -d token=other https://allowed.test:9444/open/a",
+        "host.other-account",
+    ),
+    (
         "the same host on another port, in plain HTTP",
         "curl -sS -d a=b http://allowed.test/a",
         "host.request-rule",
@@ -116,9 +121,24 @@ const ECHOES: &[&str] = &[
     "curl -sS -D - -H \"Authorization: Bearer $FORGE_TOKEN\" $B/redirect",
 ];
 
+/// A client that speaks HTTP/2 only.
+const HTTP2: &str =
+    "openssl s_client -alpn h2 -connect allowed.test:9443 -servername allowed.test </dev/null";
+
 /// Says a text to the server in TLS of the session, and prints the answer.
 const SAY: &str = "say() { printf \"$1\" | timeout 5 openssl s_client -quiet -CAfile $SSL_CERT_FILE \
                    -connect allowed.test:9443 -servername allowed.test -ign_eof 2>/dev/null; }\n";
+
+fn a_client_of_another_version_is_told(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let finished = run(&world, &scene, HTTP2)?;
+    let told = "it offers HTTP/2 only; the program has to speak HTTP/1.1";
+    ensure!(finished.stderr.contains(told), "{finished:#?}");
+    let finished = run(&world, &scene, &HTTP2.replace("h2", "h2,http/1.1"))?;
+    ensure!(finished.stdout.contains("ALPN protocol: http/1.1"), "the control: {finished:#?}");
+    Ok(())
+}
 
 fn ways_out_are_closed(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
@@ -134,6 +154,10 @@ fn ways_out_are_closed(user: User) -> Result<()> {
     for (number, (name, _, wanted)) in ATTACKS.iter().enumerate() {
         let output = section(&finished.stdout, number).with_context(|| format!("{finished:#?}"))?;
         ensure!(output.contains(wanted), "{name}: {output}\n{finished:#?}");
+    }
+    // The header of a password, whose base64 is repeated in base64 and in hexadecimal.
+    for form in ["YldVNmN6Tmpjak4w", "62575536637a4e6a63", "N6Tmpjak4wTFVO", "637a4e6a636a4e30"] {
+        ensure!(!finished.stdout.contains(form), "{form}: {finished:#?}");
     }
     for (number, script) in ECHOES.iter().enumerate() {
         let output = section(&finished.stdout, ATTACKS.len() + number)?;

@@ -12,7 +12,7 @@ as_each_user!(programs_reach_what_is_allowed, programs_are_told_what_is_not);
 const ALLOW: &str = r#"{ "allowedDomains": ["allowed.test"], "deniedDomains": ["evil.test"] }"#;
 
 /// Servers of registries, repositories and a database, with files that the tests make.
-const SERVERS: &str = include_str!("servers.py");
+const SERVERS: &str = concat!(include_str!("packages.py"), include_str!("servers.py"));
 
 /// Programs with their scripts, which print `REACHED` on success. `HOST` stands for the host.
 const PROGRAMS: &[(&str, &str)] = &[

@@ -1,58 +1,22 @@
-"""Servers of files that are made here: a git repository, packages for npm and pip, and a data base that says no."""
-import base64, hashlib, http.server, io, json, os, socket, socketserver, ssl, subprocess, sys, tarfile, threading, time, zipfile
-
-ADDRESS, DIRECTORY = sys.argv[1], sys.argv[2]
-ROOT = os.path.join(DIRECTORY, "served-" + ADDRESS)
-os.makedirs(ROOT)
-os.chdir(ROOT)
+# Servers of files that are made here, and a data base that says no.
 with open("file", "w") as file:
     file.write("REACHED by a file\n")
-
-
-def git(*words):
-    who = ["-c", "user.name=n", "-c", "user.email=e", "-c", "init.defaultBranch=main"]
-    environment = dict(os.environ, HOME=ROOT, GIT_CONFIG_NOSYSTEM="1")
-    subprocess.run(["git", *who, *words], check=True, env=environment, stdout=subprocess.DEVNULL)
-
-
-os.makedirs("work")
-with open("work/file", "w") as file:
-    file.write("REACHED by git\n")
-git("init", "-q", "work")
-git("-C", "work", "add", "file")
-git("-C", "work", "commit", "-qm", "one")
-git("clone", "-q", "--bare", "work", "repo.git")
+make_repository("repo.git")
 git("-C", "repo.git", "update-server-info")
-
-tarball = io.BytesIO()
-with tarfile.open(fileobj=tarball, mode="w:gz") as archive:
-    for name, text in [("package.json", '{"name":"hello","version":"1.0.0","main":"i.js"}'), ("i.js", 'module.exports = "REACHED by npm"')]:
-        entry = tarfile.TarInfo("package/" + name)
-        entry.size = len(text)
-        archive.addfile(entry, io.BytesIO(text.encode()))
-tarball = tarball.getvalue()
-integrity = "sha512-" + base64.b64encode(hashlib.sha512(tarball).digest()).decode()
-
 os.makedirs("simple/hello")
-with zipfile.ZipFile("simple/hello/hello-1.0-py3-none-any.whl", "w") as wheel:
-    wheel.writestr("hello.py", 'print("REACHED by pip")\n')
-    wheel.writestr("hello-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: hello\nVersion: 1.0\n")
-    wheel.writestr("hello-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-    wheel.writestr("hello-1.0.dist-info/RECORD", "hello.py,,\n")
-with open("simple/hello/index.html", "w") as file:
-    file.write('<a href="hello-1.0-py3-none-any.whl">hello-1.0-py3-none-any.whl</a>')
+with open("simple/hello/hello-1.0-py3-none-any.whl", "wb") as file:
+    file.write(WHEEL)
+with open("simple/hello/index.html", "wb") as file:
+    file.write(LINK)
 
 
 class Files(http.server.SimpleHTTPRequestHandler):
     def do_GET(self):
         if self.path.startswith("/npm/hello"):
             if self.path.endswith(".tgz"):
-                return self.say("application/octet-stream", tarball)
+                return self.say("application/octet-stream", TARBALL)
             kind = "https" if isinstance(self.connection, ssl.SSLSocket) else "http"
-            dist = {"tarball": f"{kind}://{self.headers['Host']}/npm/hello-1.0.0.tgz", "integrity": integrity}
-            version = {"name": "hello", "version": "1.0.0", "main": "i.js", "dist": dist}
-            about = {"name": "hello", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
-            return self.say("application/json", json.dumps(about).encode())
+            return self.say("application/json", about_package(f"{kind}://{self.headers['Host']}"))
         return super().do_GET()
 
     def say(self, kind, body):

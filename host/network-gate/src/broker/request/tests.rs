@@ -23,6 +23,7 @@ fn host(form: Form, requests: Option<RequestLimits>) -> BrokeredHost {
         port: 443,
         credentials: vec![credential],
         requests,
+        pushes: Vec::new(),
     }
 }
 

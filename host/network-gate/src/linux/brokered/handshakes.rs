@@ -13,8 +13,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
-use super::outgoing::Outgoing;
-use crate::broker::{Broker, BrokeredHost};
+use super::declared::{Content, Declared};
 use crate::judge::{ConnectionRefusal, Ending};
 
 /// How long a handshake may take.
@@ -29,7 +28,7 @@ pub(super) type ServerTls = client::TlsStream<TcpStream>;
 
 /// Ends a client's TLS as the brokered host.
 pub(super) async fn accept(
-    (broker, host): (&Arc<Broker>, &BrokeredHost),
+    Declared { broker, host }: &Declared,
     client: TcpStream,
     beginning: Vec<u8>,
 ) -> Result<ClientTls, Ending> {
@@ -46,27 +45,37 @@ pub(super) async fn accept(
         }
     };
     let accepting = timeout(HANDSHAKE, TlsAcceptor::from(configuration).accept(client)).await;
-    let refused = |why: &str| {
+    let refused = |why: &str, remedy: &str| {
         let reason = format!(
             "the settings have the requests to `{}` checked, and TLS with the program failed: {why}; the program \
-             has to trust the certificates in SSL_CERT_FILE, or the host has to be taken out of \
-             `credentials.brokered` and `network.requests`",
+             has to {remedy}, or the host has to be taken out of `credentials.brokered`, `network.requests` and \
+             `network.pushes`",
             host.host
         );
         Ending::Refused(ConnectionRefusal::by_host("host.brokered-tls", reason))
     };
+    const TRUST: &str = "trust the certificates in SSL_CERT_FILE";
     match accepting {
         Ok(Ok(accepted)) => Ok(accepted),
-        Ok(Err(error)) => Err(refused(&error.to_string())),
-        Err(_) => Err(refused("it took too long")),
+        Ok(Err(error)) if speaks_no_http1(&error) => {
+            Err(refused("it offers HTTP/2 only", "speak HTTP/1.1, the version that the gate reads"))
+        }
+        Ok(Err(error)) => Err(refused(&error.to_string(), TRUST)),
+        Err(_) => Err(refused("it took too long", TRUST)),
     }
+}
+
+/// Returns true if a client offers only protocols other than HTTP/1.1.
+fn speaks_no_http1(error: &std::io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    matches!(inner, Some(rustls::Error::NoApplicationProtocol))
 }
 
 /// Speaks TLS to a server, with the usual verification.
 pub(super) async fn connect(
-    (broker, host): (&Arc<Broker>, &BrokeredHost),
+    Declared { broker, host }: &Declared,
     server: TcpStream,
-) -> Result<(SendRequest<Outgoing>, Connection<TokioIo<ServerTls>, Outgoing>), String> {
+) -> Result<(SendRequest<Content>, Connection<TokioIo<ServerTls>, Content>), String> {
     let broker = Arc::clone(broker);
     let configuration = tokio::task::spawn_blocking(move || broker.upstream()).await;
     let configuration = configuration.map_err(|error| error.to_string())??;

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 
 use super::broken::{Broken, Unanswered};
-use crate::broker::{Finder, Placeholders};
+use crate::broker::{Broker, Finder};
 use crate::judge::ConnectionRefusal;
 
 /// A piece's wait for the budget.
@@ -16,9 +16,6 @@ pub(super) type Waiting = Pin<Box<dyn Future<Output = Result<(), Unanswered>> + 
 
 /// The connection that a body is sent on.
 pub(super) trait Sending: Send + Sync {
-    /// Returns what the body is searched for.
-    fn placeholders(&self) -> &Placeholders;
-
     /// Counts bytes, and waits until they are within the budget.
     fn spend(self: Arc<Self>, count: u64) -> Waiting;
 
@@ -30,6 +27,8 @@ pub(super) trait Sending: Send + Sync {
 pub(crate) struct Outgoing {
     body: Incoming,
     sending: Arc<dyn Sending>,
+    /// Knows what the body is searched for.
+    broker: Arc<Broker>,
     finder: Finder,
     /// How many bytes it may still have.
     left: Option<u64>,
@@ -38,13 +37,18 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(super) fn new(body: Incoming, sending: Arc<dyn Sending>, most: Option<u64>) -> Self {
-        Self { body, sending, finder: Finder::default(), left: most, waiting: None }
+    pub(super) fn new(
+        body: Incoming,
+        sending: Arc<dyn Sending>,
+        broker: Arc<Broker>,
+        most: Option<u64>,
+    ) -> Self {
+        Self { body, sending, broker, finder: Finder::default(), left: most, waiting: None }
     }
 
     /// Refuses a piece that may not be sent.
     fn check(&mut self, piece: &Bytes) -> Result<(), ConnectionRefusal> {
-        if let Some(what) = self.finder.find(self.sending.placeholders(), piece) {
+        if let Some(what) = self.finder.find(self.broker.placeholders(), piece) {
             let reason =
                 format!("{what} stands in the body of the request, where the settings do not have it");
             return Err(ConnectionRefusal::by_host("host.placeholder", reason));

@@ -1,0 +1,199 @@
+//! Replaces credentials in what servers answer with asterisks.
+//!
+//! How much of a stream is held back until more of it has come must not depend on the credentials: a program that has a
+//! server repeat its guesses, and sees which of them are held back, would learn a credential one character at a time.
+//! So every text without spaces at the end of a piece is held back, up to the length of the longest form.
+
+mod escapes;
+mod forms;
+
+use std::sync::Arc;
+
+use zeroize::Zeroizing;
+
+use super::secret::Secret;
+use forms::Forms;
+
+/// The forms of all credentials of a session, made once for all streams.
+#[derive(Clone, Default)]
+pub(super) struct Wanted(Arc<Forms>);
+
+impl Wanted {
+    pub(super) fn new<'a>(secrets: impl Iterator<Item = &'a Secret>) -> Self {
+        Self(Arc::new(Forms::new(secrets)))
+    }
+}
+
+/// Masks credentials in one stream.
+pub(crate) struct Masker {
+    forms: Arc<Forms>,
+    /// The end of the bytes that came so far, if a credential may have begun in it.
+    held: Zeroizing<Vec<u8>>,
+    /// The bytes of `held` that belong to a credential.
+    hidden: Vec<bool>,
+}
+
+impl Masker {
+    /// Makes a masker of credentials.
+    pub(super) fn new(wanted: &Wanted) -> Self {
+        Self { forms: Arc::clone(&wanted.0), held: Zeroizing::default(), hidden: Vec::new() }
+    }
+
+    /// Returns the next piece of the stream. It can be shorter or longer than the piece that came in; the whole stream
+    /// keeps its length.
+    pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
+        self.held.extend_from_slice(piece);
+        self.hidden.resize(self.held.len(), false);
+        self.forms.hide(&self.held, &mut self.hidden);
+        let most = self.forms.longest().saturating_sub(1);
+        let held = self.held.iter().rev().take(most).take_while(|&&byte| self.forms.may_hold(byte)).count();
+        let passed = self.held.len() - held;
+        self.take(passed)
+    }
+
+    /// Returns the rest of the stream.
+    pub(crate) fn finish(&mut self) -> Vec<u8> {
+        self.take(self.held.len())
+    }
+
+    fn take(&mut self, count: usize) -> Vec<u8> {
+        let rest = Zeroizing::new(self.held.get(count..).unwrap_or_default().to_vec());
+        let mut taken = std::mem::replace(&mut self.held, rest);
+        taken.truncate(count);
+        overwrite(&mut taken, &self.hidden);
+        self.hidden.drain(..count);
+        std::mem::take(&mut *taken)
+    }
+
+    /// Masks a whole text; returns true if there was something to mask.
+    pub(crate) fn mask(&self, bytes: &mut [u8]) -> bool {
+        let mut hidden = vec![false; bytes.len()];
+        self.forms.hide(bytes, &mut hidden);
+        overwrite(bytes, &hidden);
+        hidden.contains(&true)
+    }
+}
+
+fn overwrite(bytes: &mut [u8], hidden: &[bool]) {
+    for (byte, _) in bytes.iter_mut().zip(hidden).filter(|(_, is_hidden)| **is_hidden) {
+        *byte = b'*';
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
+    use super::*;
+
+    const TEXT: &str = "s3cr3t+v4lue/Xyz";
+
+    /// How many characters of a doubly encoded credential are masked at least.
+    fn in_base64_twice_at_least() -> usize {
+        TEXT.len() * 4 / 3 - 4
+    }
+
+    fn masker(texts: &[&str]) -> Masker {
+        let secret = |text: &&str| Secret::new(Zeroizing::new((*text).to_owned())).unwrap();
+        let secrets: Vec<Secret> = texts.iter().map(secret).collect();
+        Masker::new(&Wanted::new(secrets.iter()))
+    }
+
+    fn in_pieces(mut masker: Masker, text: &str, size: usize) -> String {
+        let mut out: Vec<u8> = text.as_bytes().chunks(size).flat_map(|piece| masker.push(piece)).collect();
+        out.extend(masker.finish());
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_credential_is_masked_however_the_stream_is_cut() {
+        let text = format!("a s3cr3 {TEXT}{TEXT} s3 s3cr3t+ end s3cr3t+v4lue/Xy");
+        let wanted = text.replace(TEXT, "****************");
+        for size in 1..text.len() {
+            assert_eq!(in_pieces(masker(&[TEXT]), &text, size), wanted, "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn its_usual_encodings_are_masked_too() {
+        let encoded = STANDARD.encode(format!("user:{TEXT}"));
+        let in_hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let basic = format!("Basic {encoded}");
+        for twice in
+            [STANDARD.encode(&basic), STANDARD.encode(&encoded), in_hex(&basic), encoded.replace('=', "%3D")]
+        {
+            let out = in_pieces(masker(&[TEXT]), &twice, 11);
+            let left = out.chars().filter(|one| *one != '*').count();
+            assert!(
+                out.len() == twice.len() && left <= twice.len() - in_base64_twice_at_least(),
+                "{twice}: {out}"
+            );
+        }
+        let each = |escape: fn(char) -> String| TEXT.chars().map(escape).collect::<String>();
+        let forms = [
+            encoded,
+            "s3cr3t%2Bv4lue%2FXyz".to_owned(),
+            "s3cr3t%2bv4lue%2fXyz".to_owned(),
+            "s3cr3t%252Bv4lue%252FXyz".to_owned(),
+            "7333637233742b76346c75652f58797a".to_owned(),
+            "7333637233742B76346C75652F58797A".to_owned(),
+            "s3cr3t+v4lue\\/Xyz".to_owned(),
+            "s3cr3t\\u002bv4lue\\u002FXyz".to_owned(),
+            "s3cr3t\\x2bv4lue\\x2FXyz".to_owned(),
+            "s3cr3t&#43;v4lue&#x2F;Xyz".to_owned(),
+            "s3cr3t&#43;v4lue&#x2f;Xyz".to_owned(),
+            "S3CR3T+V4LUE/XYZ".to_owned(),
+            "S3cr3T+v4lUe/xyz".to_owned(),
+            each(|one| format!("%{:02x}", u32::from(one))),
+            each(|one| format!("\\u{:04X}", u32::from(one))),
+            each(|one| format!("&#{};", u32::from(one))),
+        ];
+        for text in forms {
+            for size in [1, 7, 1000] {
+                let out = in_pieces(masker(&[TEXT]), &text, size);
+                let is_masked = out.len() == text.len() && out.matches('*').count() + 6 >= text.len();
+                assert!(is_masked || text.starts_with("dXNl") && out.contains("**********"), "{text}: {out}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_characters_are_masked_where_html_has_them() {
+        let out = in_pieces(masker(&["a\"b&c<d e"]), "a&quot;b&amp;c&lt;d+e a%22b%26c%3cd%20e", 3);
+        assert_eq!(out, "********************* *****************");
+    }
+
+    #[test]
+    fn of_two_credentials_the_longer_one_is_masked_as_a_whole() {
+        for size in 1..20 {
+            assert_eq!(
+                in_pieces(masker(&["abcdef", "abcdefgh-i"]), "abcdefgh-i abcdefgh", size),
+                "********** ******gh"
+            );
+        }
+    }
+
+    /// A piece that ends with the beginning of a credential is passed on like one that ends with another text.
+    #[test]
+    fn the_pieces_do_not_show_how_a_credential_begins() {
+        for length in 1..TEXT.len() {
+            let guess = TEXT.get(..length).unwrap();
+            let other: String = guess.chars().map(|one| if one == 'z' { 'a' } else { 'z' }).collect();
+            let lengths = |guess: &str| {
+                let mut masker = masker(&[TEXT]);
+                [format!("data: {guess}"), " next".to_owned(), format!("x{guess}"), "\n".to_owned()]
+                    .map(|piece| masker.push(piece.as_bytes()).len())
+            };
+            assert_eq!(lengths(guess), lengths(&other), "{guess}");
+        }
+    }
+
+    #[test]
+    fn whole_lines_are_passed_on_at_once() {
+        let mut masker = masker(&[TEXT]);
+        assert_eq!(masker.push(b"data: {\"a\":\"s3c\"}\n\n"), b"data: {\"a\":\"s3c\"}\n\n");
+        let most = masker.forms.longest() - 1;
+        assert_eq!(masker.push(&[b'a'; 1000]).len(), 1000 - most);
+    }
+}

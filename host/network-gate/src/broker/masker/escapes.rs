@@ -1,0 +1,80 @@
+//! The ways in which servers escape a character.
+
+/// The most bytes that stand for one character: `\u002f`, `&#x2f;` or `&quot;`.
+pub(super) const ESCAPED_MAX: usize = 6;
+
+/// Returns true for a byte with which an escape can begin.
+pub(super) fn begins_escape(byte: u8) -> bool {
+    matches!(byte, b'%' | b'\\' | b'&' | b'+')
+}
+
+/// Returns the end of a text that begins at a place, in whatever way its characters are escaped.
+pub(super) fn end_of(text: &[u8], bytes: &[u8], at: usize) -> Option<usize> {
+    // Most places are no beginning, so a look at the first two characters comes first.
+    let may_be = |offset: usize| {
+        let byte = bytes.get(at + offset)?;
+        Some(begins_escape(*byte) || byte.eq_ignore_ascii_case(text.get(offset)?))
+    };
+    if may_be(0) != Some(true)
+        || !bytes.get(at).copied().is_some_and(begins_escape) && may_be(1) != Some(true)
+    {
+        return None;
+    }
+    // Several, since a text may itself have characters that begin an escape.
+    let mut ends = vec![at];
+    for &wanted in text {
+        let mut next = Vec::new();
+        for &at in &ends {
+            for length in lengths(wanted, bytes.get(at..).unwrap_or_default()) {
+                if !next.contains(&(at + length)) {
+                    next.push(at + length);
+                }
+            }
+        }
+        if next.is_empty() {
+            return None;
+        }
+        ends = next;
+    }
+    ends.into_iter().max()
+}
+
+/// Returns the lengths of the texts at the beginning of `bytes` that stand for a character.
+fn lengths(wanted: u8, bytes: &[u8]) -> impl Iterator<Item = usize> {
+    let is_itself = |byte: &&u8| byte.eq_ignore_ascii_case(&wanted) || wanted == b' ' && **byte == b'+';
+    [bytes.first().filter(is_itself).map(|_| 1), escape(wanted, bytes)].into_iter().flatten()
+}
+
+/// Returns the length of the escape at the beginning of `bytes` if it stands for this character.
+fn escape(wanted: u8, bytes: &[u8]) -> Option<usize> {
+    let is_wanted = |byte: u8| byte.eq_ignore_ascii_case(&wanted);
+    let coded =
+        |digits: &[u8], length: usize| hexadecimal(digits).filter(|byte| is_wanted(*byte)).map(|_| length);
+    match bytes {
+        [b'%', b'2', b'5', high, low, ..] if coded(&[*high, *low], 5).is_some() => Some(5),
+        [b'%', high, low, ..] => coded(&[*high, *low], 3),
+        [b'\\', b'u', b'0', b'0', high, low, ..] if coded(&[*high, *low], 6).is_some() => Some(6),
+        [b'\\', b'x', high, low, ..] if coded(&[*high, *low], 4).is_some() => Some(4),
+        [b'\\', byte, ..] => is_wanted(*byte).then_some(2),
+        [b'&', ..] => {
+            let end = bytes.iter().take(ESCAPED_MAX).position(|&byte| byte == b';')?;
+            let found = match bytes.get(1..end)? {
+                b"amp" => Some(b'&'),
+                b"lt" => Some(b'<'),
+                b"gt" => Some(b'>'),
+                b"quot" => Some(b'"'),
+                b"apos" => Some(b'\''),
+                [b'#', b'x' | b'X', digits @ ..] => hexadecimal(digits),
+                [b'#', digits @ ..] => std::str::from_utf8(digits).ok()?.parse().ok(),
+                _ => None,
+            };
+            found.filter(|byte| is_wanted(*byte)).map(|_| end + 1)
+        }
+        _ => None,
+    }
+}
+
+fn hexadecimal(digits: &[u8]) -> Option<u8> {
+    let text = std::str::from_utf8(digits).ok()?;
+    u8::from_str_radix(text, 16).ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
