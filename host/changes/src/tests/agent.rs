@@ -136,7 +136,7 @@ impl Session {
         self.is_no_link(name)?;
         let path = self.at(name);
         let spot = spot(&path)?;
-        let place = Place { directory: &spot.directory, name: &*spot.name, path: &path, outside: None };
+        let place = Place { directory: &spot.directory, name: &spot.name, path: &path, outside: None };
         self.recorder.before_mode(self.key(), place)?;
         fs::set_permissions(self.at(name), fs::Permissions::from_mode(mode))
     }

@@ -135,9 +135,7 @@ fn holds(users: bool, most: usize, property: impl Fn(Vec<Doing>) -> TestCaseResu
     let cases = rounds.unwrap_or(ROUNDS).div_ceil(AT_ONCE);
     let run = || {
         let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
-        runner
-            .run(&proptest::collection::vec(doing(users), 1..most), &property)
-            .unwrap_or_else(|failure| panic!("{failure}"));
+        runner.run(&proptest::collection::vec(doing(users), 1..most), &property).expect("the property holds");
     };
     scope(|scope| {
         for _ in 0..AT_ONCE {
