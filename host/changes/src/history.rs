@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use crate::paths::{follow, moved};
-use crate::record::{CallKey, Record};
+use crate::paths::moved;
+use crate::record::{CallKey, Named, Record};
 use crate::recorder::fails;
-use crate::state::State;
+use crate::state::{Content, FileId, FileState, State};
 
 /// A journal that was read.
 #[derive(Debug)]
@@ -16,12 +16,43 @@ pub struct History {
     pub damaged: usize,
     /// When the journal was last written.
     pub(crate) written: (i64, u32),
-    /// What the last call left, by the present names.
-    left: BTreeMap<PathBuf, State>,
-    /// What each call left, by the names at its end, and the position of that record.
-    left_of: HashMap<CallKey, (usize, BTreeMap<PathBuf, State>)>,
-    /// The positions of moves.
-    moves: Vec<usize>,
+    /// What is known of each name that calls have changed, by the present names.
+    names: BTreeMap<PathBuf, Traces>,
+    /// What calls had left at a name when another call recorded it, by the position of that record.
+    left_before: HashMap<usize, Left>,
+    /// The position at which each call ended.
+    ended: HashMap<CallKey, usize>,
+}
+
+/// What was left at a name.
+#[derive(Debug, Clone, Copy)]
+enum Left {
+    /// What this entry says of this one of its names.
+    Named(usize, usize),
+    /// The file that this entry moved there, and that no call has written.
+    Moved(usize),
+    /// Nothing: what was there was moved away.
+    Nothing,
+}
+
+/// What calls have recorded of a name.
+#[derive(Debug, Default)]
+struct Traces {
+    /// What the last call that ended left there.
+    left: Option<Left>,
+    /// The calls that have changed it, with the position of their first record of it.
+    calls: Vec<(CallKey, usize)>,
+}
+
+/// What a history says about what is at a name now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expected<'a> {
+    /// A call left this.
+    Left(&'a State),
+    /// A call that did not end may have left anything.
+    Anything,
+    /// No call left anything there.
+    Nothing,
 }
 
 /// A group of changes that can be taken back together.
@@ -65,36 +96,79 @@ pub struct Change {
     pub from: Option<PathBuf>,
 }
 
+/// Gives records of files whose content was not kept, because only their mode was about to change, the content that
+/// was kept later, before it was first changed.
+fn complete(entries: &mut [Record]) {
+    let mut kept: HashMap<FileId, FileState> = HashMap::new();
+    for entry in entries.iter_mut().rev() {
+        let Record::Before { was: Named { state: State::File(file), .. }, .. } = entry else { continue };
+        match kept.get(&file.id) {
+            Some(later) if file.content == Content::Unread => {
+                if (later.size, later.modified) == (file.size, file.modified) {
+                    file.content = later.content.clone();
+                }
+            }
+            _ => drop(kept.insert(file.id, file.clone())),
+        }
+    }
+}
+
+impl Traces {
+    /// Returns true if one of the calls that changed the name has not ended since.
+    fn is_open(&self, ended: &HashMap<CallKey, usize>) -> bool {
+        self.calls.iter().any(|(call, at)| ended.get(call).is_none_or(|end| end < at))
+    }
+
+    fn note(&mut self, call: CallKey, position: usize, ended: &HashMap<CallKey, usize>) {
+        self.calls.retain(|(of, at)| *of != call && ended.get(of).is_none_or(|end| end < at));
+        self.calls.push((call, position));
+    }
+}
+
 impl History {
     /// Builds the history from the entries of a journal, the number of damaged ones, and the time of its last write.
     #[must_use]
-    pub fn from_records((entries, damaged): (Vec<Record>, usize), written: (i64, u32)) -> Self {
-        let mut left: BTreeMap<PathBuf, State> = BTreeMap::new();
-        let mut left_of: HashMap<CallKey, (usize, BTreeMap<PathBuf, State>)> = HashMap::new();
-        let mut moves = Vec::new();
+    pub fn from_records((mut entries, damaged): (Vec<Record>, usize), written: (i64, u32)) -> Self {
+        complete(&mut entries);
+        let mut names: BTreeMap<PathBuf, Traces> = BTreeMap::new();
+        let mut left_before = HashMap::new();
+        let mut ended: HashMap<CallKey, usize> = HashMap::new();
         for (position, entry) in entries.iter().enumerate() {
             match entry {
-                Record::Moved { call, from, to, exchange, .. } if !fails(&entries, position, *call) => {
-                    moved(&mut left, from, to, *exchange);
-                    moves.push(position);
+                Record::Before { call, was } => {
+                    let traces = names.entry(was.path.clone()).or_default();
+                    if let Some(left) = traces.left.filter(|_| !traces.is_open(&ended)) {
+                        left_before.insert(position, left);
+                    }
+                    traces.note(*call, position, &ended);
                 }
-                Record::Left { call, names } => {
-                    let pairs = || names.iter().map(|named| (named.path.clone(), named.state.clone()));
-                    left.extend(pairs());
-                    let of = left_of.entry(*call).or_default();
-                    of.0 = position;
-                    of.1.extend(pairs());
+                Record::Moved { call, from, to, exchange, .. } if !fails(&entries, position, *call) => {
+                    moved(&mut names, from, to, *exchange);
+                    let left = |left| Traces { left: Some(left), calls: Vec::new() };
+                    if !exchange {
+                        names.insert(from.clone(), left(Left::Nothing));
+                    }
+                    // A move changes no file: what calls have left in it stays what they left.
+                    names.entry(to.clone()).or_insert_with(|| left(Left::Moved(position)));
+                }
+                Record::Left { call, names: left } => {
+                    for (number, named) in left.iter().enumerate() {
+                        let traces = names.entry(named.path.clone()).or_default();
+                        traces.left = Some(Left::Named(position, number));
+                        traces.calls.retain(|(of, _)| of != call);
+                    }
+                }
+                Record::Ended { call, .. } => {
+                    ended.insert(*call, position);
                 }
                 Record::Moved { .. }
-                | Record::Before { .. }
                 | Record::Turn { .. }
                 | Record::NotMoved { .. }
-                | Record::Ended { .. }
                 | Record::Undo { .. }
                 | Record::Undone { .. } => {}
             }
         }
-        Self { entries, damaged, written, left, left_of, moves }
+        Self { entries, damaged, written, names, left_before, ended }
     }
 
     /// Returns the entries.
@@ -103,22 +177,33 @@ impl History {
         &self.entries
     }
 
-    /// Returns the state of a path at the end of the last call that changed it.
-    pub(crate) fn left(&self, path: &Path) -> Option<&State> {
-        self.left.get(path)
+    /// Returns what the session left at a path.
+    pub(crate) fn expected(&self, path: &Path) -> Expected<'_> {
+        let Some(traces) = self.names.get(path) else { return Expected::Nothing };
+        if traces.is_open(&self.ended) {
+            return Expected::Anything;
+        }
+        traces.left.and_then(|left| self.state(left)).map_or(Expected::Nothing, Expected::Left)
     }
 
-    /// Returns the state, at the end of a call, of the path that it recorded at a position; `None` if it did not end.
-    pub(crate) fn left_by(&self, call: CallKey, position: usize, path: &Path) -> Option<&State> {
-        let (end, names) = self.left_of.get(&call)?;
-        let mut name = path.to_owned();
-        let first = self.moves.partition_point(|at| *at < position);
-        for at in self.moves.iter().skip(first).take_while(|at| *at < end) {
-            if let Some(Record::Moved { from, to, exchange, .. }) = self.entries.get(*at) {
-                name = follow(&name, from, to, *exchange);
-            }
+    /// Returns what calls had left at the name that is recorded at a position. `None` if none had changed it, or if one
+    /// of them was still running: then what was found there is the session's.
+    pub(crate) fn left_before(&self, position: usize) -> Option<&State> {
+        self.left_before.get(&position).and_then(|left| self.state(*left))
+    }
+
+    fn state(&self, left: Left) -> Option<&State> {
+        match left {
+            Left::Nothing => Some(&State::Absent),
+            Left::Moved(position) => match self.entries.get(position) {
+                Some(Record::Moved { what, .. }) => Some(what),
+                _ => None,
+            },
+            Left::Named(position, number) => match self.entries.get(position) {
+                Some(Record::Left { names, .. }) => names.get(number).map(|named| &named.state),
+                _ => None,
+            },
         }
-        names.get(&name)
     }
 
     /// Returns the undoing that was not completed, with the position after its first entry.

@@ -8,7 +8,8 @@
 //!
 //! # Limits
 //! Names that no broker and no tool of the host changes are not recorded: a sandbox without a broker has no journal of
-//! its commands. Modes and attributes are recorded for names that are opened for writing, created or removed.
+//! its commands. Attributes and times are recorded for names that are opened for writing, created or removed, modes
+//! also for those that a command changes by name.
 //! Set-id bits, pipes, sockets and devices are not given back.
 //!
 //! # Never

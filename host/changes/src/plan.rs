@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use version::{Back, Origin, Present, Recorded, Version, beside};
 
-use crate::history::History;
+use crate::history::{Expected, History};
 use crate::paths::{follow, moved, renamed};
 use crate::record::Record;
 use crate::recorder::fails;
@@ -42,8 +42,8 @@ pub fn plan(history: &History, start: usize, trust: Trust, world: &dyn World) ->
     let mut pending = Pending::new();
     for (position, entry) in history.entries().iter().enumerate().skip(start).rev() {
         match entry {
-            Record::Before { call, was } => {
-                let recorded = Recorded { position, call: *call, was: &was.state };
+            Record::Before { was, .. } => {
+                let recorded = Recorded { position, was: &was.state };
                 pending.entry(was.path.clone()).or_default().push(recorded);
             }
             Record::Moved { call, from, to, what, exchange } => {
@@ -77,9 +77,31 @@ struct Planner<'a> {
     made: BTreeMap<PathBuf, Version>,
     /// Moves that are taken back: the name before that, the name after that, and whether the two change places.
     back: Vec<(PathBuf, PathBuf, bool)>,
-    /// Moves that are not taken back, newest first.
-    stuck: Vec<(PathBuf, PathBuf, bool)>,
+    /// Moves that are not taken back, the newest first, by the names before the moves that are.
+    stuck: Vec<Stuck>,
     steps: Vec<Step>,
+}
+
+/// A move that is not taken back.
+struct Stuck {
+    /// `None` if it moved something that was made under the former name of an older move that is taken back.
+    from: Option<PathBuf>,
+    to: PathBuf,
+    exchange: bool,
+}
+
+impl Stuck {
+    /// Returns what a path is called after the move; `None` if it is called the same.
+    fn renamed(&self, path: &Path) -> Option<PathBuf> {
+        let from = self.from.as_deref()?;
+        let back = || self.exchange.then(|| renamed(path, &self.to, from)).flatten();
+        renamed(path, from, &self.to).or_else(back)
+    }
+
+    /// Returns true if a path is a name that the move has given to something else.
+    fn replaces(&self, path: &Path) -> bool {
+        !self.exchange && path.starts_with(&self.to)
+    }
 }
 
 impl Planner<'_> {
@@ -107,7 +129,7 @@ impl Planner<'_> {
         let Present { path, is_replaced } = self.present(name);
         // What was moved there stays there.
         if is_replaced && self.is_of_stuck(&path) {
-            let formers = self.formers(&path, name, states)?;
+            let formers = self.formers(&path, states)?;
             if !formers.is_empty() {
                 self.leave(&path, Why::Occupied, formers);
             }
@@ -118,8 +140,10 @@ impl Planner<'_> {
         let found = version.state.clone();
         let mut act = None;
         let mut conflict = None;
+        // How far back the name goes. What somebody has removed stays removed on the way.
+        let mut reached = version.clone();
         for (number, recorded) in states.iter().enumerate() {
-            match self.step_back(&path, name, &version, *recorded, number == 0)? {
+            match self.step_back(&path, &version, *recorded, number == 0)? {
                 Back::Same => version = Version::recorded(*recorded),
                 Back::To(None) => {
                     act = Some(Act::Restore(recorded.was.clone()));
@@ -130,21 +154,26 @@ impl Planner<'_> {
                     act = Some(Act::Merge { was: was.clone(), text: text.clone() });
                     version = Version { text: Some(text), ..Version::recorded(*recorded) };
                 }
+                // What was removed is not put beside, but something else may have been there before.
+                Back::Stays(why @ Why::Removed) => {
+                    version = Version::removed(*recorded);
+                    conflict = Some((why, Vec::new()));
+                    continue;
+                }
                 Back::Stays(why) => {
                     let left = states.get(number..).unwrap_or_default();
-                    // What the user has removed is not put beside.
-                    let is_wanted = why != Why::Removed;
-                    let formers = if is_wanted { self.formers(&path, name, left)? } else { Vec::new() };
-                    conflict = Some((why, formers));
+                    conflict = Some((why, self.formers(&path, left)?));
                     break;
                 }
             }
+            reached = version.clone();
+            conflict = None;
         }
         if let Some(act) = act
-            && !self.is_same(&found, &version, is_ours, &path)?
+            && !self.is_same(&found, &reached, is_ours, &path)?
         {
-            if let Some(why) = self.without_directory(&path, &version.state)? {
-                self.leave(&path, why, beside(&version.state).into_iter().collect());
+            if let Some(why) = self.without_directory(&path, &reached.state)? {
+                self.leave(&path, why, beside(&reached.state).into_iter().collect());
                 if let Some((why, formers)) = conflict {
                     self.leave(&path, why, formers);
                 }
@@ -154,8 +183,8 @@ impl Planner<'_> {
             let now = (!is_ours || found.is_absent()).then_some(found);
             self.steps.push(Step { path: path.clone(), now, act });
         }
-        if matches!(version.origin, Origin::Recorded(_)) {
-            self.made.insert(path.clone(), version);
+        if matches!(reached.origin, Origin::Recorded(_)) {
+            self.made.insert(path.clone(), reached);
         }
         if let Some((why, formers)) = conflict {
             self.leave(&path, why, formers);
@@ -166,11 +195,10 @@ impl Planner<'_> {
     /// Returns where the file that had a name before the moves that stay is now.
     fn present(&self, name: &Path) -> Present {
         let mut path = name.to_owned();
-        for (from, to, exchange) in self.stuck.iter().rev() {
-            let back = || exchange.then(|| renamed(&path, to, from)).flatten();
-            match renamed(&path, from, to).or_else(back) {
+        for stuck in self.stuck.iter().rev() {
+            match stuck.renamed(&path) {
                 Some(moved) => path = moved,
-                None if path.starts_with(to) => return Present { path, is_replaced: true },
+                None if stuck.replaces(&path) => return Present { path, is_replaced: true },
                 None => {}
             }
         }
@@ -179,14 +207,17 @@ impl Planner<'_> {
 
     /// Returns true if a path is that of a file whose move stays, or below it.
     fn is_of_stuck(&self, path: &Path) -> bool {
-        let mut later: Vec<&(PathBuf, PathBuf, bool)> = Vec::new();
+        let mut later: Vec<&Stuck> = Vec::new();
         self.stuck.iter().any(|stuck| {
-            let now = later
-                .iter()
-                .rev()
-                .fold(stuck.1.clone(), |now, (from, to, both)| follow(&now, from, to, *both));
+            let now = |name: &Path| {
+                let steps = later.iter().rev();
+                steps.fold(name.to_owned(), |now, step| step.renamed(&now).unwrap_or(now))
+            };
+            let other = stuck.from.as_deref().filter(|_| stuck.exchange);
+            let is_it =
+                path.starts_with(now(&stuck.to)) || other.is_some_and(|from| path.starts_with(now(from)));
             later.push(stuck);
-            path.starts_with(now)
+            is_it
         })
     }
 
@@ -201,12 +232,12 @@ impl Planner<'_> {
 
     /// Returns the versions that are put beside a name which does not go back through `states`: the oldest one, and
     /// before it those that somebody else than the session made, the oldest first.
-    fn formers(&self, path: &Path, name: &Path, states: &[Recorded<'_>]) -> io::Result<Vec<State>> {
+    fn formers(&self, path: &Path, states: &[Recorded<'_>]) -> io::Result<Vec<State>> {
         let mut found: Vec<State> = Vec::new();
         let mut states = states.iter();
         let Some(mut version) = states.next().copied().map(Version::recorded) else { return Ok(found) };
         for recorded in states {
-            let back = self.step_back(path, name, &version, *recorded, false)?;
+            let back = self.step_back(path, &version, *recorded, false)?;
             if !matches!(back, Back::Same | Back::To(None)) {
                 found.extend(beside(&version.state));
             }
@@ -235,7 +266,6 @@ impl Planner<'_> {
     fn step_back(
         &self,
         path: &Path,
-        name: &Path,
         version: &Version,
         recorded: Recorded<'_>,
         is_first: bool,
@@ -252,12 +282,10 @@ impl Planner<'_> {
             if self.holds_something(path)? {
                 return Ok(Back::Stays(Why::NotEmpty));
             }
-        } else if self.trust == Trust::Compare && version.is_foreign_to(recorded.call) {
-            let newest = version.real.as_ref().filter(|_| is_first).and_then(|real| self.history.left(real));
-            let left = newest.or_else(|| self.history.left_by(recorded.call, recorded.position, name));
-            if !self.is_as_left(version, left)? {
-                return self.conflict(version, left, was);
-            }
+        } else if self.trust == Trust::Compare
+            && let Some(left) = self.changed_since(version)?
+        {
+            return self.conflict(version, left, was);
         }
         Ok(was.lost().map_or(Back::To(None), |lost| Back::Stays(Why::Lost(lost))))
     }
@@ -271,6 +299,9 @@ impl Planner<'_> {
                 };
                 let real = self.real(path).filter(|_| !is_ours && wanted.text.is_none());
                 let (true, Some(real)) = (key(now) == key(was), real) else { return Ok(false) };
+                if was.content == Content::Unread {
+                    return Ok(true);
+                }
                 // Two changes right after each other leave the same time.
                 let (now, was) = (self.world.text(&real, now)?, self.world.kept(was)?);
                 Ok(now == was)
@@ -323,38 +354,79 @@ impl Planner<'_> {
         }
     }
 
+    /// If somebody else than the session made a version, returns what the session had left before that, if anything.
+    fn changed_since<'v>(&'v self, version: &'v Version) -> io::Result<Option<Option<&'v State>>> {
+        let left = match version.origin {
+            Origin::Implied => return Ok(None),
+            Origin::Disk => match version.real.as_ref().map(|real| self.history.expected(real)) {
+                Some(Expected::Left(left)) => left,
+                Some(Expected::Anything) | None => return Ok(self.is_later(version).then_some(None)),
+                Some(Expected::Nothing) => return Ok((!version.state.is_absent()).then_some(None)),
+            },
+            Origin::Recorded(position) => match self.history.left_before(position) {
+                Some(left) => left,
+                // Later edits were merged into what the call itself had made before.
+                None if version.text.is_some() => return Ok(Some(Some(&version.state))),
+                None => return Ok(None),
+            },
+            Origin::Removed(position) => {
+                let recorded = match self.history.entries().get(position) {
+                    Some(Record::Before { was, .. }) => Some(&was.state),
+                    _ => None,
+                };
+                let Some(left) = self.history.left_before(position).or(recorded) else { return Ok(None) };
+                left
+            }
+        };
+        Ok((!self.is_as_left(version, left)?).then_some(Some(left)))
+    }
+
+    /// Returns true if a file was changed much later than the journal: a call that did not end has not done that.
+    fn is_later(&self, version: &Version) -> bool {
+        let (seconds, nanoseconds) = self.history.written;
+        version.state.file().is_some_and(|file| file.modified > (seconds + KILLED_WITHIN, nanoseconds))
+    }
+
     /// Returns true if a version is what a call left.
-    fn is_as_left(&self, version: &Version, left: Option<&State>) -> io::Result<bool> {
+    fn is_as_left(&self, version: &Version, left: &State) -> io::Result<bool> {
         if version.text.is_some() {
             return Ok(false);
         }
-        let Some(left) = left else {
-            // The call did not end. A file that was changed much later than the journal was changed by somebody else.
-            let (seconds, nanoseconds) = self.history.written;
-            let is_older = |file: &FileState| file.modified <= (seconds + KILLED_WITHIN, nanoseconds);
-            return Ok(version.real.is_none() || version.state.file().is_none_or(is_older));
-        };
         let mut now = version.state.clone();
-        if let (State::File(file), State::File(left)) = (&mut now, left)
+        let mut left = left.clone();
+        if let (State::File(file), State::File(left)) = (&mut now, &mut left)
             && left.digest.is_some()
         {
-            file.digest = match &version.real {
-                Some(real) => self.world.digest(real, file)?,
-                None => self.world.digest_of_kept(file)?,
-            };
+            match &version.real {
+                Some(real) => file.digest = self.world.digest(real, file)?,
+                // Only its times are known.
+                None if file.content == Content::Unread => left.digest = None,
+                None => file.digest = self.world.digest_of_kept(file)?,
+            }
         }
-        Ok(now.is_still(left))
+        Ok(now.is_still(&left))
     }
 
     fn move_back(&mut self, (from, to): (&Path, &Path), what: &State, exchange: bool) -> io::Result<()> {
-        let former_names = (from.to_owned(), to.to_owned());
-        let from = self.present(from).path;
+        let names = (from, to);
+        let partner = self.present(from);
+        let (from, is_moved_away) = self.slot(from);
+        // What a later move has taken away and does not bring back stays where that put it.
+        let (place, _) = self.slot(to);
         let Present { path: to, is_replaced } = self.present(to);
+        let is_elsewhere = to != place;
+        if from == to {
+            // Moves that stay have brought it back.
+            self.rename_stuck(names, exchange);
+            return Ok(());
+        }
         let Version { state: there, origin, .. } = self.look(&to)?;
         let is_ours = origin != Origin::Disk;
         let former = self.look(&from)?.state;
-        // One of two that were exchanged may be gone.
-        let exchange = exchange && !former.is_absent();
+        let is_exchange = exchange;
+        // One of two that were exchanged may be gone, or elsewhere.
+        let is_partner = partner.path == from && !partner.is_replaced;
+        let exchange = exchange && is_partner && !former.is_absent();
         // One that was given back has another number.
         let is_it = |state: &State| match (state, what) {
             (State::File(now), State::File(was)) => {
@@ -363,8 +435,11 @@ impl Planner<'_> {
             (State::Directory(_), State::Directory(_)) => true,
             (now, was) => now == was,
         };
-        let why = if is_replaced {
+        let why = if is_replaced || is_moved_away || is_elsewhere {
             Some(Why::Removed)
+        } else if from.starts_with(&to) || to.starts_with(&from) {
+            // A directory that stays where it was moved holds the other one now.
+            Some(Why::Occupied)
         } else if is_it(&there) || is_ours && !there.is_absent() {
             match exchange || former.is_absent() {
                 true => self.without_directory(&from, what)?,
@@ -372,21 +447,44 @@ impl Planner<'_> {
             }
         } else if is_it(&former) {
             // It never happened, or was taken back already.
+            self.rename_stuck(names, is_exchange);
             return Ok(());
         } else {
             Some(Why::Removed)
         };
         if let Some(why) = why {
             self.steps.push(Step { path: to.clone(), now: None, act: Act::Leave { why, beside: None } });
-            // By the names of that time: names before it are followed through the moves in their order.
-            self.stuck.push((former_names.0, former_names.1, exchange));
+            // By the names of that time, which change with each older move that is taken back.
+            let (from, to) = names;
+            self.stuck.push(Stuck { from: Some(from.to_owned()), to: to.to_owned(), exchange: is_exchange });
             return Ok(());
         }
+        self.rename_stuck(names, is_exchange);
         moved(&mut self.made, &to, &from, exchange);
         self.back.push((to.clone(), from.clone(), exchange));
         let act = Act::MoveBack { to: from, exchange };
         self.steps.push(Step { path: to, now: (!is_ours).then_some(there), act });
         Ok(())
+    }
+
+    /// Returns the path of a name in its directory, wherever that is now, and whether another directory replaced that.
+    fn slot(&self, name: &Path) -> (PathBuf, bool) {
+        let (Some(directory), Some(file)) = (name.parent(), name.file_name()) else {
+            return (name.to_owned(), false);
+        };
+        let Present { path, is_replaced } = self.present(directory);
+        (path.join(file), is_replaced)
+    }
+
+    /// Gives the names of moves that are not taken back what they are called before an older move that is.
+    fn rename_stuck(&mut self, (from, to): (&Path, &Path), exchange: bool) {
+        for stuck in &mut self.stuck {
+            stuck.to = follow(&stuck.to, to, from, exchange);
+            stuck.from = match stuck.from.take() {
+                Some(name) if !exchange && name.starts_with(from) => None,
+                name => name.map(|name| follow(&name, to, from, exchange)),
+            };
+        }
     }
 
     /// Returns what will be at a path after the steps so far, and where that comes from.

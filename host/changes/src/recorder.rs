@@ -34,10 +34,19 @@ pub struct Recorder {
 /// The names that need no further record.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Of each running call, with the number of moves before.
-    calls: HashMap<CallKey, BTreeMap<PathBuf, u64>>,
+    /// Of each running call.
+    calls: HashMap<CallKey, BTreeMap<PathBuf, Noted>>,
     /// The number of moves so far.
     moves: u64,
+}
+
+/// What has been recorded of a name.
+#[derive(Debug, Clone, Copy)]
+struct Noted {
+    /// The number of moves before.
+    moves: u64,
+    /// Whether the content was kept as well.
+    is_whole: bool,
 }
 
 /// A name in an open directory.
@@ -114,19 +123,49 @@ impl Recorder {
         let (state, spared) = self.full(&place, fate)?;
         let was = Named { path: place.path.to_owned(), state };
         self.store.append(&[Record::Before { call, was }])?;
+        self.note(call, place.path, true);
+        Ok(spared)
+    }
+
+    /// Records a file or directory whose mode `call` is about to change: of a file, everything but the content.
+    ///
+    /// # Errors
+    /// If it cannot be recorded; then the change must not be made.
+    pub fn before_mode<D: AsFd>(&self, call: CallKey, place: Place<'_, D>) -> io::Result<()> {
+        let mut state = look(&place.directory, place.name)?;
+        let file = match &mut state {
+            State::File(file) if file.links == 1 => file,
+            // By another name, the content may change as well.
+            State::File(_) | State::Directory(_) => return self.before(call, place),
+            State::Absent | State::Link { .. } | State::Special { .. } => return Ok(()),
+        };
+        if self.noted(call, place.path).is_some() {
+            return Ok(());
+        }
+        if let Ok(open) = disk::open_same(&place.directory, place.name, file.id) {
+            file.attributes = disk::attributes(&open);
+        }
+        self.store.append(&[Record::Before { call, was: Named { path: place.path.to_owned(), state } }])?;
+        self.note(call, place.path, false);
+        Ok(())
+    }
+
+    fn note(&self, call: CallKey, path: &Path, is_whole: bool) {
         let mut seen = self.lock();
         let moves = seen.moves;
-        seen.calls.entry(call).or_default().insert(place.path.to_owned(), moves);
-        Ok(spared)
+        seen.calls.entry(call).or_default().insert(path.to_owned(), Noted { moves, is_whole });
+    }
+
+    fn noted(&self, call: CallKey, path: &Path) -> Option<Noted> {
+        self.lock().calls.get(&call).and_then(|names| names.get(path)).copied()
     }
 
     /// Returns true for a directory that was recorded before a move: what was removed from it since is given back
     /// before the move is taken back, and needs it.
     fn is_directory_before_a_move<D: AsFd>(&self, call: CallKey, place: &Place<'_, D>) -> io::Result<bool> {
         let is_before = {
-            let seen = self.lock();
-            let at = seen.calls.get(&call).and_then(|names| names.get(place.path));
-            at.is_some_and(|at| *at < seen.moves)
+            let moves = self.lock().moves;
+            self.noted(call, place.path).is_some_and(|noted| noted.moves < moves)
         };
         Ok(is_before && matches!(look(&place.directory, place.name)?, State::Directory(_)))
     }
@@ -239,7 +278,8 @@ impl Recorder {
             {
                 file.digest = disk::digest(open, file.size)?;
             }
-            let was_text = was.file().is_some_and(|was| was.size <= MERGED_BYTES);
+            let was_text =
+                was.file().is_some_and(|was| was.size <= MERGED_BYTES && was.content != Content::Unread);
             if was_text
                 && file.size <= MERGED_BYTES
                 && let Ok(open) = open()
@@ -279,7 +319,7 @@ impl Recorder {
     }
 
     fn is_seen(&self, call: CallKey, path: &Path) -> bool {
-        self.lock().calls.get(&call).is_some_and(|names| names.contains_key(path))
+        self.noted(call, path).is_some_and(|noted| noted.is_whole)
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
@@ -320,7 +360,11 @@ fn touched(records: &[Record], call: CallKey) -> Touched<'_> {
                 moved(&mut all.names, from, to, *exchange);
                 all.has_moved = true;
             }
-            Record::Moved { from, to, exchange, .. } => moved(&mut all.names, from, to, *exchange),
+            Record::Moved { call: of, from, to, exchange, .. } => {
+                if !fails(records, position, *of) {
+                    moved(&mut all.names, from, to, *exchange);
+                }
+            }
             Record::Before { .. }
             | Record::Turn { .. }
             | Record::NotMoved { .. }

@@ -20,7 +20,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use attributes::{FILE_MODE, clear, give, restore_directory, set_attributes, set_owner, set_time, write_all};
+use attributes::{
+    FILE_MODE, clear, give, restore_directory, set_attributes, set_mode, set_owner, set_time, write_all,
+};
 
 use crate::disk::{self, Spot, look};
 use crate::history::History;
@@ -122,8 +124,8 @@ fn perform(
 
 /// A file that was given back.
 struct Restored {
-    /// A name of it.
-    path: PathBuf,
+    /// Its names.
+    names: Vec<PathBuf>,
     /// What it is now: one that was made anew is another file.
     id: FileId,
     /// How many names it had.
@@ -199,11 +201,11 @@ impl Undoer<'_> {
             Act::MoveBack { to, exchange } => self.move_back(path, to, step.now.as_ref(), *exchange),
             Act::Restore(was) => {
                 self.changed(path, step.now.as_ref())?;
-                self.restore(path, was, None)
+                self.restore(path, (was, step.now.as_ref()), None)
             }
             Act::Merge { was, text } => {
                 self.changed(path, step.now.as_ref())?;
-                self.restore(path, &State::File(was.clone()), Some(text))
+                self.restore(path, (&State::File(was.clone()), step.now.as_ref()), Some(text))
             }
             Act::Leave { .. } => Ok(()),
         }
@@ -248,14 +250,19 @@ impl Undoer<'_> {
             self.recorder.not_moved(self.call, announced);
             Stop::from(error)
         })?;
-        let restored = self.restored.values_mut().map(|restored| &mut restored.path);
+        let restored = self.restored.values_mut().flat_map(|restored| &mut restored.names);
         for path in self.directories.iter_mut().map(|(path, _)| path).chain(restored) {
             *path = follow(path, from, to, exchange);
         }
         Ok(())
     }
 
-    fn restore(&mut self, path: &Path, was: &State, text: Option<&[u8]>) -> Result<(), Stop> {
+    fn restore(
+        &mut self,
+        path: &Path,
+        (was, found): (&State, Option<&State>),
+        text: Option<&[u8]>,
+    ) -> Result<(), Stop> {
         let spot = match disk::spot(path) {
             // The directory was left away, and so is what was in it.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) if was.is_absent() => return Ok(()),
@@ -263,9 +270,11 @@ impl Undoer<'_> {
             spot => spot?,
         };
         if was.is_absent() {
-            return self.remove(&spot, path);
+            return self.remove(&spot, path, found);
         }
         self.before(&spot, path)?;
+        // Keeping the content takes time, in which somebody may have written.
+        self.changed(path, found)?;
         let now = look(&spot.directory, &spot.name)?;
         match was {
             State::Absent => Ok(()),
@@ -290,15 +299,42 @@ impl Undoer<'_> {
         }
     }
 
-    fn remove(&self, spot: &Spot, path: &Path) -> Result<(), Stop> {
+    fn remove(&mut self, spot: &Spot, path: &Path, found: Option<&State>) -> Result<(), Stop> {
         let outside = Some(spot.directory.as_fd());
         let place = Place { directory: &spot.directory, name: spot.name.as_c_str(), path, outside };
         let spared = self.recorder.before_removal(self.call, place)?;
-        clear(spot, &look(&spot.directory, &spot.name)?)?;
+        self.changed(path, found)?;
+        let now = look(&spot.directory, &spot.name)?;
+        match now {
+            State::Absent | State::Directory(_) => clear(spot, &now)?,
+            State::File(_) | State::Link { .. } | State::Special { .. } => {
+                self.take_away(spot, path, &now)?;
+            }
+        }
         if let Some(spared) = spared {
             spared.removed();
         }
+        // Another directory may get its name.
+        self.directories.retain(|(other, _)| !other.starts_with(path));
         Ok(())
+    }
+
+    /// Removes a file that is as it was looked at. What somebody else puts there meanwhile stays.
+    fn take_away(&mut self, spot: &Spot, path: &Path, now: &State) -> Result<(), Stop> {
+        let aside = self.temporary(spot, path)?;
+        let rename = |from: &CStr, to: &CStr| {
+            renameat_with(&spot.directory, from, &spot.directory, to, RenameFlags::NOREPLACE)
+        };
+        match rename(&spot.name, &aside) {
+            // The file system cannot do this.
+            Err(Errno::INVAL | Errno::NOSYS) => return Ok(clear(spot, now)?),
+            moved => moved?,
+        }
+        if !is_unchanged(&look(&spot.directory, &aside)?, now) {
+            rename(&aside, &spot.name)?;
+            return Err(Stop::Left(Why::Changed));
+        }
+        Ok(unlinkat(&spot.directory, &aside, AtFlags::empty())?)
     }
 
     fn restore_file(
@@ -308,13 +344,21 @@ impl Undoer<'_> {
         (was, now): (&FileState, &State),
         text: Option<&[u8]>,
     ) -> Result<(), Stop> {
+        if was.content == Content::Unread && text.is_none() {
+            self.restore_mode(spot, (was, now))?;
+            self.note_restored(was, path);
+            return Ok(());
+        }
         // Written in place, it keeps its other names. A program that runs cannot be.
-        if now.id() == Some(was.id) {
+        if now.id().is_some_and(|now| self.is_version_of(now, was)) {
             let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             match openat(&spot.directory, &spot.name, flags, Mode::empty()) {
                 Err(Errno::TXTBSY | Errno::ACCESS) => {}
                 open => {
                     let open = open?;
+                    if Some(disk::id(&open)?) != now.id() {
+                        return Err(Stop::Left(Why::Changed));
+                    }
                     self.fill(&open, was, text)?;
                     self.note_restored(was, path);
                     return Ok(());
@@ -346,9 +390,45 @@ impl Undoer<'_> {
         Ok(())
     }
 
+    /// Gives a file that is still the same, and that no call has written, its former mode and attributes.
+    fn restore_mode(&self, spot: &Spot, (was, now): (&FileState, &State)) -> Result<(), Stop> {
+        let is_it = |now: &FileState| (now.id, now.size, now.modified) == (was.id, was.size, was.modified);
+        if !now.file().is_some_and(is_it) {
+            return Err(Stop::Left(Why::Changed));
+        }
+        set_mode(spot, was.id, was.mode & FILE_MODE)?;
+        // A file that its owner cannot read has attributes that could not be read before either.
+        if let Ok(open) = disk::open_same(&spot.directory, &spot.name, was.id) {
+            set_attributes(&open, &was.attributes)?;
+            // An access list changes the mode.
+            fchmod(&open, Mode::from_raw_mode(was.mode & FILE_MODE))?;
+        }
+        Ok(())
+    }
+
+    /// Returns true if a file is the one that a record tells of, or what it was given back as.
+    fn is_version_of(&self, now: FileId, was: &FileState) -> bool {
+        match self.restored.get(&was.id) {
+            // Another name of it was given back as another file, and this one becomes a name of that.
+            Some(restored) if restored.links.max(was.links) > 1 => now == restored.id,
+            Some(restored) => now == restored.id || now == was.id,
+            None => now == was.id,
+        }
+    }
+
     fn note_restored(&mut self, was: &FileState, path: &Path) {
         if let Ok(Some(id)) = disk::look_at(path).map(|now| now.id()) {
-            self.restored.insert(was.id, Restored { path: path.to_owned(), id, links: was.links });
+            let restored = self.restored.entry(was.id).or_insert_with(|| Restored {
+                names: Vec::new(),
+                id,
+                links: was.links,
+            });
+            if restored.id != id {
+                *restored = Restored { names: Vec::new(), id, links: was.links };
+            }
+            restored.links = restored.links.max(was.links);
+            restored.names.retain(|name| name != path);
+            restored.names.push(path.to_owned());
         }
     }
 
@@ -383,7 +463,9 @@ impl Undoer<'_> {
     /// Returns a free name beside a path, recorded as one that is not there.
     fn temporary(&mut self, spot: &Spot, path: &Path) -> io::Result<CString> {
         self.temporary += 1;
-        let name = format!(".portcullis-undo-{}-{}", self.call.number, self.temporary);
+        // One that was interrupted has left others.
+        let CallKey { view, number } = self.call;
+        let name = format!(".portcullis-undo-{view:x}-{number}-{}", self.temporary);
         self.recorded(spot, path, &name)
     }
 

@@ -44,6 +44,13 @@ impl Broker {
         recorded.map_err(errno)
     }
 
+    /// Records a name whose mode a call is about to change.
+    fn record_mode(&self, pending: &PendingCall, place: &ResolvedName) -> Result<(), Errno> {
+        let Some(recording) = self.recording(&place.path) else { return Ok(()) };
+        let recorded = recording.recorder.before_mode(self.key(recording, pending), of(place, None));
+        recorded.map_err(errno)
+    }
+
     /// Records a name that a call is about to remove or to give to another file.
     fn record_removal(
         &self,
@@ -65,6 +72,11 @@ impl Worker {
     /// Records a name that a call is about to create, change or remove.
     pub(crate) fn record(&self, pending: &PendingCall, place: &ResolvedName) -> Result<(), Errno> {
         self.broker.record(pending, place)
+    }
+
+    /// Records a name whose mode a call is about to change.
+    pub(crate) fn record_mode(&self, pending: &PendingCall, place: &ResolvedName) -> Result<(), Errno> {
+        self.broker.record_mode(pending, place)
     }
 
     /// Records a name that a call is about to remove.

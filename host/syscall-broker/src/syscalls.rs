@@ -63,7 +63,7 @@ pub(crate) enum Syscall {
         length: u64,
     },
     ChangeMask,
-    /// With mounts, only a change to a mode with the set-group-id bit.
+    /// With mounts, not of an open file, except to a mode with the set-group-id bit.
     ChangeMode {
         target: Target,
         mode: u32,

@@ -3,14 +3,12 @@
 use std::path::PathBuf;
 
 use super::step::Why;
-use crate::record::CallKey;
 use crate::state::{Content, FileState, State};
 
 /// A state that was recorded before a call changed it.
 #[derive(Clone, Copy)]
 pub(super) struct Recorded<'a> {
     pub(super) position: usize,
-    pub(super) call: CallKey,
     pub(super) was: &'a State,
 }
 
@@ -26,17 +24,13 @@ pub(super) struct Version {
 }
 
 impl Version {
-    pub(super) fn recorded(Recorded { was, call, .. }: Recorded<'_>) -> Self {
-        Self { state: was.clone(), origin: Origin::Recorded(call), real: None, text: None }
+    pub(super) fn recorded(Recorded { was, position }: Recorded<'_>) -> Self {
+        Self { state: was.clone(), origin: Origin::Recorded(position), real: None, text: None }
     }
 
-    /// Returns true unless a call recorded this version itself: what it finds between its own changes is its own.
-    pub(super) fn is_foreign_to(&self, call: CallKey) -> bool {
-        match self.origin {
-            Origin::Disk => true,
-            Origin::Recorded(by) => by != call || self.text.is_some(),
-            Origin::Implied => false,
-        }
+    /// Somebody else has removed what was recorded.
+    pub(super) fn removed(Recorded { position, .. }: Recorded<'_>) -> Self {
+        Self { state: State::Absent, origin: Origin::Removed(position), real: None, text: None }
     }
 }
 
@@ -45,8 +39,10 @@ impl Version {
 pub(super) enum Origin {
     /// It is on the disk.
     Disk,
-    /// A call recorded it.
-    Recorded(CallKey),
+    /// A call recorded it, at this position.
+    Recorded(usize),
+    /// Somebody else has removed what a call recorded at this position.
+    Removed(usize),
     /// It follows from other steps.
     Implied,
 }

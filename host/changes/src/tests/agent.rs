@@ -134,7 +134,10 @@ impl Session {
 
     pub(super) fn mode(&self, name: &str, mode: u32) -> io::Result<()> {
         self.is_no_link(name)?;
-        self.before(&self.at(name))?;
+        let path = self.at(name);
+        let spot = spot(&path)?;
+        let place = Place { directory: &spot.directory, name: &spot.name, path: &path, outside: None };
+        self.recorder.before_mode(self.key(), place)?;
         fs::set_permissions(self.at(name), fs::Permissions::from_mode(mode))
     }
 

@@ -60,6 +60,41 @@ fn files_and_directories_come_back() {
 }
 
 #[test]
+fn modes_come_back_without_a_copy_of_the_content() {
+    let kept =
+        |session: &Session| fs::read_dir(session.place.path().join("store/content")).expect("read").count();
+    there_and_back(files, |session| {
+        session.mode("a", 0o000).expect("changed");
+        session.mode("d", 0o000).expect("changed");
+        session.end();
+        assert_eq!(kept(session), 0);
+        session.mode("b", 0o700).expect("changed");
+        session.mode("b", 0o750).expect("changed");
+        session.append("b", "more").expect("written");
+        session.mode("b", 0o755).expect("changed");
+        assert_eq!(kept(session), 1, "control: a content is kept");
+    });
+    there_and_back(files, |session| {
+        session.mode("d/x", 0o700).expect("changed");
+        session.rename("d/x", "moved", false).expect("moved");
+        session.end();
+        session.mode("moved", 0o711).expect("changed");
+        session.write("moved", "other").expect("written");
+        session.end();
+        session.remove("moved").expect("removed");
+    });
+    // A file that the user has written since keeps what was written.
+    let mut session = Session::new();
+    files(&session);
+    session.mode("a", 0o700).expect("changed");
+    session.end();
+    fs::write(session.at("a"), "the user's").expect("written");
+    let report = session.undo();
+    assert_eq!(report.left.len(), 1, "{report:?}");
+    assert_eq!(fs::read_to_string(session.at("a")).expect("text"), "the user's");
+}
+
+#[test]
 fn names_that_change_their_kind_come_back() {
     there_and_back(files, |session| {
         session.remove("a").expect("removed");

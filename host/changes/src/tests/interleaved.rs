@@ -1,24 +1,24 @@
 //! Random calls of an agent, interleaved with random edits of the user.
 //!
 //! Without edits, undo gives back exactly what was there. With edits, nothing is lost that the user wrote and that was
-//! still there. `PORTCULLIS_UNDO_ROUNDS` sets the number of rounds; `cargo xtask test --full` sets it. Without it
-//! these tests try nothing, because beside other tests they still find orders that undo gets wrong (`docs/undo.md`).
+//! still there. `PORTCULLIS_UNDO_ROUNDS` sets the number of rounds; `cargo xtask test --full` sets it.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
-use std::thread::sleep;
+use std::thread::{scope, sleep};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, TestCaseResult, TestRunner};
 
 use super::agent::Session;
 use super::tree::{contents, tree};
 
-/// Longer than a tick of the clock from which files get their times. Within one tick, a file cannot be told from its
-/// successor with the same number, nor a write of the user from one of the call before.
-const TICK: Duration = Duration::from_millis(11);
+/// The rounds of a normal run.
+const ROUNDS: u32 = 250;
+/// Rounds mostly wait, so several run at the same time.
+const AT_ONCE: u32 = 5;
 
 const NAMES: [&str; 9] = ["a", "b", "c", "d", "d/a", "d/b", "e", "e/a", "e/d"];
 
@@ -60,7 +60,7 @@ fn agent(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) 
 fn user(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) {
     let other = two;
     let (one, two) = (session.at(NAMES[one]), session.at(NAMES[two]));
-    sleep(TICK);
+    next_tick(session);
     let text = format!("user-{number}-token\n");
     let append = || OpenOptions::new().append(true).open(&one)?.write_all(text.as_bytes());
     let _may_fail = match kind {
@@ -78,7 +78,7 @@ fn user(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) {
 /// directories that are empty.
 fn careful_user(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) {
     let (other, one) = (two, session.at(NAMES[one]));
-    sleep(TICK);
+    next_tick(session);
     let text = format!("user-{number}-token\n");
     let make = || OpenOptions::new().create_new(true).write(true).open(&one)?.write_all(text.as_bytes());
     let _may_fail = match kind {
@@ -115,12 +115,33 @@ fn prepare(session: &Session) {
     }
 }
 
-fn rounds() -> u32 {
-    std::env::var("PORTCULLIS_UNDO_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+/// Waits for the next tick of the clock from which files get their times. Within one tick, a file cannot be told from
+/// its successor with the same number, nor a write of the user from one of the call before.
+fn next_tick(session: &Session) {
+    let clock = session.place.path().join("clock");
+    let time = || {
+        fs::write(&clock, "tick").expect("written");
+        clock.metadata().and_then(|status| status.modified()).expect("a time")
+    };
+    let before = time();
+    while time() == before {
+        sleep(Duration::from_micros(500));
+    }
 }
 
-fn runner() -> TestRunner {
-    TestRunner::new(Config { cases: rounds(), failure_persistence: None, ..Config::default() })
+/// Tries a property with random actions.
+fn holds(users: bool, most: usize, property: impl Fn(Vec<Doing>) -> TestCaseResult + Sync) {
+    let rounds = std::env::var("PORTCULLIS_UNDO_ROUNDS").ok().and_then(|text| text.parse().ok());
+    let cases = rounds.unwrap_or(ROUNDS).div_ceil(AT_ONCE);
+    let run = || {
+        let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+        runner.run(&proptest::collection::vec(doing(users), 1..most), &property).expect("the property holds");
+    };
+    scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(run);
+        }
+    });
 }
 
 /// Runs random calls of the agent in a project, and returns it with its state before.
@@ -135,7 +156,7 @@ fn changed(actions: &[Doing], has_links: bool) -> (Session, super::tree::Tree) {
         let kind = if has_links { action.kind } else { action.kind % 10 };
         agent(&session, Doing { kind, ..*action }, number);
         if has_links {
-            sleep(TICK);
+            next_tick(&session);
         }
         if action.ends_call {
             session.end();
@@ -147,99 +168,84 @@ fn changed(actions: &[Doing], has_links: bool) -> (Session, super::tree::Tree) {
 
 #[test]
 fn whatever_the_agent_does_comes_back() {
-    let actions = proptest::collection::vec(doing(false), 1..25);
-    runner()
-        .run(&actions, |actions| {
-            let (session, before) = changed(&actions, false);
-            let after = tree(&session.project());
-            let report = session.undo();
-            prop_assert_eq!(tree(&session.project()), before.clone(), "{:?}", report);
-            session.redo();
-            prop_assert_eq!(tree(&session.project()), after);
-            session.undo();
-            prop_assert_eq!(tree(&session.project()), before);
-            Ok(())
-        })
-        .unwrap_or_else(|failure| panic!("{failure}"));
+    holds(false, 25, |actions| {
+        let (session, before) = changed(&actions, false);
+        let after = tree(&session.project());
+        let report = session.undo();
+        prop_assert_eq!(tree(&session.project()), before.clone(), "{:?}", report);
+        session.redo();
+        prop_assert_eq!(tree(&session.project()), after);
+        session.undo();
+        prop_assert_eq!(tree(&session.project()), before);
+        Ok(())
+    });
 }
 
 #[test]
 fn files_with_several_names_come_back() {
-    let actions = proptest::collection::vec(doing(false), 1..12);
-    runner()
-        .run(&actions, |actions| {
-            // One call, as of one command. Without exchanges of names: `docs/undo.md` tells what they lose.
-            let without_exchange = |kind| if kind == 8 { 7 } else { kind };
-            let actions: Vec<Doing> = actions
-                .iter()
-                .map(|action| Doing { kind: without_exchange(action.kind), ends_call: false, ..*action })
-                .collect();
-            let (session, before) = changed(&actions, true);
-            let report = session.undo();
-            prop_assert_eq!(tree(&session.project()), before, "{:?}", report);
-            Ok(())
-        })
-        .unwrap_or_else(|failure| panic!("{failure}"));
+    holds(false, 12, |actions| {
+        // One call, as of one command.
+        let actions: Vec<Doing> =
+            actions.iter().map(|action| Doing { ends_call: false, ..*action }).collect();
+        let (session, before) = changed(&actions, true);
+        let report = session.undo();
+        prop_assert_eq!(tree(&session.project()), before, "{:?}", report);
+        Ok(())
+    });
 }
 
 #[test]
 fn no_byte_of_the_user_is_lost() {
-    let actions = proptest::collection::vec(doing(true), 1..30);
-    runner()
-        .run(&actions, |actions| {
-            let mut session = Session::new();
-            prepare(&session);
-            for (number, action) in actions.iter().enumerate() {
-                if action.is_user {
-                    // The user acts between calls; what happens during one is the call's.
-                    session.end();
-                    user(&session, *action, number);
-                } else {
-                    // A copy or another name of the user's file is the agent's, and goes even if the file has gone.
-                    agent(&session, Doing { kind: action.kind % 10, ..*action }, number);
-                }
+    holds(true, 30, |actions| {
+        let mut session = Session::new();
+        prepare(&session);
+        for (number, action) in actions.iter().enumerate() {
+            if action.is_user {
+                // The user acts between calls; what happens during one is the call's.
+                session.end();
+                user(&session, *action, number);
+            } else {
+                // A copy or another name of the user's file is the agent's, and goes even if the file has gone.
+                agent(&session, Doing { kind: action.kind % 10, ..*action }, number);
             }
-            session.end();
-            let before = tokens(&contents(&session.project()));
-            let report = session.undo();
-            let after = tokens(&contents(&session.project()));
-            for token in &before {
-                prop_assert!(after.contains(token), "{} is lost: {:?}", token, report);
-            }
-            prop_assert!(report.failed.is_empty(), "{:?}", report);
-            Ok(())
-        })
-        .unwrap_or_else(|failure| panic!("{failure}"));
+        }
+        session.end();
+        let before = tokens(&contents(&session.project()));
+        let report = session.undo();
+        let after = tokens(&contents(&session.project()));
+        for token in &before {
+            prop_assert!(after.contains(token), "{} is lost: {:?}", token, report);
+        }
+        prop_assert!(report.failed.is_empty(), "{:?}", report);
+        Ok(())
+    });
 }
 
 /// What was there before the agent is there afterwards, in its place or beside it, unless the user took it away.
 #[test]
 fn nothing_that_was_there_is_lost() {
-    let actions = proptest::collection::vec(doing(true), 1..30);
-    runner()
-        .run(&actions, |actions| {
-            let mut session = Session::new();
-            prepare(&session);
-            for (number, action) in actions.iter().enumerate() {
-                if action.is_user {
-                    session.end();
-                    careful_user(&session, *action, number);
-                } else {
-                    agent(&session, Doing { kind: action.kind % 10, ..*action }, number);
-                }
+    holds(true, 30, |actions| {
+        let mut session = Session::new();
+        prepare(&session);
+        for (number, action) in actions.iter().enumerate() {
+            if action.is_user {
+                session.end();
+                careful_user(&session, *action, number);
+            } else {
+                agent(&session, Doing { kind: action.kind % 10, ..*action }, number);
             }
-            session.end();
-            let of_user = tokens(&contents(&session.project()));
-            let report = session.undo();
-            let after = contents(&session.project());
-            for first in ["first a", "first b", "first d/a", "first e/a"].into_iter().map(str::to_owned) {
-                prop_assert!(after.contains(&first), "`{}` is lost: {:?}", first, report);
-            }
-            for token in of_user {
-                prop_assert!(after.contains(&token), "{} is lost: {:?}", token, report);
-            }
-            prop_assert!(report.failed.is_empty(), "{:?}", report);
-            Ok(())
-        })
-        .unwrap_or_else(|failure| panic!("{failure}"));
+        }
+        session.end();
+        let of_user = tokens(&contents(&session.project()));
+        let report = session.undo();
+        let after = contents(&session.project());
+        for first in ["first a", "first b", "first d/a", "first e/a"].into_iter().map(str::to_owned) {
+            prop_assert!(after.contains(&first), "`{}` is lost: {:?}", first, report);
+        }
+        for token in of_user {
+            prop_assert!(after.contains(&token), "{} is lost: {:?}", token, report);
+        }
+        prop_assert!(report.failed.is_empty(), "{:?}", report);
+        Ok(())
+    });
 }

@@ -1,17 +1,17 @@
 //! Gives open files and directories their former owner, attributes, mode and time.
 
 use std::ffi::CStr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, chownat, fchmod, fchown, fgetxattr,
-    fremovexattr, fsetxattr, futimens, openat, unlinkat,
+    AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, chmod, chownat, fchmod, fchown,
+    fgetxattr, fremovexattr, fsetxattr, futimens, openat, unlinkat,
 };
 use rustix::io::Errno;
 
-use crate::disk::{self, Spot};
-use crate::state::{DirectoryState, State};
+use crate::disk::{self, Spot, look};
+use crate::state::{DirectoryState, FileId, State};
 
 /// The bits of a mode that files get back: set-id bits are left off.
 pub(super) const FILE_MODE: u32 = 0o1777;
@@ -22,6 +22,12 @@ pub(super) fn restore_directory(path: &Path, was: &DirectoryState) -> rustix::io
     let spot = disk::spot(path)?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = match openat(&spot.directory, &spot.name, flags, Mode::empty()) {
+        // It was made unreadable.
+        Err(Errno::ACCESS) => {
+            let now = look(&spot.directory, &spot.name)?;
+            set_mode(&spot, now.id().ok_or(Errno::STALE)?, was.mode & DIRECTORY_MODE)?;
+            openat(&spot.directory, &spot.name, flags, Mode::empty())?
+        }
         // The step that should have made it has failed, and was reported.
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
         open => open?,
@@ -30,6 +36,18 @@ pub(super) fn restore_directory(path: &Path, was: &DirectoryState) -> rustix::io
     set_attributes(&open, &was.attributes)?;
     fchmod(&open, Mode::from_raw_mode(was.mode & DIRECTORY_MODE))?;
     set_time(&open, was.modified)
+}
+
+/// Sets the mode of a file or directory that may not be readable; it must still be the one that was looked at.
+pub(super) fn set_mode(spot: &Spot, id: FileId, mode: u32) -> rustix::io::Result<()> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(&spot.directory, &spot.name, flags, Mode::empty())?;
+    if disk::id(&file)? != id {
+        return Err(Errno::STALE);
+    }
+    // The link leads to this very file.
+    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    chmod(own, Mode::from_raw_mode(mode))
 }
 
 /// Removes what is at a name.
@@ -42,14 +60,24 @@ pub(super) fn clear(spot: &Spot, now: &State) -> rustix::io::Result<()> {
     unlinkat(&spot.directory, &spot.name, flags)
 }
 
+/// What users and groups are called in a sandbox whose user namespace does not have them.
+const UNKNOWN: u32 = 65_534;
+
 /// Gives a file to its former owner. Only root can; for others it is theirs already.
-pub(super) fn set_owner(open: &OwnedFd, (user, group): (u32, u32)) {
-    let _is_theirs = fchown(open, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+pub(super) fn set_owner(open: &OwnedFd, owner: (u32, u32)) {
+    let (user, group) = known(owner);
+    let _is_theirs = fchown(open, user, group);
+}
+
+/// Returns a user and a group, where they are known.
+fn known((user, group): (u32, u32)) -> (Option<Uid>, Option<Gid>) {
+    let is_known = |id: &u32| *id != UNKNOWN;
+    (Some(user).filter(is_known).map(Uid::from_raw), Some(group).filter(is_known).map(Gid::from_raw))
 }
 
 /// Gives a link to its former owner, like [`set_owner`].
-pub(super) fn give(directory: &OwnedFd, name: &CStr, (user, group): (u32, u32)) {
-    let (user, group) = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+pub(super) fn give(directory: &OwnedFd, name: &CStr, owner: (u32, u32)) {
+    let (user, group) = known(owner);
     let _is_theirs = chownat(directory, name, user, group, AtFlags::SYMLINK_NOFOLLOW);
 }
 

@@ -88,10 +88,21 @@ impl Undoer<'_> {
         };
         for component in rest.parent().into_iter().flat_map(Path::components) {
             made.push(component);
-            if !is_directory(&made) {
-                let spot = disk::spot(&made)?;
-                self.before(&spot, &made)?;
-                mkdirat(&spot.directory, &spot.name, Mode::RWXU)?;
+            let plain = made.clone();
+            // A former version of a file may have the name already.
+            for number in 0..BESIDES {
+                match disk::look_at(&made)? {
+                    State::Directory(_) => break,
+                    State::Absent => {
+                        let spot = disk::spot(&made)?;
+                        self.before(&spot, &made)?;
+                        mkdirat(&spot.directory, &spot.name, Mode::RWXU)?;
+                        break;
+                    }
+                    State::File(_) | State::Link { .. } | State::Special { .. } => {
+                        made = numbered(&plain, number, false);
+                    }
+                }
             }
         }
         Ok(made.join(path.file_name().unwrap_or_default()))

@@ -58,12 +58,15 @@ impl Undoer<'_> {
             let file = state.as_ref().and_then(State::file);
             candidate != path && file.is_some_and(|file| file.id == was.id && is_as_it_was(file))
         };
-        if let Some(restored) = self.restored.get(&was.id)
-            && restored.path != path
-            && was.links.max(restored.links) > 1
-            && disk::look_at(&restored.path).is_ok_and(|now| now.id() == Some(restored.id))
+        if let Some(restored) =
+            self.restored.get(&was.id).filter(|restored| was.links.max(restored.links) > 1)
         {
-            return Some(restored.path.clone());
+            let is_there = |name: &&PathBuf| {
+                *name != path && disk::look_at(name).is_ok_and(|now| now.id() == Some(restored.id))
+            };
+            if let Some(name) = restored.names.iter().find(is_there) {
+                return Some(name.clone());
+            }
         }
         let recorded = self.history.entries().iter().filter_map(|entry| match entry {
             Record::Before { was: other, .. }

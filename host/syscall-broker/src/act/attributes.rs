@@ -1,6 +1,6 @@
 //! Modes, times and owners of files in sandboxes without mounts: Landlock has no rights for them, so no such call is
-//! left to the kernel. In a sandbox with mounts, read-only mounts protect them, and only modes with the set-group-id
-//! bit come here.
+//! left to the kernel. In a sandbox with mounts, read-only mounts protect them: there, modes are recorded and left to
+//! the kernel, except those with the set-group-id bit.
 //!
 //! The file is looked up once and held by an `O_PATH` descriptor. Its path, as the kernel reports it, determines
 //! whether commands may change files there, and the change applies to that very file.
@@ -12,12 +12,13 @@ use portcullis_sys::memory::read_exactly;
 use rustix::fs::{AtFlags, FileType, Mode, Timespec, Timestamps, UTIME_NOW, chmodat, fstat, utimensat};
 use rustix::io::Errno;
 
+use super::locate::{self, Located};
 use crate::outcome::{CallResult, Outcome};
 use crate::pending::PendingCall;
 use crate::proc_paths::names_of;
 use crate::resolve_for_read::FoundFile;
 use crate::resolved_name::LastLink;
-use crate::syscalls::{Target, Times};
+use crate::syscalls::{PathArgument, Target, Times};
 use crate::worker::Worker;
 
 /// The size of two `timespec` or `timeval` structs: two numbers of eight bytes each.
@@ -28,9 +29,17 @@ const SECONDS_BYTES: usize = 16;
 /// Changes the mode of a file. The filter has made sure that the mode has no set-user-id bit; the set-group-id bit is
 /// permitted for directories, where it determines the group of new files.
 pub(crate) fn change_mode(worker: &Worker, pending: &PendingCall, target: Target, mode: u32) -> CallResult {
+    let has_group_id = mode & Mode::SGID.as_raw_mode() != 0;
+    if let Target::Path { at, flags } = target {
+        worker.check_still_waiting(pending)?;
+        record(worker, pending, at, AtFlags::from_bits_retain(flags))?;
+    }
+    if worker.broker.places.is_none() && !has_group_id {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    }
     let file = find(worker, pending, target)?;
     let is_directory = FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::Directory;
-    if mode & Mode::SGID.as_raw_mode() != 0 && !is_directory {
+    if has_group_id && !is_directory {
         return Err(Errno::PERM.into());
     }
     worker.check_still_waiting(pending)?;
@@ -38,6 +47,15 @@ pub(crate) fn change_mode(worker: &Worker, pending: &PendingCall, target: Target
     // The link in procfs leads to this very file.
     chmodat(own, name, Mode::from_raw_mode(mode & 0o3777), AtFlags::empty())?;
     Ok(Outcome::SUCCESS)
+}
+
+/// Records the mode that a name has so far. What cannot be found is not changed by the call either.
+fn record(worker: &Worker, pending: &PendingCall, at: PathArgument, flags: AtFlags) -> Result<(), Errno> {
+    let last = if flags.contains(AtFlags::SYMLINK_NOFOLLOW) { LastLink::Keep } else { LastLink::Follow };
+    match locate::find(worker, pending, at, last) {
+        Ok(Located::Judged(place)) => worker.record_mode(pending, &place),
+        Ok(Located::Outside(_) | Located::Elsewhere) | Err(_) => Ok(()),
+    }
 }
 
 /// Accepts a call that leaves the owner of a file unchanged, which archivers and copying programs make; refuses all

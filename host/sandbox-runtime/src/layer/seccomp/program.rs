@@ -80,6 +80,10 @@ pub(super) fn assemble(broker: Broker, reads: Reads, isolation: IsolationMode) -
                 no_set_user_id(body, mode);
                 // This is common for directories, and only the broker can tell the type of the file.
                 body.if_bits(libc::S_ISGID, looked_at);
+                // The broker records the mode so far. An open file was recorded when it was opened for writing.
+                if number != libc::SYS_fchmod && broker.listens() {
+                    body.give(HAND_OVER);
+                }
             }
         });
     }

@@ -267,6 +267,9 @@ fn only_directories_become_set_group_id() {
             assert_eq!(run_in(&program, &native(number, arguments)), EPERM, "{number} {arguments:?}");
         }
         assert_eq!(run_in(&program, &native(libc::SYS_fchmod, &[3, 0o755])), ALLOW);
+        // The mode so far is recorded, to be given back.
+        assert_eq!(run_in(&program, &native(libc::SYS_fchmodat, &[3, 0, 0o755])), looked_at);
+        assert_eq!(run_in(&program, &native(libc::SYS_fchmodat2, &[3, 0, 0o755, 0])), looked_at);
     }
 }
 
