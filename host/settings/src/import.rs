@@ -11,7 +11,6 @@ use portcullis_settings_format::{Change, ConfigError, FIELDS, Field, FileKind, L
 use serde_json::Value as Json;
 use serde_json::{Map, json};
 
-use self::bosun::OTHER_TABLES;
 use self::defaults::{guard, names_at_every_depth, over, pi_sandbox_defaults, sysid_defaults};
 use crate::disk::{Disk, RealDisk};
 use crate::places::Places;
@@ -63,6 +62,9 @@ const EMPTY: &str = r#"{
   "filesystem": { "denyRead": [], "allowRead": [], "allowWrite": [], "denyWrite": [] }
 }
 "#;
+
+const OTHER_TABLES: &str =
+    "only the table with `deny_read`, `allow_write` and `deny_write` is about the sandbox";
 
 impl Foreign {
     /// Converts to complete settings of the user.

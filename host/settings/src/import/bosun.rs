@@ -6,9 +6,6 @@ use serde_json::{Map, Value as Json, json};
 use super::Import;
 use crate::bosun_lists::{table_with_lists, with_endings};
 
-pub(super) const OTHER_TABLES: &str =
-    "only the table with `deny_read`, `allow_write` and `deny_write` is about the sandbox";
-
 impl Import {
     /// Carries the lists, for the settings and for the policy `bosun`.
     pub(super) fn bosun(&mut self, given: &Json) {
