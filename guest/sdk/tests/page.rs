@@ -1,6 +1,7 @@
 //! The code that `docs/policy-authors.md` shows, word for word, and the test that it is the same.
 
 #![cfg(all(feature = "cases", not(target_arch = "wasm32")))]
+#![allow(clippy::unwrap_used, reason = "a failed test panics")]
 #![expect(unused_must_use, reason = "it is the code of a page")]
 
 const PAGE: &str = include_str!("../../../docs/policy-authors.md");

@@ -1,5 +1,7 @@
 //! The messages that `docs/protocol.md` shows.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a failed test panics")]
+
 use portcullis_rpc::{AskParams, AskResponse, HelloParams, HelloResponse, ReserveParams, ReserveResponse};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
