@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use portcullis_audit::VerdictLine;
+use portcullis_decision::Reader;
 use portcullis_decision::context::AgentInfo;
 use portcullis_session::SandboxSubject;
 use portcullis_settings::{Disk, FoundSettings, Places, RealDisk, Resolved, allow_item, discover, resolve};
@@ -46,6 +47,8 @@ pub struct Wanted {
     pub purpose: Purpose,
     /// The subject of its sandbox.
     pub inmate: SandboxSubject,
+    /// Who reads the notes on its commands.
+    pub reader: Reader,
     /// Where its refusals are reported, beside the audit log.
     pub refusals: Option<RefusalReporter>,
 }
@@ -86,6 +89,7 @@ impl Wanted {
             interactive: false,
             purpose: Purpose::Judge,
             inmate: SandboxSubject::Commands,
+            reader: Reader::User,
             refusals: None,
         }
     }

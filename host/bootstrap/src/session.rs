@@ -247,6 +247,7 @@ fn assemble(
         confinement,
         own: own_directories(around, wanted, &basis.resolved, (scratch.as_ref(), home.as_ref())),
         inmate: wanted.inmate.clone(),
+        reader: wanted.reader,
         credentials,
         variables,
     };

@@ -11,6 +11,8 @@ pub(crate) mod asks;
 pub(crate) mod audit;
 pub(crate) mod config;
 pub(crate) mod credentials;
+#[cfg(test)]
+mod doc_tests;
 pub(crate) mod doctor;
 #[cfg(test)]
 mod help_tests;

@@ -50,7 +50,7 @@ pub use location::Location;
 pub use permit::Permit;
 pub use policy::{Policy, PolicyError};
 pub use profile::Profile;
-pub use refusal_text::{RefusalOrigin, RefusalText, allow_path, host_step};
+pub use refusal_text::{Reader, RefusalOrigin, RefusalText, allow_path, host_step};
 pub use request::{Action, Request};
 pub use rules::{Base, Caller, RuleLayer, RuleSet, Ruling};
 pub use verdict::{Effect, Evaluation, Verdict};

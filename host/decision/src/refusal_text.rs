@@ -20,6 +20,17 @@ pub struct RefusalText<'a> {
     pub hint: Option<&'a str>,
     /// How it came about.
     pub origin: RefusalOrigin,
+    /// Who reads it.
+    pub reader: Reader,
+}
+
+/// The reader of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// The model, which cannot allow anything itself.
+    Model,
+    /// The user.
+    User,
 }
 
 /// The origin of a refusal.
@@ -36,10 +47,11 @@ pub enum RefusalOrigin {
 /// Advice after a denial by a rule, if there is no better advice.
 const FORBIDDEN: &str = "Do not work around it";
 
-/// What to do after a refusal of one of the host's own rules that no setting lifts.
+/// What to do after a refusal of one of the host's own rules that no setting lifts. `{you}` and `{You}` stand for the
+/// user, as the reader calls them.
 const HOST_STEPS: [(&str, &str); 41] = [
-    ("host.agent-directory", "No setting opens it: the user changes it outside the sandbox."),
-    ("host.agent-settings", "No setting opens it: the user changes it outside the sandbox."),
+    ("host.agent-directory", "No setting opens it: {you} can change it outside the sandbox."),
+    ("host.agent-settings", "No setting opens it: {you} can change it outside the sandbox."),
     ("host.audit-failed", "Nothing runs until the audit log can be written."),
     ("host.brokered-tls", "Have the program trust the certificates in the file that SSL_CERT_FILE names."),
     ("host.brokered-upgrade", "Use plain HTTP/1.1 requests with this host."),
@@ -47,43 +59,43 @@ const HOST_STEPS: [(&str, &str); 41] = [
     ("host.command-ended", "Keep the command running until its connections are done."),
     (
         "host.credential-purpose",
-        "The user can add the request to `for` of the credential, in `credentials.brokered`.",
+        "{You} can add the request to `for` of the credential, in `credentials.brokered`.",
     ),
-    ("host.escalation-off", "The user can switch it on with the setting `escalation`."),
+    ("host.escalation-off", "{You} can switch it on with the setting `escalation`."),
     ("host.fault", "This session refuses everything; in pi, /reload starts it again."),
     ("host.hard-links", "Use the file by its allowed name, or make a copy."),
-    ("host.hidden-server-name", "The user can allow it with the setting `hiddenServerNames`."),
+    ("host.hidden-server-name", "{You} can allow it with the setting `hiddenServerNames`."),
     ("host.malformed", "Use a client that follows the protocol."),
     ("host.name-not-handed-on", "Rename the file, or use the tool `bash`."),
-    ("host.no-answer", "Try again when the user is there to answer."),
-    ("host.no-server-name", "The user can allow it with the setting `hiddenServerNames`."),
+    ("host.no-answer", "Try again when {you} can answer."),
+    ("host.no-server-name", "{You} can allow it with the setting `hiddenServerNames`."),
     (
         "host.other-account",
-        "Use the credential of the settings; the user can lift `ownAccountOnly` in `network.requests`.",
+        "Use the credential of the settings; {you} can lift `ownAccountOnly` in `network.requests`.",
     ),
     ("host.other-server", "Connect to that server itself, so that its name is checked."),
     ("host.placeholder", "Send the placeholder only to its own host, in the place that the settings name."),
-    ("host.policy-failed", "The user must repair or remove the policy."),
-    ("host.portcullis", "No setting opens it: the user changes it outside the sandbox."),
+    ("host.policy-failed", "{You} must repair or remove the policy."),
+    ("host.portcullis", "No setting opens it: {you} can change it outside the sandbox."),
     ("host.powershell", "Use the tool `bash`."),
     ("host.private-tmp", "Keep files of your own in the directory that TMPDIR names."),
-    ("host.project-agent-settings", "No setting opens it: the user changes it outside the sandbox."),
-    ("host.push-rule", "The user can change what `network.pushes` permits for this host."),
-    ("host.replacements-differ", "Two policies contradict each other; the user must change one."),
-    ("host.request-rule", "The user can change what `network.requests` allows for this host."),
-    ("host.reservation-failed", "The user must repair the reservations."),
+    ("host.project-agent-settings", "No setting opens it: {you} can change it outside the sandbox."),
+    ("host.push-rule", "{You} can change what `network.pushes` permits for this host."),
+    ("host.replacements-differ", "Two policies contradict each other; {you} must change one."),
+    ("host.request-rule", "{You} can change what `network.requests` allows for this host."),
+    ("host.reservation-failed", "{You} must repair the reservations."),
     ("host.reserved", "Work on something else until it is released."),
-    ("host.rewrites-differ", "Two policies contradict each other; the user must change one."),
-    ("host.rewrites-endless", "Two policies contradict each other; the user must change one."),
+    ("host.rewrites-differ", "Two policies contradict each other; {you} must change one."),
+    ("host.rewrites-endless", "Two policies contradict each other; {you} must change one."),
     ("host.settings-changed", "Connect again."),
     ("host.special-address", "Allow the address itself: portcullis allow ADDRESS:PORT"),
-    ("host.too-many-questions", "Run the command again, or have the user allow its hosts first."),
+    ("host.too-many-questions", "Run the command again; {you} can allow its hosts first."),
     ("host.too-many-waiting", "Try again when the open questions are answered."),
     ("host.unfiltered-search", "Search with the tool `bash`."),
     ("host.unreadable-answer", "Ask the server for an answer that is not compressed."),
     ("host.unreadable-http", "Use HTTP/1.1, or TLS."),
     ("host.unusable-path", "Check the path, and try again."),
-    ("host.unresolved-name", "The user can change `deniedResolvedAddresses` or `parentProxy`."),
+    ("host.unresolved-name", "{You} can change `deniedResolvedAddresses` or `parentProxy`."),
     ("host.wrong-permit", "Try again."),
 ];
 
@@ -97,13 +109,20 @@ impl<'a> RefusalText<'a> {
             reason: &decision.cause().reason,
             hint: decision.hint(),
             origin: RefusalOrigin::from_answer(decision.answered_by()),
+            reader: Reader::Model,
         }
     }
 
     /// Returns the text of a denial by a rule.
     #[must_use]
     pub fn by_rule(policy: &'a str, rule: &'a str, reason: &'a str) -> Self {
-        Self { policy, rule, reason, hint: None, origin: RefusalOrigin::Rule }
+        Self { policy, rule, reason, hint: None, origin: RefusalOrigin::Rule, reader: Reader::Model }
+    }
+
+    /// Returns the text for another reader; the first one is the model.
+    #[must_use]
+    pub fn read_by(self, reader: Reader) -> Self {
+        Self { reader, ..self }
     }
 
     /// Returns the reason and the rule.
@@ -127,11 +146,13 @@ impl<'a> RefusalText<'a> {
             return sentence(hint);
         }
         match (self.origin, what) {
-            (RefusalOrigin::User, _) => "Go on without it.".to_owned(),
-            (RefusalOrigin::Unanswered, Some(what)) => {
-                format!("To allow it, have the user run: portcullis allow {what}")
+            (RefusalOrigin::User, _) if self.reader == Reader::Model => "Go on without it.".to_owned(),
+            (RefusalOrigin::User | RefusalOrigin::Unanswered, Some(what)) => {
+                format!("To allow it, {}", self.reader.run(&format!("portcullis allow {what}")))
             }
-            (RefusalOrigin::Unanswered, None) => "The user can allow it when asked.".to_owned(),
+            (RefusalOrigin::User | RefusalOrigin::Unanswered, None) => {
+                self.reader.address("{You} can allow it when asked.")
+            }
             (RefusalOrigin::Rule, _) => self.after_denial(),
         }
     }
@@ -149,7 +170,7 @@ impl<'a> RefusalText<'a> {
             (RefusalOrigin::Rule, _) => match self.policy {
                 HOST => host_step(self.rule).map_or_else(
                     || format!("`{}` in `protections.lift`: portcullis config edit", escape(self.rule)),
-                    str::to_owned,
+                    |step| Reader::User.address(step),
                 ),
                 "base" => "no answer allows it".to_owned(),
                 "settings" => "change that line: portcullis config edit".to_owned(),
@@ -163,24 +184,58 @@ impl<'a> RefusalText<'a> {
     /// Returns the advice of the policy, or of the host for its own rules, if there is any.
     #[must_use]
     pub fn advice(&self) -> Option<String> {
-        let own = || (self.policy == HOST).then(|| host_step(self.rule)).flatten().map(str::to_owned);
-        self.hint.map(str::to_owned).or_else(own)
+        let own = || (self.policy == HOST).then(|| host_step(self.rule)).flatten();
+        self.hint.map(str::to_owned).or_else(|| own().map(|step| self.reader.address(step)))
     }
 
     fn after_denial(&self) -> String {
-        if self.policy == HOST {
-            return match host_step(self.rule) {
-                Some(step) => step.to_owned(),
-                // The reason of a sensitive file says it already.
-                None if self.reason.contains("protections.lift") => format!("{FORBIDDEN}."),
-                None => format!("{FORBIDDEN}: only the user's `protections.lift` opens it."),
-            };
+        if let Some(step) = host_step(self.rule).filter(|_| self.policy == HOST) {
+            return self.reader.address(step);
         }
+        match self.reader {
+            Reader::Model => self.after_denial_for_model(),
+            Reader::User => self.after_denial_for_user(),
+        }
+    }
+
+    fn after_denial_for_model(&self) -> String {
         match self.policy {
+            // The reason of a sensitive file says it already.
+            HOST if self.reason.contains("protections.lift") => format!("{FORBIDDEN}."),
+            HOST => format!("{FORBIDDEN}: only the user's `protections.lift` opens it."),
             "base" => format!("{FORBIDDEN}; if you need it, tell the user."),
             "settings" => format!("{FORBIDDEN}: only the user can change the settings."),
             _ => format!("{FORBIDDEN}: only the user can change this policy."),
         }
+    }
+
+    fn after_denial_for_user(&self) -> String {
+        let change = match self.policy {
+            HOST => format!("add `{}` to `protections.lift`", escape(self.rule)),
+            "base" => return "No answer allows it.".to_owned(),
+            "settings" => "change that line".to_owned(),
+            policy => format!("change the settings of policy `{}`", escape(policy)),
+        };
+        format!("To allow it, {change}: portcullis config edit")
+    }
+}
+
+impl Reader {
+    /// Returns what the reader does so that a command of Portcullis is run.
+    #[must_use]
+    pub fn run(self, command: &str) -> String {
+        match self {
+            Self::Model => format!("have the user run: {command}"),
+            Self::User => format!("run: {command}"),
+        }
+    }
+
+    fn address(self, text: &str) -> String {
+        let [one, first] = match self {
+            Self::Model => ["the user", "The user"],
+            Self::User => ["you", "You"],
+        };
+        text.replace("{you}", one).replace("{You}", first)
     }
 }
 
@@ -240,6 +295,31 @@ mod tests {
         check(refused, Some("~/x"), &format!("{why}. Go on without it."));
         let hinted = RefusalText { hint: Some("push to a new branch"), ..denied };
         check(hinted, Some("~/x"), &format!("{why}. Push to a new branch."));
+    }
+
+    #[test]
+    fn the_user_is_addressed_as_you() {
+        let denied = RefusalText::by_rule("settings", "filesystem.denyWrite[0]", "x").read_by(Reader::User);
+        assert_eq!(denied.next_step(None), "To allow it, change that line: portcullis config edit");
+        let unanswered = RefusalText { origin: RefusalOrigin::Unanswered, ..denied };
+        assert_eq!(unanswered.next_step(Some("~/x")), "To allow it, run: portcullis allow ~/x");
+        assert_eq!(unanswered.next_step(None), "You can allow it when asked.");
+        let base = RefusalText { policy: "base", ..denied };
+        assert_eq!(base.next_step(None), "No answer allows it.");
+        for rule in HOST_STEPS.iter().map(|(rule, _)| *rule).chain(["host.git-hooks"]) {
+            for origin in [RefusalOrigin::Rule, RefusalOrigin::Unanswered, RefusalOrigin::User] {
+                for what in [None, Some("~/x")] {
+                    let refusal = RefusalText { origin, ..RefusalText::by_rule(HOST, rule, "x") };
+                    let step = refusal.read_by(Reader::User).next_step(what);
+                    assert!(!step.contains("user") && !step.contains('{'), "{rule}: {step}");
+                    let step = refusal.next_step(what);
+                    assert!(
+                        !step.contains(" you ") && !step.contains("You ") && !step.contains('{'),
+                        "{rule}: {step}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Why a connection or a request is denied.
 
-use portcullis_decision::RefusalText;
 use portcullis_decision::host_rules::HOST;
+use portcullis_decision::{Reader, RefusalText};
 use portcullis_text::escape;
 
 /// The reason for a denial.
@@ -13,8 +13,10 @@ pub struct ConnectionRefusal {
     pub rule: String,
     /// The reason in one sentence, safe to show.
     pub reason: String,
-    /// Reason, rule and next step, safe to show.
+    /// Reason, rule and next step for the model, safe to show.
     pub text: String,
+    /// The same for the user.
+    for_user: String,
 }
 
 impl ConnectionRefusal {
@@ -26,6 +28,16 @@ impl ConnectionRefusal {
             rule: escape(refusal.rule),
             reason: escape(refusal.reason),
             text: refusal.with_next_step(what),
+            for_user: refusal.read_by(Reader::User).with_next_step(what),
+        }
+    }
+
+    /// Returns reason, rule and next step for a reader, safe to show.
+    #[must_use]
+    pub fn text_for(&self, reader: Reader) -> &str {
+        match reader {
+            Reader::Model => &self.text,
+            Reader::User => &self.for_user,
         }
     }
 

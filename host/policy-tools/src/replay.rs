@@ -9,7 +9,7 @@ use portcullis_bootstrap::process_env::{ProcessEnv, random_name};
 use portcullis_bootstrap::session::{self, OpenSession};
 use portcullis_bootstrap::streams::say;
 use portcullis_decision::context::AgentInfo;
-use portcullis_decision::{Context, Member, path_text};
+use portcullis_decision::{Context, Member, Reader, path_text};
 use portcullis_session::NoUser;
 use portcullis_text::escape;
 use serde::Serialize;
@@ -125,6 +125,7 @@ fn usual(around: &ProcessEnv, agent: &str) -> Wanted {
         interactive: true,
         purpose: Purpose::Judge,
         inmate: portcullis_session::SandboxSubject::Commands,
+        reader: Reader::Model,
         refusals: None,
     }
 }

@@ -43,7 +43,8 @@ pub fn remedy(line: &VerdictLine) -> Option<String> {
         return None;
     }
     // A rule asks, but a running command could not wait for the answer.
-    let is_unasked = line.answered_by.is_empty() && line.policies.iter().any(|vote| vote.verdict == "ask");
+    let has = |verdict: &str| line.policies.iter().any(|vote| vote.verdict == verdict);
+    let is_unasked = line.answered_by.is_empty() && has("ask") && !has("deny");
     let refusal = RefusalText {
         origin: match line.answered_by.as_str() {
             "user" => RefusalOrigin::User,
@@ -191,6 +192,35 @@ mod tests {
         ] {
             assert_eq!(asked(&json!({ "action": action })), expected);
         }
+    }
+
+    #[test]
+    fn a_denial_by_a_rule_is_not_allowed_by_an_answer() {
+        let action = json!({ "file": { "path": { "canonical": "/h/.bashrc", "kind": "missing" },
+            "operation": { "write": 1 } } });
+        let line = |policies: &[(&str, &str)], policy: &str, rule: &str| VerdictLine {
+            request: json!({ "action": action }),
+            effect: "deny".to_owned(),
+            policy: policy.to_owned(),
+            rule: rule.to_owned(),
+            policies: policies
+                .iter()
+                .map(|(rule, verdict)| portcullis_audit::PolicyLine {
+                    rule: (*rule).to_owned(),
+                    verdict: (*verdict).to_owned(),
+                    ..portcullis_audit::PolicyLine::default()
+                })
+                .collect(),
+            ..VerdictLine::default()
+        };
+        let asks = ("host.shell-files", "ask");
+        let told = remedy(&line(&[("host.start-up-files", "deny"), asks], "host", "host.start-up-files"));
+        assert_eq!(
+            told.as_deref(),
+            Some("`host.start-up-files` in `protections.lift`: portcullis config edit")
+        );
+        let told = remedy(&line(&[asks], "host", "host.shell-files"));
+        assert_eq!(told.as_deref(), Some("create it yourself, then portcullis allow /h/.bashrc --write"));
     }
 
     /// Checks the recorded form of current requests, not only the form that the code above reads.

@@ -215,7 +215,7 @@ pub fn finish(session: &Session, started: &Started) -> Ended {
     let effective = session.effective_policy();
     let rules = started.rules.as_deref().unwrap_or(&effective.rules);
     let refusals = started.running.refusals();
-    let by_rules = refused::by_rules(&refusals, rules, &session.own_places());
+    let by_rules = refused::by_rules(&refusals, rules, session.setup.reader, &session.own_places());
     refused::record(session, &started.request, &refusals, started.rules.as_deref());
     let (changed, id) = (started.running.in_changes(), started.call.as_deref());
     let unrecorded = changes::finish(session, changed, started.recorded, id, script);

@@ -325,7 +325,7 @@ impl Judge for CommandJudge {
         let how = match how {
             Ending::Closed => "closed".to_owned(),
             Ending::Refused(refusal) => {
-                note(&session, attempt, &refusal.text);
+                note(&session, attempt, refusal.text_for(session.setup.reader));
                 format!("refused: {}", refusal.reason)
             }
             Ending::Unreachable(why) => {
@@ -427,13 +427,13 @@ fn record_judgement(
             let place = attempt.access.target.with_port(attempt.access.port);
             let what = is_to_connect(attempt).then_some(place.as_str());
             let refused = ConnectionRefusal::new(RefusalText::for_decision(&decision), what);
-            note(session, attempt, &refused.text);
+            note(session, attempt, refused.text_for(session.setup.reader));
             Judgement::Deny(refused)
         }
     }
 }
 
-/// Adds a note on a connection, for the model.
+/// Adds a note on a connection.
 fn note(session: &Session, attempt: &ConnectionAttempt, why: &str) {
     let NetworkAccess { target, port, .. } = &attempt.access;
     let place = target.with_port(*port);

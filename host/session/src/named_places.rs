@@ -22,8 +22,8 @@ use portcullis_decision::request::{
     Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind, SimpleCommand, Word,
 };
 use portcullis_decision::{
-    Caller, Decision, Effect, Fact, Grant, GrantPattern, GrantScope, RefusalOrigin, RefusalText, Request,
-    allow_path, path_text,
+    Caller, Decision, Effect, Fact, Grant, GrantPattern, GrantScope, Reader, RefusalOrigin, RefusalText,
+    Request, allow_path, path_text,
 };
 use portcullis_file_gate::{FileError, Purpose};
 use portcullis_text::escape;
@@ -166,7 +166,7 @@ impl<'a> Questions<'a> {
             }
             (_, Ok(_)) => {}
             (_, Err(decision)) => {
-                self.answers.notes.push(note(&place.top, right, &decision));
+                self.answers.notes.push(note(session.setup.reader, &place.top, right, &decision));
                 return;
             }
         }
@@ -181,11 +181,15 @@ impl<'a> Questions<'a> {
         if path.symlink_metadata().is_err() || self.answers.notes.len() == MOST_QUESTIONS {
             return;
         }
+        let whose = match self.session.setup.reader {
+            Reader::Model => "a file of the user's",
+            Reader::User => "a file of yours",
+        };
         self.answers.notes.push(format!(
-            "`{}` is a file of the user's, and commands have a home directory of their own. To let commands read it, \
-             have the user run: portcullis allow {}",
+            "`{}` is {whose}, and commands have a home directory of their own. To let commands read it, \
+             {}",
             escape(&path.to_string_lossy()),
-            allow_path(path, false)
+            self.session.setup.reader.run(&format!("portcullis allow {}", allow_path(path, false)))
         ));
     }
 
@@ -202,7 +206,8 @@ impl<'a> Questions<'a> {
             FileAccess { path: reference, operation: FileOperation::Read, facts: FileFacts::default() };
         let request = self.session.request(Origin::Process, Action::File(access));
         if let Err(decision) = self.session.authorize(request, self.call, self.cancel).granted() {
-            self.answers.notes.push(closed(canonical, &decision));
+            let refusal = RefusalText::for_decision(&decision).read_by(self.session.setup.reader);
+            self.answers.notes.push(closed(canonical, refusal));
         }
     }
 }
@@ -442,21 +447,23 @@ fn is_seen(effective: &EffectivePolicy, path: &Path, right: FileRight) -> bool {
 }
 
 /// Returns the note that a place is closed, with the ways to open it.
-fn note(top: &Path, right: FileRight, decision: &Decision) -> String {
-    let refusal = RefusalText::for_decision(decision);
+fn note(reader: Reader, top: &Path, right: FileRight, decision: &Decision) -> String {
+    let refusal = RefusalText::for_decision(decision).read_by(reader);
     if refusal.origin != RefusalOrigin::Unanswered {
-        return closed(top, decision);
+        return closed(top, refusal);
     }
     let (place, why) = (escape(&top.to_string_lossy()), refusal.why());
     let allow = allow_path(top, right == FileRight::Write);
-    format!(
-        "`{place}` is closed to commands: {why}. To use it, ask with the read tool, or have the user run: portcullis \
-         allow {allow}"
-    )
+    let run = reader.run(&format!("portcullis allow {allow}"));
+    let ask = match reader {
+        Reader::Model => "ask with the read tool, or ",
+        Reader::User => "",
+    };
+    format!("`{place}` is closed to commands: {why}. To use it, {ask}{run}")
 }
 
 /// Returns the sentence that a path is closed, with the rule.
-fn closed(path: &Path, decision: &Decision) -> String {
-    let why = RefusalText::for_decision(decision).with_next_step(None);
+fn closed(path: &Path, refusal: RefusalText<'_>) -> String {
+    let why = refusal.with_next_step(None);
     format!("`{}` is closed to commands: {why}", escape(&path.to_string_lossy()))
 }

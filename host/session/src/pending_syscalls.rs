@@ -142,7 +142,7 @@ fn authorize_as_before(session: &Session, request: Request, decision: Decision) 
     session.record_decision(request, decision)
 }
 
-/// Returns true if a call may proceed; notes the reason for the model otherwise.
+/// Returns true if a call may proceed; notes the reason otherwise.
 fn is_allowed(
     session: &Session,
     started: &Started,
@@ -151,7 +151,7 @@ fn is_allowed(
     path: &Path,
 ) -> bool {
     let refused = authorized.granted().err();
-    let note = |why: &Decision| refused::after_question(attempt, path, why, &session.own_places());
+    let note = |why: &Decision| refused::after_question(session, attempt, path, why);
     refused.inspect(|why| started.questions.note(note(why))).is_none()
 }
 

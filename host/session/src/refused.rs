@@ -1,4 +1,4 @@
-//! Notes on operations that were refused to a running command, for the model.
+//! Notes on operations that were refused to a running command.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,8 @@ use portcullis_decision::host_rules::{HARD_LINKS, HOST};
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::{Action, Content, FileAccess, FileFacts, FileOperation, Origin, PathKind};
 use portcullis_decision::{
-    AnsweredBy, Caller, Decision, Effect, RefusalOrigin, RefusalText, Request, RuleSet, Ruling, allow_path,
-    path_text,
+    AnsweredBy, Caller, Decision, Effect, Reader, RefusalOrigin, RefusalText, Request, RuleSet, Ruling,
+    allow_path, path_text,
 };
 use portcullis_sandbox::NameAccess;
 use portcullis_sandbox_runtime::RefusedCall;
@@ -26,10 +26,15 @@ const UNASKED: &str = "there, a running command cannot wait for an answer";
 const TOLD: usize = 8;
 
 /// Returns the notes on refusals by rules, without a question.
-pub(crate) fn by_rules(refusals: &[RefusedCall], rules: &RuleSet, own: &[PathBuf]) -> Vec<String> {
+pub(crate) fn by_rules(
+    refusals: &[RefusedCall],
+    rules: &RuleSet,
+    reader: Reader,
+    own: &[PathBuf],
+) -> Vec<String> {
     let told = refusals.iter().map(|refused| {
         let ruling = ruling(refused, rules);
-        let refusal = RefusalText::by_rule(&ruling.policy, &ruling.rule, &ruling.reason);
+        let refusal = RefusalText::by_rule(&ruling.policy, &ruling.rule, &ruling.reason).read_by(reader);
         let is_asked = ruling.effect == Effect::Ask;
         let origin = if is_asked { RefusalOrigin::Unanswered } else { refusal.origin };
         line(refused.attempt, &refused.path, RefusalText { origin, ..refusal }, own)
@@ -98,12 +103,13 @@ fn action(session: &Session, refused: &RefusedCall) -> Action {
 
 /// Returns the note on a refusal after a question.
 pub(crate) fn after_question(
+    session: &Session,
     attempt: NameAccess,
     path: &Path,
     decision: &Decision,
-    own: &[PathBuf],
 ) -> String {
-    line(attempt, path, RefusalText::for_decision(decision), own)
+    let refusal = RefusalText::for_decision(decision).read_by(session.setup.reader);
+    line(attempt, path, refusal, &session.own_places())
 }
 
 /// Returns the note on one refusal. It does not advise to allow a directory that contains one of the `own` ones: the home
@@ -120,7 +126,10 @@ fn line(attempt: NameAccess, path: &Path, refusal: RefusalText<'_>, own: &[PathB
     let is_wide = known.is_some_and(|known| own.iter().any(|own| own.starts_with(known)));
     let known = known.filter(|known| known.parent().is_some() && !is_wide);
     let allow = |path: &Path| allow_path(path, attempt != NameAccess::Read);
-    let create = format!("have the user create it, then run `portcullis allow {}`", allow(path));
+    let create = match refusal.reader {
+        Reader::Model => format!("have the user create it, then run `portcullis allow {}`", allow(path)),
+        Reader::User => format!("create it, then run `portcullis allow {}`", allow(path)),
+    };
     let is_unasked = refusal.origin == RefusalOrigin::Unanswered && refusal.hint.is_none();
     let hint = if is_wide && is_unasked { Some(create.as_str()) } else { refusal.hint };
     let refusal = RefusalText { hint, ..refusal };
@@ -151,11 +160,12 @@ mod tests {
             path: path.into(),
             rule: rule.to_owned(),
         };
-        let told = by_rules(&[refusal("/w/hard", HARD_LINKS)], &rules, &[]);
+        let told = by_rules(&[refusal("/w/hard", HARD_LINKS)], &rules, Reader::Model, &[]);
         assert!(told[0].contains("another name (hard link)"), "{told:?}");
         let told = by_rules(
             &[refusal("/w/a\u{202e}b", ""), refusal("/w/.git/hooks/x", "host.git-hooks")],
             &rules,
+            Reader::Model,
             &[],
         );
         assert!(
@@ -166,7 +176,7 @@ mod tests {
         assert!(told[1].contains("(rule `host.git-hooks` of `host`)"), "{told:?}");
         assert!(told[1].ends_with("only the user's `protections.lift` opens it."), "{told:?}");
         let many: Vec<_> = (0..20).map(|number| refusal(&format!("/w/{number}"), "")).collect();
-        let told = by_rules(&many, &rules, &[]);
+        let told = by_rules(&many, &rules, Reader::Model, &[]);
         assert_eq!(told.len(), TOLD + 1);
         assert!(told[TOLD].contains("12 more"), "{told:?}");
     }
@@ -178,7 +188,8 @@ mod tests {
         let home = directory.path().canonicalize().unwrap();
         let path = home.join("made.txt");
         let refusal = RefusedCall { attempt: NameAccess::Write, path: path.clone(), rule: String::new() };
-        let told = |own: &[PathBuf]| by_rules(std::slice::from_ref(&refusal), &rules, own).concat();
+        let told =
+            |own: &[PathBuf]| by_rules(std::slice::from_ref(&refusal), &rules, Reader::Model, own).concat();
         // Control.
         let opens = format!("portcullis allow {} --write", home.display());
         assert!(told(&[]).ends_with(&opens), "{}", told(&[]));

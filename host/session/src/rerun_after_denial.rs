@@ -241,7 +241,7 @@ fn ask_about(
     // A rule on the name itself counts as well as a rule on the place.
     let of_name = session.decide(&request_for(session, said, &place.named, PathKind::File));
     if of_name.effect() == Effect::Deny {
-        past.note(refused::after_question(NameAccess::Write, &place.named, &of_name, &session.own_places()));
+        past.note(refused::after_question(session, NameAccess::Write, &place.named, &of_name));
         return None;
     }
     let top = place.located.canonical();
@@ -258,12 +258,7 @@ fn ask_about(
             Some(Grant { scope: GrantScope::Once, pattern, granted_at: now, expires_at: 0 })
         }
         Err(decision) => {
-            past.note(refused::after_question(
-                NameAccess::Write,
-                &place.named,
-                &decision,
-                &session.own_places(),
-            ));
+            past.note(refused::after_question(session, NameAccess::Write, &place.named, &decision));
             None
         }
     }

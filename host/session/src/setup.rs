@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use portcullis_approvals::{GrantStore, Prompter};
 use portcullis_changes::SessionChanges;
-use portcullis_decision::{Chain, Context};
+use portcullis_decision::{Chain, Context, Reader};
 use portcullis_sandbox::NameOrder;
 use portcullis_settings::Resolved;
 
@@ -47,6 +47,8 @@ pub struct Setup {
     pub own: OwnDirectories,
     /// The subject of the sandbox.
     pub inmate: SandboxSubject,
+    /// Who reads the notes on commands.
+    pub reader: Reader,
     /// Reads credentials from their sources.
     pub credentials: Arc<dyn CredentialReader>,
     /// Returns the additional variables of commands; called once, for the first command.

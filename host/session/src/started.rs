@@ -105,13 +105,13 @@ impl Started {
         &self.advice
     }
 
-    /// Returns the notes on the command's connections, for the model; empty until the command has ended.
+    /// Returns the notes on the command's connections; empty until the command has ended.
     #[must_use]
     pub fn connections(&self) -> &[String] {
         self.connections.get().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Returns the notes on refused operations, for the model; empty until the command has ended.
+    /// Returns the notes on refused operations; empty until the command has ended.
     #[must_use]
     pub fn refusal_notes(&self) -> &[String] {
         self.refused.get().map(Vec::as_slice).unwrap_or_default()

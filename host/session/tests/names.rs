@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
-use portcullis_decision::{Chain, Context, GrantScope};
+use portcullis_decision::{Chain, Context, GrantScope, Reader};
 use portcullis_session::{
     Answer, Answerer, Cancel, Confining, Entry, FileCall, FileFailure, Journal, JournalError, OwnDirectories,
     Prompter, Question, Refusal, Session, Setup, files,
@@ -91,6 +91,7 @@ fn scene_with(answer: Answer, settings: Option<&str>) -> Scene {
             confinement: Confining::NoCommands,
             own: OwnDirectories::default(),
             inmate: portcullis_session::SandboxSubject::Commands,
+            reader: Reader::Model,
             credentials: Arc::new(portcullis_session::NoCredentials),
         },
         portcullis_session::Basis { resolved, chain: Chain::default() },

@@ -32,6 +32,20 @@ pub(crate) fn value_with_lists(given: &Json) -> Option<&Json> {
     }
 }
 
+/// Endings of files with keys. In a list of denials, `.pem` means the files that end so as well.
+const KEY_ENDINGS: [&str; 4] = [".pem", ".key", ".p12", ".pfx"];
+
+/// Returns the entries of a list of denials, with a pattern beside each name that is an ending of files with keys.
+pub(crate) fn with_endings(entries: &[Json]) -> Vec<Json> {
+    let mut all = Vec::new();
+    for entry in entries {
+        all.push(entry.clone());
+        let pattern = entry.as_str().filter(|text| KEY_ENDINGS.contains(text)).map(|text| format!("*{text}"));
+        all.extend(pattern.map(Json::from).filter(|pattern| !entries.contains(pattern)));
+    }
+    all
+}
+
 /// Returns true if any table has lists of bosun.
 pub(crate) fn has_lists(given: &Json) -> bool {
     let members = given.as_object();

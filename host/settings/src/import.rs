@@ -11,7 +11,7 @@ use portcullis_settings_format::{Change, ConfigError, FIELDS, Field, FileKind, L
 use serde_json::Value as Json;
 use serde_json::{Map, json};
 
-use crate::bosun_lists::table_with_lists;
+use self::defaults::{guard, names_at_every_depth, over, pi_sandbox_defaults, sysid_defaults};
 use crate::disk::{Disk, RealDisk};
 use crate::places::Places;
 use crate::settings_text;
@@ -62,22 +62,6 @@ const EMPTY: &str = r#"{
   "filesystem": { "denyRead": [], "allowRead": [], "allowWrite": [], "denyWrite": [] }
 }
 "#;
-
-/// Default hosts of `@sysid/pi-sandbox`, and of `pi-sandbox`.
-const HOSTS: [&str; 10] = [
-    "npmjs.org",
-    "*.npmjs.org",
-    "registry.npmjs.org",
-    "registry.yarnpkg.com",
-    "pypi.org",
-    "*.pypi.org",
-    "github.com",
-    "*.github.com",
-    "api.github.com",
-    "raw.githubusercontent.com",
-];
-
-const NAMES: [&str; 4] = [".env", ".env.*", "*.pem", "*.key"];
 
 const OTHER_TABLES: &str =
     "only the table with `deny_read`, `allow_write` and `deny_write` is about the sandbox";
@@ -142,76 +126,6 @@ pub fn read_foreign(file: &Path, disk: &dyn Disk) -> Result<Option<Json>, Config
 /// When it lies outside.
 pub fn stays_in_project(file: &Path, places: &Places, disk: &dyn Disk) -> Result<(), ConfigError> {
     settings_text::stays_inside(file, &places.canonical_workspace(disk)?, disk)
-}
-
-/// Returns the configuration of the policy `guard`, which has the semantics of `@sysid/pi-sandbox`: the given lists, with
-/// the entries that were carried.
-fn guard(given: &Json, carried: &Json) -> Json {
-    let of = |part: &str, keys: &[&str]| {
-        let member = |key: &&str| {
-            let way = format!("/{part}/{key}");
-            let kept = carried.pointer(&way).and_then(Json::as_array).cloned().unwrap_or_default();
-            let is_kept = |item: &&Json| {
-                item.as_str().is_some_and(|text| {
-                    kept.contains(&json!(text)) || kept.contains(&json!(format!("**/{text}")))
-                })
-            };
-            let items = given.pointer(&way).and_then(Json::as_array)?;
-            Some(((*key).to_owned(), items.iter().filter(is_kept).cloned().collect()))
-        };
-        Json::Object(keys.iter().filter_map(member).collect())
-    };
-    json!({
-        "network": of("network", &["allowedDomains", "deniedDomains"]),
-        "filesystem": of("filesystem", &["denyRead", "allowWrite", "denyWrite"]),
-    })
-}
-
-fn sysid_defaults() -> Json {
-    json!({
-        "network": { "allowedDomains": HOSTS, "deniedDomains": [] },
-        "filesystem": { "denyRead": ["~/.ssh", "~/.aws", "~/.gnupg"], "allowWrite": [".", "/tmp"], "denyWrite": NAMES },
-    })
-}
-
-fn pi_sandbox_defaults() -> Json {
-    json!({
-        "network": { "allowedDomains": HOSTS, "deniedDomains": [] },
-        "filesystem": { "denyRead": ["/Users", "/home"], "allowRead": [".", "~/.config", "~/.local"],
-            "allowWrite": [".", "/tmp"], "denyWrite": NAMES },
-    })
-}
-
-/// Merges one level of objects, as both sandboxes do: a given list replaces the default list.
-fn over(defaults: &Json, given: &Json) -> Json {
-    let (Json::Object(defaults), Json::Object(given)) = (defaults, given) else { return given.clone() };
-    let mut whole = defaults.clone();
-    for (key, value) in given {
-        match (whole.get_mut(key), value) {
-            (Some(Json::Object(known)), Json::Object(more)) => {
-                known.extend(more.iter().map(|(key, value)| (key.clone(), value.clone())));
-            }
-            _ => {
-                whole.insert(key.clone(), value.clone());
-            }
-        }
-    }
-    Json::Object(whole)
-}
-
-/// Turns names in `denyWrite` into globs that match at any depth. The other sandbox has names there; ours has paths.
-fn names_at_every_depth(mut settings: Json) -> Json {
-    if let Some(Json::Array(items)) = settings.pointer_mut("/filesystem/denyWrite") {
-        for item in items {
-            if let Json::String(text) = item
-                && !text.contains('/')
-                && ![".", "..", "~"].contains(&text.as_str())
-            {
-                *text = format!("**/{text}");
-            }
-        }
-    }
-    settings
 }
 
 /// An import in progress.
@@ -338,80 +252,6 @@ impl Import {
     fn leave(&mut self, key: &str, value: &Json, reason: &str) {
         self.left.push(Left { key: shown(key), value: value.clone(), reason: reason.to_owned() });
     }
-
-    fn bosun(&mut self, given: &Json) {
-        let Some(table) = table_with_lists(given) else {
-            return self.leave("", &Json::Null, NO_TABLE);
-        };
-        let is_users = self.kind == FileKind::Settings;
-        if is_users {
-            self.carry(&["filesystem", "allowRead"], &json!(["."]));
-        }
-        let mut lists = Map::new();
-        for (key, value) in table {
-            let way: &[&str] = match key.as_str() {
-                "deny_read" => &["filesystem", "denyRead"],
-                "allow_read" => &["filesystem", "allowRead"],
-                "allow_write" => &["filesystem", "allowWrite"],
-                "deny_write" => &["filesystem", "denyWrite"],
-                _ => {
-                    self.leave(key, value, "Portcullis has no such key");
-                    continue;
-                }
-            };
-            let items = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
-            let converted: Vec<(Json, String)> =
-                items.iter().filter_map(|item| self.bosun_item(key, item)).collect();
-            let paths: Vec<Json> = converted.iter().map(|(path, _)| path.clone()).collect();
-            let fit = self.append(way, &way.join("."), &paths);
-            let entries = converted.into_iter().zip(fit).filter(|(_, fits)| *fits);
-            lists.insert(key.clone(), entries.map(|((_, entry), _)| Json::from(entry)).collect());
-        }
-        // Its own policy decides by the lists as they are. The lists of the settings apply whatever the policy decides.
-        if is_users {
-            self.carry(&["policies"], &json!([{ "use": "bosun", "config": lists }]));
-        }
-    }
-
-    /// Returns an entry as it is in the settings, and as it is in the policy's configuration.
-    fn bosun_item(&mut self, key: &str, item: &Json) -> Option<(Json, String)> {
-        let Some(text) = item.as_str() else {
-            self.leave(key, item, "it is no path");
-            return None;
-        };
-        if self.is_projects && key.starts_with("allow") && !is_inside(text, key) {
-            self.leave(key, item, OUTSIDE);
-            return None;
-        }
-        let is_name = !text.contains('/') && !text.starts_with('~') && text != ".";
-        let (path, entry) = match (key, is_name) {
-            // A bare name of a secret directory means the one in the home directory.
-            ("deny_read", true) if SECRET_DIRECTORIES.contains(&text) => {
-                (format!("~/{text}"), format!("~/{text}"))
-            }
-            ("deny_read" | "deny_write", true) => (format!("**/{text}"), text.to_owned()),
-            // The policy takes a text without `/` for a name.
-            (_, true) => (text.to_owned(), format!("./{text}")),
-            _ => (text.to_owned(), text.to_owned()),
-        };
-        Some((path.into(), entry))
-    }
-}
-
-/// Directories of secrets that are named without the home directory.
-const SECRET_DIRECTORIES: [&str; 6] = [".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure"];
-
-const NO_TABLE: &str = "not exactly one table has `deny_read`, `allow_read`, `allow_write` or `deny_write`";
-
-/// Why an entry of a project's own file is left out.
-const OUTSIDE: &str = "it lies outside of the project, and a project's file opens nothing there; if you want \
-                                  it, use `portcullis allow`";
-
-/// Returns true if an entry opens something in the project, or programs of Nix.
-fn is_inside(entry: &str, key: &str) -> bool {
-    let climbs = entry.split('/').any(|part| part == "..");
-    let is_program = key == "allow_read" && (entry == "/nix" || entry.starts_with("/nix/"));
-    !climbs && (is_program || !entry.starts_with(['/', '~']))
 }
 
 /// Returns true if an object needs some of its fields to be valid, other than those present from the start.
@@ -426,6 +266,8 @@ fn owned(way: &[&str]) -> Vec<String> {
     way.iter().map(|key| (*key).to_owned()).collect()
 }
 
+mod bosun;
+mod defaults;
 pub(crate) mod whole;
 
 #[cfg(test)]

@@ -33,15 +33,30 @@ pub enum Wish {
 #[derive(Debug, Clone)]
 pub struct OldRules {
     tool: Foreign,
-    home: PathBuf,
     project: PathBuf,
-    deny_read: Vec<String>,
-    allow_read: Vec<String>,
-    allow_write: Vec<String>,
-    deny_write: Vec<String>,
-    allowed: Vec<String>,
-    denied: Vec<String>,
+    deny_read: Vec<OldEntry>,
+    allow_read: Vec<OldEntry>,
+    allow_write: Vec<OldEntry>,
+    deny_write: Vec<OldEntry>,
+    allowed: OldHosts,
+    denied: OldHosts,
     commands: Vec<String>,
+}
+
+/// An entry of a list of paths, as the sandbox reads it.
+#[derive(Debug, Clone)]
+enum OldEntry {
+    /// A name, or a pattern over names, at every depth.
+    Name(String),
+    /// A path, and everything below it.
+    Place { path: PathBuf, length: usize },
+}
+
+/// A list of hosts.
+#[derive(Debug, Clone)]
+struct OldHosts {
+    entries: Vec<String>,
+    patterns: Vec<NetworkPattern>,
 }
 
 /// A host that no list names.
@@ -53,22 +68,24 @@ impl OldRules {
     /// Reads the rules from complete settings of a sandbox; see [`Foreign::complete`].
     #[must_use]
     pub fn new(tool: Foreign, settings: &Json, home: &Path, project: &Path) -> Self {
-        let list = |pointer: &str| -> Vec<String> {
+        let list = |pointer: &str| -> Vec<&str> {
             let items = settings.pointer(pointer).and_then(Json::as_array).into_iter().flatten();
-            let text = |item: &Json| item.as_str().or_else(|| item.get("path")?.as_str()).map(str::to_owned);
-            items.filter_map(text).collect()
+            items.filter_map(|item| item.as_str().or_else(|| item.get("path")?.as_str())).collect()
         };
-        let (files, network) = ("/filesystem", "/network");
+        let files = |key: &str| -> Vec<OldEntry> {
+            let entries = list(&format!("/filesystem/{key}"));
+            entries.into_iter().map(|entry| OldEntry::new(entry, tool, home, project)).collect()
+        };
+        let hosts = |key: &str| OldHosts::new(&list(&format!("/network/{key}")));
         Self {
             tool,
-            home: home.to_owned(),
             project: project.to_owned(),
-            deny_read: list(&format!("{files}/denyRead")),
-            allow_read: list(&format!("{files}/allowRead")),
-            allow_write: list(&format!("{files}/allowWrite")),
-            deny_write: list(&format!("{files}/denyWrite")),
-            allowed: list(&format!("{network}/allowedDomains")),
-            denied: list(&format!("{network}/deniedDomains")),
+            deny_read: files("denyRead"),
+            allow_read: files("allowRead"),
+            allow_write: files("allowWrite"),
+            deny_write: files("denyWrite"),
+            allowed: hosts("allowedDomains"),
+            denied: hosts("deniedDomains"),
             commands: commands(settings),
         }
     }
@@ -87,7 +104,8 @@ impl OldRules {
             ]);
         }
         wishes.extend(self.commands.iter().cloned().chain([ANY_COMMAND.to_owned()]).map(Wish::Run));
-        let hosts = self.allowed.iter().chain(&self.denied).filter_map(|entry| sample_host(entry));
+        let hosts = self.allowed.entries.iter().chain(&self.denied.entries);
+        let hosts = hosts.filter_map(|entry| sample_host(entry));
         wishes.extend(hosts.chain([ANY_HOST.to_owned()]).map(Wish::Connect));
         wishes.sort();
         wishes.dedup();
@@ -109,8 +127,8 @@ impl OldRules {
     }
 
     fn read(&self, path: &Path) -> Effect {
-        let denied = self.longest(&self.deny_read, path);
-        let allowed = self.longest(&self.allow_read, path);
+        let denied = longest(&self.deny_read, path);
+        let allowed = longest(&self.allow_read, path);
         match self.tool {
             Foreign::Sysid => {
                 if denied.is_some() {
@@ -143,11 +161,11 @@ impl OldRules {
     }
 
     fn write(&self, path: &Path) -> Effect {
-        if self.longest(&self.deny_write, path).is_some() {
+        if longest(&self.deny_write, path).is_some() {
             return Effect::Deny;
         }
-        let is_secret = self.tool == Foreign::Bosun && self.longest(&self.deny_read, path).is_some();
-        match self.longest(&self.allow_write, path) {
+        let is_secret = self.tool == Foreign::Bosun && longest(&self.deny_read, path).is_some();
+        match longest(&self.allow_write, path) {
             Some(_) if !is_secret => Effect::Allow,
             _ if matches!(self.tool, Foreign::Srt | Foreign::Bosun) => Effect::Deny,
             _ => Effect::Ask,
@@ -159,7 +177,7 @@ impl OldRules {
         match self.tool {
             Foreign::Sysid | Foreign::Bosun | Foreign::Srt => self.read(path),
             Foreign::Oddsjam | Foreign::PiSandbox => {
-                let is_denied = self.longest(&self.deny_read, path) > self.longest(&self.allow_read, path);
+                let is_denied = longest(&self.deny_read, path) > longest(&self.allow_read, path);
                 if is_denied { Effect::Deny } else { Effect::Allow }
             }
         }
@@ -175,10 +193,7 @@ impl OldRules {
 
     fn connect(&self, host: &str) -> Effect {
         let Ok(target) = HostName::parse(host) else { return Effect::Deny };
-        let holds = |list: &[String]| {
-            let mut patterns = list.iter().filter_map(|entry| NetworkPattern::parse(entry).ok());
-            patterns.any(|pattern| pattern.matches(&target, 443))
-        };
+        let holds = |hosts: &OldHosts| hosts.patterns.iter().any(|pattern| pattern.matches(&target, 443));
         match self.tool {
             // It leaves the network alone.
             Foreign::Bosun => Effect::Allow,
@@ -189,50 +204,65 @@ impl OldRules {
         }
     }
 
-    /// Returns the number of components of the longest entry that holds a path.
-    fn longest(&self, entries: &[String], path: &Path) -> Option<usize> {
-        entries.iter().filter_map(|entry| self.length(entry, path)).max()
-    }
-
-    fn length(&self, entry: &str, path: &Path) -> Option<usize> {
-        if let Some(name) = self.name(entry) {
-            let names = path.components().filter_map(|part| part.as_os_str().to_str());
-            return names.into_iter().any(|part| name_matches(name, part)).then_some(usize::MAX);
-        }
-        let place = self.place(entry);
-        path.starts_with(&place).then(|| place.components().count())
-    }
-
-    /// Returns the entry as a name or a pattern over names, if it is one in this sandbox.
-    fn name<'a>(&self, entry: &'a str) -> Option<&'a str> {
-        let bare = entry.strip_prefix("**/").unwrap_or(entry);
-        let is_bare = !bare.contains('/') && ![".", "..", "~"].contains(&bare);
-        let has_names = match self.tool {
-            Foreign::Sysid | Foreign::PiSandbox | Foreign::Bosun => true,
-            Foreign::Oddsjam | Foreign::Srt => entry.contains('*'),
-        };
-        (is_bare && has_names && (bare.starts_with('.') || bare.contains(['*', '.']))).then_some(bare)
-    }
-
-    fn place(&self, entry: &str) -> PathBuf {
-        let path = match entry.strip_prefix('~') {
-            Some(rest) => self.home.join(rest.trim_start_matches('/')),
-            None => self.project.join(entry),
-        };
-        path_text::normalize(&path)
-    }
-
     /// Returns a path that an entry is about: the place itself, or a file in the project that has such a name.
-    fn sample(&self, entry: &str) -> PathBuf {
-        match self.name(entry) {
-            Some(name) => self.project.join(name.replace('*', "example")),
+    fn sample(&self, entry: &OldEntry) -> PathBuf {
+        match entry {
+            OldEntry::Name(name) => self.project.join(name.replace('*', "example")),
             // Of a directory of many, something in it says more than the directory.
-            None => {
-                let place = self.place(entry);
-                if place == self.project { place.join("example.txt") } else { place }
-            }
+            OldEntry::Place { path, .. } if *path == self.project => path.join("example.txt"),
+            OldEntry::Place { path, .. } => path.clone(),
         }
     }
+}
+
+impl OldEntry {
+    fn new(entry: &str, tool: Foreign, home: &Path, project: &Path) -> Self {
+        if let Some(name) = name(entry, tool) {
+            return Self::Name(name.to_owned());
+        }
+        let path = match entry.strip_prefix('~') {
+            Some(rest) => home.join(rest.trim_start_matches('/')),
+            None => project.join(entry),
+        };
+        let path = path_text::normalize(&path);
+        Self::Place { length: path.components().count(), path }
+    }
+
+    /// Returns how many components of the path it names, if it holds the path.
+    fn length(&self, path: &Path) -> Option<usize> {
+        match self {
+            Self::Name(name) => {
+                let mut names = path.components().filter_map(|part| part.as_os_str().to_str());
+                names.any(|part| name_matches(name, part)).then_some(usize::MAX)
+            }
+            Self::Place { path: place, length } => path.starts_with(place).then_some(*length),
+        }
+    }
+}
+
+impl OldHosts {
+    fn new(entries: &[&str]) -> Self {
+        Self {
+            entries: entries.iter().map(|entry| (*entry).to_owned()).collect(),
+            patterns: entries.iter().filter_map(|entry| NetworkPattern::parse(entry).ok()).collect(),
+        }
+    }
+}
+
+/// Returns the number of components of the longest entry that holds a path.
+fn longest(entries: &[OldEntry], path: &Path) -> Option<usize> {
+    entries.iter().filter_map(|entry| entry.length(path)).max()
+}
+
+/// Returns the entry as a name or a pattern over names, if it is one in this sandbox.
+fn name(entry: &str, tool: Foreign) -> Option<&str> {
+    let bare = entry.strip_prefix("**/").unwrap_or(entry);
+    let is_bare = !bare.contains('/') && ![".", "..", "~"].contains(&bare);
+    let has_names = match tool {
+        Foreign::Sysid | Foreign::PiSandbox | Foreign::Bosun => true,
+        Foreign::Oddsjam | Foreign::Srt => entry.contains('*'),
+    };
+    (is_bare && has_names && (bare.starts_with('.') || bare.contains(['*', '.']))).then_some(bare)
 }
 
 /// Returns the commands that settings name: those whose reports are silenced, and the search program.

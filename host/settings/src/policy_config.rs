@@ -5,6 +5,7 @@ use std::path::Path;
 use portcullis_settings_format::{ConfigError, PolicyConfigForm};
 use serde_json::{Map, Value};
 
+use crate::bosun_lists::with_endings;
 use crate::disk::Disk;
 
 /// Returns the table of bosun's `config.toml` with its lists of places; the other tables are about other things.
@@ -12,14 +13,17 @@ use crate::disk::Disk;
 /// A configuration that has a list itself, or no table with one, is returned as it is.
 pub(crate) fn lists_of_bosun(config: Map<String, Value>) -> Map<String, Value> {
     let has_list = |table: &Map<String, Value>| BOSUN_LISTS.iter().any(|key| table.contains_key(*key));
-    if has_list(&config) {
-        return config;
-    }
     let mut tables = config.values().filter_map(Value::as_object).filter(|table| has_list(table));
-    match (tables.next(), tables.next()) {
-        (Some(table), None) => table.clone(),
+    let mut table = match (has_list(&config), tables.next(), tables.next()) {
+        (false, Some(table), None) => table.clone(),
         _ => config,
+    };
+    for (_, list) in table.iter_mut().filter(|(key, _)| key.starts_with("deny")) {
+        if let Value::Array(entries) = list {
+            *entries = with_endings(entries);
+        }
     }
+    table
 }
 
 /// The lists of bosun's configuration.
@@ -50,6 +54,10 @@ mod tests {
         let lists = json!({ "deny_read": [".ssh"], "allow_write": ["workspace"] });
         assert_eq!(taken(json!({ "model": { "name": "x" }, "sandbox": lists })), lists);
         assert_eq!(taken(lists.clone()), lists);
+        let keys = json!({ "deny_read": [".pem", ".env"], "deny_write": [".key", "*.key"], "allow_write": [".pem"] });
+        let wanted = json!({ "deny_read": [".pem", "*.pem", ".env"], "deny_write": [".key", "*.key"], "allow_write": [".pem"] });
+        assert_eq!(taken(keys.clone()), wanted);
+        assert_eq!(taken(json!({ "sandbox": keys })), wanted);
         let two = json!({ "one": lists, "two": lists });
         assert_eq!(taken(two.clone()), two, "it is not guessed which of two is meant");
         let slip = json!({ "model": {}, "sandbox": { "deny_raed": [] } });

@@ -1,40 +1,27 @@
 //! Resolves settings into rules over canonical paths.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use portcullis_decision::GrantScope;
-use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern};
-use portcullis_decision::profile::{BudgetRule, FileRights, Limits};
-use portcullis_decision::verdict::Effect;
-use portcullis_settings_format::error::shown;
-use portcullis_settings_format::{
-    ConfigError, Entry, Layer, Layout, Network, Origin, PathEntry, PolicySource, Position, Settings, Sites,
-    Tightening, UnlistedHosts, Warning,
-};
+use portcullis_decision::pattern::NetworkPattern;
+use portcullis_decision::profile::{FileRights, Limits};
+use portcullis_settings_format::{ConfigError, Layer, Network, Settings, Sites, Tightening};
 
+use self::connections::{budgets, connection_rules, for_policies, sockets, unlisted_hosts};
+use self::policies::{decisive_files, policies};
+use self::warnings::{warnings, without_useless};
 use crate::deny_rules::{deny, keep_links};
 use crate::disk::{Disk, Remembering};
 use crate::found::{FoundSettings, Source};
 use crate::git_directory::git_directory;
-use crate::narrow::{self, Narrowed};
-use crate::old_settings::OldFile;
-use crate::pattern::{PathContext, pattern_error};
-use crate::places::{Places, canonical};
+use crate::narrow;
+use crate::pattern::PathContext;
+use crate::places::Places;
 use crate::protect::HostRuleContext;
-use crate::resolved::{PolicyAt, Resolved, ResolvedPolicy};
-use crate::rule::{ConnectionRule, Rule, every_port};
+use crate::resolved::Resolved;
+use crate::rule::Rule;
 use crate::writable::Writable;
-use crate::{imports, path_rules, policy_config, report, shared_tmp};
-
-/// Returns what happens to unlisted hosts. A layer that only tightens may narrow the hosts: then all others are a
-/// question, or refused.
-fn unlisted_hosts(found: &FoundSettings) -> UnlistedHosts {
-    let network = &found.settings.network;
-    let is_narrowed =
-        found.layers.iter().any(|layer| layer.network.strict_allowlist || layer.narrowing.domains.is_some());
-    if is_narrowed || network.strict_allowlist { UnlistedHosts::Ask } else { network.unlisted_hosts }
-}
+use crate::{path_rules, report, shared_tmp};
 
 /// The usual size of a private home, in MiB.
 const HOME_MIB: u64 = 10 << 10;
@@ -173,32 +160,6 @@ pub fn resolve(found: &FoundSettings, places: &Places, disk: &dyn Disk) -> Resul
     Ok(resolved)
 }
 
-/// Returns the settings without the entries that have no effect on the current disk, and a warning for each of these.
-fn without_useless(found: &FoundSettings, around: &PathContext<'_>) -> (FoundSettings, Vec<Warning>) {
-    let (mut found, mut warnings) = (found.clone(), Vec::new());
-    let filesystem = &mut found.settings.filesystem;
-    let narrowing = found.layers.iter_mut().map(|layer| &mut layer.narrowing);
-    let narrowing = narrowing.flat_map(|lists| [&mut lists.read, &mut lists.write]).flatten();
-    for list in [&mut filesystem.allow_read, &mut filesystem.allow_write].into_iter().chain(narrowing) {
-        list.retain(|entry| {
-            let why = around.opens_nothing(entry);
-            warnings.extend(why.map(|why| Warning {
-                text: format!("`{}` opens nothing: {why}; see what its links lead to", shown(&entry.text)),
-                origin: entry.origin.clone(),
-            }));
-            why.is_none()
-        });
-    }
-    for entry in &found.settings.filesystem.allow_write {
-        let why = around.gives_no_device(entry);
-        warnings.extend(why.map(|why| Warning {
-            text: format!("`{}` opens nothing: {why}", shown(&entry.text)),
-            origin: entry.origin.clone(),
-        }));
-    }
-    (found, warnings)
-}
-
 fn writable(
     settings: &Settings,
     workspace: &Path,
@@ -239,259 +200,6 @@ fn tightening_rules(layer: &Tightening, around: &PathContext<'_>) -> Result<Vec<
     Ok(rules)
 }
 
-/// Returns the connection rules of one layer.
-///
-/// `allowed` holds the user's hosts, the only ones that `strictAllowlist` permits in any layer.
-fn connection_rules(
-    network: &Network,
-    allowed: &[Entry<NetworkPattern>],
-    layer: Layer,
-) -> Vec<ConnectionRule> {
-    let rule =
-        |id: String, target: NetworkPattern, effect: Effect, reason: String, origin: Option<Origin>| {
-            ConnectionRule { layer, id, target, effect, reason, origin }
-        };
-    let mut rules = Vec::new();
-    if network.strict_allowlist {
-        let reason = "only the allowed hosts may be reached".to_owned();
-        rules.push(rule(
-            "network.strictAllowlist".to_owned(),
-            every_port(HostPattern::Any),
-            Effect::Deny,
-            reason,
-            None,
-        ));
-        for (index, entry) in allowed.iter().enumerate() {
-            let (id, reason) =
-                (format!("network.allowedDomains[{index}]"), "it is an allowed host".to_owned());
-            rules.push(rule(id, entry.value.clone(), Effect::Allow, reason, Some(entry.origin.clone())));
-        }
-    }
-    for (index, entry) in network.denied_domains.iter().enumerate() {
-        let reason = match network.denied_domain_reasons.get(&entry.text) {
-            Some(reason) => shown(reason),
-            None => format!("`{}` is denied in the settings", shown(&entry.text)),
-        };
-        let id = format!("network.deniedDomains[{index}]");
-        rules.push(rule(id, entry.value.clone(), Effect::Deny, reason, Some(entry.origin.clone())));
-    }
-    if let Some(entry) = &network.closed {
-        let (id, target) = (format!("network.{}", entry.text), every_port(HostPattern::Any));
-        rules.push(rule(id, target, Effect::Deny, entry.value.clone(), Some(entry.origin.clone())));
-    }
-    for (index, entry) in network.denied_resolved_addresses.iter().enumerate() {
-        let id = format!("network.deniedResolvedAddresses[{index}]");
-        let reason = format!("the addresses `{}` are denied in the settings", shown(&entry.text));
-        let target = every_port(entry.value.clone());
-        rules.push(rule(id, target, Effect::Deny, reason, Some(entry.origin.clone())));
-    }
-    rules
-}
-
-/// Returns the allowed hosts as policies compare them: `localhost` is replaced by its addresses.
-///
-/// The IPv6 address comes after all other entries, so that each entry keeps its index.
-fn for_policies(allowed: &[Entry<NetworkPattern>]) -> Vec<(NetworkPattern, Origin)> {
-    let loopback = |pattern: &NetworkPattern, address: IpAddr| NetworkPattern {
-        host: HostPattern::Block(address.into()),
-        ports: pattern.ports.clone(),
-    };
-    let is_local = |pattern: &NetworkPattern| {
-        matches!(pattern.host, HostPattern::Name(_)) && pattern.host.is_of_addresses()
-    };
-    let patterns = allowed.iter().map(|entry| (&entry.value, entry.origin.clone()));
-    let first = patterns.clone().map(|(pattern, origin)| {
-        let is_local = is_local(pattern);
-        (if is_local { loopback(pattern, Ipv4Addr::LOCALHOST.into()) } else { pattern.clone() }, origin)
-    });
-    let more = patterns.filter(|(pattern, _)| is_local(pattern));
-    let more = more.map(|(pattern, origin)| (loopback(pattern, Ipv6Addr::LOCALHOST.into()), origin));
-    first.chain(more).collect()
-}
-
-/// Returns the paths of sockets.
-///
-/// Globs are refused: a glob would also open sockets that are created later, which the user has not seen.
-fn sockets(entries: &[Entry<PathEntry>], around: &PathContext<'_>) -> Result<Vec<PathBuf>, ConfigError> {
-    let one = |entry: &Entry<PathEntry>| {
-        let resolved = around.resolve_to_open(entry)?;
-        match resolved.glob {
-            None => Ok(resolved.base),
-            Some(_) => {
-                Err(pattern_error(&entry.origin, "a socket is named by its path, without `*` and `?`"))
-            }
-        }
-    };
-    entries.iter().map(one).collect()
-}
-
-/// Returns the budgets of the layers.
-fn budgets(found: &FoundSettings) -> Vec<(Layer, BudgetRule)> {
-    let layers = found.layers.iter().map(|layer| (layer.layer, &layer.network));
-    let all = std::iter::once((Layer::User, &found.settings.network)).chain(layers);
-    all.filter_map(|(layer, network)| {
-        let entry = network.upload_budget_mib.as_ref()?;
-        let rule = BudgetRule {
-            id: "network.uploadBudgetMib".to_owned(),
-            target: every_port(HostPattern::Any),
-            kib: entry.value.saturating_mul(1024),
-            effect: Effect::Ask,
-            reason: format!("more than {} MiB were sent there in this session", entry.value),
-            setting: entry.origin.to_string(),
-        };
-        Some((layer, rule))
-    })
-    .chain(found.preset_budgets.iter().map(|rule| (Layer::User, rule.clone())))
-    .collect()
-}
-
-/// Resolves the policy chain.
-///
-/// Files are relative to the settings file, which the agent cannot write, and never to the project.
-fn policies(
-    found: &FoundSettings,
-    narrowed: &Narrowed,
-    allowed: &[(NetworkPattern, Origin)],
-    around: &PathContext<'_>,
-) -> Result<Vec<(ResolvedPolicy, PolicyAt)>, ConfigError> {
-    let place =
-        |path: &Path, what: &'static str| canonical(&named_file(path, what, found, around)?, around.disk);
-    let resolve = |policy: &portcullis_settings_format::PolicyEntry| {
-        let source = match &policy.source {
-            PolicySource::Shipped(name) => PolicySource::Shipped(name.clone()),
-            PolicySource::Pack(id) => PolicySource::Pack(id.clone()),
-            PolicySource::File(path) => PolicySource::File(place(path, POLICY)?),
-        };
-        let is_shipped = |wanted| matches!(&source, PolicySource::Shipped(name) if name == wanted);
-        let config_file = policy.config_file.as_deref().map(|path| place(path, CONFIGURATION));
-        let config_file = config_file.transpose()?;
-        let mut config = match &config_file {
-            None => policy.config.clone(),
-            Some(file) => {
-                let config = policy_config::read(file, around.disk)?;
-                if is_shipped("bosun") { policy_config::lists_of_bosun(config) } else { config }
-            }
-        };
-        let mut at = PolicyAt { origin: policy.origin.clone(), sites: policy.sites.clone() };
-        if is_shipped("guard") && matches!(found.source, Source::Layered { .. }) {
-            // The policy `guard` decides by the lists of the settings, unless its configuration has lists of its own.
-            let (lists, sites) = narrow::guard_lists(found, narrowed, allowed, around)?;
-            for (key, list) in lists {
-                if !config.contains_key(&key) {
-                    at.sites.add_from(&sites, &key);
-                    config.insert(key, list);
-                }
-            }
-        }
-        let name = policy.name.clone();
-        Ok((ResolvedPolicy { name, source, config, config_file, mode: policy.mode }, at))
-    };
-    found.settings.policies.iter().map(resolve).collect()
-}
-
-/// Returns the path of a policy's file, as the settings name it.
-fn named_file(
-    path: &Path,
-    what: &'static str,
-    found: &FoundSettings,
-    around: &PathContext<'_>,
-) -> Result<PathBuf, ConfigError> {
-    let directory = found.source.file().and_then(Path::parent).unwrap_or_else(|| Path::new("/"));
-    let path = match path.strip_prefix("~") {
-        Ok(rest) => around.home.join(rest),
-        Err(_) => directory.join(path),
-    };
-    crate::places::absolute(&path, what)?;
-    Ok(path)
-}
-
-const POLICY: &str = "the path of a policy";
-
-const CONFIGURATION: &str = "the path of a configuration";
-
-/// Returns the files that decide about the agent in this session.
-fn decisive_files(
-    found: &FoundSettings,
-    places: &Places,
-    around: &PathContext<'_>,
-) -> Result<Vec<PathBuf>, ConfigError> {
-    let sandbox = places.sandbox_directory();
-    // Add each file separately: one of them may be a link out of the protected directories, into the project.
-    let mut files: Vec<PathBuf> = DECISIVE.iter().map(|name| sandbox.join(name)).collect();
-    files.push(sandbox);
-    files.extend(found.watched.iter().cloned());
-    for file in &found.watched {
-        // The temporary file that is renamed to this one.
-        files.extend(crate::temporary_name::new_name(&canonical(file, around.disk)?));
-    }
-    for policy in &found.settings.policies {
-        // Packs lie in the directory of the settings, which is protected.
-        if let Some(path) = &policy.config_file {
-            files.push(named_file(path, CONFIGURATION, found, around)?);
-        }
-        let PolicySource::File(path) = &policy.source else { continue };
-        // Add the unresolved name too: it is resolved again whenever the policies are reloaded.
-        let file = named_file(path, POLICY, found, around)?;
-        let manifests = [&canonical(&file, around.disk)?, &file].map(|file| file.with_file_name(MANIFEST));
-        files.extend(manifests);
-        files.push(file);
-    }
-    Ok(files)
-}
-
-/// Other names in the directory of the settings: the lock file of packs, the packs, and the trusted publishers.
-const DECISIVE: [&str; 3] = ["packs", "policy.lock", "trust.toml"];
-
-/// Name of the manifest beside a policy, which grants it capabilities beyond verdicts.
-const MANIFEST: &str = "policy.toml";
-
-fn warnings(
-    found: &FoundSettings,
-    resolved: &Resolved,
-    places: &Places,
-    around: &PathContext<'_>,
-) -> Result<Vec<Warning>, ConfigError> {
-    let filesystem = &found.settings.filesystem;
-    let mut warnings = Vec::new();
-    let projects = places.projects_file();
-    if found.files.layout == Layout::Layered && around.disk.look(&projects).is_ok() {
-        let text = "it does not hold: `default.json` chooses the layered layout".to_owned();
-        let at = Position { line: 1, column: 1 };
-        warnings.push(Warning { text, origin: Origin { file: projects, pointer: String::new(), at } });
-    }
-    warnings.extend(found.old.iter().map(OldFile::warning));
-    warnings.extend(imports::changed(places, around.disk));
-    for entry in filesystem.deny_read.iter().chain(&filesystem.deny_write) {
-        let written = &entry.value;
-        if !written.literal && !written.text.contains('/') && written.text.contains(['*', '?']) {
-            let name = shown(&entry.text);
-            let text =
-                format!("`{name}` holds in the working directory only, write `**/{name}` for every depth");
-            warnings.push(Warning { text, origin: entry.origin.clone() });
-        }
-    }
-    let lists = [&filesystem.allow_read, &filesystem.allow_write, &found.settings.network.unix_sockets];
-    for entry in lists.into_iter().flatten().chain(crate::stored_grants::paths(&found.settings.grants)) {
-        if let Some(strayed) = around.resolve_to_open(entry)?.strayed {
-            let text = format!(
-                "`{}` opens nothing: `{}` is a link that commands can have made, and leads to `{}`; remove the link, \
-                 or name what is to be opened",
-                shown(&entry.text),
-                shown(&strayed.link.to_string_lossy()),
-                shown(&strayed.target.to_string_lossy())
-            );
-            warnings.push(Warning { text, origin: entry.origin.clone() });
-        }
-    }
-    // A default that the user denies is no mistake.
-    for entry in filesystem.allow_write.iter().filter(|entry| !entry.origin.is_built_in()) {
-        let path = around.resolve_to_open(entry)?.base;
-        let covers =
-            |rule: &&Rule| matches!(&rule.pattern, FilePattern::Tree(tree) if path.starts_with(tree));
-        if let Some(rule) = resolved.deny_write().find(covers) {
-            let text = format!("`{}` stays denied by the rule `{}`", shown(&entry.text), rule.id);
-            warnings.push(Warning { text, origin: entry.origin.clone() });
-        }
-    }
-    Ok(warnings)
-}
+mod connections;
+mod policies;
+mod warnings;

@@ -20,7 +20,7 @@ pub struct Sums {
     pub registries: usize,
     /// The questions of the second sessions.
     pub again: usize,
-    /// The failures without a word of the host.
+    /// The failures that the host does not explain.
     pub silent: usize,
     /// The time of builds outside.
     pub build_outside_ms: u64,
@@ -92,7 +92,7 @@ pub fn sums(rows: &[Row]) -> Vec<String> {
         format!(
             "as {user}: {} of {} tasks work inside ({}); {} questions about {} places, {} more to registries, \
              {} of them twice; \
-             {} failures without a word; builds take {} of the time outside; {not_run} not run",
+             {} failures without an explanation; builds take {} times as long as outside; {not_run} not run",
             sums.inside,
             sums.outside,
             percent(sums.inside, sums.outside),

@@ -82,7 +82,7 @@ impl Row {
         !matches!(self.outcome, Outcome::Needs { .. } | Outcome::FailsOutside { .. })
     }
 
-    /// Returns true if it fails inside without a word of the host.
+    /// Returns true if it fails inside and the host does not explain it.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         self.counts() && !self.works() && self.lines.is_empty()

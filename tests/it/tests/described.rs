@@ -28,8 +28,11 @@ fn every_row_names_a_test_that_is_there() -> Result<()> {
         match *standing {
             "works" => is_tested(evidence).with_context(|| row.to_owned())?,
             "differs" => ensure!(DOCUMENT.contains(evidence), "{row}: docs/coming-from.md does not say so"),
+            by if by.starts_with("works by ") => {
+                is_set_by(by.trim_start_matches("works by "), evidence).with_context(|| row.to_owned())?;
+            }
             "elsewhere" => ensure!(evidence.split(' ').count() > 2, "{row}: where?"),
-            _ => bail!("{row}: works, differs or elsewhere?"),
+            _ => bail!("{row}: works, works by a setting, differs or elsewhere?"),
         }
     }
     for (letter, count) in COUNTS {
@@ -42,7 +45,7 @@ fn every_row_names_a_test_that_is_there() -> Result<()> {
 }
 
 /// Fails if there is no such test, or if it does not run.
-fn is_tested(evidence: &str) -> Result<()> {
+pub(crate) fn is_tested(evidence: &str) -> Result<()> {
     let (file, name) = evidence.split_once(' ').context("a file and a name")?;
     let text = fs::read_to_string(path(file)).with_context(|| format!("no file {file}"))?;
     let runs = match file.split_once('/') {
@@ -53,6 +56,19 @@ fn is_tested(evidence: &str) -> Result<()> {
         _ => has_attribute(&text, name),
     };
     ensure!(runs, "no test `{name}` runs in {file}");
+    Ok(())
+}
+
+/// Fails if no test uses the setting, or the document does not name it with its reason.
+fn is_set_by(setting: &str, evidence: &str) -> Result<()> {
+    is_tested(evidence)?;
+    let (file, _) = evidence.split_once(' ').context("a file and a name")?;
+    let test = fs::read_to_string(path(file))?;
+    let key = setting.split('"').nth(1).context("a key")?;
+    ensure!(test.contains(&format!("\"{key}\"")), "{file} does not use `{key}`");
+    let rows = DOCUMENT.lines().filter(|line| line.starts_with("| ") && line.contains(setting));
+    let has_reason = |row: &str| row.split(" | ").nth(1).is_some_and(|reason| !reason.trim().is_empty());
+    ensure!(rows.into_iter().any(has_reason), "docs/coming-from.md has no row with `{setting}` and a reason");
     Ok(())
 }
 
@@ -91,6 +107,15 @@ fn a_row_without_a_test_is_found() -> Result<()> {
         "host/session/src/statements/hosts.rs localhost_is_one_host",
     ] {
         is_tested(good).with_context(|| good.to_owned())?;
+    }
+    is_set_by(r#""elsewhere": "closed""#, "it/own_choices other_directories_are_closed_in_one_word")?;
+    for (setting, test) in [
+        (r#""elsewhere": "nowhere""#, "it/own_choices other_directories_are_closed_in_one_word"),
+        (r#""elsewhere": "closed""#, "it/own_choices none"),
+        (r#""elsewhere": "closed""#, "it/nix_daemon its_socket_is_reached_by_a_rule_alone_"),
+        (r#""unlistedHosts": "allow""#, "it/shared_tmp files_are_shared_both_ways"),
+    ] {
+        ensure!(is_set_by(setting, test).is_err(), "{setting} is taken for tested by {test}");
     }
     for bad in [
         "",

@@ -3,7 +3,8 @@
 use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
-use portcullis_it::{Finished, Interface, Scene, Serve, User};
+use portcullis_it::script::{call, calls, expecting, say};
+use portcullis_it::{Finished, Interface, Launch, PiVersion, Scene, Serve, User, script};
 use serde_json::{Map, Value, json};
 
 as_each_user!(
@@ -220,6 +221,15 @@ fn the_targets_of_the_second(user: User) -> Result<()> {
         scene.enter(&mut command);
         Finished::run(command.args(words))?.ended_with(0)
     };
+    // `/path/to/portcullis pi`: the other build starts pi, and decides about its tools.
+    scene.write(&scene.project().join("notes"), "PROJECT TEXT")?;
+    let read = calls([call("read", &json!({ "path": "notes" }))]);
+    let script = script([read, expecting("PROJECT TEXT", say("read it"))]);
+    let launch = Launch::plain(&scene, PiVersion::V1_5, &script)?;
+    let told = launch.through([other.clone().into_os_string(), "pi".into()]).print("go")?.ended_with(0)?;
+    ensure!(told.stdout.contains("read it"), "{told:#?}");
+    let log = scene.portcullis(&["audit", "tail"])?.ended_with(0)?;
+    ensure!(log.stdout.contains("notes"), "the read was decided: {log:#?}");
     let place = run(&usual, &["pi-extension", "path"])?.stdout.trim().to_owned();
     // The extension starts the build that installed it.
     let installed = || -> Result<bool> {

@@ -14,7 +14,7 @@ use portcullis_decision::request::{
     Action as Wanted, Content, Direction, FileOperation, NetworkAccess, Origin, ProcessInfo, Request,
     SearchQuery, Stage, ToolCall, Transport,
 };
-use portcullis_decision::{Decision, Effect, Mode, Vote};
+use portcullis_decision::{Decision, Effect, Mode, Reader, Vote};
 use portcullis_file_gate::spelling;
 use portcullis_session::{Cancel, CommandCall, Entry, FileCall, NoUser, Program, Session, commands, files};
 use portcullis_text::escape;
@@ -61,6 +61,7 @@ fn wanted(around: &ProcessEnv, sources: Sources) -> loaded_settings::Wanted {
         interactive: true,
         purpose: Purpose::Judge,
         inmate: portcullis_session::SandboxSubject::Commands,
+        reader: Reader::User,
         refusals: None,
     }
 }
@@ -155,17 +156,17 @@ fn add(page: &mut Page, decision: &Decision, as_json: bool) {
         });
         page.json(&answer);
     } else {
-        page.line(&format!("{}: {}", decision.effect(), escape(&cause.reason)));
+        page.sentence("", &format!("{}: {}", decision.effect(), escape(&cause.reason)));
         page.line(&format!("  rule `{}` of `{}`", escape(&cause.rule), escape(decision.policy())));
         if !cause.setting.is_empty() {
-            page.line(&format!("  set by {}", escape(&cause.setting)));
+            page.sentence("  ", &format!("set by {}", escape(&cause.setting)));
         }
         if let Some(hint) = decision.hint() {
-            page.line(&format!("  {}", escape(hint)));
+            page.sentence("  ", &escape(hint));
         }
         for vote in decision.votes().iter().filter(|vote| is_in_vain(vote, decision)) {
             let name = escape(&vote.policy);
-            page.line(&format!("  `{name}` allows it, and can only tighten; `config show` says why"));
+            page.sentence("  ", &format!("`{name}` allows it, and can only tighten; `config show` says why"));
         }
     }
 }

@@ -15,6 +15,7 @@ use portcullis_bootstrap::session;
 use portcullis_bootstrap::streams::say;
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::Origin;
+use portcullis_decision::{Reader, RefusalText};
 use portcullis_sandbox::Tier;
 use portcullis_sandbox_runtime::Exit as CommandExit;
 use portcullis_server::grace::wait_out;
@@ -61,6 +62,7 @@ pub(crate) fn run(run: Run) -> crate::exit::Outcome {
         interactive: ask != Ask::Deny,
         purpose: Purpose::Act,
         inmate: portcullis_session::SandboxSubject::Commands,
+        reader: Reader::User,
         refusals: None,
     };
     let loaded = loaded_settings::load(&around, &wanted)?;
@@ -290,7 +292,15 @@ fn is_outlasted(told: &Receiver<()>) -> bool {
 }
 
 fn exit_for_failure(failure: &CommandFailure) -> Exit {
-    say(&format!("portcullis: {}", with_causes(failure)));
+    let why = match failure {
+        CommandFailure::Denied(decision) => {
+            RefusalText::for_decision(decision).read_by(Reader::User).with_next_step(None)
+        }
+        CommandFailure::NoSandbox(_) | CommandFailure::Directory(_) | CommandFailure::Launch(_) => {
+            with_causes(failure)
+        }
+    };
+    say(&format!("portcullis: {why}"));
     Exit::Command(match failure {
         CommandFailure::Denied(_) => RUN_REFUSED,
         CommandFailure::Launch(error) => error.exit_code(),

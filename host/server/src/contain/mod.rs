@@ -26,6 +26,7 @@ use portcullis_bootstrap::process_env::{ProcessEnv, random_name};
 use portcullis_bootstrap::scratch::Scratch;
 use portcullis_bootstrap::session::{self, OpenSession};
 use portcullis_bootstrap::streams::say;
+use portcullis_decision::Reader;
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::Origin;
 use portcullis_sandbox::{Terminal as Controlled, Tier};
@@ -77,6 +78,7 @@ pub fn run(around: &ProcessEnv, start: &Start) -> anyhow::Result<Option<u8>> {
         interactive: asking.is_possible(),
         purpose: Purpose::Act,
         inmate: SandboxSubject::Agent(places),
+        reader: Reader::User,
         refusals: None,
     };
     let trusted = wanted.trusted;

@@ -5,6 +5,7 @@ use std::sync::{Arc, RwLock};
 use portcullis_bootstrap::journal::NOBODY;
 use portcullis_bootstrap::loaded_settings::{Purpose, RefusalReporter, Wanted};
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_decision::Reader;
 use portcullis_decision::context::AgentInfo;
 use portcullis_rpc::{
     ErrorCode, ErrorObject, EventNotification, HelloParams, HelloResponse, HostNotification, NoticeLevel,
@@ -85,6 +86,7 @@ fn wanted(hello: &HelloParams) -> Wanted {
         interactive: hello.interactive && matches!(hello.mode, RunMode::Tui | RunMode::Rpc),
         purpose: Purpose::Act,
         inmate: portcullis_session::SandboxSubject::Commands,
+        reader: Reader::Model,
         refusals: None,
     }
 }

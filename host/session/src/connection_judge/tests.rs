@@ -4,7 +4,9 @@ use std::time::SystemTime;
 use portcullis_approvals::{Answerer, NoGrantStore, Prompter, Question};
 use portcullis_decision::request::{Direction, ProcessInfo, Transport};
 use portcullis_decision::verdict::{Cause, OutputEvaluation, Question as PolicyQuestion, ToolOutput};
-use portcullis_decision::{Chain, Context, Evaluation, Member, Mode, Policy, PolicyError, Profile, Verdict};
+use portcullis_decision::{
+    Chain, Context, Evaluation, Member, Mode, Policy, PolicyError, Profile, Reader, Verdict,
+};
 use portcullis_settings::{Places, RealDisk, discover, resolve};
 
 use super::*;
@@ -94,6 +96,7 @@ fn a_connection_that_asks_is_decided_once() {
         confinement: Confining::NoCommands,
         own: OwnDirectories::default(),
         inmate: SandboxSubject::Commands,
+        reader: Reader::Model,
     };
     let policy = Asking::default();
     let count = Arc::clone(&policy.0);

@@ -11,7 +11,7 @@ use portcullis_decision::profile::{FileRights, FileRule, Profile};
 use portcullis_decision::request::ActionKinds;
 use portcullis_decision::verdict::{Cause, OutputEvaluation, ToolOutput};
 use portcullis_decision::{
-    Chain, Context, Effect, Evaluation, Member, Mode, Policy, PolicyError, Request, Verdict,
+    Chain, Context, Effect, Evaluation, Member, Mode, Policy, PolicyError, Reader, Request, Verdict,
 };
 use portcullis_exec_surface::RULES;
 use portcullis_sandbox::NameOrder;
@@ -138,6 +138,7 @@ impl Scene {
             },
             own: OwnDirectories::default(),
             inmate: SandboxSubject::Commands,
+            reader: Reader::Model,
             credentials: Arc::new(portcullis_session::NoCredentials),
         };
         let member =

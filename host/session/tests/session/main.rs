@@ -21,7 +21,7 @@ use portcullis_decision::verdict::{
 };
 use portcullis_decision::{
     Chain, Context, Effect, Evaluation, Grant, GrantPattern, GrantScope, Member, Mode, Policy, PolicyError,
-    Request, Verdict,
+    Reader, Request, Verdict,
 };
 use portcullis_session::{
     Answer, Answerer, Basis, Cancel, ChoiceKind, Confining, Entry, FileCall, FileFailure, GrantPlace,
@@ -224,6 +224,7 @@ fn scene_with(
         confinement: Confining::NoCommands,
         own: OwnDirectories::default(),
         inmate: portcullis_session::SandboxSubject::Commands,
+        reader: Reader::Model,
         credentials: Arc::new(portcullis_session::NoCredentials),
     };
     let chain = Chain { members: vec![Member { policy, mode: Mode::Enforce }], ..Chain::default() };

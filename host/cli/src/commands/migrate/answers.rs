@@ -1,6 +1,9 @@
 //! Compares the answers of the old sandbox and of Portcullis for every entry of the old lists.
 
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 
 use portcullis_bootstrap::in_force;
 use portcullis_bootstrap::process_env::ProcessEnv;
@@ -8,6 +11,7 @@ use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::Endpoint;
 use portcullis_decision::rules::HIDDEN_BY_DEFAULT;
 use portcullis_decision::{Caller, Decision, Effect, RuleSet};
+use portcullis_session::Session;
 use portcullis_settings::{Disk, OldRules, Wish};
 use serde_json::{Value, json};
 
@@ -22,7 +26,7 @@ const HIDDEN: &str = "commands do not see it, unless a rule opens it";
 const PORT: u16 = 443;
 
 /// Both answers to one wish.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Compared {
     wish: Wish,
     old: Effect,
@@ -30,7 +34,7 @@ pub(crate) struct Compared {
 }
 
 /// An answer of Portcullis.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Answer {
     effect: Effect,
     rule: String,
@@ -49,27 +53,44 @@ pub(crate) fn compare(
             "the sandbox is switched off in the settings (`enabled` is false), so nothing is compared"
         );
     };
-    let mut compared = Vec::new();
-    let effective = open.session.effective_policy();
-    for wish in rules.wishes() {
-        let in_command = |path: &Path, right| in_command(&effective.rules, path, right);
-        let asked = |action| -> anyhow::Result<Answer> {
-            Ok(Answer::from(open.session.decide(&check::request(&open.session, around, action)?)))
+    let wishes = rules.wishes();
+    // Each decision configures the policies anew, which takes long with long lists.
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let judge = |part: &[Wish]| -> anyhow::Result<Vec<Compared>> {
+        let compared = |wish: &Wish| {
+            Ok(Compared {
+                old: rules.answer(wish),
+                new: answer(&open.session, around, wish)?,
+                wish: wish.clone(),
+            })
         };
-        let text = |path: &Path| path.to_string_lossy().into_owned();
-        let new = match &wish {
-            Wish::Read(path) => asked(Action::Read { path: text(path) })?,
-            Wish::Write(path) => asked(Action::Write { path: text(path) })?,
-            Wish::Run(script) => asked(Action::Exec { script: script.clone() })?,
-            Wish::CommandRead(path) => in_command(path, FileRight::Read),
-            Wish::CommandWrite(path) => in_command(path, FileRight::Write),
-            Wish::Connect(host) => asked(connection(host))?,
-        };
-        compared.push(Compared { old: rules.answer(&wish), new, wish });
-    }
+        part.iter().map(compared).collect()
+    };
+    let parts: anyhow::Result<Vec<Vec<Compared>>> = thread::scope(|scope| {
+        let parts = wishes.chunks(wishes.len().div_ceil(threads).max(1));
+        let running: Vec<_> = parts.map(|part| scope.spawn(|| judge(part))).collect();
+        running.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    });
+    let mut compared = parts?.concat();
     // The sort is stable, so each half keeps the order of the lists.
     compared.sort_by_key(Compared::is_same);
     Ok(compared)
+}
+
+/// Returns the answer of Portcullis to a wish.
+fn answer(session: &Session, around: &ProcessEnv, wish: &Wish) -> anyhow::Result<Answer> {
+    let asked = |action| -> anyhow::Result<Answer> {
+        Ok(Answer::from(session.decide(&check::request(session, around, action)?)))
+    };
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    match wish {
+        Wish::Read(path) => asked(Action::Read { path: text(path) }),
+        Wish::Write(path) => asked(Action::Write { path: text(path) }),
+        Wish::Run(script) => asked(Action::Exec { script: script.clone() }),
+        Wish::CommandRead(path) => Ok(in_command(&session.effective_policy().rules, path, FileRight::Read)),
+        Wish::CommandWrite(path) => Ok(in_command(&session.effective_policy().rules, path, FileRight::Write)),
+        Wish::Connect(host) => asked(connection(host)),
+    }
 }
 
 /// Returns the answer to a command, by the rules and by the mounts that hide directories of the machine.
