@@ -22,7 +22,7 @@ const LANES: usize = 2;
 
 /// The program whose tests mostly wait for pi, for answers and for time-outs: it runs more of them at once.
 const WAITING: &str = "portcullis-it/it";
-const TESTS_PER_PROCESSOR: usize = 2;
+const TESTS_PER_PROCESSOR: usize = 3;
 
 /// The test harness of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
