@@ -169,6 +169,12 @@ fn hard_links_stay_and_come_back() {
         session.rename("tmp", "a", false).expect("moved");
     });
     there_and_back(files, |session| session.hard_link("a", "d/new").expect("linked"));
+    there_and_back(linked, |session| {
+        session.remove("d/same").expect("removed");
+        session.hard_link("a", "d/same").expect("linked");
+        session.write("d/same", "other").expect("written");
+        session.remove("a").expect("removed");
+    });
 }
 
 #[test]
@@ -289,6 +295,26 @@ fn a_moved_file_is_not_overwritten_if_it_cannot_go_back() {
     };
     let names = ["d", "b", "d.portcullis-old/x"];
     assert_eq!(with_a_foreign(written, plain, names), ["the user's", "b", "x"]);
+}
+
+/// A call that has ended left nothing at a name that it moved away from.
+#[test]
+fn a_new_file_at_a_name_that_was_moved_away_stays() {
+    let there_and_away = |session: &Session| {
+        session.rename("b", "a", false).expect("moved");
+        session.rename("a", "b", false).expect("moved");
+    };
+    let plain = |session: &Session| fs::write(session.at("a"), "the user's").expect("written");
+    let names = ["a", "a.portcullis-old", "b"];
+    assert_eq!(with_a_foreign(there_and_away, plain, names), ["the user's", "a", "b"]);
+}
+
+#[test]
+fn a_directory_keeps_its_mode_when_another_had_its_name() {
+    there_and_back(files, |session| {
+        session.make_directory("n").expect("made");
+        session.rename("d", "n", false).expect("moved");
+    });
 }
 
 #[test]
