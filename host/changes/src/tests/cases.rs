@@ -309,6 +309,26 @@ fn a_new_file_at_a_name_that_was_moved_away_stays() {
     assert_eq!(with_a_foreign(there_and_away, plain, names), ["the user's", "a", "b"]);
 }
 
+/// Two exchanges that cancel each other stay, since the user has replaced one of the two files.
+#[test]
+fn a_file_that_was_exchanged_twice_stays_where_it_is() {
+    let mut session = Session::new();
+    fs::create_dir(session.at("e")).expect("made");
+    fs::write(session.at("a"), "first").expect("written");
+    fs::write(session.at("e/a"), "the user's\n").expect("written");
+    session.write("e/d", "the agent's").expect("written");
+    session.rename("e/d", "e/a", true).expect("exchanged");
+    session.append("e/d", "more").expect("appended");
+    session.rename("e/a", "e/d", true).expect("exchanged");
+    session.end();
+    fs::rename(session.at("a"), session.at("e/d")).expect("renamed");
+    session.write("a", "the agent's").expect("written");
+    session.end();
+    let report = session.undo();
+    let text = |name: &str| fs::read_to_string(session.at(name)).unwrap_or_default();
+    assert_eq!([text("e/a"), text("e/d"), text("a")], ["the user's\n", "first", ""], "{report:?}");
+}
+
 #[test]
 fn a_directory_keeps_its_mode_when_another_had_its_name() {
     there_and_back(files, |session| {
