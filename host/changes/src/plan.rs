@@ -416,8 +416,8 @@ impl Planner<'_> {
         let Present { path: to, is_replaced } = self.present(to);
         let is_elsewhere = to != place;
         if from == to {
-            // Moves that stay have brought it back.
-            self.rename_stuck(names, exchange);
+            // Moves that stay have brought it back, so this one stays as well.
+            self.stick(names, exchange);
             return Ok(());
         }
         let Version { state: there, origin, .. } = self.look(&to)?;
@@ -454,9 +454,7 @@ impl Planner<'_> {
         };
         if let Some(why) = why {
             self.steps.push(Step { path: to.clone(), now: None, act: Act::Leave { why, beside: None } });
-            // By the names of that time, which change with each older move that is taken back.
-            let (from, to) = names;
-            self.stuck.push(Stuck { from: Some(from.to_owned()), to: to.to_owned(), exchange: is_exchange });
+            self.stick(names, is_exchange);
             return Ok(());
         }
         self.rename_stuck(names, is_exchange);
@@ -474,6 +472,11 @@ impl Planner<'_> {
         };
         let Present { path, is_replaced } = self.present(directory);
         (path.join(file), is_replaced)
+    }
+
+    /// Remembers a move that is not taken back, by the names of that time, which change with each older move that is.
+    fn stick(&mut self, (from, to): (&Path, &Path), exchange: bool) {
+        self.stuck.push(Stuck { from: Some(from.to_owned()), to: to.to_owned(), exchange });
     }
 
     /// Gives the names of moves that are not taken back what they are called before an older move that is.

@@ -7,16 +7,48 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-/// Returns the absolute paths to which the host's sockets are bound, and those of all sockets in the same directories:
-/// programs bind a temporary name and then rename or link it to the public one.
+use crate::mounts::local_mount_points;
+
+/// Sockets of programs that act with the rights of root or of the user. A container can have them from outside, where
+/// the kernel lists their names to other network namespaces only.
+const KNOWN: [&str; 6] = [
+    "/nix/var/nix/daemon-socket/socket",
+    "/var/lib/containerd/containerd.sock",
+    "/var/lib/incus/unix.socket",
+    "/var/lib/lxd/unix.socket",
+    "/var/snap/lxd/common/lxd/unix.socket",
+    "/var/lib/mysql/mysql.sock",
+];
+
+/// Returns the absolute paths to which the host's sockets are bound, those that are mounted, and those of all sockets
+/// in the same directories: programs bind a temporary name and then rename or link it to the public one.
 ///
+/// In a mounted directory below `workspace`, where commands leave sockets of their own, only bound ones are found.
 /// Unreadable sources yield nothing: the kernel has no unix sockets, or `/proc` is not mounted.
 #[must_use]
-pub fn bound_sockets() -> Vec<PathBuf> {
-    let text = std::fs::read("/proc/net/unix").unwrap_or_default();
-    let mut names: BTreeSet<PathBuf> = text.split(|byte| *byte == b'\n').filter_map(name).collect();
-    let around: BTreeSet<PathBuf> =
+pub fn bound_sockets(workspace: &[PathBuf]) -> Vec<PathBuf> {
+    let text = |file: &str| std::fs::read(file).unwrap_or_default();
+    let bound = text("/proc/net/unix");
+    let mut names: BTreeSet<PathBuf> = bound.split(|byte| *byte == b'\n').filter_map(name).collect();
+    let mut around: BTreeSet<PathBuf> =
         names.iter().filter_map(|name| name.parent()).map(Path::to_owned).collect();
+    let mounts = text("/proc/self/mountinfo");
+    for mount in local_mount_points(&String::from_utf8_lossy(&mounts)) {
+        // Programs bind nothing there, and `/proc` has a directory for each process.
+        if mount.starts_with("/proc") || mount.starts_with("/sys") {
+            continue;
+        }
+        match mount.symlink_metadata() {
+            Ok(found) if found.file_type().is_socket() => {
+                names.insert(mount);
+            }
+            Ok(found) if found.is_dir() && !workspace.iter().any(|root| mount.starts_with(root)) => {
+                around.insert(mount);
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+    around.extend(KNOWN.iter().filter_map(|known| Path::new(known).parent()).map(Path::to_owned));
     names.extend(around.iter().flat_map(|directory| sockets_in(directory)));
     names.into_iter().collect()
 }
@@ -59,7 +91,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let path = place.path().join("s");
         let _listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
-        assert!(bound_sockets().contains(&path));
+        assert!(bound_sockets(&[]).contains(&path));
     }
 
     /// Like the control socket of ssh.
@@ -74,7 +106,7 @@ mod tests {
         std::fs::hard_link(path("b"), path("linked")).expect("linked");
         std::fs::remove_file(path("b")).expect("removed");
         std::fs::write(path("file"), "").expect("written");
-        let found = bound_sockets();
+        let found = bound_sockets(&[]);
         for name in ["renamed", "linked"] {
             drop(std::os::unix::net::UnixStream::connect(path(name)).expect("it leads to the program"));
             assert!(found.contains(&path(name)), "{name}");

@@ -26,7 +26,8 @@ pub(crate) fn confinement(
     };
     let Surveyed { rules, .. } = surveyed;
     let profile = || {
-        let profile = profile(surveyed, temp, &bound_sockets(), wanted)?;
+        let bound = bound_sockets(&rules.base().workspace);
+        let profile = profile(surveyed, temp, &bound, wanted)?;
         Ok::<_, String>(Profile { order: Some(order.clone()), ..profile })
     };
     if wanted.walls == IsolationMode::Landlock {

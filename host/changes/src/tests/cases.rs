@@ -169,6 +169,12 @@ fn hard_links_stay_and_come_back() {
         session.rename("tmp", "a", false).expect("moved");
     });
     there_and_back(files, |session| session.hard_link("a", "d/new").expect("linked"));
+    there_and_back(linked, |session| {
+        session.remove("d/same").expect("removed");
+        session.hard_link("a", "d/same").expect("linked");
+        session.write("d/same", "other").expect("written");
+        session.remove("a").expect("removed");
+    });
 }
 
 #[test]
@@ -289,6 +295,46 @@ fn a_moved_file_is_not_overwritten_if_it_cannot_go_back() {
     };
     let names = ["d", "b", "d.portcullis-old/x"];
     assert_eq!(with_a_foreign(written, plain, names), ["the user's", "b", "x"]);
+}
+
+/// A call that has ended left nothing at a name that it moved away from.
+#[test]
+fn a_new_file_at_a_name_that_was_moved_away_stays() {
+    let there_and_away = |session: &Session| {
+        session.rename("b", "a", false).expect("moved");
+        session.rename("a", "b", false).expect("moved");
+    };
+    let plain = |session: &Session| fs::write(session.at("a"), "the user's").expect("written");
+    let names = ["a", "a.portcullis-old", "b"];
+    assert_eq!(with_a_foreign(there_and_away, plain, names), ["the user's", "a", "b"]);
+}
+
+/// Two exchanges that cancel each other stay, since the user has replaced one of the two files.
+#[test]
+fn a_file_that_was_exchanged_twice_stays_where_it_is() {
+    let mut session = Session::new();
+    fs::create_dir(session.at("e")).expect("made");
+    fs::write(session.at("a"), "first").expect("written");
+    fs::write(session.at("e/a"), "the user's\n").expect("written");
+    session.write("e/d", "the agent's").expect("written");
+    session.rename("e/d", "e/a", true).expect("exchanged");
+    session.append("e/d", "more").expect("appended");
+    session.rename("e/a", "e/d", true).expect("exchanged");
+    session.end();
+    fs::rename(session.at("a"), session.at("e/d")).expect("renamed");
+    session.write("a", "the agent's").expect("written");
+    session.end();
+    let report = session.undo();
+    let text = |name: &str| fs::read_to_string(session.at(name)).unwrap_or_default();
+    assert_eq!([text("e/a"), text("e/d"), text("a")], ["the user's\n", "first", ""], "{report:?}");
+}
+
+#[test]
+fn a_directory_keeps_its_mode_when_another_had_its_name() {
+    there_and_back(files, |session| {
+        session.make_directory("n").expect("made");
+        session.rename("d", "n", false).expect("moved");
+    });
 }
 
 #[test]

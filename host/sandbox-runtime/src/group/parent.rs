@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use portcullis_sandbox::{Controller, NoGroup};
+use portcullis_sandbox::{Controller, NoGroup, decode_mount_path};
 use rustix::fs::{Access, CWD, FsWord, Mode, OFlags, access, fstatfs, openat};
 
 /// A directory in which a group can be created.
@@ -74,7 +74,7 @@ fn locate(mounts: &str, groups: &str) -> Vec<(PathBuf, PathBuf)> {
     }
     let mounts = mounts.lines().filter_map(|line| {
         let (mount, system) = line.split_once(" - ")?;
-        let mut fields = mount.split(' ').skip(3).map(unescaped);
+        let mut fields = mount.split(' ').skip(3).map(decode_mount_path);
         let (root, target) = (fields.next()?, fields.next()?);
         let below = Path::new(own).strip_prefix(&root).ok()?;
         (system.split(' ').next() == Some("cgroup2")).then(|| {
@@ -83,15 +83,6 @@ fn locate(mounts: &str, groups: &str) -> Vec<(PathBuf, PathBuf)> {
         })
     });
     mounts.collect()
-}
-
-/// Decodes spaces and similar characters, which mountinfo writes as a backslash and three octal digits.
-fn unescaped(field: &str) -> PathBuf {
-    let mut text = field.to_owned();
-    for (code, character) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
-        text = text.replace(code, character);
-    }
-    text.into()
 }
 
 impl Candidate {
