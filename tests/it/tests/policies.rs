@@ -68,7 +68,9 @@ impl Desk {
             let path = std::iter::once(first.clone()).chain(std::env::split_paths(&path));
             command.env("PATH", std::env::join_paths(path)?);
         }
-        command.env_remove("CARGO_TARGET_DIR").env_remove("RUSTUP_TOOLCHAIN");
+        // Crates that a policy in Rust needs are built once, and not again in each run of the tests.
+        command.env("CARGO_TARGET_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/policies"));
+        command.env_remove("RUSTUP_TOOLCHAIN");
         command.output().context("starting `portcullis`")
     }
 

@@ -181,10 +181,12 @@ fn another_project_sees_nothing_of_it(user: User) -> Result<()> {
     fs::create_dir(&other)?;
     user.own(&other)?;
     let find = format!("find {} -name .tool", scene.home().join(".local/state").display());
-    // Nothing of it is in the programs and libraries of the machine.
+    // Nothing of it is in the programs and libraries of the machine. In `/var/tmp` are the places of tests that run at
+    // the same time.
     let everywhere = "find / ! -readable -prune -o -path /proc -prune -o -path /sys -prune -o -path /usr -prune \
-                      -o -path /opt -prune -o -name x -path '*.tool*' -print";
-    let script = format!("cat ~/.tool/x ~/.toolrc; ls -A ~; {everywhere}; {find}");
+                      -o -path /opt -prune -o -path /var/tmp -prune -o -name x -path '*.tool*' -print";
+    let here = format!("find {} -name x -path '*.tool*'", scene.at("").display());
+    let script = format!("cat ~/.tool/x ~/.toolrc; ls -A ~; {everywhere}; {here}; {find}");
     let ran = run_in(&scene, &other, &script)?;
     ensure!(!ran.stdout.contains("tool") && !ran.stdout.contains("secret"), "{ran:?}");
     let control = outside(&scene, &find)?;

@@ -264,7 +264,16 @@ fn only_permitted_references_move(user: User) -> Result<()> {
     let mut making = scene.user().command("/bin/sh".as_ref());
     scene.enter(&mut making);
     Finished::run(making.args(["-c", MAKE_LONG]))?.ended_with(0)?;
-    for pushes in PUSHES.chunks(AT_ONCE) {
+    // Each user tries every second one; with `PORTCULLIS_EVERY_TASK` (`cargo xtask test --full`), each tries all.
+    let tries_all = std::env::var_os("PORTCULLIS_EVERY_TASK").is_some();
+    let own = usize::from(user == User::Ordinary);
+    let pushes: Vec<_> = PUSHES
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| tries_all || place % 2 == own)
+        .map(|(_, push)| *push)
+        .collect();
+    for pushes in pushes.chunks(AT_ONCE) {
         judge(&scene, &world, pushes)?;
     }
     Ok(())

@@ -3,6 +3,8 @@ import base64, gzip, hashlib, http.server, io, json, os, shutil, socket, sockets
 
 ADDRESS, DIRECTORY = sys.argv[1], sys.argv[2]
 ROOT = tempfile.mkdtemp(prefix="served-" + ADDRESS + "-", dir=DIRECTORY)
+# The server for ssh runs as another user.
+os.chmod(ROOT, 0o755)
 os.chdir(ROOT)
 
 
