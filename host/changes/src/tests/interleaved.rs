@@ -16,7 +16,7 @@ use super::agent::Session;
 use super::tree::{contents, tree};
 
 /// The rounds of a normal run.
-const ROUNDS: u32 = 250;
+const ROUNDS: u32 = 120;
 /// Rounds mostly wait, so several run at the same time.
 const AT_ONCE: u32 = 5;
 
