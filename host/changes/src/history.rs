@@ -16,26 +16,26 @@ pub struct History {
     pub damaged: usize,
     /// When the journal was last written.
     pub(crate) written: (i64, u32),
-    /// What is known of each name that calls have changed, by the present names.
+    /// The records of each path that calls have changed. Moves rename the keys, so they are the present paths.
     names: BTreeMap<PathBuf, Traces>,
-    /// What calls had left at a name when another call recorded it, by the position of that record.
+    /// The state that earlier calls had left at a path when a call recorded it, by the position of that record.
     left_before: HashMap<usize, Left>,
     /// The position at which each call ended.
     ended: HashMap<CallKey, usize>,
 }
 
-/// What was left at a name.
+/// Where the history has the state that a call left at a path.
 #[derive(Debug, Clone, Copy)]
 enum Left {
-    /// What this entry says of this one of its names.
+    /// In the `Left` record at this position, at this index of its names.
     Named(usize, usize),
-    /// The file that this entry moved there, and that no call has written.
+    /// In the `Moved` record at this position: the file was moved there, and no call has written it since.
     Moved(usize),
-    /// Nothing: what was there was moved away.
+    /// Nowhere: a call moved the file away, so nothing was left.
     Nothing,
 }
 
-/// What calls have recorded of a name.
+/// The records of one path.
 #[derive(Debug, Default)]
 struct Traces {
     /// What the last call that ended left there.
@@ -44,7 +44,7 @@ struct Traces {
     calls: Vec<(CallKey, usize)>,
 }
 
-/// What a history says about what is at a name now.
+/// The state that undo expects at a path now, according to the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expected<'a> {
     /// A call left this.
@@ -148,7 +148,7 @@ impl History {
                     if !exchange {
                         names.insert(from.clone(), left(Left::Nothing));
                     }
-                    // A move changes no file: what calls have left in it stays what they left.
+                    // A move does not change the file, so the state that calls left moves along.
                     names.entry(to.clone()).or_insert_with(|| left(Left::Moved(position)));
                 }
                 Record::Left { call, names: left } => {
@@ -186,8 +186,8 @@ impl History {
         traces.left.and_then(|left| self.state(left)).map_or(Expected::Nothing, Expected::Left)
     }
 
-    /// Returns what calls had left at the name that is recorded at a position. `None` if none had changed it, or if one
-    /// of them was still running: then what was found there is the session's.
+    /// Returns the state that earlier calls had left at the path of the record at `position`. `None` if no earlier call
+    /// had changed the path, or if one of them was still running: the session itself then made the recorded state.
     pub(crate) fn left_before(&self, position: usize) -> Option<&State> {
         self.left_before.get(&position).and_then(|left| self.state(*left))
     }

@@ -91,7 +91,7 @@ struct Stuck {
 }
 
 impl Stuck {
-    /// Returns what a path is called after the move; `None` if it is called the same.
+    /// Returns the path that the file at `path` has after the move; `None` if the move does not rename it.
     fn renamed(&self, path: &Path) -> Option<PathBuf> {
         let from = self.from.as_deref()?;
         let back = || self.exchange.then(|| renamed(path, &self.to, from)).flatten();
@@ -140,7 +140,7 @@ impl Planner<'_> {
         let found = version.state.clone();
         let mut act = None;
         let mut conflict = None;
-        // How far back the name goes. What somebody has removed stays removed on the way.
+        // The oldest state that the path can be given again. A file that the user removed is not made again.
         let mut reached = version.clone();
         for (number, recorded) in states.iter().enumerate() {
             match self.step_back(&path, &version, *recorded, number == 0)? {
@@ -154,7 +154,7 @@ impl Planner<'_> {
                     act = Some(Act::Merge { was: was.clone(), text: text.clone() });
                     version = Version { text: Some(text), ..Version::recorded(*recorded) };
                 }
-                // What was removed is not put beside, but something else may have been there before.
+                // The user removed this file, so no copy of it is made; an older state may be another file.
                 Back::Stays(why @ Why::Removed) => {
                     version = Version::removed(*recorded);
                     conflict = Some((why, Vec::new()));
@@ -354,7 +354,8 @@ impl Planner<'_> {
         }
     }
 
-    /// If somebody else than the session made a version, returns what the session had left before that, if anything.
+    /// Returns `Some` if the user or another program made this version: with the state that the session had left
+    /// there before, or `None` if it had left nothing.
     fn changed_since<'v>(&'v self, version: &'v Version) -> io::Result<Option<Option<&'v State>>> {
         let left = match version.origin {
             Origin::Implied => return Ok(None),
@@ -411,7 +412,7 @@ impl Planner<'_> {
         let names = (from, to);
         let partner = self.present(from);
         let (from, is_moved_away) = self.slot(from);
-        // What a later move has taken away and does not bring back stays where that put it.
+        // If a later move that stays has moved the file on, it stays where it is.
         let (place, _) = self.slot(to);
         let Present { path: to, is_replaced } = self.present(to);
         let is_elsewhere = to != place;
@@ -474,12 +475,13 @@ impl Planner<'_> {
         (path.join(file), is_replaced)
     }
 
-    /// Remembers a move that is not taken back, by the names of that time, which change with each older move that is.
+    /// Adds a move that is not taken back. Its paths are those before the move; `rename_stuck` updates them when an
+    /// older move is taken back.
     fn stick(&mut self, (from, to): (&Path, &Path), exchange: bool) {
         self.stuck.push(Stuck { from: Some(from.to_owned()), to: to.to_owned(), exchange });
     }
 
-    /// Gives the names of moves that are not taken back what they are called before an older move that is.
+    /// Renames the paths in `stuck` to what they were before an older move that is taken back.
     fn rename_stuck(&mut self, (from, to): (&Path, &Path), exchange: bool) {
         for stuck in &mut self.stuck {
             stuck.to = follow(&stuck.to, to, from, exchange);

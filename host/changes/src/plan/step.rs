@@ -43,9 +43,9 @@ pub trait World {
 /// Whose changes are taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// Of a session: what was changed since stays.
+    /// Those of a session. Undo compares each path with the state that the session left, and keeps later changes.
     Compare,
-    /// Of an undoing that was interrupted: whatever it left half done is its own.
+    /// Those of an undo that was interrupted. All of its changes are taken back without a comparison.
     Own,
 }
 
@@ -56,7 +56,7 @@ pub struct Step {
     pub path: PathBuf,
     /// What must be there; `None` if an earlier step makes it.
     pub now: Option<State>,
-    /// What is done.
+    /// The change to make.
     pub act: Act,
 }
 
@@ -68,7 +68,7 @@ impl Step {
     }
 }
 
-/// What a step does.
+/// A change that a step makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
     /// Gives the name its former state.

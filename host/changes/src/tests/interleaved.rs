@@ -194,22 +194,29 @@ fn files_with_several_names_come_back() {
     });
 }
 
+/// Runs calls of the agent in a new project, with actions of the user between them.
+fn interleaved(actions: &[Doing], user: fn(&Session, Doing, usize)) -> Session {
+    let mut session = Session::new();
+    prepare(&session);
+    for (number, action) in actions.iter().enumerate() {
+        if action.is_user {
+            // The user acts between calls: a change during a call counts as the call's.
+            session.end();
+            user(&session, *action, number);
+        } else {
+            // Without links: a copy or hard link of the user's file is the agent's, and undo removes it even if the
+            // file has gone.
+            agent(&session, Doing { kind: action.kind % 10, ..*action }, number);
+        }
+    }
+    session.end();
+    session
+}
+
 #[test]
 fn no_byte_of_the_user_is_lost() {
     holds(true, 30, |actions| {
-        let mut session = Session::new();
-        prepare(&session);
-        for (number, action) in actions.iter().enumerate() {
-            if action.is_user {
-                // The user acts between calls; what happens during one is the call's.
-                session.end();
-                user(&session, *action, number);
-            } else {
-                // A copy or another name of the user's file is the agent's, and goes even if the file has gone.
-                agent(&session, Doing { kind: action.kind % 10, ..*action }, number);
-            }
-        }
-        session.end();
+        let session = interleaved(&actions, user);
         let before = tokens(&contents(&session.project()));
         let report = session.undo();
         let after = tokens(&contents(&session.project()));
@@ -225,17 +232,7 @@ fn no_byte_of_the_user_is_lost() {
 #[test]
 fn nothing_that_was_there_is_lost() {
     holds(true, 30, |actions| {
-        let mut session = Session::new();
-        prepare(&session);
-        for (number, action) in actions.iter().enumerate() {
-            if action.is_user {
-                session.end();
-                careful_user(&session, *action, number);
-            } else {
-                agent(&session, Doing { kind: action.kind % 10, ..*action }, number);
-            }
-        }
-        session.end();
+        let session = interleaved(&actions, careful_user);
         let of_user = tokens(&contents(&session.project()));
         let report = session.undo();
         let after = contents(&session.project());
