@@ -36,8 +36,18 @@ pub struct Asked {
     pub subject: String,
     /// The rule that asks.
     pub rule: String,
-    /// The label of the answer.
-    pub answer: String,
+    /// The label of the answer. None if the host withdrew the question first: its program had ended.
+    pub answer: Option<String>,
+    /// The number by which the host withdraws it.
+    #[serde(skip)]
+    pub(crate) id: Value,
+}
+
+impl Asked {
+    /// Returns true if this and `other` are the same question.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (&self.kind, &self.subject, &self.rule) == (&other.kind, &other.subject, &other.rule)
+    }
 }
 
 /// The end of a run.
@@ -68,7 +78,8 @@ pub(crate) fn run(home: &Home, task: &Task) -> Result<Inside> {
     };
     let deadline = Deadline::after(task.patience());
     loop {
-        let is_wanted = |message: &Value| is_question(message) || is_reply(message, id);
+        let is_wanted =
+            |message: &Value| is_question(message) || is_withdrawal(message) || is_reply(message, id);
         let message = match host.wait_until(deadline, "end of the command", is_wanted) {
             Ok(message) => message,
             Err(error) => {
@@ -81,6 +92,11 @@ pub(crate) fn run(home: &Home, task: &Task) -> Result<Inside> {
             let (question, choice) = yes(&message)?;
             run.asked.push(question);
             host.answer(&message, &choice)?;
+            continue;
+        }
+        if is_withdrawal(&message) {
+            let id = message.pointer("/params/askId");
+            run.asked.iter_mut().filter(|asked| id == Some(&asked.id)).for_each(|asked| asked.answer = None);
             continue;
         }
         if let Some(error) = message.get("error") {
@@ -98,6 +114,12 @@ pub(crate) fn run(home: &Home, task: &Task) -> Result<Inside> {
 
 fn is_question(message: &Value) -> bool {
     message.get("method") == Some(&json!("ask"))
+}
+
+/// Returns true if a question is withdrawn because its program has ended, not because another answer covers it.
+fn is_withdrawal(message: &Value) -> bool {
+    message.get("method") == Some(&json!("ask/withdraw"))
+        && message.pointer("/params/why") == Some(&json!("the call was cancelled"))
 }
 
 fn is_reply(message: &Value, id: u64) -> bool {
@@ -133,7 +155,8 @@ fn yes(message: &Value) -> Result<(Asked, Value)> {
     let asked = Asked {
         kind: kind(&text(question, "title"), &subject),
         rule: text(question, "rule"),
-        answer: text(option, "label"),
+        answer: Some(text(option, "label")),
+        id: question.get("askId").cloned().unwrap_or_default(),
         subject,
     };
     Ok((asked, json!(place)))

@@ -55,7 +55,7 @@ pub struct Row {
     pub outcome: Outcome,
     /// The questions of the first session.
     pub asked: Vec<Asked>,
-    /// The questions of the second one, which repeat what was answered.
+    /// The questions of the second one that repeat what was answered.
     pub again: Vec<Asked>,
     /// What the host said of the command, in the last session.
     pub lines: Vec<String>,
@@ -150,12 +150,22 @@ pub fn run(machine: &Machine, task: &Task, user: User) -> Result<Row> {
     home.furnish(&task.setup)?;
     let (second, has_worked) = attempt(&home, task)?;
     row.inside_ms.push(milliseconds(second.took));
-    row.again.clone_from(&second.asked);
+    row.again = repeated(&first.asked, &second.asked);
     row.lines.clone_from(&second.lines);
     if !has_worked {
         row.outcome = Outcome::WorksOnce { output: told(&second) };
     }
     Ok(row)
+}
+
+/// Returns the questions of the second session, without those that came in the first one and were withdrawn before
+/// their answer: then no answer could match.
+fn repeated(first: &[Asked], second: &[Asked]) -> Vec<Asked> {
+    let was_withdrawn = |asked: &Asked| {
+        let mut same = first.iter().filter(|other| other.is_same(asked)).peekable();
+        same.peek().is_some() && same.all(|other| other.answer.is_none())
+    };
+    second.iter().filter(|asked| !was_withdrawn(asked)).cloned().collect()
 }
 
 /// Returns `root` or `user`; a caller without privileges is an ordinary user.
@@ -216,4 +226,28 @@ fn shortened(text: &str) -> String {
 
 fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_question_that_was_withdrawn_may_come_again() {
+        let asked = |subject: &str, answer: Option<&str>| Asked {
+            kind: "registry".to_owned(),
+            subject: subject.to_owned(),
+            rule: "network.unlisted".to_owned(),
+            answer: answer.map(str::to_owned),
+            id: Value::Null,
+        };
+        let first = [asked("a:443", Some("Allow")), asked("b:443", None), asked("c:443", None)];
+        let first = [&first[..], &[asked("c:443", Some("Allow"))]].concat();
+        let second = ["a:443", "b:443", "c:443", "d:443"].map(|subject| asked(subject, Some("Allow")));
+        let repeated = repeated(&first, &second);
+        let subjects: Vec<&str> = repeated.iter().map(|asked| asked.subject.as_str()).collect();
+        assert_eq!(subjects, ["a:443", "c:443", "d:443"]);
+    }
 }
