@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use portcullis_changes::plan::{Act, Step, Trust, plan};
+use portcullis_changes::plan::{Act, Step, plan};
 use portcullis_changes::undo::{Range, Report, carry_out, history, recover};
 use portcullis_changes::{Change, Disk, History, Recorder, State, Store, diff};
 use portcullis_sandbox::NameOrder;
@@ -19,23 +19,38 @@ pub struct OpenedChanges {
 }
 
 impl OpenedChanges {
-    /// Opens a record. An undoing that was interrupted is put back to where it began.
+    /// Opens a record.
     ///
     /// # Errors
-    /// If the record or the disk cannot be used.
+    /// If it cannot be used.
     pub fn open(state: &Path, stored: &StoredChanges) -> anyhow::Result<Self> {
         let doing = || format!("opening the record of changes in `{}`", stored.store.display());
         let recorder = Recorder::new(Store::open(&stored.store).with_context(doing)?);
         let names = state.join("names");
         let order = NameOrder::open(&names)
             .with_context(|| format!("opening the order of changes of names in `{}`", names.display()))?;
-        let opened = Self { recorder, project: stored.about.project.clone(), order };
-        if opened.history()?.unfinished().is_some() {
-            let _alone = opened.order.exclusive().context("waiting for the turn to write")?;
-            recover(&opened.recorder, &opened.project)
-                .context("putting back what an interrupted `portcullis undo` has done")?;
+        Ok(Self { recorder, project: stored.about.project.clone(), order })
+    }
+
+    /// Returns true if an undo was interrupted. [`Self::put_back`] comes before anything else is taken back.
+    ///
+    /// # Errors
+    /// If the record cannot be read.
+    pub fn is_interrupted(&self) -> anyhow::Result<bool> {
+        Ok(self.history()?.unfinished().is_some())
+    }
+
+    /// Puts an undo that was interrupted back to where it began; returns whether there was one.
+    ///
+    /// # Errors
+    /// If the record or the disk cannot be used.
+    pub fn put_back(&self) -> anyhow::Result<Option<Report>> {
+        if !self.is_interrupted()? {
+            return Ok(None);
         }
-        Ok(opened)
+        let _alone = self.order.exclusive().context("waiting for the turn to write")?;
+        recover(&self.recorder, &self.project)
+            .context("putting back what an interrupted `portcullis undo` has done")
     }
 
     /// Returns the project.
@@ -57,7 +72,7 @@ impl OpenedChanges {
     /// # Errors
     /// If something cannot be looked at.
     pub fn plan(&self, range: Range) -> anyhow::Result<Vec<Step>> {
-        plan(&self.history()?, range.start, Trust::Compare, &Disk(self.recorder.store()))
+        plan(&self.history()?, range.start, &Disk(self.recorder.store()))
             .context("comparing the files with the record of changes")
     }
 
@@ -68,9 +83,8 @@ impl OpenedChanges {
     pub fn take_back(&self, range: Range) -> anyhow::Result<Report> {
         let _alone = self.order.exclusive().context("waiting for the turn to write")?;
         let steps = self.plan(range)?;
-        carry_out(&self.recorder, &steps, range, (&self.project, &self.history()?)).context(
-            "taking changes back; what was done so far is put back by the next `portcullis undo` or `changes`",
-        )
+        carry_out(&self.recorder, &steps, range, (&self.project, &self.history()?))
+            .context("taking changes back; what was done so far is put back by the next `portcullis undo`")
     }
 
     /// Returns the difference that a change makes to a text.

@@ -3,12 +3,12 @@
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, SeekFrom, Statx, StatxFlags, copy_file_range,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, SeekFrom, Statx, StatxFlags, chmod, copy_file_range,
     fgetxattr, flistxattr, ftruncate, ioctl_ficlone, openat, openat2, readlinkat, seek, statx,
 };
 use rustix::io::Errno;
@@ -103,6 +103,22 @@ pub(crate) fn open_same(directory: impl AsFd, name: &CStr, id: FileId) -> rustix
     if self::id(&file)? == id { Ok(file) } else { Err(Errno::STALE) }
 }
 
+/// Sets the mode of a file or directory that may not be readable; it must still be the one that was looked at.
+pub(crate) fn set_mode(spot: &Spot, id: FileId, mode: u32) -> rustix::io::Result<()> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(&spot.directory, &spot.name, flags, Mode::empty())?;
+    if self::id(&file)? != id {
+        return Err(Errno::STALE);
+    }
+    set_mode_of(&file, mode)
+}
+
+/// Sets the mode of a file that was opened, if only as a path.
+pub(crate) fn set_mode_of(file: &OwnedFd, mode: u32) -> rustix::io::Result<()> {
+    // The link leads to this very file.
+    chmod(format!("/proc/self/fd/{}", file.as_raw_fd()), Mode::from_raw_mode(mode))
+}
+
 /// Returns the identity of an open file.
 pub(crate) fn id(file: impl AsFd) -> rustix::io::Result<FileId> {
     let found = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
@@ -112,6 +128,9 @@ pub(crate) fn id(file: impl AsFd) -> rustix::io::Result<FileId> {
         born: (found.stx_btime.tv_sec, found.stx_btime.tv_nsec),
     })
 }
+
+/// The access list of a file or directory, and the one that names in a directory get.
+const ACCESS_LISTS: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
 
 /// Returns the extended attributes that its owner can set.
 pub(crate) fn attributes(file: impl AsFd) -> Vec<(String, String)> {
@@ -127,7 +146,7 @@ pub(crate) fn attributes(file: impl AsFd) -> Vec<(String, String)> {
     let Ok(count) = count else { return Vec::new() };
     let names = list.get(..count).unwrap_or_default().split(|byte| *byte == 0);
     let mut found: Vec<_> = names
-        .filter(|name| name.starts_with(b"user.") || *name == b"system.posix_acl_access")
+        .filter(|name| name.starts_with(b"user.") || ACCESS_LISTS.contains(name))
         .filter_map(|name| {
             let mut value = vec![0; ATTRIBUTE_BYTES];
             let count = fgetxattr(&file, OsStr::from_bytes(name), value.as_mut_slice()).ok()?;

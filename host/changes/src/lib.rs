@@ -31,6 +31,8 @@ mod history;
 #[cfg_attr(not(target_os = "linux"), path = "unsupported.rs")]
 mod host;
 #[cfg(target_os = "linux")]
+mod opened;
+#[cfg(target_os = "linux")]
 mod paths;
 #[cfg(target_os = "linux")]
 pub mod plan;

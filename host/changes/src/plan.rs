@@ -7,7 +7,7 @@
 mod step;
 mod version;
 
-pub use step::{Act, Step, Trust, Why, World};
+pub use step::{Act, Step, Why, World};
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,11 +29,10 @@ const KILLED_WITHIN: i64 = 2;
 ///
 /// # Errors
 /// If something cannot be looked at.
-pub fn plan(history: &History, start: usize, trust: Trust, world: &dyn World) -> io::Result<Vec<Step>> {
+pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Vec<Step>> {
     let mut planner = Planner {
         history,
         world,
-        trust,
         made: BTreeMap::new(),
         back: Vec::new(),
         stuck: Vec::new(),
@@ -72,7 +71,6 @@ type Pending<'a> = BTreeMap<PathBuf, Vec<Recorded<'a>>>;
 struct Planner<'a> {
     history: &'a History,
     world: &'a dyn World,
-    trust: Trust,
     /// What the steps make.
     made: BTreeMap<PathBuf, Version>,
     /// Moves that are taken back: the name before that, the name after that, and whether the two change places.
@@ -135,7 +133,13 @@ impl Planner<'_> {
             }
             return Ok(());
         }
-        let mut version = self.look(&path)?;
+        let mut version = match self.look(&path) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.leave(&path, Why::Closed, Vec::new());
+                return Ok(());
+            }
+            version => version?,
+        };
         let is_ours = version.origin != Origin::Disk;
         let found = version.state.clone();
         let mut act = None;
@@ -282,9 +286,7 @@ impl Planner<'_> {
             if self.holds_something(path)? {
                 return Ok(Back::Stays(Why::NotEmpty));
             }
-        } else if self.trust == Trust::Compare
-            && let Some(left) = self.changed_since(version)?
-        {
+        } else if let Some(left) = self.changed_since(version)? {
             return self.conflict(version, left, was);
         }
         Ok(was.lost().map_or(Back::To(None), |lost| Back::Stays(Why::Lost(lost))))

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::state::State;
 use crate::text;
 
-/// The longest line that is read: more than a path and the attributes that a file system allows.
+/// The longest line that is written and read, in bytes.
 const LONGEST: usize = 1 << 20;
 
 /// The command or tool call that made a change: unique within a journal.
@@ -115,9 +115,12 @@ impl Record {
     /// Returns the line of this record.
     ///
     /// # Errors
-    /// If it cannot be written as JSON.
+    /// If it cannot be written as JSON, or would be too long to be read again.
     pub fn line(&self) -> std::io::Result<Vec<u8>> {
         let json = serde_json::to_string(self).map_err(std::io::Error::other)?;
+        if json.len() > LONGEST {
+            return Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge));
+        }
         Ok(format!("\n{:08x} {json}\n", crc32fast::hash(json.as_bytes())).into_bytes())
     }
 
@@ -152,6 +155,13 @@ mod tests {
 
     fn turn(id: &str) -> Record {
         Record::Turn { id: id.to_owned(), label: "a\nb".to_owned(), at: 7 }
+    }
+
+    #[test]
+    fn a_line_that_would_not_be_read_is_not_written() {
+        let read_again = |length| turn(&"x".repeat(length)).line().map(|line| read(&line).0.len());
+        assert_eq!(read_again(LONGEST - 100).expect("a line"), 1);
+        read_again(LONGEST).expect_err("too long");
     }
 
     #[test]

@@ -9,8 +9,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Mode, OFlags, openat};
+use serde::Serialize;
 
 use crate::disk::{self, look};
+use crate::opened::Opened;
 use crate::paths::{below, moved};
 use crate::record::{CallKey, Named, Record};
 use crate::spared::Spared;
@@ -19,8 +21,8 @@ use crate::store::Store;
 
 /// The text of a changed file is kept up to this length, to merge it with later edits.
 const MERGED_BYTES: u64 = 1 << 20;
-/// The names in one record.
-const NAMES: usize = 500;
+/// The bytes of the names in one record, and of the extended attributes of a file: half of the longest line.
+const PART_BYTES: usize = 512 << 10;
 /// Two changes this close to each other can have the same time.
 const CLOCK_STEP: Duration = Duration::from_millis(40);
 
@@ -143,7 +145,10 @@ impl Recorder {
             return Ok(());
         }
         if let Ok(open) = disk::open_same(&place.directory, place.name, file.id) {
-            file.attributes = disk::attributes(&open);
+            match bounded(disk::attributes(&open)) {
+                Some(attributes) => file.attributes = attributes,
+                None => file.content = Content::Lost(Lost::Attributes),
+            }
         }
         self.store.append(&[Record::Before { call, was: Named { path: place.path.to_owned(), state } }])?;
         self.note(call, place.path, false);
@@ -256,14 +261,34 @@ impl Recorder {
             return Ok(Changed::default());
         }
         let mut lines = Vec::new();
-        for names in touched.names.iter().collect::<Vec<_>>().chunks(NAMES) {
-            let names = names.iter().map(|(path, was)| self.left(path, was)).collect::<io::Result<_>>()?;
-            lines.push(Record::Left { call, names });
+        let mut opened = Opened::default();
+        let (mut names, mut bytes) = (Vec::new(), 0);
+        for (path, was) in &touched.names {
+            let left = match self.left(path, was) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    opened.open_the_way(path);
+                    self.left(path, was)?
+                }
+                left => left?,
+            };
+            bytes += length_of(&left)?;
+            names.push(left);
+            if bytes > PART_BYTES {
+                lines.push(Record::Left { call, names: std::mem::take(&mut names) });
+                bytes = 0;
+            }
         }
+        lines.extend((!names.is_empty()).then_some(Record::Left { call, names }));
         lines.push(Record::Ended { call, id: id.map(str::to_owned), label: label.to_owned(), at: now() });
         self.store.append(&lines)?;
         self.lock().calls.remove(&call);
         Ok(Changed { names: touched.names.len(), lost: touched.lost })
+    }
+
+    /// Records what a part of a call has left at a name that no later part changes.
+    pub(crate) fn left_so_far(&self, call: CallKey, path: &Path) -> io::Result<()> {
+        let left = self.left(path, &State::Absent)?;
+        self.store.append(&[Record::Left { call, names: vec![left] }])
     }
 
     /// Returns what is at a path now, after a call that found `was` there.
@@ -297,7 +322,11 @@ impl Recorder {
         match &mut state {
             State::File(file) => match disk::open_same(&place.directory, place.name, file.id) {
                 Ok(open) => {
-                    file.attributes = disk::attributes(&open);
+                    let Some(attributes) = bounded(disk::attributes(&open)) else {
+                        file.content = Content::Lost(Lost::Attributes);
+                        return Ok((state, None));
+                    };
+                    file.attributes = attributes;
                     let outside = place.outside.filter(|_| fate == Fate::LosesName);
                     let kept = outside.map(|outside| self.store.spare(&open, (outside, place.name), file));
                     (file.content, spared) = match kept.transpose()?.flatten() {
@@ -310,7 +339,9 @@ impl Recorder {
             State::Directory(directory) => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 if let Ok(open) = openat(&place.directory, place.name, flags, Mode::empty()) {
-                    directory.attributes = disk::attributes(&open);
+                    // Undoing would remove attributes that are not in the record.
+                    directory.attributes =
+                        bounded(disk::attributes(&open)).ok_or(io::ErrorKind::FileTooLarge)?;
                 }
             }
             State::Absent | State::Link { .. } | State::Special { .. } => {}
@@ -325,6 +356,16 @@ impl Recorder {
     fn lock(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns extended attributes, if they are short enough for a record.
+fn bounded(attributes: Vec<(String, String)>) -> Option<Vec<(String, String)>> {
+    length_of(&attributes).is_ok_and(|bytes| bytes <= PART_BYTES).then_some(attributes)
+}
+
+/// Returns how long a value is in a record, in bytes.
+fn length_of(value: &impl Serialize) -> io::Result<usize> {
+    Ok(serde_json::to_vec(value).map_err(io::Error::other)?.len())
 }
 
 /// Whether a move has a record of its own.

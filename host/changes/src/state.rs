@@ -108,6 +108,8 @@ pub enum Lost {
     SessionFull,
     /// The file cannot be read.
     Unreadable,
+    /// Its extended attributes are too long for a record.
+    Attributes,
     /// It is neither a file, a directory nor a link.
     Special,
 }
@@ -120,6 +122,7 @@ impl fmt::Display for Lost {
                 "the session has kept as much as `undo.maxSessionMib` of the settings lets it"
             }
             Self::Unreadable => "it could not be read",
+            Self::Attributes => "its extended attributes are too long",
             Self::Special => "pipes, sockets and devices are not kept",
         })
     }

@@ -200,8 +200,15 @@ impl Store {
         // A name with a slash was not written here.
         let plain = CString::new(name).ok().filter(|_| !name.contains('/'));
         let name = plain.ok_or(io::ErrorKind::InvalidData)?;
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(Some(openat(self.contents.directory(), &name, flags, Mode::empty())?))
+        let open = |flags| openat(self.contents.directory(), &name, flags | OFlags::NOFOLLOW, Mode::empty());
+        match open(OFlags::RDONLY | OFlags::CLOEXEC) {
+            // It is the removed file itself. A process that had it open has changed its mode.
+            Err(Errno::ACCESS) => {
+                disk::set_mode_of(&open(OFlags::PATH | OFlags::CLOEXEC)?, 0o400)?;
+                Ok(Some(open(OFlags::RDONLY | OFlags::CLOEXEC)?))
+            }
+            opened => Ok(Some(opened?)),
+        }
     }
 
     /// Counts bytes that are kept; false if they are too many.

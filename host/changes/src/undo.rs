@@ -20,19 +20,20 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use attributes::{
-    FILE_MODE, clear, give, restore_directory, set_attributes, set_mode, set_owner, set_time, write_all,
-};
+use attributes::{FILE_MODE, clear, give, restore_directory, set_attributes, set_owner, set_time, write_all};
 
-use crate::disk::{self, Spot, look};
+use crate::disk::{self, Spot, look, set_mode};
 use crate::history::History;
 use crate::paths::follow;
-use crate::plan::{Act, Step, Trust, Why, World as _, plan};
+use crate::plan::{Act, Step, Why, World as _, plan};
 use crate::record::{CallKey, Record};
 use crate::recorder::{Place, Recorder, now};
 use crate::state::{Content, DirectoryState, FileId, FileState, State};
 use crate::store::Store;
 use crate::world::Disk;
+
+/// The permissions with which the owner of a directory can change names in it.
+const OWNER: u32 = 0o700;
 
 /// What was done.
 #[derive(Debug, Default)]
@@ -64,14 +65,15 @@ pub fn history(store: &Store) -> io::Result<History> {
     Ok(History::from_records(store.records_from(0)?, store.written()?))
 }
 
-/// Puts an interrupted undoing back to where it began; returns whether there was one.
+/// Puts an interrupted undoing back to where it began; returns whether there was one. What somebody else has changed
+/// since is left, as in each undoing.
 ///
 /// # Errors
 /// If the journal cannot be read or written, or the disk not be looked at.
 pub fn recover(recorder: &Recorder, project: &Path) -> io::Result<Option<Report>> {
     let history = history(recorder.store())?;
     let Some((call, start)) = history.unfinished() else { return Ok(None) };
-    let steps = plan(&history, start, Trust::Own, &Disk(recorder.store()))?;
+    let steps = plan(&history, start, &Disk(recorder.store()))?;
     let report = perform(recorder, recorder.own_call(), &steps, (project, &history))?;
     recorder.store().append(&[Record::Undone { call, complete: false }])?;
     Ok(Some(report))
@@ -113,8 +115,10 @@ fn perform(
         shelters: HashMap::new(),
         report: Report::default(),
     };
+    undoer.open_directories(steps);
     for step in steps {
         undoer.step(step);
+        undoer.note_left(step)?;
     }
     undoer.restore_directories();
     let report = undoer.report;
@@ -180,6 +184,39 @@ impl Undoer<'_> {
             }
         };
         self.leave(path, former.0, former.1.as_ref());
+    }
+
+    /// Lets the owner change names in directories that a call has made read-only. They get their modes at the end.
+    fn open_directories(&mut self, steps: &[Step]) {
+        for step in steps {
+            let Act::Restore(State::Directory(was)) = &step.act else { continue };
+            let Ok(spot) = disk::spot(&step.path) else { continue };
+            let Ok(State::Directory(now)) = look(&spot.directory, &spot.name) else { continue };
+            if now.id != was.id || now.mode & OWNER == OWNER {
+                continue;
+            }
+            // If this fails, so do the steps in the directory, and they are reported.
+            let opened = self.before(&spot, &step.path).map_err(|_| Errno::IO);
+            if opened.and_then(|()| set_mode(&spot, now.id, now.mode | OWNER)).is_ok() {
+                self.directories.push((step.path.clone(), now));
+            }
+        }
+    }
+
+    /// Records what a step has left, so that an edit of somebody else is told from it if this is interrupted.
+    ///
+    /// A directory gets its mode later, and a file with several names may be written by another one.
+    fn note_left(&self, step: &Step) -> io::Result<()> {
+        let (Act::Restore(_) | Act::Merge { .. }) = &step.act else { return Ok(()) };
+        let is_final = match disk::look_at(&step.path) {
+            Ok(State::File(file)) => file.links == 1,
+            Ok(State::Absent | State::Link { .. }) => true,
+            Ok(State::Directory(_) | State::Special { .. }) | Err(_) => false,
+        };
+        if is_final && !self.missed.contains(&step.path) {
+            self.recorder.left_so_far(self.call, &step.path)?;
+        }
+        Ok(())
     }
 
     /// Reports a name that is left as it is, and puts its former version beside it.
@@ -359,7 +396,8 @@ impl Undoer<'_> {
                     if Some(disk::id(&open)?) != now.id() {
                         return Err(Stop::Left(Why::Changed));
                     }
-                    self.fill(&open, was, text)?;
+                    let filled = self.fill(&open, was, text)?;
+                    self.note_filled(path, filled);
                     self.note_restored(was, path);
                     return Ok(());
                 }
@@ -379,15 +417,21 @@ impl Undoer<'_> {
         let name = self.temporary(spot, path)?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = openat(&spot.directory, &name, flags, Mode::RUSR | Mode::WUSR)?;
-        let filled = self.fill(&open, was, text);
-        if let Err(error) = filled {
+        let filled = self.fill(&open, was, text).inspect_err(|_| {
             // On a full disk the unfinished copy must not stay.
             let _gone = unlinkat(&spot.directory, &name, AtFlags::empty());
-            return Err(error);
-        }
+        })?;
         self.put(spot, &name, now)?;
+        self.note_filled(path, filled);
         self.note_restored(was, path);
         Ok(())
+    }
+
+    /// Reports a file that was given back without its attributes.
+    fn note_filled(&mut self, path: &Path, filled: Filled) {
+        if filled == Filled::WithoutAttributes {
+            self.report.left.push((path.to_owned(), Why::Attributes, None));
+        }
     }
 
     /// Gives a file that is still the same, and that no call has written, its former mode and attributes.
@@ -433,7 +477,7 @@ impl Undoer<'_> {
     }
 
     /// Gives an open file its former content, owner, attributes, mode and time.
-    fn fill(&self, open: &OwnedFd, was: &FileState, text: Option<&[u8]>) -> Result<(), Stop> {
+    fn fill(&self, open: &OwnedFd, was: &FileState, text: Option<&[u8]>) -> Result<Filled, Stop> {
         match (text, &was.content) {
             (Some(text), _) => {
                 ftruncate(open, 0)?;
@@ -452,12 +496,13 @@ impl Undoer<'_> {
             (None, Content::Unread) => return Err(io::Error::from(io::ErrorKind::InvalidData).into()),
         }
         set_owner(open, was.owner);
-        set_attributes(open, &was.attributes)?;
+        // An access list can name a user that the session did not know. The content does not stay away for that.
+        let attributes = set_attributes(open, &was.attributes);
         fchmod(open, Mode::from_raw_mode(was.mode & FILE_MODE))?;
         if text.is_none() {
             set_time(open, was.modified)?;
         }
-        Ok(())
+        Ok(if attributes.is_ok() { Filled::Whole } else { Filled::WithoutAttributes })
     }
 
     /// Returns a free name beside a path, recorded as one that is not there.
@@ -517,6 +562,13 @@ impl Undoer<'_> {
             }
         }
     }
+}
+
+/// Whether a file got everything back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Filled {
+    Whole,
+    WithoutAttributes,
 }
 
 /// Returns true if a name is still as it was found. The number of names changes when other names are given back or

@@ -58,8 +58,8 @@ pub fn linked_files(_tops: &[PathBuf], _spared: Option<&Path>) -> HashMap<Inode,
     HashMap::new()
 }
 
-pub fn symbolic_links(_tops: &[PathBuf], _spared: &str, _most: usize) -> Vec<PathBuf> {
-    Vec::new()
+pub fn symbolic_links(_tops: &[PathBuf], _spared: &str, _most: usize) -> Result<Vec<PathBuf>, PathBuf> {
+    Ok(Vec::new())
 }
 
 impl Gate {

@@ -54,6 +54,8 @@ pub mod sock_diag;
 mod sockets;
 mod stage;
 mod tier;
+#[cfg(target_os = "linux")]
+mod unix_diag;
 
 pub use advice::{Advice, advice, apparmor_profile};
 pub use controllers::{Controller, ControllerNames, NoGroup};
@@ -74,6 +76,6 @@ pub use profile::{
     Profile, Terminal, machine_memory,
 };
 pub use report::{Force, Layer, Report};
-pub use sockets::bound_sockets;
+pub use sockets::{bound_sockets, bound_sockets_where};
 pub use stage::Stage;
 pub use tier::Tier;

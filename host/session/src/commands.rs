@@ -131,7 +131,7 @@ fn launch(
         return Err(CommandFailure::Denied(Box::new(denial)));
     }
     fault_point("exec");
-    let effective = session.effective_policy();
+    let effective = session.policy_for_start().map_err(CommandFailure::NoSandbox)?;
     let grants = session.live_grants();
     let context = session.context_for(&request, &grants);
     let grants = (grants.as_slice(), opened);

@@ -17,6 +17,7 @@ use portcullis_settings_format::Layer as SettingsLayer;
 
 use crate::chain_rules;
 use crate::error::{OpenError, with_causes};
+use crate::host_sockets::HostSockets;
 use crate::network::{Network, Sandbox};
 use crate::own_directories::{Changes, OwnDirectories};
 use crate::replaceable_paths::{ReplaceablePaths, Surveyed};
@@ -56,6 +57,8 @@ pub struct EffectivePolicy {
     grants: Vec<Grant>,
     /// Writable paths that its mounts do not pin.
     loose: Mutex<ReplaceablePaths>,
+    /// The sockets that its sandbox hides.
+    sockets: HostSockets,
 }
 
 impl EffectivePolicy {
@@ -70,7 +73,7 @@ impl EffectivePolicy {
         let (resolved, roots) = (&basis.resolved, roots(&basis.resolved));
         let links = match before {
             Some(before) if before.links.are_below(&roots) => Arc::clone(&before.links),
-            Some(_) | None => Arc::new(UserLinks::find(&resolved.workspace, &resolved.homes, roots)),
+            Some(_) | None => Arc::new(UserLinks::find(&resolved.workspace, &resolved.homes, roots)?),
         };
         let usual = (&setup.confinement, network);
         if before.is_some_and(|before| before.is_one(basis))
@@ -178,7 +181,9 @@ impl EffectivePolicy {
         let places = rules.places();
         let loose = ReplaceablePaths::among(&places, rules.base());
         let surveyed = Surveyed { rules: &rules, places: &places, loose: &loose };
-        let confinement = match before {
+        // Before the sandbox looks for them: one that comes meanwhile is a new one for the next command.
+        let sockets = HostSockets::now(&rules);
+        let (confinement, sockets) = match before {
             Some(before)
                 if before.confinement.is_ok()
                     && before.places == places
@@ -191,16 +196,17 @@ impl EffectivePolicy {
                     && before.basis.resolved.shares_tmp == basis.resolved.shares_tmp
                     && before.basis.resolved.ask.hold == basis.resolved.ask.hold
                     && required_tier(&before.basis.resolved) == required_tier(&basis.resolved)
+                    && before.sockets.has_all_of(&sockets)
                     && Arc::ptr_eq(&before.links, links) =>
             {
-                before.confinement.clone()
+                (before.confinement.clone(), before.sockets.clone())
             }
             Some(before) if before.confinement.is_err() && Arc::ptr_eq(&before.basis, basis) => {
-                before.confinement.clone()
+                (before.confinement.clone(), sockets)
             }
             _ => {
                 let wanted = Requirements::new(setup, (&basis.resolved, links), walls);
-                confinement((confining, network), surveyed, None, wanted)
+                (confinement((confining, network), surveyed, None, wanted), sockets)
             }
         };
         let gate = Gate::new(views(&confinement, rules.base())).map_err(OpenError::Gate)?;
@@ -221,6 +227,7 @@ impl EffectivePolicy {
             wants_reservations,
             grants,
             loose,
+            sockets,
         })
     }
 
@@ -256,6 +263,7 @@ impl EffectivePolicy {
             wants_reservations: self.wants_reservations,
             grants: grants.to_vec(),
             loose: Mutex::new(self.loose().clone()),
+            sockets: self.sockets.clone(),
         }
     }
 
@@ -338,6 +346,11 @@ impl EffectivePolicy {
     pub(crate) fn outlives(&self, now: u32) -> bool {
         self.grants.iter().all(|grant| grant.is_live(now))
             && (self.confinement.is_err() || self.loose().is_as_it_was())
+    }
+
+    /// Returns true if its sandbox hides all sockets of the host that exist now.
+    pub(crate) fn hides_sockets(&self) -> bool {
+        self.confinement.is_err() || self.sockets.has_all_of(&HostSockets::now(&self.rules))
     }
 
     /// Accepts the current state of the files, because no better sandbox can be built until something else changes.

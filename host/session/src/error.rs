@@ -1,5 +1,7 @@
 //! Errors of sessions. A denial is a decision, not an error.
 
+use std::path::PathBuf;
+
 use portcullis_decision::PolicyError;
 
 /// Why a session could not be opened.
@@ -17,6 +19,17 @@ pub enum OpenError {
     /// The network gate could not be started.
     #[error("starting the gate for connections")]
     Network(#[source] std::io::Error),
+    /// A directory in which commands may write is closed to its owner, so its links and settings are not known. A
+    /// command can have closed it, and the next one could open it again.
+    #[error(
+        "looking for the files that your own programs read: `{}` is closed, so nothing in it can be protected; open \
+         it with `chmod u+rx` or remove it",
+        directory.display()
+    )]
+    Closed {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// Files cannot be opened safely here.
     #[error("preparing to open files")]
     Gate(#[source] portcullis_file_gate::FileError),

@@ -42,6 +42,7 @@ mod env_verdict_cache;
 mod environment;
 mod exec_surface;
 mod fault;
+mod host_sockets;
 mod journal;
 mod kept_back;
 mod known_places;

@@ -15,6 +15,10 @@ use crate::network::Network;
 use crate::notices;
 use crate::setup::{Basis, Setup};
 
+/// Why a command does not start if no sandbox can be built that hides the present sockets.
+const UNHIDDEN: &str = "a program of this machine has bound a socket that commands would see, and no sandbox can be set \
+    up that hides it; `portcullis doctor` says more";
+
 /// The policy in force, and its sources.
 pub(crate) struct PolicyInForce {
     setup: Arc<Setup>,
@@ -135,6 +139,8 @@ impl PolicyInForce {
                 self.put_in_force(closed);
                 self.setup.prompter.notice(&text);
             }
+            // A command that is about to start is refused for it.
+            (_, Some(_)) if !effective.hides_sockets() => {}
             (_, reason) => {
                 effective.accept_current_files();
                 let reason = reason.unwrap_or_default();
@@ -169,6 +175,24 @@ impl PolicyInForce {
         }
         self.rebuild_unless(|effective| effective.outlives(self.setup.seconds()));
         self.unchecked()
+    }
+
+    /// Returns the policy in force for a command that starts now: its sandbox hides the sockets that the host's programs
+    /// have bound meanwhile as well.
+    ///
+    /// # Errors
+    /// When no such sandbox can be built.
+    pub(crate) fn for_start(&self) -> Result<Arc<EffectivePolicy>, String> {
+        let known = self.current();
+        if known.hides_sockets() {
+            return Ok(known);
+        }
+        let is_current = |effective: &EffectivePolicy| {
+            effective.outlives(self.setup.seconds()) && effective.hides_sockets()
+        };
+        self.rebuild_unless(is_current);
+        let built = self.unchecked();
+        if built.hides_sockets() { Ok(built) } else { Err(UNHIDDEN.to_owned()) }
     }
 
     /// Returns the policy in force as it was built.

@@ -368,6 +368,11 @@ impl Session {
         self.policy.current()
     }
 
+    /// Returns the policy in force for a command that starts now, or says why there is no sandbox for it.
+    pub(crate) fn policy_for_start(&self) -> Result<Arc<EffectivePolicy>, String> {
+        self.policy.for_start()
+    }
+
     /// Allows reading a file with a command's full output, which pi has written, by its exact name.
     ///
     /// # Errors

@@ -10,6 +10,8 @@ use portcullis_exec_surface::{PACKAGES, Site, UserLink};
 use portcullis_file_gate::symbolic_links;
 use portcullis_settings::{RealDisk, Resolved, names_on_the_way};
 
+use crate::error::OpenError;
+
 /// Maximum number of names to examine; most projects have fewer.
 const LOOKED_AT: usize = 200_000;
 
@@ -26,13 +28,17 @@ pub(crate) struct UserLinks {
 
 impl UserLinks {
     /// Searches `roots`, one of which is `workspace`.
-    pub(crate) fn find(workspace: &Path, homes: &[PathBuf], roots: Vec<PathBuf>) -> Self {
+    ///
+    /// # Errors
+    /// If the user owns a directory there that he cannot search.
+    pub(crate) fn find(workspace: &Path, homes: &[PathBuf], roots: Vec<PathBuf>) -> Result<Self, OpenError> {
         let (exists, is_link) =
             (|path: &Path| path.symlink_metadata().is_ok(), |path: &Path| path.is_symlink());
         let site =
             Site { homes, exists: &exists, is_link: &is_link, ..Site::without_files(workspace, &roots) };
         let (mut named, mut nowhere) = (Vec::new(), Vec::new());
-        for name in symbolic_links(&roots, PACKAGES, LOOKED_AT) {
+        let links = symbolic_links(&roots, PACKAGES, LOOKED_AT);
+        for name in links.map_err(|directory| OpenError::Closed { directory })? {
             let Some(target) = end(&name) else { continue };
             if !roots.iter().any(|root| target.starts_with(root))
                 || target.iter().any(|part| part == PACKAGES)
@@ -49,7 +55,7 @@ impl UserLinks {
         }
         nowhere.sort();
         nowhere.dedup();
-        Self { roots, named, nowhere }
+        Ok(Self { roots, named, nowhere })
     }
 
     /// Returns true if these directories were searched.
@@ -97,7 +103,7 @@ mod tests {
         ] {
             symlink(target, top.join(name)).unwrap();
         }
-        let found = UserLinks::find(&top, &[], vec![top.clone()]);
+        let found = UserLinks::find(&top, &[], vec![top.clone()]).unwrap();
         let link = |name: &str, target: &str| UserLink { name: top.join(name), target: top.join(target) };
         let named =
             [link(".envrc", "env/rc"), link(".vscode", "tools/editor"), link("deep/a/b/.envrc", "env/new")];

@@ -45,6 +45,15 @@ pub enum ConfigError {
         /// The problem, with a hint.
         problem: &'static str,
     },
+    /// A file that other programs read cannot be read, so what it names could not be protected.
+    #[error("reading `{}`, from which git takes hooks and settings", shown(&file.to_string_lossy()))]
+    OfGit {
+        /// The file.
+        file: PathBuf,
+        /// The system's error.
+        #[source]
+        source: std::io::Error,
+    },
     /// Links of a path could not be resolved.
     #[error("following the path `{}`", shown(&path.to_string_lossy()))]
     Path {

@@ -65,7 +65,8 @@ impl Disk for RealDisk {
         use std::os::unix::fs::OpenOptionsExt as _;
 
         // Without O_NONBLOCK a named pipe in place of the file would block the host forever.
-        let file = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        let file = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let file = file.map_err(|error| closed(path, error))?;
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"));
         }
@@ -87,6 +88,23 @@ impl Disk for RealDisk {
 
     fn names(&self, directory: &Path) -> io::Result<Vec<OsString>> {
         std::fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name())).collect()
+    }
+}
+
+/// Returns what to do about a file that cannot be read only because its owner, who is this user, has closed it or a
+/// directory on the way. He can read it again at any time, so it does not count as one that he cannot read.
+fn closed(path: &Path, error: io::Error) -> io::Error {
+    use std::os::unix::fs::MetadataExt as _;
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return error;
+    }
+    // The first of them that can be looked at is the one that is closed, or holds it.
+    let found = path.ancestors().find_map(|path| Some((path, path.symlink_metadata().ok()?)));
+    match found {
+        Some((at, status)) if status.uid() == rustix::process::geteuid().as_raw() => {
+            io::Error::other(format!("`{}` is yours and closed; open it with `chmod u+rX`", at.display()))
+        }
+        Some(_) | None => error,
     }
 }
 

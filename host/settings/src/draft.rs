@@ -205,6 +205,7 @@ fn obstacle(error: ConfigError) -> Obstacle {
         other @ (ConfigError::Read { .. }
         | ConfigError::Missing { .. }
         | ConfigError::Unusable { .. }
+        | ConfigError::OfGit { .. }
         | ConfigError::Path { .. }
         | ConfigError::PolicyConfig { .. }
         | ConfigError::NotAbsolute { .. }) => Obstacle { pointer: String::new(), text: other.to_string() },

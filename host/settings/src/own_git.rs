@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use portcullis_decision::path_text::normalize;
 use portcullis_exec_surface::GIT_CONFIG;
 use portcullis_exec_surface::git::config_text::parse;
-use portcullis_settings_format::HOOK_FILES;
+use portcullis_settings_format::{ConfigError, HOOK_FILES};
 
 use crate::disk::Disk;
 use crate::protections::ProtectedAccess;
@@ -27,37 +27,58 @@ pub(crate) struct Source {
     pub(crate) reason: &'static str,
 }
 
-/// Returns the paths that git's settings for `workspace` name. Files that cannot be read are skipped; git reports them.
-pub(crate) fn sources(workspace: &Path, homes: &[PathBuf], disk: &dyn Disk) -> Vec<Source> {
-    let (top, mut files) = repository(workspace, disk);
+/// Returns the paths that git's settings for `workspace` name.
+///
+/// # Errors
+/// For a file that cannot be read now, and that git may be able to read later. Files of other users that this one cannot
+/// read are skipped; git refuses to work with them.
+pub(crate) fn sources(
+    workspace: &Path,
+    homes: &[PathBuf],
+    disk: &dyn Disk,
+) -> Result<Vec<Source>, ConfigError> {
+    let (top, mut files) = repository(workspace, disk)?;
     files.extend(homes.iter().flat_map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]));
     let mut reading = Reading { top, homes, disk, read: BTreeSet::new(), found: Vec::new() };
     for file in files {
-        reading.file(&file, 0);
+        reading.file(&file, 0)?;
     }
-    reading.found
+    Ok(reading.found)
 }
 
 /// Returns the top of the working tree around `workspace`, and its git settings files.
-fn repository(workspace: &Path, disk: &dyn Disk) -> (PathBuf, Vec<PathBuf>) {
+fn repository(workspace: &Path, disk: &dyn Disk) -> Result<(PathBuf, Vec<PathBuf>), ConfigError> {
     for top in workspace.ancestors() {
         let git = top.join(".git");
         if disk.look(&git).is_err() {
             continue;
         }
         // In a worktree or submodule `.git` is a file that names the git directory, which may name a common directory.
-        let own = pointed_at(&git, "gitdir: ", disk).unwrap_or_else(|| git.clone());
-        let common = pointed_at(&own.join("commondir"), "", disk).unwrap_or_else(|| own.clone());
-        return (top.to_owned(), vec![common.join("config"), own.join("config.worktree")]);
+        let own = pointed_at(&git, "gitdir: ", disk)?.unwrap_or_else(|| git.clone());
+        let common = pointed_at(&own.join("commondir"), "", disk)?.unwrap_or_else(|| own.clone());
+        return Ok((top.to_owned(), vec![common.join("config"), own.join("config.worktree")]));
     }
-    (workspace.to_owned(), Vec::new())
+    Ok((workspace.to_owned(), Vec::new()))
+}
+
+/// Reads a file if there is one that git could read as well.
+fn read(file: &Path, disk: &dyn Disk) -> Result<Option<Vec<u8>>, ConfigError> {
+    use std::io::ErrorKind::{InvalidInput, NotADirectory, NotFound, PermissionDenied};
+    match disk.read(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory | PermissionDenied | InvalidInput) => {
+            Ok(None)
+        }
+        Err(source) => Err(ConfigError::OfGit { file: file.to_owned(), source }),
+    }
 }
 
 /// Returns the path in a file of one line.
-fn pointed_at(file: &Path, prefix: &str, disk: &dyn Disk) -> Option<PathBuf> {
-    let text = String::from_utf8(disk.read(file).ok()?).ok()?;
-    let target = text.strip_prefix(prefix)?.trim_end_matches(['\n', '\r']);
-    Some(file.parent()?.join(target))
+fn pointed_at(file: &Path, prefix: &str, disk: &dyn Disk) -> Result<Option<PathBuf>, ConfigError> {
+    let text = read(file, disk)?.and_then(|bytes| String::from_utf8(bytes).ok());
+    let target = text.as_deref().and_then(|text| text.strip_prefix(prefix));
+    let target = target.map(|target| target.trim_end_matches(['\n', '\r']));
+    Ok(file.parent().zip(target).map(|(directory, target)| directory.join(target)))
 }
 
 struct Reading<'a> {
@@ -69,9 +90,10 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn file(&mut self, file: &Path, depth: usize) {
+    fn file(&mut self, file: &Path, depth: usize) -> Result<(), ConfigError> {
         self.read.insert(file.to_owned());
-        let entries = self.disk.read(file).ok().and_then(|text| parse(&text).ok()).unwrap_or_default();
+        // Git refuses to work with a file that it cannot parse.
+        let entries = read(file, self.disk)?.and_then(|text| parse(&text).ok()).unwrap_or_default();
         for entry in entries {
             let value = entry.value.and_then(|value| String::from_utf8(value).ok());
             let Some(value) = value.filter(|value| !value.is_empty()) else { continue };
@@ -84,11 +106,12 @@ impl Reading<'_> {
                 let path = self.expand(&value, from);
                 // Skip a file that was read before, and git's own settings files, which are judged by their content.
                 if !self.read.contains(&path) {
-                    self.file(&path, depth + 1);
+                    self.file(&path, depth + 1)?;
                     self.add(GIT_CONFIG.id, path, ProtectedAccess::FixedOutside, INCLUDED);
                 }
             }
         }
+        Ok(())
     }
 
     fn expand(&self, value: &str, from: &Path) -> PathBuf {
@@ -126,7 +149,7 @@ mod tests {
             std::fs::write(path, text.replace("TOP", &directory.path().display().to_string())).unwrap();
         }
         let homes = [directory.path().join("home")];
-        let sources = sources(&directory.path().join(workspace), &homes, &RealDisk);
+        let sources = sources(&directory.path().join(workspace), &homes, &RealDisk).unwrap();
         let below = |path: &Path| path.strip_prefix(directory.path()).unwrap_or(path).display().to_string();
         sources.iter().map(|source| (source.id.to_owned(), below(&source.path))).collect()
     }

@@ -54,7 +54,7 @@ impl HostRuleContext<'_> {
             let reason = "your own git runs programs from it";
             self.add(&mut rules, GIT_HOOKS, &repository.join("hooks"), ProtectedAccess::Fixed, reason)?;
         }
-        for source in own_git::sources(self.workspace, self.homes, self.disk) {
+        for source in own_git::sources(self.workspace, self.homes, self.disk)? {
             self.add(&mut rules, source.id, &source.path, source.kind, source.reason)?;
         }
         self.hooks(&mut rules)?;

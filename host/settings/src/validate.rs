@@ -210,6 +210,7 @@ fn position(error: &ConfigError) -> Position {
         ConfigError::Read { .. }
         | ConfigError::Missing { .. }
         | ConfigError::Unusable { .. }
+        | ConfigError::OfGit { .. }
         | ConfigError::Path { .. }
         | ConfigError::PolicyConfig { .. }
         | ConfigError::NotAbsolute { .. } => Position::default(),

@@ -9,7 +9,7 @@ use portcullis_sandbox::{FileId, Lock, Names, Places, Reads};
 use portcullis_sys::notify::Listener;
 
 use crate::change_record::Recording;
-use crate::made_files::LinkedFiles;
+use crate::made_files::{LinkedFiles, OwnSockets};
 use crate::open_questions::OpenQuestions;
 use crate::pending_connects::PendingConnects;
 use crate::process::Processes;
@@ -53,6 +53,7 @@ pub(crate) struct Broker {
     pub(crate) known: SharedKnowledge,
     pub(crate) removed: RemovedDotFiles,
     pub(crate) linked: LinkedFiles,
+    pub(crate) own_sockets: OwnSockets,
     /// Locked during every call, if threads cannot have umasks of their own (CLONE_FS): some container filters refuse
     /// unshare(2) for that together with namespaces. It is never poisoned: a panic ends the process.
     pub(crate) one_at_a_time: Option<Mutex<()>>,

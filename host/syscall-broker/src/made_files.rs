@@ -107,6 +107,31 @@ impl LinkedFiles {
     }
 }
 
+/// Sockets that commands of this sandbox have bound.
+#[derive(Default)]
+pub(crate) struct OwnSockets(Mutex<HashSet<Identity>>);
+
+impl OwnSockets {
+    /// Notes a socket that was just bound.
+    pub(crate) fn note(&self, holder: impl AsFd, name: &CStr) {
+        let Ok(identity) = identify(holder, name) else { return };
+        let mut known = self.lock();
+        if known.len() < REMEMBERED {
+            known.insert(identity);
+        }
+    }
+
+    /// Returns true if a socket is one of them. Another one may be that of a program of the host, which only its name
+    /// keeps apart.
+    pub(crate) fn holds(&self, holder: impl AsFd, name: &CStr) -> bool {
+        identify(holder, name).is_ok_and(|identity| self.lock().contains(&identity))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<Identity>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::File;

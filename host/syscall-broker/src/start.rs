@@ -19,7 +19,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::broker::Broker;
 use crate::change_record::{Outside, Recording};
-use crate::made_files::LinkedFiles;
+use crate::made_files::{LinkedFiles, OwnSockets};
 use crate::open_questions::OpenQuestions;
 use crate::pending_connects::PendingConnects;
 use crate::process::Processes;
@@ -219,6 +219,7 @@ fn run(
         known: SharedKnowledge::new(record),
         removed: RemovedDotFiles::default(),
         linked: LinkedFiles::default(),
+        own_sockets: OwnSockets::default(),
         one_at_a_time,
         order,
     }));

@@ -7,6 +7,7 @@ mod declared;
 mod http1;
 mod memory;
 mod pushes;
+mod repeated;
 mod ways_out;
 
 use std::ffi::OsStr;

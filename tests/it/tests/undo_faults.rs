@@ -136,7 +136,7 @@ fn a_project_that_was_made_anew_gets_its_files(user: User) -> Result<()> {
 }
 
 /// Runs a script that has the variable `PORTCULLIS` in a mount namespace of its own.
-fn in_own_mounts(scene: &Scene, script: &str) -> Result<Finished> {
+pub(crate) fn in_own_mounts(scene: &Scene, script: &str) -> Result<Finished> {
     let mut words = vec!["--mount"];
     if scene.user().is_stranger() || !rustix::process::geteuid().is_root() {
         words.extend(["--user", "--map-current-user", "--keep-caps"]);

@@ -10,9 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Result, ensure};
-use portcullis_it::{Finished, Scene, User};
+use portcullis_it::{Deadline, Finished, Interface, Scene, Serve, User};
+use serde_json::json;
 
-as_each_user!(sockets_of_the_user_are_not_reached, what_a_command_binds_is_not_where_the_user_looks);
+as_each_user!(
+    sockets_of_the_user_are_not_reached,
+    what_is_bound_later_is_not_reached_by_the_next_command,
+    what_a_command_binds_is_not_where_the_user_looks
+);
 
 /// Binds a socket that says who has been reached, and counts.
 fn serve(user: User, path: &Path) -> Result<Arc<AtomicUsize>> {
@@ -85,6 +90,43 @@ fn sockets_of_the_user_are_not_reached(user: User) -> Result<()> {
     }
     let after: Vec<usize> = counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
     ensure!(before == after, "{places:?}: {before:?}, and {after:?}");
+    Ok(())
+}
+
+/// A session keeps its sandbox for all its commands. The control is the command that already runs.
+fn what_is_bound_later_is_not_reached_by_the_next_command(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.write(&scene.project().join("run/file"), "")?;
+    scene.write(&scene.project().join("away/file"), "")?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    let names = ["late", "run/linked", "kept", "away/moved", "moved/moved"];
+    let paths: Vec<String> =
+        names.iter().map(|name| format!("'{}'", scene.project().join(name).display())).collect();
+    let connect = format!("{CONNECT} {}", paths.join(" "));
+    host.run("true")?;
+    let running = host.begin(
+        &format!("touch started; while ! [ -e go ]; do sleep 0.1; done; ln run/linked kept; mv run/linked kept; mv away moved; {connect}"),
+        &json!({}),
+    )?;
+    let started = scene.project().join("started");
+    Deadline::start().until("the command", || Ok(started.exists().then_some(())))?;
+    let mut counts = Vec::new();
+    for name in ["late", "run/linked", "away/moved"] {
+        counts.push(serve(user, &scene.project().join(name))?);
+    }
+    scene.write(&scene.project().join("go"), "")?;
+    let (_, output) = host.finish(running)?;
+    ensure!(output.matches("REACHED").count() == 6, "the control: {output}");
+    for _ in 0..2 {
+        let (_, output) = host.run(&connect)?;
+        ensure!(!output.contains("REACHED"), "{output}");
+        // Another program takes the name.
+        fs::remove_file(scene.project().join("late"))?;
+        counts.push(serve(user, &scene.project().join("late"))?);
+    }
+    let reached: usize = counts.iter().map(|count| count.load(Ordering::Relaxed)).sum();
+    ensure!(reached == 6, "{reached}");
+    host.close()?;
     Ok(())
 }
 

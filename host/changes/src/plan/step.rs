@@ -40,15 +40,6 @@ pub trait World {
     fn names(&self, path: &Path) -> io::Result<Vec<OsString>>;
 }
 
-/// Whose changes are taken back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
-    /// Those of a session. Undo compares each path with the state that the session left, and keeps later changes.
-    Compare,
-    /// Those of an undo that was interrupted. All of its changes are taken back without a comparison.
-    Own,
-}
-
 /// One step of an undoing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
@@ -109,6 +100,10 @@ pub enum Why {
     Occupied,
     /// The former content was not kept.
     Lost(Lost),
+    /// A directory on the way to it is closed.
+    Closed,
+    /// Its extended attributes cannot be set; the rest was given back.
+    Attributes,
 }
 
 impl std::fmt::Display for Why {
@@ -118,6 +113,10 @@ impl std::fmt::Display for Why {
             Self::Removed => formatter.write_str("it was removed or moved since"),
             Self::NotEmpty => formatter.write_str("it holds files that the session did not make"),
             Self::Occupied => formatter.write_str("something else has its former name now"),
+            Self::Closed => formatter.write_str("its directory is closed; undo again when that is open"),
+            Self::Attributes => {
+                formatter.write_str("it was given back without its access list or other extended attributes")
+            }
             Self::Lost(lost) => write!(formatter, "its former content was not kept: {lost}"),
         }
     }

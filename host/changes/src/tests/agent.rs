@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::disk::spot;
-use crate::plan::{Step, Trust, plan};
+use crate::plan::{Step, plan};
 use crate::undo::{Range, Report, carry_out, history, recover};
 use crate::{Bounds, CallKey, Changed, Disk, Place, Recorder, Store};
 
@@ -166,7 +166,7 @@ impl Session {
 
     pub(super) fn plan(&self, start: usize) -> Vec<Step> {
         let store = self.recorder.store();
-        plan(&history(store).expect("history"), start, Trust::Compare, &Disk(store)).expect("a plan")
+        plan(&history(store).expect("history"), start, &Disk(store)).expect("a plan")
     }
 
     /// Takes everything back from this position on.

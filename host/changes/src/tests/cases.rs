@@ -42,6 +42,47 @@ fn files(session: &Session) {
 }
 
 #[test]
+fn what_is_removed_from_a_directory_that_becomes_read_only_comes_back() {
+    there_and_back(files, |session| {
+        session.remove("d/x").expect("removed");
+        session.write("d/e/new", "new").expect("written");
+        session.mode("d/e", 0o500).expect("changed");
+        session.mode("d", 0o500).expect("changed");
+    });
+}
+
+/// The content is kept by a link to the file itself.
+#[test]
+fn a_removed_file_whose_mode_changes_comes_back() {
+    for mode in [0o644, 0o000] {
+        let mut session = Session::new();
+        files(&session);
+        let before = tree(&session.project());
+        let open = File::open(session.at("a")).expect("opened");
+        session.remove("a").expect("removed");
+        open.set_permissions(fs::Permissions::from_mode(mode)).expect("changed");
+        drop(open);
+        session.end();
+        let report = session.undo();
+        assert!(report.failed.is_empty(), "{report:?}");
+        assert_eq!(tree(&session.project()), before, "{report:?}");
+    }
+}
+
+#[test]
+fn many_long_names_come_back() {
+    let directory = vec!["n".repeat(250); 12].join("/");
+    there_and_back(
+        |session| fs::create_dir_all(session.at(&directory)).expect("made"),
+        |session| {
+            for number in 0..500 {
+                session.write(&format!("{directory}/{number}"), "new").expect("written");
+            }
+        },
+    );
+}
+
+#[test]
 fn files_and_directories_come_back() {
     there_and_back(files, |session| session.write("a", "other").expect("written"));
     there_and_back(files, |session| session.append("a", "more").expect("written"));

@@ -1,17 +1,17 @@
 //! Gives open files and directories their former owner, attributes, mode and time.
 
 use std::ffi::CStr;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, chmod, chownat, fchmod, fchown,
-    fgetxattr, fremovexattr, fsetxattr, futimens, openat, unlinkat,
+    AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, chownat, fchmod, fchown, fgetxattr,
+    fremovexattr, fsetxattr, futimens, openat, unlinkat,
 };
 use rustix::io::Errno;
 
-use crate::disk::{self, Spot, look};
-use crate::state::{DirectoryState, FileId, State};
+use crate::disk::{self, Spot, look, set_mode};
+use crate::state::{DirectoryState, State};
 
 /// The bits of a mode that files get back: set-id bits are left off.
 pub(super) const FILE_MODE: u32 = 0o1777;
@@ -33,21 +33,10 @@ pub(super) fn restore_directory(path: &Path, was: &DirectoryState) -> rustix::io
         open => open?,
     };
     set_owner(&open, was.owner);
-    set_attributes(&open, &was.attributes)?;
+    let attributes = set_attributes(&open, &was.attributes);
     fchmod(&open, Mode::from_raw_mode(was.mode & DIRECTORY_MODE))?;
-    set_time(&open, was.modified)
-}
-
-/// Sets the mode of a file or directory that may not be readable; it must still be the one that was looked at.
-pub(super) fn set_mode(spot: &Spot, id: FileId, mode: u32) -> rustix::io::Result<()> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(&spot.directory, &spot.name, flags, Mode::empty())?;
-    if disk::id(&file)? != id {
-        return Err(Errno::STALE);
-    }
-    // The link leads to this very file.
-    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
-    chmod(own, Mode::from_raw_mode(mode))
+    set_time(&open, was.modified)?;
+    attributes
 }
 
 /// Removes what is at a name.

@@ -55,7 +55,8 @@ impl Undoer<'_> {
                 let flags =
                     OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let open = openat(&spot.directory, name, flags, Mode::RUSR | Mode::WUSR)?;
-                self.fill(&open, file, None)
+                // What is put beside is for reading; attributes that cannot be set are not missed there.
+                self.fill(&open, file, None).map(drop)
             }
             State::Link { target, owner } => {
                 symlinkat(target, &spot.directory, name)?;

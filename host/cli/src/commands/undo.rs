@@ -16,6 +16,10 @@ use crate::args::undo::{Changes, ChangesVerb, How, Prune, Record, Redo, Undo};
 use crate::exit::{Exit, Outcome};
 use crate::output::{Page, cell};
 
+/// An undo was interrupted, and nothing is written now.
+const INTERRUPTED: &str =
+    "An undo was interrupted: files can be half-way. `portcullis undo` first puts back what it had done.";
+
 /// Runs `changes`.
 pub(crate) fn changes(changes: &Changes) -> Outcome {
     let around = ProcessEnv::read()?;
@@ -32,6 +36,9 @@ pub(crate) fn changes(changes: &Changes) -> Outcome {
         return nothing(page, changes.record.json, "no session has changed anything in this project");
     };
     let opened = OpenedChanges::open(&around.state, &stored)?;
+    if opened.is_interrupted()? && !changes.record.json {
+        page.line(INTERRUPTED);
+    }
     show::history(&mut page, (&stored, &opened), (changes.diff, changes.record.json))?;
     page.print()?;
     Ok(Exit::Done)
@@ -69,6 +76,15 @@ fn take_back(
     let mut page = Page::new(&around);
     let Some(stored) = named(&around, &how.record)? else { return nothing(page, how.record.json, none) };
     let opened = OpenedChanges::open(&around.state, &stored)?;
+    if how.dry_run && opened.is_interrupted()? {
+        return nothing(page, how.record.json, INTERRUPTED);
+    }
+    if let Some(report) = opened.put_back()? {
+        if !how.record.json {
+            page.line("An earlier undo was interrupted. What it had done was put back first.");
+            show::left(&mut page, &stored, &report);
+        }
+    }
     let Some(range) = range(&opened.history()?)? else { return nothing(page, how.record.json, none) };
     let steps = opened.plan(range)?;
     if steps.is_empty() {

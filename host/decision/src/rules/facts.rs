@@ -152,17 +152,13 @@ impl RuleSet {
     /// Returns the availability of a path, with its source.
     fn standing_of(&self, path: &Path, right: FileRight, caller: Caller) -> (Availability, String) {
         let answer = self.answer(path, right, caller);
-        let is_seen = || {
-            let read = self.answer(path, FileRight::Read, Caller::Command).effect;
-            read == Effect::Allow && !self.is_hidden_by_default(path)
-        };
         let standing = match (caller, right, answer.effect) {
             (_, _, Effect::Deny) => Availability::Denied,
             (Caller::Tool, _, Effect::Allow) => Availability::Free,
             (Caller::Tool, _, Effect::Ask) => Availability::Asked,
             (Caller::Command, FileRight::Read | FileRight::Execute, _)
             | (Caller::Command, FileRight::Write, Effect::Allow) => {
-                if is_seen() {
+                if self.shows(path) {
                     Availability::Free
                 } else {
                     Availability::Hidden
@@ -176,6 +172,13 @@ impl RuleSet {
             }
         };
         (standing, answer.policy.to_owned())
+    }
+
+    /// Returns true if commands see a path.
+    #[must_use]
+    pub fn shows(&self, path: &Path) -> bool {
+        let read = self.answer(path, FileRight::Read, Caller::Command).effect;
+        read == Effect::Allow && !self.is_hidden_by_default(path)
     }
 
     /// Returns true if a path is in a directory that is hidden by default, and no opening rule names a path in it.

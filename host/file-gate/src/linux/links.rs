@@ -36,7 +36,7 @@ pub(crate) fn names(root: Root<'_>, located: &Located, tops: &[PathBuf]) -> Resu
     let mut known: HashSet<(Inode, OsString)> = HashSet::new();
     let mut paths = Vec::new();
     let links = usize::try_from(before.links).unwrap_or(usize::MAX);
-    Places { root, spared: Spared::None, left: NAMES }.visit(tops, &mut |at| {
+    Places { root, spared: Spared::None, left: NAMES, closed: None }.visit(tops, &mut |at| {
         let is_it = at.number == wanted.number
             && at.directory_inode.device == wanted.device
             && at.status().is_ok_and(|status| status.identity.inode == wanted);
@@ -56,7 +56,7 @@ pub(crate) fn names(root: Root<'_>, located: &Located, tops: &[PathBuf]) -> Resu
 pub fn linked(tops: &[PathBuf], spared: Option<&Path>) -> HashMap<Inode, PathBuf> {
     let mut found = HashMap::new();
     let spared = spared.map_or(Spared::None, Spared::Path);
-    Places { root: Root::Host, spared, left: KEPT_BACK }.visit(tops, &mut |at| {
+    Places { root: Root::Host, spared, left: KEPT_BACK, closed: None }.visit(tops, &mut |at| {
         if let Ok(status) = at.status()
             && status.kind == PathKind::File
             && status.links > 1
@@ -69,23 +69,27 @@ pub fn linked(tops: &[PathBuf], spared: Option<&Path>) -> HashMap<Inode, PathBuf
 }
 
 /// Finds the symbolic links at and below `tops`, in the host's own view, among the first `most` names. Leaves out
-/// directories called `spared`, and paths that cannot be examined.
-#[must_use]
-pub fn symbolic(tops: &[PathBuf], spared: &str, most: usize) -> Vec<PathBuf> {
+/// directories called `spared`, and paths of other users that cannot be examined.
+///
+/// # Errors
+/// A directory that this user owns and cannot search: what is in it can be used again as soon as it is opened.
+pub fn symbolic(tops: &[PathBuf], spared: &str, most: usize) -> Result<Vec<PathBuf>, PathBuf> {
     let mut found = Vec::new();
-    Places { root: Root::Host, spared: Spared::Name(OsStr::new(spared)), left: most }.visit(
-        tops,
-        &mut |at| {
-            if at.is_link() {
-                found.push(at.path.join(at.name));
-            }
-            Flow::Continue
-        },
-    );
+    let spared = Spared::Name(OsStr::new(spared));
+    let mut places = Places { root: Root::Host, spared, left: most, closed: None };
+    places.visit(tops, &mut |at| {
+        if at.is_link() {
+            found.push(at.path.join(at.name));
+        }
+        Flow::Continue
+    });
+    if let Some(closed) = places.closed {
+        return Err(closed);
+    }
     // A place may lie in another.
     found.sort();
     found.dedup();
-    found
+    Ok(found)
 }
 
 /// A name that is no directory.
@@ -117,7 +121,12 @@ struct Places<'a> {
     spared: Spared<'a>,
     /// The number of names left to examine.
     left: usize,
+    /// A directory that this user owns and cannot search.
+    closed: Option<PathBuf>,
 }
+
+/// The permissions with which the owner of a directory can search it.
+const SEARCHED: u32 = 0o500;
 
 /// Directories that are not searched.
 #[derive(Debug, Clone, Copy)]
@@ -168,6 +177,7 @@ impl Places<'_> {
             let kind = FileType::Unknown;
             return take(&At { directory: &above, directory_inode, path, name, number, kind });
         }
+        self.note_closed(&status, top);
         let Ok(first) = open(&above, name, readable) else { return Flow::Continue };
         let mut levels = match self.level(first, top.to_owned(), take) {
             Ok(first) => vec![first],
@@ -183,13 +193,30 @@ impl Places<'_> {
             if depth >= DEEPEST {
                 continue;
             }
-            let Ok(directory) = open(&level.directory, &name, readable) else { continue };
             let path = level.path.join(&name);
+            let Ok(directory) = open(&level.directory, &name, readable) else {
+                if let Ok(status) = Status::of_name(&level.directory, &name) {
+                    self.note_closed(&status, &path);
+                }
+                continue;
+            };
             match self.level(directory, path, take) {
                 Ok(level) => levels.push(level),
                 Err(Flow::Stop) => return Flow::Stop,
                 Err(Flow::Continue) => {}
             }
+        }
+    }
+
+    /// Notes a directory that its owner can open for himself at any time.
+    fn note_closed(&mut self, status: &Status, path: &Path) {
+        let user = rustix::process::geteuid();
+        let is_closed = status.kind == PathKind::Directory
+            && status.mode & SEARCHED != SEARCHED
+            && status.owner == user.as_raw()
+            && !user.is_root();
+        if is_closed {
+            self.closed.get_or_insert_with(|| path.to_owned());
         }
     }
 
@@ -201,6 +228,7 @@ impl Places<'_> {
         take: &mut dyn FnMut(&At<'_>) -> Flow,
     ) -> Result<Level, Flow> {
         let status = Status::read(&directory).map_err(|_| Flow::Continue)?;
+        self.note_closed(&status, &path);
         let directory_inode = status.identity.inode;
         let mut below = Vec::new();
         for entry in Dir::read_from(&directory).map_err(|_| Flow::Continue)? {

@@ -32,7 +32,7 @@ impl SeenSecrets {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !seen.all.iter().any(|known| known.expose() == secret.expose()) {
             seen.all.push(Arc::clone(secret));
-            seen.wanted = Wanted::new(seen.all.iter().map(|secret| &**secret));
+            seen.wanted.set(seen.all.iter().map(|secret| &**secret));
         }
     }
 

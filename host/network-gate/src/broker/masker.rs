@@ -7,26 +7,31 @@
 mod escapes;
 mod forms;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use zeroize::Zeroizing;
 
 use super::secret::Secret;
 use forms::Forms;
 
-/// The forms of all credentials of a session, made once for all streams.
+/// The forms of all credentials that a session has read so far, shared by all streams.
 #[derive(Clone, Default)]
-pub(super) struct Wanted(Arc<Forms>);
+pub(super) struct Wanted(Arc<RwLock<Arc<Forms>>>);
 
 impl Wanted {
-    pub(super) fn new<'a>(secrets: impl Iterator<Item = &'a Secret>) -> Self {
-        Self(Arc::new(Forms::new(secrets)))
+    /// Sets the credentials, for streams that are open as well.
+    pub(super) fn set<'a>(&self, secrets: impl Iterator<Item = &'a Secret>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Forms::new(secrets));
+    }
+
+    fn forms(&self) -> Arc<Forms> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// Masks credentials in one stream.
 pub(crate) struct Masker {
-    forms: Arc<Forms>,
+    wanted: Wanted,
     /// The end of the bytes that came so far, if a credential may have begun in it.
     held: Zeroizing<Vec<u8>>,
     /// The bytes of `held` that belong to a credential.
@@ -36,7 +41,7 @@ pub(crate) struct Masker {
 impl Masker {
     /// Makes a masker of credentials.
     pub(super) fn new(wanted: &Wanted) -> Self {
-        Self { forms: Arc::clone(&wanted.0), held: Zeroizing::default(), hidden: Vec::new() }
+        Self { wanted: wanted.clone(), held: Zeroizing::default(), hidden: Vec::new() }
     }
 
     /// Returns the next piece of the stream. It can be shorter or longer than the piece that came in; the whole stream
@@ -44,9 +49,11 @@ impl Masker {
     pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(piece);
         self.hidden.resize(self.held.len(), false);
-        self.forms.hide(&self.held, &mut self.hidden);
-        let most = self.forms.longest().saturating_sub(1);
-        let held = self.held.iter().rev().take(most).take_while(|&&byte| self.forms.may_hold(byte)).count();
+        // A credential is read before it is sent, so it is known before a server can repeat it.
+        let forms = self.wanted.forms();
+        forms.hide(&self.held, &mut self.hidden);
+        let most = forms.longest().saturating_sub(1);
+        let held = self.held.iter().rev().take(most).take_while(|&&byte| forms.may_hold(byte)).count();
         let passed = self.held.len() - held;
         self.take(passed)
     }
@@ -68,7 +75,7 @@ impl Masker {
     /// Masks a whole text; returns true if there was something to mask.
     pub(crate) fn mask(&self, bytes: &mut [u8]) -> bool {
         let mut hidden = vec![false; bytes.len()];
-        self.forms.hide(bytes, &mut hidden);
+        self.wanted.forms().hide(bytes, &mut hidden);
         overwrite(bytes, &hidden);
         hidden.contains(&true)
     }
@@ -97,7 +104,9 @@ mod tests {
     fn masker(texts: &[&str]) -> Masker {
         let secret = |text: &&str| Secret::new(Zeroizing::new((*text).to_owned())).unwrap();
         let secrets: Vec<Secret> = texts.iter().map(secret).collect();
-        Masker::new(&Wanted::new(secrets.iter()))
+        let wanted = Wanted::default();
+        wanted.set(secrets.iter());
+        Masker::new(&wanted)
     }
 
     fn in_pieces(mut masker: Masker, text: &str, size: usize) -> String {
@@ -148,6 +157,11 @@ mod tests {
             each(|one| format!("%{:02x}", u32::from(one))),
             each(|one| format!("\\u{:04X}", u32::from(one))),
             each(|one| format!("&#{};", u32::from(one))),
+            each(|one| format!("&#{:07};", u32::from(one))),
+            each(|one| format!("&#x{:08x};", u32::from(one))),
+            each(|one| format!("\\\\u{:04x}", u32::from(one))),
+            each(|one| format!("\\\\\\\\u{:04x}", u32::from(one))),
+            "s3cr3t+v4lue\\\\\\/Xyz".to_owned(),
         ];
         for text in forms {
             for size in [1, 7, 1000] {
@@ -190,10 +204,41 @@ mod tests {
     }
 
     #[test]
+    fn what_is_encoded_in_parts_is_masked_in_one_piece() {
+        let digits: Vec<String> = TEXT.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let lines = STANDARD.encode(TEXT).replace("v", "v\r\n").replace("W", "W\n ");
+        for text in [digits.join(" "), digits.join(":"), lines] {
+            let mut bytes = format!("before {text} after").into_bytes();
+            assert!(masker(&[TEXT]).mask(&mut bytes), "{text}");
+            let out = String::from_utf8(bytes).unwrap();
+            assert!(
+                out.starts_with("before *") && out.ends_with(" after") && out.matches('*').count() > 15,
+                "{out}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_credential_that_is_read_later_is_masked_in_an_open_stream() {
+        let secrets = ["first-credential", "renewed-credential"]
+            .map(|text| Secret::new(Zeroizing::new(text.to_owned())).unwrap());
+        let wanted = Wanted::default();
+        wanted.set(secrets.iter().take(1));
+        let mut masker = Masker::new(&wanted);
+        assert_eq!(masker.push(b"first-credential \n"), b"**************** \n");
+        assert_eq!(masker.push(b"renewed-credential \n"), b"renewed-credential \n", "the control");
+        wanted.set(secrets.iter());
+        assert_eq!(
+            masker.push(b"renewed-credential first-credential \n"),
+            b"****************** **************** \n"
+        );
+    }
+
+    #[test]
     fn whole_lines_are_passed_on_at_once() {
         let mut masker = masker(&[TEXT]);
         assert_eq!(masker.push(b"data: {\"a\":\"s3c\"}\n\n"), b"data: {\"a\":\"s3c\"}\n\n");
-        let most = masker.forms.longest() - 1;
+        let most = masker.wanted.forms().longest() - 1;
         assert_eq!(masker.push(&[b'a'; 1000]).len(), 1000 - most);
     }
 }

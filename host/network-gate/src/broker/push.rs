@@ -20,8 +20,29 @@ use pack::{Commits, Files};
 /// The last segment of the path of a push.
 const SERVICE: &str = "git-receive-pack";
 
-/// Names in a repository that a server with WebDAV would let a client write.
+/// Names in a repository that a server with WebDAV would let a client write: references and objects.
 const STORE: [&str; 5] = ["head", "info", "objects", "packed-refs", "refs"];
+/// More of them: what a repository is set up with. APIs have the same names in requests with `PATCH`.
+const SETUP: [&str; 12] = [
+    "branches",
+    "commondir",
+    "config",
+    "description",
+    "gitdir",
+    "hooks",
+    "index",
+    "logs",
+    "modules",
+    "remotes",
+    "shallow",
+    "worktrees",
+];
+/// The methods that can reach a host with rules for pushes. Those of WebDAV can move what was written elsewhere into a
+/// repository.
+const METHODS: [Method; 7] =
+    [Method::GET, Method::HEAD, Method::OPTIONS, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+/// The header of WebDAV that names the place where something is moved.
+const DESTINATION: &str = "destination";
 
 /// What may be pushed to some repositories of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,15 +74,27 @@ impl Push {
         request: &Parts,
         path: Option<&RequestPath>,
     ) -> Result<Option<Self>, ConnectionRefusal> {
-        if rules.is_empty() || request.method == Method::GET || request.method == Method::HEAD {
+        if rules.is_empty() {
+            return Ok(None);
+        }
+        if !METHODS.contains(&request.method) || request.headers.contains_key(DESTINATION) {
+            return Err(refused("it could move a file into a repository by WebDAV"));
+        }
+        if request.method == Method::GET || request.method == Method::HEAD {
             return Ok(None);
         }
         let Some(path) = path else {
             return Err(refused("servers read its path in different ways, so it could be one"));
         };
         if request.method != Method::POST {
-            let writes = |segment: &str| STORE.contains(&segment.to_ascii_lowercase().as_str());
-            if path.segments().any(|segment| writes(segment) || segment.ends_with(".git")) {
+            let is_of_api = request.method == Method::PATCH;
+            let writes = |segment: &str| {
+                let name = segment.to_ascii_lowercase();
+                STORE.contains(&name.as_str())
+                    || !is_of_api && SETUP.contains(&name.as_str())
+                    || name.ends_with(".git")
+            };
+            if path.segments().any(writes) {
                 return Err(refused("it writes to a repository without `git-receive-pack`"));
             }
         }

@@ -41,6 +41,7 @@ impl Host {
     pub(super) fn undo(&self, params: &UndoParams) -> Result<UndoResponse, ErrorObject> {
         let none = || UndoResponse { done: 0, left: 0, lines: Vec::new(), more: 0 };
         let undone = self.with_record(|opened| {
+            opened.put_back()?;
             let Some(range) = range(&opened.history()?, params)? else { return Ok(none()) };
             let project = opened.project().to_owned();
             if params.dry_run {

@@ -190,6 +190,7 @@ pub(crate) fn bind(
     let path = [directory.as_bytes(), place.name.as_bytes()].concat();
     let address = SocketAddrUnix::new(OsStr::from_bytes(&path)).map_err(|_too_long| Errno::NAMETOOLONG)?;
     rustix::net::bind(&own, &address)?;
+    broker.own_sockets.note(&place.directory, &place.name);
     Ok(Outcome::SUCCESS)
 }
 

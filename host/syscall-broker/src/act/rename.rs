@@ -120,6 +120,7 @@ fn permit_move(
     kind: Move,
 ) -> Result<Reached, Stop> {
     let what = kind_of(old.directory.as_fd(), &old.name)?;
+    permit_socket(worker, what, old)?;
     // The new name accepts neither links nor files with several names. A file from a place without that rule may be
     // either, so programs have to copy it.
     if worker.broker.names.is_plain(&new.path) && !worker.broker.names.is_plain(&old.path) {
@@ -146,6 +147,13 @@ fn permit_move(
     } else {
         permit_link(worker, pending, &doing, new)
     }
+}
+
+/// Refuses another name for a socket that no command here has bound: a program of the host may listen on it, and the
+/// next sandbox hides it by its name.
+fn permit_socket(worker: &Worker, kind: FileType, old: &ResolvedName) -> Result<(), Errno> {
+    let is_foreign = kind == FileType::Socket && !worker.broker.own_sockets.holds(&old.directory, &old.name);
+    if is_foreign { Err(Errno::PERM) } else { Ok(()) }
 }
 
 /// Judges the content of a directory that moves.
@@ -318,6 +326,7 @@ pub(crate) fn link(
             if status.st_nlink > 1 || kind == FileType::Symlink {
                 worker.must_be_alone()?;
             }
+            permit_socket(worker, kind, &old)?;
             permit_reading_of(worker, pending, &old.path)?;
             let source = NameChange::new(Change::Link, CallDetails::LinkTo(new.path.clone()));
             worker.permit_plain(pending, source, &old)?;

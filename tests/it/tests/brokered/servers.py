@@ -2,6 +2,7 @@
 SECRET = "s3cr3t-Credential-" + "0123456789"
 KNOWN = {"Bearer " + SECRET, "token " + SECRET}
 last = ""
+told = []
 
 
 def run(*words, **more):
@@ -44,6 +45,20 @@ def references():
     )
 
 
+def form(name, given):
+    """Writes what a client has sent in one of the forms in which servers show it."""
+    headers = f"Accept: */*\nUser-Agent: a client of some length, so that a line ends in it\nAuthorization: {given}\nHost: allowed.test\n"
+    return {
+        "plain": headers.encode(),
+        "base64-in-lines": base64.encodebytes(headers.encode()),
+        "hexadecimal-with-spaces": headers.encode().hex(" ").encode(),
+        "hexadecimal-with-colons": headers.encode().hex(":").encode(),
+        "numbers-of-HTML": "".join(f"&#x{ord(one):04x};" for one in headers).encode(),
+        "JSON-in-JSON": "".join(f"\\\\u{ord(one):04x}" for one in headers).encode(),
+        "UTF-16": headers.encode("utf-16-le"),
+    }[name]
+
+
 class Forge(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -57,6 +72,11 @@ class Forge(http.server.BaseHTTPRequestHandler):
         given = self.headers.get("Authorization", "")
         basic = base64.b64decode(given[6:]).decode() if given.startswith("Basic ") else ""
         is_known = given in KNOWN or basic.endswith(":" + SECRET) or self.headers.get("X-Key") == SECRET
+        if path == "/stream":
+            return self.stream()
+        if path == "/tell":
+            told.append(given)
+            return self.say(b"\n", status=401 if "old" in given else 200)
         if path == "/last":
             return self.say(last.encode())
         if path.startswith("/open/"):
@@ -79,6 +99,9 @@ class Forge(http.server.BaseHTTPRequestHandler):
             return self.say(WHEEL) if path.endswith(".whl") else self.say(LINK, kind="text/html")
         if path == "/echo":
             return self.say(f"{given} {base64.b64encode(given.encode()).decode()} {given.encode().hex()}\n".encode())
+        if path.startswith("/form/"):
+            wide = "; charset=utf-16" if path.endswith("UTF-16") else ""
+            return self.say(form(path[6:], given), kind="text/plain" + wide)
         if path == "/echo-header":
             return self.say(b"\n", more={"X-Echo": given, "Location": "https://allowed.test/?t=" + given[7:]})
         if path == "/echo-chunked":
@@ -95,6 +118,17 @@ class Forge(http.server.BaseHTTPRequestHandler):
         return self.say(b"REACHED\n")
 
     do_POST = do_PUT = do_HEAD = do_GET
+
+    def stream(self):
+        """Repeats for a while what the server was told last."""
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for number in range(44):
+            line = f"data: {number} {told[-1] if told else ''}\n".encode()
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+            time.sleep(0.5)
+        self.wfile.write(b"0\r\n\r\n")
 
     def body(self):
         if self.headers.get("Transfer-Encoding") != "chunked":

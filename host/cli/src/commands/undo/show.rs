@@ -143,7 +143,6 @@ pub(super) fn steps(page: &mut Page, stored: &StoredChanges, steps: &[Step], jso
 
 /// Shows what was done.
 pub(super) fn report(page: &mut Page, stored: &StoredChanges, report: &Report, json: bool) {
-    let project = &stored.about.project;
     if json {
         let left = report
             .left
@@ -159,6 +158,12 @@ pub(super) fn report(page: &mut Page, stored: &StoredChanges, report: &Report, j
         }));
         return;
     }
+    page.line(&format!("{} names are as they were; `portcullis redo` takes this back", report.done.len()));
+    left(page, stored, report);
+}
+
+/// Adds what was merged, left alone or failed.
+pub(super) fn left(page: &mut Page, stored: &StoredChanges, report: &Report) {
     let row = |[what, name, note]: &[String; 3]| {
         let tint = match what.as_str() {
             "merged" => Tint::Good,
@@ -167,8 +172,7 @@ pub(super) fn report(page: &mut Page, stored: &StoredChanges, report: &Report, j
         };
         vec![tinted(what, tint), cell(name), cell(note)]
     };
-    let rows: Vec<_> = told_report(project, report).iter().map(row).collect();
-    page.line(&format!("{} names are as they were; `portcullis redo` takes this back", report.done.len()));
+    let rows: Vec<_> = told_report(&stored.about.project, report).iter().map(row).collect();
     page.table("", &rows);
 }
 

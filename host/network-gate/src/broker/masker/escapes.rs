@@ -1,7 +1,9 @@
 //! The ways in which servers escape a character.
 
-/// The most bytes that stand for one character: `\u002f`, `&#x2f;` or `&quot;`.
-pub(super) const ESCAPED_MAX: usize = 6;
+/// The most bytes that stand for one character: `&#x0000002f;`, or seven backslashes and `u002f`.
+pub(super) const ESCAPED_MAX: usize = 12;
+/// The most backslashes in front of a character: those of JSON in JSON in JSON.
+const BACKSLASHES_MAX: usize = 7;
 
 /// Returns true for a byte with which an escape can begin.
 pub(super) fn begins_escape(byte: u8) -> bool {
@@ -53,9 +55,17 @@ fn escape(wanted: u8, bytes: &[u8]) -> Option<usize> {
     match bytes {
         [b'%', b'2', b'5', high, low, ..] if coded(&[*high, *low], 5).is_some() => Some(5),
         [b'%', high, low, ..] => coded(&[*high, *low], 3),
-        [b'\\', b'u', b'0', b'0', high, low, ..] if coded(&[*high, *low], 6).is_some() => Some(6),
-        [b'\\', b'x', high, low, ..] if coded(&[*high, *low], 4).is_some() => Some(4),
-        [b'\\', byte, ..] => is_wanted(*byte).then_some(2),
+        [b'\\', b'\\', ..] if wanted == b'\\' => Some(2),
+        [b'\\', ..] => {
+            // JSON in a string of JSON escapes each backslash once more.
+            let run = bytes.iter().take(BACKSLASHES_MAX).take_while(|byte| **byte == b'\\').count();
+            match bytes.get(run..)? {
+                [b'u', b'0', b'0', high, low, ..] if coded(&[*high, *low], 5).is_some() => Some(run + 5),
+                [b'x', high, low, ..] if coded(&[*high, *low], 3).is_some() => Some(run + 3),
+                [byte, ..] => is_wanted(*byte).then_some(run + 1),
+                [] => None,
+            }
+        }
         [b'&', ..] => {
             let end = bytes.iter().take(ESCAPED_MAX).position(|&byte| byte == b';')?;
             let found = match bytes.get(1..end)? {

@@ -57,6 +57,24 @@ impl Forms {
         byte.is_ascii_graphic() || self.has_space && byte == b' '
     }
 
+    /// Marks base64 with line breaks, and hexadecimal digits with spaces or colons between them.
+    fn hide_in_parts(&self, bytes: &[u8], mark: &mut impl FnMut(usize, usize)) {
+        let is_between = |byte: u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b':');
+        if !bytes.iter().copied().any(is_between) {
+            return;
+        }
+        let kept = bytes.iter().copied().enumerate().filter(|(_, byte)| !is_between(*byte));
+        let (places, joined): (Vec<usize>, Zeroizing<Vec<u8>>) = {
+            let (places, joined): (Vec<usize>, Vec<u8>) = kept.unzip();
+            (places, Zeroizing::new(joined))
+        };
+        for found in self.encoded.iter().flat_map(|encoded| encoded.find_overlapping_iter(&*joined)) {
+            if let (Some(from), Some(last)) = (places.get(found.start()), places.get(found.end() - 1)) {
+                mark(*from, last + 1);
+            }
+        }
+    }
+
     /// Marks the bytes that belong to a credential.
     pub(super) fn hide(&self, bytes: &[u8], hidden: &mut [bool]) {
         let mut mark = |from: usize, to: usize| {
@@ -67,6 +85,7 @@ impl Forms {
         for found in self.encoded.iter().flat_map(|encoded| encoded.find_overlapping_iter(bytes)) {
             mark(found.start(), found.end());
         }
+        self.hide_in_parts(bytes, &mut mark);
         let mut begins = [false; 256];
         for text in &self.texts {
             for byte in text

@@ -15,6 +15,9 @@ const OBJECTS_MAX: u32 = 1_000_000;
 const UNPACKED_MAX: u64 = 1 << 30;
 /// The largest commit, in bytes.
 const COMMIT_MAX: u64 = 1 << 20;
+/// The most bytes that all commits of a push may have together. They are kept until its end, because later commits can be
+/// differences to them: a few bytes in the push can stand for a long commit.
+const COMMITS_MAX: u64 = 64 << 20;
 /// The longest difference whose texts are put together for the search, in bytes.
 const DELTA_MAX: u64 = COMMIT_MAX;
 /// The bytes of a pack that are not objects: signature, version and number in front, the checksum at the end.
@@ -90,6 +93,7 @@ pub(super) fn commits(pack: &[u8], files: Files) -> Result<Commits, String> {
             (OFFSET_DELTA | REFERENCE_DELTA, Some(base)) => applied(base, &text).ok_or_else(unreadable)?,
             _ => continue,
         };
+        reading.keep(text.len())?;
         let mut hash = Sha1::new_with_prefix(format!("commit {}\0", text.len()));
         hash.update(&text);
         let id = Id::from(hash.finalize());
@@ -122,6 +126,8 @@ struct Reading<'a> {
     count: u32,
     /// How many bytes have been unpacked.
     unpacked: u64,
+    /// How many bytes the commits have that are kept.
+    kept: u64,
 }
 
 impl<'a> Reading<'a> {
@@ -132,7 +138,7 @@ impl<'a> Reading<'a> {
         if count > OBJECTS_MAX {
             return Err(format!("it has more than {OBJECTS_MAX} objects"));
         }
-        Ok(Self { pack, at: FRONT, count, unpacked: 0 })
+        Ok(Self { pack, at: FRONT, count, unpacked: 0, kept: 0 })
     }
 
     fn rest(&self) -> &'a [u8] {
@@ -182,6 +188,12 @@ impl<'a> Reading<'a> {
             more = byte & 0x80 != 0;
         }
         Ok(offset)
+    }
+
+    /// Counts a commit that is kept.
+    fn keep(&mut self, length: usize) -> Result<(), String> {
+        self.kept = self.kept.saturating_add(u64::try_from(length).unwrap_or(u64::MAX));
+        if self.kept > COMMITS_MAX { Err("its commits are too large".to_owned()) } else { Ok(()) }
     }
 
     /// Unpacks an object of this size, passes its pieces on, and returns it if it is wanted.

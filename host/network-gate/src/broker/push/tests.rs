@@ -144,6 +144,56 @@ fn a_pack_that_cannot_be_read_is_refused() {
     assert!(push(&lying).contains("cannot be read"));
 }
 
+/// Makes a pack of a commit and `count` differences to it that each repeat the whole of it.
+fn repeated(text: &[u8], count: u32) -> Vec<u8> {
+    let length = u32::try_from(text.len()).unwrap();
+    let number = |mut rest: u32| {
+        let mut bytes = Vec::new();
+        while rest > 0x7f {
+            bytes.push(0x80 | u8::try_from(rest & 0x7f).unwrap());
+            rest >>= 7;
+        }
+        bytes.push(u8::try_from(rest).unwrap());
+        bytes
+    };
+    let copy = [&[0xf0][..], &length.to_le_bytes()[..3]].concat();
+    let difference = [number(length), number(length), copy].concat();
+    let mut pack = pack(&[(COMMIT, text)]);
+    pack.truncate(pack.len() - 20);
+    let base = 12;
+    pack[8..12].copy_from_slice(&(count + 1).to_be_bytes());
+    for _ in 0..count {
+        let back = pack.len() - base;
+        let mut offset = vec![u8::try_from(back & 0x7f).unwrap()];
+        let mut rest = back >> 7;
+        while rest > 0 {
+            rest -= 1;
+            offset.insert(0, 0x80 | u8::try_from(rest & 0x7f).unwrap());
+            rest >>= 7;
+        }
+        pack.push(6 << 4 | u8::try_from(difference.len()).unwrap());
+        pack.extend(offset);
+        let mut zlib = ZlibEncoder::new(&mut pack, Compression::fast());
+        zlib.write_all(&difference).unwrap();
+        zlib.finish().unwrap();
+    }
+    pack.extend(Sha1::digest(&pack));
+    pack
+}
+
+#[test]
+fn a_small_push_cannot_stand_for_much_memory() {
+    let mut text = commit(&[OLD]).0;
+    text.resize(1 << 19, b'x');
+    let mut hash = Sha1::new_with_prefix(format!("commit {}\0", text.len()));
+    hash.update(&text);
+    let id = Id::from(hash.finalize());
+    let push =
+        |count| judged(vec![agent()], &body(&[(&OLD, &id, "refs/heads/agent/a")], &repeated(&text, count)));
+    assert_eq!(push(100), "", "the control");
+    assert!(push(200).contains("its commits are too large"), "{}", push(200));
+}
+
 #[test]
 fn credentials_in_files_are_found() {
     let (text, id) = commit(&[OLD]);
@@ -188,6 +238,14 @@ fn a_push_is_recognized_in_every_form() {
         ("PUT", "/me/proj.git/refs/heads/main", vec![]),
         ("MOVE", "/me/proj/objects/aa", vec![]),
         ("DELETE", "/me/proj.git", vec![]),
+        ("PUT", "/me/proj.GIT/x", vec![]),
+        ("PUT", "/git/bare/config", vec![]),
+        ("PUT", "/git/bare/hooks/post-receive", vec![]),
+        ("MOVE", "/git/upload", vec![("destination", "https://a.test/me/proj.git/refs/heads/main")]),
+        ("COPY", "/git/upload", vec![]),
+        ("GET", "/git/upload", vec![("destination", "/me/proj.git/refs/heads/main")]),
+        ("MKCOL", "/git/x", vec![]),
+        ("LOCK", "/git/x", vec![]),
     ] {
         assert_eq!(kind(method, path, &headers), "host.push-rule", "{method} {path}");
     }
@@ -195,6 +253,8 @@ fn a_push_is_recognized_in_every_form() {
         ("GET", "/me/proj.git/info/refs"),
         ("POST", "/me/proj.git/git-upload-pack"),
         ("PATCH", "/api/issues/1"),
+        ("PATCH", "/repos/me/proj/hooks/1"),
+        ("PUT", "/repos/me/proj/contents/a.txt"),
         ("GET", "/me//proj"),
     ] {
         assert_eq!(kind(method, path, &[]), "other", "{method} {path}");

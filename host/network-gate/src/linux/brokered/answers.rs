@@ -50,7 +50,7 @@ impl Exchange {
         let is_chunked = |encoding: &HeaderValue| encoding.as_bytes().eq_ignore_ascii_case(b"chunked");
         let unreadable = |how: &str| {
             let reason = format!(
-                "`{}` answered {how} although it was asked not to, so the credential could not be found in it",
+                "`{}` answered {how}, so the credential could not be found in it",
                 declared.host.host
             );
             Err(Unanswered::Refused(ConnectionRefusal::by_host("host.unreadable-answer", reason)))
@@ -58,11 +58,14 @@ impl Exchange {
         if !head.headers.get_all(CONTENT_ENCODING).iter().all(is_plain)
             || !head.headers.get_all(TRANSFER_ENCODING).iter().all(is_chunked)
         {
-            return unreadable("compressed");
+            return unreadable("compressed although it was asked not to");
         }
         // A command could collect a credential from parts that are each too short to be recognized.
         if head.status == StatusCode::PARTIAL_CONTENT || head.headers.contains_key(CONTENT_RANGE) {
-            return unreadable("with a part");
+            return unreadable("with a part although it was asked for the whole");
+        }
+        if head.headers.get_all(CONTENT_TYPE).iter().any(has_wide_characters) {
+            return unreadable("in UTF-16, UTF-32 or UTF-7");
         }
         of_this_connection_only(&mut head.headers);
         let masker = declared.broker.loaded().masker();
@@ -106,4 +109,11 @@ impl Exchange {
         headers.insert("x-portcullis", HeaderValue::from_static("refused"));
         answer
     }
+}
+
+/// Returns true if a media type names a character set in which a text does not have the bytes that it has in ASCII.
+fn has_wide_characters(kind: &HeaderValue) -> bool {
+    let kind = kind.as_bytes().to_ascii_lowercase();
+    let names: [&[u8]; 6] = [b"utf-16", b"utf16", b"utf-32", b"utf32", b"utf-7", b"ucs-"];
+    names.iter().any(|name| kind.windows(name.len()).any(|part| part == *name))
 }

@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_LENGTH, HOST, HeaderValue};
+use hyper::header::{ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, CONTENT_LENGTH, HOST, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, StatusCode};
 use portcullis_decision::request::{Endpoint, Stage};
+use tokio::sync::Semaphore;
 
 use super::answers::PUSH_RESULT;
 use super::broken::Unanswered;
@@ -20,6 +21,9 @@ use crate::judge::{ConnectionRefusal, Ending};
 
 /// Headers that ask for a part of an answer. Some servers take those beyond the standard as well.
 const ASK_FOR_PARTS: [&str; 5] = ["if-range", "range", "request-range", "x-ms-range", "x-range"];
+
+/// Bounds the memory for pushes: the others wait until one of these has been read and judged.
+static PUSHES: Semaphore = Semaphore::const_new(4);
 
 impl Exchange {
     /// Answers one request.
@@ -83,6 +87,7 @@ impl Exchange {
         mut body: Incoming,
         body_max: Option<u64>,
     ) -> Result<Content, Unanswered> {
+        let _permit = PUSHES.acquire().await.map_err(|error| Unanswered::Unreachable(error.to_string()))?;
         let most = push.bytes_max().min(body_max.unwrap_or(u64::MAX));
         let mut whole = Vec::new();
         while let Some(frame) = body.frame().await {
@@ -138,6 +143,7 @@ impl Exchange {
         }
         // The gate finds a credential in an answer only if it can read the whole of it.
         parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        parts.headers.remove(ACCEPT_CHARSET);
         for name in ASK_FOR_PARTS {
             parts.headers.remove(name);
         }

@@ -1,0 +1,44 @@
+//! Directories that a command has closed, opened for a look.
+
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+use crate::disk::{look, set_mode, spot};
+use crate::state::{FileId, State};
+
+/// The permissions with which the owner of a directory can search it.
+const SEARCHED: u32 = 0o500;
+/// The bits of a mode that a directory gets back.
+const MODE: u32 = 0o3777;
+
+/// Directories that were opened. They get their modes back when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Opened(Vec<(PathBuf, FileId, u32)>);
+
+impl Opened {
+    /// Opens the directories on the way to a path that belong to this user.
+    pub(crate) fn open_the_way(&mut self, path: &Path) {
+        let mut way: Vec<&Path> = path.ancestors().skip(1).collect();
+        way.reverse();
+        for directory in way {
+            let Ok(place) = spot(directory) else { continue };
+            let Ok(State::Directory(found)) = look(&place.directory, &place.name) else { continue };
+            let is_closed = found.mode & SEARCHED != SEARCHED && found.owner.0 == geteuid().as_raw();
+            if is_closed && set_mode(&place, found.id, (found.mode | SEARCHED) & MODE).is_ok() {
+                self.0.push((directory.to_owned(), found.id, found.mode & MODE));
+            }
+        }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        for (directory, id, mode) in self.0.drain(..).rev() {
+            if let Ok(place) = spot(&directory) {
+                // One that is another directory by now keeps its mode.
+                let _changed = set_mode(&place, id, mode);
+            }
+        }
+    }
+}
