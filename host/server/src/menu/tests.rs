@@ -77,7 +77,8 @@ impl World for Fake {
         [("workspace", "the default"), ("acme:guard", "pack 1.2.0")].map(offered).to_vec()
     }
     fn scopes(&self) -> Vec<Scope> {
-        vec![Scope { label: "Edit default config".into(), grant_file: GrantFile::Default }]
+        let projects = "every project".into();
+        vec![Scope { label: "Edit default config".into(), projects, grant_file: GrantFile::Default }]
     }
     fn open(&self, grant_file: &GrantFile) -> Result<Draft, String> {
         Draft::open(&self.places, grant_file).map_err(|error| error.to_string())
@@ -318,7 +319,7 @@ fn what_a_setting_means_is_one_key_away() {
 fn presets_are_switched_on_and_off() {
     let world = Fake::new();
     let on = walk(&world, &[Event::Choose(3), Event::Choose(1)]);
-    assert_eq!(on.lines[0], Line::good("cargo is on (Edit default config)"));
+    assert_eq!(on.lines[0], Line::good("cargo is on for every project"));
     assert_eq!(
         (value(&on, "cargo").as_str(), value(&on, "npm").as_str()),
         ("on   registry", "off  registry")
@@ -335,7 +336,7 @@ fn policies_and_packs_are_switched_on_and_off() {
     let list = walk(&world, &[Event::Choose(4)]);
     assert_eq!(value(&list, "workspace"), "on   the default", "it is on without being named");
     let on = walk(&world, &[Event::Choose(4), Event::Choose(1)]);
-    assert_eq!(on.lines[0], Line::good("acme:guard is on (Edit default config)"));
+    assert_eq!(on.lines[0], Line::good("acme:guard is on for every project"));
     assert_eq!((value(&on, "acme:guard").as_str(), on.selected), ("on   pack 1.2.0", 1));
     let file = || std::fs::read_to_string(world.places.sandbox_directory().join("default.json")).unwrap();
     let listed = |file: String| serde_json::from_str::<serde_json::Value>(&file).unwrap()["policies"].clone();
@@ -414,10 +415,13 @@ fn keys_with_values_and_policies_are_edited_as_lines() {
     assert_eq!(labels(&typed("environment.set", "CI = 1")), ["CI = 1"]);
     assert_eq!(labels(&typed("ignoreViolations", "npm = a.test, b.test")), ["npm = a.test, b.test"]);
     assert_eq!(labels(&typed("policies", r#"{"use":"guard"}"#)), [r#"{"use":"guard"}"#]);
+    let push = r#"{"host":"a.test","refs":["refs/heads/agent/**"],"repositories":["me/proj"]}"#;
+    assert_eq!(labels(&typed("network.pushes", push)), [push]);
     for (field, line, part) in [
         ("environment.set", "CI", "KEY = value"),
         ("policies", "guard", "JSON"),
         ("policies", r#"{"uze":"guard"}"#, "policies[].use"),
+        ("network.pushes", r#"{"host":"a.test","repositories":["me/proj"]}"#, "network.pushes[].refs"),
     ] {
         let shown = typed(field, line);
         assert_eq!(shown.input.as_ref().map(|(_, typed)| typed.as_str()), Some(line), "{field}");
