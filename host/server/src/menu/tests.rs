@@ -113,12 +113,10 @@ impl World for Fake {
 
 const FOR_PI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../pi/test/screens/menu.json");
 
-/// The screens that the extension's tests draw for `docs/screens-pi.md`.
-#[test]
-fn the_extension_draws_the_same_screens() {
-    let world = Fake::new();
+/// Returns the screens of the menu, each with the events that lead there.
+fn screens() -> Vec<(&'static str, Vec<Event>)> {
     let settings = Event::Choose(1);
-    let shown: Vec<_> = [
+    vec![
         ("the first screen", vec![]),
         ("what is in force", vec![Event::Choose(2)]),
         ("settings", vec![settings.clone()]),
@@ -132,12 +130,19 @@ fn the_extension_draws_the_same_screens() {
         ("recent decisions", vec![Event::Choose(6)]),
         ("one decision", vec![Event::Choose(6), Event::Choose(0)]),
     ]
-    .into_iter()
-    .map(|(name, events)| {
-        let screen = walk(&world, &events);
-        serde_json::json!({ "name": name, "screen": crate::serve::menu_screen(screen) })
-    })
-    .collect();
+}
+
+/// The screens that the extension's tests draw for `docs/screens-pi.md`.
+#[test]
+fn the_extension_draws_the_same_screens() {
+    let world = Fake::new();
+    let shown: Vec<_> = screens()
+        .into_iter()
+        .map(|(name, events)| {
+            let screen = walk(&world, &events);
+            serde_json::json!({ "name": name, "screen": crate::serve::menu_screen(screen) })
+        })
+        .collect();
     let shown = format!("{:#}\n", serde_json::json!(shown));
     if std::fs::read_to_string(FOR_PI).is_ok_and(|known| known == shown) {
         return;
@@ -147,6 +152,22 @@ fn the_extension_draws_the_same_screens() {
         "`{FOR_PI}` is behind the menu: run this test with UPDATE_REFERENCE=1"
     );
     std::fs::write(FOR_PI, shown).unwrap();
+}
+
+#[test]
+fn every_key_that_a_screen_names_works() {
+    for (name, events) in screens() {
+        let world = Fake::new();
+        let before = walk(&world, &events);
+        let keys = if before.input.is_none() { before.keys.clone() } else { Vec::new() };
+        // There is only one file to switch presets and policies in.
+        for (named, _) in keys.into_iter().filter(|(named, _)| *named != 't') {
+            let world = Fake::new();
+            let pressed = Event::Key(named, before.selected);
+            let after = walk(&world, &[events.clone(), vec![pressed]].concat());
+            assert_ne!(format!("{after:?}"), format!("{before:?}"), "{name}: {named}");
+        }
+    }
 }
 
 /// Sends the events and returns the last screen.
