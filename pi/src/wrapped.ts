@@ -13,7 +13,8 @@ export function wrapped(text: string, width: number, before: string): string[] {
     if (used + columns(character) > room) {
       // At a space, unless that would leave half of the line empty.
       const end = piece.lastIndexOf(" ") + 1;
-      const cut = end * 2 > piece.length && character !== " " ? end : piece.length;
+      const isAtWord = isOwn && character === " ";
+      const cut = end * 2 > piece.length && !isAtWord ? end : piece.length;
       pieces.push(piece.slice(0, cut));
       room = Math.max(2, width - columns(before));
       piece = piece.slice(cut);

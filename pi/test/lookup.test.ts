@@ -53,6 +53,8 @@ test("the host that installed the extension comes before packages and PATH, whil
   };
   const programs = ["own/portcullis", "bin/portcullis"];
   assert.equal(look(programs, (at) => installed(at, at("own/portcullis"))), "own/portcullis");
+  const packaged = [...programs, `ext/portcullis/${PACKAGE}`];
+  assert.equal(look(packaged, (at) => installed(at, at("own/portcullis"))), "own/portcullis");
   assert.equal(look(programs, (at) => installed(at, at("gone/portcullis"))), "bin/portcullis");
   assert.equal(look(programs, (at) => installed(at, "own/portcullis")), "bin/portcullis");
   assert.equal(look(programs, (at) => ({ ...installed(at, at("own/portcullis")), packageDir: at("home") })), "bin/portcullis");

@@ -23,7 +23,7 @@ test("lines break between words", () => {
   assert.deepEqual(wrapped("one two three", 9, ""), ["one two ", "three"]);
   assert.deepEqual(wrapped("a bcdefghijk", 8, ""), ["a bcdefg", "hijk"]);
   assert.deepEqual(wrapped("one two three", 7, ""), ["one two", "three"]);
-  assert.deepEqual(wrapped("one two six", 7, "| "), ["one two", "|  six"], "foreign text stays whole");
+  assert.deepEqual(wrapped("one two six", 7, "| "), ["one ", "| two ", "| six"], "foreign text stays whole");
   assert.deepEqual(wrapped("", 8, "  "), [""]);
   assert.deepEqual(wrapped("one", 1, "      "), ["on", "e"]);
 });

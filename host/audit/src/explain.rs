@@ -38,7 +38,7 @@ impl Explanation {
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
-            Self::Strictest => "no vote that counts is stricter",
+            Self::Strictest => "the strictest vote counts",
             Self::Preferred => "`combine` in the settings prefers it to a stricter one",
             Self::Failed => "the policy failed, and a failure denies",
             Self::Granted => "the rule asks, and the answer was yes",

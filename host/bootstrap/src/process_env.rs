@@ -1,7 +1,7 @@
 //! The environment of this process: the only place where environment variables, home and clock are read.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
 use anyhow::Context as _;
@@ -170,8 +170,20 @@ pub fn random_name() -> anyhow::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
+/// Returns the absolute path that a variable holds.
 fn absolute(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+    std::env::var_os(name)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .map(|path| without_parents(&path))
+}
+
+/// Returns an absolute path without `..`, `.` and repeated `/`, so that it can be compared with others.
+fn without_parents(path: &Path) -> PathBuf {
+    let has_parent = path.components().any(|part| part == Component::ParentDir);
+    // `..` after a symbolic link leads out of the link's target.
+    let real = if has_parent { path.canonicalize().ok() } else { None };
+    real.unwrap_or_else(|| path_text::normalize(path))
 }
 
 fn allowed(text: &str) -> Vec<String> {
@@ -196,4 +208,31 @@ fn text_variables(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<(Strin
 pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_have_one_spelling() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("far/ann/shop")).unwrap();
+        std::os::unix::fs::symlink("far/ann", top.join("link")).unwrap();
+        for (given, expected) in [
+            ("far/ann/shop/..", "far/ann"),
+            ("far//./ann/", "far/ann"),
+            // The parent of a link's target, and a link that stays one.
+            ("link/../ann", "far/ann"),
+            ("link", "link"),
+            ("not/there/..", "not"),
+        ] {
+            assert_eq!(
+                without_parents(&top.join(given)).as_os_str(),
+                top.join(expected).as_os_str(),
+                "{given}"
+            );
+        }
+    }
 }

@@ -18,6 +18,7 @@ use crate::authorized::Granted;
 use crate::changes;
 use crate::command_call::{CommandCall, Program, shown};
 use crate::command_variables::variables_of;
+use crate::connection_judge;
 use crate::effective_policy::ForCommand;
 use crate::environment::SANDBOX_VARIABLE;
 use crate::limits::{Bounds, LimitMet, bounds, defaults};
@@ -211,7 +212,7 @@ pub fn finish(session: &Session, started: &Started) -> Ended {
     let script = script(&started.request.action);
     reports.retain(|report| !settings.ignored.iter().any(|ignored| ignored.covers(script, report)));
     // A second call finds no further notes.
-    let _told_once = started.connections.set(reports);
+    let _told_once = started.connections.set(connection_judge::gathered(reports));
     let effective = session.effective_policy();
     let rules = started.rules.as_deref().unwrap_or(&effective.rules);
     let refusals = started.running.refusals();

@@ -437,7 +437,35 @@ fn record_judgement(
 fn note(session: &Session, attempt: &ConnectionAttempt, why: &str) {
     let NetworkAccess { target, port, .. } = &attempt.access;
     let place = target.with_port(*port);
-    session.connections.note(attempt.command, format!("network: no connection to {place}: {why}"));
+    session.connections.note(attempt.command, format!("{NO_CONNECTION}{place}: {why}"));
+}
+
+/// The beginning of a note on a refused connection; the place, a colon and the reason follow.
+const NO_CONNECTION: &str = "network: no connection to ";
+
+/// Makes one note of those on connections that were refused for the same reason.
+pub(crate) fn gathered(notes: Vec<String>) -> Vec<String> {
+    let parts = |note: &str| {
+        let (place, why) = note.strip_prefix(NO_CONNECTION)?.split_once(": ")?;
+        Some((place.to_owned(), why.to_owned()))
+    };
+    let mut gathered: Vec<(Vec<String>, String)> = Vec::new();
+    for note in notes {
+        let Some((place, why)) = parts(&note) else {
+            gathered.push((Vec::new(), note));
+            continue;
+        };
+        match gathered.iter_mut().find(|(places, other)| !places.is_empty() && *other == why) {
+            Some((places, _)) if places.contains(&place) => {}
+            Some((places, _)) => places.push(place),
+            None => gathered.push((vec![place], why)),
+        }
+    }
+    let text = |(places, why): (Vec<String>, String)| match places.as_slice() {
+        [] => why,
+        places => format!("{NO_CONNECTION}{}: {why}", places.join(", ")),
+    };
+    gathered.into_iter().map(text).collect()
 }
 
 /// Remembers one answer for all the places in a question.

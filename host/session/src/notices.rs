@@ -81,7 +81,31 @@ pub fn other_settings(file: &str, warning: &str) -> String {
 /// Edits of the `settings` or `policies` that are in force.
 #[must_use]
 pub fn changed(what: &str, changes: &[String]) -> String {
-    format!("The {what} have changed: {}", changes.join("; "))
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for change in changes {
+        let (label, item) = labelled(change);
+        match groups.last_mut().filter(|(last, _)| !label.is_empty() && *last == label) {
+            Some((_, items)) => items.push(item),
+            None => groups.push((label, vec![item])),
+        }
+    }
+    let words = |(label, items): (String, Vec<&str>)| match label.as_str() {
+        "" => items.join(", "),
+        label => format!("{label} {}", items.join(", ")),
+    };
+    format!("The {what} have changed: {}", groups.into_iter().map(words).collect::<Vec<_>>().join("; "))
+}
+
+/// Splits a change (`+ readable ~/notes`) into a label in words and its item. Others are items without a label.
+fn labelled(change: &str) -> (String, &str) {
+    let item = |sign: &str| change.strip_prefix(sign)?.split_once(' ');
+    match (item("+ "), item("- ")) {
+        (Some(("rule", item)), _) => ("new rule".to_owned(), item),
+        (None, Some(("rule", item))) => ("removed rule".to_owned(), item),
+        (Some((what, item)), _) => (format!("now {what}"), item),
+        (None, Some((what, item))) => (format!("no longer {what}"), item),
+        (None, None) => (String::new(), change),
+    }
 }
 
 /// Edits that cannot be put in force.

@@ -30,7 +30,7 @@ pub enum EditError {
     #[error("line {}, column {}: {}", .0.line, .0.column, .1)]
     Text(crate::position::Position, crate::error::Problem),
     /// A value has the wrong type: an object on the path, or the list itself.
-    #[error("`{pointer}` is {found}, and {wanted} is needed there")]
+    #[error("`{}` is {found}, and {wanted} is needed there", crate::error::shown_place(pointer))]
     Shape {
         /// JSON pointer.
         pointer: String,
@@ -324,9 +324,9 @@ mod tests {
     #[test]
     fn what_is_in_the_way_is_told() {
         let wrong = Change::Append(path("a"), json!(1)).apply(r#"{"a": true}"#).unwrap_err();
-        assert_eq!(wrong.to_string(), "`/a` is true or false, and a list is needed there");
+        assert_eq!(wrong.to_string(), "`a` is true or false, and a list is needed there");
         let wrong = Change::Set(path("a.b"), json!(1)).apply(r#"{"a": []}"#).unwrap_err();
-        assert_eq!(wrong.to_string(), "`/a` is a list, and an object is needed there");
+        assert_eq!(wrong.to_string(), "`a` is a list, and an object is needed there");
         assert!(matches!(Change::Remove(path("a")).apply("{"), Err(EditError::Text(..))));
     }
 

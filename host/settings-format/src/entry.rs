@@ -50,11 +50,17 @@ impl Origin {
 
 impl std::fmt::Display for Origin {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let file = crate::error::shown(&self.file.to_string_lossy());
-        formatter.write_str(&file)?;
-        if self.at != Position::default() {
-            write!(formatter, ":{}:{}", self.at.line, self.at.column)?;
+        if self.is_built_in() {
+            formatter.write_str("the built-in settings")?;
+        } else {
+            formatter.write_str(&crate::error::shown(&self.file.to_string_lossy()))?;
+            if self.at != Position::default() {
+                write!(formatter, ":{}:{}", self.at.line, self.at.column)?;
+            }
         }
-        if self.pointer.is_empty() { Ok(()) } else { write!(formatter, " ({})", self.pointer) }
+        match self.pointer.as_str() {
+            "" => Ok(()),
+            pointer => write!(formatter, " ({})", crate::error::shown_place(pointer)),
+        }
     }
 }

@@ -132,7 +132,7 @@ pub enum Problem {
         nearest: Option<String>,
     },
     /// A required key is missing.
-    #[error("the key `{key}` is missing{}", if hint.is_empty() { String::new() } else { format!(", {hint}") })]
+    #[error("the key `{}` is missing{}", shown_place(key), if hint.is_empty() { String::new() } else { format!(", {hint}") })]
     MissingKey {
         /// The key.
         key: String,
@@ -140,7 +140,7 @@ pub enum Problem {
         hint: &'static str,
     },
     /// A value of the wrong type.
-    #[error("`{}` has to be {wanted}, found {found}", shown(field))]
+    #[error("`{}` has to be {wanted}, found {found}", shown_place(field))]
     WrongType {
         /// JSON pointer.
         field: String,
@@ -150,7 +150,7 @@ pub enum Problem {
         found: &'static str,
     },
     /// A value of the right type that cannot be used.
-    #[error("`{}`: {reason}", shown(field))]
+    #[error("`{}`: {reason}", shown_place(field))]
     BadValue {
         /// JSON pointer.
         field: String,
@@ -158,7 +158,7 @@ pub enum Problem {
         reason: String,
     },
     /// A field that is not supported and would weaken the protection if it were ignored.
-    #[error("`{}` is refused: {reason}", shown(field))]
+    #[error("`{}` is refused: {reason}", shown_place(field))]
     Refused {
         /// JSON pointer.
         field: String,
@@ -166,13 +166,18 @@ pub enum Problem {
         reason: String,
     },
     /// A key that could loosen, in a file that can only tighten.
-    #[error("`{}` cannot be set here: {reason}", shown(field))]
+    #[error("`{}` cannot be set here: {reason}", shown_place(field))]
     OnlyTightens {
         /// JSON pointer.
         field: String,
         /// Why, with a hint.
         reason: &'static str,
     },
+}
+
+/// Returns the place of a value for a message; see [`crate::pointer::written`].
+pub(crate) fn shown_place(pointer: &str) -> String {
+    shown(&crate::pointer::written(pointer))
 }
 
 /// Escapes a text from outside for a message, and bounds its length.

@@ -55,11 +55,11 @@ impl Sites {
     /// A value that the settings do not contain is the policy's own.
     ///
     /// ```
-    /// assert_eq!(portcullis_settings_format::Sites::default().words("/keep/0"), "`/keep/0`, a default of the policy's own");
+    /// assert_eq!(portcullis_settings_format::Sites::default().words("/keep/0"), "`keep[0]`, a default of the policy's own");
     /// ```
     #[must_use]
     pub fn words(&self, pointer: &str) -> String {
-        let shown = crate::error::shown(pointer);
+        let shown = crate::error::shown_place(pointer);
         match (self.values.get(pointer), &self.file) {
             (Some(origin), _) => origin.to_string(),
             (None, Some(file)) => format!("{file}, `{shown}` in that file"),

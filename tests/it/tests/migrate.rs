@@ -132,6 +132,10 @@ fn the_first_and_its_extension(user: User) -> Result<()> {
         ensure!(said.stdout.contains(part), "no `{part}` in {said:#?}");
     }
     ensure!(files(&scene)? == before, "without --apply nothing is changed");
+    // The home by another spelling is the same home.
+    let mut spelled = scene.portcullis_command(&["migrate"])?;
+    let spelled = Finished::run(spelled.env("HOME", scene.project().join("..").join("home").join(".")))?;
+    ensure!(spelled.stdout == said.stdout, "{spelled:#?}");
 
     migrate(&scene, &["--apply"])?.ended_with(0)?;
     let extensions = scene.home().join(".pi/agent/extensions");

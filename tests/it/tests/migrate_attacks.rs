@@ -213,6 +213,12 @@ fn lists_without_end(user: User) -> Result<()> {
     let said = migrate(&scene, &["--apply"])?.ended_with(FAILED)?;
     ensure!(said.stdout.contains("more than 1000 entries"), "{said:#?}");
     scene.portcullis(&["doctor"])?;
+    // Several lists count together, since each entry is compared with each other one.
+    let several = ["deny_read", "allow_write", "deny_write"].map(|key| list(400).replace("deny_read", key));
+    let several = several.join("").replace("[sandbox]\n", "");
+    scene.write(&scene.project().join("config.toml"), &format!("[sandbox]\n{several}"))?;
+    let said = migrate(&scene, &["--apply"])?.ended_with(FAILED)?;
+    ensure!(said.stdout.contains("more than 1000 entries"), "{said:#?}");
     scene.write(&scene.project().join("config.toml"), &list(300))?;
     migrate(&scene, &["--apply"])?.ended_with(0)?;
     check(&scene, &["read", "f299.x"], DENY)?;

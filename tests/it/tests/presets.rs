@@ -94,7 +94,7 @@ fn nothing_is_written_for_what_no_answer_can_allow(user: User) -> Result<()> {
     let key = scene.home().join(".ssh/id_ed25519");
     scene.write(&key, "KEY")?;
     for (what, why) in [
-        (key.display().to_string(), "no answer changes that"),
+        (key.display().to_string(), "no answer lifts a denial"),
         ("/".to_owned(), "is all files"),
         ("*".to_owned(), "every host"),
         ("nmp".to_owned(), "is no preset"),

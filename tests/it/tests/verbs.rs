@@ -218,7 +218,7 @@ fn a_denial_names_its_setting(user: User) -> Result<()> {
     ensure!(setting.starts_with(&format!("{}:4:", settings.display())), "{setting}");
     ensure!(explained.get("why") == Some(&json!("strictest")), "{explained:#}");
     let human = scene.portcullis(&["explain", "LAST"])?.ended_with(0)?;
-    for part in ["deny", "~/.ssh", "not done", &format!("{}:4:", settings.display())] {
+    for part in ["deny", "~/.ssh", "not done", "~/.pi/agent/sandbox/default.json:4:"] {
         ensure!(human.stdout.contains(part), "no `{part}` in {human:#?}");
     }
     Ok(())
@@ -232,11 +232,12 @@ fn a_permission_names_its_setting(user: User) -> Result<()> {
         "\"policies\": [{ \"use\": \"workspace\" },\n    { \"use\": \"git-guard\", \"config\":\n      { \"protected\": [\"main\"] } }]",
     );
     scene.write(&settings, &text)?;
-    let at = |place: &str| format!("set by {}:{place}", settings.display());
+    let file = "~/.pi/agent/sandbox/default.json";
+    let at = |place: &str| format!("set by {file}:{place}");
     for (words, code, place) in [
-        (&["connect", "a.example:443"], 0, "2:35 (/network/allowedDomains/0)"),
-        (&["write", "notes"], 0, "5:20 (/filesystem/allowWrite/0)"),
-        (&["exec", "git push origin main"], 20, "10:22 (/policies/1/config/protected)"),
+        (&["connect", "a.example:443"], 0, "2:35 (network.allowedDomains[0])"),
+        (&["write", "notes"], 0, "5:20 (filesystem.allowWrite[0])"),
+        (&["exec", "git push origin main"], 20, "10:22 (policies[1].config.protected)"),
     ] {
         let words: Vec<&str> = ["check"].iter().chain(words).copied().collect();
         let told = scene.portcullis(&words)?.ended_with(code)?;
@@ -244,12 +245,12 @@ fn a_permission_names_its_setting(user: User) -> Result<()> {
     }
     let told = json_of(&scene.portcullis(&["check", "--json", "connect", "a.example:443"])?)?;
     let setting = told.get("setting").and_then(Value::as_str).context("a setting")?;
-    ensure!(at("2:35 (/network/allowedDomains/0)").ends_with(setting), "{told:#}");
+    ensure!(setting == format!("{}:2:35 (network.allowedDomains[0])", settings.display()), "{told:#}");
 
     // Where the settings give no value, the policy's own default is shown.
     scene.write(&settings, &text.replace("\"protected\": [\"main\"]", ""))?;
     let told = scene.portcullis(&["check", "exec", "git push origin main"])?.ended_with(20)?;
-    ensure!(told.stdout.contains("set by `/protected`, a default of the policy's own"), "{told:#?}");
+    ensure!(told.stdout.contains("set by `protected`, a default of the policy's own"), "{told:#?}");
 
     // The log contains it as well.
     scene.write(&settings, &text)?;
@@ -259,7 +260,7 @@ fn a_permission_names_its_setting(user: User) -> Result<()> {
     host.succeed("file/open", &open)?;
     host.close()?;
     let human = scene.portcullis(&["explain", "LAST"])?.ended_with(0)?;
-    let place = format!("{}:5:20 (/filesystem/allowWrite/0)", settings.display());
+    let place = format!("{file}:5:20 (filesystem.allowWrite[0])");
     ensure!(human.stdout.contains(&place), "no `{place}` in {human:#?}");
     Ok(())
 }

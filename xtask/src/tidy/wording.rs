@@ -90,7 +90,7 @@ pub(super) fn problems() -> Result<Vec<String>> {
             let text = std::fs::read_to_string(&file)?;
             let is_document = name.ends_with(".md") || name.ends_with(".wit");
             let is_help = name.contains("/args");
-            for (number, line) in text.lines().enumerate().take_while(|(_, line)| *line != "#[cfg(test)]") {
+            for (number, line) in without_tests(&text).lines().enumerate() {
                 let shown = if is_document { line.to_owned() } else { user_text(line, is_help) };
                 for (banned, better) in found(&shown) {
                     problems.push(format!("{name}:{}: “{banned}”; better: {better}", number + 1));
@@ -99,6 +99,17 @@ pub(super) fn problems() -> Result<Vec<String>> {
         }
     }
     Ok(problems)
+}
+
+/// Returns a source without the module of tests at its end. Modules in files of their own are looked at by their names.
+fn without_tests(text: &str) -> &str {
+    text.match_indices("\n#[cfg(test)]\n")
+        .find(|(at, begin)| {
+            let rest = text.get(at + begin.len()..).unwrap_or_default();
+            rest.lines().next().is_some_and(|line| line.starts_with("mod ") && line.ends_with('{'))
+        })
+        .and_then(|(at, _)| text.get(..at))
+        .unwrap_or(text)
 }
 
 /// Returns the banned words of a text, with what is better.
@@ -155,6 +166,14 @@ mod tests {
         assert_eq!(user_text("whoever();", false), "");
         assert!(found(&user_text("page.line(\"Whoever asks\");", false)).len() == 1);
         assert!(found("Fix the file. Applies here.").is_empty());
+    }
+
+    #[test]
+    fn only_the_tests_at_the_end_are_left_out() {
+        let source = "mod a;\n#[cfg(test)]\nmod a_tests;\n\nfn one() {}\n";
+        assert_eq!(without_tests(source), source);
+        let with_tests = format!("{source}\n#[cfg(test)]\nmod tests {{\n}}\n");
+        assert_eq!(without_tests(&with_tests), source);
     }
 
     #[test]

@@ -253,7 +253,7 @@ fn executed(rule: &str, reason: &str, access: &FileAccess) -> Option<String> {
         let mut fields = entry.rest.split(" | ");
         Some((fields.next()?, fields.next()?))
     }) {
-        return Some(format!("{}.", cut(&format!("{tool} reads from it: {what}"), CONTEXT)));
+        return Some(format!("{}.", cut(&format!("For {tool}: {what}"), CONTEXT)));
     }
     let text = match rule {
         "host.shell-files" => "A shell runs this file.",

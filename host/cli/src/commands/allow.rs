@@ -11,7 +11,7 @@ use portcullis_decision::grant::PathPattern;
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRights;
 use portcullis_decision::request::{Content, FileOperation, Origin};
-use portcullis_decision::{Decision, Effect, Grant, GrantPattern, GrantScope, RefusalText};
+use portcullis_decision::{Decision, Effect, Grant, GrantPattern, GrantScope, Reader, RefusalText};
 use portcullis_server::kept_answers::spoken;
 use portcullis_session::{Cancel, FileCall, NoUser, files, notices};
 use portcullis_settings::{
@@ -162,16 +162,15 @@ impl RuleStore {
 
     /// Fails if a rule denies the item, since a denial overrides every answer.
     fn ensure_not_denied(&self, item: &AllowItem, rights: FileRights) -> anyhow::Result<()> {
-        let AllowItem::Path(path) = item else { return Ok(()) };
-        let given = path.to_string_lossy();
-        let decision = self.decision(path, rights)?;
+        let AllowItem::Path(wanted) = item else { return Ok(()) };
+        let decision = self.decision(wanted, rights)?;
         if decision.effect() == Effect::Deny {
-            let refusal = RefusalText::for_decision(&decision);
+            let refusal = RefusalText::for_decision(&decision).read_by(Reader::User);
             bail!(
-                "`{}` is denied, and no answer changes that: {}; nothing was written; to allow it: {}",
-                escape(&given),
+                "`{}` stays denied, since no answer lifts a denial: {}; nothing was written. {}",
+                escape(&path(&self.around, wanted)),
                 refusal.why(),
-                refusal.remedy(None)
+                refusal.next_step(None)
             );
         }
         Ok(())

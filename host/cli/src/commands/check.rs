@@ -22,6 +22,7 @@ use serde_json::{Map, Value, json};
 
 use crate::args::Check;
 use crate::args::action::{Action, Sources, Target};
+use crate::human::path;
 use crate::output::Page;
 
 /// Decides on the action and prints the decision.
@@ -36,12 +37,12 @@ pub(crate) fn run(check: Check) -> crate::exit::Outcome {
     let request = request(&wired.session, &around, check.action)?;
     let decision = wired.session.decide(&request);
     let mut page = Page::new(&around);
-    add(&mut page, &decision, check.json);
+    add(&mut page, &around, &decision, check.json);
     if check.explain && !check.json {
         let verdict = verdict_line(&Entry { at: now(), request: &request, decision: &decision })?;
         let winner = winner(&verdict);
         page.line(&format!("  decided: {}", winner.why.words()));
-        super::explain::heard(&mut page, &verdict, winner);
+        super::explain::heard(&mut page, &around, &verdict, winner);
     }
     page.print()?;
     Ok(decision.effect().into())
@@ -135,7 +136,7 @@ fn is_in_vain(vote: &Vote, decision: &Decision) -> bool {
     vote.mode == Mode::Tighten && vote.effect == Some(Effect::Allow) && decision.effect() != Effect::Allow
 }
 
-fn add(page: &mut Page, decision: &Decision, as_json: bool) {
+fn add(page: &mut Page, around: &ProcessEnv, decision: &Decision, as_json: bool) {
     let cause = decision.cause();
     if as_json {
         let votes: Vec<_> = decision
@@ -159,7 +160,7 @@ fn add(page: &mut Page, decision: &Decision, as_json: bool) {
         page.sentence("", &format!("{}: {}", decision.effect(), escape(&cause.reason)));
         page.line(&format!("  rule `{}` of `{}`", escape(&cause.rule), escape(decision.policy())));
         if !cause.setting.is_empty() {
-            page.sentence("  ", &format!("set by {}", escape(&cause.setting)));
+            page.sentence("  ", &format!("set by {}", escape(&path(around, &cause.setting))));
         }
         if let Some(hint) = decision.hint() {
             page.sentence("  ", &escape(hint));

@@ -63,7 +63,7 @@ fn human(page: &mut Page, around: &ProcessEnv, found: &Decided, winner: Winner, 
         pair("rule", &format!("{} of {}", verdict.rule, verdict.policy)),
     ];
     if !verdict.setting.is_empty() {
-        rows.push(pair("set by", &verdict.setting));
+        rows.push(pair("set by", &path(around, &verdict.setting)));
     }
     rows.push(pair("decided", winner.why.words()));
     if !verdict.answered_by.is_empty() {
@@ -78,11 +78,11 @@ fn human(page: &mut Page, around: &ProcessEnv, found: &Decided, winner: Winner, 
     }
     page.table("  ", &rows);
     page.line("");
-    heard(page, verdict, winner);
+    heard(page, around, verdict, winner);
 }
 
 /// Prints all votes and marks the one that decided.
-pub(super) fn heard(page: &mut Page, verdict: &VerdictLine, winner: Winner) {
+pub(super) fn heard(page: &mut Page, around: &ProcessEnv, verdict: &VerdictLine, winner: Winner) {
     if verdict.policies.is_empty() {
         return;
     }
@@ -91,7 +91,7 @@ pub(super) fn heard(page: &mut Page, verdict: &VerdictLine, winner: Winner) {
     let rows: Vec<_> = votes.map(|(place, vote)| row(vote, winner.place == Some(place))).collect();
     page.table("  ", &rows);
     for vote in verdict.policies.iter().filter(|vote| !vote.setting.is_empty()) {
-        page.row("    ", &[cell(&vote.name), cell("set by"), cell(&vote.setting)], &[]);
+        page.row("    ", &[cell(&vote.name), cell("set by"), cell(&path(around, &vote.setting))], &[]);
     }
 }
 

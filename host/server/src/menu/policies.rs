@@ -42,7 +42,7 @@ impl PolicyList {
             switches::item(name, &title, is_on)
         };
         let lines = vec![
-            Line::plain(format!("In: {}", scope.label)),
+            Line::plain(format!("For {}", scope.projects)),
             Line::faint("The strictest policy that is on decides. `portcullis policy add` installs packs."),
         ];
         Screen { lines, items: world.policies().into_iter().map(item).collect(), ..screen }

@@ -28,7 +28,7 @@ impl PresetList {
             Err(error) => return Screen { lines: vec![Line::bad(error)], ..screen },
         };
         let mut lines = vec![
-            Line::plain(format!("In: {}", scope.label)),
+            Line::plain(format!("For {}", scope.projects)),
             Line::faint("A preset that is on lets commands reach its hosts without a question."),
         ];
         let presets = world.presets();

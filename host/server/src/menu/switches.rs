@@ -74,7 +74,7 @@ impl Switches {
         let (scope, mut draft) = self.open(world)?;
         let is_on = switch(&mut draft, name)?;
         world.save(&draft)?;
-        Ok(format!("{name} is {} ({})", if is_on { "on" } else { "off" }, scope.label))
+        Ok(format!("{name} is {} for {}", if is_on { "on" } else { "off" }, scope.projects))
     }
 }
 

@@ -77,7 +77,8 @@ impl World for Fake {
         [("workspace", "the default"), ("acme:guard", "pack 1.2.0")].map(offered).to_vec()
     }
     fn scopes(&self) -> Vec<Scope> {
-        vec![Scope { label: "Edit default config".into(), grant_file: GrantFile::Default }]
+        let projects = "every project".into();
+        vec![Scope { label: "Edit default config".into(), projects, grant_file: GrantFile::Default }]
     }
     fn open(&self, grant_file: &GrantFile) -> Result<Draft, String> {
         Draft::open(&self.places, grant_file).map_err(|error| error.to_string())
@@ -112,12 +113,10 @@ impl World for Fake {
 
 const FOR_PI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../pi/test/screens/menu.json");
 
-/// The screens that the extension's tests draw for `docs/screens-pi.md`.
-#[test]
-fn the_extension_draws_the_same_screens() {
-    let world = Fake::new();
+/// Returns the screens of the menu, each with the events that lead there.
+fn screens() -> Vec<(&'static str, Vec<Event>)> {
     let settings = Event::Choose(1);
-    let shown: Vec<_> = [
+    vec![
         ("the first screen", vec![]),
         ("what is in force", vec![Event::Choose(2)]),
         ("settings", vec![settings.clone()]),
@@ -131,12 +130,19 @@ fn the_extension_draws_the_same_screens() {
         ("recent decisions", vec![Event::Choose(6)]),
         ("one decision", vec![Event::Choose(6), Event::Choose(0)]),
     ]
-    .into_iter()
-    .map(|(name, events)| {
-        let screen = walk(&world, &events);
-        serde_json::json!({ "name": name, "screen": crate::serve::menu_screen(screen) })
-    })
-    .collect();
+}
+
+/// The screens that the extension's tests draw for `docs/screens-pi.md`.
+#[test]
+fn the_extension_draws_the_same_screens() {
+    let world = Fake::new();
+    let shown: Vec<_> = screens()
+        .into_iter()
+        .map(|(name, events)| {
+            let screen = walk(&world, &events);
+            serde_json::json!({ "name": name, "screen": crate::serve::menu_screen(screen) })
+        })
+        .collect();
     let shown = format!("{:#}\n", serde_json::json!(shown));
     if std::fs::read_to_string(FOR_PI).is_ok_and(|known| known == shown) {
         return;
@@ -146,6 +152,22 @@ fn the_extension_draws_the_same_screens() {
         "`{FOR_PI}` is behind the menu: run this test with UPDATE_REFERENCE=1"
     );
     std::fs::write(FOR_PI, shown).unwrap();
+}
+
+#[test]
+fn every_key_that_a_screen_names_works() {
+    for (name, events) in screens() {
+        let world = Fake::new();
+        let before = walk(&world, &events);
+        let keys = if before.input.is_none() { before.keys.clone() } else { Vec::new() };
+        // There is only one file to switch presets and policies in.
+        for (named, _) in keys.into_iter().filter(|(named, _)| *named != 't') {
+            let world = Fake::new();
+            let pressed = Event::Key(named, before.selected);
+            let after = walk(&world, &[events.clone(), vec![pressed]].concat());
+            assert_ne!(format!("{after:?}"), format!("{before:?}"), "{name}: {named}");
+        }
+    }
 }
 
 /// Sends the events and returns the last screen.
@@ -318,7 +340,7 @@ fn what_a_setting_means_is_one_key_away() {
 fn presets_are_switched_on_and_off() {
     let world = Fake::new();
     let on = walk(&world, &[Event::Choose(3), Event::Choose(1)]);
-    assert_eq!(on.lines[0], Line::good("cargo is on (Edit default config)"));
+    assert_eq!(on.lines[0], Line::good("cargo is on for every project"));
     assert_eq!(
         (value(&on, "cargo").as_str(), value(&on, "npm").as_str()),
         ("on   registry", "off  registry")
@@ -335,7 +357,7 @@ fn policies_and_packs_are_switched_on_and_off() {
     let list = walk(&world, &[Event::Choose(4)]);
     assert_eq!(value(&list, "workspace"), "on   the default", "it is on without being named");
     let on = walk(&world, &[Event::Choose(4), Event::Choose(1)]);
-    assert_eq!(on.lines[0], Line::good("acme:guard is on (Edit default config)"));
+    assert_eq!(on.lines[0], Line::good("acme:guard is on for every project"));
     assert_eq!((value(&on, "acme:guard").as_str(), on.selected), ("on   pack 1.2.0", 1));
     let file = || std::fs::read_to_string(world.places.sandbox_directory().join("default.json")).unwrap();
     let listed = |file: String| serde_json::from_str::<serde_json::Value>(&file).unwrap()["policies"].clone();
@@ -414,10 +436,13 @@ fn keys_with_values_and_policies_are_edited_as_lines() {
     assert_eq!(labels(&typed("environment.set", "CI = 1")), ["CI = 1"]);
     assert_eq!(labels(&typed("ignoreViolations", "npm = a.test, b.test")), ["npm = a.test, b.test"]);
     assert_eq!(labels(&typed("policies", r#"{"use":"guard"}"#)), [r#"{"use":"guard"}"#]);
+    let push = r#"{"host":"a.test","refs":["refs/heads/agent/**"],"repositories":["me/proj"]}"#;
+    assert_eq!(labels(&typed("network.pushes", push)), [push]);
     for (field, line, part) in [
         ("environment.set", "CI", "KEY = value"),
         ("policies", "guard", "JSON"),
         ("policies", r#"{"uze":"guard"}"#, "policies[].use"),
+        ("network.pushes", r#"{"host":"a.test","repositories":["me/proj"]}"#, "network.pushes[].refs"),
     ] {
         let shown = typed(field, line);
         assert_eq!(shown.input.as_ref().map(|(_, typed)| typed.as_str()), Some(line), "{field}");

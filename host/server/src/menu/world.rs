@@ -63,6 +63,8 @@ pub(crate) struct OfferedPolicy {
 pub(crate) struct Scope {
     /// Their label.
     pub(crate) label: String,
+    /// The projects that they are for, in words.
+    pub(crate) projects: String,
     /// Their file.
     pub(crate) grant_file: GrantFile,
 }

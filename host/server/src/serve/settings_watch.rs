@@ -303,7 +303,7 @@ fn policy_files(around: &ProcessEnv, loaded: &LoadedSettings) -> Vec<PathBuf> {
 /// Returns true for a change that answers made, which have allowed `kept`.
 fn is_by_answers(change: &str, kept: &[String]) -> bool {
     let Some(added) = change.strip_prefix("+ ") else { return change == KEPT_ANSWERS && !kept.is_empty() };
-    let item = added.split_once(' ').filter(|(what, _)| *what != "rule" && *what != "unreachable");
+    let item = added.split_once(' ').filter(|(what, _)| *what != "rule" && *what != "denied");
     item.is_some_and(|(_, item)| kept.iter().any(|own| escape(own) == item))
 }
 
@@ -341,7 +341,7 @@ fn differences(before: &Resolved, after: &Resolved) -> Vec<String> {
         ("reachable", texts(&before.allowed_domains), texts(&after.allowed_domains)),
         ("readable", files(&before.allow_read), files(&after.allow_read)),
         ("writable", files(&before.allow_write), files(&after.allow_write)),
-        ("unreachable", texts(&before.denied_domains), texts(&after.denied_domains)),
+        ("denied", texts(&before.denied_domains), texts(&after.denied_domains)),
         ("rule", rules(before), rules(after)),
     ];
     let mut changes = Vec::new();
@@ -351,7 +351,7 @@ fn differences(before: &Resolved, after: &Resolved) -> Vec<String> {
         changes.extend(added.chain(gone).map(|line| escape(&line)));
     }
     if policies(before) != policies(after) || before.combine != after.combine {
-        changes.push("other policies".to_owned());
+        changes.push("policies".to_owned());
     }
     for (what, changed) in [
         (

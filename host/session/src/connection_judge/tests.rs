@@ -121,3 +121,21 @@ fn a_connection_that_asks_is_decided_once() {
     undecided(judge.review(second));
     assert_eq!(count.load(Ordering::SeqCst), 3);
 }
+
+#[test]
+fn notes_with_the_same_reason_are_one() {
+    let note = |place: &str, why: &str| format!("network: no connection to {place}: {why}");
+    let notes = vec![
+        note("a.test:443", "you said no"),
+        note("[2001:db8::1]:80", "you said no"),
+        "something else: you said no".to_owned(),
+        note("a.test:443", "you said no"),
+        note("b.test:443", "a rule: it is denied"),
+    ];
+    let expected = [
+        note("a.test:443, [2001:db8::1]:80", "you said no"),
+        "something else: you said no".to_owned(),
+        note("b.test:443", "a rule: it is denied"),
+    ];
+    assert_eq!(gathered(notes), expected);
+}

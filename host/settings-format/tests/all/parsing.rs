@@ -50,17 +50,17 @@ fn whole_messages() {
             "{\n  \"network\": {\n    \"allowedDomain\": []\n  }\n}",
             "line 3, column 5: unknown key `allowedDomain`, did you mean `allowedDomains`?",
         ),
-        ("{\n  \"enabled\": 1\n}", "line 2, column 14: `/enabled` has to be true or false, found a number"),
+        ("{\n  \"enabled\": 1\n}", "line 2, column 14: `enabled` has to be true or false, found a number"),
         ("{\"colour\":\"strict\"}", "line 1, column 2: unknown key `colour`"),
-        ("{\"layout\":\"layers\"}", "line 1, column 11: `/layout`: `layers` is not `projects` or `layered`"),
+        ("{\"layout\":\"layers\"}", "line 1, column 11: `layout`: `layers` is not `projects` or `layered`"),
         ("{\"\\u001b[31m\":1}", "line 1, column 2: unknown key `\\u{1b}[31m`"),
         (
             "{\"ask\":{\"hold\":\"later\"}}",
-            "line 1, column 16: `/ask/hold`: `later` is not `connect` or `accept`",
+            "line 1, column 16: `ask.hold`: `later` is not `connect` or `accept`",
         ),
         (
             "{\"ask\":{\"timeoutMs\":5}}",
-            "line 1, column 21: `/ask/timeoutMs` has to be a whole number from 1000 to 86400000, found a number",
+            "line 1, column 21: `ask.timeoutMs` has to be a whole number from 1000 to 86400000, found a number",
         ),
     ];
     for (text, expected) in cases {
@@ -93,7 +93,7 @@ fn domains() {
             "write `host`, `*.host` or `host:port` without scheme or path",
         );
     }
-    says("allowedDomains", "[1]", "`/network/allowedDomains/0` has to be a domain, found a number");
+    says("allowedDomains", "[1]", "`network.allowedDomains[0]` has to be a domain, found a number");
 }
 
 #[test]
@@ -102,26 +102,26 @@ fn paths() {
     says(
         "denyRead",
         r#"[""]"#,
-        "`/filesystem/denyRead/0`: an empty path, write `.` for the working directory",
+        "`filesystem.denyRead[0]`: an empty path, write `.` for the working directory",
     );
-    says("denyRead", r#"["a\u0000b"]"#, "`/filesystem/denyRead/0`: a zero byte cannot be part of it");
+    says("denyRead", r#"["a\u0000b"]"#, "`filesystem.denyRead[0]`: a zero byte cannot be part of it");
     says(
         "denyRead",
         r#"["~root/x"]"#,
-        "`/filesystem/denyRead/0`: `~root/x` is not understood, write the home directory in full",
+        "`filesystem.denyRead[0]`: `~root/x` is not understood, write the home directory in full",
     );
     says(
         "denyWrite",
         r#"[{ "path": "a" }]"#,
-        "`/filesystem/denyWrite/0`: write `{ \"path\": …, \"literal\": true }`, or the path as plain text",
+        "`filesystem.denyWrite[0]`: write `{ \"path\": …, \"literal\": true }`, or the path as plain text",
     );
     says(
         "denyWrite",
         r#"[{ "path": "a", "literal": false }]"#,
-        "`/filesystem/denyWrite/0/literal`: it has to be true, or left out",
+        "`filesystem.denyWrite[0].literal`: it has to be true, or left out",
     );
     says("denyWrite", r#"[{ "path": "a", "literal": true, "x": 1 }]"#, "unknown key `x`");
-    says("allowWrite", r#""a""#, "`/filesystem/allowWrite` has to be a list, each item a path, found text");
+    says("allowWrite", r#""a""#, "`filesystem.allowWrite` has to be a list, each item a path, found text");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn entries_know_where_they_stand() {
     let text = "{\"network\":{\"allowedDomains\":[],\"deniedDomains\":[\n  \"a.example\"]},\n\"filesystem\":{\"denyRead\":[],\"allowWrite\":[],\"denyWrite\":[]}}";
     let settings = parse(text).unwrap();
     let entry = settings.network.denied_domains.first().unwrap();
-    assert_eq!(entry.origin.to_string(), "default.json:2:3 (/network/deniedDomains/0)");
+    assert_eq!(entry.origin.to_string(), "default.json:2:3 (network.deniedDomains[0])");
 }
 
 proptest! {

@@ -409,7 +409,7 @@ fn an_agents_links_open_nothing() {
 fn only_default_json_chooses_the_layout_and_holds_nothing_else() {
     let world = World::new();
     world.write(CHOICE, r#"{ "layout": "layered", "enabled": false }"#);
-    assert_refused(&world, "`/enabled`: in the layered layout settings stand in `extensions/sandbox.json`");
+    assert_refused(&world, "`enabled`: in the layered layout settings stand in `extensions/sandbox.json`");
     let world = with(&[(USER, json!({ "layout": "layered" }))]);
     assert_refused(&world, "only `default.json` chooses the layout");
     let whole: Value = serde_json::from_str(portcullis_settings_format::BUILT_IN).unwrap();

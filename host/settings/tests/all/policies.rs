@@ -47,25 +47,25 @@ fn what_policies_are_given_has_a_place() {
     let resolved = world.resolve().unwrap();
     let at = |place: &str| format!("{}:{place}", file.display());
     for (pointer, place) in [
-        ("/allowedDomains/0", "2:35 (/network/allowedDomains/0)"),
-        ("/allowedDomains/1", "2:45 (/network/allowedDomains/1)"),
-        ("/strictAllowlist", "2:102 (/network/strictAllowlist)"),
+        ("/allowedDomains/0", "2:35 (network.allowedDomains[0])"),
+        ("/allowedDomains/1", "2:45 (network.allowedDomains[1])"),
+        ("/strictAllowlist", "2:102 (network.strictAllowlist)"),
         // A duplicate entry gives no item of its own, and `localhost` gives two.
-        ("/allowedDomains/2", "2:45 (/network/allowedDomains/1)"),
-        ("/allowRead/0", "3:49 (/filesystem/allowRead/0)"),
-        ("/allowRead/1", "3:81 (/filesystem/allowWrite/0)"),
-        ("/allowWrite/0", "3:81 (/filesystem/allowWrite/0)"),
+        ("/allowedDomains/2", "2:45 (network.allowedDomains[1])"),
+        ("/allowRead/0", "3:49 (filesystem.allowRead[0])"),
+        ("/allowRead/1", "3:81 (filesystem.allowWrite[0])"),
+        ("/allowWrite/0", "3:81 (filesystem.allowWrite[0])"),
     ] {
         assert_eq!(resolved.lists_at.words(pointer), at(place), "{pointer}");
     }
     assert_eq!(resolved.allow_read.len(), 2);
     let [_, guard, file_of_its_own] = resolved.policies_at.as_slice() else { panic!("three policies") };
-    assert_eq!(guard.origin.as_ref().unwrap().to_string(), at("4:49 (/policies/1/use)"));
-    assert_eq!(guard.sites.words("/a/0"), at("5:13 (/policies/1/config/a/0)"));
-    assert_eq!(guard.sites.words("/a/1/b~1c"), at("5:25 (/policies/1/config/a/1/b~1c)"));
-    assert_eq!(guard.sites.words("/other"), "`/other`, a default of the policy's own");
+    assert_eq!(guard.origin.as_ref().unwrap().to_string(), at("4:49 (policies[1].use)"));
+    assert_eq!(guard.sites.words("/a/0"), at("5:13 (policies[1].config.a[0])"));
+    assert_eq!(guard.sites.words("/a/1/b~1c"), at(r#"5:25 (policies[1].config.a[1]["b/c"])"#));
+    assert_eq!(guard.sites.words("/other"), "`other`, a default of the policy's own");
     let words = file_of_its_own.sites.words("/keep/0");
-    assert!(words.contains("/policies/2/configFile") && words.ends_with("`/keep/0` in that file"), "{words}");
+    assert!(words.contains("policies[2].configFile") && words.ends_with("`keep[0]` in that file"), "{words}");
 }
 
 #[test]

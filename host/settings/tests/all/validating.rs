@@ -26,10 +26,10 @@ fn all_mistakes_in_the_order_of_the_file() {
     let found = mistakes(&validate(&file, FileKind::Settings, &RealDisk));
     let expected = [
         "line 2, column 3: unknown key `enabeld`, did you mean `enabled`?",
-        "line 3, column 35: `/network/allowedDomains/0`: ",
-        "line 3, column 94: `/network/filterRequest` is refused: ",
-        "line 4, column 49: `/filesystem/allowWrite` has to be a list, each item a path, found text",
-        "line 5, column 28: `/limits/processes` has to be a whole number from 1 to 4194304, found a number",
+        "line 3, column 35: `network.allowedDomains[0]`: ",
+        "line 3, column 94: `network.filterRequest` is refused: ",
+        "line 4, column 49: `filesystem.allowWrite` has to be a list, each item a path, found text",
+        "line 5, column 28: `limits.processes` has to be a whole number from 1 to 4194304, found a number",
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for (found, expected) in found.iter().zip(expected) {
@@ -146,6 +146,6 @@ fn only_rules_that_can_be_lifted_are_and_only_by_the_user() {
         check(&whole(id), FileKind::Settings, "is not known here");
     }
     for layer in [Layer::Project, Layer::Machine] {
-        check(&lifting("host.git-config"), FileKind::Tightening(layer), "`/protections`");
+        check(&lifting("host.git-config"), FileKind::Tightening(layer), "`protections`");
     }
 }

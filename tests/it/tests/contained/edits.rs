@@ -88,6 +88,9 @@ fn changes(scene: &Scene, world: &World<'_>) -> Result<()> {
     world.settings_of_the_user(NOTHING)?;
     answer(&third, "no")?;
     let told = fs::read_to_string(scene.at("errors"))?;
-    ensure!(told.contains("pi itself: The settings have changed: - reachable allowed.test"), "{told}");
+    ensure!(
+        told.contains("pi itself: The settings have changed: no longer reachable allowed.test"),
+        "{told}"
+    );
     Ok(())
 }

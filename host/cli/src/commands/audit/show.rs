@@ -47,7 +47,7 @@ fn human(page: &mut Page, around: &ProcessEnv, found: &Decided) {
     rows.extend([
         ("because", verdict.reason.clone()),
         ("rule", format!("{} of {}", verdict.rule, verdict.policy)),
-        ("set by", verdict.setting.clone()),
+        ("set by", path(around, &verdict.setting)),
         ("answered by", record_text::answered_by(&verdict.answered_by).to_owned()),
         ("decided in", format!("{} µs", verdict.cost_us)),
     ]);
@@ -70,7 +70,7 @@ fn human(page: &mut Page, around: &ProcessEnv, found: &Decided) {
         .collect();
     page.table("  ", &rows);
     page.line("");
-    heard(page, verdict, winner(verdict));
+    heard(page, around, verdict, winner(verdict));
     page.line("\nThe record has more fields: see --json.");
 }
 

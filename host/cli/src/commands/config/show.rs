@@ -203,5 +203,8 @@ fn unset(name: &str) -> String {
 }
 
 fn place(around: &ProcessEnv, origin: &Origin) -> String {
+    if origin.is_built_in() {
+        return "default".to_owned();
+    }
     format!("{}:{}", path(around, &origin.file), origin.at.line)
 }

@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use crate::args::doctor::Doctor;
 use crate::exit::Exit;
+use crate::human::path;
 use crate::output::{Page, Tint, cell, tinted};
 use installation::Installation;
 use self_test::{AttackResult, Attacked, Tested};
@@ -91,7 +92,7 @@ pub(crate) fn run(doctor: &Doctor) -> crate::exit::Outcome {
             Ok(in_force) => crate::in_force::print(&mut page, in_force, "in force here"),
             Err(error) => page.line(&format!("\nnothing is allowed here: {error:#}")),
         }
-        warnings(&mut page, &loaded.resolved.warnings);
+        warnings(&mut page, &around, &loaded.resolved.warnings);
     }
     page.print()?;
     Ok(exit(tier, required, &findings.self_test))
@@ -213,13 +214,14 @@ fn human(page: &mut Page, findings: &Findings) {
 }
 
 /// Prints warnings on the settings.
-fn warnings(page: &mut Page, warnings: &[Warning]) {
+fn warnings(page: &mut Page, around: &ProcessEnv, warnings: &[Warning]) {
     if warnings.is_empty() {
         return;
     }
     page.line("\nwarnings");
     for warning in warnings {
-        page.row("  ", &[tinted(&warning.origin.to_string(), Tint::Open), cell(&warning.text)], &[]);
+        let place = path(around, warning.origin.to_string());
+        page.row("  ", &[tinted(&place, Tint::Open), cell(&warning.text)], &[]);
     }
 }
 

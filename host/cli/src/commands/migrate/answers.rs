@@ -157,7 +157,10 @@ pub(crate) fn print(page: &mut Page, around: &ProcessEnv, title: &str, compared:
     if different.iter().any(|one| {
         matches!(one.wish, Wish::Connect(_)) && one.old == Effect::Allow && one.new.effect == Effect::Ask
     }) {
-        page.line("  to reach every host as before, set `\"unlistedHosts\": \"allow\"` in `network` of your settings");
+        page.sentence(
+            "  ",
+            "to reach every host as before, set `\"unlistedHosts\": \"allow\"` in `network` of your settings",
+        );
     }
 }
 

@@ -106,22 +106,31 @@ fn files(around: &ProcessEnv, places: &Places, source: Foreign, has_extension: b
     there.filter_map(file).collect()
 }
 
-/// The most entries of a list. An agent may have written a project's file, and each entry is compared.
+/// The most entries of all lists together. An agent may have written a project's file, and each entry is compared with
+/// each other one.
 const MOST_ENTRIES: usize = 1000;
 
-/// Returns an error if a list is too long.
+/// Returns an error if the lists are too long; the lists of each project count for themselves.
 fn ensure_short(file: &Path, settings: &Value) -> anyhow::Result<()> {
+    let of_projects = settings.as_object().filter(|_| kind_of(file) == FileKind::Projects);
+    let longest = match of_projects {
+        Some(projects) => projects.values().map(entries).max().unwrap_or(0),
+        None => entries(settings),
+    };
+    anyhow::ensure!(
+        longest <= MOST_ENTRIES,
+        "the lists in `{}` have more than {MOST_ENTRIES} entries",
+        file.display()
+    );
+    Ok(())
+}
+
+/// Returns the number of entries of all lists.
+fn entries(settings: &Value) -> usize {
     match settings {
-        Value::Array(items) => {
-            anyhow::ensure!(
-                items.len() <= MOST_ENTRIES,
-                "a list in `{}` has more than {MOST_ENTRIES} entries",
-                file.display()
-            );
-            items.iter().try_for_each(|item| ensure_short(file, item))
-        }
-        Value::Object(members) => members.values().try_for_each(|value| ensure_short(file, value)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+        Value::Array(items) => items.iter().map(|item| entries(item).max(1)).sum(),
+        Value::Object(members) => members.values().map(entries).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }
 

@@ -102,9 +102,10 @@ fn clash(setups: &[Setup], plans: &[Plan]) -> Option<String> {
         for write in &plan.writes {
             if let Some((file, other)) = files.iter().find(|(file, _)| **file == write.file) {
                 return Some(format!(
-                    "`{}` can hold the settings of `{other}` or of `{}`, not of both; choose with `--from`",
+                    "`{}` can hold the settings of `{other}` or of `{name}`, not of both; choose: `--from {other}` or \
+                     `--from {name}`",
                     file.display(),
-                    setup.name
+                    name = setup.name
                 ));
             }
             files.push((&write.file, setup.name));

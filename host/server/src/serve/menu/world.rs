@@ -188,7 +188,12 @@ impl World for HostWorld<'_> {
             .and_then(|found| grant_files(&found, &self.places, &RealDisk))
             // A broken file is repaired where it is; the default can always be edited.
             .unwrap_or_else(|_| vec![GrantFile::Default]);
-        grant_files.into_iter().map(|grant_file| Scope { label: label(&grant_file), grant_file }).collect()
+        let scope = |grant_file| Scope {
+            label: label(&grant_file),
+            projects: projects(&grant_file, &self.places.home.to_string_lossy()),
+            grant_file,
+        };
+        grant_files.into_iter().map(scope).collect()
     }
 
     fn path_in_words(&self, path: &Path) -> String {
@@ -402,6 +407,14 @@ fn label(grant_file: &GrantFile) -> String {
         GrantFile::Entry { key, exact: false } => format!("Edit project config (parent: {key})"),
         GrantFile::NewEntry { key, .. } => format!("Create new project config ({})", key.display()),
         GrantFile::Default => "Edit default config".to_owned(),
+    }
+}
+
+fn projects(grant_file: &GrantFile, home: &str) -> String {
+    match grant_file {
+        GrantFile::Entry { exact: true, .. } | GrantFile::NewEntry { .. } => "this project".to_owned(),
+        GrantFile::Entry { key, exact: false } => format!("{} and below", tilde(key, home)),
+        GrantFile::Default => "every project".to_owned(),
     }
 }
 
