@@ -3,7 +3,6 @@
 mod create;
 mod overwrite;
 
-use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
 use portcullis_decision::path_text;
@@ -11,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::FileError;
 use crate::operation::{WriteOptions, Written};
-use crate::system::kernel::{Descriptors, Status, failure};
+use crate::system::kernel::{Descriptors, Directory, Status, failure};
 use crate::system::located::{Located, Slot, Target};
 use crate::system::read;
 
@@ -55,9 +54,9 @@ impl Job<'_> {
     /// Checks that a directory still has the canonical path that was decided about.
     ///
     /// It may have been moved while the user was asked.
-    fn require_place(&self, directory: &OwnedFd, path: &Path) -> Result<(), FileError> {
-        match self.descriptors.name_of(directory.as_fd()) {
-            Ok(name) if name == path => Ok(()),
+    fn require_place(&self, directory: &Directory, path: &Path) -> Result<(), FileError> {
+        match directory.place(self.descriptors) {
+            Ok((name, _)) if name == path => Ok(()),
             Ok(_) | Err(Errno::NOENT) => Err(FileError::Moved { path: path_text::encode(path) }),
             Err(errno) => Err(failure("name", path, errno)),
         }

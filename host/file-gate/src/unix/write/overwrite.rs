@@ -2,15 +2,15 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::Job;
 use crate::FileError;
 use crate::operation::{Links, WriteOptions, Written};
-use crate::system::kernel::Status;
+use crate::system::kernel::{self, Handle, Status};
 use crate::system::temporary::{Looks, Temporary};
 use crate::view::View;
 
@@ -23,11 +23,14 @@ enum ReplaceOutcome {
 }
 
 impl Job<'_> {
-    pub(super) fn overwrite(&self, file: &OwnedFd, options: WriteOptions) -> Result<Written, FileError> {
+    pub(super) fn overwrite(&self, file: &Handle, options: WriteOptions) -> Result<Written, FileError> {
         // Opening it for writing makes the kernel check the permission on this file: replacing it would only need write
         // permission on the directory.
-        let file = self.descriptors.reopen(file.as_fd(), OFlags::WRONLY);
-        let file = file.map_err(|errno| self.failed(errno))?;
+        let file = match self.descriptors.reopen(file, OFlags::WRONLY) {
+            // The name is another file now.
+            Err(Errno::STALE) => return Err(self.conflict()),
+            opened => opened.map_err(|errno| self.failed(errno))?,
+        };
         let before = Status::read(&file).map_err(|errno| self.failed(errno))?;
         if options.expect.is_some_and(|expected| expected != before.identity) {
             return Err(self.conflict());
@@ -97,7 +100,7 @@ impl Job<'_> {
         }
         if before.mode != Looks::after_write(before).mode {
             // The kernel drops set-id bits only for writers other than root, so root has to do it.
-            let mode = Mode::from_raw_mode(Looks::after_write(before).mode);
+            let mode = kernel::mode(Looks::after_write(before).mode);
             rustix::fs::fchmod(&file, mode).map_err(|errno| self.failed(errno))?;
         }
         let file = File::from(file);

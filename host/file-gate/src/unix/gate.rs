@@ -7,7 +7,6 @@ use std::sync::{PoisonError, RwLock};
 use portcullis_decision::Permit;
 use portcullis_decision::path_text;
 use portcullis_decision::request::{Content, FileOperation, PathKind};
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::FileError;
@@ -15,7 +14,7 @@ use crate::operation::{FileContent, Limits, Links, Listing, Names, Purpose, Writ
 use crate::search::{
     FindQuery, Flow, FoundName, GrepQuery, IgnoreFiles, Line, SearchEnd, SearchError, SearchGuard,
 };
-use crate::system::kernel::{Descriptors, failure};
+use crate::system::kernel::{Descriptors, Last, failure};
 use crate::system::locate::{self, Root};
 use crate::system::located::{Editing, Located};
 use crate::system::walk::Walk;
@@ -34,7 +33,8 @@ impl Gate {
     /// Creates a gate that opens paths in `views`.
     ///
     /// # Errors
-    /// If `/proc` is not the kernel's, or the sandbox's root is not `/` of its mount namespace.
+    /// If `/proc` is not the kernel's, or the sandbox's root is not `/` of its mount namespace. The portable gate has no
+    /// view but the host's.
     pub fn new(views: Views) -> Result<Self, FileError> {
         let proc = Path::new("/proc/self/fd");
         let descriptors = Descriptors::open().map_err(|errno| failure("open", proc, errno))?;
@@ -299,7 +299,7 @@ impl Gate {
         purpose: Purpose,
     ) -> Result<Located, FileError> {
         match purpose {
-            Purpose::Existing => locate::existing(&self.descriptors, root, view, path, OFlags::empty()),
+            Purpose::Existing => locate::existing(&self.descriptors, root, view, path, Last::Followed),
             Purpose::ForWriting => locate::for_writing(&self.descriptors, root, view, path),
         }
     }
@@ -313,7 +313,7 @@ impl Gate {
     /// The last name must not be a link; otherwise anyone who can write to the host's temporary directory could choose
     /// the file.
     fn locate_output(&self, path: &Path) -> Result<Located, FileError> {
-        let located = locate::existing(&self.descriptors, Root::Host, View::Output, path, OFlags::NOFOLLOW)?;
+        let located = locate::existing(&self.descriptors, Root::Host, View::Output, path, Last::Itself)?;
         match located.kind() {
             PathKind::File => Ok(located),
             PathKind::Missing | PathKind::Directory | PathKind::Symlink | PathKind::Other => {

@@ -4,7 +4,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -14,9 +14,9 @@ use rustix::io::Errno;
 
 use crate::search::{Flow, IgnoreFiles, SearchEnd, SearchError, SearchGuard};
 use crate::system::ignores::{Ignores, Texts};
-use crate::system::kernel::{self, Descriptors, Status, failure};
+use crate::system::kernel::{self, Descriptors, Directory, Handle, Last, Status, failure};
 use crate::system::locate::{self, Root};
-use crate::system::located::Located;
+use crate::system::located::{Located, Target};
 use crate::view::View;
 
 /// The deepest directory below the start. Each level keeps a file descriptor, and the usual limit of a process is 1024.
@@ -73,14 +73,14 @@ impl Walk<'_> {
     pub(crate) fn run(
         mut self,
         located: &Located,
-        start: &OwnedFd,
+        start: &Handle,
         visitor: &mut dyn Visitor,
     ) -> Result<SearchEnd, SearchError> {
         let mut ignores = Ignores::new(self.files, &located.canonical);
         self.enter_parents(&located.canonical, &mut ignores);
-        let status = Status::read(start).map_err(|errno| failure("look at", &located.canonical, errno))?;
+        let status = start.status().map_err(|errno| failure("look at", &located.canonical, errno))?;
         let mut left = NAMES;
-        let opened = self.descriptors.reopen(start.as_fd(), OFlags::RDONLY | OFlags::DIRECTORY);
+        let opened = self.descriptors.reopen(start, OFlags::RDONLY | OFlags::DIRECTORY);
         let mut levels = Vec::new();
         match opened.and_then(|directory| {
             self.level(
@@ -146,18 +146,23 @@ impl Walk<'_> {
         if depth >= DEEPEST {
             return None;
         }
-        let opened = kernel::open_name(step.directory, step.name, OFlags::DIRECTORY).ok()?;
-        let device = Status::read(&opened).ok()?.identity.inode.device;
-        if device != step.device && !matches!(kernel::is_kernel_interface(&opened), Ok(false)) {
+        let opened = kernel::open_name(step.directory, step.name, step.path).ok()?;
+        let status = opened.status().ok()?;
+        if status.kind != PathKind::Directory {
+            return None;
+        }
+        let device = status.identity.inode.device;
+        if device != step.device && !matches!(kernel::is_kernel_interface(opened.volume()), Ok(false)) {
             return None;
         }
         // If it was moved since its name was read, the files below it have other paths, which were not decided about.
-        if self.descriptors.name_of(opened.as_fd()).ok()? != step.path {
+        if opened.place(self.descriptors).ok()?.0 != step.path {
             return None;
         }
-        let level = self.descriptors.reopen(opened.as_fd(), OFlags::RDONLY | OFlags::DIRECTORY).and_then(
-            |directory| self.level(directory, step.path.to_owned(), step.relative.to_owned(), device, left),
-        );
+        let level =
+            self.descriptors.reopen(&opened, OFlags::RDONLY | OFlags::DIRECTORY).and_then(|directory| {
+                self.level(directory, step.path.to_owned(), step.relative.to_owned(), device, left)
+            });
         level.map_err(|errno| self.end.failures.push((step.path.to_owned(), errno.into()))).ok()
     }
 
@@ -213,15 +218,15 @@ impl Walk<'_> {
         above.reverse();
         for path in above {
             // The rules of a directory that cannot be opened do not count, as in the search programs themselves.
-            let located = locate::existing(self.descriptors, self.root, self.view, path, OFlags::DIRECTORY);
+            let located = locate::existing(self.descriptors, self.root, self.view, path, Last::Directory);
             let directory = located.as_ref().ok().filter(|located| located.canonical == path);
-            let directory = directory.and_then(Located::file);
+            let directory = directory.and_then(Located::file).and_then(Handle::directory);
             let texts = directory.map(|directory| self.texts_above(directory, path)).unwrap_or_default();
             ignores.enter(path, &texts);
         }
     }
 
-    fn texts_above(&self, directory: &OwnedFd, path: &Path) -> Texts {
+    fn texts_above(&self, directory: impl AsFd + Copy, path: &Path) -> Texts {
         let has = |name: &str| Status::of_name(directory, OsStr::new(name)).is_ok();
         Texts {
             own: self.text(directory, path, self.files.own_name),
@@ -232,35 +237,36 @@ impl Walk<'_> {
         }
     }
 
-    fn exclude(&self, directory: &OwnedFd, path: &Path) -> Option<Vec<u8>> {
-        let git = kernel::open_name(directory, OsStr::new(".git"), OFlags::DIRECTORY).ok()?;
-        let info = kernel::open_name(&git, OsStr::new("info"), OFlags::DIRECTORY).ok()?;
-        self.text(&info, &path.join(".git/info"), "exclude")
+    fn exclude(&self, directory: impl AsFd, path: &Path) -> Option<Vec<u8>> {
+        let (git, info) = (path.join(".git"), path.join(".git/info"));
+        let git = Directory::open(directory, OsStr::new(".git"), &git).ok()?;
+        let opened = Directory::open(&git, OsStr::new("info"), &info).ok()?;
+        self.text(&opened, &info, "exclude")
     }
 
     /// Returns the content of an ignore file, if it may be read: the names that it hides reveal its content.
-    fn text(&self, directory: &OwnedFd, path: &Path, name: &str) -> Option<Vec<u8>> {
+    fn text(&self, directory: impl AsFd, path: &Path, name: &str) -> Option<Vec<u8>> {
         if name.is_empty() {
             return None;
         }
         let mut path = path.join(name);
-        let mut file = kernel::open_name(directory, OsStr::new(name), OFlags::empty()).ok()?;
-        let mut status = Status::read(&file).ok()?;
+        let mut file = kernel::open_name(directory, OsStr::new(name), &path).ok()?;
+        let mut status = file.status().ok()?;
         if status.kind == PathKind::Symlink {
             let located =
-                locate::existing(self.descriptors, self.root, self.view, &path, OFlags::empty()).ok()?;
-            path.clone_from(&located.canonical);
-            file = located.file()?.try_clone().ok()?;
-            status = Status::read(&file).ok()?;
+                locate::existing(self.descriptors, self.root, self.view, &path, Last::Followed).ok()?;
+            let Target::Opened(target) = located.target else { return None };
+            (path, file) = (located.canonical, target);
+            status = file.status().ok()?;
         }
-        if status.kind != PathKind::File || !matches!(kernel::is_kernel_interface(&file), Ok(false)) {
+        if status.kind != PathKind::File || !matches!(kernel::is_kernel_interface(file.volume()), Ok(false)) {
             return None;
         }
         let may_be_read = || status.links < 2 || self.guard.may_read_linked(status.identity.inode);
         if !self.guard.may_enter(&path, PathKind::File) || !may_be_read() {
             return None;
         }
-        let file = self.descriptors.reopen(file.as_fd(), OFlags::RDONLY).ok()?;
+        let file = self.descriptors.reopen(&file, OFlags::RDONLY).ok()?;
         let mut text = Vec::new();
         io::Read::read_to_end(&mut io::Read::take(std::fs::File::from(file), LONGEST_IGNORE_FILE), &mut text)
             .ok()?;

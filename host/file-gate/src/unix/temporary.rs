@@ -3,14 +3,14 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, XattrFlags};
+use rustix::fs::{AtFlags, OFlags, RenameFlags, XattrFlags};
 use rustix::io::Errno;
 
 use crate::operation::Inode;
-use crate::system::kernel::{self, Descriptors, Status};
+use crate::system::kernel::{self, Descriptors, Directory, Status};
 
 /// The longest list of names, and the longest value, of an extended attribute, see xattr(7).
 const XATTR_MAX: usize = 64 * 1024;
@@ -33,7 +33,7 @@ const ACCESS_LIST: &str = "system.posix_acl_access";
 /// or replace it; otherwise it has a temporary name. It is removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Temporary<'a> {
-    directory: &'a OwnedFd,
+    directory: &'a Directory,
     descriptors: &'a Descriptors,
     /// The temporary name. Commands cannot use such a name (see `portcullis-exec-surface`).
     name: Option<String>,
@@ -61,13 +61,17 @@ impl Looks {
 impl<'a> Temporary<'a> {
     /// Creates an empty file in `directory`.
     pub(crate) fn create(
-        directory: &'a OwnedFd,
+        directory: &'a Directory,
         descriptors: &'a Descriptors,
         mode: u32,
     ) -> Result<Self, Errno> {
-        let mode = Mode::from_raw_mode(mode);
+        let mode = kernel::mode(mode);
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-        let (file, name) = match rustix::fs::openat(directory, ".", flags | OFlags::TMPFILE, mode) {
+        let unnamed = match kernel::UNNAMED {
+            Some(unnamed) => rustix::fs::openat(directory, ".", flags | unnamed, mode),
+            None => Err(Errno::NOTSUP),
+        };
+        let (file, name) = match unnamed {
             Ok(file) => (file, None),
             // Some file systems do not support O_TMPFILE, and kernels without it try to open the directory itself.
             Err(Errno::NOTSUP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
@@ -110,7 +114,7 @@ impl<'a> Temporary<'a> {
             rustix::fs::fchown(&self.file, Some(owner), Some(group))?;
         }
         copy_attributes(original, &self.file)?;
-        rustix::fs::fchmod(&self.file, Mode::from_raw_mode(looks.mode))
+        rustix::fs::fchmod(&self.file, kernel::mode(looks.mode))
     }
 
     /// Gives the file the name `name`, which must be free.
@@ -214,10 +218,7 @@ impl Drop for Temporary<'_> {
 }
 
 fn random_name() -> Result<String, Errno> {
-    let mut random = [0; 8];
-    // getrandom(2) never returns fewer bytes for such a small request.
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-    Ok(format!(".portcullis-{:016x}.tmp", u64::from_ne_bytes(random)))
+    Ok(format!(".portcullis-{:016x}.tmp", kernel::random()?))
 }
 
 /// Copies the extended attributes that belong to the file rather than to its content.

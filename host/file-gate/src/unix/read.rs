@@ -2,14 +2,14 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use portcullis_decision::request::PathKind;
 use rustix::fs::OFlags;
 
 use crate::FileError;
 use crate::operation::{FileContent, Limits};
-use crate::system::kernel::{self, Descriptors, Status, failure};
+use crate::system::kernel::{self, Descriptors, Handle, Status, failure};
 use crate::system::located::Located;
 
 /// Reads the located file.
@@ -23,7 +23,7 @@ pub(crate) fn whole(
     };
     require_file(located, file)?;
     let failed = |errno| failure("read", &located.canonical, errno);
-    let file = descriptors.reopen(file.as_fd(), OFlags::RDONLY).map_err(failed)?;
+    let file = descriptors.reopen(file, OFlags::RDONLY).map_err(failed)?;
     // Taken before the content is read, so that a change during the read is noticed later.
     let identity = Status::read(&file).map_err(failed)?.identity;
     let bytes = content(located, file, identity.size, limits.bytes)?;
@@ -31,7 +31,7 @@ pub(crate) fn whole(
 }
 
 /// Fails with a specific error if it is not a regular file.
-pub(crate) fn require_file(located: &Located, file: &OwnedFd) -> Result<(), FileError> {
+pub(crate) fn require_file(located: &Located, file: &Handle) -> Result<(), FileError> {
     let path = || located.text.clone();
     match located.kind {
         PathKind::File => {}
@@ -43,11 +43,11 @@ pub(crate) fn require_file(located: &Located, file: &OwnedFd) -> Result<(), File
 }
 
 /// Fails if the file is an interface of the kernel.
-pub(crate) fn require_ordinary(located: &Located, file: &OwnedFd) -> Result<(), FileError> {
+pub(crate) fn require_ordinary(located: &Located, file: &Handle) -> Result<(), FileError> {
     if located.on_disk {
         return Ok(());
     }
-    match kernel::is_kernel_interface(file) {
+    match kernel::is_kernel_interface(file.volume()) {
         Ok(false) => Ok(()),
         Ok(true) => Err(FileError::Special { path: located.text.clone() }),
         Err(errno) => Err(failure("look at", &located.canonical, errno)),

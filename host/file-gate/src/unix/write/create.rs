@@ -2,15 +2,14 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::OwnedFd;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::Job;
 use crate::FileError;
 use crate::operation::Written;
-use crate::system::kernel::{self, Status, failure};
+use crate::system::kernel::{self, Directory, Status, failure};
 use crate::system::temporary::Temporary;
 
 /// The modes of new files and directories before the umask is applied, as in other programs.
@@ -35,18 +34,18 @@ impl Job<'_> {
     }
 
     /// Creates the missing directories one by one, each inside the one before; returns the last.
-    fn make_parents(&self) -> Result<Option<OwnedFd>, FileError> {
-        let mut made: Option<OwnedFd> = None;
+    fn make_parents(&self) -> Result<Option<Directory>, FileError> {
+        let mut made: Option<Directory> = None;
         for (name, path) in self.slot.missing.iter().zip(self.slot.missing_paths()) {
             let parent = made.as_ref().unwrap_or(&self.slot.parent);
             let failed = |errno| failure("create the directory", &path, errno);
-            let is_ours = match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(DIRECTORY_MODE)) {
+            let is_ours = match rustix::fs::mkdirat(parent, name, kernel::mode(DIRECTORY_MODE)) {
                 Ok(()) => true,
                 // Another process created it in the meantime; it is used only if it is a directory.
                 Err(Errno::EXIST) => false,
                 Err(errno) => return Err(failed(errno)),
             };
-            let directory = kernel::open_name(parent, name, OFlags::DIRECTORY).map_err(failed)?;
+            let directory = Directory::open(parent, name, &path).map_err(failed)?;
             self.require_place(&directory, &path)?;
             if is_ours {
                 kernel::hand_over(&directory, parent).map_err(failed)?;
@@ -56,9 +55,9 @@ impl Job<'_> {
         Ok(made)
     }
 
-    fn create_directly(&self, parent: &OwnedFd) -> Result<Written, FileError> {
+    fn create_directly(&self, parent: &Directory) -> Result<Written, FileError> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(FILE_MODE);
+        let mode = kernel::mode(FILE_MODE);
         let file = match rustix::fs::openat(parent, &self.slot.name, flags, mode) {
             Err(Errno::EXIST) => return Err(self.conflict()),
             opened => File::from(opened.map_err(|errno| self.failed(errno))?),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ const DEEPEST: usize = 256;
 /// created, removed or renamed meanwhile changes the file's time of change, which makes the answer incomplete.
 pub(crate) fn names(root: Root<'_>, located: &Located, tops: &[PathBuf]) -> Result<Names, FileError> {
     let file = located.file().ok_or_else(|| FileError::NotFound { path: located.text.clone() })?;
-    let look = || Status::read(file).map_err(|errno| failure("look at", &located.canonical, errno));
+    let look = || file.status().map_err(|errno| failure("look at", &located.canonical, errno));
     let before = look()?;
     let wanted = before.identity.inode;
     let mut known: HashSet<(Inode, OsString)> = HashSet::new();
@@ -90,7 +90,7 @@ pub fn symbolic(tops: &[PathBuf], spared: &str, most: usize) -> Vec<PathBuf> {
 
 /// A name that is no directory.
 struct At<'a> {
-    directory: &'a OwnedFd,
+    directory: BorrowedFd<'a>,
     directory_inode: Inode,
     path: &'a Path,
     name: &'a OsStr,
@@ -158,7 +158,7 @@ impl Places<'_> {
     fn top(&mut self, top: &Path, take: &mut dyn FnMut(&At<'_>) -> Flow) -> Flow {
         let readable = OFlags::DIRECTORY | OFlags::NOFOLLOW;
         let (Some(above), Some(name)) = (top.parent(), top.file_name()) else { return Flow::Continue };
-        let Ok(above) = self.root.open(above, OFlags::DIRECTORY) else { return Flow::Continue };
+        let Ok(above) = self.root.open_directory(above) else { return Flow::Continue };
         let Ok(status) = Status::of_name(&above, name) else { return Flow::Continue };
         if status.kind != PathKind::Directory {
             let Ok(directory) = Status::read(&above) else { return Flow::Continue };
@@ -166,7 +166,7 @@ impl Places<'_> {
             let number = status.identity.inode.number;
             let directory_inode = directory.identity.inode;
             let kind = FileType::Unknown;
-            return take(&At { directory: &above, directory_inode, path, name, number, kind });
+            return take(&At { directory: above.as_fd(), directory_inode, path, name, number, kind });
         }
         let Ok(first) = open(&above, name, readable) else { return Flow::Continue };
         let mut levels = match self.level(first, top.to_owned(), take) {
@@ -211,7 +211,7 @@ impl Places<'_> {
             }
             self.left = self.left.checked_sub(1).ok_or(Flow::Stop)?;
             let (number, kind) = (entry.ino(), entry.file_type());
-            let at = At { directory: &directory, directory_inode, path: &path, name, number, kind };
+            let at = At { directory: directory.as_fd(), directory_inode, path: &path, name, number, kind };
             let is_directory = match kind {
                 FileType::Directory => true,
                 // Some file systems do not say.
@@ -233,7 +233,7 @@ impl Places<'_> {
     }
 }
 
-fn open(directory: &OwnedFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+fn open(directory: impl AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | flags;
     let opened = rustix::fs::openat(directory, name, flags, Mode::empty())?;
     // The kernel's own file systems contain no ordinary files, and can be endless.

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
@@ -17,7 +16,7 @@ use rustix::fs::OFlags;
 use crate::FileError;
 use crate::operation::Limits;
 use crate::search::{Case, Flow, GrepQuery, Line, PatternSyntax, SearchEnd, SearchError, SearchGuard};
-use crate::system::kernel::{self, Descriptors, Status, failure};
+use crate::system::kernel::{self, Descriptors, Handle, Status, failure};
 use crate::system::located::Located;
 use crate::system::read;
 use crate::system::walk::{Visitor, Walk, WalkedName};
@@ -73,11 +72,11 @@ impl Visitor for Grep<'_> {
         if step.kind != PathKind::File {
             return Ok(Flow::Continue);
         }
-        let opened = kernel::open_name(step.directory, step.name, OFlags::empty());
+        let opened = kernel::open_name(step.directory, step.name, step.path);
         let Ok(Some(file)) = opened.and_then(|opened| self.ordinary(opened, step.device)) else {
             return Ok(Flow::Continue);
         };
-        let file = match self.descriptors.reopen(file.as_fd(), OFlags::RDONLY) {
+        let file = match self.descriptors.reopen(&file, OFlags::RDONLY) {
             Ok(file) => File::from(file),
             Err(errno) => {
                 end.failures.push((step.path.to_owned(), errno.into()));
@@ -97,11 +96,11 @@ impl Grep<'_> {
     fn named_file(
         &mut self,
         located: &Located,
-        opened: &OwnedFd,
+        opened: &Handle,
         end: &mut SearchEnd,
     ) -> Result<(), SearchError> {
         let failed = |errno| failure("read", &located.canonical, errno);
-        let file = self.descriptors.reopen(opened.as_fd(), OFlags::RDONLY).map_err(failed)?;
+        let file = self.descriptors.reopen(opened, OFlags::RDONLY).map_err(failed)?;
         let file = File::from(file);
         let size = Status::read(&file).map_err(failed)?.identity.size;
         let mut searcher = self.searcher(BinaryDetection::convert(0));
@@ -122,14 +121,14 @@ impl Grep<'_> {
     }
 
     /// Returns the file if it is a regular file and not an interface of the kernel.
-    fn ordinary(&self, opened: OwnedFd, device: (u32, u32)) -> Result<Option<OwnedFd>, rustix::io::Errno> {
-        let status = Status::read(&opened)?;
+    fn ordinary(&self, opened: Handle, device: (u32, u32)) -> Result<Option<Handle>, rustix::io::Errno> {
+        let status = opened.status()?;
         let is_file = status.kind == PathKind::File;
         if status.links > 1 && !self.guard.may_read_linked(status.identity.inode) {
             return Ok(None);
         }
-        let is_ordinary =
-            is_file && (status.identity.inode.device == device || !kernel::is_kernel_interface(&opened)?);
+        let is_ordinary = is_file
+            && (status.identity.inode.device == device || !kernel::is_kernel_interface(opened.volume())?);
         Ok(is_ordinary.then_some(opened))
     }
 
@@ -199,7 +198,7 @@ impl Lines<'_, '_> {
     fn line(&mut self, number: Option<u64>, bytes: &[u8], is_match: bool) -> bool {
         if self.standing == Standing::Unknown {
             // The decision is about the path of the opened file, not about the name by which it was found.
-            let is_there = self.descriptors.name_of(self.file.as_fd()).is_ok_and(|name| name == self.path);
+            let is_there = self.descriptors.is_at(self.file, self.path);
             let is_shown = is_there && self.guard.may_show(self.path, PathKind::File);
             self.standing = if is_shown { Standing::Shown } else { Standing::Hidden };
             if is_shown && let Some(longest) = self.wanted {

@@ -6,10 +6,10 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fchown, fstat, mkdirat, openat, statat, unlinkat,
-};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fchown, fstat, mkdirat, openat, statat, unlinkat};
 use rustix::process::{Gid, Uid, geteuid};
+
+use crate::system::kernel;
 
 /// An open directory of the machine.
 #[derive(Debug)]
@@ -19,9 +19,7 @@ impl HostDirectory {
     /// Opens a directory; `None` if there is none at this very path.
     #[must_use]
     pub fn open(path: &Path) -> Option<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve).ok().map(Self)
+        kernel::open_without_links(path).ok().map(Self)
     }
 
     /// Returns true if it has this name.

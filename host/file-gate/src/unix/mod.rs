@@ -1,4 +1,4 @@
-//! The gate on Linux.
+//! The gate. `kernel` is the only module that differs among systems.
 
 mod find;
 mod gate;

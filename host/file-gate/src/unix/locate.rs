@@ -1,17 +1,16 @@
 //! Resolves paths to descriptors, without reading, writing or deciding anything.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use portcullis_decision::path_text;
 use portcullis_decision::request::PathKind;
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::FileError;
-use crate::system::kernel::{self, Descriptors, Status, failure};
+use crate::system::kernel::{self, Descriptors, Directory, Handle, Last, Status, failure};
 use crate::system::located::{Located, Slot, Target};
 use crate::view::{RootView, View};
 
@@ -33,17 +32,23 @@ pub(crate) enum Root<'a> {
 }
 
 impl Root<'_> {
-    /// Opens a path with `O_PATH`.
-    pub(crate) fn open(self, path: &Path, extra: OFlags) -> Result<OwnedFd, FileError> {
+    /// Opens a directory.
+    pub(crate) fn open_directory(self, path: &Path) -> Result<Directory, FileError> {
+        let opened = self.open(path, Last::Directory)?;
+        opened.into_directory().map_err(|errno| failure("open", path, errno))
+    }
+
+    /// Opens a path, without access to the content.
+    pub(crate) fn open(self, path: &Path, last: Last) -> Result<Handle, FileError> {
         if !path.is_absolute() {
             return Err(failure("open", path, Errno::INVAL));
         }
         match self {
-            Self::Host => kernel::open_on_host(path, extra).map_err(|errno| failure("open", path, errno)),
+            Self::Host => kernel::open_on_host(path, last).map_err(|errno| failure("open", path, errno)),
             Self::Session(view) => {
                 for _ in 0..WALKS {
                     let root = view.root().map_err(FileError::ViewEnded)?;
-                    match kernel::open_in_root(root, path, extra) {
+                    match kernel::open_in_root(root, path, last) {
                         Err(Errno::AGAIN) => std::thread::yield_now(),
                         other => return other.map_err(|errno| failure("open", path, errno)),
                     }
@@ -62,26 +67,24 @@ impl Root<'_> {
     }
 }
 
-/// Returns the canonical path and the metadata of an open file; fails if it was removed.
-pub(crate) fn canonical(
-    descriptors: &Descriptors,
+/// Checks the canonical path and the metadata of a file that was opened as `path`; fails if it was removed.
+fn canonical(
     root: Root<'_>,
-    file: &OwnedFd,
+    place: Result<(PathBuf, Status), Errno>,
     path: &Path,
 ) -> Result<(PathBuf, Status), FileError> {
     let moved = || FileError::Moved { path: path_text::encode(path) };
-    let name = descriptors.name_of(file.as_fd()).map_err(|errno| match errno {
+    let (name, status) = place.map_err(|errno| match errno {
         Errno::NOENT => moved(),
-        errno => failure("name", path, errno),
+        errno => failure("look at", path, errno),
     })?;
-    let status = Status::read(file).map_err(|errno| failure("look at", path, errno))?;
     if status.links == 0 {
         return Err(moved());
     }
     // The kernel appends ` (deleted)` to the name of a removed file, but an existing file may have such a name.
     if kernel::looks_removed(&name) {
-        let there = root.open(&name, OFlags::NOFOLLOW).map_err(|_| moved())?;
-        let there = Status::read(&there).map_err(|_| moved())?;
+        let there = root.open(&name, Last::Itself).map_err(|_| moved())?;
+        let there = there.status().map_err(|_| moved())?;
         if there.identity.inode != status.identity.inode {
             return Err(moved());
         }
@@ -95,10 +98,10 @@ pub(crate) fn existing(
     root: Root<'_>,
     view: View,
     path: &Path,
-    extra: OFlags,
+    last: Last,
 ) -> Result<Located, FileError> {
-    let file = root.open(path, extra)?;
-    let (name, status) = canonical(descriptors, root, &file, path)?;
+    let file = root.open(path, last)?;
+    let (name, status) = canonical(root, file.place(descriptors), path)?;
     root.still_stands()?;
     let mut located = Located::new(view, name, Target::Opened(file));
     located.kind = status.kind;
@@ -120,9 +123,10 @@ pub(crate) fn for_writing(
     let mut canonical = slot.parent_path.clone();
     canonical.extend(&slot.missing);
     canonical.push(&slot.name);
-    let status = slot.file.as_ref().map(Status::read).transpose();
+    let status = slot.file.as_ref().map(Handle::status).transpose();
     let status = status.map_err(|errno| failure("look at", path, errno))?;
-    let read_only = kernel::is_on_read_only_mount(slot.file.as_ref().unwrap_or(&slot.parent));
+    let mount = slot.file.as_ref().map_or(slot.parent.as_fd(), Handle::volume);
+    let read_only = kernel::is_on_read_only_mount(mount);
     let read_only = read_only.map_err(|errno| failure("look at", path, errno))?;
     root.still_stands()?;
     let mut located = Located::new(view, canonical, Target::Slot(slot));
@@ -148,7 +152,7 @@ struct Walk<'a> {
 enum LookedUp {
     Nothing,
     Link(PathBuf),
-    File(OwnedFd),
+    File(Handle),
 }
 
 /// Directories that are created for one file: each of them is judged.
@@ -161,7 +165,7 @@ impl Walk<'_> {
         let mut below: Vec<OsString> = Vec::new();
         loop {
             let (directory, name) = self.split(&path, !below.is_empty())?;
-            let parent = match self.root.open(&directory, OFlags::DIRECTORY) {
+            let parent = match self.root.open_directory(&directory) {
                 Ok(parent) => parent,
                 // The directory will be created later; continue with its parent.
                 Err(FileError::NotFound { .. }) => {
@@ -174,9 +178,9 @@ impl Walk<'_> {
                 }
                 Err(error) => return Err(error),
             };
-            let (parent_path, _) = canonical(self.descriptors, self.root, &parent, self.path)?;
+            let (parent_path, _) = canonical(self.root, parent.place(self.descriptors), self.path)?;
             self.refuse_kernel_interface(&parent)?;
-            match self.look(&parent, &name)? {
+            match self.look(&parent, &parent_path, &name)? {
                 LookedUp::Link(target) => {
                     // A link is relative to the canonical path, in which `..` has the meaning that the kernel gives it.
                     // The walk starts at the root again: from `parent`, RESOLVE_IN_ROOT would treat it as the root, and
@@ -189,7 +193,11 @@ impl Walk<'_> {
                 }
                 // The name was missing when it was looked up as a directory.
                 LookedUp::File(_) => return Err(FileError::Moved { path: path_text::encode(self.path) }),
-                LookedUp::Nothing => return Ok(slot_of_missing(parent, parent_path, name, below)),
+                LookedUp::Nothing => {
+                    let slot = slot_of_missing(parent, parent_path, name, below);
+                    self.require_plain_spelling(&slot)?;
+                    return Ok(slot);
+                }
             }
         }
     }
@@ -213,7 +221,8 @@ impl Walk<'_> {
         Ok((PathBuf::from(OsStr::from_bytes(directory)), OsStr::from_bytes(name).to_owned()))
     }
 
-    fn look(&mut self, parent: &OwnedFd, name: &OsStr) -> Result<LookedUp, FileError> {
+    fn look(&mut self, parent: &Directory, parent_path: &Path, name: &OsStr) -> Result<LookedUp, FileError> {
+        let path = parent_path.join(name);
         let failed = |errno| failure("look at", self.path, errno);
         loop {
             match kernel::link_target(parent, name) {
@@ -222,8 +231,8 @@ impl Walk<'_> {
                 Ok(None) => {}
                 Err(errno) => return Err(failed(errno)),
             }
-            match kernel::open_name(parent, name, OFlags::empty()) {
-                Ok(file) if Status::read(&file).map_err(failed)?.kind != PathKind::Symlink => {
+            match kernel::open_name(parent, name, &path) {
+                Ok(file) if file.status().map_err(failed)?.kind != PathKind::Symlink => {
                     return Ok(LookedUp::File(file));
                 }
                 // The name became a link, or was removed, after the first look.
@@ -238,10 +247,22 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Fails if a new hidden name has capital letters or other scripts where case does not count.
+    ///
+    /// Rules on names are about bytes: `.ENVRC` would become the `.envrc` that another program obeys. An existing name
+    /// has the canonical spelling that its directory lists.
+    fn require_plain_spelling(&self, slot: &Slot) -> Result<(), FileError> {
+        let mut names = slot.missing.iter().chain([&slot.name]);
+        if names.all(|name| is_plain(name)) || !kernel::ignores_case(&slot.parent_path) {
+            return Ok(());
+        }
+        Err(FileError::Spelling { path: path_text::encode(self.path) })
+    }
+
     /// Fails if the directory is an interface of the kernel.
     ///
     /// The links in `/proc` do not lead where their text says, so they must not be followed by hand.
-    fn refuse_kernel_interface(&self, directory: &OwnedFd) -> Result<(), FileError> {
+    fn refuse_kernel_interface(&self, directory: &Directory) -> Result<(), FileError> {
         match kernel::is_kernel_interface(directory) {
             Ok(false) => Ok(()),
             Ok(true) => Err(FileError::Special { path: path_text::encode(self.path) }),
@@ -250,10 +271,37 @@ impl Walk<'_> {
     }
 }
 
+/// Returns true if a name is not hidden, or has one spelling only.
+fn is_plain(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    !name.starts_with(b".") || !name.iter().any(|byte| byte.is_ascii_uppercase() || !byte.is_ascii())
+}
+
 /// Returns the slot of a missing name. `below` are the names below `name`, deepest first.
-fn slot_of_missing(parent: OwnedFd, parent_path: PathBuf, name: OsString, below: Vec<OsString>) -> Slot {
+fn slot_of_missing(parent: Directory, parent_path: PathBuf, name: OsString, below: Vec<OsString>) -> Slot {
     let mut names = vec![name];
     names.extend(below.into_iter().rev());
     let name = names.pop().unwrap_or_default();
     Slot { parent, parent_path, missing: names, name, file: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_names_with_several_spellings() {
+        for (name, expected) in [
+            (".envrc", true),
+            (".ENVRC", false),
+            (".Git", false),
+            (".\u{17f}sh", false),
+            (".github", true),
+            ("Makefile", true),
+            ("README.md", true),
+            ("a.B", true),
+        ] {
+            assert_eq!(is_plain(OsStr::new(name)), expected, "{name}");
+        }
+    }
 }

@@ -1,14 +1,14 @@
 //! A located path, before anything is decided about it.
 
 use std::ffi::OsString;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use portcullis_decision::path_text;
 use portcullis_decision::request::{FileFacts, PathKind};
 
 use crate::operation::{FileContent, Inode};
-use crate::system::kernel::Status;
+use crate::system::kernel::{Directory, Handle};
 use crate::view::View;
 
 /// A located path: the descriptor that the operation will use, and its metadata.
@@ -30,8 +30,8 @@ pub struct Located {
 /// The descriptors of a located path.
 #[derive(Debug)]
 pub(crate) enum Target {
-    /// The file itself, opened with `O_PATH`.
-    Opened(OwnedFd),
+    /// The file itself.
+    Opened(Handle),
     /// A name in a directory.
     Slot(Slot),
 }
@@ -40,15 +40,15 @@ pub(crate) enum Target {
 #[derive(Debug)]
 pub(crate) struct Slot {
     /// The deepest directory that exists.
-    pub(crate) parent: OwnedFd,
+    pub(crate) parent: Directory,
     /// Its canonical path.
     pub(crate) parent_path: PathBuf,
     /// The missing directories below it, top first.
     pub(crate) missing: Vec<OsString>,
     /// The last name, which is not a link.
     pub(crate) name: OsString,
-    /// The file of this name, opened with `O_PATH`.
-    pub(crate) file: Option<OwnedFd>,
+    /// The file of this name.
+    pub(crate) file: Option<Handle>,
 }
 
 impl Located {
@@ -92,7 +92,7 @@ impl Located {
     /// Returns the inode; `None` if the file does not exist.
     #[must_use]
     pub fn inode(&self) -> Option<Inode> {
-        Status::read(self.file()?).ok().map(|status| status.identity.inode)
+        self.file()?.status().ok().map(|status| status.identity.inode)
     }
 
     /// Returns the view in which it was located.
@@ -118,7 +118,7 @@ impl Located {
         self.read_only
     }
 
-    /// Returns the deepest existing directory above the name, opened with `O_PATH`.
+    /// Returns the deepest existing directory above the name, on Linux opened with `O_PATH`.
     ///
     /// Known only if it was located for writing.
     #[must_use]
@@ -129,8 +129,8 @@ impl Located {
         }
     }
 
-    /// Returns the descriptor of the file, if it exists.
-    pub(crate) fn file(&self) -> Option<&OwnedFd> {
+    /// Returns the file, if it exists.
+    pub(crate) fn file(&self) -> Option<&Handle> {
         match &self.target {
             Target::Opened(file) => Some(file),
             Target::Slot(slot) => slot.file.as_ref(),

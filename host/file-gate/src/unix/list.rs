@@ -1,7 +1,6 @@
 //! Lists a directory.
 
 use std::ffi::OsStr;
-use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -31,7 +30,7 @@ pub(crate) fn directory(
     require_ordinary(located, opened)?;
     let failed = |errno| failure("list", &located.canonical, errno);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-    let directory = descriptors.reopen(opened.as_fd(), flags).map_err(failed)?;
+    let directory = descriptors.reopen(opened, flags).map_err(failed)?;
     let mut listing = Listing::default();
     for name in Dir::read_from(&directory).map_err(failed)? {
         let name = name.map_err(failed)?;
