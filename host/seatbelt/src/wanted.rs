@@ -8,7 +8,7 @@ use portcullis_decision::RuleSet;
 ///
 /// All paths are absolute, with links followed. The directories of the sandbox's own in the base of the rules are real
 /// directories here: the session's temporary directory to which `TMPDIR` leads, and the private home to which `HOME`
-/// leads.
+/// leads. Both lie outside of what the rules deny, as the host's own state.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
     /// The rules.

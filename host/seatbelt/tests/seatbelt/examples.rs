@@ -6,9 +6,9 @@ use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::FileRights;
 use portcullis_decision::rules::{OwnHome, OwnPlaces, Tops};
 use portcullis_decision::{Base, Effect, RuleSet};
+use portcullis_profile_model::Evaluator;
 use portcullis_seatbelt::{CompileError, Wanted, compile};
 
-use crate::evaluator::Evaluator;
 use crate::kit::{grant, layer, paths, rule};
 
 fn tree(path: &str) -> FilePattern {

@@ -2,13 +2,11 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::wildcard_enum_match_arm,
     reason = "a test fails by panicking"
 )]
 
-mod evaluator;
 mod examples;
 mod generator;
 mod kit;

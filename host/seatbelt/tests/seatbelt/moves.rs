@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::{Caller, Effect, RuleSet};
+use portcullis_profile_model::Evaluator;
 use portcullis_seatbelt::{Wanted, compile};
 
-use crate::evaluator::Evaluator;
 use crate::generator::Random;
 use crate::kit::shown;
 

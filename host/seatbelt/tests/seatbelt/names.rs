@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use portcullis_decision::{Base, RuleSet};
 use portcullis_exec_surface::{Change, Class, NEW_DOT_FILES, RULES, Rule, Site, class, class_under, table};
+use portcullis_profile_model::Evaluator;
 use portcullis_seatbelt::{Wanted, compile};
 
-use crate::evaluator::Evaluator;
 use crate::generator::Random;
 use crate::kit::paths;
 

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use portcullis_decision::pattern::FilePattern;
 use portcullis_decision::profile::{FileRight, FileRule};
 use portcullis_decision::{Caller, Effect, RuleSet};
+use portcullis_profile_model::Evaluator;
 use portcullis_seatbelt::{CompileError, DIFFERENCES, Difference, Wanted, compile};
 
-use crate::evaluator::Evaluator;
 use crate::generator::{NAMES, Random, TOPS};
 use crate::kit::shown;
 

@@ -1,5 +1,15 @@
 //! A model of how macOS reads a profile, written from its text alone: the last statement that speaks about an operation
 //! and a path counts.
+//!
+//! It fails on every form and every expression that it does not know.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails by panicking"
+)]
 
 use std::collections::HashMap;
 
@@ -7,10 +17,12 @@ use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 
 /// A profile as read.
-pub(crate) struct Evaluator {
+#[derive(Debug)]
+pub struct Evaluator {
     statements: Vec<Statement>,
 }
 
+#[derive(Debug)]
 struct Statement {
     allows: bool,
     operations: Vec<String>,
@@ -18,6 +30,7 @@ struct Statement {
     conditions: Vec<Condition>,
 }
 
+#[derive(Debug)]
 enum Condition {
     Literal(String),
     Subpath(String),
@@ -38,8 +51,13 @@ enum Form {
 }
 
 impl Evaluator {
-    /// Reads a profile; fails if it has anything that the model does not know.
-    pub(crate) fn read(text: &str) -> Self {
+    /// Reads a profile.
+    ///
+    /// # Panics
+    ///
+    /// If it has anything that the model does not know.
+    #[must_use]
+    pub fn read(text: &str) -> Self {
         let mut known = HashMap::new();
         let mut forms = forms(text).into_iter();
         assert_eq!(forms.next(), Some(list(&["version", "1"])));
@@ -49,7 +67,8 @@ impl Evaluator {
     }
 
     /// Returns true if a file operation on a path is allowed.
-    pub(crate) fn allows(&self, operation: &str, path: &str) -> bool {
+    #[must_use]
+    pub fn allows(&self, operation: &str, path: &str) -> bool {
         let speaks = |statement: &&Statement| {
             statement.operations.iter().any(|own| covers(own, operation))
                 && (statement.conditions.is_empty() || statement.conditions.iter().any(|one| one.holds(path)))
@@ -58,7 +77,12 @@ impl Evaluator {
     }
 
     /// Returns the conditions, as text, under which an operation that is not about files is allowed.
-    pub(crate) fn others(&self, operation: &str) -> Vec<String> {
+    ///
+    /// # Panics
+    ///
+    /// If a statement about it has a condition on paths, or denies.
+    #[must_use]
+    pub fn others(&self, operation: &str) -> Vec<String> {
         let speaking =
             self.statements.iter().filter(|one| one.operations.iter().any(|own| covers(own, operation)));
         let texts = speaking.flat_map(|statement| {
