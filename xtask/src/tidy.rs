@@ -25,7 +25,7 @@ Examples:
 Allowed licences and known duplicates are listed in deny.toml, layers in xtask/src/tidy.rs.";
 
 /// Crates of a layer use those of lower layers only, beside [`WITHIN_A_LAYER`].
-const LAYERS: [(&str, u8); 24] = [
+const LAYERS: [(&str, u8); 25] = [
     ("changes", 0),
     ("decision", 0),
     ("exec-surface", 0),
@@ -42,6 +42,7 @@ const LAYERS: [(&str, u8); 24] = [
     ("sandbox-runtime", 1),
     ("settings-format", 1),
     ("shell", 1),
+    ("seatbelt", 1),
     ("syscall-broker", 1),
     ("settings", 2),
     ("session", 3),

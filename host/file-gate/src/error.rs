@@ -2,6 +2,8 @@
 
 use std::io;
 
+use rustix::io::Errno;
+
 /// The reason why a file operation failed. Paths are in [`portcullis_decision::path_text`] form.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
@@ -50,6 +52,11 @@ pub enum FileError {
     /// The name belongs to the session's private temporary directory and does not exist there.
     #[error("`{path}` lies in the host's temporary directory, which the session does not share")]
     HostTemp { path: String },
+    /// It is a new name with capital letters that would also be a protected name, because case does not count here.
+    #[error(
+        "`{path}` is a hidden name, and case does not count in this directory; write the name in lower case"
+    )]
+    Spelling { path: String },
     /// It is in the session's private temporary directory, which other programs cannot open.
     #[error("`{path}` lies in the sandbox's own temporary directory, which other programs do not share")]
     SessionTemp { path: String },
@@ -79,15 +86,14 @@ impl FileError {
     /// Returns the error number with which the system call would have failed, if there is one.
     #[must_use]
     pub fn errno(&self) -> Option<i32> {
-        // The numbers are those of Linux; other systems return only `Unsupported`.
-        match self {
-            Self::NotFound { .. } | Self::HostTemp { .. } => Some(2),
-            Self::NotADirectory { .. } => Some(20),
-            Self::IsDirectory { .. } => Some(21),
-            Self::NotAFile { .. } | Self::Special { .. } => Some(22),
-            Self::TooLarge { .. } | Self::TooManyNames { .. } => Some(27),
-            Self::Loop { .. } => Some(40),
-            Self::Denied { source, .. } | Self::Io { source, .. } => source.raw_os_error(),
+        let errno = match self {
+            Self::NotFound { .. } | Self::HostTemp { .. } => Errno::NOENT,
+            Self::NotADirectory { .. } => Errno::NOTDIR,
+            Self::IsDirectory { .. } => Errno::ISDIR,
+            Self::NotAFile { .. } | Self::Special { .. } => Errno::INVAL,
+            Self::TooLarge { .. } | Self::TooManyNames { .. } => Errno::FBIG,
+            Self::Loop { .. } => Errno::LOOP,
+            Self::Denied { source, .. } | Self::Io { source, .. } => return source.raw_os_error(),
             Self::Conflict { .. }
             | Self::Linked { .. }
             | Self::Moved { .. }
@@ -95,7 +101,9 @@ impl FileError {
             | Self::WrongPermit { .. }
             | Self::NotForWriting { .. }
             | Self::ViewEnded(_)
-            | Self::Unsupported => None,
-        }
+            | Self::Spelling { .. }
+            | Self::Unsupported => return None,
+        };
+        Some(errno.raw_os_error())
     }
 }

@@ -17,21 +17,19 @@
 //! Nothing is synced to the disk: after a power cut the old content may be back, as with pi's own tools.
 //!
 //! # Platforms
-//! Linux 5.6 or later (openat2) with `/proc`. Elsewhere every operation returns
-//! [`FileError::Unsupported`].
+//! On Linux 5.6 or later (openat2) with `/proc`, the kernel resolves paths and names descriptors. Other Unix systems
+//! have neither: there the gate walks each path name by name, by directory handles (`unix/kernel/portable`). That
+//! module names what it cannot promise. Linux builds it with the feature `portable`, for the same tests.
 //!
 //! ```
 //! use portcullis_file_gate::{Gate, Purpose, Views};
 //!
-//! # #[cfg(target_os = "linux")]
 //! # fn main() -> Result<(), portcullis_file_gate::FileError> {
 //! let gate = Gate::new(Views::Host)?;
-//! let located = gate.locate("/proc/../etc/passwd".as_ref(), Purpose::Existing)?;
+//! let located = gate.locate("/usr/../etc/passwd".as_ref(), Purpose::Existing)?;
 //! assert_eq!(located.canonical_text(), "/etc/passwd");
 //! # Ok(())
 //! # }
-//! # #[cfg(not(target_os = "linux"))]
-//! # fn main() {}
 //! ```
 
 mod error;
@@ -41,8 +39,7 @@ mod view;
 
 pub mod spelling;
 
-#[cfg_attr(target_os = "linux", path = "linux/mod.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "unsupported.rs")]
+#[path = "unix/mod.rs"]
 mod system;
 
 pub use error::FileError;

@@ -23,7 +23,7 @@ pub(super) enum Choice {
 }
 
 /// Slow programs, the slowest first. The others fill the remaining time.
-const SLOW: [&str; 7] = [
+const SLOW: [&str; 8] = [
     "portcullis-it/it",
     "portcullis-everyday/quick",
     "portcullis-sandbox-runtime/kernel",
@@ -31,6 +31,7 @@ const SLOW: [&str; 7] = [
     "portcullis-session/session",
     "portcullis-shell/differential",
     "portcullis-file-gate/gate",
+    PORTABLE,
 ];
 
 /// Programs that need built guests. The quick run leaves them out, like the slow ones.
@@ -38,6 +39,9 @@ const NEED_GUESTS: [&str; 2] = ["portcullis-policy-tools", "portcullis-policy-to
 
 /// Programs that use `portcullis-each-user`.
 const EACH_USER: [&str; 2] = ["portcullis-sandbox-runtime/kernel", "portcullis-file-gate/gate"];
+
+/// The tests of the file gate, against the gate of systems other than Linux.
+const PORTABLE: &str = "portcullis-file-gate/gate-portable";
 
 /// Builds the test programs and runs those of `choice`.
 pub(super) fn test(ledger: &mut Ledger, choice: Choice, environment: &Environment) {
@@ -65,9 +69,30 @@ fn ordered(programs: Vec<Program>, choice: Choice) -> Vec<Program> {
 }
 
 fn build() -> Result<Vec<Program>> {
+    let mut programs = build_with(&["--workspace"])?;
+    let portable = build_with(&[
+        "--package",
+        "portcullis-file-gate",
+        "--features",
+        "portable",
+        "--lib",
+        "--test",
+        "gate",
+    ])?;
+    programs.extend(portable.into_iter().map(|program| Program {
+        name: match program.harness {
+            Harness::EachUser => PORTABLE.to_owned(),
+            Harness::Rust => format!("{}/portable", program.name),
+        },
+        ..program
+    }));
+    Ok(programs)
+}
+
+fn build_with(what: &[&str]) -> Result<Vec<Program>> {
     let mut cargo = project::cargo();
     // The compiler's errors go to standard error in readable form, the list of programs to standard output.
-    cargo.args(["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"]);
+    cargo.args(["test", "--no-run", "--message-format", "json-render-diagnostics"]).args(what);
     let output = cargo.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("starting cargo")?;
     if !output.status.success() {
         bail!("the tests do not build");

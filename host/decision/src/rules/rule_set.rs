@@ -195,6 +195,11 @@ impl RuleSet {
         self.layers.iter().filter(|layer| !layer.tightens).flat_map(|layer| &layer.profile.variables)
     }
 
+    /// Returns the patterns and rights of the path grants.
+    pub fn granted(&self) -> impl Iterator<Item = (&FilePattern, FileRights)> {
+        self.grants.iter().map(|grant| (&grant.pattern, grant.rights))
+    }
+
     /// Returns the layers, for summaries.
     #[must_use]
     pub fn layers(&self) -> &[RuleLayer] {

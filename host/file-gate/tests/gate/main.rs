@@ -2,6 +2,8 @@
 //!
 //! Every attack has a control that succeeds without the gate. A test that cannot run prints what is missing; it fails
 //! if `CI` is set.
+//!
+//! With the feature `portable`, the same tests run against the gate of other systems, except those of a sandbox's view.
 #![cfg_attr(
     target_os = "linux",
     expect(
@@ -31,6 +33,8 @@ mod runner;
 mod searches;
 #[cfg(target_os = "linux")]
 mod session;
+#[cfg(target_os = "linux")]
+mod spelling;
 #[cfg(target_os = "linux")]
 mod views;
 #[cfg(target_os = "linux")]

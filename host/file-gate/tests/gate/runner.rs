@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use portcullis_each_user::run;
 
-use crate::{edits, links, permits, races, reads, searches, views, writes};
+use crate::{edits, links, permits, races, reads, searches, spelling, views, writes};
 
 pub(crate) fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -18,7 +18,9 @@ pub(crate) fn main() -> ExitCode {
         edits::TESTS,
         permits::TESTS,
         links::TESTS,
-        views::TESTS,
+        // No other system has mounts for one session.
+        if cfg!(feature = "portable") { &[] } else { views::TESTS },
+        spelling::TESTS,
         searches::TESTS,
         races::TESTS,
     ]

@@ -3,6 +3,8 @@
 #[path = "event.rs"]
 mod event;
 
+use std::net::SocketAddr;
+
 pub use event::Call;
 
 /// Connections that wait inside connect(2); there are none on this system.
@@ -22,6 +24,11 @@ impl Calls {
 
     /// Makes a call fail with `EACCES`.
     pub fn refuse(&self, _id: u64) {
+        match *self {}
+    }
+
+    /// Connects the socket of a call to another address.
+    pub fn redirect(&self, _id: u64, _address: SocketAddr) {
         match *self {}
     }
 }

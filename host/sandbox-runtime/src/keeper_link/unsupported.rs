@@ -15,4 +15,8 @@ impl KeeperLink {
     pub(crate) fn wait_for_messages(&self) {
         match *self {}
     }
+
+    pub(crate) fn view(&self) -> u64 {
+        match *self {}
+    }
 }

@@ -196,7 +196,7 @@ fn kind(error: &FileError) -> FailureKind {
         FileError::NotAFile { .. } | FileError::Special { .. } => FailureKind::NotRegular,
         FileError::TooLarge { .. } | FileError::TooManyNames { .. } => FailureKind::TooLarge,
         FileError::Conflict { .. } | FileError::Moved { .. } => FailureKind::Conflict,
-        FileError::Denied { .. } => FailureKind::NotPermitted,
+        FileError::Denied { .. } | FileError::Spelling { .. } => FailureKind::NotPermitted,
         FileError::Linked { .. }
         | FileError::Loop { .. }
         | FileError::SessionTemp { .. }

@@ -9,6 +9,8 @@ mod layered;
 #[cfg(test)]
 mod links;
 #[cfg(test)]
+mod macos;
+#[cfg(test)]
 mod policies;
 #[cfg(test)]
 mod reference;

@@ -41,11 +41,16 @@ fn policy(resolved: &Resolved) -> RuleLayer {
     RuleLayer { name: "policy".to_owned(), profile: Profile { files, ..Profile::default() }, tightens: false }
 }
 
+/// Returns the ceiling with the minimal policy.
+pub(crate) fn layers(resolved: &Resolved) -> Vec<RuleLayer> {
+    let mut layers = resolved.ceiling();
+    layers.push(policy(resolved));
+    layers
+}
+
 pub(crate) fn rule_set(world: &World) -> RuleSet {
     let resolved = world.resolve().unwrap();
-    let mut layers = resolved.ceiling();
-    layers.push(policy(&resolved));
-    RuleSet::compile(layers, resolved.base(), &[])
+    RuleSet::compile(layers(&resolved), resolved.base(), &[])
 }
 
 pub(crate) fn check(world: &World, cases: &[(&str, FileRight, Effect)]) {
