@@ -58,6 +58,7 @@ pub fn plan(history: &History, start: usize, trust: Trust, world: &dyn World) ->
             | Record::Left { .. }
             | Record::Ended { .. }
             | Record::Undo { .. }
+            | Record::Whole { .. }
             | Record::Undone { .. } => {}
         }
     }

@@ -371,6 +371,7 @@ fn touched(records: &[Record], call: CallKey) -> Touched<'_> {
             | Record::Left { .. }
             | Record::Ended { .. }
             | Record::Undo { .. }
+            | Record::Whole { .. }
             | Record::Undone { .. } => {}
         }
     }
@@ -387,6 +388,7 @@ pub(crate) fn fails(records: &[Record], position: usize, call: CallKey) -> bool 
         | Record::Left { .. }
         | Record::Ended { .. }
         | Record::Undo { .. }
+        | Record::Whole { .. }
         | Record::Undone { .. } => false,
     });
     matches!(next.into_iter().next(), Some(Record::NotMoved { .. }))
