@@ -88,6 +88,19 @@ impl OwnChanges {
         Ok(Self { directory, project: about.project.clone(), _running: running })
     }
 
+    /// Returns the directory of the record.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn store_path(&self) -> PathBuf {
+        self.directory.join(STORE)
+    }
+
+    /// Removes it, though it has records, because they have no effect.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn discard(self) {
+        // What stays is removed with the old ones.
+        let _removed = std::fs::remove_dir_all(&self.directory);
+    }
+
     /// Opens it for the host.
     pub(crate) fn open(&self) -> anyhow::Result<SessionChanges> {
         SessionChanges::open(&self.directory.join(STORE)).context("opening the record of changes")

@@ -19,6 +19,8 @@ use anyhow::Context as _;
 use portcullis_session::{CacheKind, KeptHome, LayersUsers, WarmCache};
 
 use place::{HOME, PROJECT, lock, place};
+#[cfg(target_os = "linux")]
+pub(crate) use place::{lock as lock_file, name_of};
 pub use stored::{Cleared, Size, StoredHome, clear, size, stored};
 
 /// The table of caches.

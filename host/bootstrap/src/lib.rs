@@ -19,6 +19,8 @@ pub mod policies;
 pub mod policy_source;
 mod setting_provenance;
 
+#[cfg(target_os = "linux")]
+pub mod branches;
 pub mod changes;
 pub mod context_json;
 pub mod control;

@@ -12,8 +12,8 @@ use portcullis_decision::pattern::{HostPattern, NetworkPattern, PortSet};
 use portcullis_decision::{Context, Grant, GrantPattern, GrantScope, Member, path_text};
 use portcullis_sandbox::{NameOrder, Tier};
 use portcullis_session::{
-    Basis, Confining, CredentialReader, Entry, GrantStore, Journal, JournalError, NoCredentials, NoUser,
-    OwnDirectories, PrivateHome, Prompter, SandboxSubject, Session, Setup,
+    Basis, BranchLayer, Confining, CredentialReader, Entry, GrantStore, Journal, JournalError, NoCredentials,
+    NoUser, OwnDirectories, PrivateHome, Prompter, SandboxSubject, Session, Setup,
 };
 use portcullis_settings::{AllowLists, Resolved};
 use portcullis_settings_format::{Origin, Position, Warning};
@@ -127,6 +127,19 @@ pub fn open(
     open_in(around, wanted, loaded, prompter, &id, context)
 }
 
+/// Builds a session whose commands work in a branch of the project.
+pub fn open_in_branch(
+    around: &ProcessEnv,
+    wanted: &Wanted,
+    loaded: LoadedSettings,
+    prompter: Arc<dyn Prompter>,
+    branch: BranchLayer,
+) -> anyhow::Result<OpenSession> {
+    let id = random_name()?;
+    let context = context(around, wanted, &loaded, &id);
+    assemble(around, wanted, loaded, (prompter, None, Some(branch)), &id, context)
+}
+
 /// Builds a session in a given context.
 pub fn open_in(
     around: &ProcessEnv,
@@ -136,7 +149,7 @@ pub fn open_in(
     id: &str,
     context: Context,
 ) -> anyhow::Result<OpenSession> {
-    assemble(around, wanted, loaded, (prompter, None), id, context)
+    assemble(around, wanted, loaded, (prompter, None, None), id, context)
 }
 
 /// Builds a session that only decides, with a policy beside those of the settings.
@@ -153,14 +166,14 @@ pub fn judging_beside(
 ) -> anyhow::Result<OpenSession> {
     let id = random_name()?;
     let context = context(around, wanted, &loaded, &id);
-    assemble(around, wanted, loaded, (Arc::new(NoUser), Some(beside)), &id, context)
+    assemble(around, wanted, loaded, (Arc::new(NoUser), Some(beside), None), &id, context)
 }
 
 fn assemble(
     around: &ProcessEnv,
     wanted: &Wanted,
     loaded: LoadedSettings,
-    (prompter, beside): (Arc<dyn Prompter>, Option<Member>),
+    (prompter, beside, branch): (Arc<dyn Prompter>, Option<Member>, Option<BranchLayer>),
     id: &str,
     context: Context,
 ) -> anyhow::Result<OpenSession> {
@@ -191,7 +204,8 @@ fn assemble(
         }
     };
     let own_changes = match (&scratch, &wanted.inmate) {
-        (Some(_), SandboxSubject::Commands) if cfg!(target_os = "linux") => {
+        // What changes in a branch is no change of the project; its commit is recorded.
+        (Some(_), SandboxSubject::Commands) if cfg!(target_os = "linux") && branch.is_none() => {
             changes::remove_old(&around.state, basis.resolved.undo);
             let about = About {
                 id: id.to_owned(),
@@ -202,6 +216,10 @@ fn assemble(
         }
         (Some(_) | None, SandboxSubject::Commands | SandboxSubject::Agent(_)) => None,
     };
+    #[cfg(target_os = "linux")]
+    if scratch.is_some() && matches!(wanted.inmate, SandboxSubject::Commands) {
+        take_back_commits(&around.state, &mut basis.resolved);
+    }
     let recorded = own_changes.as_ref().map(OwnChanges::open).transpose()?;
     let confinement = match &scratch {
         None => Confining::NoCommands,
@@ -245,7 +263,10 @@ fn assemble(
         reservations: Box::new(SharedReservations::new(&around.state, id, &around.agent)),
         changes: recorded,
         confinement,
-        own: own_directories(around, wanted, &basis.resolved, (scratch.as_ref(), home.as_ref())),
+        own: OwnDirectories {
+            branch,
+            ..own_directories(around, wanted, &basis.resolved, (scratch.as_ref(), home.as_ref()))
+        },
         inmate: wanted.inmate.clone(),
         reader: wanted.reader,
         credentials,
@@ -359,14 +380,32 @@ fn own_directories(
         (Some(scratch), Some(Some(home))) => Some(home.kept(scratch.directory())),
         (None, _) => None,
         // It could not be opened.
-        (Some(_), _) => return OwnDirectories { directories, runtime: Some(runtime), home: None },
+        (Some(_), _) => {
+            return OwnDirectories { directories, runtime: Some(runtime), home: None, branch: None };
+        }
     };
     let home = resolved.homes.first().map(|path| PrivateHome {
         path: path.clone(),
         caches: home::caches(path),
         kept,
     });
-    OwnDirectories { directories, runtime: Some(runtime), home }
+    OwnDirectories { directories, runtime: Some(runtime), home, branch: None }
+}
+
+/// Takes back commits of the project's branches that were interrupted, and warns of them.
+#[cfg(target_os = "linux")]
+fn take_back_commits(state: &Path, resolved: &mut Resolved) {
+    let project = &resolved.workspace;
+    let all = crate::branches::stored(state, Some(project));
+    let texts = match all.and_then(|all| crate::branches::finish_interrupted(state, &all)) {
+        Ok(names) => names
+            .iter()
+            .map(|name| format!("a commit of branch `{name}` was interrupted, and is taken back"))
+            .collect(),
+        Err(error) => vec![format!("{error:#}")],
+    };
+    let origin = || Origin { file: state.join("branches"), pointer: String::new(), at: Position::default() };
+    resolved.warnings.extend(texts.into_iter().map(|text| Warning { text, origin: origin() }));
 }
 
 /// Opens the private home for the session's commands. Where that fails the session goes on without, with a warning.

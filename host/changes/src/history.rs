@@ -165,6 +165,7 @@ impl History {
                 | Record::Turn { .. }
                 | Record::NotMoved { .. }
                 | Record::Undo { .. }
+                | Record::Whole { .. }
                 | Record::Undone { .. } => {}
             }
         }
@@ -206,24 +207,29 @@ impl History {
         }
     }
 
-    /// Returns the undoing that was not completed, with the position after its first entry.
+    /// Returns the undoing or the whole call that was not completed, with the position after its first entry.
     #[must_use]
     pub fn unfinished(&self) -> Option<(CallKey, usize)> {
-        let mut open = None;
+        let mut open: Option<(CallKey, usize, bool)> = None;
+        let is_open = |open: &Option<(CallKey, usize, bool)>, call: &CallKey, only_whole: bool| {
+            open.is_some_and(|(of, _, is_whole)| of == *call && (is_whole || !only_whole))
+        };
         for (position, entry) in self.entries.iter().enumerate() {
             match entry {
-                Record::Undo { call, .. } => open = Some((*call, position + 1)),
-                Record::Undone { call, .. } if open.is_some_and(|(of, _)| of == *call) => open = None,
+                Record::Undo { call, .. } => open = Some((*call, position + 1, false)),
+                Record::Whole { call } => open = Some((*call, position + 1, true)),
+                Record::Undone { call, .. } if is_open(&open, call, false) => open = None,
+                Record::Ended { call, .. } if is_open(&open, call, true) => open = None,
                 Record::Undone { .. }
+                | Record::Ended { .. }
                 | Record::Moved { .. }
                 | Record::Before { .. }
                 | Record::Turn { .. }
                 | Record::NotMoved { .. }
-                | Record::Left { .. }
-                | Record::Ended { .. } => {}
+                | Record::Left { .. } => {}
             }
         }
-        open
+        open.map(|(call, start, _)| (call, start))
     }
 
     /// Returns the turns and calls in their order.
@@ -232,6 +238,7 @@ impl History {
         let mut points: Vec<Point> = Vec::new();
         let mut calls: HashMap<CallKey, usize> = HashMap::new();
         let (mut turns, mut undoing) = (0, Vec::new());
+        let mut whole: Option<(CallKey, usize)> = None;
         for (start, entry) in self.entries.iter().enumerate() {
             match entry {
                 Record::Turn { id, label, at } => {
@@ -260,6 +267,14 @@ impl History {
                     }
                 }
                 Record::Undo { call, .. } => undoing.push(*call),
+                Record::Whole { call } => whole = Some((*call, points.len())),
+                Record::Undone { call, complete: false } => {
+                    if let Some((_, before)) = whole.filter(|(of, _)| of == call) {
+                        // Neither it nor the calls that took it back have an effect.
+                        points.truncate(before);
+                        calls.retain(|_, position| *position < before);
+                    }
+                }
                 Record::NotMoved { .. } | Record::Left { .. } | Record::Undone { .. } => {}
             }
         }
@@ -280,6 +295,7 @@ impl History {
                 Record::Undo { call: of, to, redo, .. } if of == call => Some((position, *to, *redo)),
                 Record::Undo { .. }
                 | Record::Undone { .. }
+                | Record::Whole { .. }
                 | Record::Moved { .. }
                 | Record::Before { .. }
                 | Record::Turn { .. }
@@ -324,6 +340,7 @@ impl History {
                 Record::Before { .. }
                 | Record::Moved { .. }
                 | Record::Undone { .. }
+                | Record::Whole { .. }
                 | Record::Turn { .. }
                 | Record::NotMoved { .. }
                 | Record::Left { .. }
@@ -340,7 +357,8 @@ impl History {
             match entry {
                 Record::Undo { call, .. } => open = Some(*call),
                 Record::Undone { .. } => open = None,
-                Record::Moved { .. }
+                Record::Whole { .. }
+                | Record::Moved { .. }
                 | Record::Before { .. }
                 | Record::Turn { .. }
                 | Record::NotMoved { .. }
@@ -403,6 +421,7 @@ impl History {
                 | Record::NotMoved { .. }
                 | Record::Ended { .. }
                 | Record::Undo { .. }
+                | Record::Whole { .. }
                 | Record::Undone { .. } => {}
             }
         }

@@ -4,7 +4,9 @@
 //! an append-only journal, and copies of the contents. When the call ends, it writes what was left. A [`plan`] says what
 //! taking a range of it back means, from these records and from what is on the disk now; [`undo`] carries it out.
 //!
-//! Reading order: `state`, `record`, `store`, `recorder`, `history`, `plan`, `undo`, `sessions`.
+//! A [`branch`] is a directory of changes that the project does not have yet; committing it is a call of the journal.
+//!
+//! Reading order: `state`, `record`, `store`, `recorder`, `history`, `plan`, `undo`, `branch`.
 //!
 //! # Limits
 //! Names that no broker and no tool of the host changes are not recorded: a sandbox without a broker has no journal of
@@ -14,6 +16,9 @@
 //!
 //! # Never
 //! This crate decides nothing about what a session may do, and follows no symbolic link.
+
+#[cfg(target_os = "linux")]
+pub mod branch;
 
 mod bounds;
 mod state;

@@ -57,6 +57,7 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
             | Record::Left { .. }
             | Record::Ended { .. }
             | Record::Undo { .. }
+            | Record::Whole { .. }
             | Record::Undone { .. } => {}
         }
     }

@@ -102,7 +102,12 @@ pub enum Record {
         /// Milliseconds since 1970.
         at: u64,
     },
-    /// An undoing is complete, or was itself taken back.
+    /// A call begins whose changes are made as a whole or not at all. Without its end they are taken back.
+    Whole {
+        /// The call.
+        call: CallKey,
+    },
+    /// An undoing is complete, or was itself taken back; a whole call was taken back.
     Undone {
         /// The call of the undoing.
         call: CallKey,

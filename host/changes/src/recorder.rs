@@ -412,6 +412,7 @@ fn touched(records: &[Record], call: CallKey) -> Touched<'_> {
             | Record::Left { .. }
             | Record::Ended { .. }
             | Record::Undo { .. }
+            | Record::Whole { .. }
             | Record::Undone { .. } => {}
         }
     }
@@ -428,6 +429,7 @@ pub(crate) fn fails(records: &[Record], position: usize, call: CallKey) -> bool 
         | Record::Left { .. }
         | Record::Ended { .. }
         | Record::Undo { .. }
+        | Record::Whole { .. }
         | Record::Undone { .. } => false,
     });
     matches!(next.into_iter().next(), Some(Record::NotMoved { .. }))

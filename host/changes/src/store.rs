@@ -192,6 +192,37 @@ impl Store {
         Ok(Some((Content::Kept(kept), spared)))
     }
 
+    /// Keeps the content of a file that does not change meanwhile, whatever its size: by a link to it if that is
+    /// possible.
+    pub(crate) fn stage(
+        &self,
+        file: &OwnedFd,
+        (directory, name): (BorrowedFd<'_>, &CStr),
+        state: &FileState,
+    ) -> io::Result<Content> {
+        if state.size == 0 {
+            return Ok(Content::Kept(String::new()));
+        }
+        let kept = self.contents.new_name();
+        if linkat(directory, name, self.contents.directory(), &*kept, AtFlags::empty()).is_ok() {
+            if disk::look(self.contents.directory(), &CString::new(kept.as_str())?)?.id() == Some(state.id) {
+                return Ok(Content::Kept(kept));
+            }
+            self.contents.remove(&kept);
+        }
+        self.contents.copy(file, &kept, state.size)?;
+        Ok(Content::Kept(kept))
+    }
+
+    /// Removes a content that [`Self::stage`] has kept.
+    pub(crate) fn unstage(&self, content: &Content) {
+        if let Content::Kept(name) = content
+            && !name.is_empty()
+        {
+            self.contents.remove(name);
+        }
+    }
+
     /// Opens a kept content; `None` for an empty one.
     pub(crate) fn kept(&self, name: &str) -> io::Result<Option<OwnedFd>> {
         if name.is_empty() {

@@ -5,4 +5,4 @@ mod agent;
 mod cases;
 mod interleaved;
 mod killed;
-mod tree;
+pub(crate) mod tree;

@@ -48,6 +48,28 @@ pub struct Report {
     pub failed: Vec<(PathBuf, io::Error)>,
 }
 
+impl Report {
+    /// Returns true if everything was done.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.left.is_empty() && self.failed.is_empty()
+    }
+}
+
+/// The result of a call that is made as a whole or not at all.
+#[derive(Debug)]
+pub enum Whole {
+    /// It was made.
+    Made,
+    /// It was stopped, and is taken back.
+    Stopped {
+        /// What stopped it.
+        by: Report,
+        /// How it was taken back. If that is not complete, [`recover`] goes on with it.
+        back: Report,
+    },
+}
+
 /// What is taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
@@ -65,8 +87,8 @@ pub fn history(store: &Store) -> io::Result<History> {
     Ok(History::from_records(store.records_from(0)?, store.written()?))
 }
 
-/// Puts an interrupted undoing back to where it began; returns whether there was one. What somebody else has changed
-/// since is left, as in each undoing.
+/// Puts an interrupted undoing, or whole call, back to where it began; returns whether there was one. What somebody else
+/// has changed since is left, as in each undoing.
 ///
 /// # Errors
 /// If the journal cannot be read or written, or the disk not be looked at.
@@ -74,8 +96,15 @@ pub fn recover(recorder: &Recorder, project: &Path) -> io::Result<Option<Report>
     let history = history(recorder.store())?;
     let Some((call, start)) = history.unfinished() else { return Ok(None) };
     let steps = plan(&history, start, &Disk(recorder.store()))?;
-    let report = perform(recorder, recorder.own_call(), &steps, (project, &history))?;
-    recorder.store().append(&[Record::Undone { call, complete: false }])?;
+    let own = recorder.own_call();
+    let begin = recorder.store().length()?;
+    let report = perform(recorder, own, &steps, (project, &history));
+    recorder.finish(own, begin, None, "undo")?;
+    // A whole call stays open until all of it is taken back.
+    let is_whole = matches!(history.entries().get(start.saturating_sub(1)), Some(Record::Whole { .. }));
+    if !is_whole || report.failed.is_empty() {
+        recorder.store().append(&[Record::Undone { call, complete: false }])?;
+    }
     Ok(Some(report))
 }
 
@@ -91,9 +120,38 @@ pub fn carry_out(
 ) -> io::Result<Report> {
     let call = recorder.own_call();
     recorder.store().append(&[Record::Undo { call, to: start, redo, at: now() }])?;
-    let report = perform(recorder, call, steps, (project, history))?;
+    let begin = recorder.store().length()?;
+    let report = perform(recorder, call, steps, (project, history));
+    recorder.finish(call, begin, None, "undo")?;
     recorder.store().append(&[Record::Undone { call, complete: true }])?;
     Ok(report)
+}
+
+/// Makes all changes of a call, or none of them. What they replace is recorded before the first one, so a full disk
+/// stops it there.
+///
+/// # Errors
+/// If the journal cannot be written. What was done until then can be put back with [`recover`].
+pub fn make_whole(recorder: &Recorder, steps: &[Step], label: &str, project: &Path) -> io::Result<Whole> {
+    let call = recorder.own_call();
+    let begin = recorder.store().length()?;
+    recorder.store().append(&[Record::Whole { call }])?;
+    for Step { path, .. } in steps {
+        match disk::spot(path) {
+            Ok(spot) => recorder
+                .before(call, Place { directory: &spot.directory, name: &spot.name, path, outside: None })?,
+            // Its directory is made by the call.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let by = perform(recorder, call, steps, (project, &history(recorder.store())?));
+    if by.is_complete() {
+        recorder.finish(call, begin, None, label)?;
+        return Ok(Whole::Made);
+    }
+    let back = recover(recorder, project)?.unwrap_or_default();
+    Ok(Whole::Stopped { by, back })
 }
 
 fn perform(
@@ -101,8 +159,7 @@ fn perform(
     call: CallKey,
     steps: &[Step],
     (project, history): (&Path, &History),
-) -> io::Result<Report> {
-    let begin = recorder.store().length()?;
+) -> Report {
     let mut undoer = Undoer {
         recorder,
         call,
@@ -118,12 +175,11 @@ fn perform(
     undoer.open_directories(steps);
     for step in steps {
         undoer.step(step);
-        undoer.note_left(step)?;
+        // Without it, an edit of somebody else after an interruption is told from the step by its time only.
+        let _unwritten = undoer.note_left(step);
     }
     undoer.restore_directories();
-    let report = undoer.report;
-    recorder.finish(call, begin, None, "undo")?;
-    Ok(report)
+    undoer.report
 }
 
 /// A file that was given back.

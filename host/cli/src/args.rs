@@ -9,6 +9,7 @@ pub(crate) mod action;
 pub(crate) mod allow;
 pub(crate) mod asks;
 pub(crate) mod audit;
+pub(crate) mod branch;
 pub(crate) mod config;
 pub(crate) mod credentials;
 #[cfg(test)]
@@ -29,6 +30,7 @@ use action::{Action, Sources};
 use allow::{Presets, Rule};
 use asks::{Asks, Grants};
 use audit::{Audit, Explain};
+use branch::Branch;
 use config::Config;
 use credentials::Credentials;
 use doctor::Doctor;
@@ -107,6 +109,9 @@ pub(crate) enum Verb {
     /// Take back what a session changed in your files
     #[command(after_help = undo::UNDO_HELP)]
     Undo(Undo),
+    /// Review, commit and drop branches, in which commands work instead of in the project
+    #[command(subcommand, after_help = branch::BRANCH_HELP)]
+    Branch(Branch),
     /// Take back the last undo
     #[command(after_help = undo::REDO_HELP)]
     Redo(Redo),
@@ -158,6 +163,7 @@ Examples:
   portcullis run -- make test
   portcullis run --project ~/src/foo -- bash -c 'curl https://example.com'
   portcullis run --allow registries -- npm ci
+  portcullis run --branch -- sh -c 'make && make install DESTDIR=out'
   portcullis run --settings team.json --policy strict.wasm --ask deny -- npm install";
 
 const CHECK_HELP: &str = "\
@@ -207,6 +213,10 @@ pub(crate) struct Run {
     /// A preset, a host or a path to read, allowed for this command only; may be given several times
     #[arg(long, value_name = "WHAT")]
     pub(crate) allow: Vec<String>,
+    /// Leave the project as it is: what the command changes in it goes to a branch, which you review with
+    /// `portcullis branch`; without a name, a new one
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) branch: Option<String>,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

@@ -29,7 +29,8 @@ pub(crate) enum Exit {
     /// `audit verify`: a log is broken; `config show`, `config validate`: a session would refuse the settings;
     /// `doctor`: an attack came through; `asks list`, `grants list`, `ports list`: a session did not answer; `presets`: a preset has a
     /// mistake; `home clear`: a session uses it;
-    /// `undo`, `redo`: something was left or failed; `changes prune`: a session runs;
+    /// `undo`, `redo`: something was left or failed; `changes prune`: a session runs; `branch commit`: something that
+    /// was named is left in the branch;
     /// `version`: the file is not the one that was released.
     Bad,
     /// `audit verify`: the named log does not exist; same code as for wrong usage.
@@ -162,6 +163,7 @@ impl AfterPanic {
             | Verb::Changes(_)
             | Verb::Undo(_)
             | Verb::Redo(_)
+            | Verb::Branch(_)
             | Verb::Grants(_)
             | Verb::Doctor(_)
             | Verb::Policy(_)

@@ -60,6 +60,7 @@ fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
         Verb::Changes(changes) => commands::undo::changes(&changes),
         Verb::Undo(undo) => commands::undo::undo(&undo),
         Verb::Redo(redo) => commands::undo::redo(&redo),
+        Verb::Branch(branch) => commands::branch::run(branch),
         Verb::Grants(grants) => commands::grants::run(&grants),
         Verb::Doctor(doctor) => commands::doctor::run(&doctor),
         Verb::Policy(verb) => commands::policy::run(verb),

@@ -207,6 +207,8 @@ fn judged(plan: &Plan, names: &NameRules) -> Vec<PathBuf> {
 /// Returns the places of the sandbox's own, of which the session's temporary directory is one.
 fn own(plan: &Plan) -> Vec<PathBuf> {
     let own = plan.steps().iter().filter_map(|step| match step {
+        // What is in a branch gets into the project later, so it is judged as if it were there.
+        MountStep::Own { source: OwnSource::Branch { .. }, .. } => None,
         MountStep::Own { path, .. } => Some(path.clone()),
         MountStep::Temp { .. } => Some("/tmp".into()),
         MountStep::Prepare { .. }
@@ -224,6 +226,7 @@ fn own(plan: &Plan) -> Vec<PathBuf> {
 /// Returns the places of the machine in the sandbox's own that commands cannot change.
 fn fixed(plan: &Plan) -> Vec<PathBuf> {
     let place = |step: &'_ MountStep| match step {
+        MountStep::Own { source: OwnSource::Branch { .. }, path } => Some((path.clone(), false)),
         MountStep::Own { path, .. } => Some((path.clone(), true)),
         MountStep::Show { path, .. }
         | MountStep::HideDirectory { path, .. }

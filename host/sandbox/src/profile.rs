@@ -90,6 +90,14 @@ pub enum OwnSource {
         /// The directory to show where directories cannot be layered; otherwise the last of `lower`, unchangeable.
         cold: Option<PathBuf>,
     },
+    /// The directory of the machine at the same path, over which changes are kept elsewhere; there is no sandbox
+    /// without it.
+    Branch {
+        /// The directory of the changes.
+        upper: PathBuf,
+        /// A directory for the kernel's own use, in the file system of `upper`.
+        work: PathBuf,
+    },
 }
 
 /// The access to the tree below a path, until a deeper place changes it.

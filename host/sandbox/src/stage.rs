@@ -88,6 +88,10 @@ stages! {
     Names = 26, "reading the rules over names";
     /// Creating a control group and starting a process in it.
     Group = 27, "creating a control group beside its own";
+    /// Mounting the branch over the project.
+    Branch = 28,
+        "mounting the branch, which needs overlay mounts in user namespaces (Linux 5.11), and a state directory and a \
+         project on file systems that can be layered, over";
 }
 
 #[cfg(test)]
@@ -98,7 +102,7 @@ mod tests {
     fn numbers_lead_back_to_their_stage() {
         let stages: Vec<_> =
             (0..100).filter_map(|number| Some((number, Stage::from_number(number)?))).collect();
-        assert_eq!(stages.len(), 27);
+        assert_eq!(stages.len(), 28);
         for (number, stage) in stages {
             assert_eq!(stage.number(), number);
         }

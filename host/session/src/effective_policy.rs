@@ -135,8 +135,11 @@ impl EffectivePolicy {
         before: Option<&Arc<Self>>,
     ) -> Result<Option<Self>, OpenError> {
         let Confining::Sandbox { temp, .. } = &setup.confinement else { return Ok(None) };
-        // The agent itself would lack the network that it needs.
-        if required_tier(&basis.resolved) > Tier::Landlock || setup.inmate.is_agent() {
+        // The agent itself would lack the network that it needs, and a branch its mount.
+        if required_tier(&basis.resolved) > Tier::Landlock
+            || setup.inmate.is_agent()
+            || setup.own.branch.is_some()
+        {
             return Ok(None);
         }
         let usual = (&setup.confinement, None);

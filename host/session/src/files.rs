@@ -288,6 +288,19 @@ pub fn request(
     Ok(request)
 }
 
+/// Returns the request to write this content to a file; does not decide.
+///
+/// # Errors
+/// When the path cannot be resolved.
+pub fn write_request(session: &Session, call: FileCall<'_>, content: &[u8]) -> Result<Request, FileFailure> {
+    let mut request = request(session, call, FileOperation::Write(Content::Unknown))?;
+    let effective = session.effective_policy();
+    if let Ok(located) = locate(&effective.gate, call.path, Purpose::ForWriting) {
+        request.facts.extend(session.exec_surface(&effective).judged(&located, content).facts());
+    }
+    Ok(request)
+}
+
 /// Locates the file and authorizes the operation.
 ///
 /// A missing file is decided on as well, so that callers cannot learn which files exist in places that they may not

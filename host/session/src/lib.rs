@@ -105,7 +105,9 @@ pub use names::{make_names, plain_name_rules};
 pub use network::{InsidePort, PortError, Sandbox};
 pub use open::open;
 pub use overridden_tools::TakenOver;
-pub use own_directories::{CacheKind, KeptHome, LayersUsers, OwnDirectories, PrivateHome, WarmCache};
+pub use own_directories::{
+    BranchLayer, CacheKind, KeptHome, LayersUsers, OwnDirectories, PrivateHome, WarmCache,
+};
 pub use provoked::fault_point;
 #[cfg(debug_assertions)]
 pub use provoked::provoke;

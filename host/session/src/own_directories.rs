@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use portcullis_decision::path_text;
+use portcullis_decision::request::{Action, FileOperation, PathRef};
 use portcullis_decision::rules::{OwnHome, OwnPlaces};
 use portcullis_sandbox::{OwnPlace, OwnSource, Owner};
 
@@ -22,6 +24,53 @@ pub struct OwnDirectories {
     pub runtime: Option<PathBuf>,
     /// The private home.
     pub home: Option<PrivateHome>,
+    /// The branch in which commands work instead of in the project.
+    pub branch: Option<BranchLayer>,
+}
+
+/// The branch of a project: commands see the project, and what they change is kept elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BranchLayer {
+    /// The project, canonical.
+    pub project: PathBuf,
+    /// The directory of the changes.
+    pub upper: PathBuf,
+    /// A directory for the kernel's own use, in the file system of `upper`.
+    pub work: PathBuf,
+}
+
+impl BranchLayer {
+    /// Returns true if a path lies in the project.
+    pub(crate) fn holds(&self, path: &Path) -> bool {
+        path.starts_with(&self.project)
+    }
+
+    /// Returns true if an action changes names in the branch only.
+    pub(crate) fn takes(&self, action: &Action) -> bool {
+        let Action::File(access) = action else { return false };
+        let is_inside = |path: &PathRef| {
+            path_text::decode(&path.canonical).is_some_and(|path| path != self.project && self.holds(&path))
+        };
+        let changes = match &access.operation {
+            FileOperation::Write(_)
+            | FileOperation::CreateDirectory
+            | FileOperation::Delete
+            | FileOperation::Symlink(_) => true,
+            FileOperation::Move(other) | FileOperation::Link(other) => is_inside(other),
+            FileOperation::Read
+            | FileOperation::List
+            | FileOperation::Search(_)
+            | FileOperation::Edit(_)
+            | FileOperation::ChangeMetadata
+            | FileOperation::Other(_) => false,
+        };
+        changes && is_inside(&access.path)
+    }
+
+    pub(crate) fn place(&self) -> OwnPlace {
+        let source = OwnSource::Branch { upper: self.upper.clone(), work: self.work.clone() };
+        OwnPlace { path: self.project.clone(), source }
+    }
 }
 
 /// The home that commands see.

@@ -67,7 +67,7 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
     }
     let (may_proceed, decision) = loop {
         let decision = session.decide_under(&request, started.rules.as_deref());
-        if decision.effect() != Effect::Ask {
+        if decision.effect() != Effect::Ask || session.is_for_branch(&request) {
             // This call was allowed without a question, so the result does not cover other calls in the place.
             let authorized = authorize_held(session, request.clone(), started, started.questions.cancel());
             break (is_allowed(session, started, authorized, attempt, &path), decision);
@@ -116,8 +116,10 @@ pub(crate) fn answer(session: &Session, started: &Started, held: Held) {
     // lock.
     let effective = session.effective_policy();
     held.allow_if(&|| {
-        // The "yes" does not cover names of the file that were created since.
-        (knows_other_names || !is_shared())
+        // The host would change the project itself.
+        !changes_project(session, &path, &details)
+            // The "yes" does not cover names of the file that were created since.
+            && (knows_other_names || !is_shared())
             // Commands may have put another file at one of the names.
             && (makes_link || !loosens())
             && is_still_allowed(session, &effective, &request, &[&decision])
@@ -162,6 +164,19 @@ fn access(attempt: NameAccess) -> Access {
         NameAccess::Write | NameAccess::MakeDirectory => Access::Write,
         NameAccess::Remove => Access::Remove,
     }
+}
+
+/// Returns true if the host would change the project of a branch by carrying out a call.
+fn changes_project(session: &Session, path: &Path, details: &CallDetails) -> bool {
+    let Some(branch) = &session.setup.own.branch else { return false };
+    let other = match details {
+        CallDetails::LinkOf(other)
+        | CallDetails::LinkTo(other)
+        | CallDetails::MoveOf(other)
+        | CallDetails::MoveTo(other) => Some(other.as_path()),
+        CallDetails::Plain | CallDetails::Symlink(_) | CallDetails::Special => None,
+    };
+    std::iter::once(path).chain(other).any(|path| branch.holds(path))
 }
 
 fn has_other_names(path: &Path) -> bool {

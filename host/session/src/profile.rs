@@ -11,7 +11,7 @@ use portcullis_decision::devices::can_be_given;
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::rules::{Reach, RulePlace};
 use portcullis_decision::{Caller, Effect, RuleSet};
-use portcullis_sandbox::{Access, HIDDEN_UNLESS_SHOWN, Owner, PathAccess, Profile, Reads};
+use portcullis_sandbox::{Access, HIDDEN_UNLESS_SHOWN, OwnPlace, Owner, PathAccess, Profile, Reads};
 use portcullis_settings_format::Layer;
 
 use crate::closed_names::closed_names;
@@ -19,6 +19,7 @@ use crate::error::with_causes;
 use crate::kept_back::KeptBack;
 use crate::limits;
 use crate::names::name_rules;
+use crate::own_directories::BranchLayer;
 use crate::replaceable_paths::Surveyed;
 use crate::requirements::Requirements;
 use disk::Disk;
@@ -66,6 +67,10 @@ pub(crate) fn profile(
         .mounts(&rules.base().own, (session.user, acting), session.changes, |cache| holders.contains(cache))
         .map_err(|error| format!("making the directories of the private home: {error}"))?;
     let closed = closed_names(rules, &places, &own);
+    let (places, own) = match &session.own.branch {
+        Some(branch) => in_branch(branch, places, own),
+        None => (places, own),
+    };
     Ok(Profile {
         places,
         temp: temp.to_owned(),
@@ -78,6 +83,19 @@ pub(crate) fn profile(
         names: Some(names),
         order: None,
     })
+}
+
+/// Puts the branch in the place of the project. What the rules make writable in the project is a part of the branch:
+/// a mount of its own would show the project's files.
+fn in_branch(
+    branch: &BranchLayer,
+    mut places: Vec<PathAccess>,
+    mut own: Vec<OwnPlace>,
+) -> (Vec<PathAccess>, Vec<OwnPlace>) {
+    places.retain(|place| place.access != Access::ReadWrite || !branch.holds(&place.path));
+    own.retain(|place| !branch.holds(&place.path));
+    own.push(branch.place());
+    (places, own)
 }
 
 /// Returns the devices that the rules give to commands.

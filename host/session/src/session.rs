@@ -116,6 +116,12 @@ impl Session {
         self.authorize_under(request, None, call, cancel)
     }
 
+    /// Returns true if a request of a command changes the session's branch only, so that there is no question.
+    pub(crate) fn is_for_branch(&self, request: &Request) -> bool {
+        let branch = self.setup.own.branch.as_ref();
+        request.origin == Origin::Process && branch.is_some_and(|branch| branch.takes(&request.action))
+    }
+
     /// Authorizes a request by the rules of one command, if it has its own.
     pub(crate) fn authorize_under(
         &self,
@@ -129,6 +135,10 @@ impl Session {
         let mut decision = self.decide_under(&request, rules);
         if self.policy.is_own_output(&request.action) {
             decision = decision.granted(AnsweredBy::Grant, "the agent was told to read it");
+        }
+        if self.is_for_branch(&request) {
+            decision =
+                decision.granted(AnsweredBy::Grant, "the branch is reviewed before the project changes");
         }
         let mut answer = None;
         while decision.effect() == Effect::Ask {

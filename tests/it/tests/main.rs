@@ -10,6 +10,8 @@ mod asked_afterwards;
 mod asked_links;
 mod attacks;
 mod beside_others;
+mod branch_attacks;
+mod branches;
 mod brokered;
 mod cli;
 mod closed_at_start;

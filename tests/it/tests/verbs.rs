@@ -412,7 +412,7 @@ fn nothing_from_outside_acts_on_the_terminal(user: User) -> Result<()> {
 }
 
 /// Pages whose examples neither need a registry, a person or another program, nor leave the scene.
-const PAGES: [&str; 17] = [
+const PAGES: [&str; 18] = [
     "",
     "status",
     "check",
@@ -430,6 +430,7 @@ const PAGES: [&str; 17] = [
     "changes",
     "undo",
     "redo",
+    "branch",
 ];
 
 /// Executes the examples in the help of verbs, as a user would type them. Wrong usage ends with 2.

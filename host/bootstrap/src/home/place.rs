@@ -17,15 +17,20 @@ pub(super) const PROJECT: &str = "project";
 
 /// Returns the directory of a project's private home.
 pub(super) fn place(state: &Path, project: &Path) -> PathBuf {
+    state.join(HOMES).join(name_of(project))
+}
+
+/// Returns the name of a project's directory in the state directory.
+pub(crate) fn name_of(project: &Path) -> String {
     let digest = Sha256::digest(project.as_os_str().as_bytes());
     let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let name = project.file_name().unwrap_or_default().to_string_lossy();
     let name: String = name.chars().filter(|letter| letter.is_ascii_alphanumeric()).take(24).collect();
-    state.join(HOMES).join(format!("{name}-{digest}"))
+    format!("{name}-{digest}")
 }
 
 /// Opens a file to be locked.
-pub(super) fn lock(path: &Path) -> anyhow::Result<File> {
+pub(crate) fn lock(path: &Path) -> anyhow::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());

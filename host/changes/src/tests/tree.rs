@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{lgetxattr, llistxattr};
 
 /// Each name with its kind, mode, content, attributes, and which names are the same file.
-pub(super) type Tree = BTreeMap<PathBuf, String>;
+pub(crate) type Tree = BTreeMap<PathBuf, String>;
 
-pub(super) fn tree(top: &Path) -> Tree {
+pub(crate) fn tree(top: &Path) -> Tree {
     let mut found = Tree::new();
     let mut first: BTreeMap<u64, PathBuf> = BTreeMap::new();
     walk(top, top, &mut found, &mut first);
@@ -59,6 +59,6 @@ fn attributes(path: &Path) -> Vec<(String, String)> {
 }
 
 /// All files' contents together.
-pub(super) fn contents(top: &Path) -> String {
+pub(crate) fn contents(top: &Path) -> String {
     tree(top).into_values().collect::<Vec<_>>().join("\n")
 }

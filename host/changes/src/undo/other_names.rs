@@ -84,6 +84,7 @@ impl Undoer<'_> {
             | Record::Left { .. }
             | Record::Ended { .. }
             | Record::Undo { .. }
+            | Record::Whole { .. }
             | Record::Undone { .. } => None,
         });
         let known = recorded.into_iter().find(|candidate| is_it(candidate)).map(Path::to_owned);

@@ -32,6 +32,7 @@ enum CompletionKind {
     Decision,
     Pack,
     Point,
+    Branch,
 }
 
 /// Prints the words that can follow, each on a line.
@@ -69,6 +70,7 @@ fn kind(words: &[String]) -> Option<CompletionKind> {
         ["grants", "revoke"] => Some(CompletionKind::Grant),
         ["allow" | "deny", ..] | ["presets", "show"] => Some(CompletionKind::Preset),
         ["undo"] => Some(CompletionKind::Point),
+        ["branch", "show" | "commit" | "drop"] => Some(CompletionKind::Branch),
         ["explain"] | ["audit", "show"] => Some(CompletionKind::Decision),
         ["policy", "update" | "remove", ..] | ["policy", "save", _, ..] => Some(CompletionKind::Pack),
         _ => None,
@@ -112,6 +114,7 @@ fn words(around: &ProcessEnv, kind: CompletionKind) -> anyhow::Result<Vec<String
             std::iter::once("LAST".to_owned()).chain(ids).collect()
         }
         CompletionKind::Point => super::undo::points(around)?,
+        CompletionKind::Branch => super::branch::names(around)?,
         CompletionKind::Pack => {
             let lock = LockEditor::open(None)?.store().lock()?;
             lock.policies.iter().map(|locked| locked.id.clone()).collect()
@@ -139,6 +142,9 @@ mod tests {
             ("credentials test", Some(CompletionKind::Credential)),
             ("credentials remove", Some(CompletionKind::Credential)),
             ("credentials add", None),
+            ("branch show", Some(CompletionKind::Branch)),
+            ("branch commit --all", Some(CompletionKind::Branch)),
+            ("branch list", None),
             ("allow", Some(CompletionKind::Preset)),
             ("allow npm --all", Some(CompletionKind::Preset)),
             ("run --allow", Some(CompletionKind::Preset)),

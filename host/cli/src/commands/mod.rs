@@ -3,6 +3,11 @@
 pub(crate) mod allow;
 pub(crate) mod asks;
 pub(crate) mod audit;
+#[cfg(target_os = "linux")]
+pub(crate) mod branch;
+#[cfg(not(target_os = "linux"))]
+#[path = "branch/unsupported.rs"]
+pub(crate) mod branch;
 pub(crate) mod check;
 pub(crate) mod complete;
 pub(crate) mod completions;

@@ -28,6 +28,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SI
 use signal_hook::iterator::{Handle, Signals};
 
 use crate::args::{Ask, Run};
+use crate::commands::branch::Branch;
 use crate::commands::stderr_tee::StderrTee;
 use crate::exit::{Exit, RUN_FAILED, RUN_REFUSED};
 
@@ -72,7 +73,12 @@ pub(crate) fn run(run: Run) -> crate::exit::Outcome {
         );
     }
     let cwd = working_directory(&around.cwd, &loaded.resolved.workspace);
-    let wired = session::open(&around, &wanted, loaded, prompter(ask))?;
+    let branch = run.branch.as_deref().map(|name| Branch::begin(&around, &loaded, name)).transpose()?;
+    // Dropped after the session, which uses it.
+    let wired = match &branch {
+        None => session::open(&around, &wanted, loaded, prompter(ask))?,
+        Some(branch) => branch.session(&around, &wanted, loaded, prompter(ask))?,
+    };
     for warning in &wired.session.settings().warnings {
         say(&format!("portcullis: {}: {}", warning.origin, warning.text));
     }
@@ -93,12 +99,17 @@ pub(crate) fn run(run: Run) -> crate::exit::Outcome {
     let (stdio, errors) = streams(listens)?;
     // Caught before the command starts, so that it gets every signal that comes after its first instruction.
     let signals = Signals::new(FORWARDED).context("catching signals")?;
-    forwarding(signals, |current| {
+    let ended = forwarding(signals, |current| {
         match commands::start(&wired.session, call.clone(), stdio, &Cancel::default()) {
             Ok(started) => outcome(&wait_for(&wired.session, &call, (started, errors), current)?),
             Err(failure) => Ok(exit_for_failure(&failure)),
         }
-    })
+    });
+    drop(wired);
+    if let Some(branch) = branch {
+        branch.end()?;
+    }
+    ended
 }
 
 /// Returns the command's working directory: ours if it lies in the project, else the project.

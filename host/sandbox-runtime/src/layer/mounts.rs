@@ -74,6 +74,10 @@ fn prepare(step: &MountStep, acting: Option<Owner>) -> Result<Prepared, Failure>
                 },
             }
         }
+        // Never the directory itself: its files must not change.
+        MountStep::Own { path, source: OwnSource::Branch { upper, work } } => Prepared::Copy(
+            layered::mount(std::slice::from_ref(path), upper, work).during_at(Stage::Branch, path)?,
+        ),
         MountStep::Show { path, writable: Writable::No } => {
             Prepared::Copy(copy(path, harmless() | Attributes::READ_ONLY)?)
         }

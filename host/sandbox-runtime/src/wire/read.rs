@@ -91,6 +91,10 @@ pub(super) fn step(reader: &mut Reader<'_>) -> Result<MountStep, DecodeError> {
                     let cold = if reader.number()? == 0 { None } else { Some(next(reader)?) };
                     MountStep::Own { path, source: OwnSource::Layered { lower, upper, work, cold } }
                 }
+                13 => {
+                    let (upper, work) = (PathBuf::from(reader.string()?), PathBuf::from(reader.string()?));
+                    MountStep::Own { path, source: OwnSource::Branch { upper, work } }
+                }
                 _ => return Err(DecodeError),
             }
         }

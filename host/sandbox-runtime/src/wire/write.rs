@@ -85,6 +85,7 @@ pub(super) fn step(writer: &mut Writer, step: &MountStep) {
         MountStep::Resolver { .. } => 10,
         MountStep::Own { source: OwnSource::Plain(_), .. } => 11,
         MountStep::Own { source: OwnSource::Layered { .. }, .. } => 12,
+        MountStep::Own { source: OwnSource::Branch { .. }, .. } => 13,
     };
     writer.number(number);
     match step {
@@ -107,6 +108,9 @@ pub(super) fn step(writer: &mut Writer, step: &MountStep) {
             lower.iter().chain([upper, work]).for_each(|path| writer.string(path.as_os_str()));
             writer.number(u32::from(cold.is_some()));
             cold.iter().for_each(|path| writer.string(path.as_os_str()));
+        }
+        MountStep::Own { path, source: OwnSource::Branch { upper, work } } => {
+            [path, upper, work].into_iter().for_each(|path| writer.string(path.as_os_str()));
         }
         MountStep::Pin { path }
         | MountStep::Temp { directory: path }

@@ -47,7 +47,10 @@ impl NodeState {
     fn covers(&self) -> bool {
         match self {
             Self::Hidden | Self::Closed | Self::Temp(_) | Self::Own(OwnSource::Plain(_)) => true,
-            Self::ReadOnly | Self::ReadWrite | Self::Resolver | Self::Own(OwnSource::Layered { .. }) => false,
+            Self::ReadOnly
+            | Self::ReadWrite
+            | Self::Resolver
+            | Self::Own(OwnSource::Layered { .. } | OwnSource::Branch { .. }) => false,
         }
     }
 
@@ -61,7 +64,7 @@ impl NodeState {
             )
             | (Self::ReadOnly, Access::Unwritable | Access::ReadOnly)
             | (Self::ReadWrite, Access::ReadWrite) => true,
-            (Self::Resolver | Self::Own(OwnSource::Layered { .. }), _)
+            (Self::Resolver | Self::Own(OwnSource::Layered { .. } | OwnSource::Branch { .. }), _)
             | (
                 Self::Hidden | Self::Closed | Self::Temp(_) | Self::Own(OwnSource::Plain(_)),
                 Access::ReadOnly | Access::ReadWrite,
@@ -137,7 +140,7 @@ impl Nodes {
     fn add_own(&mut self, path: &Path, source: OwnSource, kind: &dyn Fn(&Path) -> PathKind) {
         let shown = match &source {
             OwnSource::Plain(source) => kind(source),
-            OwnSource::Layered { .. } => PathKind::Directory,
+            OwnSource::Layered { .. } | OwnSource::Branch { .. } => PathKind::Directory,
         };
         let is_mountable = matches!(shown, PathKind::Directory | PathKind::File);
         if is_mountable && (self.state_around(path).covers() || kind(path) == shown) {
@@ -315,7 +318,8 @@ fn pins(nodes: &[Node]) -> Vec<MountStep> {
             | NodeState::Closed
             | NodeState::ReadOnly
             | NodeState::Resolver
-            | NodeState::Own(OwnSource::Layered { .. }) => continue,
+            // A directory that is in the machine's layer cannot be renamed in an overlay.
+            | NodeState::Own(OwnSource::Layered { .. } | OwnSource::Branch { .. }) => continue,
         };
         let Ok(below) = node.path.strip_prefix(&parent.path) else { continue };
         paths.extend(

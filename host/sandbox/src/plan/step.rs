@@ -136,6 +136,9 @@ impl fmt::Display for MountStep {
                 write!(formatter, "own {} from {}", path.display(), upper.display())?;
                 lower.iter().try_for_each(|lower| write!(formatter, " over {}", lower.display()))
             }
+            Self::Own { path, source: OwnSource::Branch { upper, .. } } => {
+                write!(formatter, "branch {} in {}", path.display(), upper.display())
+            }
             Self::Show { path, writable: Writable::No } => write!(formatter, "read-only {}", path.display()),
             Self::Show { path, writable: Writable::Yes } => write!(formatter, "writable {}", path.display()),
             Self::HideDirectory { path, openings } => {

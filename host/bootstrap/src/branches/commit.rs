@@ -1,0 +1,140 @@
+//! Commits a branch: with a record of changes of its own, so that `portcullis undo` takes it back.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use portcullis_changes::branch::{self, BranchChange, Settled, settled};
+use portcullis_changes::undo::{Report, Whole, history, recover};
+use portcullis_changes::{Recorder, Store};
+use portcullis_sandbox::NameOrder;
+use portcullis_settings_format::Undo;
+
+use super::stored::{OpenBranch, StoredBranch, write_whole};
+use crate::changes::{About, OwnChanges, StoredChanges, remove_changes, stored_changes};
+use crate::process_env::random_name;
+
+/// The file with the id of the record of a commit that has begun.
+const COMMIT: &str = "commit";
+
+/// The result of a commit.
+#[derive(Debug)]
+pub enum Committed {
+    /// All of it was made; the number of names.
+    Whole(usize),
+    /// Something changed in the project meanwhile or could not be written, so nothing was made.
+    Nothing(Report),
+    /// The same, but what was made could not all be taken back yet; the next `portcullis branch` goes on with that.
+    Unfinished(Report),
+}
+
+/// Makes the chosen changes in the project, while no command and no tool changes a name.
+///
+/// # Errors
+/// If the record cannot be written, or the branch has changed since it was compared.
+pub fn commit(
+    state: &Path,
+    undo: Undo,
+    branch: &mut OpenBranch,
+    chosen: &[&BranchChange],
+) -> anyhow::Result<Committed> {
+    let stored = branch.stored();
+    stored.require_project()?;
+    let label = format!("commit of branch {}", stored.name);
+    let (id, project) = (random_name()?, stored.project.clone());
+    let about = About { id: id.clone(), project: project.clone(), agent: format!("branch {}", stored.name) };
+    let own = OwnChanges::make(state, &about, undo)?;
+    let names = state.join("names");
+    let order = NameOrder::open(&names)
+        .with_context(|| format!("opening the order of changes of names in `{}`", names.display()))?;
+    write_whole(&stored.directory, COMMIT, id.as_bytes())?;
+    let recorder = Recorder::new(Store::open(&own.store_path()).context("opening the record of changes")?);
+    let made = {
+        let _alone = order.exclusive().context("waiting for the turn to write")?;
+        let made = branch::commit(&recorder, stored.layers(), chosen, &label);
+        match made {
+            Ok(made) => made,
+            Err(error) => {
+                let later =
+                    "taking back a commit that failed; the next `portcullis branch` goes on with that";
+                let back = recover(&recorder, &project).with_context(|| format!("{error}")).context(later)?;
+                if let Some(back) = back.filter(|back| !back.is_complete()) {
+                    return Ok(Committed::Unfinished(back));
+                }
+                own.discard();
+                end(&stored.directory)?;
+                return Err(error).context("nothing was committed");
+            }
+        }
+    };
+    match made {
+        Whole::Made => {}
+        Whole::Stopped { back, .. } if !back.is_complete() => return Ok(Committed::Unfinished(back)),
+        Whole::Stopped { by, back } => {
+            own.discard();
+            branch.settle(given_back(&project, &back))?;
+            end(&branch.stored().directory)?;
+            return Ok(Committed::Nothing(by));
+        }
+    }
+    let left = chosen.iter().map(|change| settled(&project, &change.path));
+    let left = left.collect::<io::Result<Vec<_>>>().context("looking at what was committed")?;
+    branch.settle(left)?;
+    end(&branch.stored().directory)?;
+    Ok(Committed::Whole(chosen.len()))
+}
+
+/// Returns the names that a commit had changed, as they were given back: that is no change of the user's.
+fn given_back(project: &Path, back: &Report) -> Vec<(PathBuf, Settled)> {
+    let paths = back.done.iter().filter_map(|path| path.strip_prefix(project).ok());
+    // Of a name that cannot be looked at, a conflict is shown.
+    paths.filter_map(|path| settled(project, path).ok()).collect()
+}
+
+fn end(directory: &Path) -> anyhow::Result<()> {
+    let file = directory.join(COMMIT);
+    std::fs::remove_file(&file).with_context(|| format!("removing `{}`", file.display()))
+}
+
+/// Takes back what an interrupted commit has done; `None` if it was complete.
+fn take_back(state: &Path, stored: &StoredChanges) -> anyhow::Result<Option<Report>> {
+    let order = NameOrder::open(&state.join("names")).context("opening the order of changes of names")?;
+    let _alone = order.exclusive().context("waiting for the turn to write")?;
+    let recorder = Recorder::new(Store::open(&stored.store).context("opening the record of changes")?);
+    let back = recover(&recorder, &stored.about.project).context("putting back what the commit has done")?;
+    // `portcullis undo` or `changes` may have taken it back already.
+    let is_void = history(recorder.store()).context("reading the record of changes")?.newest().is_none();
+    Ok(back.or_else(|| is_void.then(Report::default)))
+}
+
+/// Takes back a commit of a project's branches that was interrupted; returns the names of these branches.
+///
+/// # Errors
+/// If it cannot be taken back.
+pub fn finish_interrupted(state: &Path, branches: &[StoredBranch]) -> anyhow::Result<Vec<String>> {
+    let mut taken_back = Vec::new();
+    for branch in branches.iter().filter(|branch| !branch.is_in_use) {
+        let file: PathBuf = branch.directory.join(COMMIT);
+        let id = match std::fs::read_to_string(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            id => id.with_context(|| format!("reading `{}`", file.display()))?,
+        };
+        let mut locked = branch.clone().lock()?;
+        let records = stored_changes(state, Some(&branch.project))?;
+        if let Some(stored) = records.iter().find(|stored| stored.about.id == id) {
+            branch.require_project()?;
+            let doing = || format!("taking back an interrupted commit of branch `{}`", branch.name);
+            if let Some(back) = take_back(state, stored).with_context(doing)? {
+                let failed = back.failed.iter().map(|(path, error)| format!("`{}`: {error}", path.display()));
+                let left = back.left.iter().map(|(path, why, _)| format!("`{}`: {why}", path.display()));
+                let all: Vec<String> = failed.chain(left).collect();
+                anyhow::ensure!(all.is_empty(), "{}: {}", doing(), all.join(", "));
+                locked.settle(given_back(&branch.project, &back))?;
+                remove_changes(stored)?;
+                taken_back.push(branch.name.clone());
+            }
+        }
+        end(&branch.directory)?;
+    }
+    Ok(taken_back)
+}

@@ -1,0 +1,88 @@
+//! Commits that are killed: afterwards the project is as before, or the commit is complete.
+//!
+//! The test runs itself as a child that commits, and kills it. `PORTCULLIS_COMMIT_KILLS` sets the number of kills.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{Scene, changed};
+use crate::branch::{Layers, commit, compare, settled};
+use crate::tests::tree::tree;
+use crate::undo::{history, recover};
+use crate::{Recorder, Store};
+
+const PLACE: &str = "PORTCULLIS_COMMIT_PLACE";
+
+/// The child: commits the branch in the directory that the variable names.
+#[test]
+fn commits_in_a_given_place() {
+    let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
+    let recorder = Recorder::new(Store::open(&place.join("store")).expect("a store"));
+    let (upper, project) = (place.join("upper"), place.join("project").canonicalize().expect("there"));
+    let settled = BTreeMap::new();
+    let layers = Layers { project: &project, upper: &upper, begun: (i64::MAX, 0), settled: &settled };
+    let changes = compare(layers).expect("compared");
+    commit(&recorder, layers, &changes.iter().collect::<Vec<_>>(), "a commit").expect("committed");
+}
+
+fn large() -> Scene {
+    let scene = changed();
+    for number in 0..12 {
+        scene.write(&format!("many/{number}"), &format!("{number}").repeat(20_000));
+    }
+    scene
+}
+
+fn run(scene: &Scene) -> Child {
+    Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "branch::tests::killed::commits_in_a_given_place"])
+        .env(PLACE, scene.place.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("started")
+}
+
+#[test]
+fn a_commit_that_is_killed_is_before_or_after() {
+    let kills = std::env::var("PORTCULLIS_COMMIT_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
+    let whole = large();
+    let begun = Instant::now();
+    assert!(run(&whole).wait().expect("ended").success());
+    let lasts = begun.elapsed();
+    let (mut before, mut after, mut between) = (0, 0, 0);
+    for number in 0..kills {
+        let mut scene = large();
+        let was = tree(&scene.project());
+        let mut child = run(&scene);
+        std::thread::sleep(
+            lasts.mul_f64(f64::from(number) / f64::from(kills)).max(Duration::from_micros(500)),
+        );
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        let back = recover(&scene.recorder, &scene.project()).expect("recovered");
+        let is_recovered = back.is_some();
+        for path in back.unwrap_or_default().done {
+            let path = path.strip_prefix(scene.project()).expect("in the project").to_owned();
+            scene.settled.extend([settled(&scene.project(), &path).expect("looked")]);
+        }
+        let is = tree(&scene.project());
+        between += u32::from(is_recovered);
+        if is == was {
+            before += 1;
+            let history = history(scene.recorder.store()).expect("history");
+            assert_eq!(history.newest(), None, "there is something to undo after kill {number}");
+            scene.commit_all();
+        } else {
+            after += 1;
+        }
+        assert_eq!(
+            tree(&scene.project()),
+            tree(&whole.project()),
+            "kill {number}, recovered: {is_recovered}"
+        );
+    }
+    println!("{kills} kills: {before} before, {after} after, {between} of them recovered");
+}

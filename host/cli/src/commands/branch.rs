@@ -1,0 +1,222 @@
+//! `portcullis branch`: reviews, commits and drops branches.
+
+mod running;
+mod show;
+
+use std::io::{BufRead as _, IsTerminal as _, stdin};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail, ensure};
+use portcullis_bootstrap::branches::{
+    self, Committed, Judged, OpenBranch, Reviewed, StoredBranch, commit, hosts,
+};
+use portcullis_bootstrap::loaded_settings::{self, Wanted};
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_bootstrap::session::{self, OpenSession};
+use portcullis_changes::branch::{BranchChange, Left, choose, review_id};
+use portcullis_session::NoUser;
+use serde_json::json;
+
+use crate::args::branch::{self as args, Commit, Drop, List, Named, Show};
+use crate::exit::{Exit, Outcome};
+use crate::output::Page;
+
+pub(crate) use running::Branch;
+use running::recover;
+
+/// Runs `branch`.
+pub(crate) fn run(verb: args::Branch) -> Outcome {
+    let around = ProcessEnv::read()?;
+    around.ensure_outside()?;
+    match verb {
+        args::Branch::List(verb) => list(&around, &verb),
+        args::Branch::Show(verb) => show(&around, &verb),
+        args::Branch::Commit(verb) => commit_chosen(&around, &verb),
+        args::Branch::Drop(verb) => drop_branch(&around, &verb),
+    }
+}
+
+/// Returns the names of the branches of this project, for completion.
+pub(crate) fn names(around: &ProcessEnv) -> anyhow::Result<Vec<String>> {
+    let all = branches::stored(&around.state, Some(&project(around, None)))?;
+    Ok(all.into_iter().map(|branch| branch.name).collect())
+}
+
+fn project(around: &ProcessEnv, given: Option<&Path>) -> PathBuf {
+    let project = around.absolute(given.unwrap_or(&around.cwd));
+    // The branches of a project that is gone can be used by its path.
+    project.canonicalize().unwrap_or(project)
+}
+
+/// Returns the project of a call: the directory itself, or the one around it that has branches.
+fn with_branches(around: &ProcessEnv, given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let here = project(around, given);
+    if given.is_none() {
+        for above in here.ancestors() {
+            if !branches::stored(&around.state, Some(above))?.is_empty() {
+                return Ok(above.to_owned());
+            }
+        }
+    }
+    Ok(here)
+}
+
+fn named(around: &ProcessEnv, named: &Named) -> anyhow::Result<StoredBranch> {
+    let project = with_branches(around, named.project.as_deref())?;
+    recover(around, &project)?;
+    branches::named(&around.state, &project, named.name.as_deref())
+}
+
+fn list(around: &ProcessEnv, list: &List) -> Outcome {
+    let project = if list.everywhere { None } else { Some(with_branches(around, list.project.as_deref())?) };
+    if let Some(project) = &project {
+        recover(around, project)?;
+    }
+    let all = branches::stored(&around.state, project.as_deref())?;
+    let mut page = Page::new(around);
+    show::list(&mut page, &all, (list.everywhere, list.json));
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+/// Opens a session that decides on changes of a project.
+fn judge(around: &ProcessEnv, project: &Path) -> anyhow::Result<OpenSession> {
+    let wanted = Wanted { interactive: true, ..Wanted::judging(project.to_owned(), None) };
+    let loaded = loaded_settings::load(around, &wanted)?;
+    session::open(around, &wanted, loaded, Arc::new(NoUser))
+}
+
+fn show(around: &ProcessEnv, verb: &Show) -> Outcome {
+    let branch = named(around, &verb.named)?;
+    branch.require_project()?;
+    let judge = judge(around, &branch.project)?;
+    let reviewed = branches::review(&judge.session, &branch)?;
+    let hosts = hosts(&around.state, &branch)?;
+    let mut page = Page::new(around);
+    show::review(&mut page, (&branch, &reviewed, &hosts), (verb.diff, verb.named.json))?;
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+fn commit_chosen(around: &ProcessEnv, verb: &Commit) -> Outcome {
+    let mut branch = named(around, &verb.named)?.lock()?;
+    branch.stored().require_project()?;
+    let judge = judge(around, &branch.stored().project)?;
+    let reviewed = branches::review(&judge.session, branch.stored())?;
+    let changes: Vec<BranchChange> = reviewed.iter().map(|reviewed| reviewed.change.clone()).collect();
+    if let Some(id) = &verb.review {
+        let now = review_id(&changes);
+        ensure!(
+            *id == now,
+            "the branch or the project has changed since review `{id}`; look at `portcullis branch show` again \
+             (review `{now}`)"
+        );
+    }
+    let paths = paths(around, branch.stored(), &changes, &verb.paths)?;
+    let left = choose(&changes, &paths, |change| reason(&reviewed, change, (verb, &paths)));
+    let chosen: Vec<&BranchChange> =
+        changes.iter().filter(|change| !left.contains_key(&change.path)).collect();
+    let mut page = Page::new(around);
+    if verb.dry_run || chosen.is_empty() {
+        show::choice(&mut page, (&chosen, &left), (verb.dry_run, verb.named.json));
+        page.print()?;
+        return Ok(if verb.dry_run || !show::is_missed(&left) { Exit::Done } else { Exit::Bad });
+    }
+    if !verb.yes {
+        if verb.named.json || !stdin().is_terminal() {
+            bail!(
+                "you cannot be asked here, because standard input is no terminal: look with `--dry-run`, then say `--yes`"
+            );
+        }
+        show::choice(&mut page, (&chosen, &left), (true, false));
+        page.line("Do this? [y/N]");
+        page.print()?;
+        if !is_yes()? {
+            return Ok(Exit::Done);
+        }
+        page = Page::new(around);
+    }
+    let committed = commit(&around.state, judge.session.settings().undo, &mut branch, &chosen)?;
+    let is_whole = matches!(committed, Committed::Whole(_));
+    let name = branch.stored().name.clone();
+    let is_removed = is_whole && left.is_empty();
+    if is_removed {
+        branch.remove()?;
+    }
+    show::committed(&mut page, (&name, &committed, &left), is_removed, verb.named.json);
+    page.print()?;
+    Ok(if is_whole && !show::is_missed(&left) { Exit::Done } else { Exit::Bad })
+}
+
+/// Returns the reason that a change has by itself to be left in the branch.
+fn reason(
+    reviewed: &[Reviewed],
+    change: &BranchChange,
+    (verb, paths): (&Commit, &[PathBuf]),
+) -> Option<Left> {
+    if let Some(obstacle) = change.obstacle.filter(|obstacle| !obstacle.is_conflict() || !verb.overwrite) {
+        return Some(Left::Obstacle(obstacle));
+    }
+    let judged = reviewed.iter().find(|reviewed| reviewed.change.path == change.path);
+    match judged.map(|reviewed| &reviewed.judged) {
+        Some(Judged::Allowed) => None,
+        Some(Judged::Protected(_)) if verb.protected || paths.contains(&change.path) => None,
+        Some(Judged::Protected(why)) => Some(Left::Protected(why.clone())),
+        Some(Judged::Refused(why)) => Some(Left::Refused(why.clone())),
+        None => Some(Left::NotNamed),
+    }
+}
+
+/// Returns the named paths, as they are in the project.
+fn paths(
+    around: &ProcessEnv,
+    branch: &StoredBranch,
+    changes: &[BranchChange],
+    given: &[PathBuf],
+) -> anyhow::Result<Vec<PathBuf>> {
+    let in_project = |given: &PathBuf| {
+        let path = portcullis_decision::path_text::normalize(&around.absolute(given));
+        // From elsewhere, and with `--project`, they are relative to the project.
+        let inside = path.strip_prefix(&branch.project).map_or_else(|_| given.clone(), Path::to_owned);
+        ensure!(
+            changes.iter().any(|change| change.path.starts_with(&inside)),
+            "nothing differs at `{}` in branch `{}`; `portcullis branch show` says what does",
+            given.display(),
+            branch.name
+        );
+        Ok(inside)
+    };
+    given.iter().map(in_project).collect()
+}
+
+fn drop_branch(around: &ProcessEnv, verb: &Drop) -> Outcome {
+    let branch: OpenBranch = named(around, &verb.named)?.lock()?;
+    let name = branch.stored().name.clone();
+    let mut page = Page::new(around);
+    if !verb.yes && !branch.is_new_and_empty() {
+        if verb.named.json || !stdin().is_terminal() {
+            bail!("you cannot be asked here, because standard input is no terminal: say `--yes`");
+        }
+        page.line(&format!("Remove branch `{name}`, with everything that was changed in it? [y/N]"));
+        page.print()?;
+        if !is_yes()? {
+            return Ok(Exit::Done);
+        }
+        page = Page::new(around);
+    }
+    branch.remove()?;
+    if verb.named.json {
+        page.json(&json!({ "dropped": name }));
+    } else {
+        page.line(&format!("branch `{name}` is removed; the project is as it was"));
+    }
+    page.print()?;
+    Ok(Exit::Done)
+}
+
+fn is_yes() -> anyhow::Result<bool> {
+    let mut answer = String::new();
+    stdin().lock().read_line(&mut answer).context("reading your answer")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
