@@ -79,11 +79,11 @@ fn take_back(
     if how.dry_run && opened.is_interrupted()? {
         return nothing(page, how.record.json, INTERRUPTED);
     }
-    if let Some(report) = opened.put_back()? {
-        if !how.record.json {
-            page.line("An earlier undo was interrupted. What it had done was put back first.");
-            show::left(&mut page, &stored, &report);
-        }
+    if let Some(report) = opened.put_back()?
+        && !how.record.json
+    {
+        page.line("An earlier undo was interrupted. What it had done was put back first.");
+        show::left(&mut page, &stored, &report);
     }
     let Some(range) = range(&opened.history()?)? else { return nothing(page, how.record.json, none) };
     let steps = opened.plan(range)?;
