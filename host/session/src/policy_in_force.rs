@@ -17,7 +17,7 @@ use crate::setup::{Basis, Setup};
 
 /// Why a command does not start if no sandbox can be built that hides the present sockets.
 const UNHIDDEN: &str = "a program of this machine has bound a socket that commands would see, and no sandbox can be set \
-    up that hides it; `portcullis doctor` says more";
+    up that hides it";
 
 /// The policy in force, and its sources.
 pub(crate) struct PolicyInForce {
@@ -105,15 +105,16 @@ impl PolicyInForce {
     /// Running commands keep their sandbox. If no new sandbox can be built, the old one stays: file tools get the new
     /// grant, and commands do not. A sandbox with an expired or revoked grant does not stay: commands are refused.
     pub(crate) fn rebuild(&self) {
-        self.rebuild_unless(|_| false);
+        let _told = self.rebuild_unless(|_| false);
     }
 
-    /// As `rebuild`, unless the policy in force `is_current` when it is this thread's turn.
-    fn rebuild_unless(&self, is_current: impl Fn(&EffectivePolicy) -> bool) {
+    /// As `rebuild`, unless the policy in force `is_current` when it is this thread's turn. An error says why the old
+    /// sandbox stays; the user has been told.
+    fn rebuild_unless(&self, is_current: impl Fn(&EffectivePolicy) -> bool) -> Result<(), String> {
         let _making = self.building();
         let effective = self.unchecked();
         if is_current(&effective) {
-            return;
+            return Ok(());
         }
         let grants =
             self.answers.live(&effective.basis.resolved.grants, self.setup.seconds(), Kept::InMemory);
@@ -129,7 +130,10 @@ impl PolicyInForce {
             Ok(built) => built.confinement.as_ref().err().filter(|_| effective.confinement.is_ok()).cloned(),
         };
         match (built, failed) {
-            (Ok(built), None) => self.put_in_force(built),
+            (Ok(built), None) => {
+                self.put_in_force(built);
+                Ok(())
+            }
             (built, reason) if effective.reaches_beyond(&grants) => {
                 let text = notices::answer_ended(&reason.unwrap_or_default());
                 let closed = match built {
@@ -138,13 +142,15 @@ impl PolicyInForce {
                 };
                 self.put_in_force(closed);
                 self.setup.prompter.notice(&text);
+                Ok(())
             }
             // A command that is about to start is refused for it.
-            (_, Some(_)) if !effective.hides_sockets() => {}
+            (_, Some(reason)) if !effective.hides_sockets() => Err(reason),
             (_, reason) => {
                 effective.accept_current_files();
                 let reason = reason.unwrap_or_default();
                 self.setup.prompter.notice(&notices::not_for_commands(&reason));
+                Err(reason)
             }
         }
     }
@@ -173,12 +179,12 @@ impl PolicyInForce {
         if known.outlives(self.setup.seconds()) {
             return known;
         }
-        self.rebuild_unless(|effective| effective.outlives(self.setup.seconds()));
+        let _told = self.rebuild_unless(|effective| effective.outlives(self.setup.seconds()));
         self.unchecked()
     }
 
     /// Returns the policy in force for a command that starts now: its sandbox hides the sockets that the host's programs
-    /// have bound meanwhile as well.
+    /// had bound when the command was requested.
     ///
     /// # Errors
     /// When no such sandbox can be built.
@@ -190,9 +196,9 @@ impl PolicyInForce {
         let is_current = |effective: &EffectivePolicy| {
             effective.outlives(self.setup.seconds()) && effective.hides_sockets()
         };
-        self.rebuild_unless(is_current);
-        let built = self.unchecked();
-        if built.hides_sockets() { Ok(built) } else { Err(UNHIDDEN.to_owned()) }
+        // Others can come while it is built; the next command gets a sandbox that hides them.
+        self.rebuild_unless(is_current).map_err(|reason| format!("{UNHIDDEN}: {reason}"))?;
+        Ok(self.unchecked())
     }
 
     /// Returns the policy in force as it was built.
