@@ -1,8 +1,8 @@
 //! The branches of projects in the state directory.
 //!
-//! `branches/PROJECT/NAME` holds the two directories of the overlay, what the branch is, and the ids of the sessions
-//! that worked in it. No command sees the state directory. Whoever works in a branch, commits or drops it holds its
-//! lock: the kernel leaves undefined what happens if an upper directory is used twice or changes under its mount.
+//! `branches/PROJECT/NAME` holds the two directories of the overlay, the project that the branch belongs to, and the ids of the
+//! sessions that ran in it. Commands cannot see the state directory. `run --branch`, `branch commit` and `branch drop`
+//! lock the branch first: the kernel leaves undefined what happens if an upper directory is used twice or changes under its mount.
 
 mod commit;
 mod review;

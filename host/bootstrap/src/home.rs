@@ -152,7 +152,8 @@ fn require_own(path: &Path, user: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn private() -> DirBuilder {
+/// Returns a builder of directories that only this user can use.
+pub(crate) fn private() -> DirBuilder {
     let mut builder = DirBuilder::new();
     builder.mode(0o700);
     builder

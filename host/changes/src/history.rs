@@ -42,6 +42,8 @@ struct Traces {
     left: Option<Left>,
     /// The calls that have changed it, with the position of their first record of it.
     calls: Vec<(CallKey, usize)>,
+    /// What the last step of a call that runs has left there, by the position of its record.
+    so_far: Option<usize>,
 }
 
 /// The state that undo expects at a path now, according to the history.
@@ -122,6 +124,7 @@ impl Traces {
     fn note(&mut self, call: CallKey, position: usize, ended: &HashMap<CallKey, usize>) {
         self.calls.retain(|(of, at)| *of != call && ended.get(of).is_none_or(|end| end < at));
         self.calls.push((call, position));
+        self.so_far = None;
     }
 }
 
@@ -144,7 +147,7 @@ impl History {
                 }
                 Record::Moved { call, from, to, exchange, .. } if !fails(&entries, position, *call) => {
                     moved(&mut names, from, to, *exchange);
-                    let left = |left| Traces { left: Some(left), calls: Vec::new() };
+                    let left = |left| Traces { left: Some(left), ..Traces::default() };
                     if !exchange {
                         names.insert(from.clone(), left(Left::Nothing));
                     }
@@ -157,6 +160,9 @@ impl History {
                         traces.left = Some(Left::Named(position, number));
                         traces.calls.retain(|(of, _)| of != call);
                     }
+                }
+                Record::LeftSoFar { left, .. } => {
+                    names.entry(left.path.clone()).or_default().so_far = Some(position);
                 }
                 Record::Ended { call, .. } => {
                     ended.insert(*call, position);
@@ -182,7 +188,10 @@ impl History {
     pub(crate) fn expected(&self, path: &Path) -> Expected<'_> {
         let Some(traces) = self.names.get(path) else { return Expected::Nothing };
         if traces.is_open(&self.ended) {
-            return Expected::Anything;
+            return match traces.so_far.and_then(|position| self.entries.get(position)) {
+                Some(Record::LeftSoFar { left, .. }) => Expected::Left(&left.state),
+                _ => Expected::Anything,
+            };
         }
         traces.left.and_then(|left| self.state(left)).map_or(Expected::Nothing, Expected::Left)
     }
@@ -226,7 +235,8 @@ impl History {
                 | Record::Before { .. }
                 | Record::Turn { .. }
                 | Record::NotMoved { .. }
-                | Record::Left { .. } => {}
+                | Record::Left { .. }
+                | Record::LeftSoFar { .. } => {}
             }
         }
         open.map(|(call, start, _)| (call, start))
@@ -275,7 +285,10 @@ impl History {
                         calls.retain(|_, position| *position < before);
                     }
                 }
-                Record::NotMoved { .. } | Record::Left { .. } | Record::Undone { .. } => {}
+                Record::NotMoved { .. }
+                | Record::Left { .. }
+                | Record::LeftSoFar { .. }
+                | Record::Undone { .. } => {}
             }
         }
         for (to, undone) in self.undoings() {
@@ -301,6 +314,7 @@ impl History {
                 | Record::Turn { .. }
                 | Record::NotMoved { .. }
                 | Record::Left { .. }
+                | Record::LeftSoFar { .. }
                 | Record::Ended { .. } => None,
             });
             let Some((position, to, redo)) = begun else { continue };
@@ -344,6 +358,7 @@ impl History {
                 | Record::Turn { .. }
                 | Record::NotMoved { .. }
                 | Record::Left { .. }
+                | Record::LeftSoFar { .. }
                 | Record::Ended { .. } => {}
             }
         }
@@ -363,6 +378,7 @@ impl History {
                 | Record::Turn { .. }
                 | Record::NotMoved { .. }
                 | Record::Left { .. }
+                | Record::LeftSoFar { .. }
                 | Record::Ended { .. } => {}
             }
         }
@@ -417,6 +433,7 @@ impl History {
                 Record::Before { .. }
                 | Record::Moved { .. }
                 | Record::Left { .. }
+                | Record::LeftSoFar { .. }
                 | Record::Turn { .. }
                 | Record::NotMoved { .. }
                 | Record::Ended { .. }

@@ -55,6 +55,7 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
             Record::Turn { .. }
             | Record::NotMoved { .. }
             | Record::Left { .. }
+            | Record::LeftSoFar { .. }
             | Record::Ended { .. }
             | Record::Undo { .. }
             | Record::Whole { .. }

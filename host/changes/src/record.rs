@@ -80,6 +80,14 @@ pub enum Record {
         /// The names.
         names: Vec<Named>,
     },
+    /// What a step of an undoing has left at a name. It counts only if the undoing is interrupted.
+    LeftSoFar {
+        /// The call.
+        call: CallKey,
+        /// The name.
+        #[serde(flatten)]
+        left: Named,
+    },
     /// A call has ended.
     Ended {
         /// The call.

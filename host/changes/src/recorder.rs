@@ -285,10 +285,10 @@ impl Recorder {
         Ok(Changed { names: touched.names.len(), lost: touched.lost })
     }
 
-    /// Records what a part of a call has left at a name that no later part changes.
+    /// Records what a step of an undoing has left at a name.
     pub(crate) fn left_so_far(&self, call: CallKey, path: &Path) -> io::Result<()> {
         let left = self.left(path, &State::Absent)?;
-        self.store.append(&[Record::Left { call, names: vec![left] }])
+        self.store.append(&[Record::LeftSoFar { call, left }])
     }
 
     /// Returns what is at a path now, after a call that found `was` there.
@@ -410,6 +410,7 @@ fn touched(records: &[Record], call: CallKey) -> Touched<'_> {
             | Record::Turn { .. }
             | Record::NotMoved { .. }
             | Record::Left { .. }
+            | Record::LeftSoFar { .. }
             | Record::Ended { .. }
             | Record::Undo { .. }
             | Record::Whole { .. }
@@ -427,6 +428,7 @@ pub(crate) fn fails(records: &[Record], position: usize, call: CallKey) -> bool 
         Record::Before { .. }
         | Record::Turn { .. }
         | Record::Left { .. }
+        | Record::LeftSoFar { .. }
         | Record::Ended { .. }
         | Record::Undo { .. }
         | Record::Whole { .. }

@@ -6,21 +6,19 @@
 
 mod attributes;
 mod beside;
+mod files;
 mod other_names;
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, fchmod, ftruncate, mkdirat, openat, renameat, renameat_with,
-    symlinkat, unlinkat,
-};
+use rustix::fs::{AtFlags, Mode, RenameFlags, mkdirat, renameat, renameat_with, symlinkat, unlinkat};
 use rustix::io::Errno;
 
-use attributes::{FILE_MODE, clear, give, restore_directory, set_attributes, set_owner, set_time, write_all};
+use attributes::{clear, give, restore_directory};
 
 use crate::disk::{self, Spot, look, set_mode};
 use crate::history::History;
@@ -28,7 +26,7 @@ use crate::paths::follow;
 use crate::plan::{Act, Step, Why, World as _, plan};
 use crate::record::{CallKey, Record};
 use crate::recorder::{Place, Recorder, now};
-use crate::state::{Content, DirectoryState, FileId, FileState, State};
+use crate::state::{DirectoryState, FileId, State};
 use crate::store::Store;
 use crate::world::Disk;
 
@@ -430,137 +428,6 @@ impl Undoer<'_> {
         Ok(unlinkat(&spot.directory, &aside, AtFlags::empty())?)
     }
 
-    fn restore_file(
-        &mut self,
-        spot: &Spot,
-        path: &Path,
-        (was, now): (&FileState, &State),
-        text: Option<&[u8]>,
-    ) -> Result<(), Stop> {
-        if was.content == Content::Unread && text.is_none() {
-            self.restore_mode(spot, (was, now))?;
-            self.note_restored(was, path);
-            return Ok(());
-        }
-        // Written in place, it keeps its other names. A program that runs cannot be.
-        if now.id().is_some_and(|now| self.is_version_of(now, was)) {
-            let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            match openat(&spot.directory, &spot.name, flags, Mode::empty()) {
-                Err(Errno::TXTBSY | Errno::ACCESS) => {}
-                open => {
-                    let open = open?;
-                    if Some(disk::id(&open)?) != now.id() {
-                        return Err(Stop::Left(Why::Changed));
-                    }
-                    let filled = self.fill(&open, was, text)?;
-                    self.note_filled(path, filled);
-                    self.note_restored(was, path);
-                    return Ok(());
-                }
-            }
-        }
-        if let (None, Some(other)) = (text, self.other_name(was, path)) {
-            let twin = disk::look_at(&other)?;
-            // Without an end of the call, or an edit since, what the call wrote by this name it wrote by the other.
-            let is_same =
-                twin.file().is_some_and(|twin| (twin.size, twin.modified) == (was.size, was.modified));
-            let is_restored = self.restored.contains_key(&was.id);
-            if is_same || is_restored || twin.file().is_some_and(|twin| twin.modified <= self.history.written)
-            {
-                return self.link_again(spot, (path, &other), (was, is_same), now);
-            }
-        }
-        let name = self.temporary(spot, path)?;
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let open = openat(&spot.directory, &name, flags, Mode::RUSR | Mode::WUSR)?;
-        let filled = self.fill(&open, was, text).inspect_err(|_| {
-            // On a full disk the unfinished copy must not stay.
-            let _gone = unlinkat(&spot.directory, &name, AtFlags::empty());
-        })?;
-        self.put(spot, &name, now)?;
-        self.note_filled(path, filled);
-        self.note_restored(was, path);
-        Ok(())
-    }
-
-    /// Reports a file that was given back without its attributes.
-    fn note_filled(&mut self, path: &Path, filled: Filled) {
-        if filled == Filled::WithoutAttributes {
-            self.report.left.push((path.to_owned(), Why::Attributes, None));
-        }
-    }
-
-    /// Gives a file that is still the same, and that no call has written, its former mode and attributes.
-    fn restore_mode(&self, spot: &Spot, (was, now): (&FileState, &State)) -> Result<(), Stop> {
-        let is_it = |now: &FileState| (now.id, now.size, now.modified) == (was.id, was.size, was.modified);
-        if !now.file().is_some_and(is_it) {
-            return Err(Stop::Left(Why::Changed));
-        }
-        set_mode(spot, was.id, was.mode & FILE_MODE)?;
-        // A file that its owner cannot read has attributes that could not be read before either.
-        if let Ok(open) = disk::open_same(&spot.directory, &spot.name, was.id) {
-            set_attributes(&open, &was.attributes)?;
-            // An access list changes the mode.
-            fchmod(&open, Mode::from_raw_mode(was.mode & FILE_MODE))?;
-        }
-        Ok(())
-    }
-
-    /// Returns true if a file is the one that a record tells of, or what it was given back as.
-    fn is_version_of(&self, now: FileId, was: &FileState) -> bool {
-        match self.restored.get(&was.id) {
-            // Another name of it was given back as another file, and this one becomes a name of that.
-            Some(restored) if restored.links.max(was.links) > 1 => now == restored.id,
-            Some(restored) => now == restored.id || now == was.id,
-            None => now == was.id,
-        }
-    }
-
-    fn note_restored(&mut self, was: &FileState, path: &Path) {
-        if let Ok(Some(id)) = disk::look_at(path).map(|now| now.id()) {
-            let restored = self.restored.entry(was.id).or_insert_with(|| Restored {
-                names: Vec::new(),
-                id,
-                links: was.links,
-            });
-            if restored.id != id {
-                *restored = Restored { names: Vec::new(), id, links: was.links };
-            }
-            restored.links = restored.links.max(was.links);
-            restored.names.retain(|name| name != path);
-            restored.names.push(path.to_owned());
-        }
-    }
-
-    /// Gives an open file its former content, owner, attributes, mode and time.
-    fn fill(&self, open: &OwnedFd, was: &FileState, text: Option<&[u8]>) -> Result<Filled, Stop> {
-        match (text, &was.content) {
-            (Some(text), _) => {
-                ftruncate(open, 0)?;
-                write_all(open, text)?;
-            }
-            (None, Content::Kept(name)) => match self.recorder.store().kept(name)? {
-                None => ftruncate(open, 0)?,
-                // A call that was killed before it removed the file has left it as it was.
-                Some(kept) if disk::id(&kept)? == disk::id(open)? => {}
-                Some(kept) => {
-                    ftruncate(open, 0)?;
-                    disk::copy(&kept, open, was.size)?;
-                }
-            },
-            (None, Content::Lost(why)) => return Err(Stop::Left(Why::Lost(*why))),
-            (None, Content::Unread) => return Err(io::Error::from(io::ErrorKind::InvalidData).into()),
-        }
-        set_owner(open, was.owner);
-        // An access list can name a user that the session did not know. The content does not stay away for that.
-        let attributes = set_attributes(open, &was.attributes);
-        fchmod(open, Mode::from_raw_mode(was.mode & FILE_MODE))?;
-        if text.is_none() {
-            set_time(open, was.modified)?;
-        }
-        Ok(if attributes.is_ok() { Filled::Whole } else { Filled::WithoutAttributes })
-    }
-
     /// Returns a free name beside a path, recorded as one that is not there.
     fn temporary(&mut self, spot: &Spot, path: &Path) -> io::Result<CString> {
         self.temporary += 1;
@@ -618,13 +485,6 @@ impl Undoer<'_> {
             }
         }
     }
-}
-
-/// Whether a file got everything back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Filled {
-    Whole,
-    WithoutAttributes,
 }
 
 /// Returns true if a name is still as it was found. The number of names changes when other names are given back or

@@ -22,9 +22,9 @@ const COMMIT: &str = "commit";
 pub enum Committed {
     /// All of it was made; the number of names.
     Whole(usize),
-    /// Something changed in the project meanwhile or could not be written, so nothing was made.
+    /// Nothing was committed, because a file of the project changed meanwhile or could not be written.
     Nothing(Report),
-    /// The same, but what was made could not all be taken back yet; the next `portcullis branch` goes on with that.
+    /// The commit failed, and some of its changes are still in the project. The next `portcullis branch` takes them back.
     Unfinished(Report),
 }
 

@@ -1,11 +1,9 @@
 //! The directory of a branch: how it is made, found, locked and removed.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown,
-};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,7 +14,7 @@ use portcullis_sandbox::decode_mount_path;
 use portcullis_session::BranchLayer;
 use serde::{Deserialize, Serialize};
 
-use crate::home::{lock_file, name_of};
+use crate::home::{lock_file, name_of, private};
 use crate::process_env::random_name;
 use crate::scratch;
 
@@ -32,7 +30,7 @@ const REMOVED: &str = ".removed-";
 /// The longest name of a branch.
 const LONGEST_NAME: usize = 64;
 
-/// What a branch is.
+/// The description of a branch, in `about.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct About {
@@ -59,7 +57,7 @@ pub struct StoredBranch {
     upper: PathBuf,
 }
 
-/// A branch that is locked, so that nobody else works in it, commits or drops it.
+/// A branch whose lock this process holds: no other process can run commands in it, commit it or drop it.
 #[derive(Debug)]
 pub struct OpenBranch {
     stored: StoredBranch,
@@ -154,13 +152,13 @@ impl OpenBranch {
         writeln!(file, "{id}").with_context(|| format!("writing to `{}`", path.display()))
     }
 
-    /// Returns true if it was made just now, and nothing was changed in it.
+    /// Returns true if this process has made the branch, and its upper directory is empty.
     #[must_use]
     pub fn is_new_and_empty(&self) -> bool {
         self.is_new && std::fs::read_dir(&self.stored.upper).is_ok_and(|mut names| names.next().is_none())
     }
 
-    /// Removes it, with what was changed in it.
+    /// Removes the branch and its changes.
     ///
     /// # Errors
     /// If it cannot be removed.
@@ -223,7 +221,7 @@ pub fn begin(state: &Path, project: &Path, name: Option<&str>) -> anyhow::Result
     Ok(OpenBranch { stored, is_new: true, _lock: lock })
 }
 
-/// Makes the files of a branch. What it is comes last, so that an unfinished one is made again.
+/// Makes the directories and files of a branch. `about.json` comes last: a directory without it is made again.
 fn make(directory: &Path, project: &Path) -> anyhow::Result<()> {
     let of_project = project.metadata()?;
     for name in [UPPER, WORK] {
@@ -391,12 +389,6 @@ pub(super) fn write_whole(directory: &Path, name: &str, bytes: &[u8]) -> anyhow:
         std::fs::rename(&new, directory.join(name))
     };
     written().with_context(|| format!("writing `{}`", directory.join(name).display()))
-}
-
-fn private() -> DirBuilder {
-    let mut builder = DirBuilder::new();
-    builder.mode(0o700);
-    builder
 }
 
 #[cfg(test)]

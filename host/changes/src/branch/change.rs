@@ -19,23 +19,23 @@ pub struct Layers<'a> {
     pub project: &'a Path,
     /// The directory of changes.
     pub upper: &'a Path,
-    /// When the branch began. What was changed in the project later is a conflict.
+    /// When the branch began. A file of the project that changed later is a conflict.
     pub begun: Time,
-    /// What was committed so far, as it was left.
+    /// The state of each name after the last commit of this branch that changed it.
     pub settled: &'a BTreeMap<PathBuf, Settled>,
 }
 
 /// A name of the project as a commit left it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settled {
-    /// The file or directory; `None` for a link, or if nothing is there.
+    /// Identity of the file or directory; `None` for a link or a missing name.
     pub id: Option<FileId>,
     /// When its status last changed.
     pub changed: Time,
 }
 
 impl Settled {
-    /// Nothing was left.
+    /// The state of a missing name.
     pub(crate) const ABSENT: Self = Self { id: None, changed: (0, 0) };
 }
 
@@ -44,15 +44,15 @@ impl Settled {
 pub struct BranchChange {
     /// The path in the project.
     pub path: PathBuf,
-    /// What is there in the project.
+    /// The state of the name in the project.
     pub now: State,
-    /// What is there in the branch.
+    /// The state of the name in the branch.
     pub new: State,
-    /// When the status of that last changed.
+    /// When the status of the name in the branch last changed.
     pub changed: Time,
     /// Why it cannot be committed.
     pub obstacle: Option<Obstacle>,
-    /// What a commit does not do.
+    /// Notes for the review, such as set-id bits that a commit leaves off.
     pub notes: Vec<Note>,
 }
 

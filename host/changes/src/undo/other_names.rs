@@ -82,6 +82,7 @@ impl Undoer<'_> {
             | Record::Turn { .. }
             | Record::NotMoved { .. }
             | Record::Left { .. }
+            | Record::LeftSoFar { .. }
             | Record::Ended { .. }
             | Record::Undo { .. }
             | Record::Whole { .. }
