@@ -69,7 +69,13 @@ pub(crate) fn apply(found: &mut FoundSettings, items: &[AllowItem]) {
                 found.settings.presets.push(Entry { value: name.clone(), text: name.clone(), origin });
                 continue;
             }
-            AllowItem::Host(pattern) => GrantResource::Connect(pattern.clone()),
+            AllowItem::Host(pattern) => {
+                // Only an entry of the list counts with `strictAllowlist`, and only an answer counts where no policy
+                // asks the lists.
+                let entry = Entry { value: pattern.clone(), text: pattern.to_string(), origin };
+                found.settings.network.allowed_domains.push(entry);
+                GrantResource::Connect(pattern.clone())
+            }
             AllowItem::Path(path) => {
                 let text = path.to_string_lossy().into_owned();
                 let value = PathEntry { text: text.clone(), literal: true };

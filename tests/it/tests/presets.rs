@@ -103,7 +103,26 @@ fn nothing_is_written_for_what_no_answer_can_allow(user: User) -> Result<()> {
         let refused = scene.portcullis(&["allow", &what])?.ended_with(1)?;
         ensure!(refused.stderr.contains(why), "{what}: {refused:#?}");
     }
-    ensure!(!scene.home().join(".pi/agent/sandbox/projects.json").exists(), "something was written");
+    let answers = scene.home().join(".pi/agent/sandbox/projects.json");
+    ensure!(!answers.exists(), "something was written");
+
+    // A denial of hosts also counts for their ports, the names below them, and presets of such hosts alone.
+    scene.portcullis(&["deny", "denied.test", "*.below.test", "npm", "half.test:80"])?.ended_with(0)?;
+    let before = fs::read_to_string(&answers)?;
+    for what in ["denied.test", "denied.test:8080", "a.below.test", "*.below.test", "npm", "half.test:80"] {
+        let refused = scene.portcullis(&["allow", what])?.ended_with(1)?;
+        ensure!(refused.stderr.contains("no answer lifts a denial"), "{what}: {refused:#?}");
+        ensure!(refused.stderr.contains("portcullis config edit"), "{what}: {refused:#?}");
+    }
+    ensure!(fs::read_to_string(&answers)? == before, "something was written");
+    // What is denied in part is allowed in part, and an answer lifts `strictAllowlist`.
+    let strict = before.replace("\"deniedDomains\"", "\"strictAllowlist\": true, \"deniedDomains\"");
+    ensure!(strict != before);
+    scene.write(&answers, &strict)?;
+    scene.portcullis(&["allow", "half.test", "below.test", "registries"])?.ended_with(0)?;
+    for (target, expected) in [("half.test:443", ALLOW), ("half.test:80", DENY), ("below.test:1", ALLOW)] {
+        ensure!(judged(&scene, &["connect", target])? == expected, "{target}");
+    }
     Ok(())
 }
 
@@ -119,6 +138,17 @@ fn for_one_session_only(user: User) -> Result<()> {
     ensure!(open.stdout == "NOTES", "{open:#?}");
     let closed = run(&["--allow", "npm"])?;
     ensure!(closed.stdout.is_empty(), "it holds longer than the session: {closed:#?}");
+    let strict = r#"{ "network": { "allowedDomains": [], "deniedDomains": [], "strictAllowlist": true },
+        "filesystem": { "denyRead": ["~"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] } }"#;
+    let settings = scene.outside().join("strict.json");
+    scene.write(&settings, strict)?;
+    let settings = settings.display().to_string();
+    for (allow, is_open) in [("127.0.0.1:1", true), ("127.0.0.1:2", false)] {
+        let allowed = ["run", "--settings", &settings, "--allow", allow, "--"];
+        let ended = scene.portcullis(&[&allowed[..], &["curl", "-sS", "http://127.0.0.1:1/"]].concat())?;
+        // Nothing listens there, which the host finds only if it may look.
+        ensure!(ended.stderr.contains("cannot be reached") == is_open, "{allow}: {ended:#?}");
+    }
     let wrong = run(&["--allow", "nmp"])?.ended_with(125)?;
     ensure!(wrong.stderr.contains("is no preset"), "{wrong:#?}");
     ensure!(!scene.home().join(".pi/agent/sandbox").exists(), "something was written");

@@ -21,8 +21,9 @@ pub(super) struct Program {
     pub(super) name: &'static str,
     /// The package to request.
     pub(super) package: &'static str,
-    /// Prefix of the real package's name, if `package` is only an alias for the current one of several.
-    pub(super) stands_for: Option<&'static str>,
+    /// Start of the names of packages that are unpacked even if the system has them: those for which `package` is only
+    /// an alias, and those whose files the program looks for beside its own.
+    pub(super) with: Option<&'static str>,
     /// The program's path in the package. One component may be a `*` that stands for a version.
     pub(super) path: &'static str,
     pub(super) start: Start,
@@ -43,10 +44,9 @@ const SCRIPTS: &str = "scripts";
 impl Program {
     /// Unpacks the program and returns a script that starts it. The directory can be copied as a whole.
     pub(super) fn provide(&self, cache: &Cache) -> Result<PathBuf> {
-        let stands_for = |name: &str| self.stands_for.is_some_and(|start| name.starts_with(start));
+        let belongs = |name: &str| self.with.is_some_and(|start| name.starts_with(start));
         let directory = format!("debian-{}", self.package);
-        let root =
-            unpack(cache, &directory, &[self.package], |name| name == self.package || stands_for(name))?;
+        let root = unpack(cache, &directory, &[self.package], |name| name == self.package || belongs(name))?;
         let lines = match self.start {
             Start::Plain => {
                 let path = found(&root, self.path)

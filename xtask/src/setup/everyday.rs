@@ -34,7 +34,10 @@ const FROM_DEBIAN: [Program; 10] = [
 ];
 
 /// A browser without a window.
-const BROWSER: Program = script("headless-shell", "chromium-headless-shell", CHROMIUM);
+const BROWSER: Program = Program {
+    with: Some("chromium-common"),
+    ..script("headless-shell", "chromium-headless-shell", CHROMIUM)
+};
 
 const CHROMIUM: &str = "export LD_LIBRARY_PATH=\"$libraries:$libraries/pulseaudio\"\n\
     exec \"$root/usr/lib/chromium/chromium-headless-shell\" \"$@\"";
@@ -74,11 +77,11 @@ const WITH_MODULES: &str = "import sys, runpy; lib, program = sys.argv[1:3]; sys
     sys.argv = [program] + sys.argv[3:]; runpy.run_path(program, run_name='__main__')";
 
 const fn plain(name: &'static str, package: &'static str, path: &'static str) -> Program {
-    Program { name, package, stands_for: None, path, start: Start::Plain }
+    Program { name, package, with: None, path, start: Start::Plain }
 }
 
 const fn script(name: &'static str, package: &'static str, lines: &'static str) -> Program {
-    Program { name, package, stands_for: None, path: "", start: Start::Script(lines) }
+    Program { name, package, with: None, path: "", start: Start::Script(lines) }
 }
 
 /// Returns the directories of the programs, and fetches missing ones. Programs that cannot be fetched are reported and

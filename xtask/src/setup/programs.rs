@@ -49,12 +49,12 @@ const FROM_DEBIAN: [Program; 17] = [
     plain("hey", "hey", "usr/bin/hey"),
     Program { start: Start::Script(WITH_MUSL), ..plain("musl-gcc", "musl-tools", "usr/bin/musl-gcc") },
     Program {
-        stands_for: Some("postgresql-client-"),
+        with: Some("postgresql-client-"),
         ..plain("psql", "postgresql-client", "usr/lib/postgresql/*/bin/psql")
     },
     // Part of every Java runtime; makes connections.
     Program {
-        stands_for: Some("openjdk-"),
+        with: Some("openjdk-"),
         ..plain("keytool", "default-jre-headless", "usr/lib/jvm/*/bin/keytool")
     },
     Program {
@@ -66,7 +66,7 @@ const FROM_DEBIAN: [Program; 17] = [
 ];
 
 const fn plain(name: &'static str, package: &'static str, path: &'static str) -> Program {
-    Program { name, package, stands_for: None, path, start: Start::Plain }
+    Program { name, package, with: None, path, start: Start::Plain }
 }
 
 pub(super) fn bin_dir(cache: &Cache) -> Result<PathBuf> {

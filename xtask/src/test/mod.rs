@@ -46,9 +46,61 @@ const LONG_FORMS: [(&str, &str); 9] = [
     ("PROPTEST_CASES", "10000"),
 ];
 
-/// Modules of tests that only `--full` runs: without them, each user and each version of pi is tested, but not each
-/// user with each version.
-const COMBINATIONS: [&str; 2] = ["pi_0_74_ordinary", "pi_1_5_caller"];
+/// Tests that only `--full` runs, by a part of their names.
+///
+/// The first two are combinations: without them, each user and each version of pi is tested, but not each user with
+/// each version. The others test what is shown, stored or parsed, which depends neither on the user nor on the version
+/// of pi: a normal run does them as an ordinary user, and with the current pi.
+const ONLY_IN_FULL: &[&str] = &[
+    "pi_0_74_ordinary",
+    "pi_1_5_caller",
+    "agent_texts::caller",
+    "brokered::http1::caller",
+    "brokered::repeated::caller",
+    "brokered::ways_out::caller",
+    "completions::caller",
+    "config_verbs::caller",
+    "examples_of_others::caller",
+    "hostile_policies::caller",
+    "kept_answers::caller",
+    "layered::caller",
+    "looked_for::caller",
+    "migrate::bad_input::caller",
+    "migrate::caller",
+    "network::programs::caller",
+    "network::proxy_tls::caller",
+    "network::table::caller",
+    "older_files::caller",
+    "only_tightens::random::caller",
+    "other_tools::caller",
+    "own_choices::caller",
+    "pages::caller",
+    "presets::caller",
+    "records::caller",
+    "replay::caller",
+    "reservations::caller",
+    "same_answers::caller",
+    "settings_verbs::caller",
+    "share::caller",
+    "share::local_files::caller",
+    "share::others::caller",
+    "share::refusals::caller",
+    "share::tls::caller",
+    "statements::caller",
+    "text_examples::caller",
+    "verbs::caller",
+    "agent_texts::pi_0_74",
+    "differential::pi_0_74",
+    "escalation::pi_0_74",
+    "harness::pi_0_74",
+    "migrate::pi_0_74",
+    "odd_paths::pi_0_74",
+    "other_tools::pi_0_74",
+    "own_choices::pi_0_74",
+    "reservations::pi_0_74",
+    "searches::pi_0_74",
+    "sub_agents::pi_0_74",
+];
 
 /// Options of `test`.
 #[derive(Debug, Args)]
@@ -129,5 +181,5 @@ fn environment(tools: &Tools, target: &Path, is_full: bool) -> Result<Environmen
         variables.extend(LONG_FORMS.map(|(name, value)| (name.into(), value.into())));
         return Ok(Environment { variables, skipped: Vec::new() });
     }
-    Ok(Environment { variables, skipped: COMBINATIONS.to_vec() })
+    Ok(Environment { variables, skipped: ONLY_IN_FULL.to_vec() })
 }

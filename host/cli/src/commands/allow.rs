@@ -8,9 +8,9 @@ use portcullis_bootstrap::loaded_settings::{self, LoadedSettings, Wanted};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::session;
 use portcullis_decision::grant::PathPattern;
-use portcullis_decision::pattern::FilePattern;
+use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern, PortSet};
 use portcullis_decision::profile::FileRights;
-use portcullis_decision::request::{Content, FileOperation, Origin};
+use portcullis_decision::request::{Content, Endpoint, FileOperation, Origin};
 use portcullis_decision::{Decision, Effect, Grant, GrantPattern, GrantScope, Reader, RefusalText};
 use portcullis_server::kept_answers::spoken;
 use portcullis_session::{Cancel, FileCall, NoUser, files, notices};
@@ -21,13 +21,18 @@ use portcullis_settings::{
 use portcullis_text::escape;
 use serde_json::json;
 
+use crate::args::action::Target;
 use crate::args::allow::Rule;
+use crate::commands::check::connection;
 use crate::exit::Exit;
 use crate::human::path;
 use crate::output::Page;
 
 /// The name of a session in texts; answers given here are all kept.
 const SESSION: &str = "session";
+
+/// Ports that stand for all.
+const USUAL_PORTS: [u16; 2] = [443, 80];
 
 /// Allows each item.
 pub(crate) fn allow(rule: &Rule) -> crate::exit::Outcome {
@@ -162,18 +167,41 @@ impl RuleStore {
 
     /// Fails if a rule denies the item, since a denial overrides every answer.
     fn ensure_not_denied(&self, item: &AllowItem, rights: FileRights) -> anyhow::Result<()> {
-        let AllowItem::Path(wanted) = item else { return Ok(()) };
-        let decision = self.decision(wanted, rights)?;
-        if decision.effect() == Effect::Deny {
-            let refusal = RefusalText::for_decision(&decision).read_by(Reader::User);
-            bail!(
-                "`{}` stays denied, since no answer lifts a denial: {}; nothing was written. {}",
-                escape(&path(&self.around, wanted)),
-                refusal.why(),
-                refusal.next_step(None)
-            );
+        let denial = match item {
+            AllowItem::Path(path) => Some(self.decision(path, rights)?).filter(is_denial),
+            AllowItem::Host(host) => self.denial_of_hosts(host.to_string(), std::slice::from_ref(host))?,
+            AllowItem::Preset(name) => self.denial_of_hosts(name.clone(), &self.hosts_of(name)?)?,
+        };
+        let Some(decision) = denial else { return Ok(()) };
+        let refusal = RefusalText::for_decision(&decision).read_by(Reader::User);
+        bail!(
+            "`{}` stays denied, since no answer lifts a denial: {}; nothing was written. {}",
+            self.named(item),
+            refusal.why(),
+            refusal.next_step(None)
+        )
+    }
+
+    /// Returns a denial that stays if `item` is allowed, if it is one of all `hosts`.
+    fn denial_of_hosts(&self, item: String, hosts: &[NetworkPattern]) -> anyhow::Result<Option<Decision>> {
+        let mut around = self.around.clone();
+        around.allow.push(item);
+        let loaded = loaded_settings::load(&around, &self.wanted)?;
+        let open = session::open(&around, &self.wanted, loaded, Arc::new(NoUser))?;
+        let mut denial = None;
+        for target in hosts.iter().flat_map(targets) {
+            let decision = open.session.decide(&open.session.request(Origin::Agent, connection(target)));
+            if !is_denial(&decision) {
+                return Ok(None);
+            }
+            denial = denial.or(Some(decision));
         }
-        Ok(())
+        Ok(denial)
+    }
+
+    fn hosts_of(&self, preset_name: &str) -> anyhow::Result<Vec<NetworkPattern>> {
+        let found = preset(preset_name, &self.loaded.places, &RealDisk)?.context("the preset has gone")?;
+        Ok(found.hosts.into_iter().map(|host| host.pattern).collect())
     }
 
     /// Revokes the answers that a denial of reading would leave in force: an allowed path makes it a closed region.
@@ -194,7 +222,7 @@ impl RuleStore {
     fn ensure_denied(&self, denial: &Denial) -> anyhow::Result<()> {
         let Some(path) = denial.reads() else { return Ok(()) };
         let decision = self.decision(path, FileRights::READ)?;
-        if decision.effect() == Effect::Deny {
+        if is_denial(&decision) {
             return Ok(());
         }
         bail!(
@@ -229,10 +257,7 @@ impl RuleStore {
             AllowItem::Path(path) if write => vec![Denial::Write(path.clone())],
             AllowItem::Path(path) => vec![Denial::Read(path.clone())],
             AllowItem::Host(host) => vec![Denial::Host(host.clone())],
-            AllowItem::Preset(name) => {
-                let preset = preset(name, &self.loaded.places, &RealDisk)?.context("the preset has gone")?;
-                preset.hosts.into_iter().map(|host| Denial::Host(host.pattern)).collect()
-            }
+            AllowItem::Preset(name) => self.hosts_of(name)?.into_iter().map(Denial::Host).collect(),
         })
     }
 
@@ -277,6 +302,25 @@ impl RuleStore {
         };
         format!("{what}{}", self.named(item))
     }
+}
+
+fn is_denial(decision: &Decision) -> bool {
+    decision.effect() == Effect::Deny
+}
+
+/// Returns connections that stand for all that the pattern covers.
+fn targets(pattern: &NetworkPattern) -> Vec<Target> {
+    let host = match &pattern.host {
+        HostPattern::Name(name) => Endpoint::Domain(name.clone()),
+        HostPattern::Below(top) => Endpoint::Domain(format!("any.{top}")),
+        HostPattern::Block(block) => Endpoint::Address(block.addr()),
+        HostPattern::Any => return Vec::new(),
+    };
+    let ports = match &pattern.ports {
+        PortSet::Every => USUAL_PORTS.to_vec(),
+        PortSet::These(ports) => ports.clone(),
+    };
+    ports.into_iter().map(|port| Target { host: host.clone(), port }).collect()
 }
 
 fn pattern_of(path: &Path) -> FilePattern {

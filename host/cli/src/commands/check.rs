@@ -109,7 +109,8 @@ fn workspace(session: &Session) -> PathBuf {
     session.settings().workspace.clone()
 }
 
-fn connection(target: Target) -> Wanted {
+/// Returns the action of a connection to `target`.
+pub(crate) fn connection(target: Target) -> Wanted {
     Wanted::Network(NetworkAccess {
         transport: Transport::Tcp,
         direction: Direction::Outbound,

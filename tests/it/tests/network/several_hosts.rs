@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 use super::PROGRAM;
 use super::asking::{ASK, GET, notes, text};
 
+/// Time in which a few programs start and connect, also on a busy machine.
+const MOMENT: std::time::Duration = std::time::Duration::from_secs(3);
+
 as_each_user!(
     several_hosts_of_one_command_are_one_question,
     an_answer_for_several_hosts_can_be_kept,
@@ -27,6 +30,10 @@ fn several_hosts_of_one_command_are_one_question(user: User) -> Result<()> {
         let question = host.question()?;
         asked.push_str(text(&question, "/params/subject"));
         asked.push('\n');
+        if questions == 0 {
+            // The other programs have started, and wait in `connect`, when this one is answered.
+            std::thread::sleep(MOMENT);
+        }
         questions += 1;
         host.answer(&question, &json!(0))?;
     }
