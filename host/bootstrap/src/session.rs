@@ -203,9 +203,9 @@ fn assemble(
             (Box::new(journal), Some(scratch))
         }
     };
-    let own_changes = match (&scratch, &wanted.inmate) {
+    let own_changes = match &scratch {
         // What changes in a branch is no change of the project; its commit is recorded.
-        (Some(_), SandboxSubject::Commands) if cfg!(target_os = "linux") && branch.is_none() => {
+        Some(_) if cfg!(target_os = "linux") && branch.is_none() => {
             changes::remove_old(&around.state, basis.resolved.undo);
             let about = About {
                 id: id.to_owned(),
@@ -214,7 +214,7 @@ fn assemble(
             };
             Some(OwnChanges::make(&around.state, &about, basis.resolved.undo)?)
         }
-        (Some(_) | None, SandboxSubject::Commands | SandboxSubject::Agent(_)) => None,
+        Some(_) | None => None,
     };
     #[cfg(target_os = "linux")]
     if scratch.is_some() && matches!(wanted.inmate, SandboxSubject::Commands) {

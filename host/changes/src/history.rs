@@ -1,6 +1,6 @@
 //! The history in a journal: its entries, its turns and calls, and the state of each path at the end of its last call.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::paths::moved;
@@ -70,6 +70,9 @@ pub struct Point {
     pub at: u64,
     /// The position of its first entry.
     pub start: usize,
+    /// The position from which on the changes of its call belong to a later point, because it was taken back while it
+    /// ran; the largest number if there is none.
+    pub end: usize,
     /// Whether its changes have been taken back.
     pub undone: bool,
     /// Whether it is a turn, or an undoing.
@@ -246,8 +249,10 @@ impl History {
     #[must_use]
     pub fn points(&self) -> Vec<Point> {
         let mut points: Vec<Point> = Vec::new();
-        let mut calls: HashMap<CallKey, usize> = HashMap::new();
-        let (mut turns, mut undoing) = (0, Vec::new());
+        // The points of each call: several if it was taken back while it ran.
+        let mut calls: HashMap<CallKey, Vec<usize>> = HashMap::new();
+        let mut taken_back: HashSet<CallKey> = HashSet::new();
+        let (mut turns, mut numbered, mut undoing) = (0, 0, Vec::new());
         let mut whole: Option<(CallKey, usize)> = None;
         for (start, entry) in self.entries.iter().enumerate() {
             match entry {
@@ -259,30 +264,48 @@ impl History {
                         label: label.clone(),
                         at: *at,
                         start,
+                        end: usize::MAX,
                         undone: false,
                         kind: PointKind::Turn,
                     });
                 }
                 Record::Before { call, .. } | Record::Moved { call, .. } => {
-                    if !calls.contains_key(call) && !undoing.contains(call) {
-                        calls.insert(*call, points.len());
-                        let (name, kind) = (format!("c{}", calls.len()), PointKind::Call(*call));
+                    let is_new = !calls.contains_key(call) || taken_back.remove(call);
+                    if is_new && !undoing.contains(call) {
+                        let of_call = calls.entry(*call).or_default();
+                        if let Some(before) = of_call.last().and_then(|position| points.get_mut(*position)) {
+                            before.end = start;
+                        }
+                        of_call.push(points.len());
+                        numbered += 1;
+                        let (name, kind) = (format!("c{numbered}"), PointKind::Call(*call));
                         let label = "a call that did not end".to_owned();
-                        points.push(Point { name, id: None, label, at: 0, start, undone: false, kind });
+                        let (end, undone) = (usize::MAX, false);
+                        points.push(Point { name, id: None, label, at: 0, start, end, undone, kind });
                     }
                 }
                 Record::Ended { call, id, label, at } => {
-                    if let Some(point) = calls.get(call).and_then(|position| points.get_mut(*position)) {
-                        (point.id, point.label, point.at) = (id.clone(), label.clone(), *at);
+                    for position in calls.get(call).into_iter().flatten() {
+                        if let Some(point) = points.get_mut(*position) {
+                            (point.id, point.label, point.at) = (id.clone(), label.clone(), *at);
+                        }
                     }
                 }
-                Record::Undo { call, .. } => undoing.push(*call),
+                Record::Undo { call, to, .. } => {
+                    undoing.push(*call);
+                    let is_later = |positions: &Vec<usize>| {
+                        let last = positions.last().and_then(|position| points.get(*position));
+                        last.is_some_and(|point| point.start >= *to)
+                    };
+                    let of_calls = calls.iter().filter(|(_, positions)| is_later(positions));
+                    taken_back.extend(of_calls.map(|(call, _)| *call));
+                }
                 Record::Whole { call } => whole = Some((*call, points.len())),
                 Record::Undone { call, complete: false } => {
                     if let Some((_, before)) = whole.filter(|(of, _)| of == call) {
                         // Neither it nor the calls that took it back have an effect.
                         points.truncate(before);
-                        calls.retain(|_, position| *position < before);
+                        calls.retain(|_, positions| positions.first().is_some_and(|first| *first < before));
                     }
                 }
                 Record::NotMoved { .. }
@@ -404,26 +427,28 @@ impl History {
         turn.or_else(|| points.get(last)).map(|point| point.start)
     }
 
-    /// Returns the changes of a call.
+    /// Returns the changes of a point; none for a turn.
     #[must_use]
-    pub fn changes(&self, key: CallKey) -> Vec<Change> {
+    pub fn changes(&self, point: &Point) -> Vec<Change> {
+        let PointKind::Call(key) = point.kind else { return Vec::new() };
+        let is_in_point = |position: usize| position >= point.start && position < point.end;
         let mut found: BTreeMap<PathBuf, Change> = BTreeMap::new();
         for (position, entry) in self.entries.iter().enumerate() {
             match entry {
-                Record::Before { call, was } if *call == key => {
+                Record::Before { call, was } if *call == key && is_in_point(position) => {
                     let change =
                         || Change { path: was.path.clone(), was: was.state.clone(), left: None, from: None };
                     found.entry(was.path.clone()).or_insert_with(change);
                 }
                 Record::Moved { call, from, to, what, exchange }
-                    if *call == key && !fails(&self.entries, position, key) =>
+                    if *call == key && is_in_point(position) && !fails(&self.entries, position, key) =>
                 {
                     moved(&mut found, from, to, *exchange);
                     let change =
                         Change { path: to.clone(), was: what.clone(), left: None, from: Some(from.clone()) };
                     found.entry(to.clone()).or_insert(change).from = Some(from.clone());
                 }
-                Record::Left { call, names } if *call == key => {
+                Record::Left { call, names } if *call == key && is_in_point(position) => {
                     for named in names {
                         if let Some(change) = found.get_mut(&named.path) {
                             change.left = Some(named.state.clone());

@@ -22,7 +22,7 @@ impl SessionChanges {
     /// # Errors
     /// If it is none.
     pub fn open(directory: &Path) -> io::Result<Self> {
-        Ok(Self(Recorder::new(Store::open(directory)?)))
+        Ok(Self(Recorder::bounded(Store::open(directory)?)))
     }
 
     /// Records that a turn of the user begins.

@@ -1,6 +1,6 @@
 //! Records names before they are changed, and what a call has left at its end.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,7 +16,7 @@ use crate::opened::Opened;
 use crate::paths::{below, moved};
 use crate::record::{CallKey, Named, Record};
 use crate::spared::Spared;
-use crate::state::{Changed, Content, Lost, State};
+use crate::state::{Changed, Content, FileId, FileState, Lost, State};
 use crate::store::Store;
 
 /// The text of a changed file is kept up to this length, to merge it with later edits.
@@ -31,6 +31,8 @@ const CLOCK_STEP: Duration = Duration::from_millis(40);
 pub struct Recorder {
     store: Store,
     seen: Mutex<Seen>,
+    /// Whether changes are no longer recorded once the journal is as long as it may be.
+    is_bounded: bool,
 }
 
 /// The names that need no further record.
@@ -40,6 +42,10 @@ struct Seen {
     calls: HashMap<CallKey, BTreeMap<PathBuf, Noted>>,
     /// The number of moves so far.
     moves: u64,
+    /// The number of undoings so far.
+    undoings: u64,
+    /// The calls with changes that the journal has no room for.
+    full: HashSet<CallKey>,
 }
 
 /// What has been recorded of a name.
@@ -74,10 +80,16 @@ enum Fate {
 }
 
 impl Recorder {
-    /// Records in this store.
+    /// Records in this store, whatever the length of its journal.
     #[must_use]
     pub fn new(store: Store) -> Self {
-        Self { store, seen: Mutex::default() }
+        Self { store, seen: Mutex::default(), is_bounded: false }
+    }
+
+    /// Records in this store what commands and tools change, as long as its journal has room.
+    #[must_use]
+    pub fn bounded(store: Store) -> Self {
+        Self { is_bounded: true, ..Self::new(store) }
     }
 
     /// Returns the store.
@@ -119,7 +131,11 @@ impl Recorder {
         place: Place<'_, D>,
         fate: Fate,
     ) -> io::Result<Option<Spared<'_>>> {
+        self.follow_undoings()?;
         if self.is_seen(call, place.path) && !self.is_directory_before_a_move(call, &place)? {
+            return Ok(None);
+        }
+        if self.is_full(call, &place)? {
             return Ok(None);
         }
         let (state, spared) = self.full(&place, fate)?;
@@ -141,7 +157,8 @@ impl Recorder {
             State::File(_) | State::Directory(_) => return self.before(call, place),
             State::Absent | State::Link { .. } | State::Special { .. } => return Ok(()),
         };
-        if self.noted(call, place.path).is_some() {
+        self.follow_undoings()?;
+        if self.noted(call, place.path).is_some() || self.is_full(call, &place)? {
             return Ok(());
         }
         if let Ok(open) = disk::open_same(&place.directory, place.name, file.id) {
@@ -153,6 +170,30 @@ impl Recorder {
         self.store.append(&[Record::Before { call, was: Named { path: place.path.to_owned(), state } }])?;
         self.note(call, place.path, false);
         Ok(())
+    }
+
+    /// Forgets the names that were recorded before an undoing: what a running call changes after it is another change.
+    fn follow_undoings(&self) -> io::Result<()> {
+        let undoings = self.store.undoings()?;
+        let mut seen = self.lock();
+        if seen.undoings != undoings {
+            seen.undoings = undoings;
+            seen.calls.values_mut().for_each(BTreeMap::clear);
+        }
+        Ok(())
+    }
+
+    /// Returns true if the journal has no room for a change. That is recorded at the first such change of a call.
+    fn is_full<D: AsFd>(&self, call: CallKey, place: &Place<'_, D>) -> io::Result<bool> {
+        if !self.is_bounded || !self.store.is_journal_full()? {
+            return Ok(false);
+        }
+        if self.lock().full.insert(call) {
+            let state = unrecorded(look(&place.directory, place.name)?);
+            self.store
+                .append(&[Record::Before { call, was: Named { path: place.path.to_owned(), state } }])?;
+        }
+        Ok(true)
     }
 
     fn note(&self, call: CallKey, path: &Path, is_whole: bool) {
@@ -191,6 +232,7 @@ impl Recorder {
         (from, to): (Place<'_, D>, Place<'_, D>),
         exchange: bool,
     ) -> io::Result<(Move, Option<Spared<'_>>)> {
+        self.follow_undoings()?;
         let mut replaced = None;
         let what = look(&from.directory, from.name)?;
         let target = look(&to.directory, to.name)?;
@@ -204,6 +246,9 @@ impl Recorder {
             if !matches!(what, State::Directory(_)) && self.is_seen(call, from.path) {
                 return Ok((Move::Unrecorded, replaced));
             }
+        }
+        if self.is_full(call, &from)? {
+            return Ok((Move::Unrecorded, replaced));
         }
         let (from, to) = (from.path.to_owned(), to.path.to_owned());
         let record = Record::Moved { call, from: from.clone(), to: to.clone(), what, exchange };
@@ -231,12 +276,15 @@ impl Recorder {
 
     /// Forgets what calls have seen that no longer run.
     pub fn forget(&self, runs: impl Fn(CallKey) -> bool) {
-        self.lock().calls.retain(|call, _| runs(*call));
+        let mut seen = self.lock();
+        seen.calls.retain(|call, _| runs(*call));
+        seen.full.retain(|call| runs(*call));
     }
 
     /// Returns true if nothing has been recorded for a call here.
     pub fn is_new(&self, call: CallKey) -> bool {
-        !self.lock().calls.contains_key(&call)
+        let seen = self.lock();
+        !seen.calls.contains_key(&call) && !seen.full.contains(&call)
     }
 
     /// Records that a turn of the user begins.
@@ -281,7 +329,10 @@ impl Recorder {
         lines.extend((!names.is_empty()).then_some(Record::Left { call, names }));
         lines.push(Record::Ended { call, id: id.map(str::to_owned), label: label.to_owned(), at: now() });
         self.store.append(&lines)?;
-        self.lock().calls.remove(&call);
+        let mut seen = self.lock();
+        seen.calls.remove(&call);
+        seen.full.remove(&call);
+        drop(seen);
         Ok(Changed { names: touched.names.len(), lost: touched.lost })
     }
 
@@ -356,6 +407,25 @@ impl Recorder {
     fn lock(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the state of a name that is changed without a record. It counts as a file that cannot be given back.
+fn unrecorded(found: State) -> State {
+    let content = Content::Lost(Lost::RecordFull);
+    State::File(match found {
+        State::File(file) => FileState { content, ..file },
+        State::Absent | State::Directory(_) | State::Link { .. } | State::Special { .. } => FileState {
+            id: FileId { device: (0, 0), inode: 0, born: (0, 0) },
+            size: 0,
+            modified: (0, 0),
+            mode: 0,
+            owner: (0, 0),
+            links: 1,
+            attributes: Vec::new(),
+            digest: None,
+            content,
+        },
+    })
 }
 
 /// Returns extended attributes, if they are short enough for a record.

@@ -106,6 +106,8 @@ pub enum Lost {
     FileTooLarge,
     /// The session has kept as much as the settings let it.
     SessionFull,
+    /// The journal of the session is as long as the settings let it be, so this and later changes are not recorded.
+    RecordFull,
     /// The file cannot be read.
     Unreadable,
     /// Its extended attributes are too long for a record.
@@ -120,6 +122,10 @@ impl fmt::Display for Lost {
             Self::FileTooLarge => "it is larger than `undo.maxFileMib` of the settings",
             Self::SessionFull => {
                 "the session has kept as much as `undo.maxSessionMib` of the settings lets it"
+            }
+            Self::RecordFull => {
+                "the record is as long as `undo.maxSessionMib` of the settings lets it be, so nothing else that this \
+                 call changes is recorded"
             }
             Self::Unreadable => "it could not be read",
             Self::Attributes => "its extended attributes are too long",

@@ -26,11 +26,13 @@ use crate::state::{Content, FileState, Lost};
 
 const JOURNAL: &str = "journal";
 const CONTENT: &str = "content";
-/// How many bytes have been kept; locked while it changes.
+/// How many bytes have been kept, and how often an undoing has begun; locked while it changes.
 const USED: &str = "used";
 /// How much is kept.
 const BOUNDS: &str = "bounds";
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// Where the number of undoings is in that file.
+const UNDOINGS_AT: u64 = 8;
 /// The bytes that a writer counts as kept in advance, so that it does not lock for each file.
 const IN_ADVANCE: u64 = 1 << 20;
 
@@ -126,6 +128,28 @@ impl Store {
         let mut bytes = vec![0; length];
         self.journal.read_exact_at(&mut bytes, start)?;
         Ok(read(&bytes))
+    }
+
+    /// Returns true if the journal is as long as it may be.
+    pub(crate) fn is_journal_full(&self) -> io::Result<bool> {
+        Ok(self.length()? >= self.bounds.journal())
+    }
+
+    /// Returns how often an undoing has begun: then names change that no command has changed.
+    pub(crate) fn undoings(&self) -> io::Result<u64> {
+        let mut number = [0; size_of::<u64>()];
+        let read = self.used.read_at(&mut number, UNDOINGS_AT)?;
+        Ok(if read == number.len() { u64::from_le_bytes(number) } else { 0 })
+    }
+
+    /// Counts an undoing that begins.
+    pub(crate) fn count_undoing(&self) -> io::Result<()> {
+        self.used.lock()?;
+        let counted = self
+            .undoings()
+            .and_then(|number| self.used.write_all_at(&(number + 1).to_le_bytes(), UNDOINGS_AT));
+        self.used.unlock()?;
+        counted
     }
 
     /// Returns when the journal was last written: seconds and nanoseconds.

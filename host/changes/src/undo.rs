@@ -93,6 +93,7 @@ pub fn history(store: &Store) -> io::Result<History> {
 pub fn recover(recorder: &Recorder, project: &Path) -> io::Result<Option<Report>> {
     let history = history(recorder.store())?;
     let Some((call, start)) = history.unfinished() else { return Ok(None) };
+    recorder.store().count_undoing()?;
     let steps = plan(&history, start, &Disk(recorder.store()))?;
     let own = recorder.own_call();
     let begin = recorder.store().length()?;
@@ -117,6 +118,7 @@ pub fn carry_out(
     (project, history): (&Path, &History),
 ) -> io::Result<Report> {
     let call = recorder.own_call();
+    recorder.store().count_undoing()?;
     recorder.store().append(&[Record::Undo { call, to: start, redo, at: now() }])?;
     let begin = recorder.store().length()?;
     let report = perform(recorder, call, steps, (project, history));

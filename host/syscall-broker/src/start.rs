@@ -185,7 +185,7 @@ fn run(
         }
     };
     let recording = changes.map(|ChangesFiles { store, project }| {
-        let recorder = Recorder::new(Store::open_in(&store)?);
+        let recorder = Recorder::bounded(Store::open_in(&store)?);
         let outside = Some(Outside::new(workspace.clone(), project));
         Ok::<_, io::Error>(Recording { recorder, view, outside })
     });

@@ -32,7 +32,7 @@ impl Session {
             fs::create_dir(place.path().join(name)).expect("made");
         }
         Store::make(&place.path().join("store"), bounds).expect("a store");
-        let recorder = Recorder::new(Store::open(&place.path().join("store")).expect("opened"));
+        let recorder = Recorder::bounded(Store::open(&place.path().join("store")).expect("opened"));
         Self { place, recorder, call: 1, begin: 0 }
     }
 

@@ -87,9 +87,10 @@ fn range(history: &History, params: &UndoParams) -> anyhow::Result<Option<Range>
 }
 
 fn listed(history: &History, point: Point, project: &Path) -> ChangedPoint {
-    let (kind, changes) = match point.kind {
-        PointKind::Turn => (rpc::PointKind::Turn, Vec::new()),
-        PointKind::Call(call) => (rpc::PointKind::Call, history.changes(call)),
+    let changes = history.changes(&point);
+    let kind = match point.kind {
+        PointKind::Turn => rpc::PointKind::Turn,
+        PointKind::Call(_) => rpc::PointKind::Call,
     };
     ChangedPoint {
         name: point.name,

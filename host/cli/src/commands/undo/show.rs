@@ -52,13 +52,9 @@ pub(super) fn history(
     (diff, json): (bool, bool),
 ) -> anyhow::Result<()> {
     let history = opened.history()?;
-    let changes = |point: &Point| match point.kind {
-        PointKind::Call(call) => history.changes(call),
-        PointKind::Turn => Vec::new(),
-    };
     let mut points = Vec::new();
     for point in history.points() {
-        let changes = changes(&point);
+        let changes = history.changes(&point);
         let diffs = changes.iter().map(|change| if diff { opened.diff(change) } else { Ok(None) });
         let diffs = diffs.collect::<anyhow::Result<Vec<_>>>()?;
         points.push((point, changes, diffs));

@@ -1,0 +1,90 @@
+//! A journal that is as long as it may be, and an undoing while a call runs.
+
+use std::fs;
+
+use super::agent::Session;
+use super::tree::tree;
+use crate::undo::history;
+use crate::{Bounds, Lost};
+
+/// Bounds with the shortest journal.
+const SMALL: Bounds = Bounds { file: 1 << 20, session: 1 << 19 };
+
+/// Makes changes until the journal is full, or so many.
+fn fill(session: &mut Session) -> Option<(String, Lost)> {
+    for number in 0..2_000 {
+        let name = format!("file-{number}");
+        session.write(&name, "new").expect("written");
+        if let Some((path, why)) = session.end().lost.into_iter().next() {
+            assert_eq!(path, session.at(&name));
+            return Some((name, why));
+        }
+    }
+    None
+}
+
+#[test]
+fn a_change_that_the_journal_has_no_room_for_is_said_before_and_left_after() {
+    let mut session = Session::bounded(SMALL);
+    let (name, why) = fill(&mut session).expect("the journal is full at some point");
+    assert_eq!(why, Lost::RecordFull);
+    // Each call says it once.
+    session.write("one", "1").expect("written");
+    session.write("two", "2").expect("written");
+    assert_eq!(session.end().lost, [(session.at("one"), Lost::RecordFull)]);
+    let length = session.recorder.store().length().expect("length");
+    for number in 0..1_000 {
+        session.write(&format!("more-{number}"), "more").expect("written");
+    }
+    let longer = session.recorder.store().length().expect("length") - length;
+    assert!(longer < 1_000, "the journal grows by {longer} bytes");
+    session.end();
+    let points = history(session.recorder.store()).expect("history").points();
+    let said =
+        points.iter().flat_map(|point| history(session.recorder.store()).expect("history").changes(point));
+    assert!(said.filter(|change| change.was.lost() == Some(Lost::RecordFull)).count() >= 3);
+    // What was recorded comes back, and nothing else changes.
+    let report = session.undo();
+    assert!(report.done.contains(&session.at("file-0")), "{report:?}");
+    assert!(!session.at("file-0").exists());
+    for kept in [name.as_str(), "one", "two", "more-7"] {
+        assert!(session.at(kept).exists(), "{kept}");
+    }
+}
+
+#[test]
+fn with_room_everything_comes_back() {
+    let mut session = Session::new();
+    let before = tree(&session.project());
+    assert_eq!(fill(&mut session), None, "control");
+    session.undo();
+    assert_eq!(tree(&session.project()), before);
+}
+
+/// What a call changes after an undoing is another change, also of the same file.
+#[test]
+fn a_call_that_goes_on_after_an_undoing_is_recorded_again() {
+    for is_undone in [false, true] {
+        let mut session = Session::new();
+        fs::write(session.at("a"), "first").expect("a file");
+        session.write("a", "second").expect("written");
+        session.write("new", "n").expect("written");
+        if is_undone {
+            session.undo();
+            assert_eq!(fs::read_to_string(session.at("a")).expect("read"), "first");
+        }
+        session.write("a", "third").expect("written");
+        session.end();
+        let history = history(session.recorder.store()).expect("history");
+        let in_force: Vec<_> = history.points().into_iter().filter(|point| !point.undone).collect();
+        assert_eq!(in_force.len(), 1, "{in_force:?}");
+        assert_eq!(history.points().len(), if is_undone { 2 } else { 1 });
+        let changed: Vec<_> = history.changes(&in_force[0]).into_iter().map(|change| change.path).collect();
+        let all = [session.at("a"), session.at("new")];
+        assert_eq!(changed, if is_undone { &all[..1] } else { &all[..] });
+        let report = session.undo_from(history.newest().expect("a call"), false);
+        assert!(report.is_complete(), "{report:?}");
+        assert_eq!(fs::read_to_string(session.at("a")).expect("read"), "first");
+        assert!(!session.at("new").exists());
+    }
+}
