@@ -10,7 +10,8 @@ import type {
   AskParams, AskResponse, AskWithdrawNotification, DecideParams, DecideResponse, Empty, EscalateParams, EventNotification, ExecParams,
   ExecResponse, FileCloseParams, FileFindParams, FileGrepParams, FileListParams, FileListResponse, FileOpenParams,
   FileOpenResponse, FileOutputParams, FileReadParams, FileReadResponse, FileSearchResponse, FileWriteHandleParams, FileWriteParams, FileWriteResponse, HelloParams, HelloResponse, InspectParams,
-  InspectResponse, MenuParams, MenuScreen, ReserveParams, ReserveResponse, StatusResponse, ChangesResponse, TurnParams, UndoParams, UndoResponse,
+  InspectResponse, MenuParams, MenuScreen, ReserveParams, ReserveResponse, StatusResponse, BranchCommitParams, BranchCommitResponse, BranchParams,
+  BranchResponse, ChangesResponse, TurnParams, UndoParams, UndoResponse,
 } from "./protocol.ts";
 import { encode } from "./encode.ts";
 import { frameSplitter, lineSplitter } from "./wire.ts";
@@ -37,6 +38,8 @@ interface Methods {
   turn: [TurnParams, Empty];
   changes: [Empty, ChangesResponse];
   undo: [UndoParams, UndoResponse];
+  branch: [BranchParams, BranchResponse];
+  "branch/commit": [BranchCommitParams, BranchCommitResponse];
   shutdown: [Empty, Empty];
 }
 

@@ -14,6 +14,7 @@ import {
 import { Markdown, Text, TruncatedText } from "@earendil-works/pi-tui";
 import { sanitize } from "./sanitize.ts";
 import { guardChildren } from "./children.ts";
+import { openBranch } from "./branch.ts";
 import { announce, inquire } from "./duplicate-load.ts";
 import { FLAG, isOnCommandLine, readSwitch } from "./flag.ts";
 import { block, gateToolCall, gateUserCommand, refusedCommand } from "./gate.ts";
@@ -102,15 +103,20 @@ export default function portcullis(pi: ExtensionAPI): void {
     },
   });
 
-  /** Does something about undo; a failure is told and changes nothing else. */
-  const undoing = async (act: () => Promise<void>) => {
+  /** Does something about the user's files; a failure is told and changes nothing else. */
+  const trying = async (what: string, act: () => Promise<void>) => {
     try {
       await ready();
       await act();
     } catch (error) {
-      session.tell(`undo: ${error instanceof Error ? error.message : String(error)}`, "error");
+      session.tell(`${what}: ${error instanceof Error ? error.message : String(error)}`, "error");
     }
   };
+  const undoing = (act: () => Promise<void>) => trying("undo", act);
+  pi.registerCommand("branch", {
+    description: "Review what the agent changed in a branch, and commit it to the project",
+    handler: (named, context) => trying("branch", () => openBranch(session, context, named.trim())),
+  });
   pi.registerCommand("undo", {
     description: "Take back what the agent changed in your files",
     handler: (named, context) => undoing(() => openUndo(session, context, named.trim())),

@@ -702,6 +702,62 @@ export type UndoLine = {
   note: string,
 };
 
+/** Asks for the review of the session's branch. */
+export type BranchParams = {
+  /** True to include the differences of texts. */
+  diff: boolean,
+};
+
+/** The review of the session's branch. */
+export type BranchResponse = {
+  /** The branch; absent if the session works in the project itself. */
+  name?: string,
+  /** The id of the review. */
+  review: string,
+  /** The changes. */
+  lines: Array<BranchLine>,
+  /** The number of further changes. */
+  more: number,
+  /** The hosts that commands in it were allowed to reach. */
+  hosts: Array<string>,
+  /** What the policies say about all of it together; empty if they allow it. */
+  together: string,
+  /** The differences of texts, if they were asked for. */
+  diff: string,
+};
+
+/** One change of a branch. */
+export type BranchLine = {
+  /** Whether it was made, changed or removed. */
+  what: string,
+  /** The name, relative to the project. */
+  name: string,
+  /** Why it needs attention; may be empty. */
+  note: string,
+  /** True if it is committed only if it is named, or protected names are wanted. */
+  protected: boolean,
+  /** True if it cannot be committed. */
+  blocked: boolean,
+};
+
+/** Commits changes of the session's branch. */
+export type BranchCommitParams = {
+  /** The id of the review that the user has seen. */
+  review: Text,
+  /** The names, relative to the project; all if there are none. */
+  paths: Array<Text>,
+  /** True to commit protected names as well, and what a policy asks about. */
+  protected: boolean,
+};
+
+/** What was committed. */
+export type BranchCommitResponse = {
+  /** The number of names. */
+  committed: number,
+  /** What was left or went wrong. */
+  lines: Array<UndoLine>,
+};
+
 export const VERSION_MISMATCH = -32001;
 export const UNAVAILABLE = -32004;
 export const FILE_FAILED = -32010;

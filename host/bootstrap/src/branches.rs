@@ -7,7 +7,9 @@
 mod commit;
 mod review;
 mod stored;
+mod together;
 
 pub use commit::{Committed, commit, finish_interrupted};
 pub use review::{Judged, Reviewed, hosts, review};
 pub use stored::{OpenBranch, StoredBranch, begin, named, stored};
+pub use together::{Wishes, judge, reason_to_leave, together};

@@ -16,6 +16,9 @@ const AGENT: &str = "PORTCULLIS_AGENT";
 /// The variable with which `portcullis pi --allow` tells the host that pi starts what is allowed, one item a line.
 pub const ALLOW: &str = "PORTCULLIS_ALLOW";
 
+/// The variable with which `portcullis pi --branch` tells the host the branch in which the session works.
+pub const BRANCH: &str = "PORTCULLIS_BRANCH";
+
 /// The running program, even if its file has been replaced since.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
@@ -46,6 +49,8 @@ pub struct ProcessEnv {
     pub agent: String,
     /// What is allowed for the sessions of this process alone, as typed: presets, hosts, paths.
     pub allow: Vec<String>,
+    /// The branch in which the sessions of pi work; `None` if they work in the project.
+    pub branch: Option<String>,
     /// All environment variables that are UTF-8.
     pub variables: Vec<(String, String)>,
     /// This program.
@@ -80,6 +85,7 @@ impl ProcessEnv {
             user: account.as_ref().map(|account| account.name.clone()).unwrap_or_default(),
             // Accounts without a home have `/` or a path that does not exist.
             account_home: account.map(|account| account.dir).filter(|home| home != Path::new("/")),
+            branch: std::env::var(BRANCH).ok().filter(|name| !name.is_empty()),
             allow: allowed(&std::env::var(ALLOW).unwrap_or_default()),
             variables: text_variables(std::env::vars_os()),
             executable: std::env::current_exe().context("finding this program's own file")?,

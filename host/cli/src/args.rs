@@ -193,6 +193,7 @@ the sandbox: on the terminal, and by `portcullis asks`. Without a sandbox, pi do
 Examples:
   portcullis pi
   portcullis pi --contain
+  portcullis pi --branch=fix
   portcullis pi -p 'summarise README.md'
   portcullis pi --allow registries -p 'update the dependencies'";
 
@@ -255,6 +256,10 @@ pub(crate) struct Pi {
     /// A preset, a host or a path to read, allowed in this session only; may be given several times
     #[arg(long, value_name = "WHAT")]
     pub(crate) allow: Vec<String>,
+    /// Leave the project as it is: what the agent changes in it goes to a branch, which you review with `/branch` and at
+    /// the end; without a name, a new one
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) branch: Option<String>,
     /// Arguments for pi
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARG")]
     pub(crate) arguments: Vec<OsString>,

@@ -61,6 +61,63 @@ wire_structs! {
         pub more: u32,
     }
 
+    /// Asks for the review of the session's branch.
+    pub struct BranchParams {
+        /// True to include the differences of texts.
+        pub diff: bool,
+    }
+
+    /// The review of the session's branch.
+    pub struct BranchResponse {
+        /// The branch; absent if the session works in the project itself.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub name: Option<String>,
+        /// The id of the review.
+        pub review: String,
+        /// The changes.
+        pub lines: Vec<BranchLine>,
+        /// The number of further changes.
+        pub more: u32,
+        /// The hosts that commands in it were allowed to reach.
+        pub hosts: Vec<String>,
+        /// What the policies say about all of it together; empty if they allow it.
+        pub together: String,
+        /// The differences of texts, if they were asked for.
+        pub diff: String,
+    }
+
+    /// One change of a branch.
+    pub struct BranchLine {
+        /// Whether it was made, changed or removed.
+        pub what: String,
+        /// The name, relative to the project.
+        pub name: String,
+        /// Why it needs attention; may be empty.
+        pub note: String,
+        /// True if it is committed only if it is named, or protected names are wanted.
+        pub protected: bool,
+        /// True if it cannot be committed.
+        pub blocked: bool,
+    }
+
+    /// Commits changes of the session's branch.
+    pub struct BranchCommitParams {
+        /// The id of the review that the user has seen.
+        pub review: Text,
+        /// The names, relative to the project; all if there are none.
+        pub paths: Vec<Text>,
+        /// True to commit protected names as well, and what a policy asks about.
+        pub protected: bool,
+    }
+
+    /// What was committed.
+    pub struct BranchCommitResponse {
+        /// The number of names.
+        pub committed: u32,
+        /// What was left or went wrong.
+        pub lines: Vec<UndoLine>,
+    }
+
     /// One step.
     pub struct UndoLine {
         /// What is done, in a word or two.

@@ -51,7 +51,10 @@ pub use ask::{
     AskChoice, AskOption, AskParams, AskResponse, AskWithdrawNotification, EventNotification,
     HostNotification, NoticeLevel, Refusal, RefusalCause, Scope,
 };
-pub use changes::{ChangedPoint, ChangesResponse, PointKind, TurnParams, UndoLine, UndoParams, UndoResponse};
+pub use changes::{
+    BranchCommitParams, BranchCommitResponse, BranchLine, BranchParams, BranchResponse, ChangedPoint,
+    ChangesResponse, PointKind, TurnParams, UndoLine, UndoParams, UndoResponse,
+};
 pub use connection::{Receiver, Sender, connection};
 pub use failure::{ErrorCode, ErrorObject, FailureData, FailureKind, RpcError};
 pub use files::{

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    AskResponse, DecideParams, Empty, ErrorCode, ErrorObject, EscalateParams, ExecParams, FileCloseParams,
-    FileFindParams, FileGrepParams, FileListParams, FileOpenParams, FileOutputParams, FileReadParams,
-    FileWriteHandleParams, FileWriteParams, HelloParams, InspectParams, MenuParams, ReserveParams,
-    TurnParams, UndoParams, json, wire_structs,
+    AskResponse, BranchCommitParams, BranchParams, DecideParams, Empty, ErrorCode, ErrorObject,
+    EscalateParams, ExecParams, FileCloseParams, FileFindParams, FileGrepParams, FileListParams,
+    FileOpenParams, FileOutputParams, FileReadParams, FileWriteHandleParams, FileWriteParams, HelloParams,
+    InspectParams, MenuParams, ReserveParams, TurnParams, UndoParams, json, wire_structs,
 };
 
 /// The largest id. JavaScript numbers represent every integer up to this one exactly.
@@ -68,6 +68,10 @@ pub enum Request {
     Changes,
     /// `undo`, answered with an `UndoResponse`.
     Undo(UndoParams),
+    /// `branch`, answered with a `BranchResponse`.
+    Branch(BranchParams),
+    /// `branch/commit`, answered with a `BranchCommitResponse`.
+    BranchCommit(BranchCommitParams),
     /// `shutdown`, answered with `Empty` after the cleanup.
     Shutdown,
 }
@@ -205,6 +209,8 @@ fn request(method: &str, params: Option<Value>) -> Result<Request, ErrorObject> 
         "turn" => Request::Turn(typed(method, params)?),
         "changes" => typed::<Empty>(method, params).map(|_| Request::Changes)?,
         "undo" => Request::Undo(typed(method, params)?),
+        "branch" => Request::Branch(typed(method, params)?),
+        "branch/commit" => Request::BranchCommit(typed(method, params)?),
         "shutdown" => typed::<Empty>(method, params).map(|_| Request::Shutdown)?,
         unknown => return Err(unknown_method(unknown)),
     })

@@ -92,6 +92,11 @@ pub fn declarations() -> String {
         UndoParams,
         UndoResponse,
         UndoLine,
+        BranchParams,
+        BranchResponse,
+        BranchLine,
+        BranchCommitParams,
+        BranchCommitResponse,
     );
     for (name, code) in CODES {
         text.push_str(&format!("export const {name} = {};\n", code.number()));

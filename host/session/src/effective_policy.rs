@@ -19,7 +19,7 @@ use crate::chain_rules;
 use crate::error::{OpenError, with_causes};
 use crate::host_sockets::HostSockets;
 use crate::network::{Network, Sandbox};
-use crate::own_directories::{Changes, OwnDirectories};
+use crate::own_directories::{BranchLayer, Changes, OwnDirectories};
 use crate::replaceable_paths::{ReplaceablePaths, Surveyed};
 use crate::requirements::{Requirements, required_tier};
 use crate::sandbox::confinement;
@@ -212,7 +212,8 @@ impl EffectivePolicy {
                 (confinement((confining, network), surveyed, None, wanted), sockets)
             }
         };
-        let gate = Gate::new(views(&confinement, rules.base())).map_err(OpenError::Gate)?;
+        let gate = Gate::new(views(&confinement, rules.base(), setup.own.branch.as_ref()))
+            .map_err(OpenError::Gate)?;
         let wants_reservations = layers.iter().any(wants_reservations);
         let basis = Arc::clone(basis);
         let (gate, grants) = (Arc::new(gate), grants.to_vec());
@@ -454,16 +455,21 @@ fn wants_reservations(layer: &RuleLayer) -> bool {
     layer.profile.attributes.iter().any(|attribute| attribute.name == RESERVATIONS)
 }
 
-fn views(confinement: &Result<Arc<Sandbox>, String>, base: &Base) -> Views {
+fn views(confinement: &Result<Arc<Sandbox>, String>, base: &Base, branch: Option<&BranchLayer>) -> Views {
     match confinement {
         // In this tier no mounts change the files behind names, and the rules are evaluated in any case.
         Ok(confinement) if confinement.report().tier() == Tier::Landlock => Views::Host,
         Ok(confinement) => {
-            let base = base.clone();
+            let (base, branch) = (base.clone(), branch.cloned());
             Views::Session {
                 root: Box::new(SessionRoot(confinement.view())),
                 // No file of the machine is opened in the temporary directory, even one that is shown there.
-                is_own: Box::new(move |path| path.starts_with(&base.temp) || base.is_own(path)),
+                // In a branch, no file of the project itself is either.
+                is_own: Box::new(move |path| {
+                    path.starts_with(&base.temp)
+                        || base.is_own(path)
+                        || branch.as_ref().is_some_and(|branch| branch.holds(path))
+                }),
             }
         }
         Err(_) => Views::Host,

@@ -45,6 +45,12 @@ impl BranchLayer {
         path.starts_with(&self.project)
     }
 
+    /// Returns true if an action is about a file of the project.
+    pub(crate) fn concerns(&self, action: &Action) -> bool {
+        let Action::File(access) = action else { return false };
+        path_text::decode(&access.path.canonical).is_none_or(|path| self.holds(&path))
+    }
+
     /// Returns true if an action changes names in the branch only.
     pub(crate) fn takes(&self, action: &Action) -> bool {
         let Action::File(access) = action else { return false };
@@ -53,6 +59,7 @@ impl BranchLayer {
         };
         let changes = match &access.operation {
             FileOperation::Write(_)
+            | FileOperation::Edit(_)
             | FileOperation::CreateDirectory
             | FileOperation::Delete
             | FileOperation::Symlink(_) => true,
@@ -60,7 +67,6 @@ impl BranchLayer {
             FileOperation::Read
             | FileOperation::List
             | FileOperation::Search(_)
-            | FileOperation::Edit(_)
             | FileOperation::ChangeMetadata
             | FileOperation::Other(_) => false,
         };

@@ -116,10 +116,22 @@ impl Session {
         self.authorize_under(request, None, call, cancel)
     }
 
-    /// Returns true if a request of a command changes the session's branch only, so that there is no question.
+    /// Returns true if a request of a command or a file tool changes the session's branch only, so that there is no
+    /// question.
     pub(crate) fn is_for_branch(&self, request: &Request) -> bool {
         let branch = self.setup.own.branch.as_ref();
-        request.origin == Origin::Process && branch.is_some_and(|branch| branch.takes(&request.action))
+        matches!(request.origin, Origin::Process | Origin::Agent)
+            && branch.is_some_and(|branch| branch.takes(&request.action))
+    }
+
+    /// Returns the denial of a request on a file of the project, if the branch in front of it could not be mounted.
+    fn without_branch(&self, request: &Request) -> Option<Decision> {
+        let branch = self.setup.own.branch.as_ref()?;
+        let effective = self.effective_policy();
+        let reason = effective.confinement.as_ref().err()?;
+        let denial =
+            || Decision::host_denial("host.no-branch", &format!("the branch is not there: {reason}"));
+        branch.concerns(&request.action).then(denial)
     }
 
     /// Authorizes a request by the rules of one command, if it has its own.
@@ -132,7 +144,10 @@ impl Session {
     ) -> Authorized {
         // Read first, so that a change during the decision counts as a later one.
         let mut revision = self.revision();
-        let mut decision = self.decide_under(&request, rules);
+        let mut decision = match self.without_branch(&request) {
+            Some(denial) => denial,
+            None => self.decide_under(&request, rules),
+        };
         if self.policy.is_own_output(&request.action) {
             decision = decision.granted(AnsweredBy::Grant, "the agent was told to read it");
         }

@@ -155,7 +155,13 @@ impl OpenBranch {
     /// Returns true if this process has made the branch, and its upper directory is empty.
     #[must_use]
     pub fn is_new_and_empty(&self) -> bool {
-        self.is_new && std::fs::read_dir(&self.stored.upper).is_ok_and(|mut names| names.next().is_none())
+        self.is_new && self.is_empty()
+    }
+
+    /// Returns true if its upper directory is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        std::fs::read_dir(&self.stored.upper).is_ok_and(|mut names| names.next().is_none())
     }
 
     /// Removes the branch and its changes.

@@ -5,17 +5,14 @@ mod show;
 
 use std::io::{BufRead as _, IsTerminal as _, stdin};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_bootstrap::branches::{
-    self, Committed, Judged, OpenBranch, Reviewed, StoredBranch, commit, hosts,
+    self, Committed, Judged, OpenBranch, Reviewed, StoredBranch, Wishes, commit, hosts, judge,
+    reason_to_leave, together,
 };
-use portcullis_bootstrap::loaded_settings::{self, Wanted};
 use portcullis_bootstrap::process_env::ProcessEnv;
-use portcullis_bootstrap::session::{self, OpenSession};
-use portcullis_changes::branch::{BranchChange, Left, choose, review_id};
-use portcullis_session::NoUser;
+use portcullis_changes::branch::{BranchChange, choose, review_id};
 use serde_json::json;
 
 use crate::args::branch::{self as args, Commit, Drop, List, Named, Show};
@@ -80,21 +77,16 @@ fn list(around: &ProcessEnv, list: &List) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Opens a session that decides on changes of a project.
-fn judge(around: &ProcessEnv, project: &Path) -> anyhow::Result<OpenSession> {
-    let wanted = Wanted { interactive: true, ..Wanted::judging(project.to_owned(), None) };
-    let loaded = loaded_settings::load(around, &wanted)?;
-    session::open(around, &wanted, loaded, Arc::new(NoUser))
-}
-
 fn show(around: &ProcessEnv, verb: &Show) -> Outcome {
     let branch = named(around, &verb.named)?;
     branch.require_project()?;
     let judge = judge(around, &branch.project)?;
     let reviewed = branches::review(&judge.session, &branch)?;
     let hosts = hosts(&around.state, &branch)?;
+    let all: Vec<&Reviewed> = reviewed.iter().collect();
+    let together = together(&judge.session, &branch, &all, &hosts)?;
     let mut page = Page::new(around);
-    show::review(&mut page, (&branch, &reviewed, &hosts), (verb.diff, verb.named.json))?;
+    show::review(&mut page, (&branch, &reviewed, &hosts, &together), (verb.diff, verb.named.json))?;
     page.print()?;
     Ok(Exit::Done)
 }
@@ -114,9 +106,27 @@ fn commit_chosen(around: &ProcessEnv, verb: &Commit) -> Outcome {
         );
     }
     let paths = paths(around, branch.stored(), &changes, &verb.paths)?;
-    let left = choose(&changes, &paths, |change| reason(&reviewed, change, (verb, &paths)));
+    let wishes = Wishes { protected: verb.protected, overwrite: verb.overwrite, paths: &paths };
+    let left = choose(&changes, &paths, |change| reason_to_leave(&reviewed, change, wishes));
     let chosen: Vec<&BranchChange> =
         changes.iter().filter(|change| !left.contains_key(&change.path)).collect();
+    let is_chosen = |reviewed: &&Reviewed| !left.contains_key(&reviewed.change.path);
+    let of_chosen: Vec<&Reviewed> = reviewed.iter().filter(is_chosen).collect();
+    let together = match chosen.is_empty() {
+        true => Judged::Allowed,
+        false => {
+            let hosts = hosts(&around.state, branch.stored())?;
+            together(&judge.session, branch.stored(), &of_chosen, &hosts)?
+        }
+    };
+    match &together {
+        Judged::Refused(why) => bail!("nothing is committed, because a policy denies this change: {why}"),
+        Judged::Protected(why) if verb.yes && !verb.protected && !verb.dry_run => bail!(
+            "nothing is committed, because a policy asks about this change: {why}; say `--protected`, or leave out \
+             `--yes` to be asked"
+        ),
+        Judged::Protected(_) | Judged::Allowed => {}
+    }
     let mut page = Page::new(around);
     if verb.dry_run || chosen.is_empty() {
         show::choice(&mut page, (&chosen, &left), (verb.dry_run, verb.named.json));
@@ -130,6 +140,9 @@ fn commit_chosen(around: &ProcessEnv, verb: &Commit) -> Outcome {
             );
         }
         show::choice(&mut page, (&chosen, &left), (true, false));
+        if let Judged::Protected(why) = &together {
+            page.line(&format!("a policy asks about this change: {why}"));
+        }
         page.line("Do this? [y/N]");
         page.print()?;
         if !is_yes()? {
@@ -147,25 +160,6 @@ fn commit_chosen(around: &ProcessEnv, verb: &Commit) -> Outcome {
     show::committed(&mut page, (&name, &committed, &left), is_removed, verb.named.json);
     page.print()?;
     Ok(if is_whole && !show::is_missed(&left) { Exit::Done } else { Exit::Bad })
-}
-
-/// Returns the reason that a change has by itself to be left in the branch.
-fn reason(
-    reviewed: &[Reviewed],
-    change: &BranchChange,
-    (verb, paths): (&Commit, &[PathBuf]),
-) -> Option<Left> {
-    if let Some(obstacle) = change.obstacle.filter(|obstacle| !obstacle.is_conflict() || !verb.overwrite) {
-        return Some(Left::Obstacle(obstacle));
-    }
-    let judged = reviewed.iter().find(|reviewed| reviewed.change.path == change.path);
-    match judged.map(|reviewed| &reviewed.judged) {
-        Some(Judged::Allowed) => None,
-        Some(Judged::Protected(_)) if verb.protected || paths.contains(&change.path) => None,
-        Some(Judged::Protected(why)) => Some(Left::Protected(why.clone())),
-        Some(Judged::Refused(why)) => Some(Left::Refused(why.clone())),
-        None => Some(Left::NotNamed),
-    }
 }
 
 /// Returns the named paths, as they are in the project.
@@ -188,6 +182,52 @@ fn paths(
         Ok(inside)
     };
     given.iter().map(in_project).collect()
+}
+
+/// Returns the name of the branch for a session of pi: the given one, or that of a new branch.
+pub(crate) fn reserve(around: &ProcessEnv, name: &str) -> anyhow::Result<String> {
+    let project = project(around, None);
+    recover(around, &project)?;
+    let branch = branches::begin(&around.state, &project, Some(name).filter(|name| !name.is_empty()))?;
+    Ok(branch.stored().name.clone())
+}
+
+/// Shows the branch of a session of pi that has ended, and commits all of it if the user wants that. One in which nothing
+/// was changed is removed.
+pub(crate) fn after_pi(around: &ProcessEnv, name: &str) -> anyhow::Result<()> {
+    let project = project(around, None);
+    let Ok(branch) = branches::named(&around.state, &project, Some(name)) else { return Ok(()) };
+    let locked = branch.lock()?;
+    if locked.is_empty() {
+        return locked.remove();
+    }
+    drop(locked);
+    let named = || Named { name: Some(name.to_owned()), project: Some(project.clone()), json: false };
+    show(around, &Show { named: named(), diff: false })?;
+    let mut page = Page::new(around);
+    if !stdin().is_terminal() {
+        page.line(&format!("the project is unchanged; `portcullis branch commit {name}` changes it"));
+        page.print()?;
+        return Ok(());
+    }
+    page.line(&format!(
+        "Commit all of it? [y/N] (a part of it: `portcullis branch commit {name} PATH`; what is protected: `--protected`)"
+    ));
+    page.print()?;
+    if is_yes()? {
+        let all = Commit {
+            named: named(),
+            paths: Vec::new(),
+            all: true,
+            protected: false,
+            overwrite: false,
+            review: None,
+            dry_run: false,
+            yes: true,
+        };
+        commit_chosen(around, &all)?;
+    }
+    Ok(())
 }
 
 fn drop_branch(around: &ProcessEnv, verb: &Drop) -> Outcome {

@@ -12,9 +12,18 @@ use portcullis_bootstrap::streams::say;
 use portcullis_bootstrap::untrusted_paths::UntrustedPaths;
 use portcullis_server::contain::{self, CONTAIN};
 use serde_json::Value;
+#[cfg(target_os = "linux")]
+use {
+    portcullis_bootstrap::process_env::BRANCH,
+    rustix::process::{Pid, Signal, kill_process},
+    signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM},
+    signal_hook::iterator::Signals,
+    std::os::unix::process::ExitStatusExt as _,
+    std::thread,
+};
 
 use crate::args::Pi;
-use crate::commands::{migrate, pi_extension};
+use crate::commands::{branch as branches, migrate, pi_extension};
 use crate::exit::{Exit, RUN_FAILED};
 
 /// Variable with the original PATH, for the extension.
@@ -29,6 +38,7 @@ pub(crate) fn run(pi: &Pi) -> crate::exit::Outcome {
     // Remove the word at any position: pi would ignore it, and the user would rely on a sandbox.
     arguments.retain(|word| word != CONTAIN);
     let is_contained = pi.contain || arguments.len() < pi.arguments.len();
+    let branch = branch(pi, &mut arguments);
     let reach = loaded_settings::reach(&around, &around.cwd);
     let program = around.find_program("pi".as_ref(), &reach).context(
         "there is no `pi` on PATH outside of what commands may write; install it with `npm install -g \
@@ -51,6 +61,9 @@ pub(crate) fn run(pi: &Pi) -> crate::exit::Outcome {
     if !is_verb {
         warn_of_others(&around);
     }
+    if branch.is_some() && is_contained {
+        bail!("`--branch` and `{CONTAIN}` exclude each other: pi itself would change the project");
+    }
     if is_contained {
         if is_verb {
             bail!("`pi {}` changes pi itself; run it without `{CONTAIN}`", verb_of(&arguments));
@@ -69,8 +82,67 @@ pub(crate) fn run(pi: &Pi) -> crate::exit::Outcome {
         loaded_settings::load(&around, &Wanted::judging(around.cwd.clone(), None))?;
         command.env(ALLOW, around.allow.join("\n"));
     }
-    let error = command.args(&arguments).env("PORTCULLIS_HOST", &around.executable).exec();
+    command.args(&arguments).env("PORTCULLIS_HOST", &around.executable);
+    if let Some(name) = branch.filter(|_| !is_verb) {
+        return in_branch(&around, command, &name);
+    }
+    let error = command.exec();
     Err(error).with_context(|| format!("starting `{}`", program.display()))
+}
+
+/// Returns the branch that the user wants. The word is removed at any position: pi would ignore it, and the user would
+/// rely on a branch.
+fn branch(pi: &Pi, arguments: &mut Vec<OsString>) -> Option<String> {
+    let mut found = pi.branch.clone();
+    arguments.retain(|word| {
+        let Some(rest) = word.to_str().and_then(|word| word.strip_prefix("--branch")) else { return true };
+        match rest.strip_prefix('=') {
+            None if !rest.is_empty() => return true,
+            name => found = Some(name.unwrap_or_default().to_owned()),
+        }
+        false
+    });
+    found
+}
+
+/// Runs pi in a branch, and shows the branch when pi has ended.
+#[cfg(target_os = "linux")]
+fn in_branch(around: &ProcessEnv, mut command: Command, name: &str) -> crate::exit::Outcome {
+    if command.get_args().any(|word| word.as_encoded_bytes().starts_with(b"--no-sandbox")) {
+        bail!("`--no-sandbox` and `--branch` exclude each other; leave one of them out");
+    }
+    let name = branches::reserve(around, name)?;
+    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).context("catching signals")?;
+    let mut child = command.env(BRANCH, &name).spawn().context("starting pi")?;
+    let pi = Pid::from_child(&child);
+    let handle = signals.handle();
+    let ended = thread::scope(|scope| {
+        scope.spawn(move || {
+            for signal in signals.forever() {
+                // A terminal sends the others to pi as well.
+                let passed = match signal {
+                    SIGTERM => Signal::TERM,
+                    SIGHUP => Signal::HUP,
+                    _ => continue,
+                };
+                // pi may have ended meanwhile.
+                let _sent = kill_process(pi, passed);
+            }
+        });
+        let ended = child.wait();
+        handle.close();
+        ended
+    });
+    let ended = ended.context("waiting for pi")?;
+    branches::after_pi(around, &name)?;
+    let code = ended.code().or_else(|| ended.signal().map(|signal| 128 + signal));
+    Ok(Exit::Command(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(RUN_FAILED)))
+}
+
+/// Fails: there are no branches on this system.
+#[cfg(not(target_os = "linux"))]
+fn in_branch(_around: &ProcessEnv, _command: Command, _name: &str) -> crate::exit::Outcome {
+    bail!("branches need a sandbox for commands, which this system does not have")
 }
 
 /// Names extensions of other sandboxes, over which pi stops, and the command that removes each.

@@ -33,6 +33,8 @@ impl Host {
             Request::Turn(params) => self.reply(id, self.turn(&params)),
             Request::Changes => self.reply(id, self.changes()),
             Request::Undo(params) => self.reply(id, self.undo(&params)),
+            Request::Branch(params) => self.reply(id, self.branch(&params)),
+            Request::BranchCommit(params) => self.reply(id, self.branch_commit(&params)),
             // The reading thread carries it out.
             Request::Shutdown => self.reply(id, Ok(Empty {})),
         }

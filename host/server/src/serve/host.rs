@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::menu::Menu;
 use crate::serve::asking::{RpcPrompter, Sender};
+use crate::serve::branch::OwnBranch;
 use crate::serve::contained_client::Contained;
 use crate::serve::handles::Handles;
 use crate::serve::settings_watch::Watch;
@@ -47,6 +48,8 @@ pub(super) struct Host {
     pub(super) handles: Handles,
     pub(super) under_way: Mutex<HashMap<RequestId, Cancel>>,
     pub(super) workers: Workers,
+    /// The branch in which the session works.
+    pub(super) branch: Mutex<Option<OwnBranch>>,
 }
 
 impl Host {
@@ -68,6 +71,7 @@ impl Host {
             handles: Handles::default(),
             under_way: Mutex::default(),
             workers: Workers::default(),
+            branch: Mutex::default(),
         }
     }
 
@@ -105,6 +109,7 @@ impl Host {
         self.wait_for_requests();
         self.handles.clear();
         self.enter(Stage::Closed("the session has ended".to_owned()));
+        self.leave_branch();
     }
 
     pub(super) fn enter(&self, next: Stage) {

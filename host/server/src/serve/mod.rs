@@ -5,6 +5,11 @@
 mod agent_text;
 mod asking;
 #[cfg(target_os = "linux")]
+mod branch;
+#[cfg(not(target_os = "linux"))]
+#[path = "branch/unsupported.rs"]
+mod branch;
+#[cfg(target_os = "linux")]
 mod changes;
 #[cfg(not(target_os = "linux"))]
 #[path = "changes/unsupported.rs"]

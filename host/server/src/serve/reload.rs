@@ -4,7 +4,6 @@ use std::sync::{Arc, Weak};
 use std::thread;
 
 use portcullis_bootstrap::loaded_settings::LoadedSettings;
-use portcullis_bootstrap::session;
 use portcullis_bootstrap::streams::say;
 use portcullis_rpc::{EventNotification, HostNotification};
 use portcullis_session::caught;
@@ -25,7 +24,7 @@ impl Host {
         if !watch.is_on(&loaded.resolved) {
             return Ok(Stage::Off);
         }
-        let wired = session::open(watch.around(), watch.wanted(), loaded, self.asks_at())?;
+        let wired = self.open_here(watch, loaded)?;
         Ok(Stage::Open(Box::new(wired)))
     }
 

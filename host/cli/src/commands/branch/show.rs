@@ -47,7 +47,7 @@ fn begun(branch: &StoredBranch) -> u64 {
 /// Shows what differs between a branch and its project.
 pub(super) fn review(
     page: &mut Page,
-    (branch, reviewed, hosts): (&StoredBranch, &[Reviewed], &[String]),
+    (branch, reviewed, hosts, together): (&StoredBranch, &[Reviewed], &[String], &Judged),
     (with_diffs, json): (bool, bool),
 ) -> anyhow::Result<()> {
     let text = |reviewed: &Reviewed| -> anyhow::Result<Option<String>> {
@@ -69,6 +69,7 @@ pub(super) fn review(
             "review": id,
             "changes": changes,
             "hosts": hosts,
+            "together": told(together).map(|(decision, reason)| json!({ "decision": decision, "reason": reason })),
         }));
         return Ok(());
     }
@@ -89,10 +90,22 @@ pub(super) fn review(
     if !hosts.is_empty() {
         page.line(&format!("hosts: {}", hosts.join(", ")));
     }
+    if let Some((decision, reason)) = told(together) {
+        page.line(&format!("all of it together is {decision} by a policy: {reason}"));
+    }
     if !reviewed.is_empty() {
         page.line(&format!("review: {id}"));
     }
     Ok(())
+}
+
+/// Returns the decision of the policies on all changes together, unless they allow it.
+fn told(together: &Judged) -> Option<(&'static str, &str)> {
+    match together {
+        Judged::Allowed => None,
+        Judged::Protected(reason) => Some(("protected", reason)),
+        Judged::Refused(reason) => Some(("refused", reason)),
+    }
 }
 
 fn as_json((reviewed, diff): (&Reviewed, &Option<String>)) -> Value {
