@@ -16,7 +16,7 @@ const LONGEST: usize = 1 << 20;
 /// The command or tool call that made a change: unique within a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CallKey {
-    /// The sandbox, or 0 for the host itself.
+    /// The sandbox, or a random number of the program that undoes.
     pub view: u64,
     /// The number of the command in it, or of the host's call.
     pub number: u64,
@@ -125,6 +125,23 @@ pub enum Record {
 }
 
 impl Record {
+    /// Returns the call that it belongs to.
+    #[must_use]
+    pub fn call(&self) -> Option<CallKey> {
+        match self {
+            Self::Turn { .. } => None,
+            Self::Before { call, .. }
+            | Self::Moved { call, .. }
+            | Self::NotMoved { call }
+            | Self::Left { call, .. }
+            | Self::LeftSoFar { call, .. }
+            | Self::Ended { call, .. }
+            | Self::Undo { call, .. }
+            | Self::Whole { call }
+            | Self::Undone { call, .. } => Some(*call),
+        }
+    }
+
     /// Returns the line of this record.
     ///
     /// # Errors

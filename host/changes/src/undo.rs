@@ -7,6 +7,7 @@
 mod attributes;
 mod beside;
 mod files;
+mod interrupted;
 mod other_names;
 
 use std::collections::HashMap;
@@ -19,6 +20,7 @@ use rustix::fs::{AtFlags, Mode, RenameFlags, mkdirat, renameat, renameat_with, s
 use rustix::io::Errno;
 
 use attributes::{clear, give, restore_directory};
+use interrupted::{call_after, settle_last_move};
 
 use crate::disk::{self, Spot, look, set_mode};
 use crate::history::History;
@@ -91,18 +93,22 @@ pub fn history(store: &Store) -> io::Result<History> {
 /// # Errors
 /// If the journal cannot be read or written, or the disk not be looked at.
 pub fn recover(recorder: &Recorder, project: &Path) -> io::Result<Option<Report>> {
-    let history = history(recorder.store())?;
+    let store = recorder.store();
+    let mut history = history(store)?;
     let Some((call, start)) = history.unfinished() else { return Ok(None) };
-    recorder.store().count_undoing()?;
-    let steps = plan(&history, start, &Disk(recorder.store()))?;
-    let own = recorder.own_call();
-    let begin = recorder.store().length()?;
+    if settle_last_move(store, &history, call)? {
+        history = self::history(store)?;
+    }
+    store.count_undoing()?;
+    let steps = plan(&history, start, &Disk(store))?;
+    let own = call_after(store, &history, call);
+    let begin = store.length()?;
     let report = perform(recorder, own, &steps, (project, &history));
     recorder.finish(own, begin, None, "undo")?;
     // A whole call stays open until all of it is taken back.
     let is_whole = matches!(history.entries().get(start.saturating_sub(1)), Some(Record::Whole { .. }));
     if !is_whole || report.failed.is_empty() {
-        recorder.store().append(&[Record::Undone { call, complete: false }])?;
+        store.append(&[Record::Undone { call, complete: false }])?;
     }
     Ok(Some(report))
 }

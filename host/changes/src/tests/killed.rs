@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::agent::Session;
 use super::tree::tree;
+use crate::disk::spot;
 use crate::plan::plan;
+use crate::record::Record;
 use crate::undo::{Range, carry_out, history};
-use crate::{Disk, Recorder, Store};
+use crate::{CallKey, Disk, Place, Recorder, Store};
 
 const PLACE: &str = "PORTCULLIS_UNDO_PLACE";
 
@@ -87,6 +89,68 @@ fn an_edit_after_a_killed_undo_is_not_overwritten() {
             let text = fs::read_to_string(session.at(&format!("{number:04}"))).expect("read");
             assert_eq!(text, "of the agent", "{number}");
         }
+    }
+}
+
+/// Announces a move, and makes it or not.
+fn moving(session: &Session, (recorder, call): (&Recorder, CallKey), from: &str, to: &str, is_made: bool) {
+    let (from, to) = (session.at(from), session.at(to));
+    let (old, new) = (spot(&from).expect("there"), spot(&to).expect("there"));
+    let places = (
+        Place { directory: &old.directory, name: old.name.as_c_str(), path: &from, outside: None },
+        Place { directory: &new.directory, name: new.name.as_c_str(), path: &to, outside: None },
+    );
+    recorder.moving(call, places, false).expect("recorded");
+    if is_made {
+        fs::rename(&from, &to).expect("moved");
+    }
+}
+
+/// An undoing that was killed right before or after a move, and maybe the call that puts it back, too.
+#[test]
+fn a_move_that_was_only_announced_is_not_taken_for_one() {
+    for (is_made, back) in [(false, None), (true, None), (true, Some(false)), (true, Some(true))] {
+        let mut session = Session::new();
+        fs::create_dir(session.at("e")).expect("made");
+        for name in ["e/removed", "e/changed"] {
+            fs::write(session.at(name), "former").expect("a file");
+        }
+        let former = tree(&session.project());
+        session.rename("e", "moved", false).expect("moved");
+        session.remove("moved/removed").expect("removed");
+        session.write("moved/changed", "new").expect("written");
+        session.end();
+        let was = tree(&session.project());
+
+        let killed = Recorder::new(Store::open(&session.place.path().join("store")).expect("a store"));
+        let call = killed.own_call();
+        killed.store().append(&[Record::Undo { call, to: 0, redo: false, at: 0 }]).expect("recorded");
+        for name in ["moved/removed", "moved/changed"] {
+            let path = session.at(name);
+            let at = spot(&path).expect("there");
+            let place =
+                Place { directory: &at.directory, name: at.name.as_c_str(), path: &path, outside: None };
+            killed.before(call, place).expect("recorded");
+            fs::write(&path, "former").expect("written");
+            killed.left_so_far(call, &path).expect("recorded");
+        }
+        moving(&session, (&killed, call), "moved", "e", is_made);
+        // The call that puts it back has its view.
+        let next = CallKey { number: call.number + 1, ..call };
+        if let Some(is_made) = back {
+            moving(&session, (&killed, next), "e", "moved", is_made);
+        }
+
+        let begin = session.recorder.store().length().expect("length");
+        assert!(session.recover(), "it was not interrupted");
+        let (records, _) = session.recorder.store().records_from(begin).expect("read");
+        let put_back = CallKey { number: next.number + u64::from(back.is_some()), ..next };
+        let is_of_it = |record: &Record| matches!(record, Record::Before { call, .. } | Record::LeftSoFar { call, .. } if *call == put_back);
+        assert!(records.iter().any(is_of_it), "{records:?}");
+        assert_eq!(tree(&session.project()), was, "made: {is_made}, back: {back:?}");
+        let report = session.undo();
+        assert!(report.is_complete(), "made: {is_made}, back: {back:?}: {report:?}");
+        assert_eq!(tree(&session.project()), former, "made: {is_made}, back: {back:?}");
     }
 }
 
