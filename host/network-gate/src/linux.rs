@@ -7,6 +7,7 @@ mod budget;
 mod decider;
 mod dial;
 mod gate;
+mod git_ssh;
 mod held;
 mod hold;
 mod inside;

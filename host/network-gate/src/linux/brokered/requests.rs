@@ -23,7 +23,7 @@ use crate::judge::{ConnectionRefusal, Ending};
 const ASK_FOR_PARTS: [&str; 5] = ["if-range", "range", "request-range", "x-ms-range", "x-range"];
 
 /// Bounds the memory for pushes: the others wait until one of these has been read and judged.
-static PUSHES: Semaphore = Semaphore::const_new(4);
+pub(crate) static PUSHES: Semaphore = Semaphore::const_new(4);
 
 impl Exchange {
     /// Answers one request.
