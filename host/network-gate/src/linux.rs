@@ -16,6 +16,7 @@ mod process;
 mod proxy;
 mod proxy_tls;
 mod pump;
+mod push_slots;
 mod range;
 mod refuse;
 mod relay;

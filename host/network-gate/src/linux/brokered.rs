@@ -31,7 +31,6 @@ use crate::linux::scope::{Scope, Wanted};
 use broken::Unanswered;
 use declared::Content;
 pub(crate) use declared::Declared;
-pub(crate) use requests::PUSHES;
 
 use handshakes::{ClientTls, ServerTls};
 

@@ -17,9 +17,9 @@ use tokio::time::timeout;
 
 use crate::broker::{GREETING, GitRequest, Known, Push, PushEnd, REQUEST_MAX, Ssh, SshHost};
 use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ending};
-use crate::linux::brokered::PUSHES;
 use crate::linux::budget::Spent;
 use crate::linux::pump::Traffic;
+use crate::linux::push_slots::PUSHES;
 use crate::linux::scope::{Scope, Wanted, closing};
 use process::Outside;
 
