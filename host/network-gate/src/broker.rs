@@ -50,7 +50,13 @@ pub struct Broker {
     placeholders: Placeholders,
     loaded: Loaded,
     upstream: OnceLock<Result<Arc<ClientConfig>, String>>,
-    ssh: Option<(Vec<Arc<SshHost>>, Arc<dyn Ssh>)>,
+    ssh: Option<OutsideSsh>,
+}
+
+/// The hosts that git reaches by the user's own `ssh`, and that program.
+struct OutsideSsh {
+    hosts: Vec<Arc<SshHost>>,
+    program: Arc<dyn Ssh>,
 }
 
 impl Broker {
@@ -80,14 +86,15 @@ impl Broker {
     /// Adds the hosts that git reaches by the user's own `ssh`.
     #[must_use]
     pub fn with_ssh(self, hosts: Vec<SshHost>, ssh: Arc<dyn Ssh>) -> Self {
-        Self { ssh: Some((hosts.into_iter().map(Arc::new).collect(), ssh)), ..self }
+        let hosts = hosts.into_iter().map(Arc::new).collect();
+        Self { ssh: Some(OutsideSsh { hosts, program: ssh }), ..self }
     }
 
     /// Returns the host at a place that git reaches by the user's own `ssh`.
     pub(crate) fn ssh_host(&self, target: &Endpoint, port: u16) -> Option<(Arc<SshHost>, Arc<dyn Ssh>)> {
-        let (hosts, ssh) = self.ssh.as_ref()?;
+        let OutsideSsh { hosts, program } = self.ssh.as_ref()?;
         let host = hosts.iter().find(|host| host.host == *target && host.port == port)?;
-        Some((Arc::clone(host), Arc::clone(ssh)))
+        Some((Arc::clone(host), Arc::clone(program)))
     }
 
     /// Returns the brokered host at a place.
