@@ -25,10 +25,11 @@ Examples:
 Allowed licences and known duplicates are listed in deny.toml, layers in xtask/src/tidy.rs.";
 
 /// Crates of a layer use those of lower layers only, beside [`WITHIN_A_LAYER`].
-const LAYERS: [(&str, u8); 25] = [
+const LAYERS: [(&str, u8); 26] = [
     ("changes", 0),
     ("decision", 0),
     ("exec-surface", 0),
+    ("git-client", 0),
     ("sys", 0),
     ("text", 0),
     ("approvals", 1),

@@ -43,6 +43,7 @@ const OTHER_REASONS: [(&str, &str); 41] = [
     ("host.escalation-off", "running commands outside the sandbox is switched off"),
     ("host.fault", "a part of Portcullis failed"),
     ("host.git-hook-files", "your own git runs programs from it"),
+    ("host.git-only", "your own `ssh` carries git's protocol only"),
     ("host.hard-links", "the file has another name (hard link), which a rule protects"),
     ("host.hidden-server-name", "the TLS connection hides the name of its server"),
     ("host.malformed", "the connection does not follow the protocol"),

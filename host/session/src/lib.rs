@@ -88,8 +88,8 @@ pub use portcullis_approvals::{
     Question, Refusal, Remembered, refused_because,
 };
 
-// What a reader of credentials returns.
-pub use portcullis_network_gate::Secret;
+// What a reader of credentials returns, and what it is asked for.
+pub use portcullis_network_gate::{Secret, SshCommand};
 
 pub use authorized::{Authorized, Granted, advice};
 pub use command_call::{CommandCall, Program};
