@@ -18,7 +18,7 @@ pub fn open(setup: Setup, basis: Basis) -> Result<Arc<Session>, OpenError> {
     // The sandbox is served before the session exists; the gate allows no connection until then.
     let session: Arc<OnceLock<Weak<Session>>> = Arc::default();
     let network = match &setup.confinement {
-        Confining::Sandbox { .. } => {
+        Confining::Sandbox { .. } | Confining::Profile(_) => {
             let session = Arc::clone(&session);
             let make_judge = move |rules| CommandJudge::shared(Arc::clone(&session), rules);
             Some(Network::start(Box::new(make_judge)).map_err(OpenError::Network)?)
