@@ -33,7 +33,9 @@ pub(crate) fn start(
     stricter: Option<&Arc<RuleSet>>,
     wanted: Requirements<'_>,
 ) -> Result<Arc<Sandbox>, String> {
-    let Some(network) = network else { return Err("no command is run here".to_owned()) };
+    let Some(network) = network else {
+        return Err("the gate for connections is not built for this system".to_owned());
+    };
     let failed = |doing: &str, error: std::io::Error| format!("{doing}: {error}");
     let proxy = TcpListener::bind("127.0.0.1:0").map_err(|error| failed("listening for a proxy", error))?;
     let port = proxy.local_addr().map_err(|error| failed("listening for a proxy", error))?.port();
