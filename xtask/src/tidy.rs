@@ -41,6 +41,7 @@ const LAYERS: [(&str, u8); 26] = [
     ("rpc", 1),
     ("sandbox", 1),
     ("sandbox-runtime", 1),
+    ("profile-runtime", 1),
     ("settings-format", 1),
     ("shell", 1),
     ("seatbelt", 1),
@@ -55,13 +56,14 @@ const LAYERS: [(&str, u8); 26] = [
 ];
 
 /// The crates that use others of their own layer.
-const WITHIN_A_LAYER: [(&str, &[&str]); 6] = [
+const WITHIN_A_LAYER: [(&str, &[&str]); 7] = [
     ("changes", &["sys"]),
     ("decision", &["exec-surface", "text"]),
     ("approvals", &["network-gate", "shell"]),
     ("network-gate", &["sandbox"]),
     ("syscall-broker", &["sandbox"]),
     ("sandbox-runtime", &["sandbox", "syscall-broker"]),
+    ("profile-runtime", &["sandbox", "sandbox-runtime"]),
 ];
 
 /// The crates of ours that each crate outside `host/` may use; crates not listed here may use all.

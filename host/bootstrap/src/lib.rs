@@ -22,6 +22,7 @@ mod setting_provenance;
 #[cfg(target_os = "linux")]
 pub mod branches;
 pub mod changes;
+pub mod confiner;
 pub mod context_json;
 pub mod control;
 pub mod credentials;
