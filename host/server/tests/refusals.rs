@@ -32,7 +32,7 @@ const NEVER_DENY: [&str; 5] =
     ["host.by-exec", "host.escalation", "host.left-to-others", "host.run-again", "host.symbolic-links"];
 
 /// The usual reason of each rule that no table contains. The refusal itself may say more.
-const OTHER_REASONS: [(&str, &str); 41] = [
+const OTHER_REASONS: [(&str, &str); 42] = [
     ("host.agent-directory", "the agent's settings and extensions lie in it"),
     ("host.audit-failed", "the audit log cannot be written"),
     ("host.brokered-tls", "TLS of the program with a declared host failed, or cannot be set up"),
