@@ -1,13 +1,43 @@
-//! Embeds the machine code of the shipped policies.
+//! Embeds the machine code of the shipped policies, and the program that git uses as `ssh` inside.
 
 #![expect(clippy::expect_used, reason = "a build script stops the build")]
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn main() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo names the output directory"));
     machine_code(&out);
+    git_client(&out);
+}
+
+/// Builds the program from its one crate without dependencies. Cargo cannot embed one program in another.
+fn git_client(out: &Path) {
+    let sources = "../git-client/src";
+    println!("cargo::rerun-if-changed={sources}");
+    let built = out.join("git-client");
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    if variable("CARGO_CFG_TARGET_OS") != "linux" {
+        return std::fs::write(&built, []).expect("the output directory can be written");
+    }
+    let mut rustc = Command::new(std::env::var_os("RUSTC").expect("cargo names the compiler"));
+    rustc.arg(format!("{sources}/main.rs")).arg("-o").arg(&built);
+    rustc.args([
+        "--edition",
+        "2024",
+        "--crate-name",
+        "portcullis_git_client",
+        "--target",
+        &variable("TARGET"),
+    ]);
+    rustc.args(["-Copt-level=s", "-Cpanic=abort", "-Cstrip=symbols", "-Ccodegen-units=1"]);
+    let linker = variable("RUSTC_LINKER");
+    if !linker.is_empty() {
+        rustc.arg(format!("-Clinker={linker}"));
+    }
+    rustc.args(variable("CARGO_ENCODED_RUSTFLAGS").split('\x1f').filter(|flag| !flag.is_empty()));
+    assert!(rustc.status().expect("the compiler can be started").success(), "building the client of git");
 }
 
 /// Writes the table of machine code from the files that `cargo xtask` puts beside the programs of this profile.

@@ -25,10 +25,11 @@ Examples:
 Allowed licences and known duplicates are listed in deny.toml, layers in xtask/src/tidy.rs.";
 
 /// Crates of a layer use those of lower layers only, beside [`WITHIN_A_LAYER`].
-const LAYERS: [(&str, u8); 25] = [
+const LAYERS: [(&str, u8); 27] = [
     ("changes", 0),
     ("decision", 0),
     ("exec-surface", 0),
+    ("git-client", 0),
     ("sys", 0),
     ("text", 0),
     ("approvals", 1),
@@ -40,6 +41,7 @@ const LAYERS: [(&str, u8); 25] = [
     ("rpc", 1),
     ("sandbox", 1),
     ("sandbox-runtime", 1),
+    ("profile-runtime", 1),
     ("settings-format", 1),
     ("shell", 1),
     ("seatbelt", 1),
@@ -54,13 +56,14 @@ const LAYERS: [(&str, u8); 25] = [
 ];
 
 /// The crates that use others of their own layer.
-const WITHIN_A_LAYER: [(&str, &[&str]); 6] = [
+const WITHIN_A_LAYER: [(&str, &[&str]); 7] = [
     ("changes", &["sys"]),
     ("decision", &["exec-surface", "text"]),
     ("approvals", &["network-gate", "shell"]),
     ("network-gate", &["sandbox"]),
     ("syscall-broker", &["sandbox"]),
     ("sandbox-runtime", &["sandbox", "syscall-broker"]),
+    ("profile-runtime", &["sandbox", "sandbox-runtime"]),
 ];
 
 /// The crates of ours that each crate outside `host/` may use; crates not listed here may use all.

@@ -8,12 +8,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use portcullis_session::{CredentialReader, Secret};
+use portcullis_session::{CredentialReader, Secret, SshCommand};
 use portcullis_settings_format::CredentialSource;
 use portcullis_text::escape;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zeroize::Zeroizing;
 
+use crate::git_client::GIT_CLIENT;
+use crate::outside_ssh;
 use crate::process_env::{ProcessEnv, random_name};
 use crate::untrusted_paths::UntrustedPaths;
 
@@ -68,6 +70,16 @@ impl CredentialSources {
             return Err(format!("`{}` is no file", escape(&path.to_string_lossy())));
         }
         read_all(file).map_err(failed)
+    }
+
+    /// Writes a file in the session's temporary directory, and returns its path as commands see it.
+    fn shown(&self, name: &str, ending: &str, (content, mode): (&[u8], u32)) -> io::Result<PathBuf> {
+        let (host, inside) = self.temp.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        // Commands can write there, so the name must be a new one.
+        let name = format!("{name}-{}{ending}", random_name().map_err(io::Error::other)?);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(host.join(&name))?;
+        file.write_all(content)?;
+        Ok(inside.join(name))
     }
 
     /// Runs a program outside the sandbox and returns its output.
@@ -134,12 +146,17 @@ impl CredentialReader for CredentialSources {
     }
 
     fn publish(&self, certificates: &str) -> io::Result<PathBuf> {
-        let (host, inside) = self.temp.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        // Commands can write there, so the name must be a new one.
-        let name = format!("certificates-{}.pem", random_name().map_err(io::Error::other)?);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(host.join(&name))?;
-        file.write_all(certificates.as_bytes())?;
-        Ok(inside.join(name))
+        self.shown("certificates", ".pem", (certificates.as_bytes(), 0o644))
+    }
+
+    fn publish_git_client(&self) -> io::Result<PathBuf> {
+        self.shown("git-client", "", (GIT_CLIENT, 0o755))
+    }
+
+    fn start_ssh(&self, command: &SshCommand) -> io::Result<Child> {
+        let missing = "it is not on PATH outside of the places where commands can write";
+        let program = self.around.find_program("ssh".as_ref(), &self.reach);
+        outside_ssh::start(&program.ok_or_else(|| io::Error::other(missing))?, command)
     }
 }
 

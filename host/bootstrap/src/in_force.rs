@@ -9,8 +9,9 @@ use portcullis_session::{NoUser, Session, Statements};
 use portcullis_settings::Disk;
 use serde_json::{Value, json};
 
+use crate::confiner::confiner;
 use crate::loaded_settings::{self, Purpose, Wanted};
-use crate::process_env::{OWN_PROGRAM, ProcessEnv};
+use crate::process_env::{OWN_PROGRAM, ProcessEnv, is_executable};
 use crate::session::{self, OpenSession};
 
 /// Text if the settings disable the sandbox.
@@ -55,7 +56,12 @@ pub fn in_force(
 }
 
 /// Returns the tier that a session's sandbox would have on this machine. It is measured, not read from system settings.
-pub fn tier_here() -> Tier {
+///
+/// Where commands run under a profile, only a session's own self-test measures it.
+pub fn tier_here(around: &ProcessEnv) -> Tier {
+    if let Some(confiner) = confiner(around) {
+        return if is_executable(&confiner) { Tier::Profile } else { Tier::None };
+    }
     Tier::from_findings(&probe(Path::new(OWN_PROGRAM)))
 }
 
@@ -64,7 +70,7 @@ pub fn when_on(around: &ProcessEnv, wanted: &Wanted) -> anyhow::Result<Statement
     let wanted = Wanted { purpose: Purpose::Judge, ..wanted.clone() };
     let loaded = loaded_settings::load(around, &wanted)?;
     let wired = session::open(around, &wanted, loaded, Arc::new(NoUser))?;
-    Ok(Statements::for_session(&wired.session, tier_here()))
+    Ok(Statements::for_session(&wired.session, tier_here(around)))
 }
 
 impl InForce {

@@ -22,14 +22,17 @@ mod setting_provenance;
 #[cfg(target_os = "linux")]
 pub mod branches;
 pub mod changes;
+pub mod confiner;
 pub mod context_json;
 pub mod control;
 pub mod credentials;
+mod git_client;
 mod git_identity;
 pub mod grant_keeper;
 pub mod home;
 pub mod in_force;
 pub mod journal;
+mod outside_ssh;
 mod reservations;
 pub mod running_sessions;
 pub mod scratch;

@@ -5,20 +5,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use portcullis_audit::Log;
 use portcullis_decision::context::{AgentInfo, Machine, Workspace};
 use portcullis_decision::pattern::{HostPattern, NetworkPattern, PortSet};
 use portcullis_decision::{Context, Grant, GrantPattern, GrantScope, Member, path_text};
+use portcullis_profile_runtime::Host;
 use portcullis_sandbox::{NameOrder, Tier};
 use portcullis_session::{
     Basis, BranchLayer, Confining, CredentialReader, Entry, GrantStore, Journal, JournalError, NoCredentials,
-    NoUser, OwnDirectories, PrivateHome, Prompter, SandboxSubject, Session, Setup,
+    NoUser, OwnDirectories, PrivateHome, ProfilePlaces, Prompter, SandboxSubject, Session, Setup,
 };
 use portcullis_settings::{AllowLists, Resolved};
 use portcullis_settings_format::{Origin, Position, Warning};
 
 use crate::changes::{self, About, OwnChanges};
+use crate::confiner::{confiner, directory_for_commands};
 use crate::control::{Control, listen_for};
 use crate::credentials::CredentialSources;
 use crate::grant_keeper::FileKeeper;
@@ -46,6 +48,8 @@ pub struct OpenSession {
     _control: Option<Control>,
     // Dropped after the session, whose sandbox uses them.
     scratch: Option<Scratch>,
+    /// The directories of commands under a profile.
+    of_commands: Option<Scratch>,
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "kept for its end"))]
     own_changes: Option<OwnChanges>,
     _home: Option<Arc<ProjectHome>>,
@@ -55,6 +59,9 @@ impl OpenSession {
     /// Returns the host's directory that is `/tmp` inside.
     pub fn temp(&self) -> Option<PathBuf> {
         let shares_tmp = self.session.settings().shares_tmp;
+        if let Some(of_commands) = &self.of_commands {
+            return Some(of_commands.temp());
+        }
         self.scratch.as_ref().map(|scratch| if shares_tmp { TMP.into() } else { scratch.temp() })
     }
 
@@ -135,6 +142,10 @@ pub fn open_in_branch(
     prompter: Arc<dyn Prompter>,
     branch: BranchLayer,
 ) -> anyhow::Result<OpenSession> {
+    ensure!(
+        confiner(around).is_none(),
+        "branches need a sandbox with mounts, which this system does not have"
+    );
     let id = random_name()?;
     let context = context(around, wanted, &loaded, &id);
     assemble(around, wanted, loaded, (prompter, None, Some(branch)), &id, context)
@@ -205,7 +216,7 @@ fn assemble(
     };
     let own_changes = match &scratch {
         // What changes in a branch is no change of the project; its commit is recorded.
-        Some(_) if cfg!(target_os = "linux") && branch.is_none() => {
+        Some(_) if cfg!(target_os = "linux") && confiner(around).is_none() && branch.is_none() => {
             changes::remove_old(&around.state, basis.resolved.undo);
             let about = About {
                 id: id.to_owned(),
@@ -221,16 +232,27 @@ fn assemble(
         take_back_commits(&around.state, &mut basis.resolved);
     }
     let recorded = own_changes.as_ref().map(OwnChanges::open).transpose()?;
-    let confinement = match &scratch {
-        None => Confining::NoCommands,
-        Some(scratch) => Confining::Sandbox {
-            executable: OWN_PROGRAM.into(),
-            temp: scratch.temp(),
-            order: match &own_changes {
-                Some(own) => name_order(&around.state)?.keeping_changes_in(own.store()?, own.project()?),
-                None => name_order(&around.state)?,
-            },
-        },
+    let home = scratch.as_ref().map(|_| private_home(around, wanted, &mut basis.resolved));
+    let order = || {
+        let order = name_order(&around.state)?;
+        Ok::<_, anyhow::Error>(match &own_changes {
+            Some(own) => order.keeping_changes_in(own.store()?, own.project()?),
+            None => order,
+        })
+    };
+    let for_commands = commands_scratch(around, scratch.is_some(), id)?;
+    let confinement = match (&scratch, &for_commands) {
+        (None, _) => Confining::NoCommands,
+        (Some(scratch), None) => {
+            Confining::Sandbox { executable: OWN_PROGRAM.into(), temp: scratch.temp(), order: order()? }
+        }
+        (Some(scratch), Some((confiner, of_commands))) => Confining::Profile(ProfilePlaces {
+            host: Host { executable: around.executable.clone(), confiner: confiner.clone() },
+            files: scratch.directory().to_owned(),
+            temp: of_commands.temp(),
+            home: home.iter().flatten().next().map(|home| home.kept(scratch.directory()).directory),
+            order: order()?,
+        }),
     };
     let variables: Variables = match wanted.purpose {
         Purpose::Judge => Box::new(Vec::new),
@@ -249,10 +271,9 @@ fn assemble(
         Some(scratch) => Arc::new(CredentialSources::new(
             around,
             UntrustedPaths::for_project(&basis.resolved, &around.homes()),
-            Some((scratch.temp(), basis.resolved.temp.clone())),
+            Some((temp_of_commands(scratch, for_commands.as_ref()), basis.resolved.temp.clone())),
         )),
     };
-    let home = scratch.as_ref().map(|_| private_home(around, wanted, &mut basis.resolved));
     let mut record = running_session(id, &context);
     let setup = Setup {
         context,
@@ -282,13 +303,16 @@ fn assemble(
             .context("writing the record of the session for `portcullis status`")?;
     }
     let control = match &scratch {
-        Some(scratch) if wanted.interactive => Some(
+        // The peer cannot be told elsewhere, and a long path cannot be shortened.
+        Some(scratch) if wanted.interactive && cfg!(target_os = "linux") => Some(
             listen_for(&session, scratch.directory())
                 .context("opening the session to `portcullis asks` and `portcullis grants`")?,
         ),
         _ => None,
     };
-    Ok(OpenSession { session, keeper, _control: control, scratch, own_changes, _home: home.flatten() })
+    let of_commands = for_commands.map(|(_, scratch)| scratch);
+    let home = home.flatten();
+    Ok(OpenSession { session, keeper, _control: control, scratch, of_commands, own_changes, _home: home })
 }
 
 /// Returns the record of a session that starts now.
@@ -408,6 +432,24 @@ fn take_back_commits(state: &Path, resolved: &mut Resolved) {
     resolved.warnings.extend(texts.into_iter().map(|text| Warning { text, origin: origin() }));
 }
 
+/// Makes the directories that commands write under a profile, and returns the confiner; `None` for other sandboxes.
+fn commands_scratch(
+    around: &ProcessEnv,
+    runs_commands: bool,
+    id: &str,
+) -> anyhow::Result<Option<(PathBuf, Scratch)>> {
+    let Some(confiner) = confiner(around).filter(|_| runs_commands) else { return Ok(None) };
+    let sessions = directory_for_commands(around).join("sessions");
+    let made = Scratch::make(&sessions, id)
+        .with_context(|| format!("making a directory for commands in `{}`", sessions.display()))?;
+    Ok(Some((confiner, made)))
+}
+
+/// Returns the temporary directory of commands as the machine names it.
+fn temp_of_commands(scratch: &Scratch, of_commands: Option<&(PathBuf, Scratch)>) -> PathBuf {
+    of_commands.map_or_else(|| scratch.temp(), |(_, scratch)| scratch.temp())
+}
+
 /// Opens the private home for the session's commands. Where that fails the session goes on without, with a warning.
 fn private_home(around: &ProcessEnv, wanted: &Wanted, resolved: &mut Resolved) -> Option<Arc<ProjectHome>> {
     if !matches!(wanted.inmate, SandboxSubject::Commands) {
@@ -416,7 +458,11 @@ fn private_home(around: &ProcessEnv, wanted: &Wanted, resolved: &mut Resolved) -
     let owner = resolved.workspace.metadata().ok().map(|found| (found.uid(), found.gid()));
     let owner = owner.filter(|(uid, _)| rustix::process::geteuid().is_root() && *uid != 0);
     let most = resolved.home_mib.saturating_mul(1 << 20);
-    match ProjectHome::open(&around.state, &resolved.workspace, owner, most) {
+    let state = match confiner(around) {
+        Some(_) => directory_for_commands(around),
+        None => around.state.clone(),
+    };
+    match ProjectHome::open(&state, &resolved.workspace, owner, most) {
         Ok(home) => {
             let home = Arc::new(home);
             let measured = Arc::clone(&home);
@@ -429,7 +475,7 @@ fn private_home(around: &ProcessEnv, wanted: &Wanted, resolved: &mut Resolved) -
                 "the private home of this project cannot be used, so the home directory is closed to commands: \
                  {error:#}; `portcullis home clear` removes it"
             );
-            let file = around.state.join("homes");
+            let file = state.join("homes");
             resolved.warnings.push(Warning {
                 text,
                 origin: Origin { file, pointer: String::new(), at: Position::default() },

@@ -21,9 +21,30 @@ use clap::Parser as _;
 use args::{Arguments, Verb};
 use exit::{Audience, Exit};
 
-/// Runs the command line of this process.
+/// The main function of the program. Depending on the first argument the process is a part of a sandbox, the compiler of
+/// policies (unless it is built without, and `portcullis-compile` lies beside it), or the command line.
 #[must_use]
-pub fn run() -> ExitCode {
+pub fn start() -> ExitCode {
+    let first = std::env::args_os().nth(1).unwrap_or_default();
+    // This must come before any other code starts a thread or opens a file descriptor.
+    if first == portcullis_sandbox_runtime::KEEPER_ARGUMENT {
+        return portcullis_sandbox_runtime::keeper_main(portcullis_session::make_names);
+    }
+    if first == portcullis_sandbox_runtime::PROBE_ARGUMENT {
+        return portcullis_sandbox_runtime::probe_main();
+    }
+    if first == portcullis_profile_runtime::STARTER_ARGUMENT {
+        return portcullis_profile_runtime::starter_main();
+    }
+    #[cfg(feature = "compiler")]
+    if first == portcullis_policy_runtime::COMPILER_ARGUMENT {
+        return portcullis_policy_runtime::compiler_main();
+    }
+    run()
+}
+
+/// Runs the command line of this process.
+fn run() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let audience = Audience::from_arguments(&words);
     let arguments = match Arguments::try_parse_from(words) {

@@ -49,7 +49,7 @@ const FORBIDDEN: &str = "Do not work around it";
 
 /// What to do after a refusal of one of the host's own rules that no setting lifts. `{you}` and `{You}` stand for the
 /// user, as the reader calls them.
-const HOST_STEPS: [(&str, &str); 41] = [
+const HOST_STEPS: [(&str, &str); 42] = [
     ("host.agent-directory", "No setting opens it: {you} can change it outside the sandbox."),
     ("host.agent-settings", "No setting opens it: {you} can change it outside the sandbox."),
     ("host.audit-failed", "Nothing runs until the audit log can be written."),
@@ -63,6 +63,7 @@ const HOST_STEPS: [(&str, &str); 41] = [
     ),
     ("host.escalation-off", "{You} can switch it on with the setting `escalation`."),
     ("host.fault", "This session refuses everything; in pi, /reload starts it again."),
+    ("host.git-only", "Use git with this host; {you} can change `credentials.ssh`."),
     ("host.hard-links", "Use the file by its allowed name, or make a copy."),
     ("host.hidden-server-name", "{You} can allow it with the setting `hiddenServerNames`."),
     ("host.malformed", "Use a client that follows the protocol."),

@@ -9,6 +9,7 @@
 
 mod authority;
 mod basic;
+mod git;
 mod host;
 mod loaded;
 mod masker;
@@ -26,16 +27,18 @@ use portcullis_decision::request::Endpoint;
 use rustls::ClientConfig;
 
 pub use authority::Authority;
+pub use git::{Ssh, SshCommand, SshHost};
 pub use host::{BrokeredHost, Credential, Form, RequestLimits};
 pub use loaded::SeenSecrets;
 pub use placeholders::new_placeholder;
 pub use push::PushRule;
 pub use secret::{Secret, Secrets};
 
+pub(crate) use git::{GREETING, GitRequest, REQUEST_MAX};
 pub(crate) use loaded::Loaded;
 pub(crate) use masker::Masker;
 pub(crate) use placeholders::{Finder, Placeholders};
-pub(crate) use push::Push;
+pub(crate) use push::{Known, Push, PushEnd};
 pub(crate) use request::{Accepted, Destination, origin_form};
 
 pub(crate) use well_formed::of_this_connection_only;
@@ -47,6 +50,13 @@ pub struct Broker {
     placeholders: Placeholders,
     loaded: Loaded,
     upstream: OnceLock<Result<Arc<ClientConfig>, String>>,
+    ssh: Option<OutsideSsh>,
+}
+
+/// The hosts that git reaches by the user's own `ssh`, and that program.
+struct OutsideSsh {
+    hosts: Vec<Arc<SshHost>>,
+    program: Arc<dyn Ssh>,
 }
 
 impl Broker {
@@ -69,7 +79,22 @@ impl Broker {
             placeholders: Placeholders::new(known),
             loaded: Loaded::new(secrets, seen),
             upstream: OnceLock::new(),
+            ssh: None,
         }
+    }
+
+    /// Adds the hosts that git reaches by the user's own `ssh`.
+    #[must_use]
+    pub fn with_ssh(self, hosts: Vec<SshHost>, ssh: Arc<dyn Ssh>) -> Self {
+        let hosts = hosts.into_iter().map(Arc::new).collect();
+        Self { ssh: Some(OutsideSsh { hosts, program: ssh }), ..self }
+    }
+
+    /// Returns the host at a place that git reaches by the user's own `ssh`.
+    pub(crate) fn ssh_host(&self, target: &Endpoint, port: u16) -> Option<(Arc<SshHost>, Arc<dyn Ssh>)> {
+        let OutsideSsh { hosts, program } = self.ssh.as_ref()?;
+        let host = hosts.iter().find(|host| host.host == *target && host.port == port)?;
+        Some((Arc::clone(host), Arc::clone(program)))
     }
 
     /// Returns the brokered host at a place.

@@ -49,7 +49,7 @@ mod unsupported;
 
 pub use broker::{
     Authority, Broker, BrokeredHost, Credential, Form, PushRule, RequestLimits, Secret, Secrets, SeenSecrets,
-    new_placeholder,
+    Ssh, SshCommand, SshHost, new_placeholder,
 };
 pub use calls::{Call, Calls};
 pub use inside::{Server, Sockets};

@@ -22,6 +22,8 @@ pub enum Layer {
     Seccomp,
     /// No capabilities, and no way to gain any.
     Privileges,
+    /// A profile of `sandbox-exec`, which has passed its self-test.
+    Profile,
     /// Resource limits of each command.
     Limits,
     /// Resource limits of all commands together.
@@ -67,6 +69,7 @@ impl fmt::Display for Layer {
             Self::Names => "names",
             Self::Seccomp => "seccomp",
             Self::Privileges => "privileges",
+            Self::Profile => "profile",
             Self::Limits => "limits",
             Self::ControlGroup => "control group",
         })

@@ -10,6 +10,8 @@ use crate::{Finding, Force, Layer, Primitive, Report};
 pub enum Tier {
     /// No sandbox can be set up: no command is run.
     None,
+    /// A profile of `sandbox-exec`, which has passed its self-test; the only one outside of Linux.
+    Profile,
     /// Landlock, rules over names and a stricter seccomp filter, without namespaces and mounts.
     Landlock,
     /// Namespaces, mounts and the seccomp filter, without Landlock and rules over names.
@@ -20,7 +22,7 @@ pub enum Tier {
 
 impl Tier {
     /// Every tier, weakest first.
-    pub const ALL: [Self; 4] = [Self::None, Self::Landlock, Self::Namespaces, Self::Full];
+    pub const ALL: [Self; 5] = [Self::None, Self::Profile, Self::Landlock, Self::Namespaces, Self::Full];
 
     /// Returns the tier of a machine with these probe results.
     #[must_use]
@@ -39,6 +41,7 @@ impl Tier {
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
+            Self::Profile => "profile",
             Self::Landlock => "landlock",
             Self::Namespaces => "namespaces",
             Self::Full => "full",
@@ -50,6 +53,13 @@ impl Tier {
     pub fn lacks(self) -> &'static [&'static str] {
         match self {
             Self::None => &["everything: commands are refused; file tools are still checked"],
+            Self::Profile => &[
+                "what a command has started in a process group of its own when it ends: it stays under the profile, but \
+                 is not ended",
+                "starting many processes at once, and using much memory with all of them together",
+                "seeing that other processes exist",
+                "seeing that a directory on the way to a visible one is there",
+            ],
             Self::Landlock => &[
                 "seeing by its path that a hidden file is there, how large it is, where a link leads, that it is \
                  being changed, and that other processes exist: contents and listings are refused",
@@ -92,6 +102,9 @@ impl Report {
             let there = |force: &Force| matches!(force, Force::Full | Force::Partial(_));
             self.layers.iter().any(|(layer, force)| *layer == wanted && there(force))
         };
+        if is_there(Layer::Profile) {
+            return Tier::Profile;
+        }
         if self.layers.iter().any(|(layer, force)| *layer == Layer::Mounts && matches!(force, Force::None(_)))
         {
             return Tier::Landlock;
@@ -106,7 +119,7 @@ mod tests {
 
     #[test]
     fn tiers_are_ordered_and_named() {
-        assert!(Tier::ALL.is_sorted() && Tier::Landlock < Tier::Namespaces);
+        assert!(Tier::ALL.is_sorted() && Tier::Profile < Tier::Landlock && Tier::Landlock < Tier::Namespaces);
         for tier in Tier::ALL {
             assert_eq!(tier.name().parse(), Ok(tier));
         }
@@ -148,5 +161,7 @@ mod tests {
         let layers = vec![(Layer::Mounts, none()), (Layer::Landlock, Force::Full)];
         let without = Report { layers, controllers: Vec::new() };
         assert_eq!(without.tier(), Tier::Landlock);
+        let layers = vec![(Layer::Profile, Force::Full), (Layer::Limits, Force::Partial("x".into()))];
+        assert_eq!(Report { layers, controllers: Vec::new() }.tier(), Tier::Profile);
     }
 }

@@ -32,7 +32,7 @@ const NEVER_DENY: [&str; 5] =
     ["host.by-exec", "host.escalation", "host.left-to-others", "host.run-again", "host.symbolic-links"];
 
 /// The usual reason of each rule that no table contains. The refusal itself may say more.
-const OTHER_REASONS: [(&str, &str); 41] = [
+const OTHER_REASONS: [(&str, &str); 42] = [
     ("host.agent-directory", "the agent's settings and extensions lie in it"),
     ("host.audit-failed", "the audit log cannot be written"),
     ("host.brokered-tls", "TLS of the program with a declared host failed, or cannot be set up"),
@@ -43,6 +43,7 @@ const OTHER_REASONS: [(&str, &str); 41] = [
     ("host.escalation-off", "running commands outside the sandbox is switched off"),
     ("host.fault", "a part of Portcullis failed"),
     ("host.git-hook-files", "your own git runs programs from it"),
+    ("host.git-only", "your own `ssh` carries git's protocol only"),
     ("host.hard-links", "the file has another name (hard link), which a rule protects"),
     ("host.hidden-server-name", "the TLS connection hides the name of its server"),
     ("host.malformed", "the connection does not follow the protocol"),

@@ -9,10 +9,10 @@ use base64::engine::general_purpose::STANDARD;
 use portcullis_decision::request::Endpoint;
 use portcullis_network_gate::{
     Authority, Broker, BrokeredHost, Credential, Form, PushRule, RequestLimits, Secret, Secrets, SeenSecrets,
-    new_placeholder,
+    Ssh, SshCommand, SshHost, new_placeholder,
 };
 use portcullis_settings::Resolved;
-use portcullis_settings_format::{BrokeredCredential, CredentialForm};
+use portcullis_settings_format::{BrokeredCredential, CredentialForm, HostPushes, SshCredential};
 
 use crate::credential_reader::CredentialReader;
 use crate::setup::Basis;
@@ -41,6 +41,9 @@ const CERTIFICATES: &[&str] = &[
 /// The user name that git sends with a token if the settings name none. The large forges accept any.
 const GIT_USER: &str = "x-access-token";
 
+/// The port of HTTPS: pushes with it in the settings are those of ssh, too.
+const TLS_PORT: u16 = 443;
+
 /// The brokered hosts of a session.
 pub(crate) struct Brokering {
     reader: Arc<dyn CredentialReader>,
@@ -50,6 +53,8 @@ pub(crate) struct Brokering {
 #[derive(Default)]
 struct State {
     authority: Option<(Arc<Authority>, PathBuf)>,
+    /// The program that git uses as `ssh`, as commands see it.
+    git_client: Option<PathBuf>,
     /// All placeholders of the session. A credential keeps its own as long as its entry does not change.
     placeholders: Vec<(BrokeredCredential, String)>,
     /// The credentials that were read, under any settings.
@@ -78,10 +83,12 @@ impl Brokering {
         }
         let mut state = self.state();
         state.broker(basis, &self.reader)?;
-        let certificates = state.authority.as_ref().map(|(_, file)| file.to_string_lossy().into_owned());
-        let certificates = certificates.unwrap_or_default();
-        let mut variables: Vec<(String, String)> =
-            CERTIFICATES.iter().map(|name| ((*name).to_owned(), certificates.clone())).collect();
+        let mut variables = state.ssh_variables(&basis.resolved, &self.reader)?;
+        if has_tls(&basis.resolved) {
+            let certificates = state.authority.as_ref().map(|(_, file)| file.to_string_lossy().into_owned());
+            let certificates = certificates.unwrap_or_default();
+            variables.extend(CERTIFICATES.iter().map(|name| ((*name).to_owned(), certificates.clone())));
+        }
         let mut of_git = Vec::new();
         for credential in &basis.resolved.brokered {
             let placeholder = state.placeholder(credential)?;
@@ -100,6 +107,11 @@ impl Brokering {
 }
 
 fn has_any(resolved: &Resolved) -> bool {
+    has_tls(resolved) || !resolved.ssh.is_empty()
+}
+
+/// Returns true if there is a host whose TLS the gate ends.
+fn has_tls(resolved: &Resolved) -> bool {
     !resolved.brokered.is_empty() || !resolved.requests.is_empty() || !resolved.pushes.is_empty()
 }
 
@@ -123,9 +135,34 @@ impl State {
         let earlier = earlier.collect();
         let credentials = basis.resolved.brokered.clone();
         let secrets = Box::new(Sources { credentials, reader: Arc::clone(reader) });
-        let broker = Arc::new(Broker::new(authority, hosts, earlier, (secrets, self.seen.clone())));
+        let broker = Broker::new(authority, hosts, earlier, (secrets, self.seen.clone()));
+        let broker = broker.with_ssh(ssh_hosts(&basis.resolved), Arc::new(OutsideSsh(Arc::clone(reader))));
+        let broker = Arc::new(broker);
         self.current = Some((Arc::clone(basis), Arc::clone(&broker)));
         Ok(broker)
+    }
+
+    /// Returns the variables by which git finds its way to the hosts of ssh.
+    fn ssh_variables(
+        &mut self,
+        resolved: &Resolved,
+        reader: &Arc<dyn CredentialReader>,
+    ) -> io::Result<Vec<(String, String)>> {
+        if resolved.ssh.is_empty() {
+            return Ok(Vec::new());
+        }
+        let client = match &self.git_client {
+            Some(known) => known.clone(),
+            None => self.git_client.insert(reader.publish_git_client()?).clone(),
+        };
+        let hosts: Vec<String> =
+            resolved.ssh.iter().map(|one| format!("{}:{}", one.host, one.port)).collect();
+        let variables = [
+            ("GIT_SSH_COMMAND", client.to_string_lossy().into_owned()),
+            ("GIT_SSH_VARIANT", "ssh".to_owned()),
+            ("PORTCULLIS_SSH_HOSTS", hosts.join(" ")),
+        ];
+        Ok(variables.map(|(name, value)| (name.to_owned(), value)).into())
     }
 
     fn authority(&mut self, reader: &Arc<dyn CredentialReader>) -> io::Result<Arc<Authority>> {
@@ -159,15 +196,7 @@ impl State {
             at(&mut hosts, &entry.host, entry.port).requests = Some(limits);
         }
         for entry in &resolved.pushes {
-            let rule = PushRule {
-                requests: entry.requests.clone(),
-                refs: entry.refs.clone(),
-                force: entry.force,
-                delete: entry.delete,
-                secrets: entry.secrets,
-                bytes_max: u64::from(entry.max_kib) << 10,
-            };
-            at(&mut hosts, &entry.host, entry.port).pushes.push(rule);
+            at(&mut hosts, &entry.host, entry.port).pushes.push(push_rule(entry));
         }
         for entry in &resolved.brokered {
             let form = match &entry.form {
@@ -184,6 +213,44 @@ impl State {
             at(&mut hosts, &entry.host, entry.port).credentials.push(credential);
         }
         Ok(hosts)
+    }
+}
+
+fn push_rule(entry: &HostPushes) -> PushRule {
+    PushRule {
+        requests: entry.requests.clone(),
+        refs: entry.refs.clone(),
+        force: entry.force,
+        delete: entry.delete,
+        secrets: entry.secrets,
+        bytes_max: u64::from(entry.max_kib) << 10,
+    }
+}
+
+/// Returns the hosts of ssh, with the pushes that may be sent there.
+fn ssh_hosts(resolved: &Resolved) -> Vec<SshHost> {
+    let host = |entry: &SshCredential| {
+        let is_meant = |push: &&HostPushes| {
+            push.host == entry.host && (push.port == entry.port || push.port == TLS_PORT)
+        };
+        SshHost {
+            name: entry.name.clone(),
+            host: entry.host.clone(),
+            port: entry.port,
+            user: entry.user.clone(),
+            fetch: entry.fetch.clone(),
+            pushes: resolved.pushes.iter().filter(is_meant).map(push_rule).collect(),
+        }
+    };
+    resolved.ssh.iter().map(host).collect()
+}
+
+/// The user's own `ssh`.
+struct OutsideSsh(Arc<dyn CredentialReader>);
+
+impl Ssh for OutsideSsh {
+    fn start(&self, command: &SshCommand) -> io::Result<std::process::Child> {
+        self.0.start_ssh(command)
     }
 }
 

@@ -23,7 +23,6 @@ use crate::effective_policy::ForCommand;
 use crate::environment::SANDBOX_VARIABLE;
 use crate::limits::{Bounds, LimitMet, bounds, defaults};
 use crate::named_places;
-use crate::network::command_of;
 use crate::paths;
 use crate::pending_syscalls;
 use crate::provoked::fault_point;
@@ -146,7 +145,7 @@ fn launch(
         argv: argv(call.program),
         env: variables_of(session, call.environment, rules, effective.rules.base())
             .into_iter()
-            .chain(sandbox.proxy_variable())
+            .chain(sandbox.variables())
             .chain(inside_variable(session))
             .map(|(name, value)| (name.into(), value.into()))
             .collect(),
@@ -156,8 +155,8 @@ fn launch(
     };
     let layers = if sandbox.keeps_changes() { session.setup.own.count_user() } else { None };
     let recorded = session.changes().and_then(|changes| changes.length().ok());
-    let running = Arc::new(sandbox.launch_asking(command, stdio)?);
-    session.connections.introduce(command_of(&running), &request.id, call.call);
+    let running = Arc::new(sandbox.launch(command, stdio)?);
+    session.connections.introduce(running.init(), &request.id, call.call);
     let killed = Arc::downgrade(&running);
     cancel.on_cancel(move || {
         if let Some(running) = killed.upgrade() {
@@ -194,7 +193,7 @@ fn inside_variable(session: &Session) -> Option<(String, String)> {
 ///
 /// Meanwhile asks the user about pending calls; that time does not count.
 pub fn finish(session: &Session, started: &Started) -> Ended {
-    let command = command_of(&started.running);
+    let command = started.running.init();
     let ended = std::thread::scope(|scope| {
         let ended = wait_for_end(session, started, command, |held| {
             // Dropping the call refuses it.
@@ -219,7 +218,7 @@ pub fn finish(session: &Session, started: &Started) -> Ended {
     let by_rules = refused::by_rules(&refusals, rules, session.setup.reader, &session.own_places());
     refused::record(session, &started.request, &refusals, started.rules.as_deref());
     let (changed, id) = (started.running.in_changes(), started.call.as_deref());
-    let unrecorded = changes::finish(session, changed, started.recorded, id, script);
+    let unrecorded = changed.map(|changed| changes::finish(session, changed, started.recorded, id, script));
     // A command that did without has no need of them.
     let closed = if ended.exit == Exit::Code(0) { &[][..] } else { started.closed.as_slice() };
     let refused = started
@@ -228,7 +227,7 @@ pub fn finish(session: &Session, started: &Started) -> Ended {
         .into_iter()
         .chain(closed.iter().cloned())
         .chain(by_rules)
-        .chain(unrecorded)
+        .chain(unrecorded.unwrap_or_default())
         .collect();
     let _told_once = started.refused.set(refused);
     session.outcome(&started.request, &ended.to_string());

@@ -76,6 +76,11 @@ impl EffectivePolicy {
             Some(_) | None => Arc::new(UserLinks::find(&resolved.workspace, &resolved.homes, roots)?),
         };
         let usual = (&setup.confinement, network);
+        if let Confining::Profile(places) = &setup.confinement {
+            // Without mounts every directory has the machine's name.
+            let (walls, temp) = (IsolationMode::Landlock, &places.temp);
+            return Self::build_for(setup, (basis, &links), temp, usual, walls, grants, before);
+        }
         if before.is_some_and(|before| before.is_one(basis))
             && let Some(without) = Self::without_namespaces(setup, (basis, &links), grants, before)?
         {
@@ -154,7 +159,10 @@ impl EffectivePolicy {
     }
 
     fn walls(&self) -> IsolationMode {
-        if self.tier() == Tier::Landlock { IsolationMode::Landlock } else { IsolationMode::Namespaces }
+        match self.tier() {
+            Tier::Profile | Tier::Landlock => IsolationMode::Landlock,
+            Tier::None | Tier::Namespaces | Tier::Full => IsolationMode::Namespaces,
+        }
     }
 
     fn build_for(
@@ -189,6 +197,8 @@ impl EffectivePolicy {
         let (confinement, sockets) = match before {
             Some(before)
                 if before.confinement.is_ok()
+                    // A profile is written anew, and tested: it says more than the places.
+                    && before.tier() != Tier::Profile
                     && before.places == places
                     && *before.loose() == loose
                     && before.rules.data() == rules.data()
@@ -354,7 +364,9 @@ impl EffectivePolicy {
 
     /// Returns true if its sandbox hides all sockets of the host that exist now.
     pub(crate) fn hides_sockets(&self) -> bool {
-        self.confinement.is_err() || self.sockets.has_all_of(&HostSockets::now(&self.rules))
+        // A profile refuses all sockets that the settings do not name.
+        let needs_none = self.confinement.is_err() || self.tier() == Tier::Profile;
+        needs_none || self.sockets.has_all_of(&HostSockets::now(&self.rules))
     }
 
     /// Accepts the current state of the files, because no better sandbox can be built until something else changes.
@@ -430,6 +442,9 @@ fn own_places(
     before: Option<&Arc<EffectivePolicy>>,
 ) -> OwnPlaces {
     match (&setup.confinement, confining, walls, before) {
+        (Confining::Profile(places), ..) => {
+            OwnPlaces { directories: places.home.iter().cloned().collect(), home: None }
+        }
         // Without mounts every directory is the machine's.
         (_, _, IsolationMode::Landlock, _) | (Confining::Sandbox { .. }, Confining::NoCommands, ..) => {
             OwnPlaces::default()
@@ -461,8 +476,9 @@ fn views(confinement: &Result<Arc<Sandbox>, String>, base: &Base, branch: Option
         Ok(confinement) if confinement.report().tier() == Tier::Landlock => Views::Host,
         Ok(confinement) => {
             let (base, branch) = (base.clone(), branch.cloned());
+            let Some(view) = confinement.view() else { return Views::Host };
             Views::Session {
-                root: Box::new(SessionRoot(confinement.view())),
+                root: Box::new(SessionRoot(view)),
                 // No file of the machine is opened in the temporary directory, even one that is shown there.
                 // In a branch, no file of the project itself is either.
                 is_own: Box::new(move |path| {

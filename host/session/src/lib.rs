@@ -7,7 +7,8 @@
 //! Must never know: how policies run, wire formats, the content of connections, arguments, environment variables of the
 //! host itself, the wall clock. The caller passes in the clock, the prompter that shows questions, and the journal.
 //!
-//! Platforms: file operations and commands need Linux; decisions work everywhere.
+//! Platforms: on Linux commands run in its sandbox, elsewhere under a profile; decisions and file operations are the
+//! same everywhere.
 
 mod setup;
 
@@ -72,9 +73,12 @@ mod network;
 mod new_directories;
 mod policy_in_force;
 mod profile;
+mod profile_sandbox;
 mod replaceable_paths;
+mod repositories;
 mod requirements;
 mod rule_symlinks;
+mod running;
 mod sandbox;
 mod sandbox_subject;
 mod upstream;
@@ -88,8 +92,8 @@ pub use portcullis_approvals::{
     Question, Refusal, Remembered, refused_because,
 };
 
-// What a reader of credentials returns.
-pub use portcullis_network_gate::Secret;
+// What a reader of credentials returns, and what it is asked for.
+pub use portcullis_network_gate::{Secret, SshCommand};
 
 pub use authorized::{Authorized, Granted, advice};
 pub use command_call::{CommandCall, Program};
@@ -117,7 +121,7 @@ pub use reservations::{ClaimError, NoReservations, Reservations};
 pub use sandbox_subject::{AgentPlaces, SandboxSubject};
 pub use searches::{Listed, SearchFailure};
 pub use session::Session;
-pub use setup::{Basis, Confining, Settings, Setup};
+pub use setup::{Basis, Confining, ProfilePlaces, Settings, Setup};
 pub use started::{CommandFailure, Ended, Started};
 pub use statements::{Statement, Statements};
 pub use stderr_hints::StderrHints;

@@ -2,14 +2,19 @@
 
 mod open_ports;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use portcullis_decision::RuleSet;
 use portcullis_network_gate::{Attached, Call, Calls, Gate, Judge, Server};
-use portcullis_sandbox_runtime::{Confinement, Ends, Listeners, Running};
+use portcullis_profile_runtime::ProfileSandbox;
+use portcullis_sandbox::{Command, Report};
+use portcullis_sandbox_runtime::{Confinement, Ends, LaunchError, Listeners, View};
 
 use crate::own_directories::Changes;
+use crate::running::RunningCommand;
 
 pub(crate) use open_ports::OpenPorts;
 pub use open_ports::{InsidePort, PortError};
@@ -83,6 +88,27 @@ impl Network {
     }
 }
 
+impl Network {
+    /// Serves commands that have no other way out than a proxy.
+    pub(crate) fn serve_proxy(
+        &self,
+        proxy: TcpListener,
+        stricter: Option<Arc<RuleSet>>,
+    ) -> std::io::Result<Attached> {
+        let served = portcullis_network_gate::Listeners {
+            relays: Vec::new(),
+            dns: Vec::new(),
+            dns_streams: Vec::new(),
+            proxy,
+            diagnosis: None,
+            calls: None,
+            // Every command is a child of this process.
+            keeper: std::process::id(),
+        };
+        self.gate.attach(served, (self.make_judge)(stricter))
+    }
+}
+
 /// The sandbox's pending connection calls, in the form that the gate needs.
 #[derive(Debug)]
 struct HeldCalls(portcullis_sandbox_runtime::Calls);
@@ -115,43 +141,132 @@ impl Calls for HeldCalls {
 pub struct Sandbox {
     // Dropped first, which closes all connections.
     network: Option<Attached>,
-    confinement: Confinement,
-    /// Whether changes in caches are kept.
-    changes: Changes,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// Of the kernel's mechanisms.
+    Kernel {
+        confinement: Confinement,
+        /// Whether changes in caches are kept.
+        changes: Changes,
+    },
+    /// Of a profile.
+    Profile {
+        sandbox: ProfileSandbox,
+        /// The directory to which `HOME` leads, if it is not the temporary one.
+        home: Option<PathBuf>,
+    },
 }
 
 impl Sandbox {
     pub(crate) fn new(confinement: Confinement, network: Option<Attached>, changes: Changes) -> Self {
-        Self { network, confinement, changes }
+        Self { network, kind: Kind::Kernel { confinement, changes } }
+    }
+
+    pub(crate) fn under_profile(sandbox: ProfileSandbox, network: Attached, home: Option<PathBuf>) -> Self {
+        Self { network: Some(network), kind: Kind::Profile { sandbox, home } }
     }
 
     /// Returns true if what commands change in caches is kept.
     pub(crate) fn keeps_changes(&self) -> bool {
-        self.changes == Changes::Kept
+        matches!(self.kind, Kind::Kernel { changes: Changes::Kept, .. })
     }
-}
 
-impl Sandbox {
-    /// Returns the servers that commands have started in it.
+    /// Returns the servers that commands have started in a network of their own.
     pub(crate) fn servers(&self) -> Vec<Server> {
-        self.network.as_ref().map(Attached::servers).unwrap_or_default()
+        match (&self.kind, &self.network) {
+            (Kind::Kernel { .. }, Some(network)) => network.servers(),
+            // Nobody may listen there.
+            (Kind::Profile { .. }, _) | (_, None) => Vec::new(),
+        }
     }
 
-    /// Returns the variable that names the proxy inside, or `None` without network access.
-    pub(crate) fn proxy_variable(&self) -> Option<(String, String)> {
-        self.network.as_ref().map(|network| ("PORTCULLIS_PROXY".to_owned(), network.proxy().to_owned()))
+    /// Returns the variables that only this sandbox can give: the way to the proxy, and the home.
+    pub(crate) fn variables(&self) -> Vec<(String, String)> {
+        let Some(network) = &self.network else { return Vec::new() };
+        let proxy = network.proxy();
+        let mut variables = vec![("PORTCULLIS_PROXY".to_owned(), proxy.to_owned())];
+        if let Kind::Profile { home, .. } = &self.kind {
+            variables.extend(proxy_variables(proxy));
+            variables
+                .extend(home.iter().map(|home| ("HOME".to_owned(), home.to_string_lossy().into_owned())));
+        }
+        variables
+    }
+
+    /// Returns the files as commands see them; `None` if those are the machine's.
+    pub(crate) fn view(&self) -> Option<View> {
+        match &self.kind {
+            Kind::Kernel { confinement, .. } => Some(confinement.view()),
+            Kind::Profile { .. } => None,
+        }
+    }
+
+    /// Starts a command whose waiting calls the caller answers.
+    pub(crate) fn launch(
+        &self,
+        command: Command,
+        stdio: [OwnedFd; 3],
+    ) -> Result<RunningCommand, LaunchError> {
+        match &self.kind {
+            Kind::Kernel { confinement, .. } => {
+                confinement.launch_asking(command, stdio).map(RunningCommand::InSandbox)
+            }
+            Kind::Profile { sandbox, .. } => sandbox.launch(command, stdio).map(RunningCommand::UnderProfile),
+        }
+    }
+
+    /// Makes a socket in the session's network.
+    pub(crate) fn socket_inside(&self, is_v6: bool) -> std::io::Result<OwnedFd> {
+        match &self.kind {
+            Kind::Kernel { confinement, .. } => confinement.socket_inside(is_v6),
+            Kind::Profile { .. } => Err(std::io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Returns the report of the layers in force.
+    #[must_use]
+    pub fn report(&self) -> &Report {
+        match &self.kind {
+            Kind::Kernel { confinement, .. } => confinement.report(),
+            Kind::Profile { sandbox, .. } => sandbox.report(),
+        }
     }
 }
 
-impl std::ops::Deref for Sandbox {
-    type Target = Confinement;
-
-    fn deref(&self) -> &Confinement {
-        &self.confinement
-    }
+/// Returns the variables that tell programs to use a proxy, in the spellings that programs know.
+///
+/// With SOCKS the proxy resolves names (`socks5h`), because commands cannot.
+fn proxy_variables(http: &str) -> Vec<(String, String)> {
+    let socks = http.replacen("http://", "socks5h://", 1);
+    let given = [
+        ("HTTP_PROXY", http),
+        ("HTTPS_PROXY", http),
+        ("ALL_PROXY", socks.as_str()),
+        ("NO_PROXY", ""),
+        ("http_proxy", http),
+        ("https_proxy", http),
+        ("all_proxy", &socks),
+        ("no_proxy", ""),
+        // Node uses the variables only if it is told to.
+        ("NODE_USE_ENV_PROXY", "1"),
+    ];
+    given.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// Returns the process id that identifies a command's connections; 0 if unknown.
-pub(crate) fn command_of(running: &Running) -> u32 {
-    running.init().unwrap_or_default()
+#[cfg(test)]
+mod tests {
+    use super::proxy_variables;
+
+    #[test]
+    fn programs_find_the_proxy_by_each_of_its_names() {
+        let variables = proxy_variables("http://u:t@127.0.0.1:7");
+        let value =
+            |wanted: &str| variables.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+        assert_eq!(value("https_proxy"), Some("http://u:t@127.0.0.1:7"));
+        assert_eq!(value("ALL_PROXY"), Some("socks5h://u:t@127.0.0.1:7"));
+        assert_eq!(value("NO_PROXY"), Some(""));
+    }
 }

@@ -1,5 +1,6 @@
 //! Opens a session.
 
+use std::io::ErrorKind;
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::connection_judge::CommandJudge;
@@ -18,10 +19,15 @@ pub fn open(setup: Setup, basis: Basis) -> Result<Arc<Session>, OpenError> {
     // The sandbox is served before the session exists; the gate allows no connection until then.
     let session: Arc<OnceLock<Weak<Session>>> = Arc::default();
     let network = match &setup.confinement {
-        Confining::Sandbox { .. } => {
+        Confining::Sandbox { .. } | Confining::Profile(_) => {
             let session = Arc::clone(&session);
             let make_judge = move |rules| CommandJudge::shared(Arc::clone(&session), rules);
-            Some(Network::start(Box::new(make_judge)).map_err(OpenError::Network)?)
+            match (Network::start(Box::new(make_judge)), &setup.confinement) {
+                (Ok(network), _) => Some(network),
+                // The sandbox is refused for it, and file tools go on.
+                (Err(error), Confining::Profile(_)) if error.kind() == ErrorKind::Unsupported => None,
+                (Err(error), _) => return Err(OpenError::Network(error)),
+            }
         }
         Confining::NoCommands => None,
     };

@@ -74,7 +74,8 @@ struct DeniedPath {
 /// A user interface must be present, and commands must be unable to ask while they run.
 #[must_use]
 pub fn asks_about_writing(session: &Session) -> bool {
-    session.setup.context.interactive && session.effective_policy().tier() == Tier::Namespaces
+    let cannot_ask = matches!(session.effective_policy().tier(), Tier::Namespaces | Tier::Profile);
+    session.setup.context.interactive && cannot_ask
 }
 
 /// The caller's part in the runs of a command: its streams, and its output.

@@ -10,6 +10,7 @@ use portcullis_sandbox_runtime::{Confinement, StartError};
 use crate::error::with_causes;
 use crate::network::{Network, Sandbox};
 use crate::profile::profile;
+use crate::profile_sandbox;
 use crate::replaceable_paths::Surveyed;
 use crate::requirements::Requirements;
 use crate::setup::Confining;
@@ -21,10 +22,14 @@ pub(crate) fn confinement(
     stricter: Option<&Arc<RuleSet>>,
     wanted: Requirements<'_>,
 ) -> Result<Arc<Sandbox>, String> {
-    let Confining::Sandbox { executable, temp, order } = how else {
-        return Err("no command is run here".to_owned());
-    };
     let Surveyed { rules, .. } = surveyed;
+    let (executable, temp, order) = match how {
+        Confining::Sandbox { executable, temp, order } => (executable, temp, order),
+        Confining::Profile(places) => {
+            return profile_sandbox::start(places, network, rules, stricter, wanted);
+        }
+        Confining::NoCommands => return Err("no command is run here".to_owned()),
+    };
     let profile = || {
         let bound = bound_sockets(&rules.base().workspace);
         let profile = profile(surveyed, temp, &bound, wanted)?;

@@ -86,15 +86,32 @@ pub enum Confining {
         /// The lock on name changes, shared by all sessions of the user.
         order: NameOrder,
     },
+    /// Under a profile, on systems without Linux' sandbox.
+    Profile(ProfilePlaces),
     /// No command runs, as for `check` and similar subcommands.
     NoCommands,
+}
+
+/// The programs and directories of commands under a profile.
+#[derive(Debug, Clone)]
+pub struct ProfilePlaces {
+    /// The programs that start commands.
+    pub host: portcullis_profile_runtime::Host,
+    /// A directory that the rules deny to commands, for the host's own files.
+    pub files: PathBuf,
+    /// The session's temporary directory, to which `TMPDIR` leads.
+    pub temp: PathBuf,
+    /// The private home, to which `HOME` leads; without one, `HOME` leads to `temp`.
+    pub home: Option<PathBuf>,
+    /// The lock on name changes, shared by all sessions of the user.
+    pub order: NameOrder,
 }
 
 impl Confining {
     /// Returns the lock on name changes, or `None` if no command can change names.
     pub(crate) fn order(&self) -> Option<&NameOrder> {
         match self {
-            Self::Sandbox { order, .. } => Some(order),
+            Self::Sandbox { order, .. } | Self::Profile(ProfilePlaces { order, .. }) => Some(order),
             Self::NoCommands => None,
         }
     }

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use portcullis_approvals::CommandQuestions;
 use portcullis_decision::{Decision, Grant, RefusalText, Request, RuleSet};
 use portcullis_file_gate::FileError;
-use portcullis_sandbox_runtime::{Exit, LaunchError, Running};
+use portcullis_sandbox_runtime::{Exit, LaunchError};
 
 use crate::limits::{Bounds, LimitMet, met};
 use crate::network::Sandbox;
 use crate::new_directories::NewDirectory;
 use crate::own_directories::LayersUser;
+use crate::running::RunningCommand;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +69,7 @@ impl From<Box<Decision>> for CommandFailure {
 /// A running command.
 #[derive(Debug)]
 pub struct Started {
-    pub(crate) running: Arc<Running>,
+    pub(crate) running: Arc<RunningCommand>,
     pub(crate) questions: CommandQuestions,
     /// The client's call, if any.
     pub(crate) call: Option<String>,

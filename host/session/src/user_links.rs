@@ -58,6 +58,11 @@ impl UserLinks {
         Ok(Self { roots, named, nowhere })
     }
 
+    /// Returns the directories in which the user's programs work.
+    pub(crate) fn roots(&self) -> &[PathBuf] {
+        &self.roots
+    }
+
     /// Returns true if these directories were searched.
     pub(crate) fn are_below(&self, roots: &[PathBuf]) -> bool {
         self.roots == roots

@@ -284,13 +284,18 @@ pub(crate) fn requests(place: &DocumentValue<'_>) -> Result<Vec<HostRequests>, F
     Ok(all)
 }
 
-fn required<'a>(item: &DocumentValue<'a>, key: &str) -> Result<&'a str, Fault> {
+pub(crate) fn required<'a>(item: &DocumentValue<'a>, key: &str) -> Result<&'a str, Fault> {
     let place = item.child(key);
     place.text().ok_or_else(|| place.fault("it is missing"))
 }
 
-/// Parses `host` or `host:port`.
+/// Parses `host` or `host:port`, with the port of HTTPS if there is none.
 pub(crate) fn host(place: &DocumentValue<'_>) -> Result<(Endpoint, u16), Fault> {
+    host_with_port(place, TLS_PORT)
+}
+
+/// Parses `host` or `host:port`.
+pub(crate) fn host_with_port(place: &DocumentValue<'_>, usual: u16) -> Result<(Endpoint, u16), Fault> {
     let text = place.text().unwrap_or_default();
     let bad = |reason: String| {
         place.fault(format!("{reason}; write one `host` or `host:port`, without scheme or path"))
@@ -300,7 +305,7 @@ pub(crate) fn host(place: &DocumentValue<'_>) -> Result<(Endpoint, u16), Fault> 
             let port = port.parse().ok().filter(|&port| port != 0);
             (name, port.ok_or_else(|| bad("its port is no number from 1 to 65535".to_owned()))?)
         }
-        _ => (text, TLS_PORT),
+        _ => (text, usual),
     };
     Ok((HostName::parse(name).map_err(|error| bad(error.to_string()))?, port))
 }

@@ -24,7 +24,7 @@ use crate::settings::{
     Settings, UnattendedRefusals, Undo,
 };
 use crate::warning::Warning;
-use crate::{brokered, pushes};
+use crate::{brokered, pushes, ssh};
 
 pub(crate) fn settings(
     node: &Node,
@@ -219,6 +219,8 @@ fn credentials(place: &DocumentValue<'_>) -> Result<Credentials, Fault> {
             .extend(names.iter().filter_map(|key| pair.child(key).text()).map(str::to_owned));
     }
     credentials.brokered = brokered::credentials(&place.child("brokered"))?;
+    let names: Vec<&str> = credentials.brokered.iter().map(|one| one.name.as_str()).collect();
+    credentials.ssh = ssh::ssh(&place.child("ssh"), &names)?;
     for (index, item) in place.child("brokered").items().iter().enumerate() {
         let path = item.child("source").child("file");
         let Some(text) = path.text() else { continue };

@@ -48,6 +48,7 @@ mod policy_config_form;
 mod pushes;
 mod settings;
 mod source_map;
+mod ssh;
 mod tighten;
 mod warning;
 
@@ -86,5 +87,6 @@ pub use settings::{
     PolicyEntry, PolicyMode, PolicySource, RequiredTier, Settings, UnattendedRefusals, Undo,
 };
 pub use source_map::Sites;
+pub use ssh::SshCredential;
 pub use tighten::{Narrowing, TIGHTENING_FIELDS, Tightening};
 pub use warning::Warning;

@@ -1,4 +1,4 @@
-//! Limits on pushes of git over HTTPS.
+//! Limits on pushes of git over HTTPS and ssh.
 
 use portcullis_decision::pattern::{RefPattern, RequestPattern};
 use portcullis_decision::request::Endpoint;
@@ -15,7 +15,7 @@ const DEFAULT_MAX_KIB: u32 = 32 * 1024;
 pub struct HostPushes {
     /// The host.
     pub host: Endpoint,
-    /// The port, on which the host speaks TLS.
+    /// The port. That of HTTPS stands for the port of ssh as well.
     pub port: u16,
     /// The requests that push to its repositories.
     pub requests: Vec<RequestPattern>,
@@ -35,7 +35,7 @@ pub(crate) fn pushes(place: &DocumentValue<'_>) -> Result<Vec<HostPushes>, Fault
     let one = |item: DocumentValue<'_>| {
         let (host, port) = host(&item.child("host"))?;
         let repositories = item.child("repositories").items();
-        let requests = repositories.iter().map(requests_of).collect::<Result<Vec<_>, _>>()?;
+        let requests = repositories.iter().map(of_push).collect::<Result<Vec<_>, _>>()?;
         let read = |item: &DocumentValue<'_>| {
             RefPattern::parse(item.text().unwrap_or_default()).map_err(|reason| item.fault(reason))
         };
@@ -54,15 +54,23 @@ pub(crate) fn pushes(place: &DocumentValue<'_>) -> Result<Vec<HostPushes>, Fault
 }
 
 /// Returns the requests that push to the repositories of a pattern.
-fn requests_of(item: &DocumentValue<'_>) -> Result<Vec<RequestPattern>, Fault> {
-    let text = item.text().unwrap_or_default();
+fn of_push(item: &DocumentValue<'_>) -> Result<Vec<RequestPattern>, Fault> {
+    requests_of(item, item.text().unwrap_or_default(), "git-receive-pack")
+}
+
+/// Returns the requests to a service of git for the repositories of a pattern.
+pub(crate) fn requests_of(
+    place: &DocumentValue<'_>,
+    text: &str,
+    service: &str,
+) -> Result<Vec<RequestPattern>, Fault> {
     let form = "write the path without slashes around it, such as `me/proj` or `me/*`";
     if text.is_empty() || text.split('/').any(str::is_empty) {
-        return Err(item.fault(form));
+        return Err(place.fault(form));
     }
     let request = |repository: &str| {
-        let request = RequestPattern::parse(&format!("POST /{repository}/git-receive-pack"));
-        request.map_err(|reason| item.fault(format!("{reason}; {form}")))
+        let request = RequestPattern::parse(&format!("POST /{repository}/{service}"));
+        request.map_err(|reason| place.fault(format!("{reason}; {form}")))
     };
     // With `*` or `**` at the end, the pattern covers the name with `.git` already.
     match text.ends_with(".git") || text.ends_with('*') {

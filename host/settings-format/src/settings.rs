@@ -15,6 +15,7 @@ use crate::kept_field::KeptField;
 use crate::parent_proxy::ParentProxy;
 use crate::pushes::HostPushes;
 use crate::source_map::Sites;
+use crate::ssh::SshCredential;
 use crate::warning::Warning;
 
 /// A complete, checked set of settings.
@@ -156,6 +157,8 @@ pub struct Credentials {
     pub warnings: Vec<Warning>,
     /// Credentials that commands use without having them.
     pub brokered: Vec<BrokeredCredential>,
+    /// Hosts that git reaches by the user's own `ssh`.
+    pub ssh: Vec<SshCredential>,
     /// The files that these come from, each with the index of its entry; all are denied.
     pub source_files: Vec<(usize, Entry<PathEntry>)>,
 }

@@ -124,6 +124,7 @@ pub fn resolve(found: &FoundSettings, places: &Places, disk: &dyn Disk) -> Resul
         connecting: network.connecting,
         parent_proxy: network.parent_proxy.clone(),
         brokered: settings.credentials.brokered.clone(),
+        ssh: settings.credentials.ssh.clone(),
         requests: network.requests.clone(),
         pushes: network.pushes.clone(),
         budgets: budgets(found),

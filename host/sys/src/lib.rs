@@ -3,20 +3,34 @@
 //! Every item is a small safe function over one system call, except for [`launch`], where two processes run
 //! in the memory of their parent. The crate has no policies, no profiles, and no error type but
 //! [`std::io::Error`]. Apart from one module of `policy-runtime`, it is the only crate of the workspace with
-//! `unsafe` code. On systems other than Linux it is empty.
-#![cfg(target_os = "linux")]
+//! `unsafe` code. On other systems only [`inherited`] exists.
+#![cfg(unix)]
 
+#[cfg(target_os = "linux")]
 pub mod descriptor;
+#[cfg(target_os = "linux")]
 pub mod handle;
+#[cfg(not(target_os = "linux"))]
+pub mod inherited;
+#[cfg(target_os = "linux")]
 pub mod landlock;
+#[cfg(target_os = "linux")]
 pub mod launch;
+#[cfg(target_os = "linux")]
 pub mod memory;
+#[cfg(target_os = "linux")]
 pub mod mount;
+#[cfg(target_os = "linux")]
 pub mod notify;
+#[cfg(target_os = "linux")]
 pub mod process;
+#[cfg(target_os = "linux")]
 pub mod seccomp;
+#[cfg(target_os = "linux")]
 pub mod signal;
+#[cfg(target_os = "linux")]
 pub mod terminal;
+#[cfg(target_os = "linux")]
 pub mod trace;
 
 /// The number of fchmodat2(2), the same for every processor. libc has it for some targets only.

@@ -80,7 +80,7 @@ impl<'a> Launch<'a> {
     /// When a tool or the binary is missing, or the scene cannot be written.
     pub fn guarded(scene: &'a Scene, version: PiVersion, script: &Value) -> anyhow::Result<Self> {
         let launch = Self::plain(scene, version, script)?;
-        Ok(launch.through([tools::portcullis(scene.user())?.into_os_string(), "pi".into()]))
+        Ok(launch.variables(scene.confiner()).through([scene.host()?.into_os_string(), "pi".into()]))
     }
 
     /// Prepares pi with the extension from the repository, and without the location of its host.

@@ -52,7 +52,7 @@ pub use launch::Launch;
 pub use print::Finished;
 pub use registry::{Certificate, Registry};
 pub use rpc::Rpc;
-pub use scene::Scene;
+pub use scene::{Confiner, Scene};
 pub use screen::Screen;
 pub use script::script;
 pub use serve::{Interface, Serve};

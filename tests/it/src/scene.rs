@@ -24,6 +24,32 @@ pub struct Scene {
     programs: Vec<PathBuf>,
     /// A program, with its first arguments, that takes a facility away and executes its last arguments.
     through: Option<(&'static str, &'static [&'static str])>,
+    /// The confiner of commands, for the program of other systems.
+    confiner: Option<PathBuf>,
+}
+
+/// A program in the place of macOS' `sandbox-exec`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confiner {
+    /// It confines.
+    Confines,
+    /// It runs commands as they are.
+    Nothing,
+    /// It runs no command.
+    Everything,
+    /// There is none.
+    Missing,
+}
+
+impl Confiner {
+    fn text(self) -> Option<&'static str> {
+        match self {
+            Self::Confines => Some(include_str!("../../confiners/confine.py")),
+            Self::Nothing => Some(include_str!("../../confiners/nothing.sh")),
+            Self::Everything => Some(include_str!("../../confiners/everything.sh")),
+            Self::Missing => None,
+        }
+    }
 }
 
 impl Scene {
@@ -45,12 +71,46 @@ impl Scene {
         let root = tempfile::Builder::new().prefix("portcullis-it-").tempdir_in(parent)?;
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755))?;
         user.own(root.path())?;
-        let scene = Self { root, user, project: "project", programs: Vec::new(), through: None };
+        let scene =
+            Self { root, user, project: "project", programs: Vec::new(), through: None, confiner: None };
         for folder in [scene.home(), scene.project(), scene.outside(), scene.bin()] {
             fs::create_dir(&folder)?;
             user.own(&folder)?;
         }
         Ok(scene)
+    }
+
+    /// Returns the same scene for the program of systems other than Linux, with this confiner of commands.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses.
+    pub fn portable(self, confiner: Confiner) -> anyhow::Result<Self> {
+        let program = self.at("confiner");
+        if let Some(text) = confiner.text() {
+            self.write(&program, text)?;
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+        }
+        Ok(Self { confiner: Some(program), ..self })
+    }
+
+    /// Returns the program under test.
+    ///
+    /// # Errors
+    ///
+    /// When it is missing.
+    pub fn host(&self) -> anyhow::Result<PathBuf> {
+        match &self.confiner {
+            Some(_) => tools::portable(self.user),
+            None => tools::portcullis(self.user),
+        }
+    }
+
+    /// Returns the variables that name the confiner of commands.
+    #[must_use]
+    pub fn confiner(&self) -> Vec<(&'static str, String)> {
+        let name = |program: &PathBuf| ("PORTCULLIS_CONFINER", program.display().to_string());
+        self.confiner.iter().map(name).collect()
     }
 
     /// Returns the same scene with the home directory as the project.
@@ -143,7 +203,7 @@ impl Scene {
     /// environment.
     pub fn enter(&self, command: &mut Command) {
         command.env_clear().env("HOME", self.home()).env("PATH", self.search_path()).env("LANG", "C.UTF-8");
-        command.current_dir(self.project());
+        command.envs(self.confiner()).current_dir(self.project());
     }
 
     /// Returns the value of PATH.
@@ -169,7 +229,7 @@ impl Scene {
     ///
     /// When the binary is missing.
     pub fn portcullis_command(&self, arguments: &[&str]) -> anyhow::Result<Command> {
-        let mut command = self.program(&tools::portcullis(self.user)?);
+        let mut command = self.program(&self.host()?);
         self.enter(&mut command);
         // Rows of tables stay whole.
         command.args(arguments).env("COLUMNS", "10000");

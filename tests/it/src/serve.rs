@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::outputs::Outputs;
 use crate::print::kill_group;
-use crate::{Deadline, Scene, World, tools};
+use crate::{Deadline, Scene, World};
 
 /// The protocol version of this client.
 const PROTOCOL: u32 = 1;
@@ -88,7 +88,7 @@ impl Serve {
         let errors = scene.at("serve-stderr.txt");
         scene.write(&errors, "")?;
         command.args(["-c", WITH_CHANNEL, "sh"]).arg(&errors);
-        command.arg(tools::portcullis(scene.user())?).arg("serve").args(arguments);
+        command.arg(scene.host()?).arg("serve").args(arguments);
         scene.enter(&mut command);
         command.envs(variables.iter().copied()).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -188,6 +188,18 @@ pub fn portcullis(user: User) -> anyhow::Result<PathBuf> {
     reach::program(&fs::canonicalize(&path)?, user)
 }
 
+/// Returns the program of systems other than Linux, built beside this test, at a path that `user` can reach.
+///
+/// # Errors
+///
+/// If it is missing or cannot be made reachable.
+pub(crate) fn portable(user: User) -> anyhow::Result<PathBuf> {
+    let path = beside_this_test()?.join("portcullis-portable");
+    let command = "cargo build --workspace --features portcullis-cli/portable --bin portcullis-portable";
+    ensure!(path.exists(), "the binary `{}` is missing; run `{command}`", path.display());
+    reach::program(&fs::canonicalize(&path)?, user)
+}
+
 /// Returns the component of a test guest, at a path that `user` can reach.
 ///
 /// # Errors

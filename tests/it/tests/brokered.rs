@@ -8,6 +8,8 @@ mod http1;
 mod memory;
 mod pushes;
 mod repeated;
+mod ssh;
+mod ssh_attacks;
 mod ways_out;
 
 use std::ffi::OsStr;

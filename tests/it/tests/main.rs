@@ -71,6 +71,7 @@ mod pi_terminal;
 mod pi_undo;
 mod places;
 mod policies;
+mod portable;
 mod presets;
 mod private_home;
 mod private_home_attacks;

@@ -54,6 +54,8 @@ const LONG_FORMS: [(&str, &str); 9] = [
 const ONLY_IN_FULL: &[&str] = &[
     "pi_0_74_ordinary",
     "pi_1_5_caller",
+    // The program of systems other than Linux, which is built for these tests alone.
+    "portable::",
     "agent_texts::caller",
     "brokered::http1::caller",
     "brokered::repeated::caller",
@@ -140,6 +142,12 @@ fn everything(ledger: &mut Ledger, is_full: bool) -> Result<()> {
     ledger.check("tidy", tidy::task);
     let build = || show(project::cargo().args(["build", "--workspace", "--quiet"]));
     ledger.check("build", || build().and_then(|()| build::machine_code(false)).and_then(|()| build()));
+    if is_full {
+        let words = ["--features", "portcullis-cli/portable", "--bin", "portcullis-portable"];
+        ledger.check("build --features portable", || {
+            show(project::cargo().args(["build", "--workspace", "--quiet"]).args(words))
+        });
+    }
     ledger.check("gen --check", || build::generate(&GenOptions { check: true }));
     ledger.check("wit-check", contract::check);
     ledger.check("clippy", clippy);

@@ -38,7 +38,8 @@ const SLOW: [&str; 8] = [
 const NEED_GUESTS: [&str; 2] = ["portcullis-policy-tools", "portcullis-policy-tools/shipped"];
 
 /// Programs that use `portcullis-each-user`.
-const EACH_USER: [&str; 2] = ["portcullis-sandbox-runtime/kernel", "portcullis-file-gate/gate"];
+const EACH_USER: [&str; 3] =
+    ["portcullis-sandbox-runtime/kernel", "portcullis-profile-runtime/launcher", "portcullis-file-gate/gate"];
 
 /// The tests of the file gate, against the gate of systems other than Linux.
 const PORTABLE: &str = "portcullis-file-gate/gate-portable";

@@ -16,7 +16,7 @@ pub(super) fn is_the_user(stream: &UnixStream) -> std::io::Result<bool> {
     Ok(own == theirs)
 }
 
-/// Returns false: without commands there is no session to connect to.
+/// Returns false: only Linux tells whether the peer runs in a sandbox.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn is_the_user(_stream: &UnixStream) -> std::io::Result<bool> {
     Ok(false)

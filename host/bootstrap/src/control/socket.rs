@@ -32,6 +32,9 @@ pub(super) fn short<T>(
     act: impl FnOnce(&Path) -> std::io::Result<T>,
 ) -> std::io::Result<T> {
     use std::os::fd::AsRawFd as _;
+    if cfg!(not(target_os = "linux")) {
+        return act(directory);
+    }
     let handle = std::fs::File::open(directory)?;
     act(Path::new(&format!("/proc/self/fd/{}", handle.as_raw_fd())))
 }

@@ -13,6 +13,23 @@ const CARRIES_CREDENTIALS: &[&str] = &[
     "x-goog-iam-authorization-token",
 ];
 
+/// Names of parameters that carry credentials, besides those that say so.
+const NAMES_IN_QUERIES: &[&str] = &[
+    "access",
+    "auth",
+    "authorization",
+    "bearer",
+    "code",
+    "jwt",
+    "key",
+    "pat",
+    "session",
+    "sid",
+    "sig",
+    "signature",
+    "ticket",
+];
+
 /// Returns what to call the first foreign credential of a request. `own` is the header of the declared one.
 pub(super) fn foreign_credential(
     headers: &HeaderMap,
@@ -37,9 +54,8 @@ pub(super) fn foreign_credential(
     for pair in target.query().unwrap_or_default().split(['&', ';']) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let name = name.to_ascii_lowercase();
-        let signs = ["sig", "signature", "key", "code", "auth", "authorization", "jwt", "sid", "session"];
         let is_named = is_secret_name(&name.replace('-', "_"))
-            || signs.contains(&name.as_str())
+            || NAMES_IN_QUERIES.contains(&name.as_str())
             || name.contains('%')
             || name.starts_with("x-amz-")
             || name.starts_with("x-goog-");

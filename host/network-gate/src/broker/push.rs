@@ -1,10 +1,11 @@
-//! The fence around pushes of git over HTTPS: which references of which repositories may change, and how.
+//! The fence around pushes of git over HTTPS and ssh: which references of which repositories may change, and how.
 //!
 //! The gate reads the whole body of a push before the first byte of it goes to the server. The server applies exactly
 //! that body, and compares the old value of each reference itself.
 
 mod commands;
 mod delta;
+mod end;
 mod files;
 mod pack;
 
@@ -15,6 +16,7 @@ use portcullis_decision::pattern::{RefPattern, RequestPath, RequestPattern};
 
 use crate::connection_refusal::ConnectionRefusal;
 use commands::{Commands, Update};
+pub(crate) use end::{Known, PushEnd};
 use pack::{Commits, Files};
 
 /// The last segment of the path of a push.
@@ -111,12 +113,17 @@ impl Push {
         if request.headers.contains_key(CONTENT_ENCODING) {
             return Err(refused("it is compressed as a whole"));
         }
+        Self::to(rules, path, request.uri.path()).map(Some)
+    }
+
+    /// Returns a push to this path, which is called `place`.
+    pub(super) fn to(rules: &[PushRule], path: &RequestPath, place: &str) -> Result<Self, ConnectionRefusal> {
         let is_meant = |rule: &&PushRule| rule.requests.iter().any(|pattern| pattern.matches("POST", path));
         let rules: Vec<PushRule> = rules.iter().filter(is_meant).cloned().collect();
         if rules.is_empty() {
-            return Err(refused(&format!("no rule in `network.pushes` is for {}", request.uri.path())));
+            return Err(refused(&format!("no rule in `network.pushes` is for {place}")));
         }
-        Ok(Some(Self { rules }))
+        Ok(Self { rules })
     }
 
     /// Returns the largest body, in bytes.

@@ -9,12 +9,13 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use crate::broker::Broker;
+use crate::broker::{Broker, Ssh, SshHost};
 use crate::inspect::{Inspector, Stop};
 use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ended, Ending};
 use crate::linux::brokered::{self, Declared, Exchange};
 use crate::linux::budget::Spent;
 use crate::linux::dial::dial;
+use crate::linux::git_ssh;
 use crate::linux::proxy::Manner;
 use crate::linux::pump::{Cut, DESERTED, Pump, Traffic};
 use crate::linux::refuse::{self, News};
@@ -80,6 +81,19 @@ async fn carry(
     beginning: Vec<u8>,
 ) {
     let scope = report.scope;
+    if let Some(declared) = ssh_host(scope, wanted) {
+        if client.write_all(manner.confirmed()).await.is_err() {
+            return;
+        }
+        let watched = match watched(&client) {
+            Ok(watched) => watched,
+            Err(error) => return report.how = Ending::Unreachable(format!("watching the client: {error}")),
+        };
+        let parts = (&report.traffic, watched);
+        let session = git_ssh::Session::new(scope, &report.attempt, &report.request, wanted, parts);
+        report.how = Box::pin(session.carry(declared, client, beginning)).await;
+        return;
+    }
     let mut server = match dial(scope, &report.attempt, wanted, &client).await {
         Ok(server) => server,
         Err(ending) => {
@@ -154,6 +168,12 @@ async fn carry(
     report.how = Ending::Refused(refusal);
     drop(report);
     refuse::tell(client, &beginning, news, &why).await;
+}
+
+/// Returns the declared host of this connection that git reaches by the user's own `ssh`.
+fn ssh_host(scope: &Scope, wanted: &Wanted) -> Option<(Arc<SshHost>, Arc<dyn Ssh>)> {
+    // If the hosts cannot be set up, the connection is refused below.
+    scope.judge.broker().ok()??.ssh_host(&wanted.target, wanted.port)
 }
 
 /// Returns the brokered hosts. Refuses a port of a host whose requests are limited on another port.

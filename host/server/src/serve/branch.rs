@@ -30,9 +30,6 @@ const DIFF_BYTES: usize = 128 << 10;
 /// The time that running calls have to end before a commit.
 const LAST_CALLS: Duration = Duration::from_secs(10);
 
-/// The branch of a session, locked as long as this process uses it.
-pub(super) type OwnBranch = OpenBranch;
-
 impl Host {
     /// Opens a session: in the branch that the user wants, or in the project.
     pub(super) fn open_here(&self, watch: &Watch, loaded: LoadedSettings) -> anyhow::Result<OpenSession> {

@@ -15,9 +15,9 @@ use serde::Serialize;
 
 use crate::menu::Menu;
 use crate::serve::asking::{RpcPrompter, Sender};
-use crate::serve::branch::OwnBranch;
 use crate::serve::contained_client::Contained;
 use crate::serve::handles::Handles;
+use crate::serve::own_branch::OwnBranch;
 use crate::serve::settings_watch::Watch;
 use crate::serve::workers::Workers;
 

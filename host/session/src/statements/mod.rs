@@ -61,7 +61,7 @@ enum Commands {
 /// Whether the sandbox of this tier watches the names that commands change.
 fn watches_names(tier: Tier) -> bool {
     match tier {
-        Tier::Full | Tier::Landlock | Tier::None => true,
+        Tier::Full | Tier::Landlock | Tier::Profile | Tier::None => true,
         Tier::Namespaces => false,
     }
 }
@@ -122,8 +122,10 @@ impl Statements {
         let effective = session.effective_policy();
         let tier = match (&session.setup.confinement, &effective.confinement) {
             (Confining::NoCommands, _) => tier,
-            (Confining::Sandbox { .. }, Ok(confinement)) => confinement.report().tier(),
-            (Confining::Sandbox { .. }, Err(_)) => Tier::None,
+            (Confining::Sandbox { .. } | Confining::Profile(_), Ok(confinement)) => {
+                confinement.report().tier()
+            }
+            (Confining::Sandbox { .. } | Confining::Profile(_), Err(_)) => Tier::None,
         };
         let stricter = stricter_rules(session, &effective);
         let commands = stricter.as_ref().unwrap_or(&effective.rules);
@@ -175,7 +177,7 @@ impl Statements {
         let run = match tier {
             Tier::None => Commands::Refused,
             Tier::Landlock => Commands::WithoutNetwork,
-            Tier::Namespaces | Tier::Full => Commands::Run,
+            Tier::Profile | Tier::Namespaces | Tier::Full => Commands::Run,
         };
         Self {
             files: files.to_vec(),
@@ -228,6 +230,7 @@ impl Statements {
         all.extend(self.asks_for_names.then(|| text::names_that_ask(watches_names(self.tier))));
         all.extend(self.own());
         all.extend((self.tier == Tier::Landlock).then(text::without_mounts));
+        all.extend((self.tier == Tier::Profile).then(text::under_profile));
         all.extend(text::stricter(&self.stricter));
         all.push(self.hosts(most));
         all.extend((self.commands == Commands::Refused).then(text::no_commands));
@@ -344,7 +347,11 @@ impl Statements {
     }
 
     fn names(&self) -> Names<'_> {
-        Names { homes: &self.homes, base: &self.base, has_mounts: self.tier != Tier::Landlock }
+        Names {
+            homes: &self.homes,
+            base: &self.base,
+            has_mounts: !matches!(self.tier, Tier::Landlock | Tier::Profile),
+        }
     }
 }
 

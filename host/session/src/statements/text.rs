@@ -130,6 +130,14 @@ pub(super) fn without_mounts() -> Statement {
     statement("tier", text.to_owned())
 }
 
+/// Returns the sentence on the sandbox of a profile.
+pub(super) fn under_profile() -> Statement {
+    let text = "Commands run under a profile of this system's sandbox, which cannot ask while they run: what would ask is \
+                refused at once. The session's own directory is $TMPDIR, $HOME is a home of the project's own, and only \
+                programs that use the proxy of the environment have network.";
+    statement("tier", text.to_owned())
+}
+
 /// Returns the sentence on policies that can be stricter than the rules.
 pub(super) fn stricter(policies: &[String]) -> Option<Statement> {
     let names: Vec<String> = policies.iter().map(|policy| format!("`{}`", escape(policy))).collect();

@@ -9,18 +9,18 @@ use crate::network::PROGRAM;
 
 as_each_user!(only_permitted_references_move);
 
-const PRELUDE: &str = include_str!("pushes.sh");
+pub(super) const PRELUDE: &str = include_str!("pushes.sh");
 
 /// Makes a repository with a commit.
-const MAKE_LONG: &str = "git init -q --object-format=sha256 long && git -C long -c user.name=n -c user.email=e \
+pub(super) const MAKE_LONG: &str = "git init -q --object-format=sha256 long && git -C long -c user.name=n -c user.email=e \
                          commit -q --allow-empty -m one";
 
 /// How many pushes are made in one run, whose time is limited.
-const AT_ONCE: usize = 18;
+pub(super) const AT_ONCE: usize = 18;
 
 /// What the fence does with a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+pub(super) enum Outcome {
     /// These references move, with and without the fence.
     Moves(&'static [&'static str]),
     /// Nothing moves, and the reason has this text. Without the fence something moves.
@@ -34,7 +34,7 @@ const NEW: &[&str] = &["refs/heads/agent/new"];
 const OLD: &[&str] = &["refs/heads/agent/old"];
 const RAW: &[&str] = &["refs/heads/agent/raw"];
 
-const PUSHES: &[(&str, &str, Outcome)] = &[
+pub(super) const PUSHES: &[(&str, &str, Outcome)] = &[
     ("a new branch", "change a; git push -q origin HEAD:refs/heads/agent/new", Moves(NEW)),
     (
         "a branch moved forward",
@@ -127,7 +127,7 @@ const PUSHES: &[(&str, &str, Outcome)] = &[
     ),
     (
         "a repository with SHA-256",
-        "cd ../long; git push -q $B/git/long.git HEAD:refs/heads/agent/new",
+        "cd ../long; git push -q ${S:-$B}/git/long.git HEAD:refs/heads/agent/new",
         Refused("SHA-1"),
     ),
     (
@@ -174,12 +174,12 @@ const PUSHES: &[(&str, &str, Outcome)] = &[
     ),
     (
         "another repository",
-        "change a; git push -q $B/git/other.git HEAD:refs/heads/agent/new",
+        "change a; git push -q ${S:-$B}/git/other.git HEAD:refs/heads/agent/new",
         Refused("no rule in `network.pushes` is for"),
     ),
     (
         "another repository behind dots",
-        "change a; git push -q $B/git/pushed.git/%2e%2e/other.git HEAD:refs/heads/agent/new",
+        "change a; git push -q ${S:-$B}/git/pushed.git/%2e%2e/other.git HEAD:refs/heads/agent/new",
         Nowhere("is not for GET"),
     ),
     ("by hand", "raw pass", Moves(RAW)),
@@ -249,7 +249,7 @@ fn with_password(mut settings: Value) -> Value {
 }
 
 /// Returns the names of the references that a case has changed.
-fn changed(output: &str) -> Vec<&str> {
+pub(super) fn changed(output: &str) -> Vec<&str> {
     let lines = output.lines().filter_map(|line| line.strip_prefix("CHANGED "));
     let mut names: Vec<&str> = lines.filter_map(|line| Some(line.split_once(' ')?.1)).collect();
     names.sort_unstable();
@@ -264,19 +264,20 @@ fn only_permitted_references_move(user: User) -> Result<()> {
     let mut making = scene.user().command("/bin/sh".as_ref());
     scene.enter(&mut making);
     Finished::run(making.args(["-c", MAKE_LONG]))?.ended_with(0)?;
-    // Each user tries every second one; with `PORTCULLIS_EVERY_TASK` (`cargo xtask test --full`), each tries all.
-    let tries_all = std::env::var_os("PORTCULLIS_EVERY_TASK").is_some();
-    let own = usize::from(user == User::Ordinary);
-    let pushes: Vec<_> = PUSHES
-        .iter()
-        .enumerate()
-        .filter(|(place, _)| tries_all || place % 2 == own)
-        .map(|(_, push)| *push)
-        .collect();
+    let pushes = tried_by(user);
     for pushes in pushes.chunks(AT_ONCE) {
         judge(&scene, &world, pushes)?;
     }
     Ok(())
+}
+
+/// Returns the pushes that a user tries. Each tries every second one; with `PORTCULLIS_EVERY_TASK` (`cargo xtask test
+/// --full`), each tries all.
+pub(super) fn tried_by(user: User) -> Vec<(&'static str, &'static str, Outcome)> {
+    let tries_all = std::env::var_os("PORTCULLIS_EVERY_TASK").is_some();
+    let own = usize::from(user == User::Ordinary);
+    let all = PUSHES.iter().enumerate();
+    all.filter(|(place, _)| tries_all || place % 2 == own).map(|(_, push)| *push).collect()
 }
 
 /// Runs some pushes with and without the fence, and compares what moved.
@@ -309,6 +310,6 @@ fn judge(scene: &Scene, world: &World<'_>, pushes: &[(&str, &str, Outcome)]) -> 
     Ok(())
 }
 
-fn quoted(script: &str) -> String {
+pub(super) fn quoted(script: &str) -> String {
     format!("'{}'", script.replace('\'', "'\\''"))
 }

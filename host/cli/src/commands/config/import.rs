@@ -43,7 +43,7 @@ pub(super) fn run(around: &ProcessEnv, options: &Import) -> crate::exit::Outcome
         done.push((step, outcome));
     }
     let disk = Written::by(&done)?;
-    let in_force = in_force::in_force(around, &places.workspace, None, &disk, in_force::tier_here());
+    let in_force = in_force::in_force(around, &places.workspace, None, &disk, in_force::tier_here(around));
     let mut page = Page::new(around);
     if options.json {
         let written = done.iter().any(|(_, outcome)| *outcome == Outcome::Written);

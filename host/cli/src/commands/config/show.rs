@@ -49,7 +49,7 @@ pub(super) fn run(
         retain_changed(&mut report.values, &defaults);
     }
     // The tier is measured, not read from system settings: `requiredTier` is compared with the result.
-    let tier = in_force::tier_here();
+    let tier = in_force::tier_here(around);
     let in_force =
         can_begin.then(|| InForce::for_session(session.as_ref().map(|wired| wired.session.as_ref()), tier));
     let mut page = Page::new(around);

@@ -11,7 +11,7 @@ use portcullis_bootstrap::credentials::{CredentialSources, words};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::untrusted_paths::UntrustedPaths;
 use portcullis_session::CredentialReader as _;
-use portcullis_settings_format::{BrokeredCredential, CredentialForm};
+use portcullis_settings_format::{BrokeredCredential, CredentialForm, SshCredential};
 use serde_json::{Value, json};
 
 use declared::loaded;
@@ -33,13 +33,21 @@ pub(crate) fn run(credentials: &Credentials) -> crate::exit::Outcome {
 }
 
 fn list(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
-    let credentials = loaded(around)?.resolved.brokered;
+    let resolved = loaded(around)?.resolved;
+    let (credentials, of_ssh) = (resolved.brokered, resolved.ssh);
     let mut page = Page::new(around);
     if as_json {
-        page.json(&json!({ "credentials": credentials.iter().map(described).collect::<Vec<_>>() }));
-    } else if credentials.is_empty() {
+        page.json(&json!({
+            "credentials": credentials.iter().map(described).collect::<Vec<_>>(),
+            "ssh": of_ssh.iter().map(described_ssh).collect::<Vec<_>>(),
+        }));
+    } else if credentials.is_empty() && of_ssh.is_empty() {
         page.line("no credentials; `portcullis credentials suggest` proposes some");
     } else {
+        let row_of_ssh = |one: &SshCredential| {
+            let own = tinted("your own ssh", Tint::Faint);
+            vec![cell(&one.name), cell(&one.host.with_port(one.port)), cell("ssh"), cell(""), own]
+        };
         let row = |credential: &BrokeredCredential| {
             let variables: Vec<&str> =
                 credential.variables.iter().map(|variable| variable.name.as_str()).collect();
@@ -51,7 +59,8 @@ fn list(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
                 tinted(&words(&credential.source), Tint::Faint),
             ]
         };
-        page.table("", &credentials.iter().map(row).collect::<Vec<_>>());
+        let rows = credentials.iter().map(row).chain(of_ssh.iter().map(row_of_ssh));
+        page.table("", &rows.collect::<Vec<_>>());
     }
     page.print()?;
     Ok(Exit::Done)
@@ -97,6 +106,10 @@ fn described(credential: &BrokeredCredential) -> Value {
         "name": credential.name, "host": place(credential), "form": form(credential),
         "source": words(&credential.source), "variables": variables, "git": credential.is_for_git,
     })
+}
+
+fn described_ssh(one: &SshCredential) -> Value {
+    json!({ "name": one.name, "host": one.host.with_port(one.port), "user": one.user })
 }
 
 fn place(credential: &BrokeredCredential) -> String {

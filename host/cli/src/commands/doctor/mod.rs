@@ -3,12 +3,14 @@
 //! For each missing mechanism it gives the cause and a remedy.
 
 mod installation;
+mod profile_test;
 mod self_test;
 mod sources;
 
 use std::path::Path;
 
 use anyhow::Context as _;
+use portcullis_bootstrap::confiner::confiner;
 use portcullis_bootstrap::in_force::{self, InForce};
 use portcullis_bootstrap::loaded_settings::{self, Wanted};
 use portcullis_bootstrap::process_env::{OWN_PROGRAM, ProcessEnv};
@@ -23,6 +25,7 @@ use crate::exit::Exit;
 use crate::human::path;
 use crate::output::{Page, Tint, cell, tinted};
 use installation::Installation;
+use profile_test::ProfileTested;
 use self_test::{AttackResult, Attacked, Tested};
 
 /// The results.
@@ -70,7 +73,7 @@ pub(crate) fn run(doctor: &Doctor) -> crate::exit::Outcome {
     let required = portcullis_session::required_tier(&loaded.resolved);
     let (tier, findings) = examine(&around, required)?;
     // If the settings require a higher tier, no commands run.
-    let given = if tier < required { Tier::None } else { tier };
+    let given = if meets(tier, required) { tier } else { Tier::None };
     let in_force = in_force::in_force(&around, &project, settings.as_deref(), &RealDisk, given);
     let installation = Installation::find(&around, &loaded.places);
     let settings = sources::Sources::read(&around, &doctor.place)?;
@@ -99,6 +102,9 @@ pub(crate) fn run(doctor: &Doctor) -> crate::exit::Outcome {
 }
 
 fn examine(around: &ProcessEnv, required: Tier) -> anyhow::Result<(Tier, Findings)> {
+    if let Some(confiner) = confiner(around) {
+        return examine_profile(around, &confiner, required);
+    }
     let facts = read_facts();
     let mechanisms = probe(Path::new(OWN_PROGRAM)).iter().map(|one| mechanism(one, &facts)).collect();
     let (tier, sandbox_error, sees_caches, self_test) = match self_test::run(around)? {
@@ -118,6 +124,30 @@ fn examine(around: &ProcessEnv, required: Tier) -> anyhow::Result<(Tier, Finding
         self_test,
     };
     Ok((tier, findings))
+}
+
+/// Examines a system whose commands run under a profile. Its mechanisms cannot be probed one by one.
+fn examine_profile(around: &ProcessEnv, confiner: &Path, required: Tier) -> anyhow::Result<(Tier, Findings)> {
+    let ProfileTested { tested, failed } = profile_test::run(around, confiner)?;
+    let findings = Findings {
+        system: format!("{}: {EXPERIMENTAL}", std::env::consts::OS),
+        mechanisms: Vec::new(),
+        tier: tested.tier.name(),
+        required_tier: required.name(),
+        does_not_stop: tested.tier.lacks(),
+        sandbox_error: failed,
+        sees_caches: None,
+        self_test: tested.attacked,
+    };
+    Ok((tested.tier, findings))
+}
+
+/// What is to be known about every system but Linux.
+const EXPERIMENTAL: &str = "experimental: not run by its makers";
+
+/// Returns true if commands run in this tier. Required tiers are Linux': a profile has proved itself, or is none.
+fn meets(tier: Tier, required: Tier) -> bool {
+    tier == Tier::Profile || tier >= required
 }
 
 fn mechanism(finding: &Finding, facts: &Facts) -> Mechanism {
@@ -150,15 +180,17 @@ fn exit(tier: Tier, required: Tier, attacked: &[Attacked]) -> Exit {
         return Exit::Bad;
     }
     match tier {
-        tier if tier < required || tier == Tier::None => Exit::NoSandbox,
+        tier if !meets(tier, required) || tier == Tier::None => Exit::NoSandbox,
         Tier::Full => Exit::Done,
-        Tier::None | Tier::Landlock | Tier::Namespaces => Exit::Weaker,
+        Tier::None | Tier::Profile | Tier::Landlock | Tier::Namespaces => Exit::Weaker,
     }
 }
 
 fn human(page: &mut Page, findings: &Findings) {
     page.table("", &[vec![cell("system"), cell(&findings.system)]]);
-    page.line("\nmechanisms");
+    if !findings.mechanisms.is_empty() {
+        page.line("\nmechanisms");
+    }
     for one in &findings.mechanisms {
         let (word, tint) = match (one.works, one.needed) {
             (true, _) => ("works", Tint::Good),
@@ -206,6 +238,8 @@ fn human(page: &mut Page, findings: &Findings) {
                 AttackResult::Blocked => ("blocked", Tint::Good),
                 AttackResult::Through => ("CAME THROUGH", Tint::Bad),
                 AttackResult::Untried => ("not tried", Tint::Faint),
+                AttackResult::Works => ("works", Tint::Good),
+                AttackResult::NotWorking => ("NOT POSSIBLE", Tint::Bad),
             };
             vec![tinted(word, tint), cell(attacked.attack)]
         };
@@ -256,6 +290,8 @@ mod tests {
             (Tier::Landlock, Tier::Landlock, AttackResult::Blocked, Exit::Weaker),
             (Tier::Landlock, Tier::Namespaces, AttackResult::Blocked, Exit::NoSandbox),
             (Tier::None, Tier::Namespaces, AttackResult::Untried, Exit::NoSandbox),
+            (Tier::Profile, Tier::Full, AttackResult::Blocked, Exit::Weaker),
+            (Tier::Profile, Tier::Full, AttackResult::Through, Exit::Bad),
         ] {
             assert_eq!(exit(tier, required, &attacked(came)), expected, "{tier} {required} {came:?}");
         }

@@ -29,6 +29,10 @@ pub(super) enum AttackResult {
     Through,
     /// It fails here even without the sandbox.
     Untried,
+    /// It is ordinary work, and possible in the sandbox.
+    Works,
+    /// It is ordinary work, and not possible in the sandbox.
+    NotWorking,
 }
 
 /// What was found in a sandbox.

@@ -76,7 +76,7 @@ fn next_line<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, String> {
 /// Refuses capabilities with which a push is more than changes of references.
 fn usable(capabilities: &str) -> Result<(), String> {
     for capability in capabilities.split(['\0', ' ', '\n']) {
-        if capability == "push-options" {
+        if capability == "push-options" || capability.starts_with("push-options=") {
             return Err("it has options (`git push -o`), which can make a server do anything".to_owned());
         }
         if capability.strip_prefix("object-format=").is_some_and(|format| format != "sha1") {

@@ -9,7 +9,6 @@ use hyper::header::{ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, CONTENT_LENGTH, HOS
 use hyper::http::request::Parts;
 use hyper::{Request, StatusCode};
 use portcullis_decision::request::{Endpoint, Stage};
-use tokio::sync::Semaphore;
 
 use super::answers::PUSH_RESULT;
 use super::broken::Unanswered;
@@ -18,12 +17,10 @@ use super::outgoing::{Outgoing, Sending, Waiting};
 use super::{Answer, Exchange, Sender};
 use crate::broker::{Accepted, Destination, Push, Secret, of_this_connection_only, origin_form};
 use crate::judge::{ConnectionRefusal, Ending};
+use crate::linux::push_slots::PUSHES;
 
 /// Headers that ask for a part of an answer. Some servers take those beyond the standard as well.
 const ASK_FOR_PARTS: [&str; 5] = ["if-range", "range", "request-range", "x-ms-range", "x-range"];
-
-/// Bounds the memory for pushes: the others wait until one of these has been read and judged.
-static PUSHES: Semaphore = Semaphore::const_new(4);
 
 impl Exchange {
     /// Answers one request.

@@ -10,9 +10,6 @@ use portcullis_rpc::{
 use crate::serve::host::Host;
 use crate::serve::settings_watch::Watch;
 
-/// The branch of a session; there is none on this system.
-pub(super) enum OwnBranch {}
-
 impl Host {
     pub(super) fn open_here(&self, watch: &Watch, loaded: LoadedSettings) -> anyhow::Result<OpenSession> {
         if watch.around().branch.is_some() {

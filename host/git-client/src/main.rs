@@ -1,0 +1,108 @@
+//! The program inside the sandbox that git uses in the place of `ssh`.
+//!
+//! It tells the gate the command of git and passes the bytes of git's protocol on; the gate runs the user's own `ssh`
+//! outside. For a host that is not declared, it runs the `ssh` of the sandbox with the same arguments. It decides
+//! nothing: whoever changes or replaces it can send the gate only what it can.
+//!
+//! `portcullis-bootstrap` builds it as one file without dependencies, and puts it into the program.
+
+mod arguments;
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
+
+use arguments::Arguments;
+
+/// The first bytes of a request to the gate.
+const GREETING: &[u8] = b"portcullis-git/1";
+/// The variable with the declared hosts, as `host:port` with spaces between them.
+const HOSTS: &str = "PORTCULLIS_SSH_HOSTS";
+/// The kinds of messages from the gate.
+const OUTPUT: u8 = 1;
+const ERRORS: u8 = 2;
+const END: u8 = 3;
+/// The longest message of the gate, in bytes.
+const MESSAGE_MAX: usize = 1 << 20;
+/// The exit status of `ssh` when it fails itself.
+const FAILED: u8 = 255;
+
+fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let texts: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let declared = std::env::var(HOSTS).unwrap_or_default();
+    let arguments = Arguments::parse(&texts).filter(|arguments| arguments.is_for_one_of(&declared));
+    let Some(arguments) = arguments else { return plain_ssh(&words) };
+    let ended = carry(&arguments).unwrap_or_else(|error| {
+        let host = &arguments.host;
+        say(&format!(
+            "portcullis: the connection to {host} is closed: {error}; the sandbox says why at the end"
+        ));
+        FAILED
+    });
+    ExitCode::from(ended)
+}
+
+/// Becomes the `ssh` of the sandbox.
+fn plain_ssh(words: &[OsString]) -> ExitCode {
+    let error = Command::new("ssh").args(words).exec();
+    say(&format!("portcullis: running `ssh`: {error}"));
+    ExitCode::from(FAILED)
+}
+
+/// Has the gate run the command, and returns its exit status.
+fn carry(arguments: &Arguments) -> io::Result<u8> {
+    let mut gate = TcpStream::connect((arguments.host.as_str(), arguments.port))?;
+    // Latency only.
+    drop(gate.set_nodelay(true));
+    let protocol = std::env::var("GIT_PROTOCOL").unwrap_or_default();
+    let parts = [arguments.user.as_str(), protocol.as_str(), arguments.command.as_str()];
+    let mut request = GREETING.to_vec();
+    for part in parts {
+        request.push(0);
+        request.extend_from_slice(part.as_bytes());
+    }
+    request.push(0);
+    gate.write_all(&request)?;
+    let mut sending = gate.try_clone()?;
+    std::thread::spawn(move || {
+        // If the gate has closed the connection, the other direction says so.
+        drop(io::copy(&mut io::stdin().lock(), &mut sending));
+        drop(sending.shutdown(Shutdown::Write));
+    });
+    receive(&mut gate)
+}
+
+/// Passes the messages of the gate on, up to the exit status.
+fn receive(gate: &mut impl Read) -> io::Result<u8> {
+    let mut message = Vec::new();
+    loop {
+        let mut front = [0; 5];
+        gate.read_exact(&mut front)?;
+        let [kind, length @ ..] = front;
+        let length = usize::try_from(u32::from_be_bytes(length)).map_err(io::Error::other)?;
+        if length > MESSAGE_MAX {
+            return Err(io::Error::other("it sent no message"));
+        }
+        message.resize(length, 0);
+        gate.read_exact(&mut message)?;
+        match kind {
+            OUTPUT => {
+                let mut output = io::stdout().lock();
+                output.write_all(&message)?;
+                output.flush()?;
+            }
+            ERRORS => io::stderr().lock().write_all(&message)?,
+            END => return Ok(message.first().copied().unwrap_or(FAILED)),
+            _ => return Err(io::Error::other("it sent no message")),
+        }
+    }
+}
+
+/// Prints a line for the user.
+fn say(line: &str) {
+    // Without standard error, nobody reads it.
+    drop(writeln!(io::stderr().lock(), "{line}"));
+}

@@ -1,0 +1,3 @@
+#!/bin/sh
+# A confiner under which nothing runs.
+exit 71

@@ -1,0 +1,4 @@
+#!/bin/sh
+# A confiner that does not confine.
+shift 2
+exec "$@"

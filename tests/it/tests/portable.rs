@@ -1,0 +1,154 @@
+//! The program of systems other than Linux, built on Linux: real pi, the portable gate, and commands under a confiner of
+//! the tests' own, or refused. Never without one.
+
+use anyhow::{Context as _, Result, ensure};
+use portcullis_it::script::{bash, expecting, expecting_no, read, say, write};
+use portcullis_it::{Confiner, Interface, Launch, PiVersion, Scene, Serve, User, World, script};
+use serde_json::json;
+
+use crate::network::PROGRAM;
+use crate::network::asking::ASK;
+
+on_each_pi!(pi_works_with_commands_that_are_confined, pi_works_with_commands_that_are_refused);
+as_each_user!(
+    what_does_not_confine_runs_nothing,
+    doctor_tells_what_came_through,
+    a_connection_through_the_proxy_waits_for_the_answer,
+    what_ignores_the_proxy_is_refused,
+    a_command_ends_with_its_host,
+);
+
+fn portable(user: User, confiner: Confiner) -> Result<Scene> {
+    Scene::new(user)?.portable(confiner)
+}
+
+/// The seven tools' gate is the portable one, and so is the sandbox.
+fn pi_works_with_commands_that_are_confined(version: PiVersion, user: User) -> Result<()> {
+    let scene = portable(user, Confiner::Confines)?;
+    let (outside, secret) = (scene.outside().join("made"), scene.home().join(".ssh/id_ed25519"));
+    scene.write(&secret, "PRIVATE")?;
+    let steps = script([
+        bash(&format!(
+            "echo x > '{}'; echo sum-$((40+2)); echo in > of-bash; echo home-$HOME",
+            outside.display()
+        )),
+        expecting("sum-42[^$]*home-.*portcullis-commands", write("of-pi", "alpha")),
+        expecting("[Ww]rote", read("of-pi")),
+        expecting("alpha", read(&secret.display().to_string())),
+        expecting_no("PRIVATE", say("done")),
+    ]);
+    let finished = Launch::guarded(&scene, version, &steps)?.print("go")?;
+    ensure!(finished.stdout.contains("done"), "{finished:#?}");
+    ensure!(!outside.exists(), "{finished:#?}");
+    ensure!(scene.project().join("of-bash").exists() && scene.project().join("of-pi").exists());
+    // Control: alone, pi writes there.
+    let finished = Launch::plain(&scene, version, &steps)?.print("go")?;
+    ensure!(outside.exists(), "{finished:#?}");
+    Ok(())
+}
+
+fn pi_works_with_commands_that_are_refused(version: PiVersion, user: User) -> Result<()> {
+    let scene = portable(user, Confiner::Missing)?;
+    let steps = script([
+        bash("echo ran > ran; echo sum-$((40+2))"),
+        expecting("refused because the sandbox could not be set up", write("of-pi", "alpha")),
+        expecting("[Ww]rote", read("of-pi")),
+        expecting("alpha", say("done")),
+    ]);
+    let finished = Launch::guarded(&scene, version, &steps)?.print("go")?;
+    ensure!(finished.stdout.contains("done"), "{finished:#?}");
+    ensure!(!scene.project().join("ran").exists() && scene.project().join("of-pi").exists(), "{finished:#?}");
+    Ok(())
+}
+
+fn what_does_not_confine_runs_nothing(user: User) -> Result<()> {
+    for (confiner, told) in [
+        (Confiner::Nothing, "not stopped: reading a hidden file"),
+        (Confiner::Everything, "not possible in it: writing the temporary directory"),
+        (Confiner::Missing, "not possible in it"),
+    ] {
+        let scene = portable(user, confiner)?;
+        let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+        let id = host.begin("echo ran > ran", &json!({ "PATH": "/usr/bin:/bin" }))?;
+        let reply = host.reply(id)?.to_string();
+        ensure!(reply.contains(told), "{reply}");
+        ensure!(!scene.project().join("ran").exists());
+    }
+    // Control.
+    let scene = portable(user, Confiner::Confines)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    host.run("echo ran > ran")?;
+    ensure!(scene.project().join("ran").exists());
+    Ok(())
+}
+
+fn doctor_tells_what_came_through(user: User) -> Result<()> {
+    let doctor = |confiner| portable(user, confiner)?.portcullis(&["doctor"]);
+    let good = doctor(Confiner::Confines)?;
+    ensure!(good.stdout.contains("experimental: not run by its makers"), "{good:#?}");
+    ensure!(good.stdout.contains("blocked") && !good.stdout.contains("CAME THROUGH"), "{good:#?}");
+    let bad = doctor(Confiner::Nothing)?;
+    ensure!(bad.stdout.contains("CAME THROUGH") && bad.stdout.contains("no sandbox"), "{bad:#?}");
+    let closed = doctor(Confiner::Everything)?;
+    ensure!(closed.stdout.contains("NOT POSSIBLE") && closed.code() != good.code(), "{closed:#?}");
+    Ok(())
+}
+
+/// The request to the proxy is held, and the same rules and answers hold as elsewhere.
+fn a_connection_through_the_proxy_waits_for_the_answer(user: User) -> Result<()> {
+    let scene = portable(user, Confiner::Confines)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    for get in ["curl -sS http://allowed.test/", "curl -sS --proxy $ALL_PROXY http://allowed.test:8080/"] {
+        let before = world.seen().unwrap_or_default();
+        let id = host.begin(get, &json!({ "PATH": "/usr/bin:/bin" }))?;
+        let question = host.question()?;
+        let subject = question.pointer("/params/subject").and_then(|text| text.as_str());
+        ensure!(subject.context("a subject")?.starts_with("allowed.test:"), "{question}");
+        ensure!(world.seen().unwrap_or_default() == before, "something left before the answer");
+        host.answer(&question, &json!(1))?;
+        let (_, output) = host.finish(id)?;
+        ensure!(output.contains("REACHED"), "{get}: {output}");
+    }
+    let id = host.begin("curl -sS http://evil.test/", &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let question = host.question()?;
+    host.answer(&question, &json!("refuse"))?;
+    let (_, output) = host.finish(id)?;
+    ensure!(!output.contains("REACHED"), "{output}");
+    Ok(())
+}
+
+fn what_ignores_the_proxy_is_refused(user: User) -> Result<()> {
+    let scene = portable(user, Confiner::Confines)?;
+    let server = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let port = server.local_addr()?.port();
+    let script = format!("(exec 3<> /dev/tcp/127.0.0.1/{port}) && echo reached || echo refused");
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    let (_, output) = host.run(&script)?;
+    ensure!(output.contains("refused") && !output.contains("reached"), "{output}");
+    let control = std::process::Command::new("/bin/bash").args(["-c", &script]).output()?;
+    ensure!(String::from_utf8_lossy(&control.stdout).contains("reached"));
+    Ok(())
+}
+
+fn a_command_ends_with_its_host(user: User) -> Result<()> {
+    let scene = portable(user, Confiner::Confines)?;
+    let mut host = Serve::greeted(&scene, &[], Interface::Absent)?;
+    host.begin("echo $$ > pid; exec sleep 300", &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let file = scene.project().join("pid");
+    let pid = || std::fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n'));
+    let deadline = portcullis_it::Deadline::start();
+    while pid().is_none() {
+        ensure!(!deadline.left().is_zero(), "{}", host.errors());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let line = format!("/proc/{}/cmdline", pid().context("a number")?.trim());
+    let is_gone = || std::fs::read(&line).map_or(true, |text| text.is_empty());
+    ensure!(!is_gone(), "control");
+    host.kill()?;
+    while !is_gone() {
+        ensure!(!deadline.left().is_zero(), "it goes on");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    Ok(())
+}
