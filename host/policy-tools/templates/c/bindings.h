@@ -118,6 +118,13 @@ typedef uint16_t portcullis_policy_types_action_kinds_t;
 #define PORTCULLIS_POLICY_TYPES_ACTION_KINDS_ESCALATION (1 << 8)
 #define PORTCULLIS_POLICY_TYPES_ACTION_KINDS_OTHER (1 << 9)
 
+// Kinds of this host:
+//  * `host:branch-commit`: the changes of a branch that the user is about to commit to the project, as one
+//    request. `input` has `branch`, `project`, `hosts` (those that commands in the branch were allowed to
+//    reach), `more` (the number of changes that are not listed) and `changes`: each with `path`, `what` (`made`,
+//    `changed` or `removed`), `kind` (as in `path-kind`), `size`, `mode`, `diff` (none if it is no text, or the
+//    texts are too long), `secrets` (the number of new lines that look like secrets) and `question` (why a
+//    person is asked about this name; none otherwise). If all policies abstain, it is allowed.
 typedef struct portcullis_policy_types_other_action_t {
   // `vendor:name`.
   policy_string_t   kind;

@@ -102,7 +102,10 @@ fn killing_it_kills_its_group() {
 fn it_ends_with_its_host() {
     let own = std::env::current_exe().expect("own path");
     let mut host = std::process::Command::new(own);
-    let mut host = host.arg(HOST).stdout(Stdio::piped()).spawn().expect("a host");
+    // It cannot remove its directory.
+    let temporary = tempfile::tempdir().expect("a directory");
+    host.arg(HOST).env("TMPDIR", temporary.path()).stdout(Stdio::piped());
+    let mut host = host.spawn().expect("a host");
     let mut line = String::new();
     let output = host.stdout.take().expect("a pipe");
     std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).expect("a line");
