@@ -23,7 +23,7 @@ pub fn confiner(around: &ProcessEnv) -> Option<PathBuf> {
     Some(named.filter(|_| is_portable).unwrap_or_else(|| SANDBOX_EXEC.into()))
 }
 
-/// Returns the directory for what commands may write of this program's: temporary directories and private homes.
+/// Returns the directory that holds the temporary directories and private homes of commands.
 ///
 /// The rules deny the state directory to commands, and without mounts these directories have no other names.
 #[must_use]

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use portcullis_session::SshCommand;
 
-/// Options that hold whatever the user's configuration has: git needs no terminal and no forwarding, nobody can be asked,
+/// Options that override the user's configuration: git needs no terminal and no forwarding, nobody can be asked,
 /// and a server that does not answer must not hold the command for ever.
 const OPTIONS: &[&str] = &[
     "BatchMode=yes",

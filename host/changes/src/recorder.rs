@@ -172,7 +172,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Forgets the names that were recorded before an undoing: what a running call changes after it is another change.
+    /// After an undo, forgets the names recorded before it, so that a running call that changes them again is recorded.
     fn follow_undoings(&self) -> io::Result<()> {
         let undoings = self.store.undoings()?;
         let mut seen = self.lock();

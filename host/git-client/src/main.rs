@@ -2,7 +2,7 @@
 //!
 //! It tells the gate the command of git and passes the bytes of git's protocol on; the gate runs the user's own `ssh`
 //! outside. For a host that is not declared, it runs the `ssh` of the sandbox with the same arguments. It decides
-//! nothing: whoever changes or replaces it can send the gate only what it can.
+//! nothing: a changed or replaced client can send the gate only what this one can send.
 //!
 //! `portcullis-bootstrap` builds it as one file without dependencies, and puts it into the program.
 
@@ -103,6 +103,6 @@ fn receive(gate: &mut impl Read) -> io::Result<u8> {
 
 /// Prints a line for the user.
 fn say(line: &str) {
-    // Without standard error, nobody reads it.
+    // If standard error is closed, the line is lost.
     drop(writeln!(io::stderr().lock(), "{line}"));
 }

@@ -43,7 +43,7 @@ fn a_change_that_the_journal_has_no_room_for_is_said_before_and_left_after() {
     let said =
         points.iter().flat_map(|point| history(session.recorder.store()).expect("history").changes(point));
     assert!(said.filter(|change| change.was.lost() == Some(Lost::RecordFull)).count() >= 3);
-    // What was recorded comes back, and nothing else changes.
+    // Undo restores the recorded files and leaves the others alone.
     let report = session.undo();
     assert!(report.done.contains(&session.at("file-0")), "{report:?}");
     assert!(!session.at("file-0").exists());
@@ -61,7 +61,7 @@ fn with_room_everything_comes_back() {
     assert_eq!(tree(&session.project()), before);
 }
 
-/// What a call changes after an undoing is another change, also of the same file.
+/// A call that changes a file again after an undo is recorded as a new change.
 #[test]
 fn a_call_that_goes_on_after_an_undoing_is_recorded_again() {
     for is_undone in [false, true] {

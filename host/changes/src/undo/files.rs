@@ -97,7 +97,7 @@ impl Undoer<'_> {
         Ok(())
     }
 
-    /// Returns true if a file is the one that a record tells of, or what it was given back as.
+    /// Returns true if a file is the recorded one, or the one that undo has made in its place.
     pub(super) fn is_version_of(&self, now: FileId, was: &FileState) -> bool {
         match self.restored.get(&was.id) {
             // Another name of it was given back as another file, and this one becomes a name of that.

@@ -12,8 +12,8 @@ use crate::store::Store;
 /// Records that the last move did not happen, if the program was killed between the record and the move. Returns
 /// whether it did so.
 ///
-/// Otherwise what is known of the names below would be looked for below the new name, and they would count as changed
-/// by somebody else.
+/// Without this, undo would look for the files of a moved directory below the new name, miss them, and report them as
+/// changed by somebody else.
 pub(super) fn settle_last_move(store: &Store, history: &History, call: CallKey) -> io::Result<bool> {
     match last_of(history, call.view) {
         Some(Record::Moved { call, from, to, what, .. }) if is_at(from, what)? && !is_at(to, what)? => {
