@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use portcullis_changes::plan::{Act, Step, plan};
-use portcullis_changes::undo::{Range, Report, carry_out, history, recover};
+use portcullis_changes::undo::{Range, Report, carry_out, history, recover, settle_moves};
 use portcullis_changes::{Change, Disk, History, Recorder, State, Store, diff};
 use portcullis_sandbox::NameOrder;
 
@@ -82,6 +82,8 @@ impl OpenedChanges {
     /// If the record cannot be written.
     pub fn take_back(&self, range: Range) -> anyhow::Result<Report> {
         let _alone = self.order.exclusive().context("waiting for the turn to write")?;
+        settle_moves(self.recorder.store(), &self.history()?)
+            .context("looking at what a program that was killed has left")?;
         let steps = self.plan(range)?;
         carry_out(&self.recorder, &steps, range, (&self.project, &self.history()?))
             .context("taking changes back; what was done so far is put back by the next `portcullis undo`")

@@ -336,6 +336,11 @@ impl Recorder {
         Ok(Changed { names: touched.names.len(), lost: touched.lost })
     }
 
+    /// Returns the names that a call has recorded without their content since the journal had the length `start`.
+    pub(crate) fn lost(&self, call: CallKey, start: u64) -> io::Result<Vec<(PathBuf, Lost)>> {
+        Ok(touched(&self.store.records_from(start)?.0, call).lost)
+    }
+
     /// Records what a step of an undoing has left at a name.
     pub(crate) fn left_so_far(&self, call: CallKey, path: &Path) -> io::Result<()> {
         let left = self.left(path, &State::Absent)?;

@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a failure is a failed test")]
 
 mod agent;
+mod announced;
 mod bounded;
 mod cases;
 mod interleaved;

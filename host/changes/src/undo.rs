@@ -20,7 +20,8 @@ use rustix::fs::{AtFlags, Mode, RenameFlags, mkdirat, renameat, renameat_with, s
 use rustix::io::Errno;
 
 use attributes::{clear, give, restore_directory};
-use interrupted::{call_after, settle_last_move};
+use interrupted::call_after;
+pub use interrupted::settle_moves;
 
 use crate::disk::{self, Spot, look, set_mode};
 use crate::history::History;
@@ -96,7 +97,7 @@ pub fn recover(recorder: &Recorder, project: &Path) -> io::Result<Option<Report>
     let store = recorder.store();
     let mut history = history(store)?;
     let Some((call, start)) = history.unfinished() else { return Ok(None) };
-    if settle_last_move(store, &history, call)? {
+    if settle_moves(store, &history)? {
         history = self::history(store)?;
     }
     store.count_undoing()?;
@@ -133,8 +134,8 @@ pub fn carry_out(
     Ok(report)
 }
 
-/// Makes all changes of a call, or none of them. What they replace is recorded before the first one, so a full disk
-/// stops it there.
+/// Makes all changes of a call, or none of them. What they replace is recorded before the first one: a full disk stops
+/// it there, and so does a file whose content cannot be kept.
 ///
 /// # Errors
 /// If the journal cannot be written. What was done until then can be put back with [`recover`].
@@ -150,6 +151,14 @@ pub fn make_whole(recorder: &Recorder, steps: &[Step], label: &str, project: &Pa
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
             Err(error) => return Err(error.into()),
         }
+    }
+    let lost = recorder.lost(call, begin)?;
+    if !lost.is_empty() {
+        // It could not be taken back, so it does not begin.
+        recorder.store().append(&[Record::Undone { call, complete: false }])?;
+        let left = lost.into_iter().map(|(path, why)| (path, Why::Lost(why), None));
+        let by = Report { left: left.collect(), ..Report::default() };
+        return Ok(Whole::Stopped { by, back: Report::default() });
     }
     let by = perform(recorder, call, steps, (project, &history(recorder.store())?));
     if by.is_complete() {

@@ -1,5 +1,6 @@
-//! What an undoing, or a whole call, leaves open when it is killed.
+//! What a call leaves open when its program is killed.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
@@ -9,19 +10,29 @@ use crate::record::{CallKey, Record};
 use crate::state::State;
 use crate::store::Store;
 
-/// Records that the last move did not happen, if the program was killed between the record and the move. Returns
-/// whether it did so.
+/// Records that moves did not happen whose program was killed between the record and the move: a broker, or one that
+/// undoes. Returns whether there was one. The caller holds the lock on names, so no program is between the two now.
 ///
 /// Without this, undo would look for the files of a moved directory below the new name, miss them, and report them as
 /// changed by somebody else.
-pub(super) fn settle_last_move(store: &Store, history: &History, call: CallKey) -> io::Result<bool> {
-    match last_of(history, call.view) {
-        Some(Record::Moved { call, from, to, what, .. }) if is_at(from, what)? && !is_at(to, what)? => {
+///
+/// # Errors
+/// If a name cannot be looked at, or the store not be written.
+pub fn settle_moves(store: &Store, history: &History) -> io::Result<bool> {
+    let views: BTreeSet<u64> =
+        history.entries().iter().filter_map(Record::call).map(|call| call.view).collect();
+    let mut is_settled = false;
+    for view in views {
+        // Each move of a program is recorded and made before its next record.
+        if let Some(Record::Moved { call, from, to, what, .. }) = last_of(history, view)
+            && is_at(from, what)?
+            && !is_at(to, what)?
+        {
             store.append(&[Record::NotMoved { call: *call }])?;
-            Ok(true)
+            is_settled = true;
         }
-        _ => Ok(false),
     }
+    Ok(is_settled)
 }
 
 /// Returns a key for the call that puts an interrupted one back. Both have the same view, so that a move of either one
