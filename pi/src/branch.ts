@@ -13,6 +13,7 @@ const SOME = "Commit some …";
 const DIFF = "Show the differences";
 const LATER = "Commit nothing";
 const CHOSEN = "Commit what is marked";
+const APPROVED = "Commit it";
 
 /** Shows the review, and commits what the user chooses. `named` is the argument of the command: `all`, or paths. */
 export async function openBranch(session: Session, context: ExtensionContext, named: string): Promise<void> {
@@ -25,7 +26,9 @@ export async function openBranch(session: Session, context: ExtensionContext, na
       return session.tell("This session works in the project itself. `portcullis pi --branch` begins a branch.", "info");
     }
     if (review.lines.length === 0) return session.tell("Nothing differs from the project.", "info");
-    if (named !== "") return await commit(session, host, review, named === "all" ? [] : named.split(/\s+/), false);
+    if (named !== "") {
+      return await commit(session, context, host, review, named === "all" ? [] : named.split(/\s+/), false);
+    }
     if (!context.hasUI) return session.tell(page(review), "info");
     await choose(session, context, host, review);
   } finally {
@@ -40,10 +43,10 @@ async function choose(
   const options = [LATER, ALL, ...(needsMore ? [PROTECTED] : []), SOME, DIFF];
   for (;;) {
     const chosen = await context.ui.select(page(review), options);
-    if (chosen === ALL || chosen === PROTECTED) return commit(session, host, review, [], chosen === PROTECTED);
+    if (chosen === ALL || chosen === PROTECTED) return commit(session, context, host, review, [], chosen === PROTECTED);
     if (chosen === SOME) {
       const paths = await mark(context, review.lines);
-      if (paths.length > 0) return commit(session, host, review, paths, false);
+      if (paths.length > 0) return commit(session, context, host, review, paths, false);
     } else if (chosen === DIFF) {
       session.tell((await host.call("branch", { diff: true })).diff, "info");
     } else return;
@@ -66,9 +69,17 @@ async function mark(context: ExtensionContext, lines: readonly BranchLine[]): Pr
 }
 
 async function commit(
-  session: Session, host: HostClient, { review }: BranchResponse, paths: string[], isProtected: boolean,
+  session: Session, context: ExtensionContext, host: HostClient, { review }: BranchResponse, paths: string[], isProtected: boolean,
 ): Promise<void> {
-  const done = await host.call("branch/commit", { review, paths, protected: isProtected });
+  const wanted = { review, paths, protected: isProtected };
+  let done = await host.call("branch/commit", { ...wanted, approved: false });
+  if (done.question !== "") {
+    const question = `A policy asks about this commit: ${plain(done.question, 400)}`;
+    if (!context.hasUI) return session.tell(`Nothing was committed. ${question}`, "warning");
+    const answer = await context.ui.select(question, [LATER, APPROVED]);
+    if (answer !== APPROVED) return session.tell("Nothing was committed.", "info");
+    done = await host.call("branch/commit", { ...wanted, approved: true });
+  }
   const rest = done.lines.map(({ what, name, note }) => `  ${plain(what, 20)}  ${plain(name, 200)}  (${plain(note, 200)})`);
   const first = `${names(done.committed)} committed; \`portcullis undo\` takes this back.`;
   session.tell([done.committed === 0 ? "Nothing was committed." : first, ...rest].join("\n"), rest.length === 0 ? "info" : "warning");

@@ -748,6 +748,8 @@ export type BranchCommitParams = {
   paths: Array<Text>,
   /** True to commit protected names as well, and what a policy asks about. */
   protected: boolean,
+  /** True if the user has said yes to what a policy asks about all of it together. */
+  approved: boolean,
 };
 
 /** What was committed. */
@@ -756,6 +758,8 @@ export type BranchCommitResponse = {
   committed: number,
   /** What was left or went wrong. */
   lines: Array<UndoLine>,
+  /** What a policy asks about all of it together, so that nothing was committed; empty otherwise. */
+  question: string,
 };
 
 export const VERSION_MISMATCH = -32001;

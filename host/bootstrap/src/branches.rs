@@ -12,4 +12,4 @@ mod together;
 pub use commit::{Committed, commit, finish_interrupted};
 pub use review::{Judged, Reviewed, hosts, review};
 pub use stored::{OpenBranch, StoredBranch, begin, named, stored};
-pub use together::{Wishes, judge, reason_to_leave, together};
+pub use together::{Wishes, judge, named_paths, reason_to_leave, together};

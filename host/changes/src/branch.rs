@@ -15,7 +15,7 @@ pub use change::{BranchChange, Layers, Note, Obstacle, Settled, Time, review_id}
 pub use choose::{Left, choose};
 pub use commit::{commit, settled};
 pub use compare::compare;
-pub use texts::{content, diff, texts};
+pub use texts::{content, diff, searched, texts};
 
 #[cfg(test)]
 mod tests;

@@ -49,16 +49,16 @@ pub enum FileError {
         #[source]
         source: io::Error,
     },
-    /// The name belongs to the session's private temporary directory and does not exist there.
-    #[error("`{path}` lies in the host's temporary directory, which the session does not share")]
+    /// The name belongs to a directory of the session's own, or to its branch, and does not exist there.
+    #[error("`{path}` lies in a directory of the host that the session does not share")]
     HostTemp { path: String },
     /// It is a new name with capital letters that would also be a protected name, because case does not count here.
     #[error(
         "`{path}` is a hidden name, and case does not count in this directory; write the name in lower case"
     )]
     Spelling { path: String },
-    /// It is in the session's private temporary directory, which other programs cannot open.
-    #[error("`{path}` lies in the sandbox's own temporary directory, which other programs do not share")]
+    /// It is in a directory of the session's own, or in its branch, which other programs cannot open.
+    #[error("`{path}` lies in a directory of the sandbox's own, which other programs do not share")]
     SessionTemp { path: String },
     /// The permit is for another path, operation or content.
     #[error("the permit is not for this: {detail}")]

@@ -108,6 +108,8 @@ wire_structs! {
         pub paths: Vec<Text>,
         /// True to commit protected names as well, and what a policy asks about.
         pub protected: bool,
+        /// True if the user has said yes to what a policy asks about all of it together.
+        pub approved: bool,
     }
 
     /// What was committed.
@@ -116,6 +118,8 @@ wire_structs! {
         pub committed: u32,
         /// What was left or went wrong.
         pub lines: Vec<UndoLine>,
+        /// What a policy asks about all of it together, so that nothing was committed; empty otherwise.
+        pub question: String,
     }
 
     /// One step.

@@ -117,6 +117,15 @@ impl<'a> ExecSurface<'a> {
         }
     }
 
+    /// Judges content for `located` that is too long to be judged, or cannot be read.
+    pub(crate) fn unknown(&self, located: &Located) -> Judged {
+        if !self.is_judged(located.canonical()) {
+            return Judged::default();
+        }
+        let reason = format!("{UNREADABLE}: the new content is too long, or cannot be read");
+        Judged { verdict: Some(ContentVerdict::Unreadable(reason)), replaces: None }
+    }
+
     /// Returns the verdict on `new` at `path` in place of `previous`.
     ///
     /// `None` if the decision does not depend on content.

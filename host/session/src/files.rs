@@ -292,11 +292,20 @@ pub fn request(
 ///
 /// # Errors
 /// When the path cannot be resolved.
-pub fn write_request(session: &Session, call: FileCall<'_>, content: &[u8]) -> Result<Request, FileFailure> {
+pub fn write_request(
+    session: &Session,
+    call: FileCall<'_>,
+    content: Option<&[u8]>,
+) -> Result<Request, FileFailure> {
     let mut request = request(session, call, FileOperation::Write(Content::Unknown))?;
     let effective = session.effective_policy();
     if let Ok(located) = locate(&effective.gate, call.path, Purpose::ForWriting) {
-        request.facts.extend(session.exec_surface(&effective).judged(&located, content).facts());
+        let surface = session.exec_surface(&effective);
+        let judged = match content {
+            Some(content) => surface.judged(&located, content),
+            None => surface.unknown(&located),
+        };
+        request.facts.extend(judged.facts());
     }
     Ok(request)
 }

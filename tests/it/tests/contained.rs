@@ -3,6 +3,7 @@
 
 mod edits;
 mod ends;
+mod record;
 mod servers;
 
 use std::fs;

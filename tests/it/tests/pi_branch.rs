@@ -7,9 +7,14 @@ use portcullis_it::script::{bash, say, turns, write};
 use portcullis_it::{Launch, PiVersion, Rpc, Scene, User};
 use serde_json::{Value, json};
 
+use crate::branch_review::with_whole_change;
 use crate::branches::branch;
 
-on_each_pi!(tools_and_commands_share_the_branch_and_review_commits_it, without_a_branch_the_project_changes,);
+on_each_pi!(
+    tools_and_commands_share_the_branch_and_review_commits_it,
+    a_policy_asks_and_denies_in_pi,
+    without_a_branch_the_project_changes,
+);
 
 fn prepared(user: User) -> Result<(Scene, Value)> {
     let scene = Scene::new(user)?;
@@ -90,6 +95,32 @@ fn tools_and_commands_share_the_branch_and_review_commits_it(version: PiVersion,
     ensure!(status.success(), "{status}");
     let list = branch(&scene, &["list"])?.ended_with(0)?;
     ensure!(list.stdout.contains("no branches"), "{list:?}");
+    Ok(())
+}
+
+fn a_policy_asks_and_denies_in_pi(version: PiVersion, user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    with_whole_change(&scene, user)?;
+    let script = turns([
+        ("number one", vec![bash("touch a b c d"), say("done")]),
+        ("number two", vec![bash("touch forbidden"), say("done")]),
+    ]);
+    let mut pi = Launch::guarded(&scene, version, &script)?.with(["--branch=fix"]).rpc()?;
+    prompt(&mut pi, "number one")?;
+    for (answer, said) in [("Commit nothing", "Nothing was committed"), ("Commit it", "4 names committed")] {
+        pi.prompt("/branch all")?;
+        let question = pi.question()?;
+        ensure!(question.to_string().contains("more than 3 names"), "{question}");
+        ensure!(read(&scene, "a").is_none());
+        pi.answer(&question, answer)?;
+        told(&mut pi, said)?;
+    }
+    ensure!(read(&scene, "d").is_some(), "it was approved");
+    prompt(&mut pi, "number two")?;
+    pi.prompt("/branch all")?;
+    told(&mut pi, "a policy denies this change")?;
+    ensure!(read(&scene, "forbidden").is_none(), "it was denied");
+    pi.close()?;
     Ok(())
 }
 

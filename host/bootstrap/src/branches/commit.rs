@@ -1,5 +1,6 @@
 //! Commits a branch: with a record of changes of its own, so that `portcullis undo` takes it back.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -38,12 +39,19 @@ pub fn commit(
     branch: &mut OpenBranch,
     chosen: &[&BranchChange],
 ) -> anyhow::Result<Committed> {
+    anyhow::ensure!(
+        !finish(state, branch)?,
+        "nothing was committed: an earlier commit of this branch was not complete, and is taken back only now; look at \
+         the branch again"
+    );
     let stored = branch.stored();
     stored.require_project()?;
     let label = format!("commit of branch {}", stored.name);
     let (id, project) = (random_name()?, stored.project.clone());
     let about = About { id: id.clone(), project: project.clone(), agent: format!("branch {}", stored.name) };
-    let own = OwnChanges::make(state, &about, undo)?;
+    // A commit that is killed must be taken back as a whole, so the bounds on what is kept do not apply.
+    let all = Undo { max_file_mib: Some(u64::MAX), max_session_mib: Some(u64::MAX), ..undo };
+    let own = OwnChanges::make(state, &about, all)?;
     let names = state.join("names");
     let order = NameOrder::open(&names)
         .with_context(|| format!("opening the order of changes of names in `{}`", names.display()))?;
@@ -77,18 +85,17 @@ pub fn commit(
             return Ok(Committed::Nothing(by));
         }
     }
-    let left = chosen.iter().map(|change| settled(&project, &change.path));
-    let left = left.collect::<io::Result<Vec<_>>>().context("looking at what was committed")?;
-    branch.settle(left)?;
+    let paths: Vec<PathBuf> = chosen.iter().map(|change| change.path.clone()).collect();
+    branch.settle(settled(&project, &paths).context("looking at what was committed")?)?;
     end(&branch.stored().directory)?;
     Ok(Committed::Whole(chosen.len()))
 }
 
 /// Returns the names that a commit had changed, as they were given back: that is no change of the user's.
-fn given_back(project: &Path, back: &Report) -> Vec<(PathBuf, Settled)> {
+fn given_back(project: &Path, back: &Report) -> BTreeMap<PathBuf, Settled> {
     let paths = back.done.iter().filter_map(|path| path.strip_prefix(project).ok());
     // Of a name that cannot be looked at, a conflict is shown.
-    paths.filter_map(|path| settled(project, path).ok()).collect()
+    paths.filter_map(|path| settled(project, &[path.to_owned()]).ok()).flatten().collect()
 }
 
 fn end(directory: &Path) -> anyhow::Result<()> {
@@ -114,27 +121,36 @@ fn take_back(state: &Path, stored: &StoredChanges) -> anyhow::Result<Option<Repo
 pub fn finish_interrupted(state: &Path, branches: &[StoredBranch]) -> anyhow::Result<Vec<String>> {
     let mut taken_back = Vec::new();
     for branch in branches.iter().filter(|branch| !branch.is_in_use) {
-        let file: PathBuf = branch.directory.join(COMMIT);
-        let id = match std::fs::read_to_string(&file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            id => id.with_context(|| format!("reading `{}`", file.display()))?,
-        };
-        let mut locked = branch.clone().lock()?;
-        let records = stored_changes(state, Some(&branch.project))?;
-        if let Some(stored) = records.iter().find(|stored| stored.about.id == id) {
-            branch.require_project()?;
-            let doing = || format!("taking back an interrupted commit of branch `{}`", branch.name);
-            if let Some(back) = take_back(state, stored).with_context(doing)? {
-                let failed = back.failed.iter().map(|(path, error)| format!("`{}`: {error}", path.display()));
-                let left = back.left.iter().map(|(path, why, _)| format!("`{}`: {why}", path.display()));
-                let all: Vec<String> = failed.chain(left).collect();
-                anyhow::ensure!(all.is_empty(), "{}: {}", doing(), all.join(", "));
-                locked.settle(given_back(&branch.project, &back))?;
-                remove_changes(stored)?;
-                taken_back.push(branch.name.clone());
-            }
+        if branch.directory.join(COMMIT).exists() && finish(state, &mut branch.clone().lock()?)? {
+            taken_back.push(branch.name.clone());
         }
-        end(&branch.directory)?;
     }
     Ok(taken_back)
+}
+
+/// Takes back a commit of a branch that was interrupted; returns whether there was one.
+fn finish(state: &Path, locked: &mut OpenBranch) -> anyhow::Result<bool> {
+    let branch = locked.stored().clone();
+    let file: PathBuf = branch.directory.join(COMMIT);
+    let id = match std::fs::read_to_string(&file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        id => id.with_context(|| format!("reading `{}`", file.display()))?,
+    };
+    let mut is_taken_back = false;
+    let records = stored_changes(state, Some(&branch.project))?;
+    if let Some(stored) = records.iter().find(|stored| stored.about.id == id) {
+        branch.require_project()?;
+        let doing = || format!("taking back an interrupted commit of branch `{}`", branch.name);
+        if let Some(back) = take_back(state, stored).with_context(doing)? {
+            let failed = back.failed.iter().map(|(path, error)| format!("`{}`: {error}", path.display()));
+            let left = back.left.iter().map(|(path, why, _)| format!("`{}`: {why}", path.display()));
+            let all: Vec<String> = failed.chain(left).collect();
+            anyhow::ensure!(all.is_empty(), "{}: {}", doing(), all.join(", "));
+            locked.settle(given_back(&branch.project, &back))?;
+            remove_changes(stored)?;
+            is_taken_back = true;
+        }
+    }
+    end(&branch.directory)?;
+    Ok(is_taken_back)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use portcullis_audit::{Directory, Record, mask_text, read_all};
 use portcullis_changes::State;
-use portcullis_changes::branch::{BranchChange, Layers, compare, content, texts};
+use portcullis_changes::branch::{BranchChange, Layers, compare, content, searched};
 use portcullis_decision::request::FileOperation;
 use portcullis_decision::{Effect, path_text};
 use portcullis_session::{Cancel, FileCall, Session, files};
@@ -92,10 +92,10 @@ fn judged(session: &Session, layers: Layers<'_>, change: &BranchChange) -> anyho
             files::request(session, call, FileOperation::Symlink(path_text::encode(target)))
         }
         State::File(_) | State::Special { .. } => {
-            // Of a longer file the content is not judged, so that a person decides where it matters.
+            // That of a longer file is unknown, so a person decides where it matters.
             let bytes =
                 content(layers, change).with_context(|| format!("reading `{given}` of the branch"))?;
-            files::write_request(session, call, bytes.as_deref().unwrap_or_default())
+            files::write_request(session, call, bytes.as_deref())
         }
     };
     let request = match request {
@@ -113,10 +113,12 @@ fn judged(session: &Session, layers: Layers<'_>, change: &BranchChange) -> anyho
 
 /// Returns the number of lines that look like secrets and are not in the project's version.
 fn secrets(layers: Layers<'_>, change: &BranchChange) -> anyhow::Result<usize> {
-    let texts = texts(layers, change).with_context(|| format!("reading `{}`", change.path.display()))?;
-    let Some((now, new)) = texts else { return Ok(0) };
-    let known: HashSet<&str> = now.lines().collect();
-    Ok(new.lines().filter(|line| !known.contains(line) && mask_text(line) != *line).count())
+    let read = searched(layers, change).with_context(|| format!("reading `{}`", change.path.display()))?;
+    let Some((now, new)) = read else { return Ok(0) };
+    let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect::<Vec<_>>();
+    let known: HashSet<String> = lines(&now).into_iter().collect();
+    let is_secret = |line: &&String| !known.contains(*line) && mask_text(line) != **line;
+    Ok(lines(&new).iter().filter(is_secret).count())
 }
 
 /// Returns the hosts that commands of a branch were allowed to connect to, from the audit log.

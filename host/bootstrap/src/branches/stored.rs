@@ -243,11 +243,12 @@ fn make(directory: &Path, project: &Path) -> anyhow::Result<()> {
     // Commands see it as the mode of the project.
     let mode = Permissions::from_mode(of_project.permissions().mode() & 0o777);
     std::fs::set_permissions(directory.join(UPPER), mode)?;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    // By the clock of file times, which lags behind the other one.
+    let upper = directory.join(UPPER).metadata()?;
     let about = About {
         project: path_text::encode(project),
         directory: directory_id(project)?,
-        begun: (i64::try_from(since.as_secs())?, since.subsec_nanos()),
+        begun: (upper.ctime(), u32::try_from(upper.ctime_nsec())?),
     };
     write_whole(directory, ABOUT, &serde_json::to_vec(&about)?)
 }

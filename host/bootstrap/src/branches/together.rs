@@ -1,6 +1,6 @@
 //! The decision of the policies on all changes of a branch together, as one request.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use portcullis_changes::State;
@@ -41,7 +41,32 @@ pub struct Wishes<'a> {
     /// Conflicts.
     pub overwrite: bool,
     /// The names that the user has named.
-    pub paths: &'a [std::path::PathBuf],
+    pub paths: &'a [PathBuf],
+}
+
+/// Returns the paths that the user has named, as they are in the project. `absolute` makes a path absolute; one that
+/// then lies elsewhere is relative to the project.
+///
+/// # Errors
+/// If nothing differs at one of them.
+pub fn named_paths<'a>(
+    branch: &StoredBranch,
+    changes: &[BranchChange],
+    given: impl IntoIterator<Item = &'a PathBuf>,
+    absolute: impl Fn(&Path) -> PathBuf,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let in_project = |given: &PathBuf| {
+        let path = path_text::normalize(&absolute(given));
+        let inside = path.strip_prefix(&branch.project).map_or_else(|_| given.clone(), Path::to_owned);
+        anyhow::ensure!(
+            changes.iter().any(|change| change.path.starts_with(&inside)),
+            "nothing differs at `{}` in branch `{}`; the review says what does",
+            given.display(),
+            branch.name
+        );
+        Ok(inside)
+    };
+    given.into_iter().map(in_project).collect()
 }
 
 /// Returns the reason that a change has by itself to be left in the branch.

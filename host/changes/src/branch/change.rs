@@ -9,6 +9,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::state::{FileId, State};
 
+/// Files up to this length are searched for secrets.
+pub(super) const SEARCHED: u64 = 8 << 20;
+
 /// A time: seconds and nanoseconds since 1970.
 pub type Time = (i64, u32);
 
@@ -19,7 +22,7 @@ pub struct Layers<'a> {
     pub project: &'a Path,
     /// The directory of changes.
     pub upper: &'a Path,
-    /// When the branch began. A file of the project that changed later is a conflict.
+    /// When the branch began, by the clock of file times. A file of the project that changed then or later is a conflict.
     pub begun: Time,
     /// The state of each name after the last commit of this branch that changed it.
     pub settled: &'a BTreeMap<PathBuf, Settled>,
@@ -30,7 +33,7 @@ pub struct Layers<'a> {
 pub struct Settled {
     /// Identity of the file or directory; `None` for a link or a missing name.
     pub id: Option<FileId>,
-    /// When its status last changed.
+    /// When its status last changed; of a directory, also when a name in it last changed.
     pub changed: Time,
 }
 
@@ -50,6 +53,8 @@ pub struct BranchChange {
     pub new: State,
     /// When the status of the name in the branch last changed.
     pub changed: Time,
+    /// When the status of the name in the project last changed; zero for a directory or a missing name.
+    pub project_changed: Time,
     /// Why it cannot be committed.
     pub obstacle: Option<Obstacle>,
     /// Notes for the review, such as set-id bits that a commit leaves off.
@@ -119,13 +124,15 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// What a commit leaves out.
+/// What a commit leaves out, or a review does not see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
     /// Set-id bits.
     SetId,
     /// The other names of a file of the project keep the old content.
     OtherNames,
+    /// It is too long to be searched for secrets.
+    NotSearched,
 }
 
 impl fmt::Display for Note {
@@ -133,6 +140,7 @@ impl fmt::Display for Note {
         formatter.write_str(match self {
             Self::SetId => "set-id bits are left off",
             Self::OtherNames => "its other names in the project keep the old content",
+            Self::NotSearched => "it is too long to be searched for secrets",
         })
     }
 }

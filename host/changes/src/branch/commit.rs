@@ -3,6 +3,7 @@
 //! A commit is a call like others, so it can be undone, and one that was interrupted is taken back. The contents are
 //! staged in the store first, so that what is written is what was compared.
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -31,6 +32,7 @@ pub fn commit(
 ) -> io::Result<Whole> {
     // All are looked at first: the links of the stage change the status of files.
     chosen.iter().try_for_each(|change| is_as_compared(layers.upper, change))?;
+    chosen.iter().try_for_each(|change| is_project_as_compared(layers.project, change))?;
     let mut staged = Staged { recorder, contents: Vec::new() };
     let mut made = Vec::new();
     for change in chosen.iter().filter(|change| !change.new.is_absent()) {
@@ -75,6 +77,21 @@ fn is_as_compared(upper: &Path, change: &BranchChange) -> io::Result<()> {
     Err(io::Error::other(format!("`{}` has changed in the branch", change.path.display())))
 }
 
+/// Checks that a name of the project has not been touched since the comparison. The steps compare the rest: a program
+/// that keeps size and time of a file is told by this time only, which no program can set.
+fn is_project_as_compared(project: &Path, change: &BranchChange) -> io::Result<()> {
+    if change.project_changed == (0, 0) {
+        return Ok(());
+    }
+    let Ok((directory, name)) = place(project, &change.path) else { return Ok(()) };
+    match mark::changed(&directory, &name) {
+        Ok(changed) if changed != change.project_changed => {
+            Err(io::Error::other(format!("`{}` has changed in the project", change.path.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Contents in the store that are removed when the commit is over.
 struct Staged<'a> {
     recorder: &'a Recorder,
@@ -100,20 +117,28 @@ impl Drop for Staged<'_> {
     }
 }
 
-/// Returns a name of the project as it is now, after a commit.
+/// Returns names of the project as they are now, after a commit, and the directories that they are in.
 ///
 /// # Errors
 /// The system's.
-pub fn settled(project: &Path, path: &Path) -> io::Result<(PathBuf, Settled)> {
-    let all = project.join(path);
-    let state = disk::look_at(&all)?;
+pub fn settled(project: &Path, paths: &[PathBuf]) -> io::Result<BTreeMap<PathBuf, Settled>> {
+    let mut all = BTreeMap::new();
+    for path in paths.iter().flat_map(|path| path.ancestors()) {
+        if !path.as_os_str().is_empty() && !all.contains_key(path) {
+            all.insert(path.to_owned(), settled_name(&project.join(path))?);
+        }
+    }
+    Ok(all)
+}
+
+fn settled_name(path: &Path) -> io::Result<Settled> {
+    let state = disk::look_at(path)?;
     let changed = match &state {
         State::Absent => Settled::ABSENT.changed,
-        State::Directory(directory) => (directory.id.born.0, directory.id.born.1),
-        State::File(_) | State::Link { .. } | State::Special { .. } => {
-            let spot = disk::spot(&all)?;
+        State::Directory(_) | State::File(_) | State::Link { .. } | State::Special { .. } => {
+            let spot = disk::spot(path)?;
             mark::changed(&spot.directory, &spot.name)?
         }
     };
-    Ok((path.to_owned(), Settled { id: state.id(), changed }))
+    Ok(Settled { id: state.id(), changed })
 }

@@ -1,6 +1,6 @@
 //! Compares the upper directory of a branch with the project.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -8,10 +8,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
-use super::change::{BranchChange, Layers, Note, Obstacle, Settled, Time};
+use super::change::{BranchChange, Layers, Note, Obstacle, SEARCHED, Settled, Time};
 use super::mark::{self, OWN_ATTRIBUTES, below, names};
 use crate::disk::{self, look};
 use crate::state::{FileState, State};
@@ -35,6 +35,7 @@ pub fn compare(layers: Layers<'_>) -> io::Result<Vec<BranchChange>> {
         waiting: vec![PathBuf::new()],
         met: Vec::new(),
         moved: Vec::new(),
+        replaced: HashSet::new(),
     };
     while let Some(path) = walk.waiting.pop() {
         walk.directory(&path)?;
@@ -59,6 +60,8 @@ struct Walk<'a> {
     /// Files of the branch that were copied up, and whose names the project does not have: with the handle of what they
     /// were copied from. A command has moved or linked them, or somebody has removed them from the project since.
     moved: Vec<(PathBuf, Vec<u8>)>,
+    /// Directories of the project that somebody has put in the place of those that the branch is about.
+    replaced: HashSet<PathBuf>,
 }
 
 impl Walk<'_> {
@@ -113,6 +116,16 @@ impl Walk<'_> {
             Opened::Unreadable => obstacle = Some(Obstacle::Unreadable),
             Opened::File(file) => {
                 origin = mark::origin(&file);
+                if let (State::Directory(_), State::Directory(_), Some(there)) = (&new, &now, there) {
+                    let is_replaced = match &origin {
+                        Some(origin) => !mark::has_handle(there, name, origin),
+                        // A command has made it anew.
+                        None => self.may_be_replaced(&path, &now, (there, name))?,
+                    };
+                    if is_replaced {
+                        self.replaced.insert(path.clone());
+                    }
+                }
                 if mark::has_unknown(&file) {
                     obstacle = Some(Obstacle::UnknownMark);
                 }
@@ -137,7 +150,8 @@ impl Walk<'_> {
         if obstacle.is_none() && is_same(&new, &now) {
             return Ok(());
         }
-        if let (State::Directory(_), false) = (&now, matches!(new, State::Directory(_))) {
+        if let (State::Directory(_), false, Some(there)) = (&now, matches!(new, State::Directory(_)), there) {
+            self.note_replaced(&path, &now, (there, name))?;
             self.removed_inside(&path)?;
         }
         if obstacle.is_none() {
@@ -155,7 +169,12 @@ impl Walk<'_> {
         if now.file().is_some_and(|file| file.links > 1) {
             notes.push(Note::OtherNames);
         }
-        self.found.insert(path.clone(), BranchChange { path, now, new, changed, obstacle, notes });
+        if new.file().is_some_and(|file| file.size > SEARCHED) {
+            notes.push(Note::NotSearched);
+        }
+        let project_changed = project_changed(&now, (there, name))?;
+        let change = BranchChange { path: path.clone(), now, new, changed, project_changed, obstacle, notes };
+        self.found.insert(path, change);
         Ok(())
     }
 
@@ -175,8 +194,16 @@ impl Walk<'_> {
             None => State::Absent,
         };
         let (new, changed) = (look(&here, &name)?, mark::changed(&here, &name)?);
-        let path = path.to_owned();
-        let change = BranchChange { path, now, new, changed, obstacle: Some(obstacle), notes: Vec::new() };
+        let change = BranchChange {
+            path: path.to_owned(),
+            now,
+            new,
+            changed,
+            // It is not committed.
+            project_changed: (0, 0),
+            obstacle: Some(obstacle),
+            notes: Vec::new(),
+        };
         self.found.insert(change.path.clone(), change);
         Ok(())
     }
@@ -192,17 +219,20 @@ impl Walk<'_> {
         if now.file().is_some() {
             self.met.push(path.clone());
         }
+        self.note_replaced(&path, &now, (there, name))?;
         let obstacle = match now {
             State::Special { .. } => Some(Obstacle::ReplacesSpecial),
             State::Absent | State::File(_) | State::Directory(_) | State::Link { .. } => {
                 self.conflict(&path, (&now, false), (Some(there), name))?
             }
         };
+        let project_changed = project_changed(&now, (Some(there), name))?;
         let change = BranchChange {
             path: path.clone(),
             now,
             new: State::Absent,
             changed: (0, 0),
+            project_changed,
             obstacle,
             notes: Vec::new(),
         };
@@ -220,6 +250,7 @@ impl Walk<'_> {
                 if now.file().is_some() {
                     self.met.push(inner.clone());
                 }
+                self.note_replaced(&inner, &now, (&there, &name))?;
                 let obstacle = if matches!(now, State::Special { .. }) {
                     Some(Obstacle::ReplacesSpecial)
                 } else if inner.as_os_str().len() > LONGEST_PATH {
@@ -230,8 +261,15 @@ impl Walk<'_> {
                 if matches!(now, State::Directory(_)) && obstacle != Some(Obstacle::TooLong) {
                     waiting.push(inner.clone());
                 }
-                let (changed, notes, path) = ((0, 0), Vec::new(), inner.clone());
-                let change = BranchChange { path, now, new: State::Absent, changed, obstacle, notes };
+                let change = BranchChange {
+                    path: inner.clone(),
+                    project_changed: project_changed(&now, (Some(&there), &name))?,
+                    now,
+                    new: State::Absent,
+                    changed: (0, 0),
+                    obstacle,
+                    notes: Vec::new(),
+                };
                 self.found.insert(inner, change);
             }
         }
@@ -275,15 +313,60 @@ impl Walk<'_> {
             let was_left = settled.is_some_and(|settled| settled.changed != Settled::ABSENT.changed);
             return Ok((is_gone || was_left).then_some(Obstacle::RemovedSince));
         };
-        let changed: Time = match now {
+        let is_in_replaced = path.ancestors().any(|around| self.replaced.contains(around));
+        let same_id = settled.filter(|settled| settled.id == now.id());
+        let (changed, is_settled) = match now {
             // Its times change with the names in it, which are compared themselves.
-            State::Directory(directory) => (directory.id.born.0, directory.id.born.1),
+            State::Directory(directory) => (directory.id.born, same_id.is_some()),
             State::Absent | State::File(_) | State::Link { .. } | State::Special { .. } => {
-                mark::changed(there, name)?
+                let changed = mark::changed(there, name)?;
+                (changed, same_id.is_some_and(|settled| settled.changed == changed))
             }
         };
+        let is_changed = self.is_since(changed) && !is_settled;
+        Ok((is_in_replaced || is_changed).then_some(Obstacle::ChangedSince))
+    }
+
+    /// Returns true for a time in or after the tick of the clock in which the branch began.
+    fn is_since(&self, time: Time) -> bool {
+        let (seconds, nanoseconds) = time;
+        let begun = self.layers.begun;
+        // Some file systems keep whole seconds.
+        time >= begun || nanoseconds == 0 && seconds >= begun.0
+    }
+
+    /// Notes a directory of the project that the branch removes, and that may not be the one of which the branch began.
+    fn note_replaced(&mut self, path: &Path, now: &State, place: (&OwnedFd, &CStr)) -> io::Result<()> {
+        if matches!(now, State::Directory(_)) && self.may_be_replaced(path, now, place)? {
+            self.replaced.insert(path.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Returns true if somebody may have given the name of a directory to another one since the branch began: a rename
+    /// changes the status of what is moved, and the content of the directory around it.
+    fn may_be_replaced(
+        &self,
+        path: &Path,
+        now: &State,
+        (there, name): (&OwnedFd, &CStr),
+    ) -> io::Result<bool> {
+        let changed = mark::changed(there, name)?;
+        let around = fstat(there)?;
+        let around = (around.st_mtime, u32::try_from(around.st_mtime_nsec).unwrap_or_default());
+        let settled = self.layers.settled.get(path);
         let is_settled = settled.is_some_and(|settled| settled.id == now.id() && settled.changed == changed);
-        Ok((changed > self.layers.begun && !is_settled).then_some(Obstacle::ChangedSince))
+        Ok(self.is_since(changed) && self.is_since(around) && !is_settled)
+    }
+}
+
+/// Returns when the status of a name of the project last changed; zero for a directory or a missing name.
+fn project_changed(now: &State, (there, name): (Option<&OwnedFd>, &CStr)) -> io::Result<Time> {
+    match (now, there) {
+        (State::File(_) | State::Link { .. } | State::Special { .. }, Some(there)) => {
+            Ok(mark::changed(there, name)?)
+        }
+        _ => Ok((0, 0)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Branches whose upper directory is written as an overlay writes it.
 
 mod killed;
+mod meanwhile;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -254,7 +255,7 @@ fn what_the_user_changed_since_is_a_conflict() {
     let changes = scene.compare();
     scene.commit(&changes, &BTreeMap::from([("new".into(), Left::NotNamed)])).expect("committed");
     for name in ["a", "gone", "gone/1", "removed-by-the-user"] {
-        scene.settled.extend([settled(&scene.project(), Path::new(name)).expect("looked")]);
+        scene.settled.extend(settled(&scene.project(), &[name.into()]).expect("looked"));
     }
     scene.write("a", "once more");
     assert_eq!(scene.words(), ["changed a", "made new"]);

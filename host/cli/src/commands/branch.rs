@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_bootstrap::branches::{
-    self, Committed, Judged, OpenBranch, Reviewed, StoredBranch, Wishes, commit, hosts, judge,
+    self, Committed, Judged, OpenBranch, Reviewed, StoredBranch, Wishes, commit, hosts, judge, named_paths,
     reason_to_leave, together,
 };
 use portcullis_bootstrap::process_env::ProcessEnv;
@@ -28,8 +28,8 @@ pub(crate) fn run(verb: args::Branch) -> Outcome {
     around.ensure_outside()?;
     match verb {
         args::Branch::List(verb) => list(&around, &verb),
-        args::Branch::Show(verb) => show(&around, &verb),
-        args::Branch::Commit(verb) => commit_chosen(&around, &verb),
+        args::Branch::Show(verb) => show(&around, &verb).map(|_id| Exit::Done),
+        args::Branch::Commit(verb) => commit_chosen(&around, &verb, Seen::Nothing),
         args::Branch::Drop(verb) => drop_branch(&around, &verb),
     }
 }
@@ -77,7 +77,8 @@ fn list(around: &ProcessEnv, list: &List) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn show(around: &ProcessEnv, verb: &Show) -> Outcome {
+/// Shows the review of a branch, and returns its id.
+fn show(around: &ProcessEnv, verb: &Show) -> anyhow::Result<String> {
     let branch = named(around, &verb.named)?;
     branch.require_project()?;
     let judge = judge(around, &branch.project)?;
@@ -86,12 +87,20 @@ fn show(around: &ProcessEnv, verb: &Show) -> Outcome {
     let all: Vec<&Reviewed> = reviewed.iter().collect();
     let together = together(&judge.session, &branch, &all, &hosts)?;
     let mut page = Page::new(around);
-    show::review(&mut page, (&branch, &reviewed, &hosts, &together), (verb.diff, verb.named.json))?;
+    let id = show::review(&mut page, (&branch, &reviewed, &hosts, &together), (verb.diff, verb.named.json))?;
     page.print()?;
-    Ok(Exit::Done)
+    Ok(id)
 }
 
-fn commit_chosen(around: &ProcessEnv, verb: &Commit) -> Outcome {
+/// What the user has seen before the question about a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Nothing,
+    /// The review of the branch.
+    Review,
+}
+
+fn commit_chosen(around: &ProcessEnv, verb: &Commit, seen: Seen) -> Outcome {
     let mut branch = named(around, &verb.named)?.lock()?;
     branch.stored().require_project()?;
     let judge = judge(around, &branch.stored().project)?;
@@ -105,7 +114,7 @@ fn commit_chosen(around: &ProcessEnv, verb: &Commit) -> Outcome {
              (review `{now}`)"
         );
     }
-    let paths = paths(around, branch.stored(), &changes, &verb.paths)?;
+    let paths = named_paths(branch.stored(), &changes, &verb.paths, |path| around.absolute(path))?;
     let wishes = Wishes { protected: verb.protected, overwrite: verb.overwrite, paths: &paths };
     let left = choose(&changes, &paths, |change| reason_to_leave(&reviewed, change, wishes));
     let chosen: Vec<&BranchChange> =
@@ -139,11 +148,15 @@ fn commit_chosen(around: &ProcessEnv, verb: &Commit) -> Outcome {
                 "you cannot be asked here, because standard input is no terminal: look with `--dry-run`, then say `--yes`"
             );
         }
-        show::choice(&mut page, (&chosen, &left), (true, false));
+        show::choice(&mut page, (&chosen, &left), (seen == Seen::Nothing, false));
         if let Judged::Protected(why) = &together {
             page.line(&format!("a policy asks about this change: {why}"));
         }
-        page.line("Do this? [y/N]");
+        page.line(match seen {
+            Seen::Nothing => "Do this? [y/N]",
+            Seen::Review if left.is_empty() => "Commit all of it? [y/N]",
+            Seen::Review => "Commit the rest of it? [y/N]",
+        });
         page.print()?;
         if !is_yes()? {
             return Ok(Exit::Done);
@@ -160,28 +173,6 @@ fn commit_chosen(around: &ProcessEnv, verb: &Commit) -> Outcome {
     show::committed(&mut page, (&name, &committed, &left), is_removed, verb.named.json);
     page.print()?;
     Ok(if is_whole && !show::is_missed(&left) { Exit::Done } else { Exit::Bad })
-}
-
-/// Returns the named paths, as they are in the project.
-fn paths(
-    around: &ProcessEnv,
-    branch: &StoredBranch,
-    changes: &[BranchChange],
-    given: &[PathBuf],
-) -> anyhow::Result<Vec<PathBuf>> {
-    let in_project = |given: &PathBuf| {
-        let path = portcullis_decision::path_text::normalize(&around.absolute(given));
-        // From elsewhere, and with `--project`, they are relative to the project.
-        let inside = path.strip_prefix(&branch.project).map_or_else(|_| given.clone(), Path::to_owned);
-        ensure!(
-            changes.iter().any(|change| change.path.starts_with(&inside)),
-            "nothing differs at `{}` in branch `{}`; `portcullis branch show` says what does",
-            given.display(),
-            branch.name
-        );
-        Ok(inside)
-    };
-    given.iter().map(in_project).collect()
 }
 
 /// Returns the name of the branch for a session of pi: the given one, or that of a new branch.
@@ -203,7 +194,7 @@ pub(crate) fn after_pi(around: &ProcessEnv, name: &str) -> anyhow::Result<()> {
     }
     drop(locked);
     let named = || Named { name: Some(name.to_owned()), project: Some(project.clone()), json: false };
-    show(around, &Show { named: named(), diff: false })?;
+    let review = show(around, &Show { named: named(), diff: false })?;
     let mut page = Page::new(around);
     if !stdin().is_terminal() {
         page.line(&format!("the project is unchanged; `portcullis branch commit {name}` changes it"));
@@ -211,22 +202,21 @@ pub(crate) fn after_pi(around: &ProcessEnv, name: &str) -> anyhow::Result<()> {
         return Ok(());
     }
     page.line(&format!(
-        "Commit all of it? [y/N] (a part of it: `portcullis branch commit {name} PATH`; what is protected: `--protected`)"
+        "a part of it: `portcullis branch commit {name} PATH`; what is protected: `--protected`; nothing of it: \
+         `portcullis branch drop {name}`"
     ));
     page.print()?;
-    if is_yes()? {
-        let all = Commit {
-            named: named(),
-            paths: Vec::new(),
-            all: true,
-            protected: false,
-            overwrite: false,
-            review: None,
-            dry_run: false,
-            yes: true,
-        };
-        commit_chosen(around, &all)?;
-    }
+    let all = Commit {
+        named: named(),
+        paths: Vec::new(),
+        all: true,
+        protected: false,
+        overwrite: false,
+        review: Some(review),
+        dry_run: false,
+        yes: false,
+    };
+    commit_chosen(around, &all, Seen::Review)?;
     Ok(())
 }
 

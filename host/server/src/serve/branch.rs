@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use portcullis_bootstrap::branches::{
     self, Committed, Judged, OpenBranch, Reviewed, StoredBranch, Wishes, finish_interrupted, hosts, judge,
-    reason_to_leave, together,
+    named_paths, reason_to_leave, together,
 };
 use portcullis_bootstrap::loaded_settings::LoadedSettings;
 use portcullis_bootstrap::session::{self, OpenSession, open_in_branch};
 use portcullis_bootstrap::streams::complain;
 use portcullis_changes::branch::{BranchChange, Left, choose, diff, review_id};
 use portcullis_changes::undo::Report;
+use portcullis_decision::path_text;
 use portcullis_rpc::{
     BranchCommitParams, BranchCommitResponse, BranchLine, BranchParams, BranchResponse, ErrorCode,
     ErrorObject, UndoLine,
@@ -152,7 +153,12 @@ impl Host {
             review_id(&changes) == params.review.as_str(),
             "the branch or the project has changed since this review; look at `/branch` again"
         );
-        let paths: Vec<PathBuf> = params.paths.iter().map(|path| PathBuf::from(path.as_str())).collect();
+        let given = params.paths.iter().map(|path| {
+            path_text::decode(path.as_str()).with_context(|| format!("`{}` is no path", path.as_str()))
+        });
+        let given = given.collect::<anyhow::Result<Vec<PathBuf>>>()?;
+        let project = branch.stored().project.clone();
+        let paths = named_paths(branch.stored(), &changes, &given, |path| project.join(path))?;
         let wishes = Wishes { protected: params.protected, overwrite: false, paths: &paths };
         let left = choose(&changes, &paths, |change| reason_to_leave(&reviewed, change, wishes));
         let is_chosen = |change: &BranchChange| !left.contains_key(&change.path);
@@ -163,13 +169,13 @@ impl Host {
         let mut lines: Vec<UndoLine> =
             missed.map(|(path, why)| told("left", path, why.to_string())).collect();
         if chosen.is_empty() {
-            return Ok(BranchCommitResponse { committed: 0, lines });
+            return Ok(BranchCommitResponse { committed: 0, lines, question: String::new() });
         }
         let hosts = hosts(&self.around.state, branch.stored())?;
         match together(&judge.session, branch.stored(), &of_chosen, &hosts)? {
             Judged::Refused(why) => bail!("nothing is committed, because a policy denies this change: {why}"),
-            Judged::Protected(why) if !params.protected => {
-                bail!("nothing is committed, because a policy asks about this change: {why}")
+            Judged::Protected(question) if !params.protected && !params.approved => {
+                return Ok(BranchCommitResponse { committed: 0, lines, question });
             }
             Judged::Protected(_) | Judged::Allowed => {}
         }
@@ -187,7 +193,7 @@ impl Host {
         {
             branch.remove()?;
         }
-        Ok(BranchCommitResponse { committed: count(number), lines })
+        Ok(BranchCommitResponse { committed: count(number), lines, question: String::new() })
     }
 
     fn require_open(&self) -> Result<(), ErrorObject> {
@@ -235,7 +241,7 @@ fn line(Reviewed { change, judged, secrets }: &Reviewed) -> BranchLine {
     notes.extend(change.notes.iter().map(ToString::to_string));
     BranchLine {
         what: change.word().to_owned(),
-        name: change.path.to_string_lossy().into_owned(),
+        name: path_text::encode(&change.path),
         note: notes.join("; "),
         protected: matches!(judged, Judged::Protected(_)),
         blocked: change.obstacle.is_some() || matches!(judged, Judged::Refused(_)),

@@ -66,7 +66,7 @@ fn a_commit_that_is_killed_is_before_or_after() {
         let is_recovered = back.is_some();
         for path in back.unwrap_or_default().done {
             let path = path.strip_prefix(scene.project()).expect("in the project").to_owned();
-            scene.settled.extend([settled(&scene.project(), &path).expect("looked")]);
+            scene.settled.extend(settled(&scene.project(), &[path]).expect("looked"));
         }
         let is = tree(&scene.project());
         between += u32::from(is_recovered);

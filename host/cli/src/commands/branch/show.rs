@@ -44,12 +44,12 @@ fn begun(branch: &StoredBranch) -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Shows what differs between a branch and its project.
+/// Shows what differs between a branch and its project; returns the id of the review.
 pub(super) fn review(
     page: &mut Page,
     (branch, reviewed, hosts, together): (&StoredBranch, &[Reviewed], &[String], &Judged),
     (with_diffs, json): (bool, bool),
-) -> anyhow::Result<()> {
+) -> anyhow::Result<String> {
     let text = |reviewed: &Reviewed| -> anyhow::Result<Option<String>> {
         if !with_diffs {
             return Ok(None);
@@ -71,7 +71,7 @@ pub(super) fn review(
             "hosts": hosts,
             "together": told(together).map(|(decision, reason)| json!({ "decision": decision, "reason": reason })),
         }));
-        return Ok(());
+        return Ok(id);
     }
     page.line(&format!("branch {} of {}", branch.name, branch.project.display()));
     if branch.is_in_use {
@@ -96,7 +96,7 @@ pub(super) fn review(
     if !reviewed.is_empty() {
         page.line(&format!("review: {id}"));
     }
-    Ok(())
+    Ok(id)
 }
 
 /// Returns the decision of the policies on all changes together, unless they allow it.
