@@ -96,7 +96,8 @@ impl CredentialSources {
             format!("the program `{shown}` is not on PATH outside of the places where commands can write")
         })?;
         let mut command = Command::new(program);
-        command.args(arguments).current_dir("/").stdin(Stdio::null()).stderr(Stdio::null());
+        command.args(arguments).env("PATH", self.around.trusted_path(&self.reach));
+        command.current_dir("/").stdin(Stdio::null()).stderr(Stdio::null());
         let failed = |error: io::Error| format!("running `{shown}`: {error}");
         let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
         let output = child.stdout.take();
@@ -156,7 +157,8 @@ impl CredentialReader for CredentialSources {
     fn start_ssh(&self, command: &SshCommand) -> io::Result<Child> {
         let missing = "it is not on PATH outside of the places where commands can write";
         let program = self.around.find_program("ssh".as_ref(), &self.reach);
-        outside_ssh::start(&program.ok_or_else(|| io::Error::other(missing))?, command)
+        let program = program.ok_or_else(|| io::Error::other(missing))?;
+        outside_ssh::start(&program, &self.around.trusted_path(&self.reach), command)
     }
 }
 
@@ -241,6 +243,23 @@ mod tests {
         assert!(sources.read(&CredentialSource::Variable("TOKEN".to_owned())).is_ok());
         assert!(sources.read(&CredentialSource::File("~/token".to_owned())).is_ok());
         assert!(sources.read(&command(&["printf", "from-a-command"])).is_ok());
+    }
+
+    #[test]
+    fn a_program_starts_no_program_that_a_command_wrote() {
+        let home = tempfile::tempdir().unwrap();
+        for (directory, said) in [("project/bin", "from-the-project"), ("bin", "from-the-user")] {
+            let directory = home.path().join(directory);
+            std::fs::create_dir_all(&directory).unwrap();
+            std::fs::write(directory.join("helper"), format!("#!/bin/sh\necho {said}\n")).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(directory.join("helper"), mode).unwrap();
+        }
+        let mut sources = sources(home.path(), &[]);
+        let paths = ["project/bin", "bin"].map(|path| home.path().join(path));
+        sources.around.path.splice(0..0, paths);
+        let said = sources.output(&["sh", "-c", "helper"]).unwrap();
+        assert_eq!(said.trim(), "from-the-user");
     }
 
     #[test]

@@ -1,18 +1,23 @@
 //! Starts the user's own `ssh` for git inside.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use portcullis_session::SshCommand;
+use portcullis_sys::terminal_free::without_terminal;
 
 /// Options that override the user's configuration: git needs no terminal and no forwarding, nobody can be asked,
-/// and a server that does not answer must not hold the command for ever.
+/// a server that does not answer must not hold the command for ever, commands see no paths and names of keys, and no
+/// process stays behind for later connections.
 const OPTIONS: &[&str] = &[
     "BatchMode=yes",
     "ClearAllForwardings=yes",
     "ForwardAgent=no",
     "ForwardX11=no",
+    "ControlMaster=no",
+    "LogLevel=INFO",
     "PermitLocalCommand=no",
     "RemoteCommand=none",
     "RequestTTY=no",
@@ -24,9 +29,13 @@ const OPTIONS: &[&str] = &[
     "SendEnv=GIT_PROTOCOL",
 ];
 
-/// Starts `ssh`. The command comes from the gate, which has written it anew.
-pub(crate) fn start(program: &Path, wanted: &SshCommand) -> io::Result<Child> {
+/// Starts `ssh`. The command comes from the gate, which has written it anew. `path` is the PATH for the programs that
+/// the user's configuration names.
+pub(crate) fn start(program: &Path, path: &OsStr, wanted: &SshCommand) -> io::Result<Child> {
     let mut command = Command::new(program);
+    // The `ssh` to a jump host takes none of the options, and would ask at the user's terminal.
+    without_terminal(&mut command);
+    command.env("PATH", path).env("SSH_ASKPASS_REQUIRE", "never");
     command.arg("-T");
     for option in OPTIONS {
         command.args(["-o", option]);
@@ -58,7 +67,8 @@ mod tests {
             command: "git-upload-pack 'a b'".to_owned(),
             protocol: Some("version=2"),
         };
-        let started = start(Path::new("/bin/echo"), &wanted).unwrap().wait_with_output().unwrap();
+        let started =
+            start(Path::new("/bin/echo"), OsStr::new("/bin"), &wanted).unwrap().wait_with_output().unwrap();
         let said = String::from_utf8(started.stdout).unwrap();
         assert!(said.ends_with("-p 2222 -l git -- forge.test git-upload-pack 'a b'\n"), "{said}");
         assert!(said.contains("-o ForwardAgent=no") && said.contains("-o BatchMode=yes"), "{said}");

@@ -138,6 +138,14 @@ impl ProcessEnv {
         let (own, others): (Vec<_>, Vec<_>) = files.partition(is_own);
         others.into_iter().chain(own).find(|file| is_executable(file) && !reach.holds(file))
     }
+
+    /// Returns PATH without the directories in which a command can have created programs, for programs outside the
+    /// sandbox that start others.
+    pub fn trusted_path(&self, reach: &UntrustedPaths) -> OsString {
+        let trusted = self.path.iter().filter(|directory| !reach.holds(directory));
+        // They come from a PATH, so they can be written as one.
+        std::env::join_paths(trusted).unwrap_or_default()
+    }
 }
 
 /// The variable that names the point of a fault, in debug builds.

@@ -3,7 +3,7 @@
 //! Every item is a small safe function over one system call, except for [`launch`], where two processes run
 //! in the memory of their parent. The crate has no policies, no profiles, and no error type but
 //! [`std::io::Error`]. Apart from one module of `policy-runtime`, it is the only crate of the workspace with
-//! `unsafe` code. On other systems only [`inherited`] exists.
+//! `unsafe` code. On other systems only [`terminal_free`] and [`inherited`] exist.
 #![cfg(unix)]
 
 #[cfg(target_os = "linux")]
@@ -30,6 +30,7 @@ pub mod seccomp;
 pub mod signal;
 #[cfg(target_os = "linux")]
 pub mod terminal;
+pub mod terminal_free;
 #[cfg(target_os = "linux")]
 pub mod trace;
 

@@ -10,6 +10,8 @@ mod pushes;
 mod repeated;
 mod ssh;
 mod ssh_attacks;
+mod ssh_memory;
+mod ssh_outside;
 mod ways_out;
 
 use std::ffi::OsStr;

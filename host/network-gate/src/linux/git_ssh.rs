@@ -4,6 +4,7 @@
 //! four bytes for the length, and the text. Keys, agent, known hosts and jump hosts are those of the user's `ssh`.
 
 mod process;
+mod silence;
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use std::time::Duration;
 use portcullis_decision::request::Stage;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::broker::{GREETING, GitRequest, Known, Push, PushEnd, REQUEST_MAX, Ssh, SshHost};
 use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ending};
@@ -22,11 +24,14 @@ use crate::linux::pump::Traffic;
 use crate::linux::push_slots::PUSHES;
 use crate::linux::scope::{Scope, Wanted, closing};
 use process::Outside;
+use silence::Silence;
 
+/// One permit for each `ssh` that runs outside, where the limits of commands do not count.
+static PROCESSES: Semaphore = Semaphore::const_new(16);
 /// How long the client may take for its request.
 const REQUEST: Duration = Duration::from_secs(15);
-/// The interval of checks whether the client has gone.
-const LOOK: Duration = Duration::from_millis(250);
+/// How long errors are read after the output has ended: a process that `ssh` has started can keep them open.
+const LAST_ERRORS: Duration = Duration::from_secs(2);
 /// How much is read at once.
 const PIECE: usize = 32 * 1024;
 /// The kinds of messages.
@@ -142,6 +147,11 @@ impl<'a> Session<'a> {
     async fn run(&self, request: GitRequest, ssh: Arc<dyn Ssh>, client: &mut TcpStream) -> Result<(), Cut> {
         let host = request.command.host.clone();
         let command = request.command;
+        let _process = tokio::select! {
+            permit = PROCESSES.acquire() => permit.map_err(|error| Cut::Unreachable(error.to_string()))?,
+            () = self.scope.gone(self.wanted, &self.watched) => return Err(Cut::Abandoned),
+        };
+        let silence = Silence::begun(silence::PATIENCE);
         let started = tokio::task::spawn_blocking(move || ssh.start(&command)).await;
         let started = started.map_err(io::Error::other).and_then(|started| started);
         let mut outside = started
@@ -154,7 +164,7 @@ impl<'a> Session<'a> {
             match request.push {
                 Some(push) => {
                     let body = self.pushed(push, &mut from_client).await?;
-                    self.send(&body, &mut input).await?;
+                    self.send(&body, &mut input, &silence).await?;
                 }
                 None => {
                     let mut piece = vec![0; PIECE];
@@ -163,27 +173,26 @@ impl<'a> Session<'a> {
                         if count == 0 {
                             break;
                         }
-                        self.send(piece.get(..count).unwrap_or_default(), &mut input).await?;
+                        self.send(piece.get(..count).unwrap_or_default(), &mut input, &silence).await?;
                     }
                 }
             }
             drop(input);
-            // The client has nothing more to say. The answer ends the connection, unless nobody waits for it.
-            while !self.scope.is_gone(self.wanted).await {
-                tokio::time::sleep(LOOK).await;
-            }
-            Err::<(), Cut>(Cut::Abandoned)
+            // The client has nothing more to say; the answer ends the connection.
+            std::future::pending::<Result<(), Cut>>().await
         };
         let down = async {
             let (mut piece, mut text) = (vec![0; PIECE], vec![0; 4096]);
-            let (mut has_output, mut has_errors) = (true, true);
-            while has_output || has_errors {
+            let (mut has_errors, mut end) = (true, None::<Instant>);
+            while end.is_none() || has_errors {
                 tokio::select! {
-                    count = output.read(&mut piece), if has_output => {
+                    count = output.read(&mut piece), if end.is_none() => {
                         let count = count.unwrap_or(0);
-                        has_output = count > 0;
+                        silence.answered();
                         self.traffic.received.fetch_add(length(count), Ordering::Relaxed);
-                        if has_output {
+                        if count == 0 {
+                            end = Some(Instant::now() + LAST_ERRORS);
+                        } else {
                             to_client.write_all(&message(OUTPUT, piece.get(..count).unwrap_or_default())).await?;
                         }
                     }
@@ -196,6 +205,7 @@ impl<'a> Session<'a> {
                             to_client.write_all(&message(ERRORS, heard)).await?;
                         }
                     }
+                    () = sleep_until(end.unwrap_or_else(Instant::now)), if end.is_some() => break,
                 }
             }
             Ok::<(), Cut>(())
@@ -203,6 +213,8 @@ impl<'a> Session<'a> {
         tokio::select! {
             cut = up => cut?,
             ended = down => ended?,
+            () = self.scope.gone(self.wanted, &self.watched) => return Err(Cut::Abandoned),
+            () = silence.is_too_long() => return Err(Cut::Unreachable(process::silent(&host))),
         }
         let status = outside.ended().await;
         if let Some(remedy) = process::remedy(status, &said, &host) {
@@ -246,12 +258,18 @@ impl<'a> Session<'a> {
     }
 
     /// Sends bytes of git, within the budget.
-    async fn send(&self, bytes: &[u8], input: &mut (impl AsyncWrite + Unpin)) -> Result<(), Cut> {
+    async fn send(
+        &self,
+        bytes: &[u8],
+        input: &mut (impl AsyncWrite + Unpin),
+        silence: &Silence,
+    ) -> Result<(), Cut> {
         self.traffic.sent.fetch_add(length(bytes.len()), Ordering::Relaxed);
         if !self.spent.spend(length(bytes.len())) {
             let more = self.scope.clear_more(self.attempt, &self.spent, self.wanted, &self.watched).await;
             more.map_err(|refusal| refusal.map_or(Cut::Abandoned, Cut::Refused))?;
         }
+        silence.asked();
         // If `ssh` has ended, its own words say why.
         drop(input.write_all(bytes).await);
         Ok(())

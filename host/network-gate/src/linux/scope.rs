@@ -242,7 +242,7 @@ impl Scope {
     }
 
     /// Completes when no process has the client's socket open.
-    async fn gone(&self, wanted: &Wanted, stream: &TcpStream) {
+    pub(crate) async fn gone(&self, wanted: &Wanted, stream: &TcpStream) {
         loop {
             match stream.ready(Interest::READABLE).await {
                 // The client has sent its last byte, but may still wait for a reply.

@@ -13,6 +13,9 @@ def secure_shell(port):
     with open("forge.sh", "w") as file:
         file.write(f"""printf '%s\\n' "$GIT_PROTOCOL $SSH_ORIGINAL_COMMAND" >> '{COMMANDS}'
 case $SSH_ORIGINAL_COMMAND in
+*"'/git/endless.git'") yes; echo "endless ended" >> '{COMMANDS}'; exit ;;
+*"'/git/hang.git'") cat > /dev/null; echo "hang ended" >> '{COMMANDS}'; exit ;;
+*"'/git/slow.git'") sleep 0.5; echo 'this is slow' >&2; exit 1 ;;
 "git-"*" '/git/"*) ;;
 *) echo "this is a forge" >&2; exit 1 ;;
 esac
@@ -22,7 +25,7 @@ exec git "${{service#git-}}" "{ROOT}${{repository%\\'}}"
 """)
     settings = {
         "Port": port, "ListenAddress": ADDRESS, "HostKey": host_key, "AuthorizedKeysFile": key + ".pub", "StrictModes": "no",
-        "PidFile": "none", "UsePAM": "no", "PermitRootLogin": "yes", "AcceptEnv": "GIT_PROTOCOL", "ForceCommand": f"sh {ROOT}/forge.sh",
+        "PidFile": "none", "UsePAM": "no", "PermitRootLogin": "yes", "MaxStartups": "100", "AcceptEnv": "GIT_PROTOCOL", "ForceCommand": f"sh {ROOT}/forge.sh",
     }
     with open("sshd_config", "w") as file:
         file.writelines(f"{name} {value}\n" for name, value in settings.items())

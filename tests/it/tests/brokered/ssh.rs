@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::{Finished, Scene, Tools, User, World};
@@ -33,6 +34,23 @@ const OTHERWISE: &[(&str, Outcome)] = &[
     ("a pack that is cut", Outcome::Nowhere("")),
 ];
 
+/// Bodies by hand, for a connection that is not closed behind a push.
+const ONE_CHANNEL: &[(&str, &str, Outcome)] = &[
+    (
+        "a second push behind the first",
+        "raw 'open(\"good\", \"wb\").write(good + b\"0000\" + pack); open(\"evil\", \"wb\").write(evil + b\"0000\" + pack); \
+         body = b\"0000\"'; ( cat good; sleep 1; cat evil ) | $GIT_SSH_COMMAND -p 2222 git@allowed.test \
+         \"git-receive-pack '/git/pushed.git'\" | tr -d '\\0'; echo",
+        Outcome::Moves(&["refs/heads/agent/raw"]),
+    ),
+    (
+        "a second push at once",
+        "raw 'open(\"both\", \"wb\").write(good + b\"0000\" + pack + evil + b\"0000\" + pack); body = b\"0000\"'; \
+         $GIT_SSH_COMMAND -p 2222 git@allowed.test \"git-receive-pack '/git/pushed.git'\" < both | tr -d '\\0'; echo",
+        Outcome::Nowhere("the push is not sent"),
+    ),
+];
+
 /// Pushes that move something under a rule that permits all: the control of those that are refused.
 const FREE: &[(&str, &str)] = &[
     ("git checkout -q -b x v1~1; change a; git push -qf origin x:agent/side", "refs/heads/agent/side"),
@@ -57,32 +75,77 @@ pub(super) fn settings(refs: &[&str], is_free: bool) -> Value {
 
 pub(super) const FENCE: &[&str] = &["refs/heads/agent/*", "refs/tags/agent-*", "refs/notes/commits"];
 
+/// The user's own `ssh` of a machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct OwnSsh<'a> {
+    /// Lines of its configuration that come first.
+    pub(super) config: &'a str,
+    /// A script that runs before it.
+    pub(super) first: &'a str,
+    /// The first directory of PATH.
+    pub(super) path: Option<&'a Path>,
+    /// The socket of an agent.
+    pub(super) agent: Option<&'a Path>,
+}
+
+impl OwnSsh<'_> {
+    /// Writes it, and returns its directory.
+    fn write(&self, scene: &Scene) -> Result<PathBuf> {
+        let own = scene.at("own-ssh");
+        let key = match self.agent {
+            Some(_) => String::new(),
+            None => format!("IdentityFile {}/client_key\nIdentitiesOnly yes\n", scene.at("world").display()),
+        };
+        let config = format!(
+            "{}{key}UserKnownHostsFile {}/known_hosts\nStrictHostKeyChecking accept-new\n",
+            self.config,
+            own.display()
+        );
+        scene.write(&own.join("config"), &config)?;
+        let ssh = own.join("ssh");
+        let script = format!(
+            "#!/bin/sh\nOWN='{0}'\n{1}exec /usr/bin/ssh -F '{0}/config' \"$@\"\n",
+            own.display(),
+            self.first
+        );
+        scene.write(&ssh, &script)?;
+        fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755))?;
+        Ok(own)
+    }
+}
+
 /// Runs a script inside, on a machine whose user has a key for the server.
 pub(super) fn run(world: &World<'_>, scene: &Scene, settings: &Value, script: &str) -> Result<Finished> {
+    run_with(world, scene, (settings, OwnSsh::default()), script)
+}
+
+/// Runs a script inside, on a machine with this `ssh`.
+pub(super) fn run_with(
+    world: &World<'_>,
+    scene: &Scene,
+    (settings, ssh): (&Value, OwnSsh<'_>),
+    script: &str,
+) -> Result<Finished> {
     let directory = scene.at("world");
     let sshd = Tools::find()?.folders(&["sshd"])?.first().context("a folder")?.join("sshd");
     scene.write(&directory.join("sshd"), sshd.to_str().context("a path of text")?)?;
     scene.write(&directory.join("more.py"), SERVERS)?;
     scene.write(&directory.join("raw_server.py"), RAW_SERVER)?;
-    let own = scene.at("own-ssh");
-    let config = format!(
-        "IdentityFile {0}/client_key\nIdentitiesOnly yes\nUserKnownHostsFile {1}/known_hosts\nStrictHostKeyChecking accept-new\n",
-        directory.display(),
-        own.display()
-    );
-    scene.write(&own.join("config"), &config)?;
-    let ssh = own.join("ssh");
-    scene.write(&ssh, &format!("#!/bin/sh\nexec /usr/bin/ssh -F '{}/config' \"$@\"\n", own.display()))?;
-    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755))?;
+    let own = ssh.write(scene)?;
     let mut settings = settings.clone();
     settings["filesystem"]["denyRead"] = json!([own, directory.join("client_key")]);
     let settings_file = scene.at("brokered.json");
     scene.write(&settings_file, &settings.to_string())?;
     let path = std::env::var("PATH")?;
-    let path = format!("{}:{path}", own.display());
+    let first = ssh.path.map(|path| format!("{}:", path.display())).unwrap_or_default();
+    let path = format!("{first}{}:{path}", own.display());
     let authority = directory.join("authority.pem");
-    let variables =
-        [(SOURCE, OsStr::new(SECRET)), ("SSL_CERT_FILE", authority.as_os_str()), ("PATH", OsStr::new(&path))];
+    let mut variables = vec![
+        (SOURCE, OsStr::new(SECRET)),
+        ("SSL_CERT_FILE", authority.as_os_str()),
+        ("PATH", OsStr::new(&path)),
+    ];
+    variables.extend(ssh.agent.map(|agent| ("SSH_AUTH_SOCK", agent.as_os_str())));
     world.run_under(&settings_file, &variables, script)
 }
 
@@ -93,7 +156,8 @@ fn only_permitted_references_move_over_ssh(user: User) -> Result<()> {
     let mut making = scene.user().command("/bin/sh".as_ref());
     scene.enter(&mut making);
     Finished::run(making.args(["-c", MAKE_LONG]))?.ended_with(0)?;
-    for pushes in tried_by(user).chunks(AT_ONCE) {
+    let all = [tried_by(user), ONE_CHANNEL.to_vec()].concat();
+    for pushes in all.chunks(AT_ONCE) {
         let scripts: Vec<String> =
             pushes.iter().map(|(_, script, _)| format!("case_of {}", quoted(script))).collect();
         let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();

@@ -80,6 +80,11 @@ pub(super) fn remedy(status: u8, said: &[u8], host: &str) -> Option<String> {
         OWN_FAILURE if has("Permission denied") => {
             format!("unlock the key outside with `ssh-add`, and try `ssh -T {host}` in a terminal")
         }
+        OWN_FAILURE if has("IDENTIFICATION HAS CHANGED") => {
+            format!(
+                "the key of the server is not the one that you know; find out why, then run `ssh-keygen -R {host}` outside"
+            )
+        }
         OWN_FAILURE if has("Host key verification failed") => {
             format!("run `ssh -T {host}` once in a terminal outside to check the key of the server")
         }
@@ -92,6 +97,14 @@ pub(super) fn remedy(status: u8, said: &[u8], host: &str) -> Option<String> {
     Some(format!("your own `ssh` could not connect to `{host}`: {remedy}"))
 }
 
+/// Says that a server does not answer.
+pub(super) fn silent(host: &str) -> String {
+    let minutes = super::silence::PATIENCE.as_secs() / 60;
+    format!(
+        "`{host}` has sent nothing for {minutes} minutes; `ssh -T {host}` in a terminal outside shows whether it answers"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,7 +113,9 @@ mod tests {
     fn failures_of_ssh_have_a_remedy_and_those_of_git_have_none() {
         let remedy = |said: &str| remedy(OWN_FAILURE, said.as_bytes(), "forge.test").unwrap();
         assert!(remedy("git@forge.test: Permission denied (publickey).").contains("ssh-add"));
-        assert!(remedy("Host key verification failed.").contains("key of the server"));
+        assert!(remedy("Host key verification failed.").contains("check the key of the server"));
+        let changed = "REMOTE HOST IDENTIFICATION HAS CHANGED!\nHost key verification failed.";
+        assert!(remedy(changed).contains("find out why"));
         assert!(
             remedy("connect to host forge.test port 22: Connection timed out").contains("does not answer")
         );
