@@ -120,15 +120,26 @@ impl<'a> Questions<'a> {
         if named.said.is_some() && self.before.contains(&named.path) {
             return;
         }
+        let is_read = named.right == FileRight::Read && !named.makes;
+        let temp = &effective.rules.base().temp;
         if effective.rules.base().is_own(&named.path) {
-            let is_read = named.right == FileRight::Read && !named.makes;
             let is_missing = || effective.gate.locate(&named.path, Purpose::Existing).is_err();
             if lies_outside(effective, &named.path) && (named.said.is_some() || is_read && is_missing()) {
-                self.explain_own(&named.path);
+                self.explain_own((&named.path, temp), FileRight::Read);
             }
             return;
         }
-        let Some(target) = Target::find(effective, &named.path, named.makes) else { return };
+        let Some(target) = Target::find(effective, &named.path, named.makes) else {
+            // The gate opens no file of the machine in the temporary directory, so no question can follow there.
+            let is_in_temp = named.path.starts_with(temp);
+            if is_in_temp
+                && lies_outside(effective, &named.path)
+                && !is_seen(effective, &named.path, named.right)
+            {
+                self.explain_own((&named.path, temp), named.right);
+            }
+            return;
+        };
         let right = if target.kind == PathKind::Missing { FileRight::Write } else { named.right };
         if target.kind == PathKind::Missing && is_seen(effective, &target.canonical, right) {
             // In the sandbox's own places, such as the private home, and where it writes around it, the command makes
@@ -176,8 +187,8 @@ impl<'a> Questions<'a> {
         self.answers.allowed.push(place.top);
     }
 
-    /// Notes that commands do not see a file in the user's home, because they have a private home.
-    fn explain_own(&mut self, path: &Path) {
+    /// Notes that commands do not see a file of the user's, because they have a home and a `/tmp` of their own.
+    fn explain_own(&mut self, (path, temp): (&Path, &Path), right: FileRight) {
         if path.symlink_metadata().is_err() || self.answers.notes.len() == MOST_QUESTIONS {
             return;
         }
@@ -185,11 +196,15 @@ impl<'a> Questions<'a> {
             Reader::Model => "a file of the user's",
             Reader::User => "a file of yours",
         };
+        let (verb, allow) = match right {
+            FileRight::Write => ("write", allow_path(path, true)),
+            FileRight::Read | FileRight::Execute => ("read", allow_path(path, false)),
+        };
+        let own = if path.starts_with(temp) { "a `/tmp`" } else { "a home directory" };
         self.answers.notes.push(format!(
-            "`{}` is {whose}, and commands have a home directory of their own. To let commands read it, \
-             {}",
+            "`{}` is {whose}, and commands have {own} of their own. To let commands {verb} it, {}",
             escape(&path.to_string_lossy()),
-            self.session.setup.reader.run(&format!("portcullis allow {}", allow_path(path, false)))
+            self.session.setup.reader.run(&format!("portcullis allow {allow}"))
         ));
     }
 

@@ -30,6 +30,7 @@
 mod asks;
 mod deadline;
 mod launch;
+pub mod machine_tmp;
 mod outputs;
 mod packs;
 mod print;

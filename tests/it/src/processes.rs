@@ -85,7 +85,7 @@ pub fn wait_scene_gone(scene: &Scene, stays: impl Fn(&Process) -> bool) -> anyho
 /// When there is none by the deadline.
 pub fn host_of(scene: &Scene) -> anyhow::Result<Process> {
     let serves = |process: &Process| process.command_line.contains("portcullis serve");
-    Deadline::start().until("the host", || Ok(of_scene(scene)?.into_iter().find(serves)))
+    await_host(scene, serves)
 }
 
 /// Returns the host that holds the contained pi of `scene`, once it runs.
@@ -99,7 +99,16 @@ pub fn container_of(scene: &Scene) -> anyhow::Result<Process> {
         let line = &process.command_line;
         line.contains("portcullis pi --contain") && !line.contains("model.mjs")
     };
-    Deadline::start().until("the host", || Ok(of_scene(scene)?.into_iter().find(holds)))
+    await_host(scene, holds)
+}
+
+fn await_host(scene: &Scene, is_host: impl Fn(&Process) -> bool) -> anyhow::Result<Process> {
+    let mut seen = Vec::new();
+    let host = Deadline::start().until("the host", || {
+        seen = of_scene(scene)?;
+        Ok(seen.iter().find(|process| is_host(process)).cloned())
+    });
+    host.with_context(|| format!("seen instead: {seen:?}"))
 }
 
 /// Waits until `process` has ended.

@@ -2,7 +2,7 @@
 //! output of the failed command.
 
 use anyhow::{Result, ensure};
-use portcullis_it::{Interface, Scene, Serve, User};
+use portcullis_it::{Finished, Interface, Scene, Serve, User};
 use serde_json::{Value, json};
 
 use super::places::{run, with_siblings};
@@ -12,6 +12,8 @@ as_each_user!(
     an_answer_for_longer_is_for_the_next_command,
     a_no_is_told,
     it_is_said_where_nobody_is,
+    run_says_it,
+    output_of_run_is_forwarded_as_it_is,
     made_up_lines_open_nothing,
     what_no_answer_opens_is_explained,
     a_change_of_owner_is_explained,
@@ -90,6 +92,46 @@ fn it_is_said_where_nobody_is(user: User) -> Result<()> {
             ensure!(output.contains(said), "{said}: {output}");
         }
     }
+    Ok(())
+}
+
+/// The output of a command of `run` is read as well, unless it goes to a terminal.
+fn run_says_it(user: User) -> Result<()> {
+    let scene = with_siblings(user)?;
+    for script in SCRIPTS {
+        let ran = scene.portcullis(&["run", "--ask", "deny", "--", "sh", "-c", script])?;
+        ensure!(ran.code() != 0 && !ran.stdout.contains("needle"), "{ran:?}");
+        for said in ["work/other", "closed to commands", "base.closed", "portcullis allow"] {
+            ensure!(ran.stderr.contains(said), "{said}: {ran:?}");
+        }
+    }
+    // With a preset yes no command runs again, so its output is not read.
+    let [script, ..] = SCRIPTS;
+    let ran = scene.portcullis(&["run", "--ask", "allow", "--", "sh", "-c", script])?;
+    ensure!(ran.stderr.contains("`portcullis check read FILE` names the rule"), "{ran:?}");
+    let ran = scene.portcullis(&["run", "--ask", "allow", "--", "true"])?.ended_with(0)?;
+    ensure!(ran.stderr.is_empty(), "{ran:?}");
+    Ok(())
+}
+
+/// Both streams in one pipe keep their order, and a reader that goes ends the command.
+fn output_of_run_is_forwarded_as_it_is(user: User) -> Result<()> {
+    let scene = with_siblings(user)?;
+    let host = scene.host()?;
+    let run = format!("'{}' run --ask deny --", host.display());
+    let shell = |script: &str| {
+        let mut shell = user.command("bash".as_ref());
+        scene.enter(&mut shell);
+        Finished::run(shell.args(["-c", script]))
+    };
+    let turns = "for i in $(seq 200); do echo out $i; echo err $i >&2; done";
+    let both = shell(&format!("{run} sh -c '{turns}' 2>&1"))?;
+    let expected: String = (1..=200).map(|turn| format!("out {turn}\nerr {turn}\n")).collect();
+    ensure!(both.stdout == expected, "{both:?}");
+    let both = shell(&format!("{run} sh -c '{turns}' > both 2>&1; cat both"))?;
+    ensure!(both.stdout == expected, "{both:?}");
+    let ended = shell(&format!("{run} yes 2>&1 | head -n 2; echo over"))?;
+    ensure!(ended.stdout == "y\ny\nover\n", "{ended:?}");
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use portcullis_it::{Deadline, Finished, Interface, Scene, Serve, User, portcullis};
+use portcullis_it::{Deadline, Finished, Interface, Scene, Serve, User, machine_tmp, portcullis};
 use serde_json::json;
 
 as_each_user!(
@@ -338,6 +338,7 @@ fn a_damaged_home_is_said(user: User) -> Result<()> {
 fn other_directories_are_the_sessions_own(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     // Who works in /var/tmp sees the machine's.
+    let _here = machine_tmp::live_in();
     let directory = tempfile::Builder::new().prefix("portcullis-it-").tempdir_in("/tmp")?;
     user.own(directory.path())?;
     let (home, project) = (directory.path().join("home"), directory.path().join("home/project"));

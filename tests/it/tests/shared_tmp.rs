@@ -5,9 +5,10 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::RwLockWriteGuard;
 
 use anyhow::{Context as _, Result, ensure};
-use portcullis_it::{Finished, Scene, User};
+use portcullis_it::{Finished, Scene, User, machine_tmp};
 use serde_json::{Value, json};
 
 as_each_user!(
@@ -25,6 +26,8 @@ const DENY: i32 = 20;
 struct Shared {
     scene: Scene,
     name: String,
+    /// Held until the test ends.
+    _alone: RwLockWriteGuard<'static, ()>,
 }
 
 impl Shared {
@@ -34,7 +37,8 @@ impl Shared {
         let scene = places.iter().find_map(|place| Scene::below(place, user).ok());
         let scene = scene.context("a directory outside of /tmp and /var/tmp that can be written")?;
         let random = scene.project().to_string_lossy().replace('/', "-");
-        Ok(Self { name: format!("portcullis-it{random}-{}", std::process::id()), scene })
+        let name = format!("portcullis-it{random}-{}", std::process::id());
+        Ok(Self { scene, name, _alone: machine_tmp::share() })
     }
 
     /// A path in the machine's `/tmp`.

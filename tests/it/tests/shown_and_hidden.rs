@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::RwLockReadGuard;
 
 use anyhow::{Context as _, Result, ensure};
-use portcullis_it::{Finished, Interface, PiVersion, Scene, Serve, User};
+use portcullis_it::{Finished, Interface, PiVersion, Scene, Serve, User, machine_tmp};
 use serde_json::{Value, json};
 
 as_each_user!(
@@ -23,15 +24,16 @@ fn text(path: &Path) -> Result<String> {
 }
 
 /// Makes a directory of the user in the machine's own `/tmp`.
-fn below_tmp(user: User) -> Result<tempfile::TempDir> {
+fn below_tmp(user: User) -> Result<(tempfile::TempDir, RwLockReadGuard<'static, ()>)> {
+    let here = machine_tmp::live_in();
     let directory = tempfile::Builder::new().prefix("portcullis-it-").tempdir_in("/tmp")?;
     user.own(directory.path())?;
-    Ok(directory)
+    Ok((directory, here))
 }
 
 fn a_home_below_tmp_is_a_home(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
-    let directory = below_tmp(user)?;
+    let (directory, _here) = below_tmp(user)?;
     let home = directory.path().join("u");
     let private = home.join("docs/private");
     scene.write(&private, "private\n")?;
@@ -51,6 +53,14 @@ fn a_home_below_tmp_is_a_home(user: User) -> Result<()> {
     fs::remove_file(home.join("new"))?;
     let ran = run(&mut scene.portcullis_command(&["run", "--ask", "deny", "--", "sh", "-c", &script])?)?;
     ensure!(ran.stdout == "mine\n", "{ran:?}");
+    let said = format!("`{}` is a file of yours, and commands have a `/tmp` of their own", private.display());
+    for words in [["cat", "$HOME/docs/private"], ["d=docs; cat", "~/$d/private"], ["cat", "../docs/private"]]
+    {
+        let script = words.join(" ");
+        let ran = run(&mut scene.portcullis_command(&["run", "--ask", "deny", "--", "sh", "-c", &script])?)?;
+        ensure!(ran.code() != 0 && ran.stderr.contains(&said), "{script}: {ran:?}");
+        ensure!(ran.stderr.contains("portcullis allow"), "{script}: {ran:?}");
+    }
     ensure!(text(&private)? == "private\nx\n" && !home.join("new").exists(), "it was written");
     for what in ["read", "write"] {
         let path = private.to_str().context("UTF-8")?;
@@ -62,7 +72,7 @@ fn a_home_below_tmp_is_a_home(user: User) -> Result<()> {
 
 fn what_is_shown_below_tmp_is_as_writable_as_anywhere(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
-    let directory = below_tmp(user)?;
+    let (directory, _here) = below_tmp(user)?;
     let (read, written) = (directory.path().join("read/f"), directory.path().join("written/f"));
     scene.write(&read, "theirs\n")?;
     scene.write(&written, "")?;

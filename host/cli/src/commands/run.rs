@@ -44,6 +44,10 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Maximum time between the start of a command and the moment from which it gets signals.
 const BEGINNING: Duration = Duration::from_secs(1);
 
+/// Said after a command that failed and whose error output was not read.
+const CLOSED_FILES: &str = "portcullis: the command failed. If it did not find a file or could not open it: commands do \
+     not see your home directory or what lies beside the project; `portcullis check read FILE` names the rule";
+
 /// Runs the command and returns its status.
 pub(crate) fn run(run: Run) -> crate::exit::Outcome {
     let mut around = ProcessEnv::read()?;
@@ -94,9 +98,7 @@ pub(crate) fn run(run: Run) -> crate::exit::Outcome {
         origin: Origin::User,
         call: Some(CALL),
     };
-    // With a preset answer, no command runs again.
-    let listens = ask == Ask::Prompt && rerun_after_denial::asks_about_writing(&wired.session);
-    let (stdio, errors) = streams(listens)?;
+    let (stdio, errors) = streams(listens(ask, &wired.session))?;
     // Caught before the command starts, so that it gets every signal that comes after its first instruction.
     let signals = Signals::new(FORWARDED).context("catching signals")?;
     let ended = forwarding(signals, |current| {
@@ -128,15 +130,27 @@ fn prompter(ask: Ask) -> Arc<dyn Prompter> {
     }
 }
 
+/// Returns whether the command's error output is read for hints.
+///
+/// With a preset yes it is not: no command runs again then. A terminal is left alone where no question can follow about
+/// writing, since programs notice that it is another one.
+fn listens(ask: Ask, session: &Session) -> bool {
+    match ask {
+        Ask::Allow => false,
+        Ask::Deny => StderrTee::is_unnoticed(),
+        Ask::Prompt => StderrTee::is_unnoticed() || rerun_after_denial::asks_about_writing(session),
+    }
+}
+
 /// Returns the command's streams: copies of our own, except for an error output that is read for hints.
 fn streams(listens: bool) -> anyhow::Result<([OwnedFd; 3], Option<StderrTee>)> {
     let copies = "copying our input and output";
     let input = std::io::stdin().as_fd().try_clone_to_owned().context(copies)?;
-    let output = portcullis_bootstrap::streams::output().as_fd().try_clone_to_owned().context(copies)?;
     if listens {
-        let (ours, theirs) = StderrTee::open().context("making the command's error output")?;
-        return Ok(([input, output, theirs], Some(ours)));
+        let (ours, output, errors) = StderrTee::open().context("making the command's error output")?;
+        return Ok(([input, output, errors], Some(ours)));
     }
+    let output = portcullis_bootstrap::streams::output().as_fd().try_clone_to_owned().context(copies)?;
     let errors = portcullis_bootstrap::streams::errors().as_fd().try_clone_to_owned().context(copies)?;
     Ok(([input, output, errors], None))
 }
@@ -239,9 +253,14 @@ fn wait_for(
     current: &Current,
 ) -> anyhow::Result<Ended> {
     let mut runs = OwnRuns { session, current };
+    let listened = started.1.is_some();
     let (ended, notes) = rerun_after_denial::follow(session, call, started, &mut runs, &Cancel::default())?;
     for note in notes {
         say(&format!("portcullis: {note}"));
+    }
+    let has_failed = matches!(ended.exit, CommandExit::Code(code) if code != 0);
+    if has_failed && !listened && !session.settings().closed.is_empty() {
+        say(CLOSED_FILES);
     }
     Ok(ended)
 }
