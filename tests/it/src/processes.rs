@@ -59,8 +59,18 @@ pub fn with_text(text: &str) -> anyhow::Result<Vec<Process>> {
 /// If `/proc` cannot be listed.
 pub fn of_scene(scene: &Scene) -> anyhow::Result<Vec<Process>> {
     let home = scene.home();
-    let root = home.parent().context("a home lies in its scene")?;
+    of_root(home.parent().context("a home lies in its scene")?)
+}
+
+fn of_root(root: &Path) -> anyhow::Result<Vec<Process>> {
     Ok(all()?.into_iter().filter(|process| belongs(process, root)).collect())
+}
+
+/// Gives the processes of the scene at `root` a moment to end, so that they write nothing while the scene is removed.
+/// A test may keep some of them longer than its terminal.
+pub(crate) fn await_end_of_scene(root: &Path) {
+    let is_over = || Ok(of_root(root)?.is_empty().then_some(()));
+    let _kept = Deadline::after(Duration::from_secs(3)).until("the end of a terminal's processes", is_over);
 }
 
 /// Waits until all processes of a scene have ended except those for which `stays` returns true: ending takes a moment.

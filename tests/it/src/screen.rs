@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 
-use crate::{Deadline, Launch};
+use crate::{Deadline, Launch, processes};
 
 const WIDTH: &str = "110";
 const HEIGHT: &str = "40";
@@ -218,6 +218,9 @@ impl Drop for Screen {
     fn drop(&mut self) {
         // tmux hangs up on the pane's process group; if that has ended there is nothing to do.
         drop(self.tmux().arg("kill-server").output());
+        if let Some(root) = self.socket.parent() {
+            processes::await_end_of_scene(root);
+        }
     }
 }
 

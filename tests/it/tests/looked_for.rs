@@ -108,7 +108,7 @@ fn run_says_it(user: User) -> Result<()> {
     // With a preset yes no command runs again, so its output is not read.
     let [script, ..] = SCRIPTS;
     let ran = scene.portcullis(&["run", "--ask", "allow", "--", "sh", "-c", script])?;
-    ensure!(ran.stderr.contains("`portcullis check read FILE` names the rule"), "{ran:?}");
+    ensure!(ran.stderr.contains("If a file was closed to it, `portcullis check read FILE`"), "{ran:?}");
     let ran = scene.portcullis(&["run", "--ask", "allow", "--", "true"])?.ended_with(0)?;
     ensure!(ran.stderr.is_empty(), "{ran:?}");
     Ok(())

@@ -44,9 +44,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Maximum time between the start of a command and the moment from which it gets signals.
 const BEGINNING: Duration = Duration::from_secs(1);
 
-/// Said after a command that failed and whose error output was not read.
-const CLOSED_FILES: &str = "portcullis: the command failed. If it did not find a file or could not open it: commands do \
-     not see your home directory or what lies beside the project; `portcullis check read FILE` names the rule";
+/// Said after a command that failed, if nothing else is said and its error output was not read.
+const UNREAD: &str = "portcullis: the command failed. If a file was closed to it, `portcullis check read FILE` (or \
+     `write FILE`) names the rule";
 
 /// Runs the command and returns its status.
 pub(crate) fn run(run: Run) -> crate::exit::Outcome {
@@ -209,6 +209,8 @@ fn outcome(ended: &Ended) -> crate::exit::Outcome {
 struct OwnRuns<'a> {
     session: &'a Session,
     current: &'a Current,
+    /// Whether the command's error output is not read, and nothing was said about the command yet.
+    is_silent: bool,
 }
 
 impl Runs for OwnRuns<'_> {
@@ -234,7 +236,7 @@ impl Runs for OwnRuns<'_> {
             }
             commands::finish(self.session, command)
         });
-        tell(command, &ended);
+        self.is_silent &= !tell(command, &ended);
         // From here on a signal ends this process again.
         drop(running);
         Ok((ended, heard))
@@ -252,26 +254,26 @@ fn wait_for(
     started: (Started, Option<StderrTee>),
     current: &Current,
 ) -> anyhow::Result<Ended> {
-    let mut runs = OwnRuns { session, current };
-    let listened = started.1.is_some();
+    let is_read = started.1.is_some();
+    let mut runs = OwnRuns { session, current, is_silent: !is_read };
     let (ended, notes) = rerun_after_denial::follow(session, call, started, &mut runs, &Cancel::default())?;
+    let is_silent = runs.is_silent && notes.is_empty();
     for note in notes {
         say(&format!("portcullis: {note}"));
     }
-    let has_failed = matches!(ended.exit, CommandExit::Code(code) if code != 0);
-    if has_failed && !listened && !session.settings().closed.is_empty() {
-        say(CLOSED_FILES);
+    if is_silent && matches!(ended.exit, CommandExit::Code(code) if code != 0) {
+        say(UNREAD);
     }
     Ok(ended)
 }
 
-fn tell(command: &Started, ended: &Ended) {
-    if let Some(met) = ended.met {
-        say(&format!("portcullis: the command met a limit: {met}"));
-    }
-    for line in command.connections().iter().chain(command.refusal_notes()) {
-        say(&format!("portcullis: {line}"));
-    }
+/// Says what happened to a command. Returns true if that was something.
+fn tell(command: &Started, ended: &Ended) -> bool {
+    let met = ended.met.map(|met| format!("the command met a limit: {met}"));
+    let lines = [command.connections(), command.refusal_notes()].concat();
+    let lines: Vec<String> = met.into_iter().chain(lines).collect();
+    lines.iter().for_each(|line| say(&format!("portcullis: {line}")));
+    !lines.is_empty()
 }
 
 /// The command that gets signals. Without one, as during a question, they end this process and the sandbox with it.
