@@ -29,6 +29,9 @@ pub struct AgentPlaces {
     pub directory: PathBuf,
     /// Other paths to read and execute: its program, and the files that this loads.
     pub programs: Vec<PathBuf>,
+    /// The program with its packages, which must not change: an uncontained pi executes them. Programs try to keep
+    /// caches there when they start, before anybody could answer a question.
+    pub installed: Vec<PathBuf>,
     /// Existing paths in its directory that must not change.
     pub fixed: Vec<PathBuf>,
     /// Existing paths in its directory that are hidden from it: sessions of other projects.
@@ -55,6 +58,7 @@ const LOCK: &str = "pi.own-locks";
 const CREDENTIALS: &str =
     "pi stores its credentials there, and a pi that is not contained executes commands in it";
 const FIXED: &str = "it determines what pi may do; change it in a pi that is not contained";
+const INSTALLED: &str = "it belongs to pi's program, which a pi that is not contained executes";
 const HIDDEN: &str = "it contains the sessions of other projects";
 const NO_REPOSITORY: &str = "the user's programs may read settings from it";
 const OWN: &str = "pi itself needs it";
@@ -121,6 +125,7 @@ impl AgentPlaces {
                 rule("pi.own", tree(&self.directory), FileRights::READ_WRITE, Effect::Allow, OWN),
                 rule("pi.directory", anything, FileRights::WRITE, Effect::Deny, FIXED),
             ],
+            all(&self.installed, "pi.program", FileRights::WRITE, Effect::Deny, INSTALLED),
             all(&self.fixed, "pi.directory", FileRights::WRITE, Effect::Deny, FIXED),
             all(&self.hidden, "pi.other-sessions", FileRights::ALL, Effect::Deny, HIDDEN),
             all(&self.written, PLAIN, FileRights::READ_WRITE, Effect::Allow, OWN),
@@ -192,7 +197,8 @@ mod tests {
         let at = |name: &str| Path::new("/home/u/.pi/agent").join(name);
         AgentPlaces {
             directory: at(""),
-            programs: vec!["/opt/pi".into()],
+            programs: vec!["/opt/pi".into(), "/home/u/npm/node_modules".into()],
+            installed: vec!["/home/u/npm/node_modules".into()],
             fixed: vec![at("sandbox")],
             hidden: vec![at("sessions")],
             written: vec![at("sessions/--p--")],
@@ -244,6 +250,7 @@ mod tests {
             ("/home/u/.bashrc", Ask, Ask),
             ("/home/u/p/file", Allow, Allow),
             ("/opt/pi/cli.js", Allow, Deny),
+            ("/home/u/npm/node_modules/pi/.cache", Allow, Deny),
         ] {
             let is = |right| rules.file(Path::new(path), right, Caller::Command).effect;
             assert_eq!((is(FileRight::Read), is(FileRight::Write)), (read, write), "{path}");

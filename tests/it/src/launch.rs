@@ -64,7 +64,9 @@ impl<'a> Launch<'a> {
         let settings = json!({
             "network": { "allowedDomains": ["${MODEL}"], "deniedDomains": [] },
             "filesystem": {
-                "denyRead": ["/home", scene.home()], "allowRead": read, "allowWrite": ["."], "denyWrite": [],
+                // pi keeps a cache in its program if it can, which is another one than the `pi` of the scene.
+                "denyRead": ["/home", scene.home()], "allowRead": read, "allowWrite": ["."],
+                "denyWrite": [installed(&pi.cli)],
             },
         });
         let file = scene.at("sandbox.json");

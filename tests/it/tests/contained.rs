@@ -8,6 +8,8 @@ mod servers;
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
@@ -64,12 +66,25 @@ impl<'a> Prey<'a> {
     }
 
     fn attacked(&self, launch: Launch<'a>) -> Result<Launch<'a>> {
+        let modules = self.in_packages_of_the_user()?;
+        let launch = launch.variable("ROGUE_PROGRAM", modules.join("evil.js").display().to_string());
         let rogue = self.scene.at("other/rogue.ts");
         self.scene.write(&rogue, ROGUE)?;
         let launch = launch.variable("ROGUE_OUTSIDE", self.scene.outside().display().to_string());
         let launch = launch.variable("ROGUE_PID", self.victim.id().to_string());
         let launch = launch.variable("ROGUE_PORT", self.server.local_addr()?.port().to_string());
         Ok(launch.with(["-e".into(), rogue.into_os_string()]))
+    }
+
+    /// Moves the program `pi` into a directory of packages that the user can change, as package managers install it.
+    /// Returns the directory.
+    fn in_packages_of_the_user(&self) -> Result<PathBuf> {
+        let modules = self.scene.at("lib/node_modules");
+        let (named, program) = (self.scene.bin().join("pi"), modules.join("pi/cli"));
+        self.scene.write(&program, "")?;
+        fs::rename(&named, &program)?;
+        symlink(&program, &named)?;
+        Ok(modules)
     }
 
     /// Returns the report of the extension on each attempt.
@@ -101,11 +116,12 @@ impl Drop for Prey<'_> {
     }
 }
 
-const ATTEMPTS: [&str; 15] = [
+const ATTEMPTS: [&str; 16] = [
     "startup",
     "outside",
     "extension",
     "settings",
+    "program",
     "key",
     "log",
     "kill",
@@ -167,6 +183,8 @@ fn an_extension_gets_nowhere_and_work_goes_on(version: PiVersion, user: User) ->
     let left = fs::read_dir(scene.home().join(".local/state/portcullis/sessions"))?.count();
     ensure!(left == 0, "{left} directories of sessions are left");
     let logged = scene.portcullis(&["audit", "tail", "--json", "-n", "1000"])?.stdout;
+    let asked = |line: &str| line.contains("node_modules/evil.js") && line.contains("nobody");
+    ensure!(!logged.lines().any(asked), "a change of pi's program was a question: {logged}");
     ensure!(logged.contains("host:contained"), "the log does not say that pi was contained: {logged}");
     Ok(())
 }

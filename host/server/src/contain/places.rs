@@ -62,10 +62,11 @@ pub(super) fn of_pi(
     let homes = around.homes();
     programs.extend(homes.iter().flat_map(|home| toolchains::roots(&around.path, home, &reach)));
     programs.extend(links_out(&directory));
+    let installed = with_modules(program).canonicalize().into_iter().collect();
     let programs = programs.into_iter().filter_map(|path| path.canonicalize().ok());
     // A link or argument that leads to a home directory does not open it.
     let programs = programs.filter(|path| !homes.iter().any(|home| home.starts_with(path))).collect();
-    Ok(AgentPlaces { directory, programs, fixed, hidden, written, locks, asked })
+    Ok(AgentPlaces { directory, programs, installed, fixed, hidden, written, locks, asked })
 }
 
 /// Creates one of pi's files as pi does.

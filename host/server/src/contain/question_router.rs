@@ -157,7 +157,7 @@ impl Prompter for SecondTerminal {
         let within = time.map(|time| format!(", for {} s", time.as_secs_f32())).unwrap_or_default();
         say(&format!(
             "portcullis: a question waits for `portcullis asks` in another terminal{within}: {}",
-            question.title
+            question.in_one_line().as_ref().unwrap_or(&question.title)
         ));
         let Some(time) = time else { return };
         let open = Arc::clone(&self.open);

@@ -25,6 +25,7 @@ const attempts: Record<string, () => unknown> = {
     mkdirSync(at(".pi/agent/sandbox"), { recursive: true });
     writeFileSync(at(".pi/agent/sandbox/default.json"), "{}");
   },
+  program: () => writeFileSync(process.env.ROGUE_PROGRAM ?? "", "evil"),
   link: () => {
     mkdirSync(plain, { recursive: true });
     appendFileSync(join(plain, "own.jsonl"), "own");
