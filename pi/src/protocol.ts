@@ -748,7 +748,7 @@ export type BranchCommitParams = {
   paths: Array<Text>,
   /** True to commit protected names as well, and what a policy asks about. */
   protected: boolean,
-  /** True if the user has said yes to what a policy asks about all of it together. */
+  /** Whether the user answered yes to the question of a policy about the whole commit. */
   approved: boolean,
 };
 
@@ -758,7 +758,7 @@ export type BranchCommitResponse = {
   committed: number,
   /** What was left or went wrong. */
   lines: Array<UndoLine>,
-  /** What a policy asks about all of it together, so that nothing was committed; empty otherwise. */
+  /** The question of a policy about the whole commit; nothing is committed before the answer. Empty if none asks. */
   question: string,
 };
 

@@ -108,7 +108,7 @@ wire_structs! {
         pub paths: Vec<Text>,
         /// True to commit protected names as well, and what a policy asks about.
         pub protected: bool,
-        /// True if the user has said yes to what a policy asks about all of it together.
+        /// Whether the user answered yes to the question of a policy about the whole commit.
         pub approved: bool,
     }
 
@@ -118,7 +118,7 @@ wire_structs! {
         pub committed: u32,
         /// What was left or went wrong.
         pub lines: Vec<UndoLine>,
-        /// What a policy asks about all of it together, so that nothing was committed; empty otherwise.
+        /// The question of a policy about the whole commit; nothing is committed before the answer. Empty if none asks.
         pub question: String,
     }
 

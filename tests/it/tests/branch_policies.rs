@@ -1,9 +1,9 @@
 //! Policies that decide on all changes of a branch together.
 
 use anyhow::{Result, ensure};
-use portcullis_it::{Scene, User, guest};
-use serde_json::json;
+use portcullis_it::{Scene, User};
 
+use crate::branch_review::with_whole_change;
 use crate::branches::{branch, run};
 
 as_each_user!(a_policy_denies_a_commit, a_policy_asks_about_a_commit, a_policy_that_is_silent_allows_it);
@@ -11,14 +11,7 @@ as_each_user!(a_policy_denies_a_commit, a_policy_asks_about_a_commit, a_policy_t
 /// A branch with these files, in a scene with the policy `whole-change`.
 fn scene(user: User, names: &str) -> Result<Scene> {
     let scene = Scene::new(user)?;
-    let policy = guest("whole-change", user)?;
-    scene.trust(&policy)?;
-    let settings = json!({
-        "network": { "allowedDomains": [], "deniedDomains": [] },
-        "filesystem": { "denyRead": [], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
-        "policies": [{ "use": "workspace" }, { "use": policy }],
-    });
-    scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), &settings.to_string())?;
+    with_whole_change(&scene, user)?;
     run(&scene, "one", &format!("touch {names}"))?.ended_with(0)?;
     Ok(scene)
 }

@@ -29,7 +29,7 @@ fn start(scene: &Scene, interface: Interface) -> Result<Serve> {
     Ok(host)
 }
 
-/// Returns the answer of a call on a file; the user allows what is asked.
+/// Calls the host, answers its questions with yes, and returns the result of the call.
 fn asked(host: &mut Serve, method: &str, params: &Value) -> Result<Value> {
     let id = host.request(method, params)?;
     loop {

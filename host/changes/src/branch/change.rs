@@ -124,7 +124,7 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// What a commit leaves out, or a review does not see.
+/// Something that a commit does not carry over, or that a review cannot show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
     /// Set-id bits.

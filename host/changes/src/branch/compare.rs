@@ -60,7 +60,7 @@ struct Walk<'a> {
     /// Files of the branch that were copied up, and whose names the project does not have: with the handle of what they
     /// were copied from. A command has moved or linked them, or somebody has removed them from the project since.
     moved: Vec<(PathBuf, Vec<u8>)>,
-    /// Directories of the project that somebody has put in the place of those that the branch is about.
+    /// Directories of the project that the user has replaced by others since the branch began.
     replaced: HashSet<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! What a call leaves open when its program is killed.
+//! Operations that a call had recorded, and not carried out, when its program was killed.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -1,4 +1,5 @@
-//! The user's `ssh` as a process outside: what commands can make of it, and when it ends.
+//! Tests of the user's `ssh`, which the host starts outside the sandbox: commands make it execute nothing, and it ends
+//! with them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
