@@ -38,7 +38,7 @@ const TABLE: &[(&str, &str, bool, bool)] = &[
     ("Go", "GODEBUG=netdns=go hey -n 1 -c 1 -t 60 http://HOST/ | sed -n 's/.*\\[200\\].*/REACHED/p'", true, true),
     // Gives up after five seconds; its timeout continues while it is stopped.
     ("Go with TLS and a limit", "certinfo -insecure HOST:443 | sed -n 's/.*CN=test.*/REACHED/p'", false, false),
-    ("Java with TLS", "keytool -printcert -sslserver HOST:443 | sed -n 's/Owner: CN=test/REACHED/p'", true, true),
+    ("Java with TLS", "keytool -printcert -sslserver HOST:443 2>&1 | sed 's/Owner: CN=test/REACHED/'", true, true),
     ("busybox", "busybox wget -qO- http://HOST/", true, true),
     ("a program with musl", "musl-gcc '../world/client.c' -o client1 && ./client1 HOST 80", true, true),
     ("Node's fetch", "NODE -e 'fetch(\"http://HOST/\").then(r => r.text()).then(console.log, e => console.log(e.cause))'", true, true),
