@@ -30,6 +30,7 @@ impl Order {
         Self { decision_time, setup_time, configure_time, memory, compile, job }
     }
 
+    #[cfg(feature = "compiler")]
     pub(super) fn limits(&self) -> Limits {
         let Self { decision_time, setup_time, configure_time, memory, compile, .. } = *self;
         Limits { decision_time, setup_time, configure_time, memory, compile }
@@ -44,6 +45,7 @@ enum CompilerReply {
 }
 
 /// Sends the machine code, or the error.
+#[cfg(feature = "compiler")]
 pub(super) fn send_answer(to: &mut impl Write, answer: Result<Artifact, LoadError>) -> io::Result<()> {
     match answer {
         Ok(code) => {
