@@ -1,7 +1,7 @@
 //! Facts about the rules in force, computed from the rules alone: all statements to users and models are derived from
 //! them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::below::ANY_NAME;
@@ -101,19 +101,28 @@ impl RuleSet {
         let standing = |path: &Path| self.standing_of(path, right, caller);
         let elsewhere = standing(&Path::new("/").join(ANY_NAME)).0;
         let mut places: Vec<PlaceFact> = Vec::new();
+        let mut trees: HashMap<&Path, Availability> = HashMap::new();
+        let mut alone: HashMap<&Path, Availability> = HashMap::new();
+        let around = |trees: &HashMap<&Path, Availability>, path: &Path| {
+            path.ancestors().find_map(|above| trees.get(above)).copied().unwrap_or(elsewhere)
+        };
+        // Shallow ones first, so what is around a path is known before it.
         for path in self.fact_paths() {
-            let around = standing_at(&places, elsewhere, path);
+            let around = around(&trees, path);
             let (inside, by) = standing(&path.join(ANY_NAME));
             if inside != around {
                 places.push(PlaceFact { path: path.to_owned(), is_tree: true, standing: inside, by });
+                trees.insert(path, inside);
                 continue;
             }
-            let (alone, by) = standing(path);
-            if alone != around {
-                places.push(PlaceFact { path: path.to_owned(), is_tree: false, standing: alone, by });
+            let (itself, by) = standing(path);
+            if itself != around {
+                places.push(PlaceFact { path: path.to_owned(), is_tree: false, standing: itself, by });
+                alone.insert(path, itself);
             }
         }
-        let names = self.name_facts(caller, right, |path| standing_at(&places, elsewhere, path));
+        let at = |path: &Path| alone.get(path).copied().unwrap_or_else(|| around(&trees, path));
+        let names = self.name_facts(caller, right, at);
         let own_home = self.base.own.home.as_ref();
         let own_home =
             own_home.map(|home| standing(&home.path.join(format!(".{ANY_NAME}")).join(ANY_NAME)).0);
@@ -262,7 +271,12 @@ impl FileFacts {
     /// Returns the availability of a path, ignoring name facts.
     #[must_use]
     pub fn at(&self, path: &Path) -> Availability {
-        standing_at(&self.places, self.elsewhere, path)
+        let mut covering = self.places.iter().filter(|place| match place.is_tree {
+            true => path.starts_with(&place.path),
+            false => path == place.path,
+        });
+        // Shallow ones come first.
+        covering.next_back().map_or(self.elsewhere, |place| place.standing)
     }
 }
 
@@ -271,15 +285,6 @@ const UNNAMED_HOST: &str = "unnamed.invalid";
 const UNNAMED_LABEL: &str = "unnamed";
 /// The port that represents all ports.
 const HTTPS: u16 = 443;
-
-fn standing_at(places: &[PlaceFact], elsewhere: Availability, path: &Path) -> Availability {
-    let covering = places.iter().filter(|place| match place.is_tree {
-        true => path.starts_with(&place.path),
-        false => path == place.path,
-    });
-    let innermost = covering.max_by_key(|place| place.path.components().count());
-    innermost.map_or(elsewhere, |place| place.standing)
-}
 
 /// Returns the availability that a rule alone amounts to.
 fn stated(effect: Effect, caller: Caller, right: FileRight) -> Availability {

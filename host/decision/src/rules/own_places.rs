@@ -1,5 +1,6 @@
 //! The sandbox's own directories that replace the machine's, besides the session's temporary directory.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -73,9 +74,9 @@ impl OwnHome {
 
     /// Notes that rules name these paths, which are the machine's therefore, and open some for writing.
     fn leave<'a>(&mut self, named: impl Iterator<Item = &'a Path>, written: &[&Path]) {
-        let named: Vec<&Path> = named.filter(|path| self.is_state(path)).collect();
+        let named: HashSet<&Path> = named.filter(|path| self.is_state(path)).collect();
         let is_left =
-            |cache: &Path| named.contains(&cache) || written.iter().any(|top| cache.starts_with(top));
+            |cache: &Path| named.contains(cache) || written.iter().any(|top| cache.starts_with(top));
         self.caches.retain(|cache| !is_left(cache));
         self.machine.extend(named.into_iter().map(Path::to_owned));
     }

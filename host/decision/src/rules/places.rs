@@ -4,14 +4,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::rule_set::{RuleSet, opening_rules};
+use super::rule_set::RuleSet;
 use super::ruling::{Caller, RuleLayer};
 use crate::location::Location;
 use crate::profile::{FileRight, FileRule};
 use crate::verdict::Effect;
-
-/// The name of the host's own layers; no policy can have it.
-const HOST: &str = "host";
 
 /// The access of commands at a path and below it, until a deeper place changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,20 +72,7 @@ impl RuleSet {
 
     /// Returns true if a workspace, an allowing rule or a grant names exactly this path.
     pub(super) fn opens(&self, path: &Path) -> bool {
-        path == Path::new("/")
-            || self.base.workspace.iter().any(|workspace| workspace == path)
-            || opening_rules(&self.layers).any(|rule| rule.pattern.literal() == Some(path))
-            || self.grants.iter().any(|grant| grant.pattern.literal() == Some(path))
-            || self.is_exception_of_host(path)
-    }
-
-    /// Returns true if the host's own protections except exactly this path from a directory that they close, such as
-    /// `known_hosts` in `~/.ssh`. The rules around that directory then apply to it. Exceptions of other layers that
-    /// only tighten stay closed to commands: whether their surroundings are shown is unknown here.
-    fn is_exception_of_host(&self, path: &Path) -> bool {
-        let host = self.layers.iter().filter(|layer| layer.tightens && layer.name == HOST);
-        host.flat_map(|layer| &layer.profile.files)
-            .any(|rule| rule.effect == Effect::Allow && rule.pattern.literal() == Some(path))
+        path == Path::new("/") || self.opened.contains(path)
     }
 
     /// Returns the rules over names that restrict reading, each with its layer. Tools follow them; for commands they

@@ -1,6 +1,7 @@
 //! The rules of all layers, compiled: the answer to one path, and the limits and variables of commands.
 
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
 use super::base::Base;
 use super::ruling::{BASE, BaseRuling, Caller, RuleAnswer, RuleLayer, RuleRef, Ruling};
@@ -11,6 +12,9 @@ use crate::pattern::{FilePattern, PathMatcher, name_matches};
 use crate::profile::{FileRight, FileRights, FileRule, Limits};
 use crate::verdict::Effect;
 
+/// The name of the host's own layers; no policy can have it.
+const HOST: &str = "host";
+
 /// The compiled rules of a session.
 #[derive(Debug)]
 pub struct RuleSet {
@@ -19,6 +23,8 @@ pub struct RuleSet {
     pub(super) trie: Trie,
     pub(super) globs: Vec<(RuleRef, PathMatcher)>,
     pub(super) grants: Vec<PathGrant>,
+    /// The paths at which a workspace, a rule or a grant gives access.
+    pub(super) opened: HashSet<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -62,7 +68,8 @@ impl RuleSet {
         let named = named.chain(opened.iter().map(|(path, _)| *path));
         let base = base.with_named(&opened, named);
         let base = base.with_shown_in_temp(opened.iter().map(|(path, _)| *path));
-        Self { layers, base, trie, globs, grants }
+        let opened = opened_paths(&layers, &base, &grants);
+        Self { layers, base, trie, globs, grants, opened }
     }
 
     /// Returns the ruling on one path and right.
@@ -220,6 +227,20 @@ pub(super) fn opening_rules(layers: &[RuleLayer]) -> impl Iterator<Item = &FileR
     rules.filter(|rule| {
         rule.effect == Effect::Allow && (rule.rights.read || rule.rights.write) && rule.condition.is_empty()
     })
+}
+
+/// Returns the paths at which a workspace, an allowing rule or a grant gives access.
+///
+/// The host's own protections also except paths from a directory that they close, such as `known_hosts` in `~/.ssh`:
+/// the rules around that directory then apply to them. Exceptions of other layers that only tighten stay closed to
+/// commands, because whether their surroundings are shown is unknown here.
+fn opened_paths(layers: &[RuleLayer], base: &Base, grants: &[PathGrant]) -> HashSet<PathBuf> {
+    let of_host = layers.iter().filter(|layer| layer.tightens && layer.name == HOST);
+    let excepted = of_host.flat_map(|layer| &layer.profile.files).filter(|rule| rule.effect == Effect::Allow);
+    let rules = opening_rules(layers).chain(excepted).filter_map(|rule| rule.pattern.literal());
+    let grants = grants.iter().filter_map(|grant| grant.pattern.literal());
+    let workspaces = base.workspace.iter().map(PathBuf::as_path);
+    rules.chain(grants).chain(workspaces).map(Path::to_owned).collect()
 }
 
 /// Returns the stricter of two rules with their layers; the earlier one if they are equal.

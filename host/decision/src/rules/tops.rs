@@ -1,5 +1,6 @@
 //! Sets of paths, each with everything below it.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// A set of paths. The cost of a look-up depends on the length of the path, not on the size of the set.
@@ -7,6 +8,8 @@ use std::path::{Path, PathBuf};
 pub struct Tops {
     /// In order.
     paths: Vec<PathBuf>,
+    /// The same paths, for look-ups: comparing paths is slow.
+    known: HashSet<PathBuf>,
 }
 
 impl Tops {
@@ -18,28 +21,24 @@ impl Tops {
     /// Returns true if this very path is one of them.
     #[must_use]
     pub fn contains(&self, path: &Path) -> bool {
-        self.find(path).is_some()
+        self.known.contains(path)
     }
 
     /// Returns the longest of the paths that is, or holds, `path`.
     #[must_use]
     pub fn innermost(&self, path: &Path) -> Option<&Path> {
-        path.ancestors().find_map(|above| self.find(above))
+        path.ancestors().find_map(|above| self.known.get(above)).map(PathBuf::as_path)
     }
 
     pub(super) fn retain(&mut self, keep: impl Fn(&Path) -> bool) {
         self.paths.retain(|path| keep(path));
+        self.known.retain(|path| self.paths.binary_search(path).is_ok());
     }
 
     pub(super) fn extend(&mut self, more: impl IntoIterator<Item = PathBuf>) {
-        self.paths.extend(more);
+        self.known.extend(more);
+        self.paths = self.known.iter().cloned().collect();
         self.paths.sort_unstable();
-        self.paths.dedup();
-    }
-
-    fn find(&self, path: &Path) -> Option<&Path> {
-        let at = self.paths.binary_search_by(|known| known.as_path().cmp(path)).ok()?;
-        self.paths.get(at).map(PathBuf::as_path)
     }
 }
 
