@@ -22,7 +22,7 @@ use crate::resolved_name::normalize;
 const OF_A_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
 /// The number of callers that are remembered; each holds three open descriptors.
 const REMEMBERED: usize = 256;
-/// The largest number of processes between a caller and its command's init.
+/// The largest number of processes that are looked at to find a command's init.
 const GENERATIONS: usize = 4096;
 /// How long the keeper may take to record a command, in milliseconds.
 const RECORDED_WITHIN: u32 = 1000;
@@ -333,15 +333,7 @@ impl Processes {
 
     /// Returns the process 1 of a process's own pid namespace: its ancestor whose parent is the keeper.
     fn init_of(&self, thread: i32) -> Option<u32> {
-        let mut process = u32::try_from(thread).ok()?;
-        for _ in 0..GENERATIONS {
-            match self.parent(process) {
-                Some(parent) if parent == self.keeper => return Some(process),
-                Some(0 | 1) | None => return None,
-                Some(parent) => process = parent,
-            }
-        }
-        None
+        init(u32::try_from(thread).ok()?, self.keeper, |process| self.parent(process))
     }
 
     fn parent(&self, process: u32) -> Option<u32> {
@@ -412,6 +404,22 @@ fn above<'a>(words: impl Iterator<Item = &'a [u8]>, cwd: &Path, path: &Path) -> 
     found
 }
 
+/// Returns the ancestor of a process, or the process itself, whose parent is the keeper.
+fn init(process: u32, keeper: u32, parent: impl Fn(u32) -> Option<u32>) -> Option<u32> {
+    let mut at = process;
+    for _ in 0..GENERATIONS {
+        match parent(at) {
+            Some(found) if found == keeper => return Some(at),
+            Some(0 | 1) => return None,
+            Some(found) => at = found,
+            // It has ended since its child was looked at, which has another parent now.
+            None if at != process => at = process,
+            None => return None,
+        }
+    }
+    None
+}
+
 fn open_thread(thread: i32) -> io::Result<OwnedFd> {
     let pid = Pid::from_raw(thread).ok_or(Errno::SRCH)?;
     match pidfd_open(pid, OF_A_THREAD) {
@@ -423,6 +431,28 @@ fn open_thread(thread: i32) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The keeper is 2, the init 10, the process 30; its parent 20 ends while it is looked up.
+    #[test]
+    fn a_process_whose_parent_ends_meanwhile_belongs_to_its_command() {
+        let has_ended = std::cell::Cell::new(false);
+        let found = init(30, 2, |process| match process {
+            30 if has_ended.get() => Some(10),
+            30 => Some(20),
+            20 => {
+                has_ended.set(true);
+                None
+            }
+            10 => Some(2),
+            _ => None,
+        });
+        assert_eq!(found, Some(10));
+        assert!(has_ended.get(), "control");
+        let ended = init(30, 2, |_| None);
+        assert_eq!(ended, None, "a process that has ended itself");
+        let elsewhere = init(30, 2, |process| (process == 30).then_some(1));
+        assert_eq!(elsewhere, None);
+    }
 
     #[test]
     fn what_a_program_was_given_names_places() {

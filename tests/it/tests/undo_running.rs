@@ -1,4 +1,4 @@
-//! The bound of the record, and an undo while a command runs.
+//! The bound of the record, an undo while a command runs, and the processes of a command.
 
 use std::fs;
 
@@ -11,6 +11,7 @@ use crate::undo::{run, undo};
 as_each_user!(
     a_command_makes_the_record_no_longer_than_its_bound,
     what_an_open_file_gets_after_an_undo_is_not_listed_and_stays,
+    processes_whose_parents_end_belong_to_their_command,
 );
 
 /// The record of names may take an eighth of what a session keeps.
@@ -91,5 +92,27 @@ fn what_an_open_file_gets_after_an_undo_is_not_listed_and_stays(user: User) -> R
     let undone = undo(&scene, &[])?;
     ensure!(text("again") == "first\n", "control: {undone:?}");
     ensure!(text("open") == "first\ntwo\n", "{undone:?}");
+    Ok(())
+}
+
+/// The broker finds the command of a process by its parents, and each of these processes changes a name just when its
+/// parent ends. If one did not count as the command's, undo would take back only what came after it.
+fn processes_whose_parents_end_belong_to_their_command(user: User) -> Result<()> {
+    const PROCESSES: usize = 600;
+    let scene = Scene::new(user)?;
+    scene.write(&scene.project().join("first"), "first")?;
+    let script = format!(
+        "echo changed > first; i=0; \
+         while [ $i -lt {PROCESSES} ]; do sh -c '(: > \"$0\") &' orphan-$i; i=$((i+1)); done; \
+         until [ $(ls | grep -c orphan) -eq {PROCESSES} ]; do sleep 0.05; done"
+    );
+    run(&scene, &script)?.ended_with(0)?;
+    let shown = scene.portcullis_command(&["changes", "--json"])?.current_dir(scene.project()).output()?;
+    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout)?;
+    let points = shown.get("points").context("points")?.as_array().context("a list")?;
+    ensure!(points.len() == 1, "{} calls", points.len());
+    let undone = undo(&scene, &[])?.ended_with(0)?;
+    ensure!(fs::read_dir(scene.project())?.count() == 1, "{undone:?}");
+    ensure!(fs::read_to_string(scene.project().join("first"))? == "first", "{undone:?}");
     Ok(())
 }
