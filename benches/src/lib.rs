@@ -40,6 +40,7 @@ pub fn is_wanted(race: &str) -> bool {
 pub struct Contestant<'a> {
     name: String,
     calls: u32,
+    prepare: Box<dyn FnMut() + 'a>,
     run: Box<dyn FnMut(u32) + 'a>,
 }
 
@@ -53,10 +54,17 @@ impl<'a> Contestant<'a> {
     ///
     /// For operations in another process, where one request per call would count as well.
     pub fn at_once(name: &str, calls: u32, run: impl FnMut(u32) + 'a) -> Self {
-        Self { name: name.to_owned(), calls, run: Box::new(run) }
+        Self { name: name.to_owned(), calls, prepare: Box::new(|| ()), run: Box::new(run) }
+    }
+
+    /// Adds what comes before each round, and does not count.
+    #[must_use]
+    pub fn after(self, prepare: impl FnMut() + 'a) -> Self {
+        Self { prepare: Box::new(prepare), ..self }
     }
 
     fn round(&mut self) -> Duration {
+        (self.prepare)();
         let start = Instant::now();
         (self.run)(self.calls);
         start.elapsed() / self.calls.max(1)

@@ -1,0 +1,141 @@
+//! The cost of the record for `portcullis undo`: write-heavy commands in a sandbox with a record and in one without.
+//! `cargo bench -p portcullis-benches --bench undo`
+//!
+//! Arguments after `--` select commands by their names here.
+
+#![expect(clippy::expect_used, clippy::print_stdout, reason = "a benchmark ends where it cannot measure")]
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Bare, ExitCode, Stdio};
+
+use portcullis_benches::{Contestant, Race, is_wanted};
+use portcullis_changes::{Bounds, SessionChanges, make};
+use portcullis_decision::Base;
+use portcullis_sandbox::{Access, Command, Limits, NameOrder, PathAccess, Profile, Terminal};
+use portcullis_sandbox_runtime::{Confinement, Exit, KEEPER_ARGUMENT, keeper_main};
+use portcullis_session::{make_names, plain_name_rules};
+
+/// Number of rounds. Each takes some tenths of a second.
+const ROUNDS: usize = 10;
+/// Number of files in the tree, and of directories for them.
+const FILES: usize = 2000;
+const DIRECTORIES: usize = 100;
+/// More than any run keeps.
+const BOUNDS: Bounds = Bounds { file: 64 << 20, session: 1 << 40 };
+
+/// The commands, which run in a directory with `tree`, `tree.tar` and `repository`, and what is done before each.
+const WORK: [(&str, &str, &str); 8] = [
+    ("rm", "cp -r tree victim", "rm -r victim"),
+    ("tar", "rm -rf out && mkdir out", "tar xf tree.tar -C out"),
+    ("cp", "rm -rf copy", "cp -a tree copy"),
+    ("clone", "rm -rf clone", "git clone -q --no-hardlinks repository clone"),
+    ("clone-and-rm", "true", "git clone -q --no-hardlinks repository clone && rm -rf clone"),
+    ("sed", "true", "find tree -name '*1.txt' | xargs sed -i s/a/a/"),
+    ("chmod", "true", "chmod -R g-w tree"),
+    ("touch-h", "true", "find tree -type f | xargs touch -h -d 2001-01-01"),
+];
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).is_some_and(|first| first == KEEPER_ARGUMENT) {
+        return keeper_main(make_names);
+    }
+    let scratch = tempfile::tempdir_in(std::env::var_os("BENCH_PLACE").unwrap_or("/var/tmp".into()))
+        .expect("a directory to work in");
+    let scratch = scratch.path().canonicalize().expect("the directory");
+    let (project, store) = (scratch.join("project"), scratch.join("store"));
+    for directory in [&project, &store] {
+        std::fs::create_dir(directory).expect("a directory");
+    }
+    make_tree(&project);
+    make(&store, BOUNDS).expect("a store");
+    let changes = SessionChanges::open(&store).expect("a record");
+    let order = NameOrder::open(&scratch.join("order")).expect("an order of names");
+    let open = |path: &Path| File::open(path).expect("a directory");
+    let recording = order.clone().keeping_changes_in(open(&store), open(&project));
+    let plain = sandbox(&project, scratch.join("plain"), order);
+    let recorded = sandbox(&project, scratch.join("recorded"), recording);
+    for (name, prepare, script) in WORK.into_iter().filter(|(name, ..)| is_wanted(name)) {
+        let mut race = Race::new(&format!("{name}: {script}"));
+        race.rounds = ROUNDS;
+        println!(
+            "{}",
+            race.run(vec![
+                Contestant::new("without a record", 1, || {
+                    inside(&plain, &project, script);
+                })
+                .after(|| bare(&project, prepare)),
+                Contestant::new("with a record", 1, || {
+                    let start = changes.length().expect("a length");
+                    let call = inside(&recorded, &project, script);
+                    let left = changes.finish(call, start, None, script).expect("finished");
+                    assert!(left.names > 0 && left.lost.is_empty(), "{left:?}");
+                })
+                .after(|| bare(&project, prepare)),
+            ])
+        );
+    }
+    ExitCode::SUCCESS
+}
+
+fn make_tree(project: &Path) {
+    let script = format!(
+        "mkdir tree && cd tree && for d in $(seq {DIRECTORIES}); do mkdir d$d; for f in $(seq {}); do \
+         echo a $d $f > d$d/$f.txt; done; done; cd .. && tar cf tree.tar tree && git init -q repository && \
+         cp -r tree repository && cd repository && git add . && \
+         git -c user.name=a -c user.email=a@b commit -q -m a",
+        FILES / DIRECTORIES
+    );
+    bare(project, &script);
+}
+
+fn bare(project: &Path, script: &str) {
+    let null = Stdio::null;
+    let status = Bare::new("sh").args(["-c", script]).current_dir(project).stdin(null()).status();
+    assert!(status.expect("sh runs").success(), "{script}");
+}
+
+/// Runs a command; returns its key in the record.
+fn inside(sandbox: &Confinement, project: &Path, script: &str) -> (u64, u64) {
+    let null =
+        || -> OwnedFd { File::options().read(true).write(true).open("/dev/null").expect("/dev/null").into() };
+    let command = Command {
+        argv: ["sh", "-c", script].map(Into::into).to_vec(),
+        env: ["PATH", "HOME"]
+            .into_iter()
+            .filter_map(|name| Some((name.into(), std::env::var_os(name)?)))
+            .collect(),
+        cwd: project.to_owned(),
+        limits: Limits::default(),
+        terminal: Terminal::None,
+    };
+    let running = sandbox.launch(command, [null(), null(), null()]).expect("a command");
+    let call = running.in_changes();
+    assert_eq!(running.wait(), Exit::Code(0), "{script}");
+    call
+}
+
+/// Starts a sandbox as for a session with only the base rules.
+fn sandbox(project: &Path, temp: PathBuf, order: NameOrder) -> Confinement {
+    std::fs::create_dir(&temp).expect("a directory");
+    let base = Base {
+        workspace: vec![project.to_owned()],
+        temp: "/tmp".into(),
+        closed: vec!["/home".into()],
+        ..Base::default()
+    };
+    let profile = Profile {
+        acting: None,
+        places: vec![PathAccess { path: project.to_owned(), access: Access::ReadWrite }],
+        temp,
+        own: Vec::new(),
+        closed: Vec::new(),
+        devices: Vec::new(),
+        hostname: "sandbox".to_owned(),
+        limits: Limits::default(),
+        names: Some(plain_name_rules(base).expect("rules that can be passed on")),
+        order: Some(order),
+    };
+    Confinement::start(Path::new("/proc/self/exe"), &profile).expect("a sandbox")
+}
