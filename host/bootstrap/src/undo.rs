@@ -53,6 +53,15 @@ impl OpenedChanges {
             .context("putting back what an interrupted `portcullis undo` has done")
     }
 
+    /// Returns what [`Self::put_back`] would do; `None` if no undo was interrupted.
+    ///
+    /// # Errors
+    /// If the record cannot be read, or something cannot be looked at.
+    pub fn plan_to_put_back(&self) -> anyhow::Result<Option<Vec<Step>>> {
+        let unfinished = self.history()?.unfinished();
+        unfinished.map(|(_, start)| self.plan(Range { start, redo: false })).transpose()
+    }
+
     /// Returns the project.
     #[must_use]
     pub fn project(&self) -> &Path {

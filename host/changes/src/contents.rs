@@ -1,14 +1,19 @@
-//! The directory of kept contents: one file each.
+//! The directory of kept contents: one file for each, and one for all short ones of a writer.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, Mode, OFlags, fchmod, openat, renameat, unlinkat};
 
 use crate::disk;
 
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// Contents up to this length are short: appending them to a file costs less than a file or a link of their own.
+const SHORT_BYTES: u64 = 32 << 10;
 
 /// The kept contents of a session, as one writer uses them.
 #[derive(Debug)]
@@ -17,12 +22,42 @@ pub(crate) struct Contents {
     /// Makes the names of this writer differ from those of others.
     writer: u64,
     next: AtomicU64,
+    /// The file of this writer's short contents and its length, once there is one.
+    short: Mutex<Option<(Arc<File>, u64)>>,
+}
+
+/// Returns the directory of a place on the mount that the store is on, if it is known.
+pub type Outside<'a> = &'a dyn Fn() -> Option<Arc<OwnedFd>>;
+
+/// A content that was kept.
+#[derive(Debug)]
+pub(crate) enum Kept {
+    /// It has a file of its own.
+    File(OwnedFd),
+    Short(Vec<u8>),
+}
+
+/// Where a short content is.
+#[derive(Debug, PartialEq, Eq)]
+struct Part<'a> {
+    file: &'a str,
+    start: u64,
+    length: u64,
+}
+
+impl<'a> Part<'a> {
+    fn parse(name: &'a str) -> Option<Self> {
+        let mut fields = name.split(':');
+        let (file, start, length) =
+            (fields.next()?, fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        (length <= SHORT_BYTES && fields.next().is_none()).then_some(Self { file, start, length })
+    }
 }
 
 impl Contents {
     pub(crate) fn new(directory: OwnedFd) -> io::Result<Self> {
         let writer = getrandom::u64().map_err(io::Error::other)?;
-        Ok(Self { directory, writer, next: AtomicU64::new(0) })
+        Ok(Self { directory, writer, next: AtomicU64::new(0), short: Mutex::default() })
     }
 
     pub(crate) fn directory(&self) -> &OwnedFd {
@@ -38,13 +73,76 @@ impl Contents {
         format!("{:016x}-{}", self.writer, self.next.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// Keeps a copy of an open file; returns its name.
+    pub(crate) fn keep(&self, file: &OwnedFd, size: u64) -> io::Result<String> {
+        if size <= SHORT_BYTES {
+            return self.keep_short(file, size);
+        }
+        let name = self.new_name();
+        self.copy(file, &name, size)?;
+        Ok(name)
+    }
+
+    /// Returns true if a copy of a content costs less than a link.
+    pub(crate) fn is_short(size: u64) -> bool {
+        size <= SHORT_BYTES
+    }
+
+    fn keep_short(&self, file: &OwnedFd, size: u64) -> io::Result<String> {
+        let bytes = disk::read_up_to(file, size)?;
+        let length = bytes.len() as u64;
+        let name = format!("{:016x}-short", self.writer);
+        let (all, start) = {
+            let mut short = self.short.lock().unwrap_or_else(PoisonError::into_inner);
+            let (all, end) = match short.take() {
+                Some(short) => short,
+                None => (Arc::new(File::from(self.create(&name)?)), 0),
+            };
+            *short = Some((Arc::clone(&all), end + length));
+            (all, end)
+        };
+        all.write_all_at(&bytes, start)?;
+        Ok(format!("{name}:{start}:{length}"))
+    }
+
+    /// Opens a kept content.
+    pub(crate) fn open(&self, name: &str) -> io::Result<Kept> {
+        // A name with a slash was not written here.
+        if name.contains('/') {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        if let Some(part) = Part::parse(name) {
+            let mut bytes = vec![0; usize::try_from(part.length).map_err(io::Error::other)?];
+            File::from(self.open_file(part.file)?).read_exact_at(&mut bytes, part.start)?;
+            return Ok(Kept::Short(bytes));
+        }
+        Ok(Kept::File(self.open_file(name)?))
+    }
+
+    fn open_file(&self, name: &str) -> io::Result<OwnedFd> {
+        let open =
+            |flags| openat(&self.directory, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+        match open(OFlags::RDONLY) {
+            // It is the removed file itself. A process that had it open has changed its mode.
+            Err(rustix::io::Errno::ACCESS) => {
+                disk::set_mode_of(&open(OFlags::PATH)?, 0o400)?;
+                Ok(open(OFlags::RDONLY)?)
+            }
+            opened => Ok(opened?),
+        }
+    }
+
+    fn create(&self, name: &str) -> io::Result<OwnedFd> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = openat(&self.directory, name, flags, MODE)?;
+        // A broker has the umask of the command that it works for.
+        fchmod(&file, MODE)?;
+        Ok(file)
+    }
+
     /// Copies an open file to a new name.
     pub(crate) fn copy(&self, file: &OwnedFd, name: &str, size: u64) -> io::Result<()> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        let to = openat(&self.directory, name, flags, MODE)?;
-        // A broker has the umask of the command that it works for.
-        fchmod(&to, MODE)?;
-        Ok(disk::copy(file, &to, size)?)
+        Ok(disk::copy(file, &self.create(name)?, size)?)
     }
 
     /// Puts a copy of an open file in the place of the link to it.
@@ -54,9 +152,22 @@ impl Contents {
         Ok(renameat(&self.directory, &*copy, &self.directory, name)?)
     }
 
-    /// Removes a content.
+    /// Removes a content that has a file of its own.
     pub(crate) fn remove(&self, name: &str) {
         // One that stays is removed with the store.
         let _gone = unlinkat(&self.directory, name, AtFlags::empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_parts_are_parts() {
+        assert_eq!(Part::parse("0f-short:10:5"), Some(Part { file: "0f-short", start: 10, length: 5 }));
+        for name in ["0f-1", "0f-short:10", "0f-short:10:-5", "0f-short:10:5:1", "0f-short:0:99999999999"] {
+            assert_eq!(Part::parse(name), None, "{name}");
+        }
     }
 }

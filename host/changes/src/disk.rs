@@ -6,15 +6,16 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, SeekFrom, Statx, StatxFlags, chmod, copy_file_range,
-    fgetxattr, flistxattr, ftruncate, ioctl_ficlone, openat, openat2, readlinkat, seek, statx,
+    fgetxattr, flistxattr, ftruncate, ioctl_ficlone, llistxattr, openat, openat2, readlinkat, seek, statx,
 };
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
-use crate::state::{Content, DirectoryState, FileId, FileState, State};
+use crate::state::{Attributes, Content, DirectoryState, FileId, FileState, State};
 use crate::text;
 
 /// The most bytes of extended attributes that are kept of one file.
@@ -27,7 +28,7 @@ const DIGEST_BYTES: u64 = 16 << 20;
 /// A name in an open directory, with its path.
 #[derive(Debug)]
 pub(crate) struct Spot {
-    pub(crate) directory: OwnedFd,
+    pub(crate) directory: Arc<OwnedFd>,
     pub(crate) name: CString,
 }
 
@@ -37,7 +38,31 @@ pub(crate) fn spot(path: &Path) -> rustix::io::Result<Spot> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let directory = openat2(CWD, parent, flags, Mode::empty(), resolve)?;
-    Ok(Spot { directory, name: CString::new(name.as_bytes()).map_err(|_nul| Errno::INVAL)? })
+    Ok(Spot {
+        directory: Arc::new(directory),
+        name: CString::new(name.as_bytes()).map_err(|_nul| Errno::INVAL)?,
+    })
+}
+
+/// Opens directories, and keeps the last one open: names are looked at one directory after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Spots(Option<(PathBuf, rustix::io::Result<Arc<OwnedFd>>)>);
+
+impl Spots {
+    /// As the function [`spot`].
+    pub(crate) fn spot(&mut self, path: &Path) -> rustix::io::Result<Spot> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::INVAL) };
+        let name = CString::new(name.as_bytes()).map_err(|_nul| Errno::INVAL)?;
+        let directory = match &self.0 {
+            Some((last, directory)) if last == parent => directory.clone(),
+            _ => {
+                let opened = spot(path).map(|spot| spot.directory);
+                self.0 = Some((parent.to_owned(), opened.clone()));
+                opened
+            }
+        };
+        Ok(Spot { directory: directory?, name })
+    }
 }
 
 /// Returns the state of a path, without content. A missing directory on the way means that it is absent.
@@ -68,7 +93,7 @@ fn state_of(directory: impl AsFd, name: &CStr, found: &Statx) -> rustix::io::Res
     let mode = u32::from(found.stx_mode);
     let owner = (found.stx_uid, found.stx_gid);
     let modified = (found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec);
-    let attributes = Vec::new();
+    let attributes = None;
     Ok(match FileType::from_raw_mode(mode) {
         FileType::RegularFile => State::File(FileState {
             id,
@@ -133,7 +158,7 @@ pub(crate) fn id(file: impl AsFd) -> rustix::io::Result<FileId> {
 const ACCESS_LISTS: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
 
 /// Returns the extended attributes that its owner can set.
-pub(crate) fn attributes(file: impl AsFd) -> Vec<(String, String)> {
+pub(crate) fn attributes(file: impl AsFd) -> Attributes {
     let mut list = vec![0; USUAL_ATTRIBUTES];
     let count = match flistxattr(&file, list.as_mut_slice()) {
         Err(Errno::RANGE) => {
@@ -157,6 +182,19 @@ pub(crate) fn attributes(file: impl AsFd) -> Vec<(String, String)> {
     found
 }
 
+/// Returns the extended attributes of a name; `None` if it is another file by now, or cannot be opened.
+pub(crate) fn attributes_at(spot: &Spot, id: FileId) -> Option<Attributes> {
+    // The link leads to this very directory.
+    let directory = format!("/proc/self/fd/{}", spot.directory.as_raw_fd());
+    let path = Path::new(&directory).join(OsStr::from_bytes(spot.name.as_bytes()));
+    // Most files have none, and need not be opened.
+    match llistxattr(&path, &mut [0_u8; USUAL_ATTRIBUTES][..]) {
+        Ok(0) | Err(Errno::OPNOTSUPP) => Some(Attributes::new()),
+        Ok(_) | Err(Errno::RANGE) => Some(attributes(open_same(&spot.directory, &spot.name, id).ok()?)),
+        Err(_) => None,
+    }
+}
+
 /// Returns the digest of a file; `None` if it is too long to be worth it.
 pub(crate) fn digest(file: OwnedFd, size: u64) -> io::Result<Option<String>> {
     if size > DIGEST_BYTES {
@@ -165,6 +203,21 @@ pub(crate) fn digest(file: OwnedFd, size: u64) -> io::Result<Option<String>> {
     let mut bytes = Vec::new();
     File::from(file).take(DIGEST_BYTES + 1).read_to_end(&mut bytes)?;
     Ok(Some(digest_of(&bytes)))
+}
+
+/// Returns the first `size` bytes of an open file, with zeros for those that it does not have any more.
+pub(crate) fn read_up_to(file: &OwnedFd, size: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
+    let mut at = 0;
+    while let Some(rest) = bytes.get_mut(at..).filter(|rest| !rest.is_empty()) {
+        match rustix::io::pread(file, rest, at as u64) {
+            Ok(0) => break,
+            Ok(count) => at += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(bytes)
 }
 
 /// Returns the digest of a content.

@@ -101,19 +101,50 @@ pub struct Change {
     pub from: Option<PathBuf>,
 }
 
-/// Gives records of files whose content was not kept, because only their mode was about to change, the content that
-/// was kept later, before it was first changed.
+/// The content of a file as it was right before a record.
+struct Later {
+    content: Content,
+    size: u64,
+    modified: (i64, u32),
+    /// The call that may have changed its times since the next older record.
+    call: Option<CallKey>,
+}
+
+/// Gives records of files whose content was not kept, because only their mode, times or attributes were about to
+/// change, the content that was kept later, before it was first changed. Somebody else may have changed it in between:
+/// then size or time differ from what was recorded or left before.
 fn complete(entries: &mut [Record]) {
-    let mut kept: HashMap<FileId, FileState> = HashMap::new();
+    let mut kept: HashMap<FileId, Later> = HashMap::new();
     for entry in entries.iter_mut().rev() {
-        let Record::Before { was: Named { state: State::File(file), .. }, .. } = entry else { continue };
-        match kept.get(&file.id) {
-            Some(later) if file.content == Content::Unread => {
-                if (later.size, later.modified) == (file.size, file.modified) {
+        match entry {
+            Record::Before { call, was: Named { state: State::File(file), .. } } => {
+                let later = kept.get(&file.id).filter(|_| file.content == Content::Unread);
+                let is_it = |later: &&Later| {
+                    later.size == file.size && (later.modified == file.modified || later.call == Some(*call))
+                };
+                if let Some(later) = later.filter(is_it) {
                     file.content = later.content.clone();
                 }
+                let FileState { content, size, modified, .. } = file.clone();
+                kept.insert(file.id, Later { content, size, modified, call: Some(*call) });
             }
-            _ => drop(kept.insert(file.id, file.clone())),
+            Record::Left { call, names } => {
+                for file in names.iter().filter_map(|named| named.state.file()) {
+                    if let Some(later) = kept.get_mut(&file.id) {
+                        let is_it = (later.size, later.modified) == (file.size, file.modified);
+                        later.call = is_it.then_some(*call);
+                    }
+                }
+            }
+            Record::Before { .. }
+            | Record::Moved { .. }
+            | Record::Turn { .. }
+            | Record::NotMoved { .. }
+            | Record::LeftSoFar { .. }
+            | Record::Ended { .. }
+            | Record::Undo { .. }
+            | Record::Whole { .. }
+            | Record::Undone { .. } => {}
         }
     }
 }

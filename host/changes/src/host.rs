@@ -66,12 +66,7 @@ impl SessionChanges {
         for at in path.ancestors() {
             match disk::spot(at) {
                 Ok(spot) => {
-                    let place = Place {
-                        directory: &spot.directory,
-                        name: spot.name.as_c_str(),
-                        path: at,
-                        outside: None,
-                    };
+                    let place = Place { directory: &spot.directory, name: spot.name.as_c_str(), path: at };
                     self.0.before(key, place)?;
                     break;
                 }

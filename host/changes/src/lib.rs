@@ -10,8 +10,8 @@
 //!
 //! # Limits
 //! Names that no broker and no tool of the host changes are not recorded: a sandbox without a broker has no journal of
-//! its commands. Attributes and times are recorded for names that are opened for writing, created or removed, modes
-//! also for those that a command changes by name.
+//! its commands. Modes, times and attributes that a command changes through an open file are recorded only if the file
+//! was opened for writing. Times of symbolic links are not recorded.
 //! Set-id bits, pipes, sockets and devices are not given back.
 //!
 //! # Never
@@ -56,8 +56,10 @@ mod world;
 
 pub use bounds::Bounds;
 pub use host::{SessionChanges, ToolCall, files, is_empty, make};
-pub use state::{Changed, Content, DirectoryState, FileId, FileState, Lost, State};
+pub use state::{Attributes, Changed, Content, DirectoryState, FileId, FileState, Lost, State};
 
+#[cfg(target_os = "linux")]
+pub use contents::Outside;
 #[cfg(target_os = "linux")]
 pub use diff::diff;
 #[cfg(target_os = "linux")]

@@ -4,6 +4,7 @@
 //! was recorded for it. What somebody else has changed since the session left it is not touched: texts are merged if
 //! that is possible without a conflict, and otherwise the former version is put beside the present one.
 
+mod status;
 mod step;
 mod version;
 
@@ -14,13 +15,14 @@ use std::io;
 use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
+use status::{are_alike, with_later_status};
 use version::{Back, Origin, Present, Recorded, Version, beside};
 
 use crate::history::{Expected, History};
 use crate::paths::{follow, moved, renamed};
 use crate::record::Record;
 use crate::recorder::fails;
-use crate::state::{Content, FileState, State};
+use crate::state::{Content, DirectoryState, FileState, State};
 
 /// The seconds within which the commands of a killed session have ended.
 const KILLED_WITHIN: i64 = 2;
@@ -151,13 +153,12 @@ impl Planner<'_> {
         for (number, recorded) in states.iter().enumerate() {
             match self.step_back(&path, &version, *recorded, number == 0)? {
                 Back::Same => version = Version::recorded(*recorded),
-                Back::To(None) => {
+                Back::To => {
                     act = Some(Act::Restore(recorded.was.clone()));
                     version = Version::recorded(*recorded);
                 }
-                Back::To(Some(text)) => {
-                    let Some(was) = recorded.was.file() else { break };
-                    act = Some(Act::Merge { was: was.clone(), text: text.clone() });
+                Back::Merged(was, text) => {
+                    act = Some(Act::Merge { was, text: text.clone() });
                     version = Version { text: Some(text), ..Version::recorded(*recorded) };
                 }
                 // The user removed this file, so no copy of it is made; an older state may be another file.
@@ -244,7 +245,7 @@ impl Planner<'_> {
         let Some(mut version) = states.next().copied().map(Version::recorded) else { return Ok(found) };
         for recorded in states {
             let back = self.step_back(path, &version, *recorded, false)?;
-            if !matches!(back, Back::Same | Back::To(None)) {
+            if !matches!(back, Back::Same | Back::To) {
                 found.extend(beside(&version.state));
             }
             version = Version::recorded(*recorded);
@@ -291,18 +292,17 @@ impl Planner<'_> {
         } else if let Some(left) = self.changed_since(version)? {
             return self.conflict(version, left, was);
         }
-        Ok(was.lost().map_or(Back::To(None), |lost| Back::Stays(Why::Lost(lost))))
+        Ok(was.lost().map_or(Back::To, |lost| Back::Stays(Why::Lost(lost))))
     }
 
     /// Returns true if nothing has to be done to make `wanted` of what was found.
     fn is_same(&self, found: &State, wanted: &Version, is_ours: bool, path: &Path) -> io::Result<bool> {
         match (found, &wanted.state) {
             (State::File(now), State::File(was)) => {
-                let key = |file: &FileState| {
-                    (file.id, file.size, file.modified, file.mode, file.owner, file.attributes.clone())
-                };
+                let key = |file: &FileState| (file.id, file.size, file.modified, file.mode, file.owner);
+                let are_alike = are_alike(now.attributes.as_ref(), was.attributes.as_ref());
                 let real = self.real(path).filter(|_| !is_ours && wanted.text.is_none());
-                let (true, Some(real)) = (key(now) == key(was), real) else { return Ok(false) };
+                let (true, Some(real)) = (key(now) == key(was) && are_alike, real) else { return Ok(false) };
                 if was.content == Content::Unread {
                     return Ok(true);
                 }
@@ -311,7 +311,8 @@ impl Planner<'_> {
                 Ok(now == was)
             }
             (State::Directory(now), State::Directory(was)) => {
-                Ok((now.mode, now.owner, &now.attributes) == (was.mode, was.owner, &was.attributes))
+                let key = |directory: &DirectoryState| (directory.mode, directory.owner, directory.modified);
+                Ok(key(now) == key(was) && are_alike(now.attributes.as_ref(), was.attributes.as_ref()))
             }
             (now, was) => Ok(now == was),
         }
@@ -324,16 +325,16 @@ impl Planner<'_> {
             // What was removed is not what was there before, so the name is free for that.
             let is_other = left.is_some_and(|left| discriminant(left) != discriminant(was));
             let is_given_back = is_other && was.lost().is_none();
-            return Ok(if is_given_back { Back::To(None) } else { Back::Stays(Why::Removed) });
+            return Ok(if is_given_back { Back::To } else { Back::Stays(Why::Removed) });
         }
         let merged = match (&version.state, kept, left.and_then(State::file)) {
-            (State::File(_), Some(was), Some(left)) => self.merged(version, left, was)?,
+            (State::File(now), Some(was), Some(left)) => {
+                let text = self.merged(version, left, was)?;
+                text.map(|text| Back::Merged(with_later_status(was, left, now), text))
+            }
             _ => None,
         };
-        Ok(match merged {
-            Some(text) => Back::To(Some(text)),
-            None => Back::Stays(Why::Changed),
-        })
+        Ok(merged.unwrap_or(Back::Stays(Why::Changed)))
     }
 
     /// Merges the later edits of a text into its former version; `None` if that is not possible.

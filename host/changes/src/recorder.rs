@@ -3,26 +3,31 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
 use serde::Serialize;
 
-use crate::disk::{self, look};
+use crate::contents::Outside;
+use crate::disk::{self, Spot, Spots, look};
 use crate::opened::Opened;
 use crate::paths::{below, moved};
 use crate::record::{CallKey, Named, Record};
 use crate::spared::Spared;
-use crate::state::{Changed, Content, FileId, FileState, Lost, State};
+use crate::state::{Attributes, Changed, Content, DirectoryState, FileId, FileState, Lost, State};
 use crate::store::Store;
 
 /// The text of a changed file is kept up to this length, to merge it with later edits.
 const MERGED_BYTES: u64 = 1 << 20;
 /// The bytes of the names in one record, and of the extended attributes of a file: half of the longest line.
 const PART_BYTES: usize = 512 << 10;
+/// The bytes that JSON makes of one, and the bytes of a state without texts: at most.
+const ESCAPED_BYTES: usize = 6;
+const PLAIN_BYTES: usize = 512;
 /// Two changes this close to each other can have the same time.
 const CLOCK_STEP: Duration = Duration::from_millis(40);
 
@@ -66,17 +71,15 @@ pub struct Place<'a, D> {
     pub name: &'a CStr,
     /// The canonical path of the name.
     pub path: &'a Path,
-    /// The same directory on the mount that the store is on, if it is known.
-    pub outside: Option<BorrowedFd<'a>>,
 }
 
 /// What becomes of a file that is recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+#[derive(Clone, Copy)]
+enum Fate<'a> {
     /// It may be written.
     Changes,
     /// It loses its name.
-    LosesName,
+    LosesName(Outside<'a>),
 }
 
 impl Recorder {
@@ -121,15 +124,16 @@ impl Recorder {
         &self,
         call: CallKey,
         place: Place<'_, D>,
+        outside: Outside<'_>,
     ) -> io::Result<Option<Spared<'_>>> {
-        self.record(call, place, Fate::LosesName)
+        self.record(call, place, Fate::LosesName(outside))
     }
 
     fn record<D: AsFd>(
         &self,
         call: CallKey,
         place: Place<'_, D>,
-        fate: Fate,
+        fate: Fate<'_>,
     ) -> io::Result<Option<Spared<'_>>> {
         self.follow_undoings()?;
         if self.is_seen(call, place.path) && !self.is_directory_before_a_move(call, &place)? {
@@ -145,11 +149,12 @@ impl Recorder {
         Ok(spared)
     }
 
-    /// Records a file or directory whose mode `call` is about to change: of a file, everything but the content.
+    /// Records a file or directory whose mode, times or attributes `call` is about to change: of a file, everything but
+    /// the content.
     ///
     /// # Errors
     /// If it cannot be recorded; then the change must not be made.
-    pub fn before_mode<D: AsFd>(&self, call: CallKey, place: Place<'_, D>) -> io::Result<()> {
+    pub fn before_status<D: AsFd>(&self, call: CallKey, place: Place<'_, D>) -> io::Result<()> {
         let mut state = look(&place.directory, place.name)?;
         let file = match &mut state {
             State::File(file) if file.links == 1 => file,
@@ -163,7 +168,7 @@ impl Recorder {
         }
         if let Ok(open) = disk::open_same(&place.directory, place.name, file.id) {
             match bounded(disk::attributes(&open)) {
-                Some(attributes) => file.attributes = attributes,
+                Some(attributes) => file.attributes = Some(attributes),
                 None => file.content = Content::Lost(Lost::Attributes),
             }
         }
@@ -222,7 +227,7 @@ impl Recorder {
         self.store.append(&[Record::Before { call, was }])
     }
 
-    /// Records that `call` is about to give the file at `from` the name `to`, or to exchange the two.
+    /// Records that `call` is about to give the file at `from` the name `to`, or to exchange the two. `outside` is of `to`.
     ///
     /// # Errors
     /// If it cannot be recorded; then the change must not be made.
@@ -231,6 +236,7 @@ impl Recorder {
         call: CallKey,
         (from, to): (Place<'_, D>, Place<'_, D>),
         exchange: bool,
+        outside: Outside<'_>,
     ) -> io::Result<(Move, Option<Spared<'_>>)> {
         self.follow_undoings()?;
         let mut replaced = None;
@@ -241,7 +247,7 @@ impl Recorder {
             return Ok((Move::Unrecorded, None));
         }
         if !exchange {
-            replaced = self.before_removal(call, to_ref(&to))?;
+            replaced = self.before_removal(call, to_ref(&to), outside)?;
             // Undoing gives the former name back what was there before it was seen.
             if !matches!(what, State::Directory(_)) && self.is_seen(call, from.path) {
                 return Ok((Move::Unrecorded, replaced));
@@ -309,22 +315,23 @@ impl Recorder {
             return Ok(Changed::default());
         }
         let mut lines = Vec::new();
-        let mut opened = Opened::default();
+        let (mut opened, mut spots) = (Opened::default(), Spots::default());
         let (mut names, mut bytes) = (Vec::new(), 0);
         for (path, was) in &touched.names {
-            let left = match self.left(path, was) {
+            let left = match self.left(&mut spots, path, was) {
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     opened.open_the_way(path);
-                    self.left(path, was)?
+                    self.left(&mut Spots::default(), path, was)?
                 }
                 left => left?,
             };
-            bytes += length_of(&left)?;
-            names.push(left);
-            if bytes > PART_BYTES {
+            let length = longest(&left);
+            if bytes + length > PART_BYTES && !names.is_empty() {
                 lines.push(Record::Left { call, names: std::mem::take(&mut names) });
                 bytes = 0;
             }
+            bytes += length;
+            names.push(left);
         }
         lines.extend((!names.is_empty()).then_some(Record::Left { call, names }));
         lines.push(Record::Ended { call, id: id.map(str::to_owned), label: label.to_owned(), at: now() });
@@ -343,36 +350,46 @@ impl Recorder {
 
     /// Records what a step of an undoing has left at a name.
     pub(crate) fn left_so_far(&self, call: CallKey, path: &Path) -> io::Result<()> {
-        let left = self.left(path, &State::Absent)?;
+        let left = self.left(&mut Spots::default(), path, &State::Absent)?;
         self.store.append(&[Record::LeftSoFar { call, left }])
     }
 
     /// Returns what is at a path now, after a call that found `was` there.
-    fn left(&self, path: &Path, was: &State) -> io::Result<Named> {
-        let mut state = disk::look_at(path)?;
-        if let State::File(file) = &mut state
-            && let Ok(spot) = disk::spot(path)
-        {
-            let open = || disk::open_same(&spot.directory, &spot.name, file.id);
-            if is_recent(file.modified)
-                && let Ok(open) = open()
-            {
-                file.digest = disk::digest(open, file.size)?;
-            }
-            let was_text =
-                was.file().is_some_and(|was| was.size <= MERGED_BYTES && was.content != Content::Unread);
-            if was_text
-                && file.size <= MERGED_BYTES
-                && let Ok(open) = open()
-            {
-                file.content = self.store.keep(&open, file)?;
-            }
+    fn left(&self, spots: &mut Spots, path: &Path, was: &State) -> io::Result<Named> {
+        let named = |state| Ok(Named { path: path.to_owned(), state });
+        let spot = match spots.spot(path) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return named(State::Absent),
+            spot => spot?,
+        };
+        let mut state = look(&spot.directory, &spot.name)?;
+        // What the call has made is removed with its attributes.
+        if !was.is_absent() {
+            note_attributes(&mut state, &spot);
         }
-        Ok(Named { path: path.to_owned(), state })
+        match &mut state {
+            State::File(file) => {
+                let open = || disk::open_same(&spot.directory, &spot.name, file.id);
+                if is_recent(file.modified)
+                    && let Ok(open) = open()
+                {
+                    file.digest = disk::digest(open, file.size)?;
+                }
+                let was_text =
+                    was.file().is_some_and(|was| was.size <= MERGED_BYTES && was.content != Content::Unread);
+                if was_text
+                    && file.size <= MERGED_BYTES
+                    && let Ok(open) = open()
+                {
+                    file.content = self.store.keep(&open, file)?;
+                }
+            }
+            State::Absent | State::Directory(_) | State::Link { .. } | State::Special { .. } => {}
+        }
+        named(state)
     }
 
     /// Returns the state of a name, with its content kept.
-    fn full<D: AsFd>(&self, place: &Place<'_, D>, fate: Fate) -> io::Result<(State, Option<Spared<'_>>)> {
+    fn full<D: AsFd>(&self, place: &Place<'_, D>, fate: Fate<'_>) -> io::Result<(State, Option<Spared<'_>>)> {
         let mut state = look(&place.directory, place.name)?;
         let mut spared = None;
         match &mut state {
@@ -382,10 +399,12 @@ impl Recorder {
                         file.content = Content::Lost(Lost::Attributes);
                         return Ok((state, None));
                     };
-                    file.attributes = attributes;
-                    let outside = place.outside.filter(|_| fate == Fate::LosesName);
-                    let kept = outside.map(|outside| self.store.spare(&open, (outside, place.name), file));
-                    (file.content, spared) = match kept.transpose()?.flatten() {
+                    file.attributes = Some(attributes);
+                    let kept = match fate {
+                        Fate::LosesName(outside) => self.store.spare(&open, (outside, place.name), file)?,
+                        Fate::Changes => None,
+                    };
+                    (file.content, spared) = match kept {
                         Some((content, link)) => (content, Some(link)),
                         None => (self.store.keep(&open, file)?, None),
                     };
@@ -396,8 +415,8 @@ impl Recorder {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 if let Ok(open) = openat(&place.directory, place.name, flags, Mode::empty()) {
                     // Undoing would remove attributes that are not in the record.
-                    directory.attributes =
-                        bounded(disk::attributes(&open)).ok_or(io::ErrorKind::FileTooLarge)?;
+                    let attributes = bounded(disk::attributes(&open)).ok_or(io::ErrorKind::FileTooLarge)?;
+                    directory.attributes = Some(attributes);
                 }
             }
             State::Absent | State::Link { .. } | State::Special { .. } => {}
@@ -426,7 +445,7 @@ fn unrecorded(found: State) -> State {
             mode: 0,
             owner: (0, 0),
             links: 1,
-            attributes: Vec::new(),
+            attributes: None,
             digest: None,
             content,
         },
@@ -434,8 +453,31 @@ fn unrecorded(found: State) -> State {
 }
 
 /// Returns extended attributes, if they are short enough for a record.
-fn bounded(attributes: Vec<(String, String)>) -> Option<Vec<(String, String)>> {
+fn bounded(attributes: Attributes) -> Option<Attributes> {
     length_of(&attributes).is_ok_and(|bytes| bytes <= PART_BYTES).then_some(attributes)
+}
+
+/// Adds the attributes of a name that a call has left, if they are short enough for a record.
+fn note_attributes(state: &mut State, spot: &Spot) {
+    let of = |id| bounded(disk::attributes_at(spot, id)?);
+    match state {
+        State::File(file) => file.attributes = of(file.id),
+        State::Directory(directory) => directory.attributes = of(directory.id),
+        State::Absent | State::Link { .. } | State::Special { .. } => {}
+    }
+}
+
+/// Returns how long a name and its state are in a record at most, in bytes.
+fn longest(named: &Named) -> usize {
+    let texts = match &named.state {
+        State::File(FileState { attributes: Some(all), .. })
+        | State::Directory(DirectoryState { attributes: Some(all), .. }) => {
+            all.iter().map(|(name, value)| name.len() + value.len() + PLAIN_BYTES).sum()
+        }
+        State::Link { target, .. } => target.as_os_str().len(),
+        State::File(_) | State::Directory(_) | State::Absent | State::Special { .. } => 0,
+    };
+    (named.path.as_os_str().len() + texts) * ESCAPED_BYTES + PLAIN_BYTES
 }
 
 /// Returns how long a value is in a record, in bytes.
@@ -513,7 +555,7 @@ pub(crate) fn fails(records: &[Record], position: usize, call: CallKey) -> bool 
 }
 
 fn to_ref<'a, D: AsFd>(place: &'a Place<'_, D>) -> Place<'a, &'a D> {
-    Place { directory: &place.directory, name: place.name, path: place.path, outside: place.outside }
+    Place { directory: &place.directory, name: place.name, path: place.path }
 }
 
 /// Returns the time in milliseconds since 1970.

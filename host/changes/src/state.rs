@@ -47,9 +47,9 @@ pub struct FileState {
     pub owner: (u32, u32),
     /// The number of its names.
     pub links: u32,
-    /// Extended attributes, by name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub attributes: Vec<(String, String)>,
+    /// Extended attributes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<Attributes>,
     /// A digest of the content, if the time of the last change does not tell whether it changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
@@ -69,10 +69,13 @@ pub struct DirectoryState {
     pub owner: (u32, u32),
     /// When a name in it was last changed.
     pub modified: (i64, u32),
-    /// Extended attributes, by name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub attributes: Vec<(String, String)>,
+    /// Extended attributes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<Attributes>,
 }
+
+/// The extended attributes of a file or directory, by name. Without them a state says nothing about them.
+pub type Attributes = Vec<(String, String)>;
 
 /// Tells files apart; the time of birth differs if the file system gives the number to another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -188,10 +191,22 @@ impl State {
                 };
                 is_same_content
                     && (now.id, now.size, now.mode, now.owner) == (left.id, left.size, left.mode, left.owner)
+                    && have_same_tags(now.attributes.as_ref(), left.attributes.as_ref())
             }
-            (Self::Directory(now), Self::Directory(left)) => now.mode == left.mode,
+            (Self::Directory(now), Self::Directory(left)) => {
+                now.mode == left.mode && have_same_tags(now.attributes.as_ref(), left.attributes.as_ref())
+            }
             (Self::Link { target: now, .. }, Self::Link { target: left, .. }) => now == left,
             (now, left) => now == left,
         }
     }
+}
+
+/// Returns true if two files have the same attributes that users set, as far as they are known. Access lists look
+/// different in a sandbox, which does not know all users.
+fn have_same_tags(one: Option<&Attributes>, other: Option<&Attributes>) -> bool {
+    let tags = |all: &Attributes| -> Attributes {
+        all.iter().filter(|(name, _)| name.starts_with("user.")).cloned().collect()
+    };
+    one.zip(other).is_none_or(|(one, other)| tags(one) == tags(other))
 }

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::bounds::Bounds;
-use crate::contents::Contents;
+use crate::contents::{Contents, Kept, Outside};
 use crate::disk;
 use crate::record::{CallKey, Record, read};
 use crate::spared::Spared;
@@ -172,35 +172,34 @@ impl Store {
         if !self.reserve(state.size)? {
             return Ok(Content::Lost(Lost::SessionFull));
         }
-        let name = self.contents.new_name();
-        self.contents.copy(file, &name, state.size)?;
-        Ok(Content::Kept(name))
+        Ok(Content::Kept(self.contents.keep(file, state.size)?))
     }
 
     /// Keeps the content of a file that is about to lose its only name, without a copy: by a link to it. `outside` is
-    /// its directory on the mount that the store is on. `None` if that is not possible, or not safe.
+    /// its directory on the mount that the store is on. `None` if that is not possible, not safe, or not worth it.
     ///
     /// # Errors
     /// If the store cannot be written.
     pub(crate) fn spare(
         &self,
         file: &OwnedFd,
-        (outside, name): (BorrowedFd<'_>, &CStr),
+        (outside, name): (Outside<'_>, &CStr),
         state: &FileState,
     ) -> io::Result<Option<(Content, Spared<'_>)>> {
         // Undoing reads it as its owner. With another name, it could be changed by that.
         let is_fit = state.links == 1
-            && state.size > 0
+            && !Contents::is_short(state.size)
             && state.size <= self.bounds.file
             && state.owner.0 == geteuid().as_raw()
             && state.mode & 0o6400 == 0o400;
         if !is_fit {
             return Ok(None);
         }
+        let Some(outside) = outside() else { return Ok(None) };
         let Ok(lease) = ReadLease::take(file.try_clone()?) else { return Ok(None) };
         let kept = self.contents.new_name();
         // It may be on another mount or file system, or the system may restrict links.
-        if linkat(outside, name, self.contents.directory(), &*kept, AtFlags::empty()).is_err() {
+        if linkat(&*outside, name, self.contents.directory(), &*kept, AtFlags::empty()).is_err() {
             return Ok(None);
         }
         let spared = Spared::new(&self.contents, lease, kept.clone(), state.size);
@@ -248,22 +247,8 @@ impl Store {
     }
 
     /// Opens a kept content; `None` for an empty one.
-    pub(crate) fn kept(&self, name: &str) -> io::Result<Option<OwnedFd>> {
-        if name.is_empty() {
-            return Ok(None);
-        }
-        // A name with a slash was not written here.
-        let plain = CString::new(name).ok().filter(|_| !name.contains('/'));
-        let name = plain.ok_or(io::ErrorKind::InvalidData)?;
-        let open = |flags| openat(self.contents.directory(), &name, flags | OFlags::NOFOLLOW, Mode::empty());
-        match open(OFlags::RDONLY | OFlags::CLOEXEC) {
-            // It is the removed file itself. A process that had it open has changed its mode.
-            Err(Errno::ACCESS) => {
-                disk::set_mode_of(&open(OFlags::PATH | OFlags::CLOEXEC)?, 0o400)?;
-                Ok(Some(open(OFlags::RDONLY | OFlags::CLOEXEC)?))
-            }
-            opened => Ok(Some(opened?)),
-        }
+    pub(crate) fn kept(&self, name: &str) -> io::Result<Option<Kept>> {
+        if name.is_empty() { Ok(None) } else { self.contents.open(name).map(Some) }
     }
 
     /// Counts bytes that are kept; false if they are too many.

@@ -6,5 +6,5 @@ mod announced;
 mod bounded;
 mod cases;
 mod interleaved;
-mod killed;
+pub(crate) mod killed;
 pub(crate) mod tree;

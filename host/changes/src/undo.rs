@@ -13,8 +13,9 @@ mod other_names;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::AsFd as _;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Mode, RenameFlags, mkdirat, renameat, renameat_with, symlinkat, unlinkat};
 use rustix::io::Errno;
@@ -29,7 +30,7 @@ use crate::paths::follow;
 use crate::plan::{Act, Step, Why, World as _, plan};
 use crate::record::{CallKey, Record};
 use crate::recorder::{Place, Recorder, now};
-use crate::state::{DirectoryState, FileId, State};
+use crate::state::{Content, DirectoryState, FileId, FileState, State};
 use crate::store::Store;
 use crate::world::Disk;
 
@@ -145,8 +146,9 @@ pub fn make_whole(recorder: &Recorder, steps: &[Step], label: &str, project: &Pa
     recorder.store().append(&[Record::Whole { call }])?;
     for Step { path, .. } in steps {
         match disk::spot(path) {
-            Ok(spot) => recorder
-                .before(call, Place { directory: &spot.directory, name: &spot.name, path, outside: None })?,
+            Ok(spot) => {
+                recorder.before(call, Place { directory: &spot.directory, name: &spot.name, path })?
+            }
             // Its directory is made by the call.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
             Err(error) => return Err(error.into()),
@@ -331,8 +333,7 @@ impl Undoer<'_> {
     }
 
     fn before(&self, spot: &Spot, path: &Path) -> io::Result<()> {
-        self.recorder
-            .before(self.call, Place { directory: &spot.directory, name: &spot.name, path, outside: None })
+        self.recorder.before(self.call, place_of(spot, path))
     }
 
     fn move_back(
@@ -348,11 +349,11 @@ impl Undoer<'_> {
             return Err(Stop::Left(Why::Removed));
         }
         let places = (
-            Place { directory: &old.directory, name: old.name.as_c_str(), path: from, outside: None },
-            Place { directory: &new.directory, name: new.name.as_c_str(), path: to, outside: None },
+            Place { directory: &old.directory, name: old.name.as_c_str(), path: from },
+            Place { directory: &new.directory, name: new.name.as_c_str(), path: to },
         );
         // Nothing is replaced: the name is free, or both change places.
-        let (announced, _) = self.recorder.moving(self.call, places, exchange)?;
+        let (announced, _) = self.recorder.moving(self.call, places, exchange, &|| None)?;
         let flags = if exchange { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
         renameat_with(&old.directory, &old.name, &new.directory, &new.name, flags).map_err(|error| {
             self.recorder.not_moved(self.call, announced);
@@ -380,7 +381,16 @@ impl Undoer<'_> {
         if was.is_absent() {
             return self.remove(&spot, path, found);
         }
-        self.before(&spot, path)?;
+        match was {
+            State::File(FileState { content: Content::Unread, .. }) if text.is_none() => {
+                self.recorder.before_status(self.call, place_of(&spot, path))?;
+            }
+            State::File(_)
+            | State::Absent
+            | State::Directory(_)
+            | State::Link { .. }
+            | State::Special { .. } => self.before(&spot, path)?,
+        }
         // Keeping the content takes time, in which somebody may have written.
         self.changed(path, found)?;
         let now = look(&spot.directory, &spot.name)?;
@@ -408,9 +418,8 @@ impl Undoer<'_> {
     }
 
     fn remove(&mut self, spot: &Spot, path: &Path, found: Option<&State>) -> Result<(), Stop> {
-        let outside = Some(spot.directory.as_fd());
-        let place = Place { directory: &spot.directory, name: spot.name.as_c_str(), path, outside };
-        let spared = self.recorder.before_removal(self.call, place)?;
+        let outside = || Some(Arc::clone(&spot.directory));
+        let spared = self.recorder.before_removal(self.call, place_of(spot, path), &outside)?;
         self.changed(path, found)?;
         let now = look(&spot.directory, &spot.name)?;
         match now {
@@ -457,7 +466,7 @@ impl Undoer<'_> {
     fn recorded(&self, spot: &Spot, path: &Path, name: &str) -> io::Result<CString> {
         let beside = path.with_file_name(name);
         let name = CString::new(name)?;
-        let place = Place { directory: &spot.directory, name: name.as_c_str(), path: &beside, outside: None };
+        let place = Place { directory: &spot.directory, name: name.as_c_str(), path: &beside };
         self.recorder.before(self.call, place)?;
         Ok(name)
     }
@@ -502,6 +511,10 @@ impl Undoer<'_> {
             }
         }
     }
+}
+
+fn place_of<'a>(spot: &'a Spot, path: &'a Path) -> Place<'a, &'a OwnedFd> {
+    Place { directory: &spot.directory, name: &spot.name, path }
 }
 
 /// Returns true if a name is still as it was found. The number of names changes when other names are given back or

@@ -8,6 +8,7 @@ use std::path::Path;
 use rustix::fs::{Dir, Mode, OFlags, openat};
 use rustix::io::Errno;
 
+use crate::contents::Kept;
 use crate::disk;
 use crate::plan::World;
 use crate::state::{Content, FileState, State};
@@ -28,11 +29,11 @@ impl World for Disk<'_> {
         }
         let spot = disk::spot(path)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        // A file that cannot be read has no attributes to compare.
+        // The attributes of what cannot be opened are not known.
         if let Ok(open) = openat(&spot.directory, &spot.name, flags, Mode::empty()) {
             match &mut state {
-                State::File(file) => file.attributes = disk::attributes(open),
-                State::Directory(directory) => directory.attributes = disk::attributes(open),
+                State::File(file) => file.attributes = Some(disk::attributes(open)),
+                State::Directory(directory) => directory.attributes = Some(disk::attributes(open)),
                 State::Absent | State::Link { .. } | State::Special { .. } => {}
             }
         }
@@ -48,7 +49,8 @@ impl World for Disk<'_> {
     fn digest_of_kept(&self, file: &FileState) -> io::Result<Option<String>> {
         let Content::Kept(name) = &file.content else { return Ok(None) };
         match self.0.kept(name)? {
-            Some(open) => disk::digest(open, file.size),
+            Some(Kept::File(open)) => disk::digest(open, file.size),
+            Some(Kept::Short(bytes)) => Ok(Some(disk::digest_of(&bytes))),
             None => Ok(Some(disk::digest_of(b""))),
         }
     }
@@ -67,7 +69,8 @@ impl World for Disk<'_> {
             return Ok(None);
         }
         match self.0.kept(name)? {
-            Some(open) => read_all(open).map(Some),
+            Some(Kept::File(open)) => read_all(open).map(Some),
+            Some(Kept::Short(bytes)) => Ok(Some(bytes)),
             None => Ok(Some(Vec::new())),
         }
     }

@@ -38,6 +38,14 @@ pub mod trace;
 #[cfg(target_os = "linux")]
 pub const SYS_FCHMODAT2: libc::c_long = 452;
 
+/// The number of setxattrat(2), the same for every processor. libc does not have it.
+#[cfg(target_os = "linux")]
+pub const SYS_SETXATTRAT: libc::c_long = 463;
+
+/// The number of removexattrat(2), the same for every processor. libc does not have it.
+#[cfg(target_os = "linux")]
+pub const SYS_REMOVEXATTRAT: libc::c_long = 466;
+
 /// The number of `kexec_file_load(2)`, which libc does not have for ARM64 with musl.
 #[cfg(all(target_os = "linux", target_arch = "aarch64"))]
 pub const SYS_KEXEC_FILE_LOAD: libc::c_long = 294;

@@ -15,7 +15,7 @@ mod relative_links;
 mod rename;
 mod terminals;
 
-pub(crate) use attributes::{change_mode, change_owner, change_times};
+pub(crate) use attributes::{change_attributes, change_mode, change_owner, change_times};
 pub(crate) use execute::execute;
 pub(crate) use give::give;
 pub(crate) use names::{bind, make_directory, make_link, make_node, remove, truncate};

@@ -91,6 +91,7 @@ impl Worker {
                 act::change_owner(self, pending, target, user, group)
             }
             Syscall::ChangeTimes { target, times } => act::change_times(self, pending, target, times),
+            Syscall::ChangeAttributes { target } => act::change_attributes(self, pending, target),
             Syscall::Bind { socket, address, length } => act::bind(self, pending, socket, address, length),
             // Has been carried out before.
             Syscall::Execute { .. } => Err(Errno::NOSYS.into()),

@@ -25,7 +25,15 @@ pub(crate) struct Outside {
     project: PathBuf,
     top: OwnedFd,
     /// The directory that was used last: commands remove the files of a directory one after the other.
-    last: Mutex<Option<(PathBuf, Arc<OwnedFd>)>>,
+    last: Mutex<Option<Known>>,
+}
+
+/// An open directory with its path, device and inode number.
+#[derive(Debug)]
+struct Known {
+    path: PathBuf,
+    id: (u64, u64),
+    open: Arc<OwnedFd>,
 }
 
 impl Outside {
@@ -37,18 +45,15 @@ impl Outside {
     pub(crate) fn directory_of(&self, place: &ResolvedName) -> Option<Arc<OwnedFd>> {
         let path = place.path.parent()?;
         let rest = path.strip_prefix(&self.project).ok()?;
-        let inside = fstat(&place.directory).ok()?;
-        let is_same = |outside: &OwnedFd| {
-            fstat(outside)
-                .is_ok_and(|outside| (outside.st_dev, outside.st_ino) == (inside.st_dev, inside.st_ino))
-        };
+        let id = |open: &OwnedFd| fstat(open).ok().map(|found| (found.st_dev, found.st_ino));
+        let inside = id(&place.directory)?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, known)) = last.as_ref().filter(|(of, known)| of == path && is_same(known)) {
-            return Some(Arc::clone(known));
+        if let Some(known) = last.as_ref().filter(|known| known.id == inside && known.path == path) {
+            return Some(Arc::clone(&known.open));
         }
-        let opened = Arc::new(self.open(rest).filter(is_same)?);
-        *last = Some((path.to_owned(), Arc::clone(&opened)));
-        Some(opened)
+        let open = Arc::new(self.open(rest).filter(|open| id(open) == Some(inside))?);
+        *last = Some(Known { path: path.to_owned(), id: inside, open: Arc::clone(&open) });
+        Some(open)
     }
 
     fn open(&self, rest: &Path) -> Option<OwnedFd> {

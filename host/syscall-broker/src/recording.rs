@@ -2,7 +2,7 @@
 //!
 //! If something cannot be recorded, as on a full disk, the call fails and changes nothing.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
 
 use portcullis_changes::{CallKey, Move, Place, Spared};
@@ -28,26 +28,28 @@ impl Broker {
         self.recording.as_ref().filter(|_| is_users)
     }
 
-    fn key(&self, recording: &Recording, pending: &PendingCall) -> CallKey {
-        let number = self.processes.command(&pending.caller).unwrap_or_default();
+    /// Returns the key of the caller's command. What no command is known for would not be taken back with the rest of
+    /// that command, so it is not changed. Nearly always its caller has ended.
+    fn key(&self, recording: &Recording, pending: &PendingCall) -> Result<CallKey, Errno> {
+        let number = self.processes.command(&pending.caller).ok_or(Errno::IO)?;
         let key = CallKey { view: recording.view, number };
         if recording.recorder.is_new(key) {
             recording.recorder.forget(|call| call == key || self.processes.is_running(call.number));
         }
-        key
+        Ok(key)
     }
 
     /// Records a name that a call is about to create, change or remove.
     pub(crate) fn record(&self, pending: &PendingCall, place: &ResolvedName) -> Result<(), Errno> {
         let Some(recording) = self.recording(&place.path) else { return Ok(()) };
-        let recorded = recording.recorder.before(self.key(recording, pending), of(place, None));
+        let recorded = recording.recorder.before(self.key(recording, pending)?, of(place));
         recorded.map_err(errno)
     }
 
-    /// Records a name whose mode a call is about to change.
-    fn record_mode(&self, pending: &PendingCall, place: &ResolvedName) -> Result<(), Errno> {
+    /// Records a name whose mode, times or attributes a call is about to change.
+    fn record_status(&self, pending: &PendingCall, place: &ResolvedName) -> Result<(), Errno> {
         let Some(recording) = self.recording(&place.path) else { return Ok(()) };
-        let recorded = recording.recorder.before_mode(self.key(recording, pending), of(place, None));
+        let recorded = recording.recorder.before_status(self.key(recording, pending)?, of(place));
         recorded.map_err(errno)
     }
 
@@ -58,9 +60,9 @@ impl Broker {
         place: &ResolvedName,
     ) -> Result<Option<Spared<'_>>, Errno> {
         let Some(recording) = self.recording(&place.path) else { return Ok(None) };
-        let outside = recording.outside.as_ref().and_then(|outside| outside.directory_of(place));
-        let place = of(place, outside.as_deref());
-        recording.recorder.before_removal(self.key(recording, pending), place).map_err(errno)
+        let outside = || recording.outside.as_ref()?.directory_of(place);
+        let key = self.key(recording, pending)?;
+        recording.recorder.before_removal(key, of(place), &outside).map_err(errno)
     }
 }
 
@@ -74,9 +76,9 @@ impl Worker {
         self.broker.record(pending, place)
     }
 
-    /// Records a name whose mode a call is about to change.
-    pub(crate) fn record_mode(&self, pending: &PendingCall, place: &ResolvedName) -> Result<(), Errno> {
-        self.broker.record_mode(pending, place)
+    /// Records a name whose mode, times or attributes a call is about to change.
+    pub(crate) fn record_status(&self, pending: &PendingCall, place: &ResolvedName) -> Result<(), Errno> {
+        self.broker.record_status(pending, place)
     }
 
     /// Records a name that a call is about to remove.
@@ -101,10 +103,10 @@ impl Worker {
             let replaced = broker.record_removal(pending, new)?;
             return Ok(Announced { recorded: None, replaced });
         };
-        let key = broker.key(recording, pending);
-        let outside = recording.outside.as_ref().and_then(|outside| outside.directory_of(new));
-        let places = (of(old, None), of(new, outside.as_deref()));
-        let (moving, replaced) = recording.recorder.moving(key, places, exchange).map_err(errno)?;
+        let key = broker.key(recording, pending)?;
+        let outside = || recording.outside.as_ref()?.directory_of(new);
+        let places = (of(old), of(new));
+        let (moving, replaced) = recording.recorder.moving(key, places, exchange, &outside).map_err(errno)?;
         Ok(Announced { recorded: Some((key, moving)), replaced })
     }
 
@@ -125,7 +127,6 @@ impl Announced {
     }
 }
 
-fn of<'a>(place: &'a ResolvedName, outside: Option<&'a OwnedFd>) -> Place<'a, BorrowedFd<'a>> {
-    let outside = outside.map(AsFd::as_fd);
-    Place { directory: place.directory.as_fd(), name: &place.name, path: &place.path, outside }
+fn of(place: &ResolvedName) -> Place<'_, BorrowedFd<'_>> {
+    Place { directory: place.directory.as_fd(), name: &place.name, path: &place.path }
 }

@@ -74,10 +74,14 @@ pub(crate) enum Syscall {
         user: u32,
         group: u32,
     },
-    /// Only without mounts.
+    /// With mounts, not of an open file.
     ChangeTimes {
         target: Target,
         times: Times,
+    },
+    /// Only with mounts, and not of an open file.
+    ChangeAttributes {
+        target: Target,
     },
 }
 
@@ -165,6 +169,16 @@ impl Syscall {
             libc::SYS_fchownat => {
                 let target = Target::Path { at: at(a, b), flags: low(e) };
                 Self::ChangeOwner { target, user: low(c), group: low(d) }
+            }
+            libc::SYS_setxattr | libc::SYS_removexattr => {
+                Self::ChangeAttributes { target: Target::Path { at: here(a), flags: 0 } }
+            }
+            libc::SYS_lsetxattr | libc::SYS_lremovexattr => {
+                let flags = libc::AT_SYMLINK_NOFOLLOW.cast_unsigned();
+                Self::ChangeAttributes { target: Target::Path { at: here(a), flags } }
+            }
+            portcullis_sys::SYS_SETXATTRAT | portcullis_sys::SYS_REMOVEXATTRAT => {
+                Self::ChangeAttributes { target: target(a, b, c) }
             }
             libc::SYS_utimensat => {
                 Self::ChangeTimes { target: target(a, b, d), times: Times::at(c, Times::Nanoseconds) }

@@ -106,6 +106,7 @@ mod undo_faults;
 mod undo_lost;
 mod undo_programs;
 mod undo_running;
+mod undo_status;
 mod unreadable_settings;
 mod user_sockets;
 mod verbs;

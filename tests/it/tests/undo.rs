@@ -16,10 +16,19 @@ as_each_user!(
     nothing_is_kept_of_nothing,
 );
 
-/// Each name with its kind, mode and content, and which names are the same file.
+/// Each name with its kind, mode and attributes, a file's time and content, and which names are the same file.
 pub(crate) fn tree(top: &Path) -> Result<BTreeMap<PathBuf, String>> {
+    tree_of(top, true)
+}
+
+/// The same without times.
+pub(crate) fn tree_without_times(top: &Path) -> Result<BTreeMap<PathBuf, String>> {
+    tree_of(top, false)
+}
+
+fn tree_of(top: &Path, has_times: bool) -> Result<BTreeMap<PathBuf, String>> {
     fn walk(
-        top: &Path,
+        (top, has_times): (&Path, bool),
         directory: &Path,
         found: &mut BTreeMap<PathBuf, String>,
         first: &mut BTreeMap<u64, PathBuf>,
@@ -34,22 +43,39 @@ pub(crate) fn tree(top: &Path) -> Result<BTreeMap<PathBuf, String>> {
             let what = if status.is_symlink() {
                 format!("link {}", fs::read_link(&path)?.display())
             } else if status.is_dir() {
-                format!("directory {mode:o}")
+                format!("directory {mode:o}{}", attributes(&path)?)
             } else if !status.is_file() {
                 format!("special {mode:o}")
             } else {
                 let same = first.entry(status.ino()).or_insert_with(|| name.clone()).clone();
-                format!("file {mode:o} {} as {} {:?}", status.uid(), same.display(), fs::read(&path)?)
+                let time = has_times.then(|| format!(" of {}.{:09}", status.mtime(), status.mtime_nsec()));
+                let time = time.unwrap_or_default();
+                let (uid, same, content) = (status.uid(), same.display(), fs::read(&path)?);
+                format!("file {mode:o}{} {uid}{time} as {same} {content:?}", attributes(&path)?)
             };
             found.insert(name, what);
             if status.is_dir() {
-                walk(top, &path, found, first)?;
+                walk((top, has_times), &path, found, first)?;
             }
         }
         Ok(())
     }
     let mut found = BTreeMap::new();
-    walk(top, top, &mut found, &mut BTreeMap::new())?;
+    walk((top, has_times), top, &mut found, &mut BTreeMap::new())?;
+    Ok(found)
+}
+
+/// Returns the attributes that users set.
+fn attributes(path: &Path) -> Result<String> {
+    let mut names = vec![0; 4096];
+    let count = rustix::fs::llistxattr(path, names.as_mut_slice())?;
+    let names = String::from_utf8(names.get(..count).unwrap_or_default().to_vec())?;
+    let mut found = String::new();
+    for name in names.split('\0').filter(|name| name.starts_with("user.")) {
+        let mut value = vec![0; 4096];
+        let count = rustix::fs::lgetxattr(path, name, value.as_mut_slice())?;
+        found += &format!(" {name}={:?}", value.get(..count).unwrap_or_default());
+    }
     Ok(found)
 }
 

@@ -156,9 +156,10 @@ const SMALL_RECORD: &str = r#"
     mkdir -p "$HOME/.local/state" && mount -t tmpfs -o size=1m none "$HOME/.local/state" && cd "$PWD" || exit 99
     "$PORTCULLIS" run --ask deny -- sh -c 'echo changed > small; echo x >> large; echo "status $?"; mv copy large; echo "status $?"'
     cmp large copy && echo whole
-    "$PORTCULLIS" undo --yes; echo "undo $?"
+    cat /dev/zero > "$HOME/.local/state/filler" 2> /dev/null
+    "$PORTCULLIS" undo --yes >&2; echo "undo $?"
     mount -o remount,size=9m "$HOME/.local/state" || exit 99
-    "$PORTCULLIS" undo --yes > /dev/null; echo "again $?"; cat small; cmp large copy && echo whole
+    "$PORTCULLIS" undo --all --yes > /dev/null; echo "again $?"; cat small; cmp large copy && echo whole
 "#;
 
 fn a_full_disk_refuses_the_change(user: User) -> Result<()> {

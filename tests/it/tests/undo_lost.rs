@@ -183,9 +183,19 @@ fn a_look_after_an_interrupted_undo_keeps_edits(user: User) -> Result<()> {
         fs::write(path(edited), "the user's own")?;
         if look {
             scene.portcullis(&["changes"])?;
+            let dry = undo(&scene, &["--dry-run"])?.ended_with(0)?;
+            let is_told =
+                dry.stdout.contains("was interrupted") && dry.stdout.contains("Putting back would do");
+            ensure!(is_told && dry.stdout.contains(&format!("f{edited:04}")), "{dry:?}");
         }
         let text = fs::read_to_string(path(edited))?;
         ensure!(text == "the user's own", "f{edited:04} after `changes`: {text}");
+        let undone = undo(&scene, &[])?;
+        ensure!(undone.stdout.contains("was put back first"), "{undone:?}");
+        let dry = undo(&scene, &["--all", "--dry-run"])?.ended_with(0)?;
+        ensure!(!dry.stdout.contains("was interrupted"), "control: {dry:?}");
+        let text = fs::read_to_string(path(edited))?;
+        ensure!(text == "the user's own", "f{edited:04} after `undo`: {text}");
     }
     Ok(())
 }

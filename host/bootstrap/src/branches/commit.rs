@@ -154,3 +154,91 @@ fn finish(state: &Path, locked: &mut OpenBranch) -> anyhow::Result<bool> {
     end(&branch.directory)?;
     Ok(is_taken_back)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+    use std::fs::{self, File};
+
+    use portcullis_changes::branch::compare;
+    use portcullis_changes::{Place, Record};
+
+    use super::*;
+    use crate::branches::begin;
+
+    struct Scene {
+        _top: tempfile::TempDir,
+        state: PathBuf,
+        project: PathBuf,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let top = tempfile::tempdir().unwrap();
+            let path = top.path().canonicalize().unwrap();
+            let (state, project) = (path.join("state"), path.join("project"));
+            for directory in [&state, &project] {
+                fs::create_dir(directory).unwrap();
+            }
+            for name in ["first", "second"] {
+                fs::write(project.join(name), "of the project").unwrap();
+            }
+            Self { _top: top, state, project }
+        }
+
+        fn read(&self, name: &str) -> String {
+            fs::read_to_string(self.project.join(name)).unwrap()
+        }
+
+        /// Begins a commit of the branch that changes one file, and does not end.
+        fn begin_commit(&self, branch: &OpenBranch) {
+            let id = random_name().unwrap();
+            let about = About { id: id.clone(), project: self.project.clone(), agent: "branch".to_owned() };
+            let own = OwnChanges::make(&self.state, &about, Undo::default()).unwrap();
+            write_whole(&branch.stored().directory, COMMIT, id.as_bytes()).unwrap();
+            let recorder = Recorder::new(Store::open(&own.store_path()).unwrap());
+            let call = recorder.own_call();
+            recorder.store().append(&[Record::Whole { call }]).unwrap();
+            let (directory, name) = (File::open(&self.project).unwrap(), CString::new("first").unwrap());
+            let path = self.project.join("first");
+            let place = Place { directory: &directory, name: &name, path: &path };
+            recorder.before(call, place).unwrap();
+            fs::write(&path, "half-way").unwrap();
+        }
+
+        /// Commits everything that differs, conflicts as well.
+        fn commit(&self, branch: &mut OpenBranch) -> anyhow::Result<Committed> {
+            let changes = compare(branch.stored().layers()).unwrap();
+            commit(&self.state, Undo::default(), branch, &changes.iter().collect::<Vec<_>>())
+        }
+    }
+
+    /// A process that was killed in the middle of a commit, and nobody has looked at the branch since. The control is
+    /// the same branch after its note of that commit is gone.
+    #[test]
+    fn a_second_commit_does_not_forget_an_interrupted_one() {
+        for is_noted in [true, false] {
+            let scene = Scene::new();
+            let mut branch = begin(&scene.state, &scene.project, Some("one")).unwrap();
+            fs::write(branch.layer().upper.join("second"), "of the branch").unwrap();
+            scene.begin_commit(&branch);
+            assert_eq!(scene.read("first"), "half-way", "control");
+            if is_noted {
+                let said = scene.commit(&mut branch).unwrap_err().to_string();
+                assert!(said.contains("an earlier commit of this branch was not complete"), "{said}");
+                assert_eq!(
+                    (scene.read("first").as_str(), scene.read("second").as_str()),
+                    ("of the project", "of the project")
+                );
+                assert!(stored_changes(&scene.state, None).unwrap().is_empty(), "its record is gone");
+            } else {
+                end(&branch.stored().directory).unwrap();
+            }
+            let made = scene.commit(&mut branch).unwrap();
+            assert!(matches!(made, Committed::Whole(1)), "{made:?}");
+            assert_eq!(scene.read("second"), "of the branch");
+            assert_eq!(scene.read("first") == "of the project", is_noted);
+            assert!(!branch.stored().directory.join(COMMIT).exists());
+        }
+    }
+}

@@ -402,8 +402,8 @@ fn open(directory: &OwnedFd, name: &CStr, state: &mut State) -> Opened {
     let mut attributes = disk::attributes(&file);
     attributes.retain(|(name, _)| !name.starts_with(OWN_ATTRIBUTES));
     match state {
-        State::File(file) => file.attributes = attributes,
-        State::Directory(directory) => directory.attributes = attributes,
+        State::File(file) => file.attributes = Some(attributes),
+        State::Directory(directory) => directory.attributes = Some(attributes),
         State::Absent | State::Link { .. } | State::Special { .. } => {}
     }
     Opened::File(file)

@@ -51,8 +51,10 @@ pub(super) enum Origin {
 pub(super) enum Back {
     /// It is that state.
     Same,
-    /// To that state, or to its text with later edits merged.
-    To(Option<Vec<u8>>),
+    /// To that state.
+    To,
+    /// To that state with later edits merged: into its mode and attributes, and into its text.
+    Merged(FileState, Vec<u8>),
     /// No further, for this reason.
     Stays(Why),
 }

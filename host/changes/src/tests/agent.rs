@@ -2,9 +2,9 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
@@ -59,8 +59,7 @@ impl Session {
     /// Records a name that is about to change.
     pub(super) fn before(&self, path: &Path) -> io::Result<()> {
         let spot = spot(path)?;
-        self.recorder
-            .before(self.key(), Place { directory: &spot.directory, name: &spot.name, path, outside: None })
+        self.recorder.before(self.key(), Place { directory: &spot.directory, name: &spot.name, path })
     }
 
     /// The broker records where a link leads; here they are left alone.
@@ -92,9 +91,9 @@ impl Session {
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
         let path = self.at(name);
         let spot = spot(&path)?;
-        let outside = Some(spot.directory.as_fd());
-        let place = Place { directory: &spot.directory, name: spot.name.as_c_str(), path: &path, outside };
-        let spared = self.recorder.before_removal(self.key(), place)?;
+        let outside = || Some(Arc::clone(&spot.directory));
+        let place = Place { directory: &spot.directory, name: spot.name.as_c_str(), path: &path };
+        let spared = self.recorder.before_removal(self.key(), place, &outside)?;
         match path.symlink_metadata()?.is_dir() {
             true => fs::remove_dir(&path)?,
             false => fs::remove_file(&path)?,
@@ -132,12 +131,16 @@ impl Session {
         fs::hard_link(self.at(old), self.at(new))
     }
 
-    pub(super) fn mode(&self, name: &str, mode: u32) -> io::Result<()> {
-        self.is_no_link(name)?;
+    pub(super) fn before_status(&self, name: &str) -> io::Result<()> {
         let path = self.at(name);
         let spot = spot(&path)?;
-        let place = Place { directory: &spot.directory, name: &spot.name, path: &path, outside: None };
-        self.recorder.before_mode(self.key(), place)?;
+        let place = Place { directory: &spot.directory, name: &spot.name, path: &path };
+        self.recorder.before_status(self.key(), place)
+    }
+
+    pub(super) fn mode(&self, name: &str, mode: u32) -> io::Result<()> {
+        self.is_no_link(name)?;
+        self.before_status(name)?;
         fs::set_permissions(self.at(name), fs::Permissions::from_mode(mode))
     }
 
@@ -145,15 +148,11 @@ impl Session {
         let (from, to) = (self.at(old), self.at(new));
         let (old, new) = (spot(&from)?, spot(&to)?);
         let places = (
-            Place { directory: &old.directory, name: old.name.as_c_str(), path: &from, outside: None },
-            Place {
-                directory: &new.directory,
-                name: new.name.as_c_str(),
-                path: &to,
-                outside: Some(new.directory.as_fd()),
-            },
+            Place { directory: &old.directory, name: old.name.as_c_str(), path: &from },
+            Place { directory: &new.directory, name: new.name.as_c_str(), path: &to },
         );
-        let (announced, replaced) = self.recorder.moving(self.key(), places, exchange)?;
+        let outside = || Some(Arc::clone(&new.directory));
+        let (announced, replaced) = self.recorder.moving(self.key(), places, exchange, &outside)?;
         let flags = if exchange { RenameFlags::EXCHANGE } else { RenameFlags::empty() };
         renameat_with(CWD, &from, CWD, &to, flags).inspect_err(|_| {
             self.recorder.not_moved(self.key(), announced);

@@ -23,15 +23,10 @@ fn a_move_of_a_killed_broker_is_settled_by_what_is_there() {
         let (from, to) = (session.at("e"), session.at("moved"));
         let (old, new) = (spot(&from).expect("there"), spot(&to).expect("there"));
         let places = (
-            Place {
-                directory: &old.directory,
-                name: old.name.as_c_str(),
-                path: from.as_path(),
-                outside: None,
-            },
-            Place { directory: &new.directory, name: new.name.as_c_str(), path: to.as_path(), outside: None },
+            Place { directory: &old.directory, name: old.name.as_c_str(), path: from.as_path() },
+            Place { directory: &new.directory, name: new.name.as_c_str(), path: to.as_path() },
         );
-        session.recorder.moving(session.key(), places, false).expect("recorded");
+        session.recorder.moving(session.key(), places, false, &|| None).expect("recorded");
         if is_made {
             fs::rename(&from, &to).expect("moved");
         }

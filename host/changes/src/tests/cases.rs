@@ -30,6 +30,9 @@ fn there_and_back(prepare: impl FnOnce(&Session), change: impl FnOnce(&mut Sessi
     assert_eq!(tree(&session.project()), before, "{report:?}");
 }
 
+/// A length at which a content has a file of its own in the store.
+const LONG: usize = 40_000;
+
 fn files(session: &Session) {
     for name in ["a", "b"] {
         fs::write(session.at(name), name).expect("a file");
@@ -57,6 +60,7 @@ fn a_removed_file_whose_mode_changes_comes_back() {
     for mode in [0o644, 0o000] {
         let mut session = Session::new();
         files(&session);
+        fs::write(session.at("a"), "a".repeat(LONG)).expect("a file");
         let before = tree(&session.project());
         let open = File::open(session.at("a")).expect("opened");
         session.remove("a").expect("removed");
@@ -101,7 +105,7 @@ fn files_and_directories_come_back() {
 }
 
 #[test]
-fn modes_come_back_without_a_copy_of_the_content() {
+fn a_status_comes_back_without_a_copy_of_the_content() {
     let kept =
         |session: &Session| fs::read_dir(session.place.path().join("store/content")).expect("read").count();
     there_and_back(files, |session| {
@@ -395,21 +399,24 @@ fn other_kinds_at_a_name_stay() {
 /// A file that somebody has open, or opens while it loses its name, is kept as it was.
 #[test]
 fn later_writes_to_a_removed_file_change_nothing_that_is_kept() {
-    let mut session = Session::new();
-    fs::write(session.at("before"), "first").expect("a file");
-    fs::write(session.at("without"), "first").expect("a file");
-    let open = |name: &str| fs::OpenOptions::new().write(true).open(session.at(name)).expect("open");
-    let writer = open("before");
-    session.remove("before").expect("removed");
-    let reader = File::open(session.at("without")).expect("open");
-    session.remove("without").expect("removed");
-    writer.write_all_at(b"other", 0).expect("written");
-    // Control: a file without writers is kept by a link, and the reader still has it.
-    assert_eq!(reader.metadata().expect("status").nlink(), 1);
-    session.end();
-    session.undo();
-    for name in ["before", "without"] {
-        assert_eq!(fs::read_to_string(session.at(name)).expect("text"), "first", "{name}");
+    for (text, links) in [("first".to_owned(), 0), ("first".repeat(LONG), 1)] {
+        let mut session = Session::new();
+        fs::write(session.at("before"), &text).expect("a file");
+        fs::write(session.at("without"), &text).expect("a file");
+        let open = |name: &str| fs::OpenOptions::new().write(true).open(session.at(name)).expect("open");
+        let writer = open("before");
+        session.remove("before").expect("removed");
+        let reader = File::open(session.at("without")).expect("open");
+        session.remove("without").expect("removed");
+        writer.write_all_at(b"other", 0).expect("written");
+        // Control: a long file without writers is kept by a link, and the reader still has it.
+        assert_eq!(reader.metadata().expect("status").nlink(), links);
+        session.end();
+        session.undo();
+        for name in ["before", "without"] {
+            let is_it = fs::read_to_string(session.at(name)).expect("text") == text;
+            assert!(is_it, "{name}, {} bytes", text.len());
+        }
     }
 }
 
@@ -477,4 +484,51 @@ fn turns_are_taken_back_one_after_the_other() {
     let history = crate::undo::history(session.recorder.store()).expect("history");
     assert_eq!(history.redoable(), None);
     assert!(history.points().iter().all(|point| !point.undone));
+}
+
+/// Times and attributes, before the content changes as well, and in a call before that.
+#[test]
+fn times_and_attributes_come_back() {
+    let time = |session: &Session, name: &str, seconds: u64| {
+        session.before_status(name).expect("recorded");
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        File::open(session.at(name)).and_then(|file| file.set_modified(time)).expect("set");
+    };
+    let tag = |session: &Session, name: &str| {
+        session.before_status(name).expect("recorded");
+        setxattr(session.at(name), "user.tag", b"red", XattrFlags::empty()).expect("an attribute");
+    };
+    for ends_between in [false, true] {
+        there_and_back(files, |session| {
+            time(session, "a", 1);
+            tag(session, "a");
+            tag(session, "d");
+            time(session, "b", 2);
+            if ends_between {
+                session.end();
+            }
+            session.write("a", "other").expect("written");
+            session.remove("b").expect("removed");
+        });
+    }
+    // The control is an edit of the user between the two calls, in the same length.
+    for is_edited in [false, true] {
+        let mut session = Session::new();
+        files(&session);
+        let modified = session.at("a").metadata().and_then(|file| file.modified()).expect("a time");
+        time(&session, "a", 1);
+        session.end();
+        if is_edited {
+            fs::write(session.at("a"), "u").expect("written");
+        }
+        session.write("a", "other").expect("written");
+        session.end();
+        let report = session.undo();
+        assert_eq!(report.is_complete(), !is_edited, "{report:?}");
+        let text = fs::read_to_string(session.at("a")).expect("text");
+        assert_eq!(text, if is_edited { "u" } else { "a" });
+        let is_back =
+            session.at("a").metadata().and_then(|file| file.modified()).expect("a time") == modified;
+        assert_eq!(is_back, !is_edited);
+    }
 }

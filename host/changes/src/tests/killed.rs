@@ -3,7 +3,8 @@
 //! The test runs itself as a child that undoes, and kills it. `PORTCULLIS_UNDO_KILLS` sets the number of kills.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::agent::Session;
@@ -20,12 +21,59 @@ const PLACE: &str = "PORTCULLIS_UNDO_PLACE";
 #[test]
 fn undoes_in_a_given_place() {
     let Some(place) = std::env::var_os(PLACE) else { return };
-    let place = std::path::PathBuf::from(place);
+    let place = PathBuf::from(place);
     let recorder = Recorder::new(Store::open(&place.join("store")).expect("a store"));
     let history = history(recorder.store()).expect("history");
     let steps = plan(&history, 0, &Disk(recorder.store())).expect("a plan");
     let project = place.join("project").canonicalize().expect("there");
     carry_out(&recorder, &steps, Range { start: 0, redo: false }, (&project, &history)).expect("undone");
+    ended(&place);
+}
+
+/// The file that a child makes at its end.
+const ENDED: &str = "ended";
+
+/// When a child is killed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kill {
+    After(Duration),
+    /// It has done its work, and still runs.
+    AtTheEnd,
+}
+
+impl Kill {
+    /// Returns the moment of one of several kills of a child that works for a time: the first is before its work, the
+    /// last after it, and some others as well.
+    pub(crate) fn of(number: u32, kills: u32, lasts: Duration) -> Self {
+        match number + 1 == kills {
+            true => Self::AtTheEnd,
+            false => Self::After(lasts.mul_f64(1.2 * f64::from(number) / f64::from(kills))),
+        }
+    }
+}
+
+/// The child has done its work, and waits to be killed.
+pub(crate) fn ended(place: &Path) {
+    fs::write(place.join(ENDED), "").expect("written");
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+/// Kills a child; returns after which time.
+pub(crate) fn kill(mut child: Child, place: &Path, when: Kill) -> Duration {
+    let begun = Instant::now();
+    match when {
+        Kill::After(time) => std::thread::sleep(time),
+        Kill::AtTheEnd => {
+            while !place.join(ENDED).exists() {
+                assert!(child.try_wait().expect("asked").is_none(), "it has failed");
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        }
+    }
+    let lasts = begun.elapsed();
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    lasts
 }
 
 fn changed() -> Session {
@@ -53,7 +101,7 @@ fn changed() -> Session {
 }
 
 /// The names, without the contents.
-fn names(session: &Session) -> Vec<std::path::PathBuf> {
+fn names(session: &Session) -> Vec<PathBuf> {
     tree(&session.project()).into_keys().collect()
 }
 
@@ -97,10 +145,10 @@ fn moving(session: &Session, (recorder, call): (&Recorder, CallKey), from: &str,
     let (from, to) = (session.at(from), session.at(to));
     let (old, new) = (spot(&from).expect("there"), spot(&to).expect("there"));
     let places = (
-        Place { directory: &old.directory, name: old.name.as_c_str(), path: &from, outside: None },
-        Place { directory: &new.directory, name: new.name.as_c_str(), path: &to, outside: None },
+        Place { directory: &old.directory, name: old.name.as_c_str(), path: &from },
+        Place { directory: &new.directory, name: new.name.as_c_str(), path: &to },
     );
-    recorder.moving(call, places, false).expect("recorded");
+    recorder.moving(call, places, false, &|| None).expect("recorded");
     if is_made {
         fs::rename(&from, &to).expect("moved");
     }
@@ -128,8 +176,7 @@ fn a_move_that_was_only_announced_is_not_taken_for_one() {
         for name in ["moved/removed", "moved/changed"] {
             let path = session.at(name);
             let at = spot(&path).expect("there");
-            let place =
-                Place { directory: &at.directory, name: at.name.as_c_str(), path: &path, outside: None };
+            let place = Place { directory: &at.directory, name: at.name.as_c_str(), path: &path };
             killed.before(call, place).expect("recorded");
             fs::write(&path, "former").expect("written");
             killed.left_so_far(call, &path).expect("recorded");
@@ -155,7 +202,7 @@ fn a_move_that_was_only_announced_is_not_taken_for_one() {
 }
 
 /// Starts the child.
-fn undoing(session: &Session) -> std::process::Child {
+fn undoing(session: &Session) -> Child {
     Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "tests::killed::undoes_in_a_given_place"])
         .env(PLACE, session.place.path())
@@ -169,19 +216,12 @@ fn undoing(session: &Session) -> std::process::Child {
 fn an_undo_that_is_killed_is_before_or_after() {
     let kills = std::env::var("PORTCULLIS_UNDO_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(30);
     let whole = changed();
-    let begun = Instant::now();
-    assert!(undoing(&whole).wait().expect("ended").success());
-    let lasts = begun.elapsed();
+    let lasts = kill(undoing(&whole), whole.place.path(), Kill::AtTheEnd);
     let (mut before, mut after, mut between) = (0, 0, 0);
     for number in 0..kills {
         let session = changed();
         let was = tree(&session.project());
-        let mut child = undoing(&session);
-        std::thread::sleep(
-            lasts.mul_f64(f64::from(number) / f64::from(kills)).max(Duration::from_micros(500)),
-        );
-        child.kill().expect("killed");
-        child.wait().expect("ended");
+        kill(undoing(&session), session.place.path(), Kill::of(number, kills, lasts));
         let is_recovered = session.recover();
         let is = tree(&session.project());
         if is_recovered {
@@ -196,5 +236,6 @@ fn an_undo_that_is_killed_is_before_or_after() {
         let is_whole = tree(&session.project()) == tree(&whole.project());
         assert!(is_whole, "kill {number}, recovered: {is_recovered}: {:?}", names(&session));
     }
+    assert!(before > 0 && after > 0, "{before} before, {after} after");
     println!("{kills} kills: {before} before, {after} after, {between} of them recovered");
 }

@@ -11,7 +11,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::disk::{self, Spot, look, set_mode};
-use crate::state::{DirectoryState, State};
+use crate::state::{Attributes, DirectoryState, State};
 
 /// The bits of a mode that files get back: set-id bits are left off.
 pub(super) const FILE_MODE: u32 = 0o1777;
@@ -33,7 +33,7 @@ pub(super) fn restore_directory(path: &Path, was: &DirectoryState) -> rustix::io
         open => open?,
     };
     set_owner(&open, was.owner);
-    let attributes = set_attributes(&open, &was.attributes);
+    let attributes = set_attributes(&open, was.attributes.as_ref());
     fchmod(&open, Mode::from_raw_mode(was.mode & DIRECTORY_MODE))?;
     set_time(&open, was.modified)?;
     attributes
@@ -70,8 +70,9 @@ pub(super) fn give(directory: &OwnedFd, name: &CStr, owner: (u32, u32)) {
     let _is_theirs = chownat(directory, name, user, group, AtFlags::SYMLINK_NOFOLLOW);
 }
 
-/// Gives a file exactly these extended attributes.
-pub(super) fn set_attributes(open: &OwnedFd, wanted: &[(String, String)]) -> rustix::io::Result<()> {
+/// Gives a file exactly these extended attributes, if they are known.
+pub(super) fn set_attributes(open: &OwnedFd, wanted: Option<&Attributes>) -> rustix::io::Result<()> {
+    let Some(wanted) = wanted else { return Ok(()) };
     for (name, _) in disk::attributes(open) {
         if !wanted.iter().any(|(other, _)| *other == name) {
             fremovexattr(open, disk::attribute(&name).unwrap_or_default())?;

@@ -31,8 +31,7 @@ impl Undoer<'_> {
             if !look(&spot.directory, &c_name)?.is_absent() {
                 continue;
             }
-            let place =
-                Place { directory: &spot.directory, name: c_name.as_c_str(), path: &beside, outside: None };
+            let place = Place { directory: &spot.directory, name: c_name.as_c_str(), path: &beside };
             self.recorder.before(self.call, place)?;
             match self.make_beside(&spot, &c_name, former) {
                 Ok(()) => return Ok(beside),

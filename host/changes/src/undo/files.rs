@@ -4,14 +4,18 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, fchmod, ftruncate, openat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, fchmod, fstat, ftruncate, openat, unlinkat};
 use rustix::io::Errno;
 
 use super::attributes::{FILE_MODE, set_attributes, set_owner, set_time, write_all};
 use super::{Restored, Stop, Undoer};
+use crate::contents::Kept;
 use crate::disk::{self, Spot, set_mode};
 use crate::plan::Why;
 use crate::state::{Content, FileId, FileState, State};
+
+/// The permission with which its owner can open a file.
+const READABLE: u32 = 0o400;
 
 /// Whether a file got everything back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +33,7 @@ impl Undoer<'_> {
         text: Option<&[u8]>,
     ) -> Result<(), Stop> {
         if was.content == Content::Unread && text.is_none() {
-            self.restore_mode(spot, (was, now))?;
+            self.restore_status(spot, (was, now))?;
             self.note_restored(was, path);
             return Ok(());
         }
@@ -81,20 +85,22 @@ impl Undoer<'_> {
         }
     }
 
-    /// Gives a file that is still the same, and that no call has written, its former mode and attributes.
-    fn restore_mode(&self, spot: &Spot, (was, now): (&FileState, &State)) -> Result<(), Stop> {
-        let is_it = |now: &FileState| (now.id, now.size, now.modified) == (was.id, was.size, was.modified);
-        if !now.file().is_some_and(is_it) {
-            return Err(Stop::Left(Why::Changed));
+    /// Gives a file that is still the same, and that no call has written, its former mode, time and attributes.
+    fn restore_status(&self, spot: &Spot, (was, now): (&FileState, &State)) -> Result<(), Stop> {
+        let is_it = |now: &&FileState| (now.id, now.size) == (was.id, was.size);
+        let Some(now) = now.file().filter(is_it) else { return Err(Stop::Left(Why::Changed)) };
+        let mode = was.mode & FILE_MODE;
+        if now.mode & READABLE == 0 {
+            set_mode(spot, was.id, mode | READABLE)?;
         }
-        set_mode(spot, was.id, was.mode & FILE_MODE)?;
-        // A file that its owner cannot read has attributes that could not be read before either.
-        if let Ok(open) = disk::open_same(&spot.directory, &spot.name, was.id) {
-            set_attributes(&open, &was.attributes)?;
-            // An access list changes the mode.
-            fchmod(&open, Mode::from_raw_mode(was.mode & FILE_MODE))?;
+        let open = disk::open_same(&spot.directory, &spot.name, was.id)?;
+        let restored =
+            set_attributes(&open, was.attributes.as_ref()).and_then(|()| set_time(&open, was.modified));
+        // An access list changes the mode as well.
+        if fstat(&open)?.st_mode & 0o7777 != mode {
+            fchmod(&open, Mode::from_raw_mode(mode))?;
         }
-        Ok(())
+        Ok(restored?)
     }
 
     /// Returns true if a file is the recorded one, or the one that undo has made in its place.
@@ -133,8 +139,12 @@ impl Undoer<'_> {
             (None, Content::Kept(name)) => match self.recorder.store().kept(name)? {
                 None => ftruncate(open, 0)?,
                 // A call that was killed before it removed the file has left it as it was.
-                Some(kept) if disk::id(&kept)? == disk::id(open)? => {}
-                Some(kept) => {
+                Some(Kept::File(kept)) if disk::id(&kept)? == disk::id(open)? => {}
+                Some(Kept::Short(bytes)) => {
+                    ftruncate(open, 0)?;
+                    write_all(open, &bytes)?;
+                }
+                Some(Kept::File(kept)) => {
                     ftruncate(open, 0)?;
                     disk::copy(&kept, open, was.size)?;
                 }
@@ -144,7 +154,7 @@ impl Undoer<'_> {
         }
         set_owner(open, was.owner);
         // An access list can name a user that the session did not know. The content does not stay away for that.
-        let attributes = set_attributes(open, &was.attributes);
+        let attributes = set_attributes(open, was.attributes.as_ref());
         fchmod(open, Mode::from_raw_mode(was.mode & FILE_MODE))?;
         if text.is_none() {
             set_time(open, was.modified)?;

@@ -42,7 +42,7 @@ impl Undoer<'_> {
         // Its other name may have another mode by this.
         self.note_restored(was, path);
         set_owner(&open, was.owner);
-        set_attributes(&open, &was.attributes)?;
+        set_attributes(&open, was.attributes.as_ref())?;
         fchmod(&open, Mode::from_raw_mode(was.mode & FILE_MODE))?;
         Ok(())
     }

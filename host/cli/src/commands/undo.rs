@@ -17,8 +17,11 @@ use crate::exit::{Exit, Outcome};
 use crate::output::{Page, cell};
 
 /// An undo was interrupted, and nothing is written now.
-const INTERRUPTED: &str =
-    "An undo was interrupted: files can be half-way. `portcullis undo` first puts back what it had done.";
+const INTERRUPTED: &str = "An undo, or the commit of a branch, was interrupted: files can be half-way. The next \
+                           `portcullis undo` first puts back what that had done.";
+/// The same, before what putting back would do.
+const PUT_BACK_FIRST: &str = "A dry run does not do that, so it cannot show what comes after it. Putting back would do \
+                              this:";
 
 /// Runs `changes`.
 pub(crate) fn changes(changes: &Changes) -> Outcome {
@@ -76,8 +79,15 @@ fn take_back(
     let mut page = Page::new(&around);
     let Some(stored) = named(&around, &how.record)? else { return nothing(page, how.record.json, none) };
     let opened = OpenedChanges::open(&around.state, &stored)?;
-    if how.dry_run && opened.is_interrupted()? {
-        return nothing(page, how.record.json, INTERRUPTED);
+    if how.dry_run
+        && let Some(steps) = opened.plan_to_put_back()?
+    {
+        if !how.record.json {
+            page.line(&format!("{INTERRUPTED} {PUT_BACK_FIRST}"));
+        }
+        show::steps(&mut page, &stored, &steps, (how.record.json, true));
+        page.print()?;
+        return Ok(Exit::Done);
     }
     if let Some(report) = opened.put_back()?
         && !how.record.json
@@ -91,7 +101,7 @@ fn take_back(
         return nothing(page, how.record.json, "everything is as it was");
     }
     if how.dry_run {
-        show::steps(&mut page, &stored, &steps, how.record.json);
+        show::steps(&mut page, &stored, &steps, (how.record.json, false));
         page.print()?;
         return Ok(Exit::Done);
     }
@@ -101,7 +111,7 @@ fn take_back(
                 "you cannot be asked here, because standard input is no terminal: look with `--dry-run`, then say `--yes`"
             );
         }
-        show::steps(&mut page, &stored, &steps, false);
+        show::steps(&mut page, &stored, &steps, (false, false));
         page.line("Do this? [y/N]");
         page.print()?;
         if !is_yes()? {

@@ -1,6 +1,8 @@
-//! Modes, times and owners of files in sandboxes without mounts: Landlock has no rights for them, so no such call is
-//! left to the kernel. In a sandbox with mounts, read-only mounts protect them: there, modes are recorded and left to
-//! the kernel, except those with the set-group-id bit.
+//! Modes, times, attributes and owners of files.
+//!
+//! In a sandbox with mounts, read-only mounts protect them: changes by name are recorded and left to the kernel, except
+//! those to a mode with the set-group-id bit. Landlock has no rights for them, so without mounts no such call is left
+//! to the kernel, and the filter refuses changes of extended attributes.
 //!
 //! The file is looked up once and held by an `O_PATH` descriptor. Its path, as the kernel reports it, determines
 //! whether commands may change files there, and the change applies to that very file.
@@ -18,7 +20,7 @@ use crate::pending::PendingCall;
 use crate::proc_paths::names_of;
 use crate::resolve_for_read::FoundFile;
 use crate::resolved_name::LastLink;
-use crate::syscalls::{PathArgument, Target, Times};
+use crate::syscalls::{Target, Times};
 use crate::worker::Worker;
 
 /// The size of two `timespec` or `timeval` structs: two numbers of eight bytes each.
@@ -30,10 +32,7 @@ const SECONDS_BYTES: usize = 16;
 /// permitted for directories, where it determines the group of new files.
 pub(crate) fn change_mode(worker: &Worker, pending: &PendingCall, target: Target, mode: u32) -> CallResult {
     let has_group_id = mode & Mode::SGID.as_raw_mode() != 0;
-    if let Target::Path { at, flags } = target {
-        worker.check_still_waiting(pending)?;
-        record(worker, pending, at, AtFlags::from_bits_retain(flags))?;
-    }
+    record(worker, pending, target)?;
     if worker.broker.places.is_none() && !has_group_id {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
@@ -49,11 +48,22 @@ pub(crate) fn change_mode(worker: &Worker, pending: &PendingCall, target: Target
     Ok(Outcome::SUCCESS)
 }
 
-/// Records the mode that a name has so far. What cannot be found is not changed by the call either.
-fn record(worker: &Worker, pending: &PendingCall, at: PathArgument, flags: AtFlags) -> Result<(), Errno> {
-    let last = if flags.contains(AtFlags::SYMLINK_NOFOLLOW) { LastLink::Keep } else { LastLink::Follow };
+/// Changes the extended attributes of a file by its name.
+pub(crate) fn change_attributes(worker: &Worker, pending: &PendingCall, target: Target) -> CallResult {
+    record(worker, pending, target)?;
+    Ok(Outcome::LEFT_TO_THE_KERNEL)
+}
+
+/// Records mode, times and attributes of a name. What cannot be found is not changed by the call either.
+fn record(worker: &Worker, pending: &PendingCall, target: Target) -> Result<(), Errno> {
+    let (Target::Path { at, flags }, true) = (target, worker.broker.recording.is_some()) else {
+        return Ok(());
+    };
+    let is_kept = AtFlags::from_bits_retain(flags).contains(AtFlags::SYMLINK_NOFOLLOW);
+    let last = if is_kept { LastLink::Keep } else { LastLink::Follow };
+    worker.check_still_waiting(pending)?;
     match locate::find(worker, pending, at, last) {
-        Ok(Located::Judged(place)) => worker.record_mode(pending, &place),
+        Ok(Located::Judged(place)) => worker.record_status(pending, &place),
         Ok(Located::Outside(_) | Located::Elsewhere) | Err(_) => Ok(()),
     }
 }
@@ -82,6 +92,10 @@ pub(crate) fn change_times(
     target: Target,
     times: Times,
 ) -> CallResult {
+    record(worker, pending, target)?;
+    if worker.broker.places.is_none() {
+        return Ok(Outcome::LEFT_TO_THE_KERNEL);
+    }
     let times = read_times(pending, times)?;
     let file = find(worker, pending, target)?;
     worker.check_still_waiting(pending)?;

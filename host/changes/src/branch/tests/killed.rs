@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use super::{Scene, changed};
 use crate::branch::{Layers, commit, compare, settled};
+use crate::tests::killed::{Kill, ended, kill};
 use crate::tests::tree::tree;
 use crate::undo::{history, recover};
 use crate::{Recorder, Store};
@@ -25,6 +25,7 @@ fn commits_in_a_given_place() {
     let layers = Layers { project: &project, upper: &upper, begun: (i64::MAX, 0), settled: &settled };
     let changes = compare(layers).expect("compared");
     commit(&recorder, layers, &changes.iter().collect::<Vec<_>>(), "a commit").expect("committed");
+    ended(&place);
 }
 
 fn large() -> Scene {
@@ -49,19 +50,12 @@ fn run(scene: &Scene) -> Child {
 fn a_commit_that_is_killed_is_before_or_after() {
     let kills = std::env::var("PORTCULLIS_COMMIT_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
     let whole = large();
-    let begun = Instant::now();
-    assert!(run(&whole).wait().expect("ended").success());
-    let lasts = begun.elapsed();
+    let lasts = kill(run(&whole), whole.place.path(), Kill::AtTheEnd);
     let (mut before, mut after, mut between) = (0, 0, 0);
     for number in 0..kills {
         let mut scene = large();
         let was = tree(&scene.project());
-        let mut child = run(&scene);
-        std::thread::sleep(
-            lasts.mul_f64(f64::from(number) / f64::from(kills)).max(Duration::from_micros(500)),
-        );
-        child.kill().expect("killed");
-        child.wait().expect("ended");
+        kill(run(&scene), scene.place.path(), Kill::of(number, kills, lasts));
         let back = recover(&scene.recorder, &scene.project()).expect("recovered");
         let is_recovered = back.is_some();
         for path in back.unwrap_or_default().done {
@@ -84,5 +78,6 @@ fn a_commit_that_is_killed_is_before_or_after() {
             "kill {number}, recovered: {is_recovered}"
         );
     }
+    assert!(before > 0 && after > 0, "{before} before, {after} after");
     println!("{kills} kills: {before} before, {after} after, {between} of them recovered");
 }

@@ -119,14 +119,20 @@ fn what(change: &Change) -> &'static str {
     }
 }
 
-/// Shows what would be done.
-pub(super) fn steps(page: &mut Page, stored: &StoredChanges, steps: &[Step], json: bool) {
+/// Shows what would be done; `is_put_back` if that puts back what an interrupted undo has done.
+pub(super) fn steps(
+    page: &mut Page,
+    stored: &StoredChanges,
+    steps: &[Step],
+    (json, is_put_back): (bool, bool),
+) {
     if json {
         let step = |step: &Step| {
             let [what, _, note] = told_step(&stored.about.project, step);
             json!({ "path": step.path, "what": what, "note": note })
         };
-        page.json(&json!({ "steps": steps.iter().map(step).collect::<Vec<_>>() }));
+        let steps: Vec<_> = steps.iter().map(step).collect();
+        page.json(&json!({ "steps": steps, "interrupted": is_put_back }));
         return;
     }
     let row = |step: &Step| {

@@ -111,6 +111,11 @@ pub(super) fn argument(index: u32) -> u32 {
     16 + 8 * index + low
 }
 
+/// Returns the offset of the high 32 bits of an argument.
+pub(super) fn upper_half(index: u32) -> u32 {
+    argument(index) ^ 4
+}
+
 pub(super) fn errno(number: i32) -> u32 {
     libc::SECCOMP_RET_ERRNO | low_bits(number)
 }

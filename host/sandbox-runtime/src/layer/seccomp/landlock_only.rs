@@ -7,7 +7,9 @@
 use libc::c_long;
 
 use super::assembler::{ALLOW, HAND_OVER, Program, argument, errno, low_bits, no_set_user_id};
-use super::table::{MAKES, MODES, MODES_HERE, OWNERS_AND_TIMES, OWNERS_AND_TIMES_HERE};
+use super::table::{
+    ATTRIBUTES, MAKES, MODES, MODES_HERE, OWNERS, OWNERS_HERE, TIMES, TIMES_BY_NAME, TIMES_HERE,
+};
 
 /// Calls that create or use sockets other than connected pairs.
 const SOCKETS: [c_long; 6] = [
@@ -40,18 +42,8 @@ const SHARED: [c_long; 17] = [
     libc::SYS_mq_getsetattr,
 ];
 
-/// Changes of extended and other attributes: refused as on a file system without them. The last two calls are newer
-/// than the libc crate.
-const ATTRIBUTES: [c_long; 8] = [
-    libc::SYS_setxattr,
-    libc::SYS_lsetxattr,
-    libc::SYS_fsetxattr,
-    libc::SYS_removexattr,
-    libc::SYS_lremovexattr,
-    libc::SYS_fremovexattr,
-    463,
-    466,
-];
+/// Changes of extended attributes of an open file. Those by name are refused as well, as on a file system without them.
+const ATTRIBUTES_OF_OPEN: [c_long; 2] = [libc::SYS_fsetxattr, libc::SYS_fremovexattr];
 
 /// Changes of a process by its pid, and the index of that argument: allowed only for the caller itself, which is 0.
 const OF_A_PROCESS: [(c_long, u32); 5] = [
@@ -76,7 +68,7 @@ pub(super) fn add(program: &mut Program) {
     for number in SHARED {
         program.answer(number, errno(libc::ENOSYS));
     }
-    for number in ATTRIBUTES {
+    for number in ATTRIBUTES_OF_OPEN.into_iter().chain(ATTRIBUTES) {
         program.answer(number, errno(libc::EOPNOTSUPP));
     }
     for (number, process) in OF_A_PROCESS {
@@ -100,7 +92,8 @@ pub(super) fn add(program: &mut Program) {
             body.give(HAND_OVER);
         });
     }
-    for number in OWNERS_AND_TIMES.into_iter().chain(OWNERS_AND_TIMES_HERE) {
+    let times = TIMES.into_iter().chain(TIMES_HERE).chain(TIMES_BY_NAME);
+    for number in OWNERS.into_iter().chain(OWNERS_HERE).chain(times) {
         program.answer(number, HAND_OVER);
     }
 }

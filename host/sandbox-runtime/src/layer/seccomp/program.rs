@@ -3,12 +3,12 @@
 use portcullis_sandbox::{IsolationMode, Reads};
 use portcullis_sys::seccomp::Instruction;
 
-use super::assembler::{ALLOW, HAND_OVER, Program, argument, errno, low_bits, no_set_user_id};
+use super::assembler::{ALLOW, HAND_OVER, Program, argument, errno, low_bits, no_set_user_id, upper_half};
 use super::landlock_only;
 use super::requests::{ALLOWED, KIND, KINDS, LEASES, TERMINAL};
 use super::table::{
-    ADDRESS_LENGTH, EXECUTES, HANDED_OVER, MAKES, MODES, MODES_HERE, OPENS, PERSONALITIES, REFUSED,
-    REFUSED_HERE, SOCKETS, UNKNOWN,
+    ADDRESS_LENGTH, ATTRIBUTES, EXECUTES, HANDED_OVER, MAKES, MODES, MODES_HERE, OPENS, PERSONALITIES,
+    REFUSED, REFUSED_HERE, SOCKETS, TIMES, TIMES_BY_NAME, TIMES_HERE, UNKNOWN,
 };
 
 /// Which calls are passed to a broker.
@@ -112,6 +112,16 @@ pub(super) fn assemble(broker: Broker, reads: Reads, isolation: IsolationMode) -
         });
     }
     if broker.listens() {
+        // The broker records the times and attributes so far, as with modes.
+        for number in TIMES.into_iter().chain(TIMES_HERE) {
+            program.on(number, |body| {
+                for half in [argument(1), upper_half(1)] {
+                    body.load(half);
+                    body.unless_equal(0, HAND_OVER);
+                }
+            });
+        }
+        TIMES_BY_NAME.into_iter().chain(ATTRIBUTES).for_each(|number| program.answer(number, HAND_OVER));
         HANDED_OVER.into_iter().flatten().for_each(|number| program.answer(*number, HAND_OVER));
     }
     program.give(ALLOW);

@@ -66,7 +66,9 @@ pub(super) const ADDRESS_LENGTH: u32 = 16;
 pub(super) fn all_handed_over() -> Vec<c_long> {
     let opens = OPENS.iter().map(|(number, ..)| number);
     let modes = MODES.iter().chain(&MODES_HERE).map(|(number, _)| number);
-    let changes = modes.chain(&OWNERS_AND_TIMES).chain(&OWNERS_AND_TIMES_HERE);
+    let owners = OWNERS.iter().chain(&OWNERS_HERE);
+    let changes =
+        modes.chain(owners).chain(&TIMES).chain(&TIMES_HERE).chain(&TIMES_BY_NAME).chain(&ATTRIBUTES);
     HANDED_OVER.into_iter().flatten().chain(&EXECUTES).chain(opens).chain(changes).copied().collect()
 }
 /// `open_tree` that also changes attributes, since Linux 6.15; the libc crate does not have it yet.
@@ -162,15 +164,42 @@ pub(super) const MODES_HERE: [(c_long, u32); 3] =
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const MODES_HERE: [(c_long, u32); 0] = [];
 
-/// Calls that change the owners and times of a file, which are passed to the broker if there are no mounts.
-pub(super) const OWNERS_AND_TIMES: [c_long; 3] = [libc::SYS_fchown, libc::SYS_fchownat, libc::SYS_utimensat];
+/// Calls that change the owners of a file, which are passed to the broker if there are no mounts.
+pub(super) const OWNERS: [c_long; 2] = [libc::SYS_fchown, libc::SYS_fchownat];
 /// The same, for calls that only this architecture has.
 #[cfg(target_arch = "x86_64")]
-pub(super) const OWNERS_AND_TIMES_HERE: [c_long; 5] =
-    [libc::SYS_chown, libc::SYS_futimesat, libc::SYS_lchown, libc::SYS_utime, libc::SYS_utimes];
+pub(super) const OWNERS_HERE: [c_long; 2] = [libc::SYS_chown, libc::SYS_lchown];
 /// The same, for calls that only this architecture has.
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) const OWNERS_AND_TIMES_HERE: [c_long; 0] = [];
+pub(super) const OWNERS_HERE: [c_long; 0] = [];
+
+/// Calls that change the times of a file, which are passed to the broker: it records them. The second argument is a
+/// path; without one, the call is about an open file, and is passed on only if there are no mounts.
+pub(super) const TIMES: [c_long; 1] = [libc::SYS_utimensat];
+/// The same, for calls that only this architecture has.
+#[cfg(target_arch = "x86_64")]
+pub(super) const TIMES_HERE: [c_long; 1] = [libc::SYS_futimesat];
+/// The same, for calls that only this architecture has.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) const TIMES_HERE: [c_long; 0] = [];
+
+/// Calls that change the times of a file by its name.
+#[cfg(target_arch = "x86_64")]
+pub(super) const TIMES_BY_NAME: [c_long; 2] = [libc::SYS_utime, libc::SYS_utimes];
+/// Calls that change the times of a file by its name.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) const TIMES_BY_NAME: [c_long; 0] = [];
+
+/// Calls that change the extended attributes of a file by its name, which are passed to the broker if there are mounts:
+/// it records them.
+pub(super) const ATTRIBUTES: [c_long; 6] = [
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    portcullis_sys::SYS_SETXATTRAT,
+    portcullis_sys::SYS_REMOVEXATTRAT,
+];
 
 /// The calls among those that set a mode that create a file.
 #[cfg(target_arch = "x86_64")]
