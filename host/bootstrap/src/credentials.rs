@@ -2,33 +2,32 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use portcullis_session::{CredentialReader, Secret, SshCommand};
-use portcullis_settings_format::CredentialSource;
+use portcullis_session::{CredentialReader, GitClientRole, Secret, SshCommand};
+use portcullis_settings_format::{CredentialSource, SigningForm};
 use portcullis_text::escape;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zeroize::Zeroizing;
 
 use crate::git_client::GIT_CLIENT;
-use crate::outside_ssh;
+use crate::own_programs::{PATIENCE, ended};
 use crate::process_env::{ProcessEnv, random_name};
 use crate::untrusted_paths::UntrustedPaths;
+use crate::{outside_signing, outside_ssh};
 
-/// How long a source may take. The user may have to unlock it.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// The most bytes that a source may give.
 const ANSWER_MAX: usize = 64 * 1024;
 /// How long the output of a program may stay open after its end.
 const LEFT_BEHIND: Duration = Duration::from_secs(2);
 /// The flag of open(2) for files that could block.
 const NO_BLOCKING: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-/// The interval of checks whether a program has ended.
-const LOOK: Duration = Duration::from_millis(5);
 
 /// The sources of credentials of a session.
 #[derive(Debug)]
@@ -54,14 +53,20 @@ impl CredentialSources {
         found.map(|(_, value)| Zeroizing::new(value.clone())).ok_or_else(missing)
     }
 
-    fn file(&self, path: &str) -> Result<Zeroizing<String>, String> {
+    /// Returns the path of a file that no command can have written.
+    fn own_path(&self, path: &str) -> Result<PathBuf, String> {
         let path = match path.strip_prefix("~/") {
             Some(rest) => self.around.home.join(rest),
             None => PathBuf::from(path),
         };
-        if self.reach.holds(&path) {
-            return Err(format!("`{}` lies where commands can write", escape(&path.to_string_lossy())));
+        match self.reach.holds(&path) {
+            true => Err(format!("`{}` lies where commands can write", escape(&path.to_string_lossy()))),
+            false => Ok(path),
         }
+    }
+
+    fn file(&self, path: &str) -> Result<Zeroizing<String>, String> {
+        let path = self.own_path(path)?;
         let failed = |error: io::Error| format!("reading `{}`: {error}", escape(&path.to_string_lossy()));
         // A pipe would otherwise block until something writes to it.
         let mut options = OpenOptions::new();
@@ -80,6 +85,16 @@ impl CredentialSources {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(host.join(&name))?;
         file.write_all(content)?;
         Ok(inside.join(name))
+    }
+
+    /// Returns a command that runs a program of the user outside the sandbox.
+    fn own_program(&self, name: &str) -> Result<Command, String> {
+        let program = self.around.find_program(name.as_ref(), &self.reach).ok_or_else(|| {
+            format!("the program `{name}` is not on PATH outside of the places where commands can write")
+        })?;
+        let mut command = Command::new(program);
+        command.env("PATH", self.around.trusted_path(&self.reach));
+        Ok(command)
     }
 
     /// Runs a program outside the sandbox and returns its output.
@@ -150,8 +165,55 @@ impl CredentialReader for CredentialSources {
         self.shown("certificates", ".pem", (certificates.as_bytes(), 0o644))
     }
 
-    fn publish_git_client(&self) -> io::Result<PathBuf> {
-        self.shown("git-client", "", (GIT_CLIENT, 0o755))
+    fn publish_git_client(&self, role: GitClientRole) -> io::Result<PathBuf> {
+        // The program knows its role by its name.
+        let name = match role {
+            GitClientRole::Ssh => "git-ssh",
+            GitClientRole::SshKeygen => "git-ssh-keygen",
+            GitClientRole::Gpg => "git-gpg",
+        };
+        self.shown(name, "", (GIT_CLIENT, 0o755))
+    }
+
+    fn publish_signer(&self) -> io::Result<(UnixListener, PathBuf)> {
+        let (host, inside) = self.temp.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        let name = format!("signer-{}", random_name().map_err(io::Error::other)?);
+        let directory = std::fs::File::open(host)?;
+        // The address of a socket has room for 107 bytes, and the path of the directory can be longer.
+        let short = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
+        Ok((UnixListener::bind(short.join(&name))?, inside.join(name)))
+    }
+
+    fn signing_key(&self, form: &SigningForm) -> Result<String, String> {
+        match form {
+            SigningForm::Ssh { public_key } => {
+                let text = self.file(public_key)?;
+                let line = text.lines().next().unwrap_or_default();
+                let is_key = ["ssh-", "ecdsa-", "sk-"].iter().any(|begin| line.starts_with(begin));
+                let is_key = is_key && !line.contains(char::is_control);
+                is_key
+                    .then(|| format!("key::{line}"))
+                    .ok_or_else(|| format!("`{public_key}` is no public key"))
+            }
+            SigningForm::Gpg { key } => Ok(key.clone()),
+        }
+    }
+
+    fn sign(&self, form: &SigningForm, object: &[u8]) -> Result<Vec<u8>, String> {
+        match form {
+            SigningForm::Ssh { public_key } => {
+                let mut command = self.own_program("ssh-keygen")?;
+                outside_signing::with_ssh(&mut command, &self.own_path(public_key)?);
+                outside_signing::sign(command, object, "unlock the key outside with `ssh-add`")
+            }
+            SigningForm::Gpg { key } => {
+                let mut command = self.own_program("gpg")?;
+                outside_signing::with_gpg(&mut command, key);
+                let remedy =
+                    format!("unlock the key outside, for example with `echo | gpg -u {key} --clearsign`");
+                outside_signing::sign(command, object, &remedy)
+            }
+        }
     }
 
     fn start_ssh(&self, command: &SshCommand) -> io::Result<Child> {
@@ -178,23 +240,6 @@ pub fn words(source: &CredentialSource) -> String {
         CredentialSource::Command(words) => format!("the command {}", words.join(" ")),
         CredentialSource::Pass(entry) => format!("pass: {entry}"),
         CredentialSource::SecretTool(attributes) => format!("secret-tool: {}", attributes.join(" ")),
-    }
-}
-
-/// Waits for a program, and ends it if it takes too long; `None` then.
-fn ended(child: &mut Child) -> io::Result<Option<std::process::ExitStatus>> {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if Instant::now() > end {
-            // Killed or gone, it has no answer.
-            drop(child.kill());
-            drop(child.wait());
-            return Ok(None);
-        }
-        std::thread::sleep(LOOK);
     }
 }
 

@@ -134,6 +134,11 @@ fn toolchains(around: &ProcessEnv, reach: &UntrustedPaths) -> Vec<PathBuf> {
     roots.filter_map(|root| root.canonicalize().ok()).collect()
 }
 
+fn gnupg(around: &ProcessEnv) -> Option<PathBuf> {
+    let named = around.variables.iter().find(|(name, _)| name == "GNUPGHOME")?;
+    Some(PathBuf::from(&named.1))
+}
+
 /// Returns the paths of settings and protected files.
 pub fn places(around: &ProcessEnv, project: &Path, settings: Option<&Path>) -> anyhow::Result<Places> {
     let project = around.absolute(project);
@@ -153,6 +158,7 @@ pub fn places(around: &ProcessEnv, project: &Path, settings: Option<&Path>) -> a
             .collect(),
         path: around.path.clone(),
         toolchains: toolchains(around, &UntrustedPaths::of_project(&project, &around.homes())),
+        gnupg: gnupg(around),
         settings: settings.map(|file| around.absolute(file)),
         agent: around.agent.clone(),
         ..Places::usual(&project, &around.home)

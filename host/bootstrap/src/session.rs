@@ -22,6 +22,7 @@ use portcullis_settings_format::{Origin, Position, Warning};
 use crate::changes::{self, About, OwnChanges};
 use crate::confiner::{confiner, directory_for_commands};
 use crate::control::{Control, listen_for};
+use crate::credential_offers::SettingsOffers;
 use crate::credentials::CredentialSources;
 use crate::grant_keeper::FileKeeper;
 use crate::home::{self, ProjectHome};
@@ -120,6 +121,11 @@ pub fn basis(
         resolved.grants.extend(grants);
     }
     Ok((Basis { resolved, chain: loaded.chain }, loaded.lists))
+}
+
+/// Returns changed settings with their policies.
+fn changed_basis(around: &ProcessEnv, wanted: &Wanted, resolved: Resolved) -> anyhow::Result<Basis> {
+    basis(around, wanted, resolved).map(|(basis, _lists)| basis)
 }
 
 /// Builds a session from the settings.
@@ -291,6 +297,7 @@ fn assemble(
         inmate: wanted.inmate.clone(),
         reader: wanted.reader,
         credentials,
+        offers: Box::new(SettingsOffers::new(around, wanted, changed_basis)),
         variables,
     };
     let session = portcullis_session::open(setup, basis).context("opening the session")?;

@@ -1,4 +1,4 @@
-//! The program inside the sandbox that git uses in the place of `ssh`.
+//! The program inside the sandbox that git uses in the place of `ssh`, and to sign, of `ssh-keygen` and `gpg`.
 //!
 //! It tells the gate the command of git and passes the bytes of git's protocol on; the gate runs the user's own `ssh`
 //! outside. For a host that is not declared, it runs the `ssh` of the sandbox with the same arguments. It decides
@@ -7,14 +7,17 @@
 //! `portcullis-bootstrap` builds it as one file without dependencies, and puts it into the program.
 
 mod arguments;
+mod program;
+mod sign;
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::ExitCode;
 
 use arguments::Arguments;
+use program::{FAILED, become_program, say};
 
 /// The first bytes of a request to the gate.
 const GREETING: &[u8] = b"portcullis-git/1";
@@ -26,15 +29,26 @@ const ERRORS: u8 = 2;
 const END: u8 = 3;
 /// The longest message of the gate, in bytes.
 const MESSAGE_MAX: usize = 1 << 20;
-/// The exit status of `ssh` when it fails itself.
-const FAILED: u8 = 255;
 
 fn main() -> ExitCode {
-    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let mut words = std::env::args_os();
+    let own = words.next().unwrap_or_default();
+    let words: Vec<OsString> = words.collect();
+    let name = Path::new(&own).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    // The host gives the file a name that begins with the role.
+    match name {
+        name if name.starts_with("git-ssh-keygen-") => sign::ssh_keygen(&words),
+        name if name.starts_with("git-gpg-") => sign::gpg(&words),
+        _ => ssh(&words),
+    }
+}
+
+/// Does the work of `ssh`.
+fn ssh(words: &[OsString]) -> ExitCode {
     let texts: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let declared = std::env::var(HOSTS).unwrap_or_default();
     let arguments = Arguments::parse(&texts).filter(|arguments| arguments.is_for_one_of(&declared));
-    let Some(arguments) = arguments else { return plain_ssh(&words) };
+    let Some(arguments) = arguments else { return become_program("ssh", words) };
     let ended = carry(&arguments).unwrap_or_else(|error| {
         let host = &arguments.host;
         say(&format!(
@@ -43,13 +57,6 @@ fn main() -> ExitCode {
         FAILED
     });
     ExitCode::from(ended)
-}
-
-/// Becomes the `ssh` of the sandbox.
-fn plain_ssh(words: &[OsString]) -> ExitCode {
-    let error = Command::new("ssh").args(words).exec();
-    say(&format!("portcullis: running `ssh`: {error}"));
-    ExitCode::from(FAILED)
 }
 
 /// Has the gate run the command, and returns its exit status.
@@ -99,10 +106,4 @@ fn receive(gate: &mut impl Read) -> io::Result<u8> {
             _ => return Err(io::Error::other("it sent no message")),
         }
     }
-}
-
-/// Prints a line for the user.
-fn say(line: &str) {
-    // If standard error is closed, the line is lost.
-    drop(writeln!(io::stderr().lock(), "{line}"));
 }

@@ -40,7 +40,7 @@ pub(crate) use masker::Masker;
 pub(crate) use placeholders::{Finder, Placeholders};
 pub(crate) use push::{Known, Push, PushEnd};
 pub(crate) use request::{Accepted, Destination, origin_form};
-
+pub(crate) use upstream_tls::configuration as upstream_tls;
 pub(crate) use well_formed::of_this_connection_only;
 
 /// The brokered hosts of a session.

@@ -39,7 +39,9 @@ pub mod inspect;
 mod judge;
 mod listeners;
 mod names;
+mod probe;
 mod special;
+mod ssh_remedy;
 mod upstream;
 
 #[cfg(target_os = "linux")]
@@ -61,7 +63,9 @@ pub use judge::{
 pub use linux::{Attached, Gate, WayIn, special};
 pub use listeners::Listeners;
 pub use names::Names;
+pub use probe::{Probe, probe};
 pub use special::Special;
+pub use ssh_remedy::ssh_remedy;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{Attached, Gate, WayIn, special};
 pub use upstream::{Protocol, Unresolved, Upstream};

@@ -36,6 +36,15 @@ fn all() -> Vec<(&'static str, &'static str, String)> {
         ("saved", "an answer for the project", kept(GrantScope::Project)),
         ("saved", "an answer for every project", kept(GrantScope::User)),
         ("not_saved", "an answer that could not be saved", notices::not_saved(no_space)),
+        (
+            "credential_added",
+            "an offer of a credential was accepted",
+            notices::credential_added(
+                "git may use your own ssh for me/shop at git.example",
+                "git.example-ssh",
+            ),
+        ),
+        ("credential_not_added", "an offer that could not be saved", notices::credential_not_added(no_space)),
         ("not_for_commands", "an answer that commands do not get", notices::not_for_commands(no_space)),
         ("answer_ended", "an answer has ended", notices::answer_ended(no_space)),
         ("changed", "edited settings", notices::changed("settings", &changes)),

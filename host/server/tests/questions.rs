@@ -11,7 +11,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use portcullis_approvals::question::connections::{PresetOffer, about_all, about_more, offer_presets};
+use portcullis_approvals::question::credential_offer::{CredentialOffer, OfferedUse};
 use portcullis_approvals::question::question;
+use portcullis_approvals::question::signature;
 use portcullis_approvals::question::words::{Naming, WORDS_MAX};
 use portcullis_approvals::{GrantPlace, Question, Refusal};
 use portcullis_decision::request::{
@@ -302,6 +304,51 @@ fn others() -> Vec<QuestionCase> {
     let push = ruling("git.push", "it sends commits to a server that others read");
     let rest = ruling("host.escalation", "it runs with your full rights");
     let other = OtherAction { kind: "model".into(), input: "{}".into() };
+    let offer = |tool, usage, host: &str, object: Option<&str>, adds: &str| CredentialOffer {
+        tool,
+        usage,
+        host: host.to_owned(),
+        object: object.map(str::to_owned),
+        adds: adds.to_owned(),
+    };
+    let offers = [
+        offer(
+            "git",
+            OfferedUse::PushBySsh,
+            "git.example",
+            Some("me/shop"),
+            "git may use your own ssh for me/shop at git.example, and push to its branches agent/**",
+        ),
+        offer(
+            "git",
+            OfferedUse::PushByHttps,
+            "github.com",
+            Some("me/shop"),
+            "git may use your credential for me/shop at github.com, and push to its branches agent/**",
+        ),
+        offer(
+            "npm",
+            OfferedUse::Publish,
+            "registry.npmjs.org",
+            Some("shop"),
+            "npm may use your credential at registry.npmjs.org, and publish shop",
+        ),
+        offer(
+            "gh",
+            OfferedUse::Read,
+            "api.github.com",
+            None,
+            "commands may read at api.github.com with your credential",
+        ),
+    ];
+    let offered = |name, offer: CredentialOffer| {
+        let decision = ruling("base.no-opinion", "no policy has an opinion on this");
+        let question = asked(Origin::Process, offer.action(), Vec::new(), &decision, "");
+        QuestionCase { name, question: offer.put(question, "default.json") }
+    };
+    let signed = json!({
+        "credential": "sign", "object": "commit", "by": "Ann <ann@a.example>", "summary": "Fix the login",
+    });
     vec![
         about("run a command", Action::Command(command("git push origin main")), vec![], &push),
         about("run a command outside", Action::Escalation(command("make install")), vec![], &rest),
@@ -313,6 +360,16 @@ fn others() -> Vec<QuestionCase> {
             &ruling("base.outside", "it lies outside this project"),
         ),
         about("use a tool of an extension", Action::Tool(tool), vec![], &seen),
+        about(
+            "sign a commit",
+            Action::Other(OtherAction { kind: signature::KIND.into(), input: signed.to_string() }),
+            vec![],
+            &ruling("base.no-opinion", "no policy has an opinion on this"),
+        ),
+        offered("push by ssh", offers[0].clone()),
+        offered("push over HTTPS", offers[1].clone()),
+        offered("publish a package", offers[2].clone()),
+        offered("use a credential to read", offers[3].clone()),
         about(
             "something else",
             Action::Other(other),

@@ -1,21 +1,26 @@
 //! The brokered hosts of the settings in force, and what commands get in place of credentials.
 
 use std::io;
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use portcullis_approvals::question::credential_offer::CredentialOffer;
 use portcullis_decision::request::Endpoint;
 use portcullis_network_gate::{
     Authority, Broker, BrokeredHost, Credential, Form, PushRule, RequestLimits, Secret, Secrets, SeenSecrets,
     Ssh, SshCommand, SshHost, new_placeholder,
 };
 use portcullis_settings::Resolved;
-use portcullis_settings_format::{BrokeredCredential, CredentialForm, HostPushes, SshCredential};
+use portcullis_settings_format::{
+    BrokeredCredential, CredentialForm, HostPushes, SignedObject, SigningCredential, SigningForm,
+    SshCredential,
+};
 
-use crate::credential_reader::CredentialReader;
-use crate::setup::Basis;
+use crate::basis::Basis;
+use crate::credential_reader::{CredentialReader, GitClientRole};
 
 /// Variables by which programs find the certificates that they trust.
 ///
@@ -44,10 +49,18 @@ const GIT_USER: &str = "x-access-token";
 /// The port of HTTPS: pushes with it in the settings are those of ssh, too.
 const TLS_PORT: u16 = 443;
 
+/// What git inside has for a key to sign with that cannot be read.
+const UNREADABLE_KEY: &str = "key::unreadable";
+
+/// Answers the clients at a socket that want signatures.
+pub(crate) type Signer = Box<dyn Fn(UnixListener) -> io::Result<()> + Send + Sync>;
+
 /// The brokered hosts of a session.
 pub(crate) struct Brokering {
     reader: Arc<dyn CredentialReader>,
     state: Mutex<State>,
+    /// Answers at the socket for signatures; the session, which does that, is made later.
+    signer: OnceLock<Signer>,
 }
 
 #[derive(Default)]
@@ -55,17 +68,28 @@ struct State {
     authority: Option<(Arc<Authority>, PathBuf)>,
     /// The program that git uses as `ssh`, as commands see it.
     git_client: Option<PathBuf>,
+    /// The socket at which signatures are made, as commands see it.
+    signer: Option<PathBuf>,
+    /// The programs with which git signs, as commands see them.
+    signing_clients: Vec<(GitClientRole, PathBuf)>,
     /// All placeholders of the session. A credential keeps its own as long as its entry does not change.
     placeholders: Vec<(BrokeredCredential, String)>,
     /// The credentials that were read, under any settings.
     seen: SeenSecrets,
+    /// The credentials that were offered.
+    offered: Vec<CredentialOffer>,
     /// The broker of the settings that it was made for.
     current: Option<(Arc<Basis>, Arc<Broker>)>,
 }
 
 impl Brokering {
     pub(crate) fn new(reader: Arc<dyn CredentialReader>) -> Self {
-        Self { reader, state: Mutex::default() }
+        Self { reader, state: Mutex::default(), signer: OnceLock::new() }
+    }
+
+    /// Takes what answers at the socket for signatures.
+    pub(crate) fn sign_by(&self, signer: Signer) {
+        self.signer.get_or_init(|| signer);
     }
 
     /// Returns the broker of the settings, or `None` if they have no brokered host.
@@ -90,6 +114,11 @@ impl Brokering {
             variables.extend(CERTIFICATES.iter().map(|name| ((*name).to_owned(), certificates.clone())));
         }
         let mut of_git = Vec::new();
+        if let Some(signing) = &basis.resolved.signing {
+            let (socket, settings) = state.signing(signing, &self.reader, self.signer.get())?;
+            variables.push(("PORTCULLIS_SIGNER".to_owned(), socket));
+            of_git.extend(settings);
+        }
         for credential in &basis.resolved.brokered {
             let placeholder = state.placeholder(credential)?;
             variables.extend(credential.variables.iter().map(|variable| {
@@ -101,13 +130,23 @@ impl Brokering {
         Ok(variables)
     }
 
+    /// Returns true for an offer that was not made yet in this session.
+    pub(crate) fn is_new_offer(&self, offer: &CredentialOffer) -> bool {
+        let offered = &mut self.state().offered;
+        let is_new = !offered.contains(offer);
+        if is_new {
+            offered.push(offer.clone());
+        }
+        is_new
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn has_any(resolved: &Resolved) -> bool {
-    has_tls(resolved) || !resolved.ssh.is_empty()
+    has_tls(resolved) || !resolved.ssh.is_empty() || resolved.signing.is_some()
 }
 
 /// Returns true if there is a host whose TLS the gate ends.
@@ -153,7 +192,7 @@ impl State {
         }
         let client = match &self.git_client {
             Some(known) => known.clone(),
-            None => self.git_client.insert(reader.publish_git_client()?).clone(),
+            None => self.git_client.insert(reader.publish_git_client(GitClientRole::Ssh)?).clone(),
         };
         let hosts: Vec<String> =
             resolved.ssh.iter().map(|one| format!("{}:{}", one.host, one.port)).collect();
@@ -163,6 +202,53 @@ impl State {
             ("PORTCULLIS_SSH_HOSTS", hosts.join(" ")),
         ];
         Ok(variables.map(|(name, value)| (name.to_owned(), value)).into())
+    }
+
+    /// Returns the socket at which signatures are made, and the settings by which git uses it.
+    fn signing(
+        &mut self,
+        signing: &SigningCredential,
+        reader: &Arc<dyn CredentialReader>,
+        signer: Option<&Signer>,
+    ) -> io::Result<(String, Vec<(String, String)>)> {
+        let socket = match &self.signer {
+            Some(known) => known.clone(),
+            None => {
+                let (listener, socket) = reader.publish_signer()?;
+                let missing = || io::Error::other("the session is not open yet");
+                signer.ok_or_else(missing)?(listener)?;
+                self.signer.insert(socket).clone()
+            }
+        };
+        let (role, format, program) = match &signing.form {
+            SigningForm::Ssh { .. } => (GitClientRole::SshKeygen, "ssh", "gpg.ssh.program"),
+            SigningForm::Gpg { .. } => (GitClientRole::Gpg, "openpgp", "gpg.program"),
+        };
+        let known = self.signing_clients.iter().find(|(known, _)| *known == role);
+        let client = match known {
+            Some((_, known)) => known.clone(),
+            None => {
+                let made = reader.publish_git_client(role)?;
+                self.signing_clients.push((role, made.clone()));
+                made
+            }
+        };
+        // If it cannot be read, the host says why as soon as git signs.
+        let key = reader.signing_key(&signing.form).unwrap_or_else(|_why| UNREADABLE_KEY.to_owned());
+        let mut settings = vec![
+            ("gpg.format", format.to_owned()),
+            (program, client.to_string_lossy().into_owned()),
+            ("user.signingKey", key),
+        ];
+        for object in signing.objects.iter().filter(|_| signing.always) {
+            let name = match object {
+                SignedObject::Commit => "commit.gpgSign",
+                SignedObject::Tag => "tag.gpgSign",
+            };
+            settings.push((name, "true".to_owned()));
+        }
+        let settings = settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Ok((socket.to_string_lossy().into_owned(), settings))
     }
 
     fn authority(&mut self, reader: &Arc<dyn CredentialReader>) -> io::Result<Arc<Authority>> {

@@ -19,6 +19,7 @@ use crate::changes;
 use crate::command_call::{CommandCall, Program, shown};
 use crate::command_variables::variables_of;
 use crate::connection_judge;
+use crate::credential_question;
 use crate::effective_policy::ForCommand;
 use crate::environment::SANDBOX_VARIABLE;
 use crate::limits::{Bounds, LimitMet, bounds, defaults};
@@ -79,6 +80,7 @@ pub fn start_with(
 ) -> Result<Started, CommandFailure> {
     let request = request(session, &call)?;
     let granted = session.authorize(request, call.call, cancel).granted()?;
+    credential_question::ask(session, &granted, call.call, cancel);
     let named = named_places::ask(session, &granted, call.call, cancel);
     let mut started = start_granted(session, granted, call, &named.opened, (terminal, stdio), cancel)?;
     started.closed = named.notes;

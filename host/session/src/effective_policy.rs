@@ -15,6 +15,7 @@ use portcullis_file_gate::{Gate, RootView, Views};
 use portcullis_sandbox::{IsolationMode, Report, Tier};
 use portcullis_settings_format::Layer as SettingsLayer;
 
+use crate::basis::Basis;
 use crate::chain_rules;
 use crate::error::{OpenError, with_causes};
 use crate::host_sockets::HostSockets;
@@ -23,7 +24,7 @@ use crate::own_directories::{BranchLayer, Changes, OwnDirectories};
 use crate::replaceable_paths::{ReplaceablePaths, Surveyed};
 use crate::requirements::{Requirements, required_tier};
 use crate::sandbox::confinement;
-use crate::setup::{Basis, Confining, Setup};
+use crate::setup::{Confining, Setup};
 use crate::user_links::{UserLinks, roots};
 
 /// The policy in force for one command.

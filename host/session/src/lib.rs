@@ -11,6 +11,7 @@
 //! same everywhere.
 
 mod setup;
+mod signing;
 
 mod open;
 
@@ -31,6 +32,7 @@ mod session;
 mod statements;
 
 mod authorized;
+mod basis;
 mod broker_question;
 mod brokering;
 mod claims;
@@ -38,6 +40,8 @@ mod closed_names;
 
 mod command_call;
 mod command_variables;
+mod credential_offers;
+mod credential_question;
 mod credential_reader;
 mod env_verdict_cache;
 mod environment;
@@ -93,11 +97,13 @@ pub use portcullis_approvals::{
 };
 
 // What a reader of credentials returns, and what it is asked for.
-pub use portcullis_network_gate::{Secret, SshCommand};
+pub use portcullis_network_gate::{Form, Probe, Secret, SshCommand, probe, ssh_remedy};
 
 pub use authorized::{Authorized, Granted, advice};
+pub use basis::Basis;
 pub use command_call::{CommandCall, Program};
-pub use credential_reader::{CredentialReader, NoCredentials};
+pub use credential_offers::{CredentialNeed, CredentialOffers, CredentialProposal};
+pub use credential_reader::{CredentialReader, GitClientRole, NoCredentials};
 pub use effective_policy::EffectivePolicy;
 pub use environment::{KeptBack, SANDBOX_VARIABLE, Withheld, kept_back};
 pub use error::{OpenError, with_causes};
@@ -112,6 +118,7 @@ pub use overridden_tools::TakenOver;
 pub use own_directories::{
     BranchLayer, CacheKind, KeptHome, LayersUsers, OwnDirectories, PrivateHome, WarmCache,
 };
+pub use portcullis_approvals::question::credential_offer::{CredentialOffer, OfferedUse};
 pub use provoked::fault_point;
 #[cfg(debug_assertions)]
 pub use provoked::provoke;
@@ -121,7 +128,7 @@ pub use reservations::{ClaimError, NoReservations, Reservations};
 pub use sandbox_subject::{AgentPlaces, SandboxSubject};
 pub use searches::{Listed, SearchFailure};
 pub use session::Session;
-pub use setup::{Basis, Confining, ProfilePlaces, Settings, Setup};
+pub use setup::{Confining, ProfilePlaces, Settings, Setup};
 pub use started::{CommandFailure, Ended, Started};
 pub use statements::{Statement, Statements};
 pub use stderr_hints::StderrHints;

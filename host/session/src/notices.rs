@@ -21,6 +21,22 @@ pub fn not_saved(error: &str) -> String {
     format!("Your answer counts for this session only, because it could not be saved: {}.", escape(error))
 }
 
+/// A credential was added to the settings, after a yes to an offer.
+#[must_use]
+pub fn credential_added(adds: &str, name: &str) -> String {
+    format!(
+        "Saved: {}, in every project · undo: portcullis credentials remove {}",
+        escape(adds),
+        escape(name)
+    )
+}
+
+/// A credential that could not be added to the settings.
+#[must_use]
+pub fn credential_not_added(error: &str) -> String {
+    format!("The credential was not added to your settings: {}.", escape(error))
+}
+
 /// A notice of a policy.
 #[must_use]
 pub fn of_policy(policy: &str, text: &str) -> String {

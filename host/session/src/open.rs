@@ -3,11 +3,13 @@
 use std::io::ErrorKind;
 use std::sync::{Arc, OnceLock, Weak};
 
+use crate::basis::Basis;
 use crate::connection_judge::CommandJudge;
 use crate::error::OpenError;
 use crate::network::Network;
 use crate::session::Session;
-use crate::setup::{Basis, Confining, Setup};
+use crate::setup::{Confining, Setup};
+use crate::signing;
 
 /// Opens a session: gets the policies' standing rules, compiles the rule set, and sets up the sandbox.
 ///
@@ -33,5 +35,7 @@ pub fn open(setup: Setup, basis: Basis) -> Result<Arc<Session>, OpenError> {
     };
     let opened = Arc::new(Session::new(setup, basis, network)?);
     session.get_or_init(|| Arc::downgrade(&opened));
+    let signing = Arc::downgrade(&opened);
+    opened.brokering.sign_by(Box::new(move |listener| signing::serve(listener, Weak::clone(&signing))));
     Ok(opened)
 }

@@ -9,11 +9,12 @@ use portcullis_decision::request::{Action, FileAccess, FileOperation};
 use portcullis_decision::{Grant, path_text};
 use portcullis_file_gate::FileError;
 
+use crate::basis::Basis;
 use crate::effective_policy::EffectivePolicy;
 use crate::error::{OpenError, with_causes};
 use crate::network::Network;
 use crate::notices;
-use crate::setup::{Basis, Setup};
+use crate::setup::Setup;
 
 /// Why a command does not start if no sandbox can be built that hides the present sockets.
 const UNHIDDEN: &str = "a program of this machine has bound a socket that commands would see, and no sandbox can be set \

@@ -26,6 +26,7 @@ use portcullis_settings::{Preset, shipped_presets_with};
 use serde_json::json;
 
 use crate::authorized::Authorized;
+use crate::basis::Basis;
 use crate::brokering::Brokering;
 use crate::claims::Claims;
 use crate::effective_policy::EffectivePolicy;
@@ -39,7 +40,7 @@ use crate::network::Network;
 use crate::notices;
 use crate::policy_in_force::PolicyInForce;
 use crate::provoked::fault_point;
-use crate::setup::{Basis, Settings, Setup};
+use crate::setup::{Settings, Setup};
 use crate::tool_calls::ToolCalls;
 
 /// A running session.

@@ -6,24 +6,17 @@ use std::time::SystemTime;
 
 use portcullis_approvals::{GrantStore, Prompter};
 use portcullis_changes::SessionChanges;
-use portcullis_decision::{Chain, Context, Reader};
+use portcullis_decision::{Context, Reader};
 use portcullis_sandbox::NameOrder;
 use portcullis_settings::Resolved;
 
+use crate::basis::Basis;
+use crate::credential_offers::CredentialOffers;
 use crate::credential_reader::CredentialReader;
 use crate::journal::Journal;
 use crate::own_directories::OwnDirectories;
 use crate::reservations::Reservations;
 use crate::sandbox_subject::SandboxSubject;
-
-/// Settings and policies, which are read and replaced together.
-#[derive(Debug)]
-pub struct Basis {
-    /// The settings, resolved.
-    pub resolved: Resolved,
-    /// The policies, loaded and configured.
-    pub chain: Chain,
-}
 
 /// The setup of a session.
 pub struct Setup {
@@ -51,6 +44,8 @@ pub struct Setup {
     pub reader: Reader,
     /// Reads credentials from their sources.
     pub credentials: Arc<dyn CredentialReader>,
+    /// Proposes entries of the settings for credentials that commands need.
+    pub offers: Box<dyn CredentialOffers>,
     /// Returns the additional variables of commands; called once, for the first command.
     pub variables: Box<dyn Fn() -> Vec<(String, String)> + Send + Sync>,
 }

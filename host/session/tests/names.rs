@@ -93,6 +93,7 @@ fn scene_with(answer: Answer, settings: Option<&str>) -> Scene {
             inmate: portcullis_session::SandboxSubject::Commands,
             reader: Reader::Model,
             credentials: Arc::new(portcullis_session::NoCredentials),
+            offers: Box::new(portcullis_session::NoCredentials),
         },
         portcullis_session::Basis { resolved, chain: Chain::default() },
     )

@@ -24,7 +24,7 @@ use crate::settings::{
     Settings, UnattendedRefusals, Undo,
 };
 use crate::warning::Warning;
-use crate::{brokered, pushes, ssh};
+use crate::{brokered, pushes, signing, ssh};
 
 pub(crate) fn settings(
     node: &Node,
@@ -38,6 +38,7 @@ pub(crate) fn settings(
     Ok(Settings {
         enabled: top.child("enabled").flag(true),
         presets: presets(&top.child("presets")),
+        read_only_presets: presets(&top.child("readOnlyPresets")),
         network: network(&top.child("network"))?,
         filesystem: filesystem(&top.child("filesystem"))?,
         credentials: credentials(&top.child("credentials"))?,
@@ -221,6 +222,10 @@ fn credentials(place: &DocumentValue<'_>) -> Result<Credentials, Fault> {
     credentials.brokered = brokered::credentials(&place.child("brokered"))?;
     let names: Vec<&str> = credentials.brokered.iter().map(|one| one.name.as_str()).collect();
     credentials.ssh = ssh::ssh(&place.child("ssh"), &names)?;
+    let names: Vec<&str> =
+        names.into_iter().chain(credentials.ssh.iter().map(|one| one.name.as_str())).collect();
+    credentials.signing = signing::signing(&place.child("signing"), &names)?;
+    credentials.signing_key = signing::private_key(&place.child("signing"), credentials.signing.as_ref())?;
     for (index, item) in place.child("brokered").items().iter().enumerate() {
         let path = item.child("source").child("file");
         let Some(text) = path.text() else { continue };

@@ -47,6 +47,7 @@ mod parse;
 mod policy_config_form;
 mod pushes;
 mod settings;
+mod signing;
 mod source_map;
 mod ssh;
 mod tighten;
@@ -86,6 +87,7 @@ pub use settings::{
     Ask, BUILT_IN, Connecting, Credentials, Environment, Escalation, Filesystem, Hold, Ignored, Network,
     PolicyEntry, PolicyMode, PolicySource, RequiredTier, Settings, UnattendedRefusals, Undo,
 };
+pub use signing::{SignedObject, SigningCredential, SigningForm};
 pub use source_map::Sites;
 pub use ssh::SshCredential;
 pub use tighten::{Narrowing, TIGHTENING_FIELDS, Tightening};

@@ -14,6 +14,7 @@ use crate::grant_entry::GrantEntry;
 use crate::kept_field::KeptField;
 use crate::parent_proxy::ParentProxy;
 use crate::pushes::HostPushes;
+use crate::signing::SigningCredential;
 use crate::source_map::Sites;
 use crate::ssh::SshCredential;
 use crate::warning::Warning;
@@ -25,6 +26,8 @@ pub struct Settings {
     pub enabled: bool,
     /// Names of presets, whose hosts are allowed.
     pub presets: Vec<Entry<String>>,
+    /// Names of presets to whose hosts only requests are sent that read.
+    pub read_only_presets: Vec<Entry<String>>,
     /// Connections.
     pub network: Network,
     /// Files.
@@ -159,8 +162,12 @@ pub struct Credentials {
     pub brokered: Vec<BrokeredCredential>,
     /// Hosts that git reaches by the user's own `ssh`.
     pub ssh: Vec<SshCredential>,
+    /// The key with which commits and tags of commands are signed outside.
+    pub signing: Option<SigningCredential>,
     /// The files that these come from, each with the index of its entry; all are denied.
     pub source_files: Vec<(usize, Entry<PathEntry>)>,
+    /// The private key beside the public one of `signing`, which is denied.
+    pub signing_key: Option<Entry<PathEntry>>,
 }
 
 /// One policy of the chain.

@@ -87,6 +87,10 @@ pub(crate) fn files(
         links.extend(keep_links(Layer::User, &id, entry, around)?);
         globs.extend(deny(Layer::User, &id, entry, FileRights::ALL, around)?);
     }
+    if let Some(entry) = &settings.credentials.signing_key {
+        links.extend(keep_links(Layer::User, "credentials.signing.key", entry, around)?);
+        globs.extend(deny(Layer::User, "credentials.signing.key", entry, FileRights::ALL, around)?);
+    }
 
     // Sort by depth, shallow rules first: for reads the longest match must win, and the last matching rule wins.
     plain.sort_by_key(|rule| depth(&rule.pattern));

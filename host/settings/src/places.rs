@@ -32,6 +32,8 @@ pub struct Places {
     pub path: Vec<PathBuf>,
     /// Roots of toolchains outside the system directories (`~/.cargo`, `~/.nvm`, ...).
     pub toolchains: Vec<PathBuf>,
+    /// The directory of the user's GnuPG, if a variable names one.
+    pub gnupg: Option<PathBuf>,
     /// The file named on the command line, which replaces the user's settings.
     pub settings: Option<PathBuf>,
     /// The agent's name, if the program that starts it gave it one.
@@ -64,6 +66,7 @@ impl Places {
             programs: Vec::new(),
             path: Vec::new(),
             toolchains: Vec::new(),
+            gnupg: None,
             settings: None,
             agent: String::new(),
             keeps_tmp: false,

@@ -7,11 +7,12 @@ mod read;
 
 use std::path::{Path, PathBuf};
 
-use portcullis_decision::pattern::NetworkPattern;
+use portcullis_decision::pattern::{HostPattern, NetworkPattern, PortSet};
 use portcullis_decision::profile::BudgetRule;
+use portcullis_decision::request::Endpoint;
 use portcullis_decision::verdict::Effect;
 use portcullis_settings_format::error::shown;
-use portcullis_settings_format::{Entry, Warning};
+use portcullis_settings_format::{Entry, HostRequests, Warning};
 
 use crate::disk::Disk;
 use crate::found::FoundSettings;
@@ -37,6 +38,11 @@ const SHIPPED: [(&str, &str); 13] = [
     ("registries", include_str!("../data/presets/registries.preset")),
 ];
 
+/// Ports of ssh and of HTTP without TLS, on which the gate reads no requests.
+const WITHOUT_TLS: [u16; 2] = [22, 80];
+/// The largest body of a request that reads, in KiB: what a fetch of git names of its own commits.
+const READ_KIB: u32 = 4096;
+
 /// The beginning of the ids of rules that presets make.
 pub(crate) const PRESET_RULE: &str = "preset.";
 
@@ -55,6 +61,8 @@ pub struct Preset {
     pub hosts: Vec<PresetHost>,
     /// The caches of the tools that use these hosts.
     pub caches: Vec<PresetLine>,
+    /// The requests to its own hosts that only read.
+    pub reads: Vec<PresetLine>,
 }
 
 /// Returns true for text that can be the name of a preset.
@@ -118,6 +126,7 @@ impl Catalogue<'_> {
             includes: Vec::new(),
             hosts: lines.hosts,
             caches: lines.caches,
+            reads: lines.reads,
         };
         for (line, included) in lines.includes {
             let bad = |why: &str| PresetError::Line { file: shown.clone(), line, why: why.to_owned() };
@@ -147,27 +156,76 @@ fn file_of(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.preset"))
 }
 
-/// Adds the hosts of the presets that the settings name to the allowed hosts.
+/// Adds the hosts of the presets that the settings name to the allowed hosts, and limits the requests to those of
+/// presets that are read-only.
 pub(crate) fn apply(found: &mut FoundSettings, places: &Places, disk: &dyn Disk) {
     let directory = places.presets_directory();
     let catalogue = Catalogue { own: Some((directory.clone(), disk)) };
-    for entry in found.settings.presets.clone() {
+    let allowed = found.settings.presets.clone().into_iter().map(|entry| (entry, Use::Allowed));
+    let read_only = found.settings.read_only_presets.clone().into_iter().map(|entry| (entry, Use::ReadOnly));
+    let mut limited = Vec::new();
+    for (entry, meant) in allowed.chain(read_only) {
         if is_preset_name(&entry.value) {
             found.watched.push(file_of(&directory, &entry.value));
         }
         let text = match catalogue.preset(&entry.value, Depth::Top) {
-            Ok(Some(preset)) => {
+            Ok(Some(preset)) if meant == Use::Allowed => {
                 allow(found, &preset, &entry);
                 continue;
+            }
+            Ok(Some(preset)) if preset.hosts.iter().any(|host| !host.reads.is_empty()) => {
+                limit(&mut limited, &preset);
+                continue;
+            }
+            Ok(Some(preset)) => {
+                format!("the preset `{}` has no `reads`, so its hosts get all requests", shown(&preset.name))
             }
             Ok(None) => format!(
                 "no preset is called `{}`; `portcullis presets` lists them, and one of your own is a file in `{}`",
                 shown(&entry.value),
                 shown(&directory.to_string_lossy())
             ),
-            Err(error) => format!("the preset `{}` allows nothing: {error}", shown(&entry.value)),
+            Err(error) if meant == Use::Allowed => {
+                format!("the preset `{}` allows nothing: {error}", shown(&entry.value))
+            }
+            Err(error) => format!("the preset `{}` limits nothing: {error}", shown(&entry.value)),
         };
         found.warnings.push(Warning { text, origin: entry.origin.clone() });
+    }
+    let requests = &mut found.settings.network.requests;
+    limited.retain(|limits| !requests.iter().any(|own| own.host == limits.host && own.port == limits.port));
+    requests.extend(limited);
+}
+
+/// How the settings use a preset.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Allowed,
+    ReadOnly,
+}
+
+/// Adds the limits on requests to the hosts of a preset that speak TLS.
+fn limit(limited: &mut Vec<HostRequests>, preset: &Preset) {
+    for host in preset.hosts.iter().filter(|host| !host.reads.is_empty()) {
+        let (HostPattern::Name(name), PortSet::These(ports)) = (&host.pattern.host, &host.pattern.ports)
+        else {
+            continue;
+        };
+        let endpoint = Endpoint::Domain(name.clone());
+        for &port in ports.iter().filter(|port| !WITHOUT_TLS.contains(port)) {
+            let is_known = |known: &&mut HostRequests| known.host == endpoint && known.port == port;
+            match limited.iter_mut().find(is_known) {
+                Some(known) => known.allow.extend(host.reads.iter().cloned()),
+                None => limited.push(HostRequests {
+                    host: endpoint.clone(),
+                    port,
+                    allow: host.reads.clone(),
+                    headers: Vec::new(),
+                    body_max_kib: Some(READ_KIB),
+                    own_account_only: false,
+                }),
+            }
+        }
     }
 }
 
@@ -199,6 +257,8 @@ fn allow(found: &mut FoundSettings, preset: &Preset, entry: &Entry<String>) {
 
 #[cfg(test)]
 mod tests {
+    use portcullis_decision::pattern::RequestPath;
+
     use super::*;
 
     #[test]
@@ -212,5 +272,56 @@ mod tests {
         let group = catalogue.preset("registries", Depth::Top).expect("usable").expect("there");
         assert!(group.hosts.iter().all(|host| !host.pattern.to_string().starts_with("github.com")));
         assert!(catalogue.preset("../npm", Depth::Top).expect("no error").is_none());
+    }
+
+    #[test]
+    fn read_only_presets_let_through_what_reads() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let home = directory.path().canonicalize().expect("a path");
+        let places = Places::usual(&home.join("project"), &home);
+        std::fs::create_dir_all(places.sandbox_directory()).expect("made");
+        std::fs::create_dir(home.join("project")).expect("made");
+        let settings = r#"{
+            "network": {
+                "allowedDomains": [], "deniedDomains": [],
+                "requests": [{ "host": "pypi.org", "allow": ["* /own/**"] }]
+            },
+            "filesystem": { "denyRead": [], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
+            "readOnlyPresets": ["registries", "github", "gitlab", "debian", "none"]
+        }"#;
+        std::fs::write(places.sandbox_directory().join("default.json"), settings).expect("written");
+        let found = crate::discover(&places, &crate::RealDisk).expect("read");
+        let lets = |host: &str, method: &str, path: &str| {
+            let host = Endpoint::Domain(host.to_owned());
+            let path = RequestPath::parse(path).expect("a path");
+            let limits = found.settings.network.requests.iter().find(|limits| limits.host == host);
+            limits.map(|limits| limits.allow.iter().any(|pattern| pattern.matches(method, &path)))
+        };
+        for (host, method, path, wanted) in [
+            ("registry.npmjs.org", "GET", "/left-pad", Some(true)),
+            ("registry.npmjs.org", "PUT", "/left-pad", Some(false)),
+            ("registry.npmjs.org", "POST", "/-/npm/v1/security/audits/quick", Some(true)),
+            ("registry.npmjs.org", "DELETE", "/left-pad/-rev/1", Some(false)),
+            ("crates.io", "PUT", "/api/v1/crates/new", Some(false)),
+            ("rubygems.org", "POST", "/api/v1/gems", Some(false)),
+            ("github.com", "GET", "/me/proj/info/refs", Some(true)),
+            ("github.com", "POST", "/me/proj.git/git-upload-pack", Some(true)),
+            ("github.com", "POST", "/me/proj.git/git-receive-pack", Some(false)),
+            ("api.github.com", "POST", "/graphql", Some(false)),
+            ("api.github.com", "GET", "/user", Some(true)),
+            ("gitlab.com", "POST", "/api/v4/projects", Some(false)),
+            ("pypi.org", "GET", "/simple/hello", Some(false)),
+            ("pypi.org", "POST", "/own/hello", Some(true)),
+            ("deb.debian.org", "GET", "/", None),
+        ] {
+            assert_eq!(lets(host, method, path), wanted, "{method} {host}{path}");
+        }
+        assert!(found.settings.network.allowed_domains.is_empty(), "nothing is allowed by them");
+        let warned = |text: &str| found.warnings.iter().any(|warning| warning.text.contains(text));
+        assert!(
+            warned("no preset is called `none`") && warned("`debian` has no `reads`"),
+            "{:?}",
+            found.warnings
+        );
     }
 }

@@ -16,7 +16,7 @@ use crate::protections::{
     Anchor, GIT_HOOKS, PROTECTIONS, ProtectedAccess, TOOLCHAIN_CREDENTIALS, TOOLCHAIN_SECRETS,
 };
 use crate::rule::Rule;
-use crate::sensitive::{self, SENSITIVE};
+use crate::sensitive::{self, GNUPG, SENSITIVE};
 use crate::writable::Writable;
 use crate::{hook_links, own_git};
 
@@ -77,6 +77,11 @@ impl HostRuleContext<'_> {
                 excepted.extend(entry.exceptions(directory, self.disk));
             }
         }
+        // Its agent can be started at any time, also for a signature that a command wants.
+        if let Some(directory) = self.places.gnupg.as_ref().filter(|directory| self.is_apart(directory)) {
+            let reason = sensitive::reason("your GnuPG keys", GNUPG);
+            self.add(&mut denied, GNUPG, directory, ProtectedAccess::Hidden, &reason)?;
+        }
         let in_path = self.places.path.iter().filter(|directory| directory.is_absolute());
         let in_path: Vec<PathBuf> = in_path
             .map(|directory| Ok(self.follow(directory)?.canonical))
@@ -96,6 +101,12 @@ impl HostRuleContext<'_> {
         }
         denied.extend(excepted);
         Ok(denied)
+    }
+
+    /// Returns true if the project and the homes lie outside of a directory.
+    fn is_apart(&self, directory: &Path) -> bool {
+        let mut own = std::iter::once(self.workspace).chain(self.homes.iter().map(PathBuf::as_path));
+        directory.is_absolute() && !own.any(|own| own.starts_with(directory))
     }
 
     /// Protects an agent directory that lies inside the workspace (because the workspace is the home directory).

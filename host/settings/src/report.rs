@@ -346,6 +346,8 @@ fn default_value(field: &str) -> Json {
         "requiredTier" => json!("full"),
         "escalation" => json!("off"),
         "unattendedRefusals" => json!("fail"),
+        // Without a key there is nothing to sign.
+        "credentials.signing.for" => Json::Null,
         _ => match portcullis_settings_format::field(field).map(|field| field.shape) {
             Some(Shape::List(_) | Shape::Objects) => json!([]),
             Some(Shape::Map(_)) => json!({}),

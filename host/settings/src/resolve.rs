@@ -125,6 +125,7 @@ pub fn resolve(found: &FoundSettings, places: &Places, disk: &dyn Disk) -> Resul
         parent_proxy: network.parent_proxy.clone(),
         brokered: settings.credentials.brokered.clone(),
         ssh: settings.credentials.ssh.clone(),
+        signing: settings.credentials.signing.clone(),
         requests: network.requests.clone(),
         pushes: network.pushes.clone(),
         budgets: budgets(found),

@@ -10,8 +10,8 @@ use portcullis_decision::rules::{Base, RuleLayer};
 use portcullis_decision::verdict::Effect;
 use portcullis_settings_format::{
     Ask, BrokeredCredential, Connecting, Environment, Escalation, HostPushes, HostRequests, Ignored,
-    KeptField, Layer, Origin, ParentProxy, PolicyMode, PolicySource, RequiredTier, Sites, SshCredential,
-    UnattendedRefusals, Undo, UnlistedHosts, Warning,
+    KeptField, Layer, Origin, ParentProxy, PolicyMode, PolicySource, RequiredTier, SigningCredential, Sites,
+    SshCredential, UnattendedRefusals, Undo, UnlistedHosts, Warning,
 };
 
 use crate::agent_definition::template::AgentDefinition;
@@ -65,6 +65,8 @@ pub struct Resolved {
     pub brokered: Vec<BrokeredCredential>,
     /// Hosts that git reaches by the user's own `ssh`.
     pub ssh: Vec<SshCredential>,
+    /// The key with which commits and tags of commands are signed outside.
+    pub signing: Option<SigningCredential>,
     /// Hosts to which only some requests are sent.
     pub requests: Vec<HostRequests>,
     /// Pushes of git that are sent, by host.

@@ -34,6 +34,9 @@ const fn entry(id: &'static str, path: &'static str, holds: &'static str) -> Sen
     Sensitive { id, path, holds, except: &[] }
 }
 
+/// Rule id for the directory of GnuPG.
+pub(crate) const GNUPG: &str = "host.gnupg";
+
 /// All sensitive paths, the large directories last.
 ///
 /// The search for hard links to these files is bounded and follows this order.
@@ -44,7 +47,7 @@ pub const SENSITIVE: &[Sensitive] = &[
         holds: "your SSH keys",
         except: &["known_hosts", "config", "*.pub"],
     },
-    entry("host.gnupg", ".gnupg", "your GnuPG keys"),
+    entry(GNUPG, ".gnupg", "your GnuPG keys"),
     entry("host.age-keys", ".config/age", "your age keys"),
     entry("host.age-keys", ".config/sops/age", "your age keys"),
     entry("host.password-stores", ".password-store", "your passwords (pass)"),

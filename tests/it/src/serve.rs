@@ -78,6 +78,23 @@ impl Serve {
         Ok(serve)
     }
 
+    /// Starts the host in a world, under the settings of the user and with variables, and sends `hello`.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started, or refuses `hello`.
+    pub fn inside_with(
+        scene: &Scene,
+        world: &World<'_>,
+        variables: &[(&str, &str)],
+        interface: Interface,
+    ) -> Result<Self> {
+        let mut serve = Self::start_in(scene, world.command("/bin/sh".as_ref())?, &[], variables)?;
+        let hello = serve.hello(interface);
+        serve.succeed("hello", &hello)?;
+        Ok(serve)
+    }
+
     fn start_in(
         scene: &Scene,
         mut command: std::process::Command,

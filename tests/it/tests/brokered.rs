@@ -6,12 +6,16 @@
 mod declared;
 mod http1;
 mod memory;
+mod offers;
 mod pushes;
 mod repeated;
+mod signing;
+mod signing_keys;
 mod ssh;
 mod ssh_attacks;
 mod ssh_memory;
 mod ssh_outside;
+mod verbs;
 mod ways_out;
 
 use std::ffi::OsStr;

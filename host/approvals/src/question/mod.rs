@@ -1,9 +1,11 @@
 //! Turns a request into a question for the user, with the grants to offer.
 
 pub mod connections;
+pub mod credential_offer;
 pub mod file_operation;
 pub mod pending_call;
 pub mod rerun;
+pub mod signature;
 mod tilde;
 pub mod words;
 
@@ -136,7 +138,9 @@ fn subject(action: &Action) -> String {
         }
         Action::Socket(access) => access.path.clone(),
         Action::Tool(call) => format!("{} {}", call.name, call.input),
-        Action::Other(other) => other.input.clone(),
+        Action::Other(other) => signature::subject(other)
+            .or_else(|| credential_offer::subject(other))
+            .unwrap_or_else(|| other.input.clone()),
     }
 }
 
@@ -160,9 +164,9 @@ fn is_only_once(action: &Action) -> bool {
     match action {
         Action::Escalation(_) => true,
         Action::File(access) => file_operation::is_only_once(&access.operation),
-        Action::Network(_) | Action::Command(_) | Action::Socket(_) | Action::Tool(_) | Action::Other(_) => {
-            false
-        }
+        // The next commit is another one.
+        Action::Other(other) => other.kind == signature::KIND,
+        Action::Network(_) | Action::Command(_) | Action::Socket(_) | Action::Tool(_) => false,
     }
 }
 

@@ -17,6 +17,7 @@ use portcullis_text::{escape, escape_confusables, escape_confusables_in_subject}
 
 use super::file_operation::{is_writing, meaning, other_end};
 use super::pending_call::known_place;
+use super::signature;
 use super::tilde::tilde;
 use crate::open_questions::Question;
 use crate::special_addresses;
@@ -140,9 +141,9 @@ fn title(request: &Request, decision: &Decision, naming: &Naming<'_>) -> String 
         },
         Action::Socket(_) => "use the socket".into(),
         Action::Tool(_) => "use the tool".into(),
-        Action::Other(other) => {
-            format!("make a request ({})", cut(&escape_confusables(&other.kind), (3, 40))).into()
-        }
+        Action::Other(other) => signature::verb(other)
+            .unwrap_or_else(|| format!("make a request ({})", cut(&escape_confusables(&other.kind), (3, 40))))
+            .into(),
     };
     format!("{} wants to {what}", who(request, naming))
 }
@@ -218,6 +219,9 @@ fn context(request: &Request, decision: &Decision) -> String {
             "Portcullis cannot confine a tool of an extension or server.".to_owned()
         }
         Action::Socket(_) if is_base => outside(None, Zone::System),
+        Action::Other(other) if is_base && other.kind == signature::KIND => {
+            "Commands do not get the key; it signs outside.".to_owned()
+        }
         Action::Command(_) | Action::Socket(_) | Action::Tool(_) | Action::Other(_) => {
             sentence(&cause.reason)
         }

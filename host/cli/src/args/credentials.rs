@@ -11,6 +11,15 @@ Examples:
   portcullis credentials list
   portcullis credentials test";
 
+const TEST_HELP: &str = "\
+A request that changes nothing is sent to the server, with the credential and without it: GET for credentials of \
+requests, git-upload-pack for hosts of ssh. A key to sign with signs a trial. Nothing of the answers is printed.
+
+Examples:
+  portcullis credentials test
+  portcullis credentials test github --path /user
+  portcullis credentials test github-ssh --path me/proj.git";
+
 const ADD_HELP: &str = "\
 The entry is written to your settings for all projects. For a service that Portcullis knows, the name is enough: \
 github, github-git, gitlab, gitlab-git, npm, openai, anthropic, gemini, openrouter, huggingface. Such an entry only \
@@ -21,7 +30,9 @@ Examples:
   portcullis credentials add github
   portcullis credentials add ci --host ci.example.com --env CI_KEY --for 'GET /**' --variable CI_KEY
   portcullis credentials add hub --host api.github.com --command 'gh auth token' --for 'GET /**'
-  portcullis credentials add forge --host git.test --pass forge --form basic --git --for '* /me/**'";
+  portcullis credentials add forge --host git.test --pass forge --form basic --git --for '* /me/**'
+  portcullis credentials add github-ssh --ssh --host github.com --user git --fetch 'me/*'
+  portcullis credentials add sign --sign ~/.ssh/id_ed25519.pub";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Credentials {
@@ -42,14 +53,17 @@ pub(crate) enum Credentials {
     /// Let commands use a credential
     #[command(after_help = ADD_HELP)]
     Add(Box<Add>),
-    /// Read credentials from their sources, to see whether that works
+    /// Ask the servers whether they accept the credentials
     ///
-    /// The exit status is 1 if one cannot be read.
-    #[command(after_help = "Examples:\n  portcullis credentials test\n  portcullis credentials test github")]
+    /// The exit status is 1 if one does not work.
+    #[command(after_help = TEST_HELP)]
     Test {
         /// The credential; all of them by default
         #[arg(value_name = "NAME")]
         name: Option<String>,
+        /// The path of the request; of a host of ssh, the repository
+        #[arg(long, value_name = "PATH", requires = "name")]
+        path: Option<String>,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
@@ -93,7 +107,16 @@ pub(crate) struct Add {
     /// Its place in a request; by default `bearer`
     #[arg(long, value_enum, value_name = "FORM")]
     pub(crate) form: Option<Form>,
-    /// For `basic`: the user name; by default the one that the command sends
+    /// Let git reach the host by your own `ssh`; a push needs an entry in `network.pushes` as well
+    #[arg(long, requires = "host", conflicts_with_all = ["source", "form", "header", "purpose", "variables", "git"])]
+    pub(crate) ssh: bool,
+    /// For `--ssh`: the repositories to fetch from, such as `me/*`; may be given several times
+    #[arg(long, value_name = "REPOSITORIES", requires = "ssh")]
+    pub(crate) fetch: Vec<String>,
+    /// Have commits and tags signed outside: the path of a public key of ssh, or a key of gpg
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["source", "ssh", "host", "form", "user", "header", "purpose", "variables", "git"])]
+    pub(crate) sign: Option<String>,
+    /// For `basic` and `--ssh`: the user name; by default the one that the command sends
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
     /// For `header`: the name of the header

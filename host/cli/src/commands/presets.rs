@@ -79,11 +79,12 @@ fn show(page: &mut Page, preset: &Preset) {
     page.line(&format!("  at most {mib} MiB are sent to each host in a session without a question"));
     let includes = preset.includes.iter().map(|line| ("include", line.value.clone(), &line.reason));
     let hosts = preset.hosts.iter().map(|host| ("host", host.pattern.to_string(), &host.reason));
+    let reads = preset.reads.iter().map(|line| ("reads", line.value.clone(), &line.reason));
     let caches = preset.caches.iter().map(|line| ("cache", line.value.clone(), &line.reason));
     let row = |(kind, value, reason): (&str, String, &String)| {
         vec![cell(kind), cell(&value), tinted(reason, Tint::Faint)]
     };
-    let rows: Vec<_> = includes.chain(hosts).chain(caches).map(row).collect();
+    let rows: Vec<_> = includes.chain(reads).chain(hosts).chain(caches).map(row).collect();
     page.table("  ", &rows);
 }
 
@@ -96,6 +97,6 @@ fn to_json(preset: &Preset) -> Value {
     };
     json!({
         "name": preset.name, "title": preset.title, "file": preset.file, "includes": lines(&preset.includes),
-        "hosts": hosts.collect::<Vec<_>>(), "caches": lines(&preset.caches),
+        "hosts": hosts.collect::<Vec<_>>(), "caches": lines(&preset.caches), "reads": lines(&preset.reads),
     })
 }

@@ -75,6 +75,26 @@ impl RequestPattern {
     }
 }
 
+impl RequestPattern {
+    /// Returns a path that the pattern covers for a method; `None` if it has none that can be told from it.
+    ///
+    /// ```
+    /// use portcullis_decision::pattern::RequestPattern;
+    /// let path = |text| RequestPattern::parse(text).unwrap().example("GET");
+    /// assert_eq!(path("GET /api/**").as_deref(), Some("/api"));
+    /// assert_eq!((path("POST /api"), path("GET /a/*/b")), (None, None));
+    /// ```
+    #[must_use]
+    pub fn example(&self, method: &str) -> Option<String> {
+        let segments: Vec<&str> =
+            self.segments.iter().map(String::as_str).filter(|segment| *segment != "**").collect();
+        let path = format!("/{}", segments.join("/"));
+        let is_literal = !segments.iter().any(|segment| segment.contains(['*', '?']));
+        let is_covered = RequestPath::parse(&path).is_some_and(|parsed| self.matches(method, &parsed));
+        (is_literal && is_covered).then_some(path)
+    }
+}
+
 impl RequestPath {
     /// Parses the path of a request, without its query.
     ///

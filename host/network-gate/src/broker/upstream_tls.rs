@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustls::{ClientConfig, RootCertStore};
 
 /// Returns a configuration with the certificates that this machine trusts, or of `SSL_CERT_FILE`.
-pub(super) fn configuration() -> Result<Arc<ClientConfig>, String> {
+pub(crate) fn configuration() -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
     let (added, _ignored) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if added == 0 {

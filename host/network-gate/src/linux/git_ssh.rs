@@ -23,6 +23,7 @@ use crate::linux::budget::Spent;
 use crate::linux::pump::Traffic;
 use crate::linux::push_slots::PUSHES;
 use crate::linux::scope::{Scope, Wanted, closing};
+use crate::ssh_remedy::ssh_remedy;
 use process::Outside;
 use silence::Silence;
 
@@ -217,7 +218,7 @@ impl<'a> Session<'a> {
             () = silence.is_too_long() => return Err(Cut::Unreachable(process::silent(&host))),
         }
         let status = outside.ended().await;
-        if let Some(remedy) = process::remedy(status, &said, &host) {
+        if let Some(remedy) = ssh_remedy(status, &said, &host) {
             return Err(Cut::Unreachable(remedy));
         }
         to_client.write_all(&message(END, &[status])).await?;

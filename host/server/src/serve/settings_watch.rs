@@ -361,8 +361,11 @@ fn differences(before: &Resolved, after: &Resolved) -> Vec<String> {
         ),
         ("environment", (&before.environment, &before.dropped) != (&after.environment, &after.dropped)),
         ("ports", before.connecting.opens_ports != after.connecting.opens_ports),
-        ("credentials", before.brokered != after.brokered),
-        ("requests", before.requests != after.requests),
+        (
+            "credentials",
+            (&before.brokered, &before.ssh, &before.signing) != (&after.brokered, &after.ssh, &after.signing),
+        ),
+        ("requests", (&before.requests, &before.pushes) != (&after.requests, &after.pushes)),
         ("questions", before.ask != after.ask),
         ("the text for this agent", before.definition != after.definition),
         (KEPT_ANSWERS, before.grants != after.grants),

@@ -10,11 +10,12 @@ use portcullis_decision::{
 use portcullis_settings::{Places, RealDisk, discover, resolve};
 
 use super::*;
+use crate::basis::Basis;
 use crate::journal::{Entry, Journal, JournalError};
 use crate::own_directories::OwnDirectories;
 use crate::reservations::NoReservations;
 use crate::sandbox_subject::SandboxSubject;
-use crate::setup::{Basis, Confining, Setup};
+use crate::setup::{Confining, Setup};
 
 /// Asks about each connection, and counts how often it is called.
 #[derive(Default)]
@@ -85,6 +86,7 @@ fn a_connection_that_asks_is_decided_once() {
     let resolved = resolve(&discover(&places, &RealDisk).unwrap(), &places, &RealDisk).unwrap();
     let setup = Setup {
         credentials: Arc::new(crate::credential_reader::NoCredentials),
+        offers: Box::new(crate::credential_reader::NoCredentials),
         variables: Box::new(Vec::new),
         context: Context { interactive: true, ..Context::default() },
         clock: Box::new(|| SystemTime::UNIX_EPOCH),

@@ -19,12 +19,13 @@ use portcullis_settings_format::PolicySource;
 use portcullis_text::counted;
 use serde_json::{Value, json};
 
+use crate::basis::Basis;
 use crate::command_call::{CommandCall, Program};
 use crate::commands;
 use crate::effective_policy::EffectivePolicy;
 use crate::files::{self, FileCall};
 use crate::session::Session;
-use crate::setup::{Basis, Confining};
+use crate::setup::Confining;
 use lists::{Items, Names};
 pub use text::Statement;
 

@@ -140,6 +140,7 @@ impl Scene {
             inmate: SandboxSubject::Commands,
             reader: Reader::Model,
             credentials: Arc::new(portcullis_session::NoCredentials),
+            offers: Box::new(portcullis_session::NoCredentials),
         };
         let member =
             Member { policy: Arc::new(Commands { readable: self.project.clone() }), mode: Mode::Enforce };

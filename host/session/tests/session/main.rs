@@ -226,6 +226,7 @@ fn scene_with(
         inmate: portcullis_session::SandboxSubject::Commands,
         reader: Reader::Model,
         credentials: Arc::new(portcullis_session::NoCredentials),
+        offers: Box::new(portcullis_session::NoCredentials),
     };
     let chain = Chain { members: vec![Member { policy, mode: Mode::Enforce }], ..Chain::default() };
     let session = portcullis_session::open(setup, Basis { resolved, chain }).unwrap();

@@ -48,7 +48,13 @@ fn sample(field: &Field) -> Value {
         "environment.set" => json!({ "NAME": "value" }),
         "network.filterRequest" => json!({}),
         "network.requests[].allow" | "credentials.brokered[].for" => json!(["GET /**"]),
-        "credentials.brokered[].name" | "credentials.ssh[].name" => "forge".into(),
+        "credentials.brokered[].name" | "credentials.ssh[].name" | "credentials.signing.name" => {
+            "forge".into()
+        }
+        "credentials.signing.form" => "ssh".into(),
+        "credentials.signing.key" => "~/.ssh/id_ed25519.pub".into(),
+        "credentials.signing.for" => json!(["tag"]),
+        "credentials.signing.ask" | "credentials.signing.always" => false.into(),
         "credentials.brokered[].host" | "network.requests[].host" | "network.pushes[].host" => {
             "forge.test".into()
         }
@@ -205,7 +211,7 @@ fn upstream() -> Vec<(&'static str, &'static str, &'static str, Vec<&'static str
 /// Fields that sandbox-runtime does not have.
 const OURS: &str = "
     $schema presets enabled layout extends network.hiddenServerNames network.uploadBudgetMib network.requests network.pushes
-    credentials.brokered credentials.ssh policies combine protections undo ask escalation requiredTier
+    credentials.brokered credentials.ssh credentials.signing readOnlyPresets policies combine protections undo ask escalation requiredTier
     limits environment grants home unattendedRefusals tools network.unlistedHosts filesystem.elsewhere
     filesystem.tmp
 ";

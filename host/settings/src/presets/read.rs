@@ -3,6 +3,7 @@
 //! ```text
 //! title   npm's package registry
 //! upload  8    packages are a few MiB
+//! reads   GET,HEAD:/**    packages are fetched
 //! host    registry.npmjs.org:443    packages
 //! cache   ~/.npm/_cacache    packages that npm has fetched
 //! include pypi    Python
@@ -10,7 +11,7 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_decision::pattern::{HostPattern, NetworkPattern, PortSet};
+use portcullis_decision::pattern::{HostPattern, NetworkPattern, PortSet, RequestPattern};
 use portcullis_settings_format::ConfigError;
 use portcullis_settings_format::error::shown;
 
@@ -52,6 +53,8 @@ pub struct PresetHost {
     pub reason: String,
     /// MiB that may be sent there in a session.
     pub upload_mib: u32,
+    /// The requests that only read; empty if the preset does not say.
+    pub reads: Vec<RequestPattern>,
 }
 
 /// Another line of a preset.
@@ -69,6 +72,8 @@ pub(super) struct Lines {
     pub(super) title: String,
     pub(super) hosts: Vec<PresetHost>,
     pub(super) caches: Vec<PresetLine>,
+    /// The requests that only read.
+    pub(super) reads: Vec<PresetLine>,
     /// With the number of the line.
     pub(super) includes: Vec<(usize, PresetLine)>,
 }
@@ -76,6 +81,7 @@ pub(super) struct Lines {
 pub(super) fn lines(text: &str, file: &Path) -> Result<Lines, PresetError> {
     let mut lines = Lines::default();
     let mut upload = UPLOAD_MIB;
+    let mut reads = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -97,18 +103,23 @@ pub(super) fn lines(text: &str, file: &Path) -> Result<Lines, PresetError> {
         match word {
             "host" => {
                 let pattern = host(value).map_err(bad)?;
-                lines.hosts.push(PresetHost { pattern, reason, upload_mib: UPLOAD_MIB });
+                lines.hosts.push(PresetHost { pattern, reason, upload_mib: UPLOAD_MIB, reads: Vec::new() });
             }
             "upload" => {
                 let mib = value.parse().ok().filter(|mib| (1..=UPLOAD_MAX_MIB).contains(mib));
                 upload = mib
                     .ok_or_else(|| bad(format!("`upload` is a number of MiB from 1 to {UPLOAD_MAX_MIB}")))?;
             }
+            "reads" => {
+                let pattern = RequestPattern::parse(&value.replacen(':', " ", 1)).map_err(bad)?;
+                lines.reads.push(PresetLine { value: value.to_owned(), reason });
+                reads.push(pattern);
+            }
             "cache" if value.starts_with("~/") => lines.caches.push(entry),
             "cache" => return Err(bad("a cache is a path that starts with `~/`".to_owned())),
             "include" => lines.includes.push((number, entry)),
             _ => {
-                let known = "`title`, `upload`, `host`, `cache` and `include`";
+                let known = "`title`, `upload`, `reads`, `host`, `cache` and `include`";
                 return Err(bad(format!("a line begins with {known}, not with `{}`", shown(word))));
             }
         }
@@ -117,7 +128,10 @@ pub(super) fn lines(text: &str, file: &Path) -> Result<Lines, PresetError> {
         let why = "there is no `title`".to_owned();
         return Err(PresetError::Line { file: file.to_owned(), line: 1, why });
     }
-    lines.hosts.iter_mut().for_each(|host| host.upload_mib = upload);
+    for host in &mut lines.hosts {
+        host.upload_mib = upload;
+        host.reads.clone_from(&reads);
+    }
     Ok(lines)
 }
 
@@ -149,6 +163,7 @@ mod tests {
             ("title t\nhost *:80  why", 2, "not the name"),
             ("title t\nupload 0  why", 2, "MiB"),
             ("title t\ncache /etc  why", 2, "`~/`"),
+            ("title t\nreads GET  why", 2, "methods and the path"),
             ("title t\nallow a.test:443  why", 2, "begins with"),
             ("host a.test:443  why", 1, "title"),
         ] {

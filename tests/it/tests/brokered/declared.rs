@@ -13,6 +13,7 @@ as_each_user!(
     a_policy_decides_by_the_name_of_the_credential,
     what_a_credential_comes_from_is_not_inside,
     an_undeclared_session_is_as_before,
+    a_read_only_preset_lets_requests_through_that_read,
 );
 
 fn a_policy_decides_by_the_name_of_the_credential(user: User) -> Result<()> {
@@ -103,5 +104,39 @@ fn an_undeclared_session_is_as_before(user: User) -> Result<()> {
     let finished = run_with(&world, &scene, &settings, script)?;
     ensure!(!finished.stdout.contains("evil.test"), "a certificate for another host: {finished:#?}");
     ensure!(finished.stdout.contains("subject") && !finished.stdout.contains("Portcullis"), "{finished:#?}");
+    Ok(())
+}
+
+fn a_read_only_preset_lets_requests_through_that_read(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let preset = scene.home().join(".pi/agent/sandbox/presets/forge.preset");
+    scene.write(
+        &preset,
+        "title a forge\nreads GET,HEAD:/**  packages are fetched\nhost allowed.test:9443  packages\n",
+    )?;
+    let script = before(&folders()?)
+        + &marked(&[
+            "curl -sS $B/open/hello",
+            "curl -sS -d data $B/open/hello 2>&1",
+            "echo | openssl s_client -connect allowed.test:9443 -servername allowed.test 2>/dev/null | openssl x509 -noout -issuer",
+        ]);
+    let mut settings = settings();
+    settings["credentials"] = json!({});
+    settings["network"]["requests"] = json!([]);
+    let control = run_with(&world, &scene, &settings, &script)?;
+    for number in [0, 1] {
+        ensure!(section(&control.stdout, number)?.contains("REACHED"), "the control: {control:#?}");
+    }
+    ensure!(!section(&control.stdout, 2)?.contains("Portcullis"), "the control: {control:#?}");
+    settings["readOnlyPresets"] = json!(["forge"]);
+    let finished = run_with(&world, &scene, &settings, &script)?;
+    ensure!(section(&finished.stdout, 0)?.contains("REACHED"), "{finished:#?}");
+    ensure!(
+        section(&finished.stdout, 2)?.contains("Portcullis"),
+        "the gate reads the requests: {finished:#?}"
+    );
+    ensure!(!section(&finished.stdout, 1)?.contains("REACHED"), "{finished:#?}");
+    ensure!(format!("{}{}", finished.stdout, finished.stderr).contains("host.request-rule"), "{finished:#?}");
     Ok(())
 }

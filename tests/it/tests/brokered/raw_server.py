@@ -102,6 +102,8 @@ class Raw(socketserver.BaseRequestHandler):
                     headers[name.strip().lower()] = value.strip()
                 self.body(headers)
                 self.store()
+                if first.split(" ")[1] == "/hang":
+                    self.until(b"the end of the client")
                 secret = headers.get("authorization", "Bearer none").split(" ")[-1].encode()
                 said = answer(first.split(" ")[1], secret)
                 self.request.sendall(said)

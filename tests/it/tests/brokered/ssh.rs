@@ -127,18 +127,12 @@ pub(super) fn run_with(
     script: &str,
 ) -> Result<Finished> {
     let directory = scene.at("world");
-    let sshd = Tools::find()?.folders(&["sshd"])?.first().context("a folder")?.join("sshd");
-    scene.write(&directory.join("sshd"), sshd.to_str().context("a path of text")?)?;
-    scene.write(&directory.join("more.py"), SERVERS)?;
-    scene.write(&directory.join("raw_server.py"), RAW_SERVER)?;
-    let own = ssh.write(scene)?;
+    let path = prepare(scene, ssh)?;
+    let own = scene.at("own-ssh");
     let mut settings = settings.clone();
     settings["filesystem"]["denyRead"] = json!([own, directory.join("client_key")]);
     let settings_file = scene.at("brokered.json");
     scene.write(&settings_file, &settings.to_string())?;
-    let path = std::env::var("PATH")?;
-    let first = ssh.path.map(|path| format!("{}:", path.display())).unwrap_or_default();
-    let path = format!("{first}{}:{path}", own.display());
     let authority = directory.join("authority.pem");
     let mut variables = vec![
         (SOURCE, OsStr::new(SECRET)),
@@ -147,6 +141,19 @@ pub(super) fn run_with(
     ];
     variables.extend(ssh.agent.map(|agent| ("SSH_AUTH_SOCK", agent.as_os_str())));
     world.run_under(&settings_file, &variables, script)
+}
+
+/// Prepares the servers of a world and the user's own `ssh`, and returns the PATH with it.
+pub(super) fn prepare(scene: &Scene, ssh: OwnSsh<'_>) -> Result<String> {
+    let directory = scene.at("world");
+    let sshd = Tools::find()?.folders(&["sshd"])?.first().context("a folder")?.join("sshd");
+    scene.write(&directory.join("sshd"), sshd.to_str().context("a path of text")?)?;
+    scene.write(&directory.join("more.py"), SERVERS)?;
+    scene.write(&directory.join("raw_server.py"), RAW_SERVER)?;
+    let own = ssh.write(scene)?;
+    let path = std::env::var("PATH")?;
+    let first = ssh.path.map(|path| format!("{}:", path.display())).unwrap_or_default();
+    Ok(format!("{first}{}:{path}", own.display()))
 }
 
 fn only_permitted_references_move_over_ssh(user: User) -> Result<()> {

@@ -5,7 +5,10 @@ use portcullis_bootstrap::process_env::ProcessEnv;
 
 /// Returns the names of the credentials that apply here.
 pub(in crate::commands) fn names(around: &ProcessEnv) -> anyhow::Result<Vec<String>> {
-    Ok(loaded(around)?.resolved.brokered.into_iter().map(|credential| credential.name).collect())
+    let resolved = loaded(around)?.resolved;
+    let brokered = resolved.brokered.into_iter().map(|one| one.name);
+    let ssh = resolved.ssh.into_iter().map(|one| one.name);
+    Ok(brokered.chain(ssh).chain(resolved.signing.map(|one| one.name)).collect())
 }
 
 /// Returns the settings that apply here.

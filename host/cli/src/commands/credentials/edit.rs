@@ -1,31 +1,50 @@
 //! Writes entries for credentials to the user's settings, and removes them.
 
 use anyhow::{Context as _, bail};
+use portcullis_bootstrap::credential_services::{self as services, Service};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_settings::{Draft, GrantFile, Places, Store};
 use portcullis_settings_format::Change;
 use portcullis_text::escape;
 use serde_json::{Map, Value, json};
 
-use super::services::{self, Service};
 use crate::args::credentials::{Add, Form};
 use crate::exit::Exit;
 use crate::output::Page;
 
-/// Where the entries are in the settings.
-const ENTRIES: [&str; 2] = ["credentials", "brokered"];
+/// The lists of entries in the settings.
+const BROKERED: [&str; 2] = ["credentials", "brokered"];
+const SSH: [&str; 2] = ["credentials", "ssh"];
+/// The entry of the key to sign with.
+const SIGNING: [&str; 2] = ["credentials", "signing"];
 
 /// Adds an entry.
 pub(super) fn add(around: &ProcessEnv, add: &Add) -> crate::exit::Outcome {
     let (places, mut draft) = opened(around)?;
-    if entries(&draft).iter().any(|entry| is_called(entry, &add.name)) {
+    if known(&draft).iter().any(|(_, entry)| is_called(entry, &add.name)) {
         bail!(
             "there is a credential `{0}` already; remove it first: portcullis credentials remove {0}",
             escape(&add.name)
         );
     }
-    let entry = entry(around, add)?;
-    draft.change(&Change::Append(way(), entry.clone())).context("adding the entry")?;
+    let (change, entry) = match &add.sign {
+        Some(_) if !draft.value(&way(SIGNING)).is_null() => {
+            bail!("there is a key to sign with already; `portcullis credentials list` shows it")
+        }
+        Some(key) => {
+            let entry = signing_entry(add, key);
+            (Change::Set(way(SIGNING), entry.clone()), entry)
+        }
+        None if add.ssh => {
+            let entry = ssh_entry(add);
+            (Change::Append(way(SSH), entry.clone()), entry)
+        }
+        None => {
+            let entry = entry(around, add)?;
+            (Change::Append(way(BROKERED), entry.clone()), entry)
+        }
+    };
+    draft.change(&change).context("adding the entry")?;
     save(&places, &draft)?;
     let mut page = Page::new(around);
     if add.json {
@@ -44,10 +63,15 @@ pub(super) fn add(around: &ProcessEnv, add: &Add) -> crate::exit::Outcome {
 /// Removes an entry.
 pub(super) fn remove(around: &ProcessEnv, name: &str, as_json: bool) -> crate::exit::Outcome {
     let (places, mut draft) = opened(around)?;
-    let entry = entries(&draft).into_iter().find(|entry| is_called(entry, name)).with_context(|| {
+    let found = known(&draft).into_iter().find(|(_, entry)| is_called(entry, name));
+    let (list, entry) = found.with_context(|| {
         format!("no credential is called `{}` in `{}`", escape(name), escape(&draft.file().to_string_lossy()))
     })?;
-    draft.change(&Change::Drop(way(), entry.clone())).context("removing the entry")?;
+    let change = match list {
+        SIGNING => Change::Remove(way(SIGNING)),
+        list => Change::Drop(way(list), entry.clone()),
+    };
+    draft.change(&change).context("removing the entry")?;
     save(&places, &draft)?;
     let mut page = Page::new(around);
     if as_json {
@@ -73,16 +97,38 @@ fn save(places: &Places, draft: &Draft) -> anyhow::Result<()> {
     Ok(draft.save(&Store::new(places))?)
 }
 
-fn way() -> Vec<String> {
-    ENTRIES.iter().map(|key| (*key).to_owned()).collect()
+fn way(keys: [&str; 2]) -> Vec<String> {
+    keys.iter().map(|key| (*key).to_owned()).collect()
 }
 
-fn entries(draft: &Draft) -> Vec<Value> {
-    draft.value(&way()).as_array().cloned().unwrap_or_default()
+/// Returns all entries, each with its place.
+fn known(draft: &Draft) -> Vec<([&'static str; 2], Value)> {
+    let listed = [BROKERED, SSH].into_iter().flat_map(|list| {
+        let entries = draft.value(&way(list)).as_array().cloned().unwrap_or_default();
+        entries.into_iter().map(move |entry| (list, entry))
+    });
+    let signing = draft.value(&way(SIGNING));
+    listed.chain(signing.is_object().then_some((SIGNING, signing))).collect()
 }
 
 fn is_called(entry: &Value, name: &str) -> bool {
     entry.get("name").and_then(Value::as_str) == Some(name)
+}
+
+fn ssh_entry(add: &Add) -> Value {
+    let mut entry = json!({ "name": add.name, "host": add.host });
+    if let Some(members) = entry.as_object_mut() {
+        let fetch = (!add.fetch.is_empty()).then(|| json!(add.fetch));
+        let optional = [("user", add.user.as_ref().map(|user| json!(user))), ("fetch", fetch)];
+        members.extend(optional.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
+    }
+    entry
+}
+
+/// Makes the entry of a key to sign with: a path is one of ssh.
+fn signing_entry(add: &Add, key: &str) -> Value {
+    let form = if key.contains('/') { "ssh" } else { "gpg" };
+    json!({ "name": add.name, "form": form, "key": key })
 }
 
 /// Makes the entry; a known service provides what is not given.
@@ -103,7 +149,10 @@ fn entry(around: &ProcessEnv, add: &Add) -> anyhow::Result<Value> {
     };
     // A form that is given stands for itself, without the service's user name or header.
     let of_service = service.filter(|_| add.form.is_none());
-    let form = add.form.or(of_service.map(|service| service.form)).unwrap_or(Form::Bearer);
+    let form = match of_service {
+        Some(service) => service.form,
+        None => add.form.unwrap_or(Form::Bearer).word(),
+    };
     let user = add.user.as_deref().or(of_service.and_then(|service| service.user));
     let header = add.header.as_deref().or(of_service.and_then(|service| service.header));
     let variables: Vec<&str> = match (add.variables.is_empty(), service) {
@@ -113,7 +162,7 @@ fn entry(around: &ProcessEnv, add: &Add) -> anyhow::Result<Value> {
     let is_for_git = add.git || of_service.is_some_and(|service| service.git);
     let mut entry = json!({
         "name": add.name, "source": source(around, add, service)?, "host": host.with_context(|| missing("--host"))?,
-        "form": form.word(), "for": purpose,
+        "form": form, "for": purpose,
     });
     if let Some(members) = entry.as_object_mut() {
         let optional = [
@@ -158,8 +207,8 @@ mod tests {
 
     use portcullis_settings_format::Settings;
 
-    use super::super::services::SERVICES;
     use super::*;
+    use portcullis_bootstrap::credential_services::SERVICES;
 
     fn add(name: &str) -> Add {
         Add {
@@ -176,6 +225,9 @@ mod tests {
             purpose: Vec::new(),
             variables: Vec::new(),
             git: false,
+            ssh: false,
+            fetch: Vec::new(),
+            sign: None,
             json: false,
         }
     }

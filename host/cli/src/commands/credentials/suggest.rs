@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use portcullis_bootstrap::credential_services::{SERVICES, Service};
+use portcullis_bootstrap::git_config::signing_key;
 use portcullis_bootstrap::process_env::ProcessEnv;
 use serde_json::json;
 
-use super::services::{SERVICES, Service};
 use crate::exit::Exit;
 use crate::output::{Page, Tint, tinted};
 
@@ -29,6 +30,8 @@ pub(super) fn run(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
             proposals.push(proposal);
         }
     }
+    let is_unknown = |proposal: &Proposal| !known.contains(&proposal.name);
+    proposals.extend(of_ssh(around).into_iter().chain(of_signing(around)).filter(is_unknown));
     let mut page = Page::new(around);
     if as_json {
         let one = |proposal: &Proposal| json!({ "seen": proposal.seen, "command": proposal.command, "allows": proposal.allows });
@@ -48,11 +51,9 @@ pub(super) fn run(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
 
 /// Proposes the entry of a service if the credential is seen.
 fn of_service(around: &ProcessEnv, service: &Service) -> Option<Proposal> {
-    let is_logged_in =
-        || service.command == Some("gh auth token") && around.settings.join("gh/hosts.yml").is_file();
     let seen = match service.variable_in(around) {
         Some(variable) => format!("{variable} is set"),
-        None if is_logged_in() => "gh is logged in".to_owned(),
+        None if service.is_logged_in(around) => "gh is logged in".to_owned(),
         None => return None,
     };
     let name = service.name.to_owned();
@@ -90,9 +91,59 @@ fn of_npm(file: &Path) -> Vec<Proposal> {
     text.lines().filter_map(registry).map(proposal).collect()
 }
 
+/// The forges that people reach by ssh, each with a name for the entry.
+const FORGES: [(&str, &str); 2] = [("github-ssh", "github.com"), ("gitlab-ssh", "gitlab.com")];
+
+/// Proposes the forges whose server the user's own `ssh` knows.
+fn of_ssh(around: &ProcessEnv) -> Vec<Proposal> {
+    // A file that cannot be read has nothing to propose.
+    let known = std::fs::read_to_string(around.home.join(".ssh/known_hosts")).unwrap_or_default();
+    let is_known = |host: &str| {
+        known
+            .lines()
+            .any(|line| line.split(' ').next().is_some_and(|names| names.split(',').any(|name| name == host)))
+    };
+    let forges = FORGES.into_iter().filter(|(_, host)| is_known(host));
+    let proposal = |(name, host): (&str, &str)| Proposal {
+        name: name.to_owned(),
+        seen: format!("your ssh knows {host}"),
+        command: format!("portcullis credentials add {name} --ssh --host {host} --user git"),
+        allows: format!("fetches of git from {host}"),
+    };
+    forges.map(proposal).collect()
+}
+
+/// Proposes the key with which the user's own git signs.
+fn of_signing(around: &ProcessEnv) -> Option<Proposal> {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/~@+".contains(&byte);
+    let key = signing_key(around).filter(|key| key.bytes().all(fits) && !key.starts_with('-'))?;
+    Some(Proposal {
+        name: "sign".to_owned(),
+        seen: format!("your git signs with {key}"),
+        command: format!("portcullis credentials add sign --sign {key}"),
+        allows: "commits and tags, each with a question".to_owned(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn forges_and_the_signing_key_of_the_user_are_proposed() {
+        let directory = tempfile::tempdir().unwrap();
+        let around = ProcessEnv { home: directory.path().to_owned(), ..ProcessEnv::read().unwrap() };
+        assert!(of_ssh(&around).is_empty() && of_signing(&around).is_none());
+        std::fs::create_dir(directory.path().join(".ssh")).unwrap();
+        std::fs::write(directory.path().join(".ssh/known_hosts"), "gitlab.com,1.2.3.4 ssh-ed25519 A\n")
+            .unwrap();
+        std::fs::write(directory.path().join(".gitconfig"), "[user]\nsigningkey = 0xABCD\n").unwrap();
+        let forges = of_ssh(&around);
+        assert!(forges.iter().map(|one| one.name.as_str()).eq(["gitlab-ssh"]));
+        assert_eq!(of_signing(&around).unwrap().command, "portcullis credentials add sign --sign 0xABCD");
+        std::fs::write(directory.path().join(".gitconfig"), "[user]\nsigningkey = a;b\n").unwrap();
+        assert!(of_signing(&around).is_none());
+    }
 
     #[test]
     fn a_registry_in_npmrc_is_proposed_without_its_token() {

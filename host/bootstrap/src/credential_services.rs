@@ -1,26 +1,38 @@
 //! Services whose credentials people use often. Their entries only read, as far as the service can be used like that.
 
-use portcullis_bootstrap::process_env::ProcessEnv;
+use serde_json::{Value, json};
 
-use crate::args::credentials::Form;
+use crate::process_env::ProcessEnv;
 
 /// A service, with everything that an entry for it needs.
 #[derive(Debug)]
-pub(super) struct Service {
-    pub(super) name: &'static str,
-    pub(super) host: &'static str,
-    pub(super) form: Form,
-    pub(super) user: Option<&'static str>,
-    pub(super) header: Option<&'static str>,
-    pub(super) purpose: &'static [&'static str],
+pub struct Service {
+    /// Its name, which the credential gets.
+    pub name: &'static str,
+    /// The host.
+    pub host: &'static str,
+    /// The place in a request, as in the settings.
+    pub form: &'static str,
+    /// For `basic`: the user name.
+    pub user: Option<&'static str>,
+    /// For `header`: the name of the header.
+    pub header: Option<&'static str>,
+    /// The requests that the credential is for.
+    pub purpose: &'static [&'static str],
     /// The variables in which people have the credential.
-    pub(super) env: &'static [&'static str],
+    pub env: &'static [&'static str],
     /// A command that prints it.
-    pub(super) command: Option<&'static str>,
+    pub command: Option<&'static str>,
     /// The variables of commands that hold the placeholder.
-    pub(super) variables: &'static [&'static str],
-    pub(super) git: bool,
+    pub variables: &'static [&'static str],
+    /// Whether git uses it.
+    pub git: bool,
+    /// A path that is answered only with the credential.
+    pub probe: Option<&'static str>,
 }
+
+/// The command of `gh` that prints its token.
+const GH_TOKEN: &str = "gh auth token";
 
 /// Fetching over HTTPS: a push needs `git-receive-pack`.
 const FETCHES: &[&str] = &["GET,HEAD /**/info/refs", "POST /**/git-upload-pack"];
@@ -28,7 +40,7 @@ const FETCHES: &[&str] = &["GET,HEAD /**/info/refs", "POST /**/git-upload-pack"]
 const NONE: Service = Service {
     name: "",
     host: "",
-    form: Form::Bearer,
+    form: "bearer",
     user: None,
     header: None,
     purpose: &[],
@@ -36,33 +48,37 @@ const NONE: Service = Service {
     command: None,
     variables: &[],
     git: false,
+    probe: None,
 };
 
-pub(super) const SERVICES: &[Service] = &[
+/// All services.
+pub const SERVICES: &[Service] = &[
     Service {
         name: "github",
+        probe: Some("/user"),
         host: "api.github.com",
         purpose: &["GET,HEAD /**"],
         env: &["GITHUB_TOKEN", "GH_TOKEN"],
-        command: Some("gh auth token"),
+        command: Some(GH_TOKEN),
         variables: &["GITHUB_TOKEN", "GH_TOKEN"],
         ..NONE
     },
     Service {
         name: "github-git",
         host: "github.com",
-        form: Form::Basic,
+        form: "basic",
         user: Some("x-access-token"),
         purpose: FETCHES,
         env: &["GITHUB_TOKEN", "GH_TOKEN"],
-        command: Some("gh auth token"),
+        command: Some(GH_TOKEN),
         git: true,
         ..NONE
     },
     Service {
         name: "gitlab",
+        probe: Some("/api/v4/user"),
         host: "gitlab.com",
-        form: Form::Header,
+        form: "header",
         header: Some("private-token"),
         purpose: &["GET,HEAD /api/**"],
         env: &["GITLAB_TOKEN"],
@@ -72,7 +88,7 @@ pub(super) const SERVICES: &[Service] = &[
     Service {
         name: "gitlab-git",
         host: "gitlab.com",
-        form: Form::Basic,
+        form: "basic",
         user: Some("oauth2"),
         purpose: FETCHES,
         env: &["GITLAB_TOKEN"],
@@ -81,6 +97,7 @@ pub(super) const SERVICES: &[Service] = &[
     },
     Service {
         name: "npm",
+        probe: Some("/-/whoami"),
         host: "registry.npmjs.org",
         // npm sends the token with its audits as well, which change nothing.
         purpose: &["GET,HEAD /**", "POST /-/npm/v1/security/**"],
@@ -90,6 +107,7 @@ pub(super) const SERVICES: &[Service] = &[
     },
     Service {
         name: "openai",
+        probe: Some("/v1/models"),
         host: "api.openai.com",
         purpose: &["GET,POST /v1/**"],
         env: &["OPENAI_API_KEY"],
@@ -98,8 +116,9 @@ pub(super) const SERVICES: &[Service] = &[
     },
     Service {
         name: "anthropic",
+        probe: Some("/v1/models"),
         host: "api.anthropic.com",
-        form: Form::Header,
+        form: "header",
         header: Some("x-api-key"),
         purpose: &["GET,POST /v1/**"],
         env: &["ANTHROPIC_API_KEY"],
@@ -108,8 +127,9 @@ pub(super) const SERVICES: &[Service] = &[
     },
     Service {
         name: "gemini",
+        probe: Some("/v1beta/models"),
         host: "generativelanguage.googleapis.com",
-        form: Form::Header,
+        form: "header",
         header: Some("x-goog-api-key"),
         purpose: &["GET,POST /v1*/**"],
         env: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
@@ -118,6 +138,7 @@ pub(super) const SERVICES: &[Service] = &[
     },
     Service {
         name: "openrouter",
+        probe: Some("/api/v1/key"),
         host: "openrouter.ai",
         purpose: &["GET,POST /api/v1/**"],
         env: &["OPENROUTER_API_KEY"],
@@ -126,6 +147,7 @@ pub(super) const SERVICES: &[Service] = &[
     },
     Service {
         name: "huggingface",
+        probe: Some("/api/whoami-v2"),
         host: "huggingface.co",
         purpose: &["GET,HEAD /**"],
         env: &["HF_TOKEN"],
@@ -136,19 +158,38 @@ pub(super) const SERVICES: &[Service] = &[
 
 impl Service {
     /// Returns the first of its variables that is set.
-    pub(super) fn variable_in(&self, around: &ProcessEnv) -> Option<&'static str> {
+    #[must_use]
+    pub fn variable_in(&self, around: &ProcessEnv) -> Option<&'static str> {
         let is_set =
             |wanted: &str| around.variables.iter().any(|(name, value)| name == wanted && !value.is_empty());
         self.env.iter().copied().find(|name| is_set(name))
     }
+
+    /// Returns the source in the settings of the credential that the user is seen to have.
+    #[must_use]
+    pub fn source_in(&self, around: &ProcessEnv) -> Option<Value> {
+        if let Some(variable) = self.variable_in(around) {
+            return Some(json!({ "env": variable }));
+        }
+        let command = self.command.filter(|_| self.is_logged_in(around))?;
+        Some(json!({ "command": command.split(' ').collect::<Vec<_>>() }))
+    }
+
+    /// Returns true if the command that prints the credential has one.
+    #[must_use]
+    pub fn is_logged_in(&self, around: &ProcessEnv) -> bool {
+        self.command == Some(GH_TOKEN) && around.settings.join("gh/hosts.yml").is_file()
+    }
 }
 
 /// Returns the service of this name.
-pub(super) fn named(name: &str) -> Option<&'static Service> {
+#[must_use]
+pub fn named(name: &str) -> Option<&'static Service> {
     SERVICES.iter().find(|service| service.name == name)
 }
 
 /// Returns the names of all services, as a list in a sentence.
-pub(super) fn names() -> String {
+#[must_use]
+pub fn names() -> String {
     SERVICES.iter().map(|service| service.name).collect::<Vec<_>>().join(", ")
 }
