@@ -125,6 +125,12 @@ typedef uint16_t portcullis_policy_types_action_kinds_t;
 //    `changed` or `removed`), `kind` (as in `path-kind`), `size`, `mode`, `diff` (none if it is no text, or the
 //    texts are too long), `secrets` (the number of new lines that look like secrets) and `question` (why a
 //    person is asked about this name; none otherwise). If all policies abstain, it is allowed.
+//  * `host:git-signature`: a command wants a commit or a tag of git signed with a key that it does not have.
+//    `input` has `credential` (the name of the key in the settings), `object` (`commit` or `tag`), `by` (the
+//    committer or tagger) and `summary` (the first line of the message; of a tag, its name before it).
+//  * `host:credential-offer`: the user is about to be offered an entry of the settings for a command that needs
+//    a credential. `input` has `tool`, `use` (`push`, `publish` or `read`), `host`, `object` (the repository or
+//    the package; none otherwise) and `adds` (the entries in words). `allow` has no effect: only the user accepts.
 typedef struct portcullis_policy_types_other_action_t {
   // `vendor:name`.
   policy_string_t   kind;
