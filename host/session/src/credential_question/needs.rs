@@ -32,7 +32,7 @@ pub(super) fn of(command: &CommandExecution, home: &Path) -> Vec<CredentialNeed>
                 None
             }
             "git" => push(rest, &directory, home),
-            "npm" | "pnpm" if rest.first() == Some(&"publish") && !rest.contains(&"--dry-run") => {
+            "npm" | "pnpm" if is_publication(rest) => {
                 Some(CredentialNeed::Publish { directory: directory.clone() })
             }
             "gh" => rest.first().filter(|verb| !OFFLINE.contains(verb)).map(|_| CredentialNeed::Forge),
@@ -55,6 +55,13 @@ fn joined(directory: &Path, word: &str, home: &Path) -> PathBuf {
         None => directory.join(word),
     };
     path_text::normalize(&path)
+}
+
+/// Returns true if a command of npm publishes at the registry that the settings of npm name. At another registry the
+/// credential would be of no use.
+fn is_publication(words: &[&str]) -> bool {
+    let is_elsewhere = |word: &&str| *word == "--dry-run" || word.starts_with("--registry");
+    words.first() == Some(&"publish") && !words.iter().any(is_elsewhere)
 }
 
 fn push(words: &[&str], directory: &Path, home: &Path) -> Option<CredentialNeed> {
@@ -140,6 +147,8 @@ mod tests {
             "echo git push",
             "npm install",
             "npm publish --dry-run",
+            "npm publish --registry http://registry.example.com",
+            "pnpm publish --registry=http://registry.example.com",
             "gh --version",
             "gh auth status",
             "gh",
