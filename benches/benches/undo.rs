@@ -6,16 +6,15 @@
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a benchmark ends where it cannot measure")]
 
 use std::fs::File;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command as Bare, ExitCode, Stdio};
+use std::process::ExitCode;
 
+use portcullis_benches::write_heavy::{bare, inside, make_tree, profile};
 use portcullis_benches::{Contestant, Race, is_wanted};
 use portcullis_changes::{Bounds, SessionChanges, make};
-use portcullis_decision::Base;
-use portcullis_sandbox::{Access, Command, Limits, NameOrder, PathAccess, Profile, Terminal};
-use portcullis_sandbox_runtime::{Confinement, Exit, KEEPER_ARGUMENT, keeper_main};
-use portcullis_session::{make_names, plain_name_rules};
+use portcullis_sandbox::NameOrder;
+use portcullis_sandbox_runtime::{Confinement, KEEPER_ARGUMENT, keeper_main};
+use portcullis_session::make_names;
 
 /// Number of rounds. Each takes some tenths of a second.
 const ROUNDS: usize = 10;
@@ -25,13 +24,13 @@ const DIRECTORIES: usize = 100;
 /// More than any run keeps.
 const BOUNDS: Bounds = Bounds { file: 64 << 20, session: 1 << 40 };
 
-/// The commands, which run in a directory with `tree`, `tree.tar` and `repository`, and what is done before each.
+/// The commands: name, preparation and script. They run in a directory with `tree`, `tree.tar` and `repository`.
 const WORK: [(&str, &str, &str); 8] = [
     ("rm", "cp -r tree victim", "rm -r victim"),
     ("tar", "rm -rf out && mkdir out", "tar xf tree.tar -C out"),
     ("cp", "rm -rf copy", "cp -a tree copy"),
     ("clone", "rm -rf clone", "git clone -q --no-hardlinks repository clone"),
-    ("clone-and-rm", "true", "git clone -q --no-hardlinks repository clone && rm -rf clone"),
+    ("clone-and-rm", "rm -rf clone", "git clone -q --no-hardlinks repository clone && rm -rf clone"),
     ("sed", "true", "find tree -name '*1.txt' | xargs sed -i s/a/a/"),
     ("chmod", "true", "chmod -R g-w tree"),
     ("touch-h", "true", "find tree -type f | xargs touch -h -d 2001-01-01"),
@@ -48,7 +47,7 @@ fn main() -> ExitCode {
     for directory in [&project, &store] {
         std::fs::create_dir(directory).expect("a directory");
     }
-    make_tree(&project);
+    make_tree(&project, FILES, DIRECTORIES);
     make(&store, BOUNDS).expect("a store");
     let changes = SessionChanges::open(&store).expect("a record");
     let order = NameOrder::open(&scratch.join("order")).expect("an order of names");
@@ -63,12 +62,12 @@ fn main() -> ExitCode {
             "{}",
             race.run(vec![
                 Contestant::new("without a record", 1, || {
-                    inside(&plain, &project, script);
+                    drop(inside(&plain, &project, script));
                 })
                 .after(|| bare(&project, prepare)),
                 Contestant::new("with a record", 1, || {
                     let start = changes.length().expect("a length");
-                    let call = inside(&recorded, &project, script);
+                    let call = inside(&recorded, &project, script).in_changes();
                     let left = changes.finish(call, start, None, script).expect("finished");
                     assert!(left.names > 0 && left.lost.is_empty(), "{left:?}");
                 })
@@ -79,63 +78,8 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn make_tree(project: &Path) {
-    let script = format!(
-        "mkdir tree && cd tree && for d in $(seq {DIRECTORIES}); do mkdir d$d; for f in $(seq {}); do \
-         echo a $d $f > d$d/$f.txt; done; done; cd .. && tar cf tree.tar tree && git init -q repository && \
-         cp -r tree repository && cd repository && git add . && \
-         git -c user.name=a -c user.email=a@b commit -q -m a",
-        FILES / DIRECTORIES
-    );
-    bare(project, &script);
-}
-
-fn bare(project: &Path, script: &str) {
-    let null = Stdio::null;
-    let status = Bare::new("sh").args(["-c", script]).current_dir(project).stdin(null()).status();
-    assert!(status.expect("sh runs").success(), "{script}");
-}
-
-/// Runs a command; returns its key in the record.
-fn inside(sandbox: &Confinement, project: &Path, script: &str) -> (u64, u64) {
-    let null =
-        || -> OwnedFd { File::options().read(true).write(true).open("/dev/null").expect("/dev/null").into() };
-    let command = Command {
-        argv: ["sh", "-c", script].map(Into::into).to_vec(),
-        env: ["PATH", "HOME"]
-            .into_iter()
-            .filter_map(|name| Some((name.into(), std::env::var_os(name)?)))
-            .collect(),
-        cwd: project.to_owned(),
-        limits: Limits::default(),
-        terminal: Terminal::None,
-    };
-    let running = sandbox.launch(command, [null(), null(), null()]).expect("a command");
-    let call = running.in_changes();
-    assert_eq!(running.wait(), Exit::Code(0), "{script}");
-    call
-}
-
 /// Starts a sandbox as for a session with only the base rules.
 fn sandbox(project: &Path, temp: PathBuf, order: NameOrder) -> Confinement {
     std::fs::create_dir(&temp).expect("a directory");
-    let base = Base {
-        workspace: vec![project.to_owned()],
-        temp: "/tmp".into(),
-        closed: vec!["/home".into()],
-        ..Base::default()
-    };
-    let profile = Profile {
-        acting: None,
-        places: vec![PathAccess { path: project.to_owned(), access: Access::ReadWrite }],
-        temp,
-        own: Vec::new(),
-        closed: Vec::new(),
-        devices: Vec::new(),
-        hostname: "sandbox".to_owned(),
-        limits: Limits::default(),
-        names: Some(plain_name_rules(base).expect("rules that can be passed on")),
-        order: Some(order),
-    };
-    Confinement::start(Path::new("/proc/self/exe"), &profile).expect("a sandbox")
+    Confinement::start(Path::new("/proc/self/exe"), &profile(project, temp, order)).expect("a sandbox")
 }

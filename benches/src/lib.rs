@@ -16,6 +16,7 @@
 //! ```
 
 mod told;
+pub mod write_heavy;
 
 use std::fmt;
 use std::time::{Duration, Instant};

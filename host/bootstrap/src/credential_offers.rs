@@ -52,7 +52,7 @@ impl SettingsOffers {
 
 impl CredentialOffers for SettingsOffers {
     fn propose(&self, need: &CredentialNeed) -> Option<CredentialProposal> {
-        // Without settings nothing is proposed; their mistake is told elsewhere.
+        // Settings with a mistake have a notice of their own.
         let resolved = loaded_settings::load(&self.around, &self.wanted).ok()?.resolved;
         let proposal = match need {
             CredentialNeed::Push { directory, remote } => {

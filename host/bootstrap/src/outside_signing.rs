@@ -31,7 +31,7 @@ pub(crate) fn sign(mut command: Command, object: &[u8], remedy: &str) -> Result<
     let name = command.get_program().to_string_lossy().into_owned();
     let name = escape(name.rsplit('/').next().unwrap_or_default());
     let failed = |error: io::Error| format!("running `{name}`: {error}");
-    // It could ask at the user's terminal otherwise, in the middle of what is there.
+    // Otherwise it could ask for a passphrase at the user's terminal, in the middle of pi's screen.
     without_terminal(&mut command);
     let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pipes.current_dir("/").spawn().map_err(failed)?;

@@ -110,9 +110,10 @@ struct Later {
     call: Option<CallKey>,
 }
 
-/// Gives records of files whose content was not kept, because only their mode, times or attributes were about to
-/// change, the content that was kept later, before it was first changed. Somebody else may have changed it in between:
-/// then size or time differ from what was recorded or left before.
+/// Adds the content to records of a mode, of times or of attributes alone, which were made without it.
+///
+/// The content is that of the next record of the same file, made before the session first changed it. It is left out if
+/// size or time show that somebody else has changed the file between the two records.
 fn complete(entries: &mut [Record]) {
     let mut kept: HashMap<FileId, Later> = HashMap::new();
     for entry in entries.iter_mut().rev() {

@@ -1,7 +1,7 @@
 //! Offers of credentials: a command that is about to start is seen to need one, and the settings have none.
 //!
-//! The user is asked once in a session for each need. A yes writes entries to the user's own settings, which hold at
-//! once; after a no the command runs as before. Without a user nothing is asked, and nothing changes.
+//! The user is asked once in a session for each need. A yes writes entries to the user's own settings, which apply to
+//! this command already. After a no, or without a user, the command runs without a credential.
 
 mod needs;
 

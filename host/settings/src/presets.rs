@@ -40,7 +40,7 @@ const SHIPPED: [(&str, &str); 13] = [
 
 /// Ports of ssh and of HTTP without TLS, on which the gate reads no requests.
 const WITHOUT_TLS: [u16; 2] = [22, 80];
-/// The largest body of a request that reads, in KiB: what a fetch of git names of its own commits.
+/// The largest body of a request that reads, in KiB. The largest ones are of `git fetch`, which lists commits.
 const READ_KIB: u32 = 4096;
 
 /// The beginning of the ids of rules that presets make.

@@ -9,6 +9,7 @@ mod memory;
 mod offers;
 mod pushes;
 mod repeated;
+mod searched_processes;
 mod signing;
 mod signing_keys;
 mod ssh;

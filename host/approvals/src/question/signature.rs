@@ -13,7 +13,7 @@ pub(super) fn verb(action: &OtherAction) -> Option<String> {
     Some(format!("sign a {} with your key “{}”", text(&input, "object"), text(&input, "credential")))
 }
 
-/// Returns what is signed: the first line of the message, and in whose name.
+/// Returns the first line of the message, and the committer or tagger.
 pub(super) fn subject(action: &OtherAction) -> Option<String> {
     let input = input(action)?;
     Some(format!("{} ({})", text(&input, "summary"), text(&input, "by")))

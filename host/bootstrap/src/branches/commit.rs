@@ -213,8 +213,8 @@ mod tests {
         }
     }
 
-    /// A process that was killed in the middle of a commit, and nobody has looked at the branch since. The control is
-    /// the same branch after its note of that commit is gone.
+    /// A commit is interrupted, and a second one begins before any other command repairs the branch. In the control the
+    /// note of the interrupted commit is missing.
     #[test]
     fn a_second_commit_does_not_forget_an_interrupted_one() {
         for is_noted in [true, false] {

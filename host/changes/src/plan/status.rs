@@ -7,8 +7,8 @@ pub(super) fn are_alike(one: Option<&Attributes>, other: Option<&Attributes>) ->
     one.zip(other).is_none_or(|(one, other)| one == other)
 }
 
-/// Returns the former state of a file with the changes of mode and attributes that somebody has made between what the
-/// session `left` and `now`.
+/// Returns the former state of a file, with the mode and attributes that the user has changed since: `left` is the state
+/// that the session left, `now` the present one.
 pub(super) fn with_later_status(was: &FileState, left: &FileState, now: &FileState) -> FileState {
     let mut merged = was.clone();
     if now.mode != left.mode {

@@ -106,7 +106,7 @@ impl RuleSet {
         let around = |trees: &HashMap<&Path, Availability>, path: &Path| {
             path.ancestors().find_map(|above| trees.get(above)).copied().unwrap_or(elsewhere)
         };
-        // Shallow ones first, so what is around a path is known before it.
+        // Shallow paths come first, so the tree around a path is in `trees` already.
         for path in self.fact_paths() {
             let around = around(&trees, path);
             let (inside, by) = standing(&path.join(ANY_NAME));

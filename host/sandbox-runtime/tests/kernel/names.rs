@@ -26,6 +26,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("names::what_appears_meanwhile_is_no_refusal", what_appears_meanwhile_is_no_refusal),
     ("names::pipes_and_sockets_work", pipes_and_sockets_work),
     ("names::a_pipe_ends_when_its_writer_has_closed_it", a_pipe_ends_when_its_writer_has_closed_it),
+    ("names::a_script_runs_as_soon_as_it_is_executable", a_script_runs_as_soon_as_it_is_executable),
     ("names::places_are_apart", places_are_apart),
     ("names::directories_deeper_than_any_path_do_not_end_a_session", directories_deeper_than_any_path),
     ("names::nothing_goes_on_without_the_broker", nothing_goes_on_without_the_broker),
@@ -417,6 +418,31 @@ fn a_pipe_ends_when_its_writer_has_closed_it() {
     fs::write(session.path("work/pipes.py"), script).expect("written");
     assert!(session.control("test \"$(python3 pipes.py)\" = 0"), "control: as it is without us");
     session.sh("python3 pipes.py").assert(0, "0");
+}
+
+/// The broker opens files for commands. A script that has just been written, and made executable, runs at once.
+fn a_script_runs_as_soon_as_it_is_executable() {
+    if !crate::exists("/usr/bin/python3") {
+        return crate::cannot_run("python3");
+    }
+    let script = "import errno, multiprocessing, os, subprocess\n\
+        def work(number):\n    \
+            name, refused = f'script{number}', 0\n    \
+            for turn in range(400):\n        \
+                with open(name, 'w') as file:\n            \
+                    file.write('#!/bin/sh\\n')\n            \
+                    if turn % 2: os.fchmod(file.fileno(), 0o755)\n        \
+                if turn % 2 == 0: os.chmod(name, 0o755)\n        \
+                try: subprocess.run(['./' + name], check=True)\n        \
+                except OSError as error:\n            \
+                    assert error.errno == errno.ETXTBSY; refused += 1\n        \
+                os.unlink(name)\n    \
+            return refused\n\
+        with multiprocessing.Pool(8) as pool: print(sum(pool.map(work, range(8))))\n";
+    let session = session("");
+    fs::write(session.path("work/scripts.py"), script).expect("written");
+    assert!(session.control("test \"$(python3 scripts.py)\" = 0"), "control: as it is without us");
+    session.sh("python3 scripts.py").assert(0, "0");
 }
 
 fn pipes_and_sockets_work() {

@@ -14,6 +14,7 @@ use portcullis_sys::memory::read_exactly;
 use rustix::fs::{AtFlags, FileType, Mode, Timespec, Timestamps, UTIME_NOW, chmodat, fstat, utimensat};
 use rustix::io::Errno;
 
+use super::give::EXECUTABLE;
 use super::locate::{self, Located};
 use crate::outcome::{CallResult, Outcome};
 use crate::pending::PendingCall;
@@ -30,7 +31,14 @@ const SECONDS_BYTES: usize = 16;
 
 /// Changes the mode of a file. The filter has made sure that the mode has no set-user-id bit; the set-group-id bit is
 /// permitted for directories, where it determines the group of new files.
+///
+/// A file that becomes executable must not be open for writing anywhere, or it cannot be executed at once. Another
+/// thread of the broker may not yet have closed its own descriptor of a file that it has passed to a caller; it does so
+/// before its call ends, so this one waits for the others.
 pub(crate) fn change_mode(worker: &Worker, pending: &PendingCall, target: Target, mode: u32) -> CallResult {
+    if Mode::from_raw_mode(mode).intersects(EXECUTABLE) {
+        worker.must_be_alone()?;
+    }
     let has_group_id = mode & Mode::SGID.as_raw_mode() != 0;
     record(worker, pending, target)?;
     if worker.broker.places.is_none() && !has_group_id {

@@ -9,6 +9,9 @@ use crate::broker::Broker;
 use crate::outcome::{CallResult, Outcome};
 use crate::pending::PendingCall;
 
+/// The rights to execute a file.
+pub(super) const EXECUTABLE: Mode = Mode::XUSR.union(Mode::XGRP).union(Mode::XOTH);
+
 /// Passes a file to the caller, with the flags that it asked for.
 pub(crate) fn give(broker: &Broker, pending: &PendingCall, file: OwnedFd, flags: OFlags) -> CallResult {
     // The last check before the caller gets the file: it applies to the file itself, whatever path led to it.
@@ -37,7 +40,7 @@ pub(crate) fn give(broker: &Broker, pending: &PendingCall, file: OwnedFd, flags:
 /// readers of a pipe see no end of file.
 fn is_waited_for(file: &OwnedFd) -> Result<bool, Errno> {
     let mode = fstat(file)?.st_mode;
-    let is_executable = Mode::from_raw_mode(mode).intersects(Mode::XUSR | Mode::XGRP | Mode::XOTH);
+    let is_executable = Mode::from_raw_mode(mode).intersects(EXECUTABLE);
     Ok(match FileType::from_raw_mode(mode) {
         FileType::Fifo => true,
         FileType::RegularFile => is_executable,

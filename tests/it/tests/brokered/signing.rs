@@ -19,7 +19,7 @@ as_each_user!(
     a_locked_key_of_gpg_is_explained,
 );
 
-/// What a signature is made of, in a repository.
+/// Makes a repository with a staged file.
 pub(super) const BEFORE: &str = "export GIT_AUTHOR_NAME=n GIT_AUTHOR_EMAIL=e@x.test GIT_COMMITTER_NAME=n GIT_COMMITTER_EMAIL=e@x.test\n\
     git init -q made && cd made && echo one > file && git add file\n";
 
@@ -84,7 +84,7 @@ fn run(scene: &Scene, signing: &Value, script: &str) -> Result<Finished> {
     Finished::run(&mut command)
 }
 
-/// Has git outside check what was signed, with a copy of the repository whose settings are its own.
+/// Runs git outside, on a copy of the repository with its own settings, to check a signature.
 pub(super) fn checked(scene: &Scene, words: &[&str]) -> Result<Finished> {
     let made = scene.project().join("made/.git");
     let allowed = scene.at("allowed");
@@ -176,7 +176,7 @@ fn git_signs_by_gpg_without_the_key(user: User) -> Result<()> {
     Ok(())
 }
 
-/// What is not signed: how it is wanted, and what is said about it.
+/// Requests for signatures that are refused, each with a part of the message.
 const ATTACKS: &[(&str, &str)] = &[
     ("printf 'a contract' > text; ask ssh text", "only commits and tags"),
     (

@@ -1,15 +1,17 @@
 //! Keys to sign with, and the agents that hold them: they stay outside, also in places that are open to commands.
 
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
-use portcullis_it::{Deadline, Finished, Interface, Scene, Serve, User, processes};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use portcullis_it::{Deadline, Finished, Interface, Scene, Serve, User};
 use serde_json::{Value, json};
 
+use super::searched_processes::{SearchedProcess, search};
 use super::signing::{BEFORE, by_ssh, checked, end_gpg, make_gpg_key, make_key, outside, settings};
 use super::{marked, section};
 
@@ -58,32 +60,6 @@ fn a_yes_to_the_question_signs_once(user: User) -> Result<()> {
     Ok(())
 }
 
-/// Searches processes for the private part of a key of the kind ed25519, as text and as bytes. The first line of the
-/// input names the processes, the second the file.
-const SEARCH: &str = "\
-import base64, sys\n\
-numbers, file = sys.stdin.readline().split(), sys.stdin.readline().strip()\n\
-lines = open(file).read().split('\\n')\n\
-body = base64.b64decode(''.join(line for line in lines if line and not line.startswith('-')))\n\
-place = body.index(b'\\0\\0\\0\\x40') + 4\n\
-forms = [lines[3].encode(), body[place:place + 32]]\n\
-for pid in numbers:\n\
-\x20   found = spans = 0\n\
-\x20   try: maps = open(f'/proc/{pid}/maps').readlines()\n\
-\x20   except (FileNotFoundError, ProcessLookupError): continue\n\
-\x20   for line in maps:\n\
-\x20       span, rights = line.split()[:2]\n\
-\x20       if 'r' not in rights or '[v' in line: continue\n\
-\x20       low, high = (int(end, 16) for end in span.split('-'))\n\
-\x20       try:\n\
-\x20           with open(f'/proc/{pid}/mem', 'rb', 0) as memory:\n\
-\x20               memory.seek(low)\n\
-\x20               piece = memory.read(high - low)\n\
-\x20       except OSError: continue\n\
-\x20       found += sum(form in piece for form in forms)\n\
-\x20       spans += 1\n\
-\x20   if spans: print(pid, found)\n";
-
 /// The program outside keeps the key in its memory until the search is over, so that the search can find it there.
 const OWN_KEYGEN: &str = "#!/bin/sh\nKEY=$(sed -n 4p ~/.ssh/signing)\ntouch \"$THERE/there\"\n\
     while [ ! -e \"$THERE/stop\" ]; do sleep 0.1; done\n: \"$KEY\"\nexec /usr/bin/ssh-keygen \"$@\"\n";
@@ -126,33 +102,16 @@ fn nothing_of_a_key_is_in_the_memory_of_a_command(user: User) -> Result<()> {
     })
 }
 
-#[derive(Debug)]
-struct Searched {
-    is_outside: bool,
-    found: usize,
-}
-
-fn while_it_signs(scene: &Scene) -> Result<Vec<Searched>> {
+fn while_it_signs(scene: &Scene) -> Result<Vec<SearchedProcess>> {
     let there = scene.project().join("there");
     Deadline::start().until("the signature", || Ok(there.exists().then_some(())))?;
-    let own = fs::read_link("/proc/self/ns/pid")?;
-    let is_outside = |id: u32| fs::read_link(format!("/proc/{id}/ns/pid")).is_ok_and(|space| space == own);
-    let numbers: Vec<String> = processes::of_scene(scene)?.iter().map(|one| one.id.to_string()).collect();
-    let mut python =
-        Command::new("python3").args(["-c", SEARCH]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-    let key = scene.home().join(".ssh/signing");
-    let input = format!("{}\n{}\n", numbers.join(" "), key.display());
-    python.stdin.take().context("a pipe")?.write_all(input.as_bytes())?;
-    let output = python.wait_with_output()?;
-    ensure!(output.status.success(), "the search failed");
-    let text = String::from_utf8(output.stdout)?;
-    text.lines()
-        .map(|line| {
-            let numbers = line.split(' ').map(str::parse).collect::<Result<Vec<u32>, _>>()?;
-            let [id, found] = numbers.as_slice() else { anyhow::bail!("the search printed {line}") };
-            Ok(Searched { is_outside: is_outside(*id), found: usize::try_from(*found)? })
-        })
-        .collect()
+    let key = fs::read_to_string(scene.home().join(".ssh/signing"))?;
+    let lines: Vec<&str> = key.lines().filter(|line| !line.starts_with('-')).collect();
+    let body = STANDARD.decode(lines.concat())?;
+    // The private part of a key of the kind ed25519 comes after its length of 64 bytes.
+    let at = body.windows(4).position(|bytes| bytes == [0, 0, 0, 64]).context("a private part")? + 4;
+    let private = body.get(at..at + 32).context("32 bytes")?;
+    search(scene, &[lines.get(2).context("a third line")?.as_bytes(), private])
 }
 
 /// Runs a script inside with a key to sign with, a directory that is open to commands, and variables.

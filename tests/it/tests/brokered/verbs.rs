@@ -160,7 +160,7 @@ fn entries_of_all_kinds_are_added_listed_and_removed(user: User) -> Result<()> {
     }
     let listed = verb(&["list"])?.ended_with(0)?;
     ensure!(listed.stdout.contains("no credentials"), "{listed:#?}");
-    // A key that is no public one is refused with the form that is wanted, and nothing is written.
+    // The path of a private key is refused, and nothing is written.
     let wrong = verb(&["add", "sign", "--sign", "~/.ssh/signing"])?;
     ensure!(wrong.code() != 0 && wrong.stderr.contains("path of the public key"), "{wrong:#?}");
     Ok(())

@@ -78,8 +78,9 @@ pub(super) fn assemble(broker: Broker, reads: Reads, isolation: IsolationMode) -
                 body.give(looked_at);
             } else {
                 no_set_user_id(body, mode);
-                // This is common for directories, and only the broker can tell the type of the file.
-                body.if_bits(libc::S_ISGID, looked_at);
+                // The first bit is common for directories, and only the broker can tell the type of the file. With the
+                // others it makes sure that the file is open for writing nowhere, so that it can be executed at once.
+                body.if_bits(libc::S_ISGID | EXECUTABLE, looked_at);
                 // The broker records the mode so far. An open file was recorded when it was opened for writing.
                 if number != libc::SYS_fchmod && broker.listens() {
                     body.give(HAND_OVER);
@@ -138,6 +139,9 @@ fn opens(body: &mut Program, (flags, mode): (u32, u32), made: u32) {
     });
     body.if_bits(low_bits(libc::O_WRONLY | libc::O_RDWR | libc::O_TRUNC), made);
 }
+
+/// The rights to execute a file.
+const EXECUTABLE: libc::mode_t = libc::S_IXUSR | libc::S_IXGRP | libc::S_IXOTH;
 
 /// `O_TMPFILE` without the bits of `O_DIRECTORY` in it.
 const UNNAMED: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
