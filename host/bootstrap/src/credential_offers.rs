@@ -1,5 +1,7 @@
 //! Proposes entries of the user's settings for credentials that commands are seen to need, and writes them.
 
+use std::path::Path;
+
 use anyhow::{Context as _, bail};
 use portcullis_decision::request::Endpoint;
 use portcullis_session::{
@@ -63,9 +65,12 @@ impl CredentialOffers for SettingsOffers {
                 }
             }
             CredentialNeed::Publish { directory } => {
-                let package = git_remote::holder_of(directory, "package.json")?;
-                let package = git_config::small_text(&package.join("package.json"))?;
+                let holder = git_remote::holder_of(directory, "package.json")?;
+                let package = git_config::small_text(&holder.join("package.json"))?;
                 let package: Value = serde_json::from_str(&package).ok()?;
+                if names_registry(&holder, &package) {
+                    return None;
+                }
                 publishing(package.get("name")?.as_str()?, &self.around)
             }
             CredentialNeed::Forge => reading("github", "gh", &self.around),
@@ -89,6 +94,13 @@ impl CredentialOffers for SettingsOffers {
         let name = draft.and_then(|draft| Some(draft.file().file_name()?.to_string_lossy().into_owned()));
         name.unwrap_or_else(|| "default.json".to_owned())
     }
+}
+
+/// Returns true if a project names the registry at which it publishes. Only npm's own is known here.
+fn names_registry(directory: &Path, package: &Value) -> bool {
+    let settings = git_config::small_text(&directory.join(".npmrc")).unwrap_or_default();
+    package.pointer("/publishConfig/registry").is_some()
+        || settings.lines().any(|line| line.trim_start().starts_with("registry"))
 }
 
 fn names(resolved: &Resolved) -> impl Iterator<Item = &str> {
@@ -221,7 +233,6 @@ fn entry(service: &Service, around: &ProcessEnv, purpose: &[String]) -> Option<V
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
 
     use super::*;
 
@@ -280,6 +291,26 @@ mod tests {
         assert!(written.contains("PUT /left-pad") && written.contains(REFS), "{written}");
         assert!(!written.contains("_secret"), "{written}");
         assert!(!directory.join("project/.pi").exists());
+    }
+
+    #[test]
+    fn nothing_is_proposed_for_another_registry() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path().canonicalize().unwrap();
+        let offers = offers(&directory, &[("NPM_TOKEN", "npm_secret")]);
+        let need = CredentialNeed::Publish { directory: directory.join("project") };
+        let write =
+            |name: &str, text: &str| std::fs::write(directory.join("project").join(name), text).unwrap();
+        write("package.json", r#"{ "name": "left-pad" }"#);
+        assert!(offers.propose(&need).is_some(), "control");
+        write(".npmrc", "loglevel=warn\nregistry = https://registry.example.com\n");
+        assert_eq!(offers.propose(&need), None);
+        write(".npmrc", "loglevel=warn\n");
+        write(
+            "package.json",
+            r#"{ "name": "left-pad", "publishConfig": { "registry": "https://r.example.com" } }"#,
+        );
+        assert_eq!(offers.propose(&need), None);
     }
 
     #[test]
