@@ -38,6 +38,15 @@ pub fn run(tests: &[Test], arguments: &[String]) -> ExitCode {
     }
 }
 
+/// Returns whether a process has ended, reaped or not.
+///
+/// Its command line would not say that: it is empty for a moment while a process starts another program.
+#[must_use]
+pub fn has_ended(process: &str) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return true };
+    stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with(['Z', 'X']))
+}
+
 /// Reports that a test could not run.
 ///
 /// # Panics

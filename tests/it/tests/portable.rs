@@ -142,11 +142,11 @@ fn a_command_ends_with_its_host(user: User) -> Result<()> {
         ensure!(!deadline.left().is_zero(), "{}", host.errors());
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let line = format!("/proc/{}/cmdline", pid().context("a number")?.trim());
-    let is_gone = || std::fs::read(&line).map_or(true, |text| text.is_empty());
-    ensure!(!is_gone(), "control");
+    let command = pid().context("a number")?;
+    let has_ended = || portcullis_each_user::has_ended(command.trim());
+    ensure!(!has_ended(), "control");
     host.kill()?;
-    while !is_gone() {
+    while !has_ended() {
         ensure!(!deadline.left().is_zero(), "it goes on");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }

@@ -3,7 +3,7 @@
 use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use portcullis_each_user::Test;
+use portcullis_each_user::{Test, has_ended};
 use portcullis_sandbox::Limits;
 use portcullis_sandbox_runtime::Exit;
 
@@ -93,7 +93,7 @@ fn what_it_leaves_behind_ends_with_it() {
     let (exit, text) = ground.run(&sandbox, "sleep 300 >/dev/null 2>&1 & echo $!", Limits::default());
     assert_eq!(exit, Exit::Code(0));
     let left = text.trim().to_owned();
-    wait_for(|| is_gone(&left));
+    wait_for(|| has_ended(&left));
 }
 
 fn killing_it_kills_its_group() {
@@ -102,10 +102,10 @@ fn killing_it_kills_its_group() {
     let running = ground.script(&sandbox, "sleep 300 & echo $! > pid; wait", Limits::default());
     wait_for(|| std::fs::read_to_string(ground.at("open/pid")).is_ok_and(|text| text.ends_with('\n')));
     let child = std::fs::read_to_string(ground.at("open/pid")).expect("a number");
-    assert!(!is_gone(child.trim()), "control");
+    assert!(!has_ended(child.trim()), "control");
     running.kill();
     assert_eq!(running.wait(), Exit::Signal(9));
-    wait_for(|| is_gone(child.trim()));
+    wait_for(|| has_ended(child.trim()));
 }
 
 /// A host that is killed can end nothing itself.
@@ -115,15 +115,24 @@ fn it_ends_with_its_host() {
     // It cannot remove its directory.
     let temporary = tempfile::tempdir().expect("a directory");
     host.arg(HOST).env("TMPDIR", temporary.path()).stdout(Stdio::piped());
-    let mut host = host.spawn().expect("a host");
+    let mut host = Kill(host.spawn().expect("a host"));
     let mut line = String::new();
-    let output = host.stdout.take().expect("a pipe");
+    let output = host.0.stdout.take().expect("a pipe");
     std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).expect("a line");
     let command = line.trim().to_owned();
-    assert!(!is_gone(&command), "control: {line}");
-    host.kill().expect("killed");
-    host.wait().expect("reaped");
-    wait_for(|| is_gone(&command));
+    assert!(!has_ended(&command), "control: {line}");
+    drop(host);
+    wait_for(|| has_ended(&command));
+}
+
+/// A process that is killed with its owner, also if a test fails.
+struct Kill(std::process::Child);
+
+impl Drop for Kill {
+    fn drop(&mut self) {
+        self.0.kill().expect("killed");
+        self.0.wait().expect("reaped");
+    }
 }
 
 /// Starts a command that does not end, and tells its process.
@@ -135,11 +144,6 @@ pub(crate) fn be_a_host() -> ExitCode {
     println!("{}", std::fs::read_to_string(ground.at("open/pid")).expect("a number").trim());
     let _ends_with_this_process = running.wait();
     ExitCode::SUCCESS
-}
-
-fn is_gone(process: &str) -> bool {
-    // A zombie has no command line.
-    std::fs::read(format!("/proc/{process}/cmdline")).map_or(true, |text| text.is_empty())
 }
 
 fn wait_for(is_so: impl Fn() -> bool) {
