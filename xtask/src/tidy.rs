@@ -25,7 +25,7 @@ Examples:
 Allowed licences and known duplicates are listed in deny.toml, layers in xtask/src/tidy.rs.";
 
 /// Crates of a layer use those of lower layers only, beside [`WITHIN_A_LAYER`].
-const LAYERS: [(&str, u8); 27] = [
+const LAYERS: [(&str, u8); 28] = [
     ("changes", 0),
     ("decision", 0),
     ("exec-surface", 0),
@@ -46,6 +46,7 @@ const LAYERS: [(&str, u8); 27] = [
     ("shell", 1),
     ("seatbelt", 1),
     ("syscall-broker", 1),
+    ("export", 2),
     ("settings", 2),
     ("session", 3),
     ("bootstrap", 4),

@@ -100,6 +100,14 @@ pub enum FindError {
     NoDecision { log: String, sequence: u64 },
 }
 
+impl LogFile {
+    /// Returns its files in order, each with its size in bytes.
+    #[must_use]
+    pub fn parts(&self) -> &[(PathBuf, u64)] {
+        &self.parts
+    }
+}
+
 impl Directory {
     /// Creates a handle for a directory. A missing directory has no logs.
     #[must_use]

@@ -48,6 +48,6 @@ pub use follow::Follower;
 #[cfg(unix)]
 pub use log::{Log, LogError};
 pub use mask::{LONGEST_TEXT, MASK, mask, mask_text};
-pub use read::{End, Intact, Lines, ReadError, Trouble, read, read_all, verify};
+pub use read::{End, Intact, Lines, Mark, ReadError, Trouble, read, read_all, read_on, verify};
 pub use record::{LARGEST_LINE, Line, OUTPUT, OutcomeLine, PolicyLine, Record, VERSION, VerdictLine};
 pub use stats::{PolicyStats, RuleCount, Stats};

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::head::{self, Head};
 use crate::parts;
 use crate::record::{LARGEST_LINE, Line, VERSION, sha256};
@@ -89,7 +91,10 @@ pub fn read(path: &Path) -> Result<Lines, ReadError> {
 }
 
 /// Continues at the position of an earlier reader of the same file.
-pub(crate) fn read_on(path: &Path, mark: Mark) -> Result<Lines, ReadError> {
+///
+/// # Errors
+/// When the file cannot be opened.
+pub fn read_on(path: &Path, mark: Mark) -> Result<Lines, ReadError> {
     let mut lines = read(path)?;
     let failed = |source| ReadError::Io { file: path.to_owned(), source };
     lines.reader.seek(SeekFrom::Start(mark.offset)).map_err(failed)?;
@@ -98,12 +103,12 @@ pub(crate) fn read_on(path: &Path, mark: Mark) -> Result<Lines, ReadError> {
 }
 
 /// A position between two lines of a file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Mark {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
     /// Number of lines before it.
-    pub(crate) number: u64,
+    pub number: u64,
     /// Number of bytes before it.
-    pub(crate) offset: u64,
+    pub offset: u64,
 }
 
 /// Reads the whole log that `path` is a part of, across all its files.
@@ -221,7 +226,8 @@ impl Chain {
 
 impl Lines {
     /// Returns its position, after the last complete line.
-    pub(crate) fn mark(&self) -> Mark {
+    #[must_use]
+    pub fn mark(&self) -> Mark {
         Mark { number: self.number, offset: self.offset }
     }
 

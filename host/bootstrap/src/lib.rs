@@ -29,6 +29,7 @@ mod credential_offers;
 pub mod credential_services;
 pub mod credential_test;
 pub mod credentials;
+pub mod exports;
 mod git_client;
 pub mod git_config;
 mod git_identity;

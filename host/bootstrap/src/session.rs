@@ -24,6 +24,7 @@ use crate::confiner::{confiner, directory_for_commands};
 use crate::control::{Control, listen_for};
 use crate::credential_offers::SettingsOffers;
 use crate::credentials::CredentialSources;
+use crate::exports::InBackground;
 use crate::grant_keeper::FileKeeper;
 use crate::home::{self, ProjectHome};
 use crate::journal::AuditJournal;
@@ -54,6 +55,8 @@ pub struct OpenSession {
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "kept for its end"))]
     own_changes: Option<OwnChanges>,
     _home: Option<Arc<ProjectHome>>,
+    // Dropped last: the session may log its end.
+    _export: Option<InBackground>,
 }
 
 impl OpenSession {
@@ -319,7 +322,17 @@ fn assemble(
     };
     let of_commands = for_commands.map(|(_, scratch)| scratch);
     let home = home.flatten();
-    Ok(OpenSession { session, keeper, _control: control, scratch, of_commands, own_changes, _home: home })
+    let export = scratch.as_ref().and_then(|_| InBackground::start(around));
+    Ok(OpenSession {
+        session,
+        keeper,
+        _control: control,
+        scratch,
+        of_commands,
+        own_changes,
+        _home: home,
+        _export: export,
+    })
 }
 
 /// Returns the record of a session that starts now.

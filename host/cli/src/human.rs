@@ -26,7 +26,8 @@ fn since(at_ms: u64) -> Duration {
     portcullis_bootstrap::process_env::now().duration_since(at).unwrap_or_default()
 }
 
-fn duration(time: Duration) -> String {
+/// Returns a duration in words, such as `5 min`.
+pub(crate) fn duration(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match (days, hours, minutes) {

@@ -15,7 +15,7 @@
 //! it is composed, to limit its length and to escape confusables, and again when it is written, so that no call site
 //! can be forgotten.
 //!
-//! [`counted`] formats counts, [`tilde`] paths in the home directory. [`secrets`] recognizes credentials by name and by value, for the log and for the environment of commands.
+//! [`counted`] formats counts, [`tilde`] paths in the home directory, [`utc`] times. [`secrets`] recognizes credentials by name and by value, for the log and for the environment of commands.
 //!
 //! This crate is pure and does not know what the texts mean.
 //!
@@ -29,8 +29,10 @@ mod counted;
 mod escape;
 mod home;
 pub mod secrets;
+mod utc;
 
 pub use confusables::{escape_confusables, escape_confusables_in_subject, escape_script};
 pub use counted::counted;
 pub use escape::{escape, escape_json, escape_message, escape_subject, is_unsafe};
 pub use home::tilde;
+pub use utc::utc;

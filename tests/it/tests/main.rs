@@ -34,6 +34,7 @@ mod escalation;
 mod examples_of_others;
 mod executed_names;
 mod executed_table;
+mod export;
 mod extension;
 mod faults;
 mod hard_links;

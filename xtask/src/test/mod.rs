@@ -34,11 +34,12 @@ Examples:
 Every step runs, even after one has failed. The time of each step and the slowest tests are printed.";
 
 /// Environment variables that make tests run longer, with the values that `--full` sets.
-const LONG_FORMS: [(&str, &str); 10] = [
+const LONG_FORMS: [(&str, &str); 11] = [
     ("PORTCULLIS_ALL_ANSWERS", "yes"),
     ("PORTCULLIS_COMMIT_KILLS", "1000"),
     ("PORTCULLIS_EVERY_PROGRAM", "yes"),
     ("PORTCULLIS_EVERY_TASK", "yes"),
+    ("PORTCULLIS_EXPORT_RECORDS", "1000000"),
     ("PORTCULLIS_RACE_TRIES", "10000"),
     ("PORTCULLIS_RACE_FACTOR", "20"),
     ("PORTCULLIS_RULE_SETS", "100000"),

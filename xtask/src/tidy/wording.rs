@@ -51,7 +51,7 @@ const BANNED: [(&str, &str); 40] = [
 ];
 
 /// Sources whose string literals and help texts users read.
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 18] = [
     "guest/workspace/src",
     "host/approvals/src",
     "host/audit/src",
@@ -59,6 +59,7 @@ const SOURCES: [&str; 17] = [
     "host/cli/src",
     "host/decision/src",
     "host/exec-surface/src",
+    "host/export/src",
     "host/network-gate/src",
     "host/packs/src",
     "host/policy-tools/src",

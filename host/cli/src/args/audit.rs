@@ -32,6 +32,16 @@ Examples:
   portcullis audit verify --json
   portcullis audit verify ~/.local/state/portcullis/audit/3f9c21d00a1b2c3d.jsonl";
 
+const EXPORT_HELP: &str = "\
+Collectors are named in `/etc/portcullis/export.toml` and in `export.toml` beside your settings. While a session runs, \
+its records are sent without this command; it sends what is left, and shows what a collector has received.
+The exit status is 0 if everything was sent, 1 if a collector has not accepted something or a file has a mistake.
+
+Examples:
+  portcullis audit export                   send what is left, and end
+  portcullis audit export --follow          send new records until it is stopped, as a service
+  portcullis audit export --status --json";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Audit {
     /// Show the newest records of all sessions
@@ -54,6 +64,9 @@ pub(crate) enum Audit {
         #[arg(long)]
         json: bool,
     },
+    /// Send the records to collectors: OTLP, OCSF, syslog, journald
+    #[command(after_help = EXPORT_HELP)]
+    Export(Export),
     /// Count decisions, rules and outcomes
     #[command(after_help = "Examples:\n  portcullis audit stats\n  portcullis audit stats --json")]
     Stats {
@@ -77,6 +90,25 @@ pub(crate) struct Tail {
     /// Print one JSON object for each record
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// Keep sending new records
+    #[arg(short, long, conflicts_with = "status")]
+    pub(crate) follow: bool,
+    /// Show how far each collector has received the log; send nothing
+    #[arg(long)]
+    pub(crate) status: bool,
+    /// Only this destination; all of them by default
+    #[arg(long, value_name = "NAME")]
+    pub(crate) destination: Option<String>,
+    /// Print one JSON object for each destination, with --follow for each batch
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Send until standard input ends, for the host
+    #[arg(long, hide = true, conflicts_with_all = ["follow", "status"])]
+    pub(crate) background: bool,
 }
 
 #[derive(Debug, Args)]

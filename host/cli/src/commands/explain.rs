@@ -5,14 +5,14 @@ use portcullis_audit::{Decided, PolicyLine, VerdictLine, Winner, verify, winner}
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_decision::path_text;
 use portcullis_server::record_text;
-use portcullis_text::escape;
+use portcullis_text::{escape, utc};
 use serde_json::{Value, json};
 
 use super::audit::logs::{causes, directory};
 use crate::args::audit::Explain;
 use crate::exit::Exit;
 use crate::human::{ago, path};
-use crate::output::{Cell, Page, Tint, cell, tinted, utc};
+use crate::output::{Cell, Page, Tint, cell, tinted};
 
 /// Explains a decision of the log.
 pub(crate) fn run(wanted: &Explain) -> crate::exit::Outcome {

@@ -8,7 +8,7 @@ use portcullis_bootstrap::loaded_settings;
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
 use portcullis_settings::{KeptGrant, RealDisk, Store, discover, kept_grants, resolve, revoke};
-use portcullis_text::escape;
+use portcullis_text::{escape, utc};
 use serde_json::json;
 
 use super::asks::{ask_all, directory, done, parts};
@@ -17,7 +17,7 @@ use portcullis_server::kept_answers::{spoken, still_allowed};
 use crate::args::asks::Grants;
 use crate::exit::Exit;
 use crate::human::path;
-use crate::output::{Cell, Page, Tint, cell, tinted, utc};
+use crate::output::{Cell, Page, Tint, cell, tinted};
 
 /// Runs the subcommand.
 pub(crate) fn run(grants: &Grants) -> crate::exit::Outcome {

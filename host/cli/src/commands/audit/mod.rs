@@ -1,5 +1,6 @@
 //! `portcullis audit`: the log of decisions and outcomes.
 
+mod export;
 pub(crate) mod logs;
 mod show;
 mod stats;
@@ -17,6 +18,7 @@ pub(crate) fn run(audit: Audit) -> crate::exit::Outcome {
         Audit::Tail(options) => tail::run(&around, &options),
         Audit::Show(decision) => show::run(&around, &decision),
         Audit::Verify { file, json } => verify::run(&around, file, json),
+        Audit::Export(options) => export::run(&around, &options),
         Audit::Stats { json } => stats::run(&around, json),
     }
 }

@@ -3,7 +3,7 @@
 use portcullis_audit::{Decided, OUTPUT, winner};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_server::record_text;
-use portcullis_text::{counted, tilde};
+use portcullis_text::{counted, tilde, utc};
 use serde_json::{Value, json};
 
 use super::logs::directory;
@@ -11,7 +11,7 @@ use crate::args::audit::Decision;
 use crate::commands::explain::heard;
 use crate::exit::Exit;
 use crate::human::{ago, path};
-use crate::output::{Cell, Page, Tint, cell, tinted, utc};
+use crate::output::{Cell, Page, Tint, cell, tinted};
 
 pub(super) fn run(around: &ProcessEnv, wanted: &Decision) -> crate::exit::Outcome {
     let found = directory(around).decision(&wanted.id)?;

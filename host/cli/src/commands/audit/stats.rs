@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use portcullis_audit::{Stats, read_all};
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_text::utc;
 
 use super::logs::directory;
 use crate::exit::Exit;
-use crate::output::{Cell, Page, Tint, cell, tinted, utc};
+use crate::output::{Cell, Page, Tint, cell, tinted};
 
 /// Maximum number of rules to print; the JSON output has all of them.
 const MOST_RULES: usize = 15;

@@ -5,13 +5,14 @@ use std::time::Duration;
 use portcullis_audit::{Follower, Placed, Record, Trouble};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_server::record_text;
+use portcullis_text::utc;
 use serde_json::json;
 
 use super::logs::{causes, directory};
 use crate::args::audit::Tail;
 use crate::exit::Exit;
 use crate::human::ago;
-use crate::output::{Cell, Page, Reader, Tint, cell, tinted, utc};
+use crate::output::{Cell, Page, Reader, Tint, cell, tinted};
 
 /// Polling interval, short enough for a person.
 const PAUSE: Duration = Duration::from_millis(200);

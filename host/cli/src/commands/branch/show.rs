@@ -8,9 +8,10 @@ use anyhow::Context as _;
 use portcullis_bootstrap::branches::{Committed, Judged, Reviewed, StoredBranch};
 use portcullis_changes::branch::{BranchChange, Left, Obstacle, diff, review_id};
 use portcullis_changes::undo::Report;
+use portcullis_text::utc;
 use serde_json::{Value, json};
 
-use crate::output::{Cell, Page, Tint, cell, tinted, utc};
+use crate::output::{Cell, Page, Tint, cell, tinted};
 
 /// Lists branches.
 pub(super) fn list(page: &mut Page, all: &[StoredBranch], (everywhere, json): (bool, bool)) {

@@ -10,13 +10,13 @@ use portcullis_bootstrap::streams::say;
 use portcullis_decision::Context;
 use portcullis_policy_tools::{Component, Lacks, Logged, PolicyAnswer, Simulator, logged};
 use portcullis_server::record_text;
-use portcullis_text::escape;
+use portcullis_text::{escape, utc};
 use serde_json::{Value, json};
 
 use crate::args::policy::Observe;
 use crate::commands::audit::logs::{causes, directory};
 use crate::exit::Exit;
-use crate::output::{Page, Reader, Tint, cell, tinted, utc};
+use crate::output::{Page, Reader, Tint, cell, tinted};
 
 /// Polling interval, short enough for a person.
 const PAUSE: Duration = Duration::from_millis(200);

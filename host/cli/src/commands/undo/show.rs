@@ -8,9 +8,10 @@ use portcullis_bootstrap::undo::{OpenedChanges, short, told_report, told_step};
 use portcullis_changes::plan::Step;
 use portcullis_changes::undo::Report;
 use portcullis_changes::{Change, Point, PointKind, State};
+use portcullis_text::utc;
 use serde_json::{Value, json};
 
-use crate::output::{Cell, Page, Tint, cell, tinted, utc};
+use crate::output::{Cell, Page, Tint, cell, tinted};
 
 /// Lists sessions that have a record.
 pub(super) fn sessions(page: &mut Page, all: &[StoredChanges], json: bool) {
