@@ -1,4 +1,4 @@
-//! The directory of kept contents: one file for each, and one for all short ones of a writer.
+//! Kept contents. Each has a file; all short ones of a writer have one together, and the shortest are in their records.
 
 use std::fs::File;
 use std::io;
@@ -9,11 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, Mode, OFlags, fchmod, openat, renameat, unlinkat};
 
-use crate::disk;
+use crate::{disk, text};
 
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Contents up to this length are short: appending them to a file costs less than a file or a link of their own.
 const SHORT_BYTES: u64 = 32 << 10;
+/// Contents up to this length are in the record itself, which is written anyway.
+const SHORTEST_BYTES: u64 = 512;
+/// What the name of such a content begins with; its text follows.
+const TEXT: char = '=';
 
 /// The kept contents of a session, as one writer uses them.
 #[derive(Debug)]
@@ -75,6 +79,11 @@ impl Contents {
 
     /// Keeps a copy of an open file; returns its name.
     pub(crate) fn keep(&self, file: &OwnedFd, size: u64) -> io::Result<String> {
+        if size <= SHORTEST_BYTES {
+            let mut name = String::from(TEXT);
+            name.push_str(&text::encode(&disk::read_up_to(file, size)?));
+            return Ok(name);
+        }
         if size <= SHORT_BYTES {
             return self.keep_short(file, size);
         }
@@ -107,6 +116,9 @@ impl Contents {
 
     /// Opens a kept content.
     pub(crate) fn open(&self, name: &str) -> io::Result<Kept> {
+        if let Some(content) = name.strip_prefix(TEXT) {
+            return text::decode(content).map(Kept::Short).ok_or_else(|| io::ErrorKind::InvalidData.into());
+        }
         // A name with a slash was not written here.
         if name.contains('/') {
             return Err(io::ErrorKind::InvalidData.into());

@@ -183,14 +183,14 @@ pub(crate) fn attributes(file: impl AsFd) -> Attributes {
 }
 
 /// Returns the extended attributes of a name; `None` if it is another file by now, or cannot be opened.
-pub(crate) fn attributes_at(spot: &Spot, id: FileId) -> Option<Attributes> {
+pub(crate) fn attributes_at(directory: impl AsFd, name: &CStr, id: FileId) -> Option<Attributes> {
     // The link leads to this very directory.
-    let directory = format!("/proc/self/fd/{}", spot.directory.as_raw_fd());
-    let path = Path::new(&directory).join(OsStr::from_bytes(spot.name.as_bytes()));
+    let link = format!("/proc/self/fd/{}/", directory.as_fd().as_raw_fd());
+    let path = [link.as_bytes(), name.to_bytes()].concat();
     // Most files have none, and need not be opened.
-    match llistxattr(&path, &mut [0_u8; USUAL_ATTRIBUTES][..]) {
+    match llistxattr(path, &mut [0_u8; USUAL_ATTRIBUTES][..]) {
         Ok(0) | Err(Errno::OPNOTSUPP) => Some(Attributes::new()),
-        Ok(_) | Err(Errno::RANGE) => Some(attributes(open_same(&spot.directory, &spot.name, id).ok()?)),
+        Ok(_) | Err(Errno::RANGE) => Some(attributes(open_same(&directory, name, id).ok()?)),
         Err(_) => None,
     }
 }

@@ -1,12 +1,21 @@
 //! Paths that other paths lie below, and what a move makes of them.
+//!
+//! The keys of a map are paths, or their texts where many are looked up: comparing texts costs a fraction.
 
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// Returns the keys of a map at and below `top`.
-pub(crate) fn below<T>(map: &BTreeMap<PathBuf, T>, top: &Path) -> Vec<PathBuf> {
-    let keys = map.range(top.to_owned()..).map(|(path, _)| path);
-    keys.take_while(|path| path.starts_with(top)).cloned().collect()
+pub(crate) fn below<K, T>(map: &BTreeMap<K, T>, top: &Path) -> Vec<K>
+where
+    K: Ord + Clone + From<PathBuf> + AsRef<Path>,
+{
+    let first = top.as_os_str().as_bytes();
+    let keys = map.range(K::from(top.to_owned())..).map(|(path, _)| path);
+    // Among texts, names that only begin like the last one of `top` lie in between.
+    let keys = keys.take_while(|path| path.as_ref().as_os_str().as_bytes().starts_with(first));
+    keys.filter(|path| path.as_ref().starts_with(top)).cloned().collect()
 }
 
 /// Returns what a path is called after `from` was moved to `to`; `None` if it is called the same.
@@ -24,7 +33,10 @@ pub(crate) fn follow(path: &Path, from: &Path, to: &Path, exchange: bool) -> Pat
 }
 
 /// Renames the keys of a map after a move or an exchange.
-pub(crate) fn moved<T>(map: &mut BTreeMap<PathBuf, T>, from: &Path, to: &Path, exchange: bool) {
+pub(crate) fn moved<K, T>(map: &mut BTreeMap<K, T>, from: &Path, to: &Path, exchange: bool)
+where
+    K: Ord + Clone + From<PathBuf> + AsRef<Path>,
+{
     let mut take = |top: &Path| {
         let keys = below(map, top);
         keys.into_iter().filter_map(|key| map.remove(&key).map(|value| (key, value))).collect::<Vec<_>>()
@@ -32,9 +44,31 @@ pub(crate) fn moved<T>(map: &mut BTreeMap<PathBuf, T>, from: &Path, to: &Path, e
     let (gone, came) = (take(from), take(to));
     let back = if exchange { came } else { Vec::new() };
     for (path, value) in gone {
-        map.extend(renamed(&path, from, to).map(|path| (path, value)));
+        map.extend(renamed(path.as_ref(), from, to).map(|path| (path.into(), value)));
     }
     for (path, value) in back {
-        map.extend(renamed(&path, to, from).map(|path| (path, value)));
+        map.extend(renamed(path.as_ref(), to, from).map(|path| (path.into(), value)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    #[test]
+    fn a_move_takes_along_what_lies_below_and_nothing_else() {
+        let paths = ["/a", "/a-b", "/a-b/c", "/a/", "/a/b", "/a/b/c", "/ab", "/b"];
+        let mut texts: BTreeMap<OsString, ()> = paths.iter().map(|path| ((*path).into(), ())).collect();
+        let mut others: BTreeMap<PathBuf, ()> = paths.iter().map(|path| ((*path).into(), ())).collect();
+        assert_eq!(below(&texts, Path::new("/a")), ["/a", "/a/", "/a/b", "/a/b/c"]);
+        moved(&mut texts, Path::new("/a"), Path::new("/x"), false);
+        moved(&mut others, Path::new("/a"), Path::new("/x"), false);
+        let left = ["/a-b", "/a-b/c", "/ab", "/b", "/x", "/x/b", "/x/b/c"];
+        assert_eq!(texts.into_keys().collect::<Vec<_>>(), left);
+        let mut others: Vec<_> = others.into_keys().map(PathBuf::into_os_string).collect();
+        others.sort();
+        assert_eq!(others, left);
     }
 }

@@ -3,6 +3,7 @@
 //! A line that was cut off or damaged is skipped, and counted. Each record begins a new line, so one whose writer was
 //! killed in the middle of it, or whose disk was full, does not damage the next.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,10 @@ use crate::text;
 
 /// The longest line that is written and read, in bytes.
 const LONGEST: usize = 1 << 20;
+/// The length that most lines do not exceed.
+const USUAL: usize = 1 << 10;
+/// The beginning of a line, with room for the checksum.
+const START: &[u8] = b"\n00000000 ";
 
 /// The command or tool call that made a change: unique within a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -147,11 +152,17 @@ impl Record {
     /// # Errors
     /// If it cannot be written as JSON, or would be too long to be read again.
     pub fn line(&self) -> std::io::Result<Vec<u8>> {
-        let json = serde_json::to_string(self).map_err(std::io::Error::other)?;
+        let mut line = Vec::with_capacity(USUAL);
+        line.extend_from_slice(START);
+        serde_json::to_writer(&mut line, self).map_err(std::io::Error::other)?;
+        let (start, json) = line.split_at_mut(START.len());
         if json.len() > LONGEST {
             return Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge));
         }
-        Ok(format!("\n{:08x} {json}\n", crc32fast::hash(json.as_bytes())).into_bytes())
+        let sum = crc32fast::hash(json);
+        write!(start.get_mut(1..).unwrap_or_default(), "{sum:08x}")?;
+        line.push(b'\n');
+        Ok(line)
     }
 
     /// Reads a line, without its end; `None` if it is damaged.

@@ -1,7 +1,7 @@
 //! Records names before they are changed, and what a call has left at its end.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ffi::CStr;
+use std::ffi::{CStr, OsString};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::paths::{below, moved};
 use crate::record::{CallKey, Named, Record};
 use crate::spared::Spared;
 use crate::state::{Attributes, Changed, Content, DirectoryState, FileId, FileState, Lost, State};
-use crate::store::Store;
+use crate::store::{Progress, Store};
 
 /// The text of a changed file is kept up to this length, to merge it with later edits.
 const MERGED_BYTES: u64 = 1 << 20;
@@ -44,7 +44,7 @@ pub struct Recorder {
 #[derive(Debug, Default)]
 struct Seen {
     /// Of each running call.
-    calls: HashMap<CallKey, BTreeMap<PathBuf, Noted>>,
+    calls: HashMap<CallKey, BTreeMap<OsString, Noted>>,
     /// The number of moves so far.
     moves: u64,
     /// The number of undoings so far.
@@ -135,11 +135,11 @@ impl Recorder {
         place: Place<'_, D>,
         fate: Fate<'_>,
     ) -> io::Result<Option<Spared<'_>>> {
-        self.follow_undoings()?;
+        let progress = self.progress()?;
         if self.is_seen(call, place.path) && !self.is_directory_before_a_move(call, &place)? {
             return Ok(None);
         }
-        if self.is_full(call, &place)? {
+        if self.is_full(progress, call, &place)? {
             return Ok(None);
         }
         let (state, spared) = self.full(&place, fate)?;
@@ -162,12 +162,12 @@ impl Recorder {
             State::File(_) | State::Directory(_) => return self.before(call, place),
             State::Absent | State::Link { .. } | State::Special { .. } => return Ok(()),
         };
-        self.follow_undoings()?;
-        if self.noted(call, place.path).is_some() || self.is_full(call, &place)? {
+        let progress = self.progress()?;
+        if self.noted(call, place.path).is_some() || self.is_full(progress, call, &place)? {
             return Ok(());
         }
-        if let Ok(open) = disk::open_same(&place.directory, place.name, file.id) {
-            match bounded(disk::attributes(&open)) {
+        if let Some(attributes) = disk::attributes_at(&place.directory, place.name, file.id) {
+            match bounded(attributes) {
                 Some(attributes) => file.attributes = Some(attributes),
                 None => file.content = Content::Lost(Lost::Attributes),
             }
@@ -177,20 +177,22 @@ impl Recorder {
         Ok(())
     }
 
-    /// After an undo, forgets the names recorded before it, so that a running call that changes them again is recorded.
-    fn follow_undoings(&self) -> io::Result<()> {
-        let undoings = self.store.undoings()?;
+    /// Returns how far the journal is. After an undo, forgets the names recorded before it, so that a running call that
+    /// changes them again is recorded.
+    fn progress(&self) -> io::Result<Progress> {
+        let progress = self.store.progress()?;
         let mut seen = self.lock();
-        if seen.undoings != undoings {
-            seen.undoings = undoings;
+        if seen.undoings != progress.undoings {
+            seen.undoings = progress.undoings;
             seen.calls.values_mut().for_each(BTreeMap::clear);
         }
-        Ok(())
+        drop(seen);
+        Ok(progress)
     }
 
     /// Returns true if the journal has no room for a change. That is recorded at the first such change of a call.
-    fn is_full<D: AsFd>(&self, call: CallKey, place: &Place<'_, D>) -> io::Result<bool> {
-        if !self.is_bounded || !self.store.is_journal_full()? {
+    fn is_full<D: AsFd>(&self, progress: Progress, call: CallKey, place: &Place<'_, D>) -> io::Result<bool> {
+        if !self.is_bounded || !self.store.is_full(progress) {
             return Ok(false);
         }
         if self.lock().full.insert(call) {
@@ -204,11 +206,11 @@ impl Recorder {
     fn note(&self, call: CallKey, path: &Path, is_whole: bool) {
         let mut seen = self.lock();
         let moves = seen.moves;
-        seen.calls.entry(call).or_default().insert(path.to_owned(), Noted { moves, is_whole });
+        seen.calls.entry(call).or_default().insert(path.into(), Noted { moves, is_whole });
     }
 
     fn noted(&self, call: CallKey, path: &Path) -> Option<Noted> {
-        self.lock().calls.get(&call).and_then(|names| names.get(path)).copied()
+        self.lock().calls.get(&call).and_then(|names| names.get(path.as_os_str())).copied()
     }
 
     /// Returns true for a directory that was recorded before a move: what was removed from it since is given back
@@ -238,7 +240,7 @@ impl Recorder {
         exchange: bool,
         outside: Outside<'_>,
     ) -> io::Result<(Move, Option<Spared<'_>>)> {
-        self.follow_undoings()?;
+        let progress = self.progress()?;
         let mut replaced = None;
         let what = look(&from.directory, from.name)?;
         let target = look(&to.directory, to.name)?;
@@ -253,7 +255,7 @@ impl Recorder {
                 return Ok((Move::Unrecorded, replaced));
             }
         }
-        if self.is_full(call, &from)? {
+        if self.is_full(progress, call, &from)? {
             return Ok((Move::Unrecorded, replaced));
         }
         let (from, to) = (from.path.to_owned(), to.path.to_owned());
@@ -318,6 +320,7 @@ impl Recorder {
         let (mut opened, mut spots) = (Opened::default(), Spots::default());
         let (mut names, mut bytes) = (Vec::new(), 0);
         for (path, was) in &touched.names {
+            let path = Path::new(path);
             let left = match self.left(&mut spots, path, was) {
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     opened.open_the_way(path);
@@ -459,7 +462,7 @@ fn bounded(attributes: Attributes) -> Option<Attributes> {
 
 /// Adds the attributes of a name that a call has left, if they are short enough for a record.
 fn note_attributes(state: &mut State, spot: &Spot) {
-    let of = |id| bounded(disk::attributes_at(spot, id)?);
+    let of = |id| bounded(disk::attributes_at(&spot.directory, &spot.name, id)?);
     match state {
         State::File(file) => file.attributes = of(file.id),
         State::Directory(directory) => directory.attributes = of(directory.id),
@@ -477,6 +480,11 @@ fn longest(named: &Named) -> usize {
         State::Link { target, .. } => target.as_os_str().len(),
         State::File(_) | State::Directory(_) | State::Absent | State::Special { .. } => 0,
     };
+    let content = match named.state.file().map(|file| &file.content) {
+        Some(Content::Kept(name)) => name.len(),
+        Some(Content::Unread | Content::Lost(_)) | None => 0,
+    };
+    let texts = texts + content;
     (named.path.as_os_str().len() + texts) * ESCAPED_BYTES + PLAIN_BYTES
 }
 
@@ -498,7 +506,7 @@ pub enum Move {
 /// are not among them: what is known of them moves with them.
 #[derive(Default)]
 struct Touched<'a> {
-    names: BTreeMap<PathBuf, &'a State>,
+    names: BTreeMap<OsString, &'a State>,
     has_moved: bool,
     lost: Vec<(PathBuf, Lost)>,
 }
@@ -508,7 +516,7 @@ fn touched(records: &[Record], call: CallKey) -> Touched<'_> {
     for (position, record) in records.iter().enumerate() {
         match record {
             Record::Before { call: of, was } if *of == call => {
-                all.names.entry(was.path.clone()).or_insert(&was.state);
+                all.names.entry(was.path.as_os_str().to_owned()).or_insert(&was.state);
                 all.lost.extend(was.state.lost().map(|why| (was.path.clone(), why)));
             }
             Record::Moved { call: of, from, to, exchange, .. } if *of == call => {

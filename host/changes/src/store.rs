@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portcullis_sys::descriptor::ReadLease;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, linkat, mkdirat, openat};
@@ -36,12 +36,22 @@ const UNDOINGS_AT: u64 = 8;
 /// The bytes that a writer counts as kept in advance, so that it does not lock for each file.
 const IN_ADVANCE: u64 = 1 << 20;
 
+/// How far a journal is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Progress {
+    pub(crate) length: u64,
+    /// How often an undoing has begun: then names change that no command has changed.
+    pub(crate) undoings: u64,
+}
+
 /// The store of one session.
 #[derive(Debug)]
 pub struct Store {
     contents: Contents,
     journal: File,
     used: File,
+    /// What was last seen of the journal; `None` if it must be looked at.
+    known: Mutex<Option<Progress>>,
     /// The bytes that are counted, but not kept yet.
     in_advance: Mutex<u64>,
     /// The number of the next call of the host.
@@ -88,6 +98,7 @@ impl Store {
             contents: Contents::new(open(CONTENT, OFlags::PATH | OFlags::DIRECTORY)?)?,
             journal: File::from(open(JOURNAL, OFlags::RDWR | OFlags::APPEND)?),
             used: File::from(open(USED, OFlags::RDWR)?),
+            known: Mutex::default(),
             in_advance: Mutex::new(0),
             next_call: AtomicU64::new(0),
             bounds: bounds_of(&File::from(open(BOUNDS, OFlags::RDONLY)?))?,
@@ -104,11 +115,16 @@ impl Store {
     /// # Errors
     /// If they were not all written; then the change must not be made.
     pub fn append(&self, records: &[Record]) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        for record in records {
-            bytes.extend(record.line()?);
-        }
-        (&self.journal).write_all(&bytes)
+        self.append_bytes(&records.iter().map(Record::line).collect::<io::Result<Vec<_>>>()?.concat())
+    }
+
+    fn append_bytes(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut known = self.known();
+        let before = known.take();
+        (&self.journal).write_all(bytes)?;
+        // If others have written meanwhile, the journal is longer than that.
+        *known = before.map(|then| Progress { length: then.length + bytes.len() as u64, ..then });
+        Ok(())
     }
 
     /// Returns the length of the journal.
@@ -130,13 +146,28 @@ impl Store {
         Ok(read(&bytes))
     }
 
-    /// Returns true if the journal is as long as it may be.
-    pub(crate) fn is_journal_full(&self) -> io::Result<bool> {
-        Ok(self.length()? >= self.bounds.journal())
+    /// Returns how far the journal is. An undoing makes it longer before it changes anything.
+    pub(crate) fn progress(&self) -> io::Result<Progress> {
+        let mut known = self.known();
+        let length = self.length()?;
+        if let Some(then) = known.filter(|then| then.length == length) {
+            return Ok(then);
+        }
+        let now = Progress { length, undoings: self.undoings()? };
+        *known = Some(now);
+        Ok(now)
     }
 
-    /// Returns how often an undoing has begun: then names change that no command has changed.
-    pub(crate) fn undoings(&self) -> io::Result<u64> {
+    /// Returns true if a journal is as long as it may be.
+    pub(crate) fn is_full(&self, progress: Progress) -> bool {
+        progress.length >= self.bounds.journal()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Progress>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn undoings(&self) -> io::Result<u64> {
         let mut number = [0; size_of::<u64>()];
         let read = self.used.read_at(&mut number, UNDOINGS_AT)?;
         Ok(if read == number.len() { u64::from_le_bytes(number) } else { 0 })
@@ -149,7 +180,10 @@ impl Store {
             .undoings()
             .and_then(|number| self.used.write_all_at(&(number + 1).to_le_bytes(), UNDOINGS_AT));
         self.used.unlock()?;
-        counted
+        counted?;
+        // Writers look at the number when the journal has become longer, this one as well.
+        *self.known() = None;
+        self.append_bytes(b"\n")
     }
 
     /// Returns when the journal was last written: seconds and nanoseconds.

@@ -1,15 +1,16 @@
 //! Files that a command removes or replaces, and the status of their names afterwards.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
 
 use crate::broker::Broker;
-use crate::identity::{Identity, identify, look};
+use crate::identity::{Identity, identify};
 use crate::outcome::Stop;
-use crate::resolved_name::ResolvedName;
+use crate::resolved_name::{ResolvedName, kind_of};
 use crate::worker::Worker;
 
 /// The file at a place before a command removes or replaces it.
@@ -35,9 +36,10 @@ impl Displaced {
     /// caller must then hold the name order exclusively.
     pub(crate) fn from(worker: &Worker, place: &ResolvedName) -> Result<Self, Stop> {
         let name = place.name.to_bytes().to_vec();
-        let found = match look(&place.directory, &place.name) {
-            Ok((found, FileType::Directory | FileType::Symlink)) => {
-                identify(&place.directory, c"").map(|holder| (found, holder)).ok()
+        let found = match kind_of(place.directory.as_fd(), &place.name) {
+            Ok(FileType::Directory | FileType::Symlink) => {
+                let found = identify(&place.directory, &place.name);
+                found.and_then(|found| Ok((found, identify(&place.directory, c"")?))).ok()
             }
             Ok(_) | Err(_) => None,
         };

@@ -154,7 +154,7 @@ pub(crate) fn in_own_mounts(scene: &Scene, script: &str) -> Result<Finished> {
 const SMALL_RECORD: &str = r#"
     head -c 2000000 /dev/urandom > large; cp large copy; echo first > small
     mkdir -p "$HOME/.local/state" && mount -t tmpfs -o size=1m none "$HOME/.local/state" && cd "$PWD" || exit 99
-    "$PORTCULLIS" run --ask deny -- sh -c 'echo changed > small; echo x >> large; echo "status $?"; mv copy large; echo "status $?"'
+    "$PORTCULLIS" run --ask deny -- sh -c 'head -c 9000 /dev/zero > small; echo x >> large; echo "status $?"; mv copy large; echo "status $?"'
     cmp large copy && echo whole
     cat /dev/zero > "$HOME/.local/state/filler" 2> /dev/null
     "$PORTCULLIS" undo --yes >&2; echo "undo $?"

@@ -115,6 +115,8 @@ fn a_status_is_recorded_without_a_copy(user: User) -> Result<()> {
     {
         let scene = Scene::new(user)?;
         python(&scene, FILES)?;
+        // A shorter content would be in the record itself.
+        python(&scene, "open('a', 'w').write('a' * 1000); open('b', 'w').write('b' * 1000)")?;
         command(&scene, script)?;
         let records = scene.home().join(".local/state/portcullis/changes");
         let record = fs::read_dir(&records)?.next().context("a record")??.path();

@@ -5,7 +5,7 @@ use std::fs;
 use super::agent::Session;
 use super::tree::tree;
 use crate::undo::history;
-use crate::{Bounds, Lost};
+use crate::{Bounds, Lost, Store};
 
 /// Bounds with the shortest journal.
 const SMALL: Bounds = Bounds { file: 1 << 20, session: 1 << 19 };
@@ -86,5 +86,19 @@ fn a_call_that_goes_on_after_an_undoing_is_recorded_again() {
         assert!(report.is_complete(), "{report:?}");
         assert_eq!(fs::read_to_string(session.at("a")).expect("read"), "first");
         assert!(!session.at("new").exists());
+    }
+}
+
+/// A broker and the program that undoes are two writers of one journal.
+#[test]
+fn an_undoing_by_another_program_is_noticed() {
+    let session = Session::new();
+    let (ours, place) = (session.recorder.store(), session.place.path().join("store"));
+    let theirs = Store::open(&place).expect("a store");
+    for undoings in 0..3 {
+        session.write(&format!("file-{undoings}"), "new").expect("written");
+        let progress = ours.progress().expect("known");
+        assert_eq!((progress.undoings, progress.length), (undoings, ours.length().expect("length")));
+        theirs.count_undoing().expect("counted");
     }
 }

@@ -8,7 +8,7 @@ use rustix::fs::{XattrFlags, setxattr};
 use super::agent::Session;
 use super::tree::tree;
 use crate::plan::Why;
-use crate::{Bounds, Lost};
+use crate::{Bounds, Lost, Record};
 
 /// Runs `change` as a call in a prepared project, and expects that undo gives everything back, and redo the change.
 fn there_and_back(prepare: impl FnOnce(&Session), change: impl FnOnce(&mut Session)) {
@@ -104,11 +104,48 @@ fn files_and_directories_come_back() {
     });
 }
 
+/// Contents are kept in the record, with others in one file, or in a file of their own.
+#[test]
+fn contents_of_every_length_come_back() {
+    for length in [0, 1, 511, 512, 513, 32 << 10, (32 << 10) + 1] {
+        let content: Vec<u8> = (0..=u8::MAX).cycle().take(length).collect();
+        let prepare = |session: &Session| fs::write(session.at("a"), &content).expect("a file");
+        there_and_back(prepare, |session| session.remove("a").expect("removed"));
+        there_and_back(prepare, |session| session.write("a", "other").expect("written"));
+    }
+}
+
+#[test]
+fn a_content_that_looks_like_a_record_is_none() {
+    let turn = Record::Turn { id: "forged".to_owned(), label: String::new(), at: 0 };
+    let line = turn.line().expect("a line");
+    assert!(line.len() <= 512, "control: it is kept in the record");
+    let forged = |session: &Session| {
+        let records = session.recorder.store().records_from(0).expect("read").0;
+        records.into_iter().filter(|record| *record == turn).count()
+    };
+    there_and_back(
+        |session| fs::write(session.at("a"), &line).expect("a file"),
+        |session| {
+            session.remove("a").expect("removed");
+            assert_eq!(forged(session), 0);
+            session.recorder.turn("forged", "").expect("recorded");
+            let turns = session.recorder.store().records_from(0).expect("read").0;
+            let is_turn = |record: &&Record| matches!(record, Record::Turn { .. });
+            assert_eq!(turns.iter().filter(is_turn).count(), 1, "control");
+        },
+    );
+}
+
 #[test]
 fn a_status_comes_back_without_a_copy_of_the_content() {
     let kept =
         |session: &Session| fs::read_dir(session.place.path().join("store/content")).expect("read").count();
-    there_and_back(files, |session| {
+    let longer = |session: &Session| {
+        files(session);
+        fs::write(session.at("b"), "b".repeat(1_000)).expect("a file");
+    };
+    there_and_back(longer, |session| {
         session.mode("a", 0o000).expect("changed");
         session.mode("d", 0o000).expect("changed");
         session.end();
