@@ -49,7 +49,8 @@ const INTERPRETERS: [&str; 4] = ["python", "python3", "node", "ruby"];
 /// links to them, are excluded: the agent may have created the links, and any file could be made to look like part of a
 /// toolchain.
 pub fn roots(path: &[PathBuf], home: &Path, reach: &UntrustedPaths) -> Vec<PathBuf> {
-    let trusted = path.iter().filter(|directory| !reach.holds(directory));
+    let in_home = path.iter().filter(|directory| directory.starts_with(home));
+    let trusted = in_home.filter(|directory| !reach.holds(directory));
     let mut roots: Vec<PathBuf> = trusted.flat_map(|directory| roots_of(directory, home, reach)).collect();
     roots.retain(|root| !reach.holds(root));
     roots.sort();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use portcullis_decision::GrantPattern;
 use portcullis_decision::pattern::FilePattern;
-use portcullis_settings::{RealDisk, Resolved, links_on_the_way, names_on_the_way};
+use portcullis_settings::{RealDisk, Resolved, names_and_links_on_the_way};
 
 /// The paths that commands can write in this session, or could in earlier sessions of the project.
 #[derive(Debug, Clone)]
@@ -53,12 +53,8 @@ impl UntrustedPaths {
     /// Returns true if `path`, or any link on it, lies in one of these paths.
     pub fn holds(&self, path: &Path) -> bool {
         // A path that cannot be resolved is not trusted.
-        let names = names_on_the_way(path, &RealDisk);
-        let Ok((names, links)) = names.and_then(|names| Ok((names, links_on_the_way(path, &RealDisk)?)))
-        else {
-            return true;
-        };
-        names.iter().chain(&links).any(|name| {
+        let Ok(names) = names_and_links_on_the_way(path, &RealDisk) else { return true };
+        names.iter().any(|name| {
             self.trees.iter().any(|tree| name.starts_with(tree))
                 || self.written.iter().any(|pattern| pattern.matcher().matches(name))
         })

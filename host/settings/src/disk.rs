@@ -231,12 +231,14 @@ pub fn names_on_the_way(path: &Path, disk: &dyn Disk) -> io::Result<Vec<PathBuf>
     Ok(follow(path, disk)?.all().cloned().collect())
 }
 
-/// Returns the paths of the links on a path.
+/// Returns all names of a path, and the paths of the links on it.
 ///
 /// # Errors
 /// When a link cannot be read.
-pub fn links_on_the_way(path: &Path, disk: &dyn Disk) -> io::Result<Vec<PathBuf>> {
-    Ok(follow(path, disk)?.links.into_iter().map(|link| link.at).collect())
+pub fn names_and_links_on_the_way(path: &Path, disk: &dyn Disk) -> io::Result<Vec<PathBuf>> {
+    let followed = follow(path, disk)?;
+    let names = followed.all().cloned();
+    Ok(names.chain(followed.links.iter().map(|link| link.at.clone())).collect())
 }
 
 /// A component that is still to be walked; `None` is `..`.

@@ -68,7 +68,7 @@ pub use agent_definition::{AgentDefinition, Skill, TemplatePart, TemplateValue};
 pub use allow_item::AllowItem;
 pub use allowing::{AllowItemError, allow_item};
 pub use discover::discover;
-pub use disk::{Disk, DiskEntry, LARGEST_FILE, RealDisk, links_on_the_way, names_on_the_way};
+pub use disk::{Disk, DiskEntry, LARGEST_FILE, RealDisk, names_and_links_on_the_way, names_on_the_way};
 pub use draft::{Draft, Obstacle};
 pub use found::{FoundSettings, Source};
 pub use grant_changes::{AllowLists, Denial, GrantFile, Seed};

@@ -22,6 +22,8 @@ impl Disk {
         let canonical = match self.canonicalize(path) {
             Ok(canonical) => canonical,
             Err(_) if access == Access::ReadWrite => return None,
+            // No link leads elsewhere.
+            Err(_) if self.exists.get(path) == Some(&false) => return Some(path.to_owned()),
             Err(_) => return missing(path),
         };
         if canonical == path {
@@ -62,13 +64,22 @@ impl Disk {
     fn look(&mut self, path: &Path) -> io::Result<PathBuf> {
         match (path.parent(), path.file_name()) {
             (Some(parent), Some(name)) => {
-                let place = self.canonicalize(parent)?.join(name);
-                match place.read_link() {
-                    Ok(_) => place.canonicalize(),
-                    // It is there, and no link.
-                    Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(place),
-                    Err(error) => Err(error),
-                }
+                let found = self.canonicalize(parent).and_then(|parent| {
+                    let place = parent.join(name);
+                    match place.read_link() {
+                        Ok(_) => Ok((place, true)),
+                        // It is there, and no link.
+                        Err(error) if error.kind() == ErrorKind::InvalidInput => Ok((place, false)),
+                        Err(error) => Err(error),
+                    }
+                });
+                let exists = match &found {
+                    Ok(_) => Some(true),
+                    Err(error) => (error.kind() == ErrorKind::NotFound).then_some(false),
+                };
+                self.exists.extend(exists.map(|exists| (path.to_owned(), exists)));
+                let (place, is_link) = found?;
+                if is_link { place.canonicalize() } else { Ok(place) }
             }
             _ => path.canonicalize(),
         }
@@ -124,5 +135,32 @@ mod tests {
                 assert_eq!(disk.canonicalize(&path).ok(), path.canonicalize().ok(), "{}", path.display());
             }
         }
+    }
+
+    #[test]
+    fn a_missing_place_stays_where_it_is_and_a_dangling_link_leads_to_its_end() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        std::fs::create_dir(top.join("real")).unwrap();
+        for (link, target) in [("gone", "real/x"), ("one", "real")] {
+            std::os::unix::fs::symlink(target, top.join(link)).unwrap();
+        }
+        let mut disk = Disk::default();
+        for (path, place, existing) in [
+            ("none", "none", ""),
+            ("real/none/deeper", "real/none/deeper", "real"),
+            ("one/none", "one/none", "one"),
+            ("gone", "real/x", "gone"),
+            ("real", "real", "real"),
+        ] {
+            for _ in 0..2 {
+                let (path, place) = (top.join(path), top.join(place));
+                assert_eq!(disk.place(&path, Access::Hidden), Some(place), "{}", path.display());
+                assert_eq!(disk.existing(&path), Some(top.join(existing).components().as_path()));
+            }
+            let mut without_place = Disk::default();
+            assert_eq!(without_place.existing(&top.join(path)), disk.existing(&top.join(path)));
+        }
+        assert_eq!(disk.place(&top.join("none"), Access::ReadWrite), None);
     }
 }
