@@ -5,7 +5,7 @@
 //! declared place, and sends the request over a TLS connection of its own. Only connections to the declared hosts are
 //! handled like this.
 //!
-//! This module decides about requests and has no sockets; `linux::brokered` has them.
+//! This module decides about requests and has no sockets; `unix::brokered` has them.
 
 mod authority;
 mod basic;

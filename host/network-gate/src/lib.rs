@@ -45,7 +45,7 @@ mod ssh_remedy;
 mod upstream;
 
 #[cfg(target_os = "linux")]
-mod linux;
+mod unix;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 
@@ -59,13 +59,13 @@ pub use judge::{
     AddressRuling, Checks, ConnectionAttempt, ConnectionRefusal, Ended, Ending, Judge, Judgement, Running,
     Stages, Undecided, Want,
 };
-#[cfg(target_os = "linux")]
-pub use linux::{Attached, Gate, WayIn, special};
 pub use listeners::Listeners;
 pub use names::Names;
 pub use probe::{Probe, probe};
 pub use special::Special;
 pub use ssh_remedy::ssh_remedy;
+#[cfg(target_os = "linux")]
+pub use unix::{Attached, Gate, WayIn, special};
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{Attached, Gate, WayIn, special};
 pub use upstream::{Protocol, Unresolved, Upstream};

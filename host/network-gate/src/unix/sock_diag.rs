@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use portcullis_sandbox::sock_diag::SocketQuery;
 
-use crate::linux::process::{self, Client, Owner};
+use crate::unix::process::{self, Client, Owner};
 
 /// How long a scan of socket owners is valid.
 ///

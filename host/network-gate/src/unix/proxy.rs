@@ -19,10 +19,10 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::linux::refuse;
-use crate::linux::relay;
-use crate::linux::scope::{Scope, Wanted};
 use crate::names::is_localhost;
+use crate::unix::refuse;
+use crate::unix::relay;
+use crate::unix::scope::{Scope, Wanted};
 use order::Fault;
 pub(crate) use order::{Manner, Order, USER};
 

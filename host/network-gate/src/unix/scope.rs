@@ -11,14 +11,14 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ended, Judge, Judgement, Running, Undecided, Want};
-use crate::linux::active_connections::ActiveConnections;
-use crate::linux::ask::Asking;
-use crate::linux::budget::{Budgets, Spent};
-use crate::linux::decider::Decider;
-use crate::linux::held::{Held, HeldConnection, VerdictState};
-use crate::linux::process::{Client, Owner};
-use crate::linux::sock_diag::Clients;
 use crate::names::Names;
+use crate::unix::active_connections::ActiveConnections;
+use crate::unix::ask::Asking;
+use crate::unix::budget::{Budgets, Spent};
+use crate::unix::decider::Decider;
+use crate::unix::held::{Held, HeldConnection, VerdictState};
+use crate::unix::process::{Client, Owner};
+use crate::unix::sock_diag::Clients;
 
 /// The interval of checks whether a client that has stopped sending is gone.
 const LOOK: Duration = Duration::from_millis(250);

@@ -95,7 +95,7 @@ impl Judge for Shown {
 }
 
 /// Returns an attempt that the user must decide on.
-pub(in crate::linux) fn undecided(attempt: ConnectionAttempt) -> Box<Undecided> {
+pub(in crate::unix) fn undecided(attempt: ConnectionAttempt) -> Box<Undecided> {
     let action = Action::Network(attempt.access.clone());
     let request = Request { id: "1".into(), parent: None, origin: Origin::Process, action, facts: vec![] };
     Box::new(Undecided { attempt, request, decision: Decision::host_denial("test", ""), revision: 0 })

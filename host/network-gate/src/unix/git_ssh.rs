@@ -19,11 +19,11 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::broker::{GREETING, GitRequest, Known, Push, PushEnd, REQUEST_MAX, Ssh, SshHost};
 use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ending};
-use crate::linux::budget::Spent;
-use crate::linux::pump::Traffic;
-use crate::linux::push_slots::PUSHES;
-use crate::linux::scope::{Scope, Wanted, closing};
 use crate::ssh_remedy::ssh_remedy;
+use crate::unix::budget::Spent;
+use crate::unix::pump::Traffic;
+use crate::unix::push_slots::PUSHES;
+use crate::unix::scope::{Scope, Wanted, closing};
 use process::Outside;
 use silence::Silence;
 
@@ -104,7 +104,7 @@ impl<'a> Session<'a> {
         };
         let text = format!("portcullis: {why}\n");
         let end = [message(ERRORS, text.as_bytes()), message(END, &[FAILED])].concat();
-        crate::linux::refuse::say(client, &end).await;
+        crate::unix::refuse::say(client, &end).await;
         ending
     }
 

@@ -16,21 +16,21 @@ use tokio::time::timeout;
 
 use crate::dns;
 use crate::judge::Judge;
-use crate::linux::active_connections::ActiveConnections;
-use crate::linux::ask::Asking;
-use crate::linux::budget::Budgets;
-use crate::linux::decider::Decider;
-use crate::linux::held::Held;
-use crate::linux::hold;
-use crate::linux::inside;
-use crate::linux::proxy;
-use crate::linux::pump::WIDE_MAX;
-use crate::linux::refuse::{self, News};
-use crate::linux::relay;
-use crate::linux::scope::{Scope, Shared};
-use crate::linux::sock_diag::Clients;
 use crate::listeners::Listeners;
 use crate::names::Names;
+use crate::unix::active_connections::ActiveConnections;
+use crate::unix::ask::Asking;
+use crate::unix::budget::Budgets;
+use crate::unix::decider::Decider;
+use crate::unix::held::Held;
+use crate::unix::hold;
+use crate::unix::inside;
+use crate::unix::proxy;
+use crate::unix::pump::WIDE_MAX;
+use crate::unix::refuse::{self, News};
+use crate::unix::relay;
+use crate::unix::scope::{Scope, Shared};
+use crate::unix::sock_diag::Clients;
 use crate::{Server, Sockets};
 
 /// Names that are resolved concurrently; others wait.

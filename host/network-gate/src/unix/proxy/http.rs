@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 use super::order::{Fault, Manner, Order, USER, is_token};
 use crate::inspect::head::{self, Ordered};
-use crate::linux::refuse::{self, News};
+use crate::unix::refuse::{self, News};
 
 /// The port of plain HTTP.
 const PORT: u16 = 80;

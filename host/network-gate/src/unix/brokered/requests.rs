@@ -17,7 +17,7 @@ use super::outgoing::{Outgoing, Sending, Waiting};
 use super::{Answer, Exchange, Sender};
 use crate::broker::{Accepted, Destination, Push, Secret, of_this_connection_only, origin_form};
 use crate::judge::{ConnectionRefusal, Ending};
-use crate::linux::push_slots::PUSHES;
+use crate::unix::push_slots::PUSHES;
 
 /// Headers that ask for a part of an answer. Some servers take those beyond the standard as well.
 const ASK_FOR_PARTS: [&str; 5] = ["if-range", "range", "request-range", "x-ms-range", "x-range"];
@@ -160,7 +160,7 @@ impl Exchange {
         let (judge, request) = (Arc::clone(&self.scope.judge), self.request.clone());
         let (name, head) = (name.to_owned(), accepted.head.clone());
         let recorded = self.scope.shared.decider.ask(move || judge.credential_used(&request, &name, &head));
-        recorded.await.ok_or_else(|| Unanswered::Refused(crate::linux::scope::closing()))
+        recorded.await.ok_or_else(|| Unanswered::Refused(crate::unix::scope::closing()))
     }
 
     /// Counts bytes, and has it decided whether there may be more of them than the budget allows.

@@ -9,7 +9,7 @@ use portcullis_decision::request::Endpoint;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::linux::proxy_tls;
+use crate::unix::proxy_tls;
 use crate::upstream::{Protocol, Upstream};
 
 /// The longest accepted answer of a proxy, in bytes.

@@ -1,6 +1,6 @@
 //! Replies of SOCKS 5, see RFC 1928.
 
-use crate::linux::refuse::News;
+use crate::unix::refuse::News;
 
 pub(super) const VERSION: u8 = 5;
 /// The address type of IPv4.

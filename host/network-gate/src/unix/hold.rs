@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::judge::{Ended, Ending, Judgement, Undecided};
-use crate::linux::held::{Expected, HeldConnection, VerdictState};
-use crate::linux::process::Owner;
-use crate::linux::scope::{Scope, Wanted, closing};
+use crate::unix::held::{Expected, HeldConnection, VerdictState};
+use crate::unix::process::Owner;
+use crate::unix::scope::{Scope, Wanted, closing};
 use crate::{Call, Calls, names};
 
 /// How long a call may be held.
@@ -248,4 +248,4 @@ fn never_came(scope: &Scope, HeldConnection { attempt, state }: HeldConnection) 
 }
 
 #[cfg(test)]
-pub(in crate::linux) mod tests;
+pub(in crate::unix) mod tests;

@@ -14,8 +14,8 @@ use crate::broker::{Broker, Finder, Placeholders};
 use crate::inspect::client_hello::is_tls;
 use crate::inspect::{Inspector, Stop};
 use crate::judge::{ConnectionAttempt, ConnectionRefusal};
-use crate::linux::budget::Spent;
-use crate::linux::scope::{Scope, Wanted};
+use crate::unix::budget::Spent;
+use crate::unix::scope::{Scope, Wanted};
 
 /// The size of a read buffer: the first one, and the wide one that follows a full first one.
 ///

@@ -14,7 +14,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
 use crate::inside::{Server, Sockets};
-use crate::linux::process::{self, Owner};
+use crate::unix::process::{self, Owner};
 
 /// `TCP_LISTEN`, as in `/proc/net/tcp`.
 const LISTENING: &str = "0A";

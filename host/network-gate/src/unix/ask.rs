@@ -253,4 +253,4 @@ fn place(attempt: &ConnectionAttempt) -> (Endpoint, u16) {
 }
 
 #[cfg(test)]
-pub(in crate::linux) mod tests;
+pub(in crate::unix) mod tests;

@@ -11,11 +11,11 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::judge::{AddressRuling, ConnectionAttempt, ConnectionRefusal, Ending};
-use crate::linux::lookup::{self, Unfound};
-use crate::linux::range::{Range, end, is_own_or_leads_there};
-use crate::linux::scope::{Scope, Wanted};
-use crate::linux::tunnel;
 use crate::special::Special;
+use crate::unix::lookup::{self, Unfound};
+use crate::unix::range::{Range, end, is_own_or_leads_there};
+use crate::unix::scope::{Scope, Wanted};
+use crate::unix::tunnel;
 use crate::upstream::{Unresolved, Upstream};
 
 /// How long the name service may take.

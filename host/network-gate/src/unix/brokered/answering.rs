@@ -11,7 +11,7 @@ use hyper::http::response;
 
 use super::broken::Broken;
 use crate::broker::Masker;
-use crate::linux::pump::Traffic;
+use crate::unix::pump::Traffic;
 
 /// A body in which credentials are masked. Its length does not change.
 pub(super) struct Answering {

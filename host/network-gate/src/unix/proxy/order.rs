@@ -3,7 +3,7 @@
 use portcullis_decision::request::Endpoint;
 
 use super::socks_reply;
-use crate::linux::refuse::{self, News};
+use crate::unix::refuse::{self, News};
 
 /// The user name for the proxy; the token is the password.
 pub(crate) const USER: &str = "portcullis";

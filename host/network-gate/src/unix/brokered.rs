@@ -24,9 +24,9 @@ use portcullis_decision::request::{Endpoint, Stage};
 use tokio::net::TcpStream;
 
 use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ending};
-use crate::linux::budget::Spent;
-use crate::linux::pump::Traffic;
-use crate::linux::scope::{Scope, Wanted};
+use crate::unix::budget::Spent;
+use crate::unix::pump::Traffic;
+use crate::unix::scope::{Scope, Wanted};
 
 use broken::Unanswered;
 use declared::Content;

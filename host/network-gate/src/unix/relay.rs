@@ -12,14 +12,14 @@ use tokio::sync::Notify;
 use crate::broker::{Broker, Ssh, SshHost};
 use crate::inspect::{Inspector, Stop};
 use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ended, Ending};
-use crate::linux::brokered::{self, Declared, Exchange};
-use crate::linux::budget::Spent;
-use crate::linux::dial::dial;
-use crate::linux::git_ssh;
-use crate::linux::proxy::Manner;
-use crate::linux::pump::{Cut, DESERTED, Pump, Traffic};
-use crate::linux::refuse::{self, News};
-use crate::linux::scope::{Clearance, Scope, Wanted};
+use crate::unix::brokered::{self, Declared, Exchange};
+use crate::unix::budget::Spent;
+use crate::unix::dial::dial;
+use crate::unix::git_ssh;
+use crate::unix::proxy::Manner;
+use crate::unix::pump::{Cut, DESERTED, Pump, Traffic};
+use crate::unix::refuse::{self, News};
+use crate::unix::scope::{Clearance, Scope, Wanted};
 
 /// Serves a connection that the kernel has redirected here.
 pub(crate) async fn serve(scope: Arc<Scope>, client: TcpStream, from: SocketAddr) {

@@ -9,17 +9,17 @@ use tokio::net::{TcpListener, TcpStream};
 use super::*;
 use crate::Upstream;
 use crate::judge::{AddressRuling, Checks, ConnectionAttempt, ConnectionRefusal, Judge, Running, Stages};
-use crate::linux::active_connections::ActiveConnections;
-use crate::linux::ask::Asking;
-use crate::linux::ask::tests::undecided;
-use crate::linux::budget::Budgets;
-use crate::linux::decider::Decider;
-use crate::linux::held::Held;
-use crate::linux::process::Client;
-use crate::linux::pump::WIDE_MAX;
-use crate::linux::scope::{Clearance, Shared};
-use crate::linux::sock_diag::Clients;
 use crate::names::Names;
+use crate::unix::active_connections::ActiveConnections;
+use crate::unix::ask::Asking;
+use crate::unix::ask::tests::undecided;
+use crate::unix::budget::Budgets;
+use crate::unix::decider::Decider;
+use crate::unix::held::Held;
+use crate::unix::process::Client;
+use crate::unix::pump::WIDE_MAX;
+use crate::unix::scope::{Clearance, Shared};
+use crate::unix::sock_diag::Clients;
 
 /// A judge that asks about everything, and denies when the test tells it to.
 struct Asks {
@@ -115,8 +115,8 @@ impl Calls for Line {
     }
 }
 
-pub(in crate::linux) struct Stand {
-    pub(in crate::linux) scope: Arc<Scope>,
+pub(in crate::unix) struct Stand {
+    pub(in crate::unix) scope: Arc<Scope>,
     judge: Arc<Asks>,
     answer: Sender<()>,
     told: Sender<Call>,
@@ -132,7 +132,7 @@ pub(in crate::linux) struct Stand {
 
 impl Stand {
     /// Connects this process to itself, in place of a connection out of a network.
-    pub(in crate::linux) async fn new(hold: Duration) -> Self {
+    pub(in crate::unix) async fn new(hold: Duration) -> Self {
         let (answer, answers) = channel();
         let judge = Arc::new(Asks {
             decided: AtomicUsize::default(),
