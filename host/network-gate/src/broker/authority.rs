@@ -43,7 +43,7 @@ impl Authority {
     /// Returns the certificates that commands trust, in the format PEM: those of this machine, and this one.
     #[must_use]
     pub fn bundle(&self) -> String {
-        let of_machine = rustls_native_certs::load_native_certs().certs;
+        let of_machine = portcullis_certificates::of_this_machine();
         of_machine.iter().chain([&self.certificate]).map(pem).collect()
     }
 

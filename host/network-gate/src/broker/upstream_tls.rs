@@ -7,7 +7,7 @@ use rustls::{ClientConfig, RootCertStore};
 /// Returns a configuration with the certificates that this machine trusts, or of `SSL_CERT_FILE`.
 pub(crate) fn configuration() -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
-    let (added, _ignored) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let (added, _ignored) = roots.add_parsable_certificates(portcullis_certificates::of_this_machine());
     if added == 0 {
         let reason = "this machine has no certificates of authorities; install the package `ca-certificates`";
         return Err(reason.to_owned());

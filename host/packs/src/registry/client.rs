@@ -59,9 +59,9 @@ impl Registry {
     /// Creates a client with the certificates of the system, or of SSL_CERT_FILE.
     #[must_use]
     pub fn new(credentials: Credentials) -> Self {
-        let found = rustls_native_certs::load_native_certs();
+        let found = portcullis_certificates::of_this_machine();
         let roots: Vec<Certificate<'static>> =
-            found.certs.iter().map(|one| Certificate::from_der(one.as_ref()).to_owned()).collect();
+            found.iter().map(|one| Certificate::from_der(one.as_ref()).to_owned()).collect();
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::new_with_certs(&roots))
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
