@@ -26,9 +26,13 @@
 //! the answers, and a few resolve names.
 //!
 //! # Platforms
-//! Linux. Other systems have neither the listeners nor the kernel tables that identify the client of a connection;
-//! there [`Gate::start`] fails. The parsers of outside bytes ([`dns`], [`inspect`]) do not depend on the system. They
-//! are public so that they can be fuzzed against other implementations; see `fuzz/`.
+//! Every Unix has the proxy. Only on Linux do commands have a network of their own ([`NetworkListeners`]): redirected
+//! connections, DNS, held calls, and the kernel's tables of who connects. Without it, the token tells that a client is
+//! a command of the session, and attempts have no process. Linux serves a sandbox in the same way if it gives no
+//! network, so the tests on Linux cover it.
+//!
+//! The parsers of outside bytes ([`dns`], [`inspect`]) are public so that they can be fuzzed against other
+//! implementations; see `fuzz/`.
 
 mod broker;
 mod calls;
@@ -42,12 +46,8 @@ mod names;
 mod probe;
 mod special;
 mod ssh_remedy;
-mod upstream;
-
-#[cfg(target_os = "linux")]
 mod unix;
-#[cfg(not(target_os = "linux"))]
-mod unsupported;
+mod upstream;
 
 pub use broker::{
     Authority, Broker, BrokeredHost, Credential, Form, PushRule, RequestLimits, Secret, Secrets, SeenSecrets,
@@ -59,13 +59,10 @@ pub use judge::{
     AddressRuling, Checks, ConnectionAttempt, ConnectionRefusal, Ended, Ending, Judge, Judgement, Running,
     Stages, Undecided, Want,
 };
-pub use listeners::Listeners;
+pub use listeners::{Listeners, NetworkListeners};
 pub use names::Names;
 pub use probe::{Probe, probe};
 pub use special::Special;
 pub use ssh_remedy::ssh_remedy;
-#[cfg(target_os = "linux")]
 pub use unix::{Attached, Gate, WayIn, special};
-#[cfg(not(target_os = "linux"))]
-pub use unsupported::{Attached, Gate, WayIn, special};
 pub use upstream::{Protocol, Unresolved, Upstream};

@@ -1,18 +1,18 @@
-//! The gate on Linux.
+//! The running gate.
 
 mod active_connections;
 mod ask;
 mod brokered;
 mod budget;
+mod client;
+mod clients;
 mod decider;
 mod dial;
+mod forwarded;
 mod gate;
 mod git_ssh;
 mod held;
-mod hold;
-mod inside;
 mod lookup;
-mod process;
 mod proxy;
 mod proxy_tls;
 mod pump;
@@ -21,8 +21,11 @@ mod range;
 mod refuse;
 mod relay;
 mod scope;
-mod sock_diag;
+mod serving;
 mod tunnel;
+
+#[cfg_attr(not(target_os = "linux"), path = "unix/network/unsupported.rs")]
+mod network;
 
 pub use gate::{Attached, Gate, WayIn};
 pub use range::special;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use portcullis_decision::RuleSet;
-use portcullis_network_gate::{Attached, Call, Calls, Gate, Judge, Server};
+use portcullis_network_gate::{Attached, Call, Calls, Gate, Judge, NetworkListeners, Server};
 use portcullis_profile_runtime::ProfileSandbox;
 use portcullis_sandbox::{Command, Report};
 use portcullis_sandbox_runtime::{Confinement, Ends, LaunchError, Listeners, View};
@@ -70,20 +70,20 @@ impl Network {
         stricter: Option<Arc<RuleSet>>,
     ) -> std::io::Result<Attached> {
         let Listeners { proxy, diagnosis, v4, v6, calls, keeper } = listeners;
-        let mut served = portcullis_network_gate::Listeners {
+        let mut network = NetworkListeners {
             relays: Vec::new(),
             dns: Vec::new(),
             dns_streams: Vec::new(),
-            proxy,
             diagnosis,
             calls: calls.map(|calls| Arc::new(HeldCalls(calls)) as Arc<dyn Calls>),
             keeper,
         };
         for Ends { relay, dns, dns_stream } in std::iter::once(v4).chain(v6) {
-            served.relays.push(relay);
-            served.dns.push(dns);
-            served.dns_streams.push(dns_stream);
+            network.relays.push(relay);
+            network.dns.push(dns);
+            network.dns_streams.push(dns_stream);
         }
+        let served = portcullis_network_gate::Listeners { proxy, network: Some(network) };
         self.gate.attach(served, (self.make_judge)(stricter))
     }
 }
@@ -95,16 +95,7 @@ impl Network {
         proxy: TcpListener,
         stricter: Option<Arc<RuleSet>>,
     ) -> std::io::Result<Attached> {
-        let served = portcullis_network_gate::Listeners {
-            relays: Vec::new(),
-            dns: Vec::new(),
-            dns_streams: Vec::new(),
-            proxy,
-            diagnosis: None,
-            calls: None,
-            // Every command is a child of this process.
-            keeper: std::process::id(),
-        };
+        let served = portcullis_network_gate::Listeners { proxy, network: None };
         self.gate.attach(served, (self.make_judge)(stricter))
     }
 }

@@ -1,6 +1,5 @@
 //! Opens a session.
 
-use std::io::ErrorKind;
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::basis::Basis;
@@ -24,12 +23,7 @@ pub fn open(setup: Setup, basis: Basis) -> Result<Arc<Session>, OpenError> {
         Confining::Sandbox { .. } | Confining::Profile(_) => {
             let session = Arc::clone(&session);
             let make_judge = move |rules| CommandJudge::shared(Arc::clone(&session), rules);
-            match (Network::start(Box::new(make_judge)), &setup.confinement) {
-                (Ok(network), _) => Some(network),
-                // The sandbox is refused for it, and file tools go on.
-                (Err(error), Confining::Profile(_)) if error.kind() == ErrorKind::Unsupported => None,
-                (Err(error), _) => return Err(OpenError::Network(error)),
-            }
+            Some(Network::start(Box::new(make_judge)).map_err(OpenError::Network)?)
         }
         Confining::NoCommands => None,
     };

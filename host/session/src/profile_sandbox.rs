@@ -34,7 +34,7 @@ pub(crate) fn start(
     wanted: Requirements<'_>,
 ) -> Result<Arc<Sandbox>, String> {
     let Some(network) = network else {
-        return Err("the gate for connections is not built for this system".to_owned());
+        return Err("this session has no gate for connections".to_owned());
     };
     let failed = |doing: &str, error: std::io::Error| format!("{doing}: {error}");
     let proxy = TcpListener::bind("127.0.0.1:0").map_err(|error| failed("listening for a proxy", error))?;

@@ -6,7 +6,7 @@ pub(crate) mod asking;
 mod attacks;
 mod holding;
 mod ports;
-mod programs;
+pub(crate) mod programs;
 mod proxy_tls;
 mod several_hosts;
 mod table;

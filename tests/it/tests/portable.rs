@@ -8,12 +8,15 @@ use serde_json::json;
 
 use crate::network::PROGRAM;
 use crate::network::asking::ASK;
+use crate::network::programs::prepared;
 
 on_each_pi!(pi_works_with_commands_that_are_confined, pi_works_with_commands_that_are_refused);
 as_each_user!(
     what_does_not_confine_runs_nothing,
     doctor_tells_what_came_through,
     a_connection_through_the_proxy_waits_for_the_answer,
+    programs_use_the_proxies_with_the_same_decisions,
+    a_question_about_a_client_that_has_gone_is_withdrawn,
     what_ignores_the_proxy_is_refused,
     a_command_ends_with_its_host,
 );
@@ -115,6 +118,78 @@ fn a_connection_through_the_proxy_waits_for_the_answer(user: User) -> Result<()>
     host.answer(&question, &json!("refuse"))?;
     let (_, output) = host.finish(id)?;
     ensure!(!output.contains("REACHED"), "{output}");
+    Ok(())
+}
+
+/// Programs with the proxies that they use. They print `REACHED` on success; `HOST` stands for the host.
+const BY_PROXY: [&str; 6] = [
+    "curl -sS http://HOST/",
+    "curl -sS --proxy \"$ALL_PROXY\" http://HOST/",
+    "git ls-remote http://HOST:8081/repo.git | sed -n 's/.*HEAD/REACHED/p'",
+    "git -c http.proxy=\"$ALL_PROXY\" ls-remote http://HOST:8081/repo.git | sed -n 's/.*HEAD/REACHED/p'",
+    "npm view --cache=c1 --fetch-retries=0 --registry=http://HOST:8081/npm/ hello name | sed 's/hello/REACHED/'",
+    "npm view --cache=c2 --fetch-retries=0 --proxy=\"$ALL_PROXY\" --registry=http://HOST:8081/npm/ hello name | \
+     sed 's/hello/REACHED/'",
+];
+
+/// Programs with ways past the proxies.
+const PAST_PROXY: [&str; 3] = [
+    "curl -sS --max-time 5 --noproxy '*' http://HOST/",
+    "env -u http_proxy -u all_proxy -u ALL_PROXY -u HTTP_PROXY \
+     git ls-remote http://HOST:8081/repo.git | sed -n 's/.*HEAD/REACHED/p'",
+    "exec 3<> /dev/tcp/HOST/80 && echo REACHED",
+];
+
+fn programs_use_the_proxies_with_the_same_decisions(user: User) -> Result<()> {
+    const SOME: &str = r#"{ "allowedDomains": ["allowed.test"], "deniedDomains": ["evil.test"] }"#;
+    let scene = portable(user, Confiner::Confines)?;
+    let world = World::new(&scene, PROGRAM)?;
+    prepared(&scene)?;
+    let mut host = Serve::inside(&scene, &world, SOME, Interface::Present)?;
+    let environment = json!({ "PATH": std::env::var("PATH")? });
+    let seen = || world.seen().unwrap_or_default();
+    for script in BY_PROXY {
+        let of = |name: &str| script.replace("HOST", name);
+        let id = host.begin(&of("allowed.test"), &environment)?;
+        let (_, output) = host.finish(id)?;
+        ensure!(output.contains("REACHED"), "{script}: {output}");
+        let id = host.begin(&of("evil.test"), &environment)?;
+        let (_, output) = host.finish(id)?;
+        ensure!(!output.contains("REACHED") && !seen().contains("203.0.113.2"), "{script}: {output}");
+        // It is not allowed, so each command asks. A yes for once covers the other connections of its command.
+        let id = host.begin(&of("sub.allowed.test"), &environment)?;
+        let question = host.question()?;
+        let subject = question.pointer("/params/subject").and_then(|text| text.as_str());
+        ensure!(subject.context("a subject")?.starts_with("sub.allowed.test:"), "{script}: {question}");
+        host.answer(&question, &json!(0))?;
+        let (_, output) = host.finish(id)?;
+        ensure!(output.contains("REACHED"), "{script}: {output}");
+    }
+    for script in PAST_PROXY {
+        let script = script.replace("HOST", "allowed.test");
+        let id = host.begin(&script, &environment)?;
+        let (_, output) = host.finish(id)?;
+        ensure!(!output.contains("REACHED"), "{script}: {output}");
+        // Control.
+        let alone = world.control(&script)?;
+        ensure!(alone.stdout.contains("REACHED"), "{script}: {alone:#?}");
+    }
+    Ok(())
+}
+
+/// The system does not tell which process has connected, but a closed socket is seen.
+fn a_question_about_a_client_that_has_gone_is_withdrawn(user: User) -> Result<()> {
+    let scene = portable(user, Confiner::Confines)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let mut host = Serve::inside(&scene, &world, ASK, Interface::Present)?;
+    let id = host.begin(
+        "timeout 2 curl -sS http://allowed.test/; sleep 2; echo over",
+        &json!({ "PATH": "/usr/bin:/bin" }),
+    )?;
+    host.question()?;
+    host.wait("a withdrawal", |message| message.get("method") == Some(&json!("ask/withdraw")))?;
+    let (_, output) = host.finish(id)?;
+    ensure!(output.contains("over") && !output.contains("REACHED"), "{output}");
     Ok(())
 }
 

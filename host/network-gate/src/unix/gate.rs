@@ -1,36 +1,29 @@
 //! The running gate, and the networks it serves.
 
-use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
-use crate::dns;
 use crate::judge::Judge;
 use crate::listeners::Listeners;
 use crate::names::Names;
 use crate::unix::active_connections::ActiveConnections;
 use crate::unix::ask::Asking;
 use crate::unix::budget::Budgets;
+use crate::unix::clients::Clients;
 use crate::unix::decider::Decider;
+use crate::unix::forwarded;
 use crate::unix::held::Held;
-use crate::unix::hold;
-use crate::unix::inside;
+use crate::unix::network;
 use crate::unix::proxy;
 use crate::unix::pump::WIDE_MAX;
-use crate::unix::refuse::{self, News};
-use crate::unix::relay;
 use crate::unix::scope::{Scope, Shared};
-use crate::unix::sock_diag::Clients;
+use crate::unix::serving::{Serving, accept, usable};
 use crate::{Server, Sockets};
 
 /// Names that are resolved concurrently; others wait.
@@ -44,14 +37,10 @@ const OF_A_CONNECTION: u64 = 2;
 /// Clients over the limit that can get a message at the same time, with the reserved file descriptors; others are
 /// reset.
 const TOLD_MAX: usize = 64;
-/// The delay before a retry when accept(2) fails, as it does when the process has no file descriptor left.
-const PAUSE: Duration = Duration::from_millis(50);
 /// How long connections may take to end after their command has exited.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 /// The longest wait for the judge to process earlier events.
 const SETTLE: Duration = Duration::from_secs(1);
-/// How long a DNS query over TCP may take to arrive.
-const QUESTION: Duration = Duration::from_secs(10);
 
 /// The gate of one session. Dropping it closes every connection.
 #[derive(Debug)]
@@ -75,7 +64,7 @@ pub struct Attached {
     #[expect(dead_code, reason = "its end is what is waited for")]
     end: oneshot::Sender<()>,
     proxy: String,
-    keeper: u32,
+    keeper: Option<u32>,
 }
 
 /// A host port that forwards into a network. Dropping it closes the port.
@@ -93,10 +82,10 @@ impl Attached {
         &self.proxy
     }
 
-    /// Returns the servers that commands have started in the network.
+    /// Returns the servers that commands have started, if they have a network of their own.
     #[must_use]
     pub fn servers(&self) -> Vec<Server> {
-        inside::servers(self.keeper)
+        self.keeper.map(network::servers).unwrap_or_default()
     }
 }
 
@@ -162,35 +151,24 @@ impl Gate {
     /// Serves a network, with `judge` deciding about it.
     ///
     /// # Errors
-    /// If a listener cannot be used.
+    /// If a listener cannot be used, or the system has no networks of commands' own and `listeners` are of one.
     pub fn attach(&self, listeners: Listeners, judge: Arc<dyn Judge>) -> io::Result<Attached> {
-        let (token, keeper) = (token()?, listeners.keeper);
-        let proxy = format!("http://{}:{token}@{}", proxy::USER, listeners.proxy.local_addr()?);
-        let scope = Arc::new(Scope {
-            shared: Arc::clone(&self.shared),
-            judge,
-            held: Held::default(),
-            hold: hold::HOLD,
-            clients: Arc::new(Clients::new(keeper, listeners.diagnosis)),
-            token,
-        });
+        let token = token()?;
+        let Listeners { proxy, mut network } = listeners;
+        let url = format!("http://{}:{token}@{}", proxy::USER, proxy.local_addr()?);
+        let keeper = network.as_ref().map(|network| network.keeper);
+        let clients = match &mut network {
+            Some(network) => Clients::OfNetwork(network::clients(network)?),
+            None => Clients::OfProxy,
+        };
+        let (shared, held) = (Arc::clone(&self.shared), Held::default());
+        let scope = Arc::new(Scope { shared, judge, held, clients: Arc::new(clients), token });
         let _entered = self.handle.enter();
-        let mut servers: Vec<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> = Vec::new();
-        for listener in listeners.relays {
-            servers.push(Box::pin(accept(usable(listener)?, Arc::clone(&scope), relay::serve)));
-        }
-        servers.push(Box::pin(accept(usable(listeners.proxy)?, Arc::clone(&scope), proxy::serve)));
-        for socket in listeners.dns {
-            socket.set_nonblocking(true)?;
-            servers.push(Box::pin(answer(UdpSocket::from_std(socket)?, Arc::clone(&scope))));
-        }
-        for listener in listeners.dns_streams {
-            servers.push(Box::pin(accept(usable(listener)?, Arc::clone(&scope), answer_stream)));
-        }
-        if let Some(line) = listeners.calls {
-            let heard = hold::hear(&scope, &line)?;
-            servers.push(Box::pin(hold::serve(Arc::clone(&scope), heard)));
-        }
+        let mut servers: Vec<Serving> = match network {
+            Some(network) => network::serve(&scope, network)?,
+            None => Vec::new(),
+        };
+        servers.push(Box::pin(accept(usable(proxy)?, scope, proxy::serve)));
         let (end, ended) = oneshot::channel();
         self.handle.spawn(async move {
             let mut tasks = JoinSet::new();
@@ -198,7 +176,7 @@ impl Gate {
             let _ended = ended.await;
             // Dropping the set drops every connection.
         });
-        Ok(Attached { end, proxy, keeper })
+        Ok(Attached { end, proxy: url, keeper })
     }
 }
 
@@ -217,7 +195,7 @@ impl Gate {
         let listener = usable(listener)?;
         let (end, ended) = oneshot::channel();
         let room = Arc::clone(&self.shared.room);
-        self.handle.spawn(inside::lead_in(listener, port, sockets, room, ended));
+        self.handle.spawn(forwarded::lead_in(listener, port, sockets, room, ended));
         Ok(WayIn { end })
     }
 }
@@ -235,85 +213,10 @@ fn token() -> io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn usable(listener: std::net::TcpListener) -> io::Result<TcpListener> {
-    listener.set_nonblocking(true)?;
-    TcpListener::from_std(listener)
-}
-
-/// The message for connections over the limit.
-const FULL: &str = "too many connections are open in this session; raise the limit of open files (`ulimit -Hn`) or \
-                    end some of them";
-
 /// Returns how many connections the file descriptors allow.
 fn room(descriptors: u64) -> usize {
     let room = descriptors.saturating_sub(OTHERS) / OF_A_CONNECTION;
     usize::try_from(room.min(CONNECTIONS_MAX)).unwrap_or(usize::MAX).max(1)
-}
-
-/// Accepts connections and serves each in its own task.
-async fn accept<Served>(
-    listener: TcpListener,
-    scope: Arc<Scope>,
-    serve: impl Fn(Arc<Scope>, TcpStream, SocketAddr) -> Served,
-) where
-    Served: Future<Output = ()> + Send + 'static,
-{
-    let mut connections = JoinSet::new();
-    let mut turned_away = JoinSet::new();
-    let full = || Arc::clone(&scope.shared.told).try_acquire_owned();
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => match (accepted, Arc::clone(&scope.shared.room).try_acquire_owned()) {
-                (Ok((client, from)), Ok(place)) => {
-                    let served = serve(Arc::clone(&scope), client, from);
-                    connections.spawn(async move {
-                        served.await;
-                        drop(place);
-                    });
-                }
-                (Ok((client, _)), Err(_)) => match full() {
-                    Ok(place) => {
-                        scope.judge.overloaded(FULL);
-                        turned_away.spawn(async move {
-                            refuse::tell(client, &[], News::Denied, FULL).await;
-                            drop(place);
-                        });
-                    }
-                    Err(_) => refuse::reset(&client),
-                },
-                (Err(_), _) => tokio::time::sleep(PAUSE).await,
-            },
-            Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            Some(_) = turned_away.join_next(), if !turned_away.is_empty() => {}
-        }
-    }
-}
-
-/// Answers DNS queries over UDP.
-async fn answer(socket: UdpSocket, scope: Arc<Scope>) {
-    let mut question = vec![0; dns::QUERY_MAX];
-    loop {
-        // A client that has gone shows up as an error of the next call.
-        let Ok((length, from)) = socket.recv_from(&mut question).await else { continue };
-        if let Some(reply) = dns::answer(question.get(..length).unwrap_or_default(), &scope.shared.names) {
-            let _unheard = socket.send_to(&reply, from).await;
-        }
-    }
-}
-
-/// Answers DNS queries on one TCP stream, each preceded by its length (RFC 1035 4.2.2).
-async fn answer_stream(scope: Arc<Scope>, mut stream: TcpStream, _from: SocketAddr) {
-    while let Ok(Some(())) = timeout(QUESTION, answer_one(&scope, &mut stream)).await {}
-}
-
-async fn answer_one(scope: &Scope, stream: &mut TcpStream) -> Option<()> {
-    let length = usize::from(stream.read_u16().await.ok()?);
-    let mut question = vec![0; Some(length).filter(|&length| length <= dns::QUERY_MAX)?];
-    stream.read_exact(&mut question).await.ok()?;
-    let reply = dns::answer(&question, &scope.shared.names)?;
-    let mut message = u16::try_from(reply.len()).ok()?.to_be_bytes().to_vec();
-    message.extend(reply);
-    stream.write_all(&message).await.ok()
 }
 
 #[cfg(test)]

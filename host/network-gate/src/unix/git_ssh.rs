@@ -21,6 +21,7 @@ use crate::broker::{GREETING, GitRequest, Known, Push, PushEnd, REQUEST_MAX, Ssh
 use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ending};
 use crate::ssh_remedy::ssh_remedy;
 use crate::unix::budget::Spent;
+use crate::unix::clients::Awaited;
 use crate::unix::pump::Traffic;
 use crate::unix::push_slots::PUSHES;
 use crate::unix::scope::{Scope, Wanted, closing};
@@ -150,7 +151,7 @@ impl<'a> Session<'a> {
         let command = request.command;
         let _process = tokio::select! {
             permit = PROCESSES.acquire() => permit.map_err(|error| Cut::Unreachable(error.to_string()))?,
-            () = self.scope.gone(self.wanted, &self.watched) => return Err(Cut::Abandoned),
+            () = self.scope.gone(Awaited::Server, self.wanted, &self.watched) => return Err(Cut::Abandoned),
         };
         let silence = Silence::begun(silence::PATIENCE);
         let started = tokio::task::spawn_blocking(move || ssh.start(&command)).await;
@@ -214,7 +215,7 @@ impl<'a> Session<'a> {
         tokio::select! {
             cut = up => cut?,
             ended = down => ended?,
-            () = self.scope.gone(self.wanted, &self.watched) => return Err(Cut::Abandoned),
+            () = self.scope.gone(Awaited::Server, self.wanted, &self.watched) => return Err(Cut::Abandoned),
             () = silence.is_too_long() => return Err(Cut::Unreachable(process::silent(&host))),
         }
         let status = outside.ended().await;

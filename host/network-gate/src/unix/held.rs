@@ -43,6 +43,7 @@ pub(crate) enum VerdictState {
 }
 
 /// A connection that should be accepted soon.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux holds calls"))]
 pub(crate) struct Expected {
     pub(crate) socket: u64,
     pub(crate) number: u64,
@@ -51,6 +52,7 @@ pub(crate) struct Expected {
 
 impl Held {
     /// Keeps a verdict until the connection of this socket is accepted.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux holds calls"))]
     pub(crate) fn keep(&self, socket: u64, found: HeldConnection) -> Expected {
         let (waited_for, arrival) = oneshot::channel();
         let mut table = self.table();
@@ -69,6 +71,7 @@ impl Held {
     }
 
     /// Takes a verdict whose connection was never accepted.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux holds calls"))]
     pub(crate) fn give_up(&self, socket: u64, number: u64) -> Option<HeldConnection> {
         let mut table = self.table();
         table.kept.get(&socket).filter(|kept| kept.number == number)?;

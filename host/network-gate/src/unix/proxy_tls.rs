@@ -45,7 +45,7 @@ fn config() -> io::Result<Arc<ClientConfig>> {
         return Ok(Arc::clone(known));
     }
     let mut roots = RootCertStore::empty();
-    let (added, _unusable) = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let (added, _unusable) = roots.add_parsable_certificates(portcullis_certificates::of_this_machine());
     if added == 0 {
         return Err(io::Error::other(
             "this machine has no certificates of authorities, or `SSL_CERT_FILE` none",

@@ -15,6 +15,7 @@ use crate::inspect::client_hello::is_tls;
 use crate::inspect::{Inspector, Stop};
 use crate::judge::{ConnectionAttempt, ConnectionRefusal};
 use crate::unix::budget::Spent;
+use crate::unix::clients::Awaited;
 use crate::unix::scope::{Scope, Wanted};
 
 /// The size of a read buffer: the first one, and the wide one that follows a full first one.
@@ -119,7 +120,7 @@ impl Pump<'_> {
         }
     }
 
-    /// Completes when no process has the client's socket open and no bytes move.
+    /// Completes when the client has gone and no bytes move.
     async fn until_deserted(&self, client: &TcpStream) {
         let mut carried_before = None;
         loop {
@@ -130,7 +131,10 @@ impl Pump<'_> {
             };
             let carried =
                 [&self.traffic.sent, &self.traffic.received].map(|count| count.load(Ordering::Relaxed));
-            if is_closed && carried_before == Some(carried) && self.scope.is_gone(self.wanted).await {
+            if is_closed
+                && carried_before == Some(carried)
+                && self.scope.is_gone(Awaited::Server, self.wanted, client).await
+            {
                 return;
             }
             carried_before = Some(carried);

@@ -15,10 +15,10 @@ use crate::names::Names;
 use crate::unix::active_connections::ActiveConnections;
 use crate::unix::ask::Asking;
 use crate::unix::budget::{Budgets, Spent};
+use crate::unix::client::{Client, Owner};
+use crate::unix::clients::{self, Awaited, Clients};
 use crate::unix::decider::Decider;
 use crate::unix::held::{Held, HeldConnection, VerdictState};
-use crate::unix::process::{Client, Owner};
-use crate::unix::sock_diag::Clients;
 
 /// The interval of checks whether a client that has stopped sending is gone.
 const LOOK: Duration = Duration::from_millis(250);
@@ -45,9 +45,7 @@ pub(crate) struct Scope {
     pub(crate) judge: Arc<dyn Judge>,
     /// The state of connections that were held inside connect(2).
     pub(crate) held: Held,
-    /// How long a connect(2) call may be held.
-    pub(crate) hold: Duration,
-    /// The processes in the network, and their sockets.
+    /// The processes that connect, and their sockets.
     pub(crate) clients: Arc<Clients>,
     /// The secret that a program needs to use the proxy.
     pub(crate) token: String,
@@ -103,7 +101,7 @@ impl Scope {
     fn decided_before(&self, client: Client, wanted: &Wanted) -> Option<HeldConnection> {
         match client {
             Client::Open(socket) => self.held.take(socket, &wanted.target, wanted.port),
-            Client::Gone => None,
+            Client::Gone | Client::Untold => None,
         }
     }
 
@@ -113,15 +111,13 @@ impl Scope {
         if let Some(found) = self.decided_before(client, wanted) {
             return found;
         }
-        let owner = match client {
-            Client::Open(socket) => self.clients.owner(socket),
-            Client::Gone => Owner::default(),
-        };
-        let attempt = self.attempt(wanted, owner);
+        let attempt = self.attempt(wanted, self.clients.owner(client));
         let judgement = match (client, self.judge.running()) {
             // It was queued by a command that has ended: a question about it would come from no command.
-            (Client::Gone, Running::None) => Judgement::Deny(ConnectionRefusal::of_ended_command()),
-            (Client::Gone | Client::Open(_), _) => self.judge.decide(&attempt),
+            (Client::Gone | Client::Untold, Running::None) => {
+                Judgement::Deny(ConnectionRefusal::of_ended_command())
+            }
+            (Client::Gone | Client::Open(_) | Client::Untold, _) => self.judge.decide(&attempt),
         };
         HeldConnection { attempt, state: VerdictState::Settled(Box::new(judgement)) }
     }
@@ -232,7 +228,7 @@ impl Scope {
     ) -> Option<Judgement> {
         let answered = tokio::select! {
             answer = answer => Some(answer.unwrap_or_else(|_lost| Judgement::Deny(closing()))),
-            () = self.gone(wanted, stream) => None,
+            () = self.gone(Awaited::Answer, wanted, stream) => None,
         };
         if answered.is_none() {
             // The receiver has been dropped, so the question counts this client as gone.
@@ -241,13 +237,13 @@ impl Scope {
         answered
     }
 
-    /// Completes when no process has the client's socket open.
-    pub(crate) async fn gone(&self, wanted: &Wanted, stream: &TcpStream) {
+    /// Completes when the client, which may still wait for what `awaited` says, has gone.
+    pub(crate) async fn gone(&self, awaited: Awaited, wanted: &Wanted, stream: &TcpStream) {
         loop {
             match stream.ready(Interest::READABLE).await {
                 // The client has sent its last byte, but may still wait for a reply.
                 Ok(ready) if ready.is_read_closed() => {
-                    if self.is_gone(wanted).await {
+                    if self.is_gone(awaited, wanted, stream).await {
                         return;
                     }
                 }
@@ -258,11 +254,11 @@ impl Scope {
         }
     }
 
-    /// Returns true if no process has the client's socket open.
-    pub(crate) async fn is_gone(&self, wanted: &Wanted) -> bool {
+    /// Returns true if a client that has stopped sending has gone.
+    pub(crate) async fn is_gone(&self, awaited: Awaited, wanted: &Wanted, stream: &TcpStream) -> bool {
         let (clients, client, server) = (Arc::clone(&self.clients), wanted.client, wanted.server);
         let look = self.shared.decider.ask(move || clients.client(client, server));
-        look.await.is_none_or(|client| client == Client::Gone)
+        look.await.is_none_or(|client| clients::is_gone(client, awaited, &*self.judge, stream))
     }
 
     /// Reports the end of a connection to the judge.
@@ -275,7 +271,7 @@ impl Scope {
 
 impl Wanted {
     /// Returns the attempt of a process to make this connection.
-    pub(crate) fn attempt_of(&self, Owner { process, command, .. }: Owner) -> ConnectionAttempt {
+    pub(crate) fn attempt_of(&self, Owner { process, command }: Owner) -> ConnectionAttempt {
         let access = NetworkAccess {
             transport: Transport::Tcp,
             direction: Direction::Outbound,

@@ -77,7 +77,8 @@ pub(super) const FETCHED: &[&str] =
 /// file from there.
 pub(super) const CLIENT: &str = include_str!("client.c");
 
-fn prepared(scene: &Scene) -> Result<()> {
+/// Makes the servers of registries and repositories a part of the world.
+pub(crate) fn prepared(scene: &Scene) -> Result<()> {
     let folders = Tools::find()?.folders(&["sshd"])?;
     let sshd = folders.first().context("a folder")?.join("sshd");
     scene.write(&scene.at("world").join("sshd"), sshd.to_str().context("a path of text")?)?;

@@ -7,8 +7,8 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::judge::{Checks, Stages};
-use crate::unix::hold::tests::Stand;
-use crate::unix::process::Owner;
+use crate::unix::client::Owner;
+use crate::unix::network::hold::tests::Stand;
 
 const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(100);

@@ -12,9 +12,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use super::process::owner;
 use crate::judge::{Ended, Ending, Judgement, Undecided};
+use crate::unix::client::Owner;
 use crate::unix::held::{Expected, HeldConnection, VerdictState};
-use crate::unix::process::Owner;
 use crate::unix::scope::{Scope, Wanted, closing};
 use crate::{Call, Calls, names};
 
@@ -96,9 +97,8 @@ pub(crate) fn hear(
                     };
                     // After the receiver is gone, the call continues and its connection fails.
                     let wanted = wanted.filter(|_| !told.is_closed());
-                    wanted.and_then(|wanted| {
-                        decide(&scope, &wanted, Owner::new(process, command), socket, release)
-                    })
+                    wanted
+                        .and_then(|wanted| decide(&scope, &wanted, owner(process, command), socket, release))
                 }
                 Call::Gone { id } => Some(HoldEvent::Gone { id }),
             };
@@ -148,7 +148,11 @@ fn decide(scope: &Scope, wanted: &Wanted, owner: Owner, socket: u64, release: Re
 }
 
 /// Holds calls that need the user, and drops verdicts whose connections never arrive.
-pub(crate) async fn serve(scope: Arc<Scope>, mut heard: mpsc::UnboundedReceiver<HoldEvent>) {
+pub(crate) async fn serve(
+    scope: Arc<Scope>,
+    mut heard: mpsc::UnboundedReceiver<HoldEvent>,
+    longest: Duration,
+) {
     let mut held = JoinSet::new();
     let mut under_way: HashMap<u64, oneshot::Sender<()>> = HashMap::new();
     loop {
@@ -160,7 +164,7 @@ pub(crate) async fn serve(scope: Arc<Scope>, mut heard: mpsc::UnboundedReceiver<
                     under_way.insert(id, gone);
                     let scope = Arc::clone(&scope);
                     held.spawn(async move {
-                        hold(&scope, undecided, socket, release, is_gone).await;
+                        hold((&scope, longest), undecided, socket, release, is_gone).await;
                         Some(id)
                     });
                 }
@@ -183,14 +187,14 @@ pub(crate) async fn serve(scope: Arc<Scope>, mut heard: mpsc::UnboundedReceiver<
 ///
 /// `is_gone` completes when the process has given up.
 async fn hold(
-    scope: &Scope,
+    (scope, longest): (&Scope, Duration),
     undecided: Box<Undecided>,
     socket: u64,
     release: Release,
     is_gone: oneshot::Receiver<()>,
 ) {
     let attempt = undecided.attempt.clone();
-    let Some(state) = ask(scope, undecided, is_gone).await else { return };
+    let Some(state) = ask((scope, longest), undecided, is_gone).await else { return };
     if matches!(&state, VerdictState::Settled(judgement) if matches!(**judgement, Judgement::Deny(_))) {
         return release.refuse();
     }
@@ -209,7 +213,7 @@ async fn expect(scope: &Scope, Expected { socket, number, arrival }: Expected) {
 
 /// Waits for the user; returns `None` if the process gives up.
 async fn ask(
-    scope: &Scope,
+    (scope, longest): (&Scope, Duration),
     undecided: Box<Undecided>,
     is_gone: oneshot::Receiver<()>,
 ) -> Option<VerdictState> {
@@ -226,7 +230,7 @@ async fn ask(
             asking.one_gave_up();
             return None;
         }
-        () = sleep(scope.hold) => None,
+        () = sleep(longest) => None,
     };
     Some(outcome.map_or(VerdictState::Asked(answer), |judgement| VerdictState::Settled(Box::new(judgement))))
 }

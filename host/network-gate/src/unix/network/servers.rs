@@ -1,33 +1,18 @@
-//! Servers that listen in a network, and connections from this machine to them.
+//! Servers that listen in a network.
 
 use std::fs;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::time::Duration;
+use std::net::SocketAddr;
 
-use tokio::io::copy_bidirectional;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
-use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::timeout;
-
-use crate::inside::{Server, Sockets};
-use crate::unix::process::{self, Owner};
+use super::process;
+use crate::inside::Server;
 
 /// `TCP_LISTEN`, as in `/proc/net/tcp`.
 const LISTENING: &str = "0A";
-/// The most concurrent connections to one forwarded port.
-const AT_ONCE: usize = 256;
-/// How long a server on the same machine may take to accept.
-const ANSWER: Duration = Duration::from_secs(10);
-
 /// The most servers in a list; users do not read longer ones.
 const SERVERS_MAX: usize = 256;
 
 /// Returns the servers of processes below `keeper`.
-pub(super) fn servers(keeper: u32) -> Vec<Server> {
+pub(crate) fn servers(keeper: u32) -> Vec<Server> {
     let owners = process::owners(keeper);
     let tables = ["tcp", "tcp6"]
         .into_iter()
@@ -35,9 +20,8 @@ pub(super) fn servers(keeper: u32) -> Vec<Server> {
     let mut found: Vec<Server> = Vec::new();
     for (address, socket) in tables.flat_map(|rows| listening(&rows)) {
         // The gate's own listeners have no owner inside.
-        let Some(Owner { process, .. }) = owners.get(&socket).filter(|owner| owner.process.pid != 0) else {
-            continue;
-        };
+        let Some(owner) = owners.get(&socket) else { continue };
+        let process = owner.any();
         let is_known =
             found.iter().any(|known| known.port == address.port() && known.process.pid == process.pid);
         if !is_known {
@@ -63,62 +47,10 @@ fn listening(rows: &str) -> Vec<(SocketAddr, u64)> {
     rows.lines().filter_map(row).collect()
 }
 
-/// Forwards connections from `listener` to a port inside, until `ended` completes.
-pub(super) async fn lead_in(
-    listener: TcpListener,
-    port: u16,
-    sockets: Arc<dyn Sockets>,
-    room: Arc<Semaphore>,
-    ended: oneshot::Receiver<()>,
-) {
-    let mut connections = JoinSet::new();
-    let mut ended = ended;
-    loop {
-        tokio::select! {
-            _ = &mut ended => return,
-            accepted = listener.accept() => match (accepted, Arc::clone(&room).try_acquire_owned()) {
-                (Ok((client, _)), Ok(place)) if connections.len() < AT_ONCE => {
-                    let carried = carry(client, port, Arc::clone(&sockets));
-                    connections.spawn(async move {
-                        carried.await;
-                        drop(place);
-                    });
-                }
-                (Ok(_), _) => {}
-                (Err(_), _) => tokio::time::sleep(Duration::from_millis(50)).await,
-            },
-            Some(_) = connections.join_next(), if !connections.is_empty() => {}
-        }
-    }
-}
-
-async fn carry(mut client: TcpStream, port: u16, sockets: Arc<dyn Sockets>) {
-    // If no server listens, the client sees the end of the connection.
-    let Ok(mut server) = connect(port, &sockets).await else { return };
-    let _broken = copy_bidirectional(&mut client, &mut server).await;
-}
-
-/// Connects to a server on the IPv4 or, failing that, the IPv6 loopback.
-async fn connect(port: u16, sockets: &Arc<dyn Sockets>) -> io::Result<TcpStream> {
-    match connect_to(Ipv4Addr::LOCALHOST.into(), port, sockets).await {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            connect_to(Ipv6Addr::LOCALHOST.into(), port, sockets).await
-        }
-        connected => connected,
-    }
-}
-
-async fn connect_to(ip: IpAddr, port: u16, sockets: &Arc<dyn Sockets>) -> io::Result<TcpStream> {
-    let sockets = Arc::clone(sockets);
-    let socket: OwnedFd = spawn_blocking(move || sockets.make(ip.is_ipv6())).await??;
-    let stream = std::net::TcpStream::from(socket);
-    stream.set_nonblocking(true)?;
-    let connecting = TcpSocket::from_std_stream(stream).connect(SocketAddr::new(ip, port));
-    timeout(ANSWER, connecting).await.map_err(|_late| io::ErrorKind::TimedOut)?
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     #[test]

@@ -6,45 +6,50 @@ use std::net::{IpAddr, SocketAddr};
 
 use portcullis_decision::request::ProcessInfo;
 
-/// A process and the command it belongs to.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Owner {
-    pub(crate) process: ProcessInfo,
-    /// The command's root process; 0 if it is unknown.
-    pub(crate) command: u32,
-    /// Other programs have the socket open as well.
-    pub(crate) is_shared: bool,
+use crate::unix::client::{Client, Owner};
+
+/// The processes that have one socket open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SocketOwner {
+    owner: Owner,
+    /// Several programs have it open.
+    is_shared: bool,
 }
 
-impl Owner {
-    /// Returns a known process with the root process of its command.
-    pub(crate) fn new(process: u32, command: u32) -> Self {
-        Self { process: describe(process), command, is_shared: false }
+impl SocketOwner {
+    fn new(owner: Owner) -> Self {
+        Self { owner, is_shared: false }
     }
 
     /// Records another process that has the same socket open.
-    fn share(&mut self, other: &Self) {
+    fn share(&mut self, other: &Owner) {
         let is_same =
             |one: &ProcessInfo, other: &ProcessInfo| one.program == other.program && one.argv == other.argv;
-        self.is_shared |= !is_same(&self.process, &other.process) || self.command != other.command;
-        if self.command != other.command {
-            self.command = 0;
+        self.is_shared |=
+            !is_same(&self.owner.process, &other.process) || self.owner.command != other.command;
+        if self.owner.command != other.command {
+            self.owner.command = 0;
         }
     }
 
+    /// Returns one of the processes.
+    pub(crate) fn any(&self) -> &ProcessInfo {
+        &self.owner.process
+    }
+
     /// Returns the owner without its process if several programs share the socket, since any of them may use it.
-    pub(crate) fn unless_shared(self) -> Self {
-        if self.is_shared { Self { command: self.command, ..Self::default() } } else { self }
+    pub(crate) fn unless_shared(&self) -> Owner {
+        if self.is_shared {
+            Owner { command: self.owner.command, ..Owner::default() }
+        } else {
+            self.owner.clone()
+        }
     }
 }
 
-/// The state of the client's end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Client {
-    /// A process has the socket open; this is its inode number.
-    Open(u64),
-    /// No process has it open.
-    Gone,
+/// Returns a known process with the root process of its command.
+pub(crate) fn owner(process: u32, command: u32) -> Owner {
+    Owner { process: describe(process), command }
 }
 
 /// The most processes that one scan visits.
@@ -105,16 +110,16 @@ pub(super) fn address(text: &str) -> Option<SocketAddr> {
 }
 
 /// Returns the owner of each socket that a process below `keeper` has open.
-pub(crate) fn owners(keeper: u32) -> HashMap<u64, Owner> {
-    let mut owners: HashMap<u64, Owner> = HashMap::new();
+pub(crate) fn owners(keeper: u32) -> HashMap<u64, SocketOwner> {
+    let mut owners: HashMap<u64, SocketOwner> = HashMap::new();
     let mut left: Vec<(u32, u32)> = children(keeper).into_iter().map(|init| (init, init)).collect();
     let mut seen = 0;
     while let Some((pid, command)) = left.pop() {
         let sockets = sockets(pid);
         if !sockets.is_empty() {
-            let owner = Owner::new(pid, command);
+            let owner = owner(pid, command);
             for socket in sockets {
-                let known = owners.entry(socket).or_insert_with(|| owner.clone());
+                let known = owners.entry(socket).or_insert_with(|| SocketOwner::new(owner.clone()));
                 known.share(&owner);
             }
         }
@@ -219,10 +224,9 @@ mod tests {
         let owner = |program: &str, command| Owner {
             process: ProcessInfo { pid: 1, program: program.to_owned(), argv: Vec::new() },
             command,
-            is_shared: false,
         };
         let shared = |one: Owner, other: Owner| {
-            let mut both = one;
+            let mut both = SocketOwner::new(one);
             both.share(&other);
             both.unless_shared()
         };

@@ -14,12 +14,13 @@ use crate::unix::active_connections::ActiveConnections;
 use crate::unix::ask::Asking;
 use crate::unix::ask::tests::undecided;
 use crate::unix::budget::Budgets;
+use crate::unix::client::Client;
+use crate::unix::clients::Clients;
 use crate::unix::decider::Decider;
 use crate::unix::held::Held;
-use crate::unix::process::Client;
+use crate::unix::network::NetworkClients;
 use crate::unix::pump::WIDE_MAX;
 use crate::unix::scope::{Clearance, Shared};
-use crate::unix::sock_diag::Clients;
 
 /// A judge that asks about everything, and denies when the test tells it to.
 struct Asks {
@@ -148,10 +149,10 @@ impl Stand {
         let room = Arc::new(tokio::sync::Semaphore::new(9));
         let [told, chunks] = [9, WIDE_MAX].map(|count| Arc::new(tokio::sync::Semaphore::new(count)));
         let shared = Arc::new(Shared { names, budgets, asking, carried, decider, room, told, chunks });
-        let (clients, token) = (Arc::new(Clients::new(std::process::id(), None)), String::new());
+        let (clients, token) =
+            (Arc::new(Clients::OfNetwork(NetworkClients::new(std::process::id(), None))), String::new());
         let scope_judge: Arc<dyn Judge> = Arc::clone(&judge) as _;
-        let scope =
-            Arc::new(Scope { shared, judge: scope_judge, held: Held::default(), hold, clients, token });
+        let scope = Arc::new(Scope { shared, judge: scope_judge, held: Held::default(), clients, token });
         let (told, calls) = channel();
         let (release, released) = mpsc::unbounded_channel();
         let (refuse, refused) = mpsc::unbounded_channel();
@@ -162,7 +163,7 @@ impl Stand {
             redirected: redirect,
             refused: refuse,
         });
-        tokio::spawn(serve(Arc::clone(&scope), hear(&scope, &line).unwrap()));
+        tokio::spawn(serve(Arc::clone(&scope), hear(&scope, &line).unwrap(), hold));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let client = TcpStream::connect(address).await.unwrap();

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use portcullis_sandbox::sock_diag::SocketQuery;
 
-use crate::unix::process::{self, Client, Owner};
+use super::process::{self, SocketOwner};
+use crate::unix::client::{Client, Owner};
 
 /// How long a scan of socket owners is valid.
 ///
@@ -20,7 +21,7 @@ const SEEN: Duration = Duration::from_millis(250);
 
 /// The processes of one network, and their sockets.
 #[derive(Debug)]
-pub(crate) struct Clients {
+pub(crate) struct NetworkClients {
     /// The root of all processes in the network.
     keeper: u32,
     /// The socket for queries to the kernel, one query at a time.
@@ -32,10 +33,10 @@ pub(crate) struct Clients {
 #[derive(Debug)]
 struct SocketOwners {
     at: Instant,
-    owners: HashMap<u64, Owner>,
+    owners: HashMap<u64, SocketOwner>,
 }
 
-impl Clients {
+impl NetworkClients {
     /// Creates the lookup. `diagnosis` is a `NETLINK_SOCK_DIAG` socket in the network, if the kernel supports it.
     pub(crate) fn new(keeper: u32, diagnosis: Option<OwnedFd>) -> Self {
         Self { keeper, diagnosis: diagnosis.map(SocketQuery::new).map(Mutex::new), seen: Mutex::default() }
@@ -62,10 +63,10 @@ impl Clients {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let known = seen.as_ref().filter(|seen| seen.at.elapsed() < SEEN);
         if let Some(owner) = known.and_then(|seen| seen.owners.get(&socket)) {
-            return owner.clone().unless_shared();
+            return owner.unless_shared();
         }
         let owners = process::owners(self.keeper);
-        let owner = owners.get(&socket).cloned().unwrap_or_default().unless_shared();
+        let owner = owners.get(&socket).map(SocketOwner::unless_shared).unwrap_or_default();
         *seen = Some(SocketOwners { at: Instant::now(), owners });
         owner
     }
@@ -103,7 +104,7 @@ mod tests {
             let server = listener.local_addr().unwrap();
             let stream = TcpStream::connect(server).unwrap();
             let address = stream.local_addr().unwrap();
-            for clients in [Clients::new(own, Some(diagnosis())), Clients::new(own, None)] {
+            for clients in [NetworkClients::new(own, Some(diagnosis())), NetworkClients::new(own, None)] {
                 let open = Client::Open(number(&stream));
                 assert_eq!(clients.client(address, server), open, "{clients:?}");
                 // The form of an IPv4 client in an IPv6 socket.
@@ -119,7 +120,7 @@ mod tests {
             }
             drop(stream);
             // A child process that another test has forked holds the socket open until its execve(2).
-            let clients = Clients::new(own, Some(diagnosis()));
+            let clients = NetworkClients::new(own, Some(diagnosis()));
             while clients.client(address, server) != Client::Gone {
                 std::thread::yield_now();
             }
@@ -136,7 +137,7 @@ mod tests {
             .spawn()
             .unwrap();
         let (_stream, from) = listener.accept().unwrap();
-        let clients = Clients::new(std::process::id(), Some(diagnosis()));
+        let clients = NetworkClients::new(std::process::id(), Some(diagnosis()));
         let Client::Open(socket) = clients.client(from, listener.local_addr().unwrap()) else {
             panic!("not found")
         };
