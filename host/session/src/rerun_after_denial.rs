@@ -226,7 +226,15 @@ fn place_of(effective: &EffectivePolicy, cwd: &Path, named: &Named) -> Option<De
     };
     let is_seen =
         |path: &Path| effective.rules.answer(path, FileRight::Read, Caller::Command).effect == Effect::Allow;
-    let is_closed = is_place && !is_the_kernels(located.canonical()) && located.is_on_read_only_mount();
+    let is_unwritable = match effective.tier() {
+        // A profile denies what asks, and leaves no trace in the tree of mounts.
+        Tier::Profile => {
+            let answer = effective.rules.answer(&named, FileRight::Write, Caller::Command);
+            answer.effect == Effect::Ask
+        }
+        Tier::Full | Tier::Namespaces | Tier::Landlock | Tier::None => located.is_on_read_only_mount(),
+    };
+    let is_closed = is_place && !is_the_kernels(located.canonical()) && is_unwritable;
     (is_closed && is_seen(located.canonical()) && is_seen(&named)).then_some(DeniedPath { located, named })
 }
 

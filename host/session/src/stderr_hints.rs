@@ -12,6 +12,8 @@ use std::collections::VecDeque;
 ///
 /// Programs write that letter in either case. Messages in other languages are not recognized.
 const REFUSED: &str = "ead-only file system";
+/// The message of macOS for what a profile refuses: a read or a write.
+const BY_PROFILE: &str = "peration not permitted";
 /// Messages about files that are not there or cannot be opened, in the same way.
 const MISSING: [&str; 5] = [
     "o such file or directory",
@@ -141,7 +143,9 @@ impl Lines {
         self.hints.is_owner_refused |=
             line.contains(NO_SUCH_USER) && OF_OWNERS.iter().any(|word| line.contains(word));
         let refused = line.find(REFUSED);
-        let end = refused.or_else(|| MISSING.iter().find_map(|message| line.find(message)));
+        let by_profile = line.find(BY_PROFILE);
+        let missing = || MISSING.iter().find_map(|message| line.find(message));
+        let end = refused.or(by_profile).or_else(missing);
         let named = match end {
             Some(end) => named(&line, end),
             None => quoted(&line),
@@ -149,9 +153,13 @@ impl Lines {
         if end.is_some() {
             let before = || self.before.iter().flatten().cloned().collect();
             let found: Vec<String> = if named.is_empty() { before() } else { named.clone() };
-            match refused {
-                Some(_) => found.into_iter().for_each(|path| self.keep_unwritten(path, &line)),
-                None => found.into_iter().for_each(|path| self.keep_missing(path)),
+            for path in found {
+                if refused.is_none() {
+                    self.keep_missing(path.clone());
+                }
+                if refused.or(by_profile).is_some() {
+                    self.keep_unwritten(path, &line);
+                }
             }
         }
         self.before.push_back(named);
@@ -280,6 +288,23 @@ mod tests {
         let both = "mv: cannot move '/w/a' to '/o/b': Read-only file system";
         assert_eq!(heard(both), ["/w/a", "/o/b"]);
         assert_eq!(heard("rename /w/a /o/b: read-only file system"), ["/w/a /o/b", "/o/b"]);
+    }
+
+    #[test]
+    fn what_a_profile_refuses_may_be_a_read_or_a_write() {
+        for line in [
+            "cat: /o/x: Operation not permitted",
+            "touch: /o/x: Operation not permitted",
+            "bash: /o/x: Operation not permitted",
+            "Error: EPERM: operation not permitted, open '/o/x'",
+            "PermissionError: [Errno 1] Operation not permitted: '/o/x'",
+        ] {
+            let mut heard = StderrHints::default();
+            heard.hear(line.as_bytes());
+            let hints = heard.into_hints();
+            let unwritten: Vec<_> = hints.unwritten.iter().map(|named| named.path.as_str()).collect();
+            assert_eq!((hints.missing, unwritten), (vec!["/o/x".to_owned()], vec!["/o/x"]), "{line}");
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ as_each_user!(
     programs_use_the_proxies_with_the_same_decisions,
     a_question_about_a_client_that_has_gone_is_withdrawn,
     what_ignores_the_proxy_is_refused,
+    a_refused_write_is_asked_about_and_the_command_run_again,
     a_command_ends_with_its_host,
 );
 
@@ -203,6 +204,36 @@ fn what_ignores_the_proxy_is_refused(user: User) -> Result<()> {
     ensure!(output.contains("refused") && !output.contains("reached"), "{output}");
     let control = std::process::Command::new("/bin/bash").args(["-c", &script]).output()?;
     ensure!(String::from_utf8_lossy(&control.stdout).contains("reached"));
+    Ok(())
+}
+
+/// The confiner of the tests refuses with the words of Linux, so the command says those of macOS.
+fn a_refused_write_is_asked_about_and_the_command_run_again(user: User) -> Result<()> {
+    let scene = portable(user, Confiner::Confines)?;
+    let place = scene.outside().display().to_string();
+    let file = format!("{place}/new");
+    let script = format!(
+        "echo run >> runs; echo x > {file} || {{ echo 'bash: {file}: Operation not permitted' >&2; exit 1; }}"
+    );
+    let runs = || std::fs::read_to_string(scene.project().join("runs")).unwrap_or_default().lines().count();
+    let mut host = Serve::greeted(&scene, &[], Interface::Present)?;
+    let id = host.begin(&script, &json!({ "PATH": "/usr/bin:/bin" }))?;
+    let question = host.question()?;
+    let subject = |question: &serde_json::Value| question.pointer("/params/subject").cloned();
+    ensure!(subject(&question) == Some(json!(place)) && runs() == 1, "{question}");
+    host.answer(&question, &json!(0))?;
+    let again = host.question()?;
+    ensure!(again.to_string().contains("Run this command again?") && runs() == 1, "{again}");
+    host.answer(&again, &json!(0))?;
+    host.finish(id)?;
+    ensure!(runs() == 2, "{}", runs());
+    // Control: a path that commands may write is not asked about, whatever a command says.
+    let own = scene.project().join("own").display().to_string();
+    let id = host.begin(
+        &format!("echo 'bash: {own}: Operation not permitted' >&2; exit 1"),
+        &json!({ "PATH": "/usr/bin:/bin" }),
+    )?;
+    host.finish(id)?;
     Ok(())
 }
 
