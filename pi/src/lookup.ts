@@ -4,14 +4,14 @@
  */
 import { accessSync, constants, readFileSync, realpathSync, statSync } from "node:fs";
 import { delimiter, dirname, isAbsolute, join, relative, sep } from "node:path";
-import { isForThisMachine } from "./elf.ts";
+import { isForThisMachine } from "./executable.ts";
 import { missingProgram, noProgramFor, notForThisMachine, NPM_INSTALL, quoted } from "./messages.ts";
 
 /** The scope of this extension's npm package, `@portcullis/pi`, and of those that contain a host: one for each platform. */
 const SCOPE = "@portcullis";
 
 /** The platforms with a package of their own. */
-const PLATFORMS: readonly string[] = ["linux-x64", "linux-arm64"];
+const PLATFORMS: readonly string[] = ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"];
 
 /**
  * The file in which `portcullis pi-extension install` records the host that installed an extension. It lies in the state
@@ -36,13 +36,13 @@ export function findHost(from: Surroundings): string {
   if (named !== undefined && named !== "") {
     if (!isAbsolute(named)) throw new Error(`PORTCULLIS_HOST is \`${named}\`, which is no absolute path`);
     if (!isProgram(named)) throw new Error(`PORTCULLIS_HOST is \`${named}\`, which is no program`);
-    if (!isForThisMachine(named, from.arch)) throw new Error(notForThisMachine(named, "unset PORTCULLIS_HOST"));
+    if (!isForThisMachine(named, from)) throw new Error(notForThisMachine(named, "unset PORTCULLIS_HOST"));
     return named;
   }
   const candidates = [...installedCandidates(from), ...packageCandidates(from), ...pathCandidates(from)];
   const found = candidates.find(isProgram);
   if (found !== undefined) {
-    if (isForThisMachine(found, from.arch)) return found;
+    if (isForThisMachine(found, from)) return found;
     throw new Error(notForThisMachine(found, isFromNpm(from) ? NPM_INSTALL : undefined));
   }
   const platform = platformOf(from);

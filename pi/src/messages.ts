@@ -17,7 +17,7 @@ export function missingProgram(npmPackage: string | undefined): string {
 
 /** Says that there is no program for this system. */
 export function noProgramFor(platform: string): string {
-  return `there is no \`portcullis\` for ${plain(platform, 40)}: it runs on Linux, on x64 and arm64`;
+  return `there is no \`portcullis\` for ${plain(platform, 40)}: it runs on Linux and macOS, on x64 and arm64`;
 }
 
 /** Says that a program is not whole, or of another processor. `command` mends that, if one does. */

@@ -107,7 +107,8 @@ test("what is missing is said in one line, with the command that gets it", () =>
   missing(fromNpm, /npm package @portcullis\/linux-x64 .* `npm_config_include=optional pi install npm:@portcullis\/pi`$/);
   missing((at) => ({ ...fromNpm(at), arch: "arm64" }), /@portcullis\/linux-arm64/);
   missing(() => ({}), /pi-extension install/);
-  missing((at) => ({ ...fromNpm(at), platform: "darwin", arch: "arm64" }), /no `portcullis` for darwin-arm64: .*Linux/);
+  missing((at) => ({ ...fromNpm(at), platform: "darwin", arch: "arm64" }), /@portcullis\/darwin-arm64/);
+  missing((at) => ({ ...fromNpm(at), platform: "win32", arch: "x64" }), /no `portcullis` for win32-x64: .*Linux and macOS/);
 });
 
 test("one command mends each way to a host of another version", () => {
@@ -142,4 +143,29 @@ test("a program that is cut off or for another machine is not started, and not p
     writeFileSync(at("bin/x"), header(183, 64));
     return { env: { PORTCULLIS_HOST: at("bin/x") } };
   }), /made for another processor; run `unset PORTCULLIS_HOST`/);
+});
+
+test("on macOS the npm package has a program for its processor, whole", () => {
+  const own = "g/node_modules/@portcullis/pi/node_modules/@portcullis/darwin-arm64/bin/portcullis";
+  /** A program of one segment that ends at `end`. */
+  const program = (processor: number, end: number) => {
+    const bytes = Buffer.alloc(32 + 72);
+    for (const [word, at] of [[0xfeedfacf, 0], [processor, 4], [2, 12], [1, 16], [72, 20], [0x19, 32], [72, 36]] as const) {
+      bytes.writeUInt32LE(word, at);
+    }
+    bytes.writeBigUInt64LE(0n, 32 + 40);
+    bytes.writeBigUInt64LE(BigInt(end), 32 + 48);
+    return bytes;
+  };
+  const check = (bytes: Buffer) => look([own], (at) => {
+    writeFileSync(at(own), bytes);
+    return { packageDir: at("g/node_modules/@portcullis/pi"), platform: "darwin", arch: "arm64" };
+  });
+  assert.equal(check(program(0x0100000c, 104)), own);
+  const elf = Buffer.alloc(64);
+  elf.write("\x7fELF", 0, "latin1");
+  elf.writeUInt16LE(183, 18);
+  for (const bad of [program(0x01000007, 104), program(0x0100000c, 105), program(0x0100000c, 104).subarray(0, 80), elf]) {
+    assert.throws(() => check(bad), /cannot run on this machine/);
+  }
 });

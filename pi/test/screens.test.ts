@@ -137,7 +137,7 @@ const TEXTS: readonly (readonly [title: string, texts: readonly (readonly [name:
     ["the host has failed once, without a terminal", texts.restarted(LOST, false)],
     ["no program", closed(texts.missingProgram(undefined))],
     ["no program beside the npm package", closed(texts.missingProgram("@portcullis/linux-x64"))],
-    ["no program for this system", closed(texts.noProgramFor("darwin-arm64"))],
+    ["no program for this system", closed(texts.noProgramFor("win32-x64"))],
     ["a program for another machine", closed(texts.notForThisMachine("/usr/bin/portcullis", texts.NPM_INSTALL))],
     ["extension and program of two versions", texts.otherVersion("0.1.0", "0.2.0", "portcullis pi-extension install")],
     ["the session has not started", closed(texts.NOT_STARTED)],
