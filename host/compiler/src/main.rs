@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use portcullis_policy_runtime::{COMPILER_ARGUMENT, embedded_name, precompile};
+use portcullis_policy_runtime::{COMPILER_ARGUMENT, THIS_TARGET, embedded_name, precompile};
 
 /// Compiles policies for `portcullis`, which starts this program itself
 #[derive(Debug, Parser)]
@@ -25,6 +25,9 @@ enum Verb {
         after_help = "Examples:\n  portcullis-compile precompile target/release/precompiled policies/*/policy.wasm"
     )]
     Precompile {
+        /// The system, by Rust's name; it needs a processor of this kind
+        #[arg(long, value_name = "TRIPLE", default_value = THIS_TARGET)]
+        target: String,
         /// The directory to write to; other files in it are removed
         directory: PathBuf,
         /// The components
@@ -38,8 +41,8 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == COMPILER_ARGUMENT) {
         return portcullis_policy_runtime::compiler_main();
     }
-    let Verb::Precompile { directory, components } = Arguments::parse().verb;
-    match write_machine_code(&directory, &components) {
+    let Verb::Precompile { target, directory, components } = Arguments::parse().verb;
+    match write_machine_code(&target, &directory, &components) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             report(&error);
@@ -53,12 +56,12 @@ fn report(error: &anyhow::Error) {
     eprintln!("portcullis-compile: {error:#}");
 }
 
-/// Compiles `components` into `directory`. Existing files are kept, and others removed.
-fn write_machine_code(directory: &Path, components: &[PathBuf]) -> anyhow::Result<()> {
+/// Compiles `components` for a system into `directory`. Existing files are kept, and others removed.
+fn write_machine_code(target: &str, directory: &Path, components: &[PathBuf]) -> anyhow::Result<()> {
     let mut wanted: Vec<(String, Vec<u8>)> = Vec::new();
     for file in components {
         let component = std::fs::read(file).with_context(|| format!("reading `{}`", file.display()))?;
-        wanted.push((format!("{}.cwasm", embedded_name(&component)?), component));
+        wanted.push((format!("{}.cwasm", embedded_name(&component, target)?), component));
     }
     let failed = || format!("writing to `{}`", directory.display());
     std::fs::create_dir_all(directory).with_context(failed)?;
@@ -71,7 +74,7 @@ fn write_machine_code(directory: &Path, components: &[PathBuf]) -> anyhow::Resul
     for (name, component) in wanted {
         let path = directory.join(name);
         if !path.exists() {
-            std::fs::write(path, precompile(&component)?).with_context(failed)?;
+            std::fs::write(path, precompile(&component, target)?).with_context(failed)?;
         }
     }
     Ok(())

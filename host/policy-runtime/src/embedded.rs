@@ -1,7 +1,7 @@
 //! Machine code embedded in the program, so that the shipped policies are never compiled at run time.
 
 #[cfg(feature = "compiler")]
-pub use compiling::{embedded_name, precompile};
+pub use compiling::{THIS_TARGET, embedded_name, precompile};
 
 use crate::digest::ComponentDigest;
 
@@ -45,33 +45,35 @@ mod compiling {
     /// It consists of the component's SHA-256 digest, and a hash that changes with the compiler and its settings.
     ///
     /// # Errors
-    /// Fails when there is no compiler for this machine.
-    pub fn embedded_name(component: &[u8]) -> Result<String, LoadError> {
+    /// Fails when there is no compiler for `target`.
+    pub fn embedded_name(component: &[u8], target: &str) -> Result<String, LoadError> {
         let mut hasher = DefaultHasher::new();
-        engine()?.precompile_compatibility_hash().hash(&mut hasher);
+        engine(target)?.precompile_compatibility_hash().hash(&mut hasher);
         Ok(format!("{}-{:016x}", ComponentDigest::compute(component), hasher.finish()))
     }
 
-    /// Compiles a component for every processor of this architecture, to be embedded in the program.
+    /// Compiles a component for every processor of an architecture, to be embedded in the program for `target`: Rust's
+    /// name of a system with this machine's architecture.
     ///
     /// # Errors
     /// Fails when the component does not compile.
-    pub fn precompile(component: &[u8]) -> Result<Vec<u8>, LoadError> {
-        engine()?.precompile_component(component).map_err(|source| LoadError::Compile { source })
+    pub fn precompile(component: &[u8], target: &str) -> Result<Vec<u8>, LoadError> {
+        engine(target)?.precompile_component(component).map_err(|source| LoadError::Compile { source })
     }
 
-    /// Returns an engine that compiles for every processor of this architecture. It runs nothing.
-    fn engine() -> Result<Engine, LoadError> {
+    /// Returns an engine that compiles for every processor of an architecture. It runs nothing.
+    fn engine(target: &str) -> Result<Engine, LoadError> {
         let start = || {
             let mut config = config();
             // With an explicit target the compiler does not use features of this particular processor.
-            config.target(TARGET)?;
+            config.target(target)?;
             Engine::new(&config)
         };
         start().map_err(|source| LoadError::Engine { source })
     }
 
-    const TARGET: &str = if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+    /// Rust's name of this system, as the engine knows it.
+    pub const THIS_TARGET: &str = if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         "x86_64-unknown-linux-gnu"
     } else if cfg!(all(target_os = "linux", target_arch = "aarch64")) {
         "aarch64-unknown-linux-gnu"

@@ -59,7 +59,7 @@ pub use compile::{COMPILER_ARGUMENT, Compiler};
 pub use description::{Description, RuleInfo};
 pub use embedded::Embedded;
 #[cfg(feature = "compiler")]
-pub use embedded::{embedded_name, precompile};
+pub use embedded::{THIS_TARGET, embedded_name, precompile};
 pub use error::{ConfigurationFault, LoadError};
 pub use input::read_component;
 pub use limits::{CompileLimit, CompileLimits, Limits};
