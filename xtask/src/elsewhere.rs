@@ -1,51 +1,44 @@
-//! `elsewhere`: checks that the workspace compiles for a system other than Linux.
+//! `elsewhere`: links the programs for systems other than Linux.
 
-use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
+use anyhow::{Context as _, Result};
+use clap::Args;
 
-use anyhow::{Context, Result};
-
+use crate::dist::compile::{self, Profile, Program};
+use crate::dist::macho;
+use crate::dist::target::Target;
 use crate::project;
-use crate::run::{answer, quiet, show, step};
+use crate::run::{answer, step};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  cargo xtask elsewhere         check the product's crates for macOS; needs rustup and its servers
+  cargo xtask elsewhere         links the host for macOS on ARM64 and on x86-64
+  cargo xtask elsewhere --all   links the compiler of policies as well
 
-Nothing is linked, so no foreign linker or system library is needed.";
+Needs rustup, and Zig, which is fetched into the cache. Nothing here can run the programs; their form, their libraries
+and their signatures are checked.";
 
-const TARGET: &str = "x86_64-apple-darwin";
-/// Crates that need a Linux kernel.
-const LINUX_ONLY: [&str; 2] = ["portcullis-it", "portcullis-benches"];
-/// A C compiler that does nothing. wasmtime compiles one C file, and `cargo check` does not link its object.
-const NO_COMPILER: &str = "#!/bin/sh\n";
-
-pub(crate) fn task() -> Result<()> {
-    step(&format!("adding {TARGET} with rustup"), || {
-        quiet(Command::new("rustup").args(["target", "add", TARGET])).map(drop)
-    })?;
-    let compiler = no_compiler()?;
-    let mut cargo = project::cargo();
-    cargo.args(["check", "--workspace", "--quiet", "--target", TARGET]);
-    for name in LINUX_ONLY {
-        cargo.args(["--exclude", name]);
-    }
-    let variable = TARGET.replace('-', "_");
-    cargo
-        .env(format!("CC_{variable}"), &compiler)
-        .env(format!("AR_{variable}"), &compiler)
-        .env("SDKROOT", "/");
-    show(&mut cargo)?;
-    answer(format_args!("the workspace compiles for {TARGET}"));
-    Ok(())
+/// Options of `elsewhere`.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Options {
+    /// Links the compiler of policies as well
+    #[arg(long)]
+    pub(crate) all: bool,
 }
 
-/// Writes a C compiler and archiver that does nothing.
-fn no_compiler() -> Result<PathBuf> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let script = project::target_directory()?.join("no-compiler");
-    fs::write(&script, NO_COMPILER).with_context(|| format!("writing `{}`", script.display()))?;
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).context("making it executable")?;
-    Ok(script)
+pub(crate) fn task(options: &Options) -> Result<()> {
+    let build_directory = project::target_directory()?;
+    let programs = if options.all { &Program::ALL[..] } else { &[Program::Host][..] };
+    for target in Target::MACOS {
+        for &program in programs {
+            compile::build(target, Profile::Quick, &build_directory, program)?;
+            let name = program.name();
+            let file = compile::directory(target, Profile::Quick, &build_directory).join(name);
+            step(&format!("checking `{name}` for {}", target.label()), || {
+                let bytes = std::fs::read(&file).with_context(|| format!("reading `{}`", file.display()))?;
+                macho::check(&bytes, target).with_context(|| format!("checking `{}`", file.display()))
+            })?;
+            answer(format_args!("`{name}` links for {}", target.triple()));
+        }
+    }
+    Ok(())
 }

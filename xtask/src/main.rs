@@ -49,9 +49,9 @@ enum Task {
     /// Checks layers, import circles, dependencies, licences, versions, lints, unsafe code
     #[command(after_help = tidy::EXAMPLES)]
     Tidy,
-    /// Checks that the product's crates compile on systems other than Linux
+    /// Links the program for systems other than Linux
     #[command(after_help = elsewhere::EXAMPLES)]
-    Elsewhere,
+    Elsewhere(elsewhere::Options),
     /// Checks that the contract keeps what its released versions promise
     #[command(after_help = contract::EXAMPLES)]
     WitCheck,
@@ -88,7 +88,7 @@ fn run(task: &Task) -> Result<()> {
         Task::Build(options) => build::build(options),
         Task::Gen(options) => build::generate(options),
         Task::Tidy => tidy::task(),
-        Task::Elsewhere => elsewhere::task(),
+        Task::Elsewhere(options) => elsewhere::task(options),
         Task::WitCheck => contract::check(),
         Task::Test(options) => test::task(options),
         Task::Everyday(options) => everyday::task(options),

@@ -1,4 +1,4 @@
-//! The archive with `install.sh`, for every Linux and without root.
+//! The archive with `install.sh`, for every Linux or macOS and without root.
 
 use anyhow::Result;
 
@@ -25,7 +25,9 @@ pub(super) fn make(target: Target, content: &Content) -> Result<Vec<u8>> {
     let mut files = content.programs.clone();
     files.extend(content.share.iter().cloned());
     files.extend(content.documents.iter().cloned().map(|file| file.below("share/doc/portcullis")));
-    files.push(File::text("share/doc/portcullis/apparmor", apparmor(&PATHS)));
+    if !target.is_macos() {
+        files.push(File::text("share/doc/portcullis/apparmor", apparmor(&PATHS)));
+    }
     files.sort();
     let sums = sums::lines(files.iter().map(|file| (file.path.as_str(), file.bytes.as_slice())));
     files.push(File::text(sums::SUMS, sums));
@@ -34,7 +36,8 @@ pub(super) fn make(target: Target, content: &Content) -> Result<Vec<u8>> {
 }
 
 fn install_script(target: Target) -> String {
-    INSTALL.replace("@VERSION@", VERSION).replace("@PROCESSOR@", target.processor())
+    let script = INSTALL.replace("@VERSION@", VERSION).replace("@PROCESSOR@", target.processor());
+    script.replace("@KERNEL@", target.kernel()).replace("@SYSTEM@", target.system())
 }
 
 #[cfg(test)]
@@ -44,6 +47,9 @@ mod tests {
     #[test]
     fn the_script_knows_what_it_installs() {
         let script = install_script(Target::Aarch64);
-        assert!(script.contains("processor=aarch64\n") && !script.contains("@VERSION@"), "{script}");
+        assert!(script.contains("processor=aarch64\n") && script.contains("kernel=Linux\n"), "{script}");
+        let script = install_script(Target::MacosAarch64);
+        assert!(script.contains("processor=arm64\n") && script.contains("kernel=Darwin\n"), "{script}");
+        assert!(!script.replace("\"$@\"", "").contains('@'), "{script}");
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use super::compile::{self, Profile};
 use super::pack::{File, gzip};
 use super::target::{MAIN_PROGRAM, PROGRAMS, Target};
-use super::{licences, linked, sbom, sums, tools};
+use super::{licences, linked, macho, sbom, sums, tools};
 use crate::project;
 use crate::run::quiet;
 
@@ -44,6 +44,9 @@ impl Content {
         for (name, _) in PROGRAMS {
             let file = built.join(name);
             let bytes = fs::read(&file).with_context(|| format!("reading `{}`", file.display()))?;
+            if target.is_macos() {
+                macho::check(&bytes, target).with_context(|| format!("checking `{}`", file.display()))?;
+            }
             program_sums.insert(name, sums::sum(&bytes));
             programs.push(File::program(format!("bin/{name}"), bytes));
         }
@@ -57,7 +60,10 @@ impl Content {
             let text = fs::read(project::root().join(name)).with_context(|| format!("reading `{name}`"))?;
             documents.push(File::text(name, text));
         }
-        Ok(Self { programs, share: share(target, &built.join(MAIN_PROGRAM))?, documents, sbom })
+        // No emulator runs a program for macOS. Pages and completions are the same everywhere.
+        let writer = if target.is_macos() { Target::of_this_machine()? } else { target };
+        let writing = compile::directory(writer, profile, build_directory).join(MAIN_PROGRAM);
+        Ok(Self { programs, share: share(writer, &writing)?, documents, sbom })
     }
 }
 

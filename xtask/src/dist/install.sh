@@ -4,6 +4,8 @@ set -eu
 
 version=@VERSION@
 processor=@PROCESSOR@
+kernel=@KERNEL@
+system=@SYSTEM@
 
 usage() {
     cat <<END
@@ -60,9 +62,11 @@ uninstall() {
 }
 
 check() {
-    [ "$(uname -s)" = Linux ] || fail "this is a package for Linux, and not for $(uname -s)"
+    [ "$(uname -s)" = "$kernel" ] || fail "this is a package for $system, and not for $(uname -s)"
     [ "$(uname -m)" = "$processor" ] ||
         fail "this is a package for $processor, and this machine is $(uname -m); take the one for $(uname -m)"
+    # macOS has the same program by another name.
+    if [ $kernel = Darwin ]; then sha256sum() { shasum -a 256 "$@"; }; fi
     for tool in sha256sum awk; do
         command -v $tool >/dev/null || fail "the program $tool is missing"
     done
@@ -116,6 +120,7 @@ install_all() {
     mv -f "$stage/install.sh" "$stage/files" "$stage/directories" "$own/"
     rmdir "$stage"
     rm -f "$note"
+    [ $kernel = Linux ] || echo "Portcullis for $system is experimental: not run by its makers."
     echo "Installed portcullis $version in $prefix; to remove it: $own/install.sh --uninstall --prefix $prefix"
     case :$PATH: in
         *:"$prefix/bin":*) ;;

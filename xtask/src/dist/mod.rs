@@ -4,17 +4,18 @@
 //! `npm` and `debian` (the packages), `sums`, `prove` (the packages, tried in clean places).
 
 mod archive;
-mod compile;
+pub(crate) mod compile;
 mod content;
 mod debian;
 mod licences;
 mod linked;
+pub(crate) mod macho;
 mod npm;
 mod pack;
 mod prove;
 mod sbom;
 mod sums;
-mod target;
+pub(crate) mod target;
 mod tools;
 
 use std::fs;
@@ -34,7 +35,7 @@ use target::Target;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   cargo xtask dist                              packages for this processor, in target/dist
-  cargo xtask dist --target all                 for x86-64 and ARM64; runs foreign programs under qemu
+  cargo xtask dist --target all                 for Linux and macOS, x86-64 and ARM64; runs ARM64 Linux' under qemu
   cargo xtask dist --sign ~/.ssh/release        signs SHA256SUMS with an ssh key
   cargo xtask dist --profile dev --twice        quick; packs twice and compares the bytes
   cargo xtask dist --rebuild                    builds twice, in two directories, and compares the bytes
@@ -79,6 +80,8 @@ enum Targets {
     #[value(name = "x86_64")]
     X86_64,
     Aarch64,
+    /// macOS, for both processors
+    Macos,
     All,
 }
 
@@ -117,12 +120,20 @@ fn targets(wanted: Option<Targets>) -> Result<Vec<Target>> {
         None => vec![Target::of_this_machine()?],
         Some(Targets::X86_64) => vec![Target::X86_64],
         Some(Targets::Aarch64) => vec![Target::Aarch64],
+        Some(Targets::Macos) => Target::MACOS.to_vec(),
         Some(Targets::All) => Target::ALL.to_vec(),
     })
 }
 
 fn build(targets: &[Target], profile: Profile, build_directory: &Path) -> Result<()> {
-    targets.iter().try_for_each(|&target| compile::programs(target, profile, build_directory))
+    // Those for Linux come first: they write machine code, manual pages and completions for macOS.
+    let native = Target::of_this_machine()?;
+    let is_helper = |target: Target| {
+        let macos = || targets.iter().filter(|other| other.is_macos());
+        macos().any(|other| other.linux() == target) || target == native && macos().next().is_some()
+    };
+    let needed = Target::ALL.into_iter().filter(|&target| targets.contains(&target) || is_helper(target));
+    needed.into_iter().try_for_each(|target| compile::programs(target, profile, build_directory))
 }
 
 /// Returns all packages and their sums, from programs that are built.
@@ -131,7 +142,9 @@ fn pack_all(targets: &[Target], profile: Profile, build_directory: &Path) -> Res
     for &target in targets {
         let content = Content::collect(target, profile, build_directory)?;
         release.insert(archive::name(target), archive::make(target, &content)?);
-        release.insert(debian::name(target), debian::make(target, &content)?);
+        if !target.is_macos() {
+            release.insert(debian::name(target), debian::make(target, &content)?);
+        }
         release.insert(npm::program_name(target), npm::program(target, &content)?);
         release.insert(format!("portcullis-{}.cdx.json", target.label()), content.sbom.clone());
     }

@@ -30,7 +30,7 @@ pub(super) fn program_name(target: Target) -> String {
 
 /// Returns the name of the package with the programs, without its scope.
 pub(super) fn package(target: Target) -> String {
-    format!("linux-{}", target.npm())
+    format!("{}-{}", target.npm_system(), target.npm())
 }
 
 /// Returns the package with the programs for a target. npm installs it on no other system.
@@ -38,21 +38,23 @@ pub(super) fn program(target: Target, content: &Content) -> Result<Vec<u8>> {
     let mut files = content.programs.clone();
     files.extend(content.documents.iter().cloned());
     files.push(File::text("package.json", pretty(&manifest(target))?));
-    let readme = format!(
-        "The programs of Portcullis for Linux on {}.\n\nInstall `{SCOPE}/pi`, which needs this package.\n",
-        target.npm()
-    );
+    let readme = format!("{}\n\nInstall `{SCOPE}/pi`, which needs this package.\n", description(target));
     files.push(File::text("README.md", readme));
     tar_gz(&files, Directories::Implied, PREFIX)
+}
+
+fn description(target: Target) -> String {
+    let programs = format!("The programs of Portcullis for {} on {}.", target.system(), target.npm());
+    if target.is_macos() { format!("{programs} Experimental: not run by its makers.") } else { programs }
 }
 
 fn manifest(target: Target) -> Value {
     json!({
         "name": format!("{SCOPE}/{}", package(target)),
         "version": VERSION,
-        "description": format!("The programs of Portcullis for Linux on {}.", target.npm()),
+        "description": description(target),
         "license": "MIT OR Apache-2.0",
-        "os": ["linux"],
+        "os": [target.npm_system()],
         "cpu": [target.npm()],
         "bin": { MAIN_PROGRAM: format!("bin/{MAIN_PROGRAM}") },
         // A package manager that keeps packages packed has to unpack a program.
@@ -123,5 +125,9 @@ mod tests {
         let manifest = manifest(Target::Aarch64);
         assert_eq!(manifest["name"], "@portcullis/linux-arm64");
         assert_eq!((&manifest["os"][0], &manifest["cpu"][0]), (&json!("linux"), &json!("arm64")));
+        let manifest = super::manifest(Target::MacosX86_64);
+        assert_eq!(manifest["name"], "@portcullis/darwin-x64");
+        assert_eq!((&manifest["os"][0], &manifest["cpu"][0]), (&json!("darwin"), &json!("x64")));
+        assert!(manifest["description"].as_str().unwrap().contains("xperimental: not run by its makers"));
     }
 }

@@ -16,6 +16,7 @@ use crate::cache::{Cache, Tools, Wasm};
 use crate::run::{answer, say};
 
 pub(crate) use everyday::{browser, programs as everyday_programs};
+pub(crate) use wasm::has_target;
 
 /// Returns the path of a program in an unpacked Debian package.
 pub(crate) fn debian_program(cache: &Cache, package: &str, path: &str) -> Result<PathBuf> {

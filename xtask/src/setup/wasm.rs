@@ -47,7 +47,8 @@ fn add_targets() -> Result<()> {
     }
 }
 
-fn has_target(rustc: &Path, target: &str) -> bool {
+/// Returns true if a compiler has the standard library of a target.
+pub(crate) fn has_target(rustc: &Path, target: &str) -> bool {
     quiet(Command::new(rustc).args(["--print", "target-libdir", "--target", target]))
         .is_ok_and(|directory| Path::new(directory.trim()).is_dir())
 }

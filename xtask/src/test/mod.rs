@@ -18,7 +18,7 @@ use clap::Args;
 use crate::build::{self, GenOptions};
 use crate::cache::Tools;
 use crate::run::show;
-use crate::{book, contract, extension, guests, project, setup, tidy};
+use crate::{book, contract, elsewhere, extension, guests, project, setup, tidy};
 use ledger::Ledger;
 use leftovers::Traces;
 use runner::Environment;
@@ -156,6 +156,7 @@ fn everything(ledger: &mut Ledger, is_full: bool) -> Result<()> {
     for (what, pi) in [("tsc with pi 0.74", &tools.pi_0_74), ("tsc with pi 1.5", &tools.pi_1_5)] {
         ledger.check(what, || extension::check_types(&tools, pi.as_ref().context("set-up left no pi")?));
     }
+    ledger.check("elsewhere", || elsewhere::task(&elsewhere::Options { all: is_full }));
     if is_full {
         ledger.check("book --check", book::check);
     }
