@@ -138,7 +138,7 @@ fn wait_for_end(stream: &mut TcpStream) -> std::io::Result<()> {
 
 /// Returns the certificates that servers are trusted by: those of a file, or those of the system.
 pub(crate) fn certificates(ca: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, String> {
-    let Some(path) = ca else { return Ok(rustls_native_certs::load_native_certs().certs) };
+    let Some(path) = ca else { return Ok(portcullis_certificates::of_this_machine()) };
     let failed = |error: rustls::pki_types::pem::Error| format!("reading `{}`: {error}", path.display());
     let certificates = CertificateDer::pem_file_iter(path).map_err(failed)?;
     let certificates = certificates.collect::<Result<Vec<_>, _>>().map_err(failed)?;
