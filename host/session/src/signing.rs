@@ -123,8 +123,7 @@ fn signature(session: &Session, form: &str, object: &[u8], cancel: &Cancel) -> R
     let signing = session.basis().resolved.signing.clone();
     let signing = signing.filter(|signing| form_name(signing) == form);
     let signing = signing.ok_or("the settings have no such key to sign with")?;
-    let read = GitObject::parse(object);
-    let read = read.ok_or("only commits and tags of git without a signature are signed")?;
+    let read = GitObject::parse(object)?;
     let kind = read.kind.name();
     if !signing.objects.contains(&read.kind) {
         return Err(format!("`for` of the credential `{}` does not have `{kind}`", signing.name));

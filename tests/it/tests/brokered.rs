@@ -14,6 +14,7 @@ mod signing;
 mod signing_keys;
 mod ssh;
 mod ssh_attacks;
+mod signing_shown;
 mod ssh_memory;
 mod ssh_outside;
 mod verbs;

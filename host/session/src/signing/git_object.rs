@@ -2,40 +2,89 @@
 
 use portcullis_settings_format::SignedObject;
 
-/// The longest line of the front, in bytes.
+/// The longest line of the front, and the longest subject, in bytes.
 const LINE_MAX: usize = 1024;
 /// The most parents of a commit.
 const PARENTS_MAX: usize = 256;
+/// The beginnings of signatures (`git help config`, `gpg.format`). Git takes the last one in a tag for its own.
+const SIGNATURES: [&str; 4] = [
+    "-----BEGIN PGP SIGNATURE-----",
+    "-----BEGIN PGP MESSAGE-----",
+    "-----BEGIN SIGNED MESSAGE-----",
+    "-----BEGIN SSH SIGNATURE-----",
+];
+
+/// Why other texts are not signed.
+pub(crate) const OTHER: &str = "only commits and tags of git without a signature are signed";
+const LONG: &str = "the first paragraph of its message is too long to be shown";
+const ENCODED: &str =
+    "it has another encoding than UTF-8, so git shows another message than the one in the question";
 
 /// The facts about a commit or a tag that a person decides on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct GitObject {
     pub(crate) kind: SignedObject,
-    /// The committer or tagger, with the address.
+    /// The committer or tagger, with the address, and the author if it is another person.
     pub(crate) by: String,
-    /// The first line of the message; of a tag, its name before it.
+    /// The subject of the message; of a tag, its name before it.
     pub(crate) summary: String,
 }
 
 impl GitObject {
-    /// Parses an object. Returns `None` for everything else, also for an object that has a signature.
-    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))?;
-        let (front, message) = text.split_once("\n\n")?;
+    /// Parses an object.
+    ///
+    /// # Errors
+    /// The reason why it is not signed. That applies to everything but commits and tags, to objects that have a
+    /// signature, and to objects that git shows in another way than a question can.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
+        let text = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).ok_or(OTHER)?;
+        let (front, message) = text.split_once("\n\n").ok_or(OTHER)?;
         let mut lines = Lines(front.split('\n').collect());
         if lines.0.iter().any(|line| line.len() > LINE_MAX) {
-            return None;
+            return Err(OTHER);
         }
-        let summary = message.lines().next().unwrap_or_default();
-        let object = match lines.id("tree") {
-            Some(()) => Self { by: lines.commit()?, summary: summary.to_owned(), kind: SignedObject::Commit },
-            None => {
-                let (name, by) = lines.tag()?;
-                Self { by, summary: format!("{name}: {summary}"), kind: SignedObject::Tag }
+        let subject = subject(message);
+        if subject.len() > LINE_MAX {
+            return Err(LONG);
+        }
+        match lines.id("tree") {
+            Some(()) => {
+                let Commit { by, merged } = lines.commit()?;
+                let merged = merged.iter().map(|name| format!(" (merges the tag {name})"));
+                let summary = std::iter::once(subject).chain(merged).collect();
+                Ok(Self { kind: SignedObject::Commit, by, summary })
             }
-        };
-        Some(object)
+            None => {
+                let Tag { name, kind, by } = lines.tag().ok_or(OTHER)?;
+                if message.lines().any(|line| SIGNATURES.contains(&line)) {
+                    return Err(OTHER);
+                }
+                let of = if kind == "commit" { String::new() } else { format!(" (of a {kind})") };
+                Ok(Self { kind: SignedObject::Tag, by, summary: format!("{name}{of}: {subject}") })
+            }
+        }
     }
+}
+
+/// Returns the first paragraph of a message, as git shows it in one line.
+fn subject(message: &str) -> String {
+    let lines = message.split('\n').map(str::trim_end).skip_while(|line| line.is_empty());
+    lines.take_while(|line| !line.is_empty()).collect::<Vec<&str>>().join(" ")
+}
+
+/// A commit behind its tree.
+struct Commit<'a> {
+    by: String,
+    /// The names of the signed tags that it merges.
+    merged: Vec<&'a str>,
+}
+
+/// A tag.
+struct Tag<'a> {
+    name: &'a str,
+    /// The kind of the object that it names.
+    kind: &'a str,
+    by: String,
 }
 
 /// The lines of the front that are left.
@@ -57,33 +106,55 @@ impl<'a> Lines<'a> {
         if is_id { self.0.pop_front().map(|_line| ()) } else { None }
     }
 
-    /// Reads a commit after its tree, and returns the committer.
-    fn commit(&mut self) -> Option<String> {
+    /// Reads a commit after its tree.
+    fn commit(&mut self) -> Result<Commit<'a>, &'static str> {
         let parents = std::iter::from_fn(|| self.id("parent")).take(PARENTS_MAX).count();
         if parents == PARENTS_MAX {
-            return None;
+            return Err(OTHER);
         }
-        person(self.next("author")?)?;
-        let committer = person(self.next("committer")?)?;
-        // Merged tags are written over several lines, which begin with a space.
-        while let Some(line) = self.0.pop_front() {
-            let is_known = ["encoding ", "mergetag ", " "].iter().any(|begin| line.starts_with(begin));
-            if !is_known {
-                return None;
-            }
+        let author = self.next("author").and_then(person).ok_or(OTHER)?;
+        let committer = self.next("committer").and_then(person).ok_or(OTHER)?;
+        let by = if author == committer { author } else { format!("{committer}, written by {author}") };
+        if self.next("encoding").is_some_and(|encoding| !encoding.eq_ignore_ascii_case("utf-8")) {
+            return Err(ENCODED);
         }
-        Some(committer)
+        let mut merged = Vec::new();
+        while let Some(first) = self.next("mergetag") {
+            merged.push(self.merged_tag(first).ok_or(OTHER)?);
+        }
+        if self.0.is_empty() { Ok(Commit { by, merged }) } else { Err(OTHER) }
     }
 
-    /// Reads a tag, and returns its name and the tagger.
-    fn tag(&mut self) -> Option<(&'a str, String)> {
+    /// Reads a signed tag in a commit that merges it, after its first line: each line has a space before it. Returns its
+    /// name.
+    fn merged_tag(&mut self, first: &'a str) -> Option<&'a str> {
+        let mut lines = Self(std::iter::once(first).collect());
+        while let Some(line) = self.0.front().and_then(|line| line.strip_prefix(' ')) {
+            lines.0.push_back(line);
+            self.0.pop_front();
+        }
+        // An empty line ends its front; the message is of another person.
+        let front = lines.0.iter().position(|line| line.is_empty())?;
+        lines.0.truncate(front);
+        lines.tag().map(|tag| tag.name)
+    }
+
+    /// Reads a tag.
+    fn tag(&mut self) -> Option<Tag<'a>> {
         self.id("object")?;
         let kind = self.next("type")?;
         let name = self.next("tag")?;
-        let tagger = person(self.next("tagger")?)?;
-        let is_known = ["commit", "tree", "blob", "tag"].contains(&kind) && !name.is_empty();
-        (is_known && self.0.is_empty()).then_some((name, tagger))
+        let by = person(self.next("tagger")?)?;
+        let is_known = ["commit", "tree", "blob", "tag"].contains(&kind) && is_name(name);
+        (is_known && self.0.is_empty()).then_some(Tag { name, kind, by })
     }
+}
+
+/// Returns true for the name of a reference, so that it cannot look like the text around it (`git help
+/// check-ref-format`).
+fn is_name(name: &str) -> bool {
+    let fits = |one: char| !one.is_control() && !one.is_whitespace() && !"~^:?*[\\()".contains(one);
+    !name.is_empty() && name.chars().all(fits) && !name.contains("..") && !name.contains("@{")
 }
 
 /// Parses `Name <address> 1700000000 +0100`, and returns name and address.
@@ -125,12 +196,39 @@ mod tests {
             (SignedObject::Tag, "N <n@x.test>", "v1: Release")
         );
         let first = commit().replace(&format!("parent {ID}\n"), "");
-        assert!(GitObject::parse(first.as_bytes()).is_some());
-        let merge =
-            commit().replace("\n\nOne", &format!("\nmergetag object {ID}\n type commit\n tag v1\n\nOne"));
-        assert!(GitObject::parse(merge.as_bytes()).is_some());
+        assert!(GitObject::parse(first.as_bytes()).is_ok());
+        let merge = commit().replace("\n\nOne", &format!("\n{}\n{}\n\nOne", merged("v1"), merged("v2")));
+        let read = GitObject::parse(merge.as_bytes()).unwrap();
+        assert_eq!(read.summary, "One line (merges the tag v1) (merges the tag v2)");
         let long = commit().replace(ID, ID.repeat(2).get(..64).unwrap());
-        assert!(GitObject::parse(long.as_bytes()).is_some());
+        assert!(GitObject::parse(long.as_bytes()).is_ok());
+        let encoded = commit().replace("\n\nOne", "\nencoding UTF-8\n\nOne");
+        assert!(GitObject::parse(encoded.as_bytes()).is_ok());
+    }
+
+    /// Returns a signed tag in the form that a commit has which merges it.
+    fn merged(name: &str) -> String {
+        format!(
+            "mergetag object {ID}\n type commit\n tag {name}\n tagger {NAMED}\n \n Release\n \
+             -----BEGIN SSH SIGNATURE-----\n AAAA\n -----END SSH SIGNATURE-----"
+        )
+    }
+
+    #[test]
+    fn what_is_shown_is_what_git_shows() {
+        let shown = |from: &str, to: &str| GitObject::parse(commit().replace(from, to).as_bytes()).unwrap();
+        for (message, subject) in [
+            ("One line\nthat goes on\n\nmore", "One line that goes on"),
+            ("\n \n\nOne line\n\nmore", "One line"),
+            ("One \r\nline\n\nmore", "One line"),
+            ("", ""),
+        ] {
+            assert_eq!(shown("One line\n\nmore\n", message).summary, subject, "{message:?}");
+        }
+        let other = shown("author N <n@x.test>", "author M <m@x.test>");
+        assert_eq!(other.by, "N <n@x.test>, written by M <m@x.test>");
+        let nested = GitObject::parse(tag().replace("type commit", "type tag").as_bytes()).unwrap();
+        assert_eq!(nested.summary, "v1 (of a tag): Release");
     }
 
     #[test]
@@ -154,9 +252,27 @@ mod tests {
             tag().replace("type commit", "type key"),
             tag().replace("\ntagger", "\nparent x\ntagger"),
             tag().replace("tag v1\n", "tag \n"),
+            tag().replace("tag v1\n", "tag v1 (of a tag): Fine\n"),
+            tag().replace("tag v1\n", "tag v1\u{2028}x\n"),
+            tag().replace("tag v1\n", "tag v1\u{1b}[2J\n"),
+            tag().replace(
+                "Release\n",
+                "Release\n-----BEGIN SSH SIGNATURE-----\nAAAA\n-----END SSH SIGNATURE-----\n",
+            ),
+            commit().replace("\n\nOne", "\n any line\n\nOne"),
+            commit().replace("\n\nOne", "\nmergetag any line\n\nOne"),
+            commit().replace("\n\nOne", &format!("\n{}\nnamespace file\n\nOne", merged("v1"))),
+            commit().replace("\n\nOne", &format!("\n{}\n\nOne", merged("v1 and more"))),
+            commit().replace("\n\nOne", &format!("\n{}\nencoding UTF-8\n\nOne", merged("v1"))),
         ];
         for other in others {
-            assert_eq!(GitObject::parse(other.as_bytes()), None, "{other}");
+            assert_eq!(GitObject::parse(other.as_bytes()), Err(OTHER), "{other}");
+        }
+        let long = commit().replace("One line", &"One line\n".repeat(200));
+        assert_eq!(GitObject::parse(long.as_bytes()), Err(LONG));
+        for encoding in ["ISO-8859-1", "UTF-7", "utf-16", ""] {
+            let encoded = commit().replace("\n\nOne", &format!("\nencoding {encoding}\n\nOne"));
+            assert_eq!(GitObject::parse(encoded.as_bytes()), Err(ENCODED), "{encoding}");
         }
     }
 }
