@@ -68,7 +68,9 @@ impl CredentialOffers for SettingsOffers {
                 let holder = git_remote::holder_of(directory, "package.json")?;
                 let package = git_config::small_text(&holder.join("package.json"))?;
                 let package: Value = serde_json::from_str(&package).ok()?;
-                if names_registry(&holder, &package) {
+                if names_registry(&holder, &package)
+                    || self.around.variables.iter().any(|(name, _)| is_of_registry(name))
+                {
                     return None;
                 }
                 publishing(package.get("name")?.as_str()?, &self.around)
@@ -99,8 +101,19 @@ impl CredentialOffers for SettingsOffers {
 /// Returns true if a project names the registry at which it publishes. Only npm's own is known here.
 fn names_registry(directory: &Path, package: &Value) -> bool {
     let settings = git_config::small_text(&directory.join(".npmrc")).unwrap_or_default();
-    package.pointer("/publishConfig/registry").is_some()
-        || settings.lines().any(|line| line.trim_start().starts_with("registry"))
+    let publishing = package.get("publishConfig").and_then(Value::as_object);
+    let is_registry = |name: &str| name == "registry" || name.starts_with('@') && name.ends_with(":registry");
+    let key = |line: &str| line.split(['=', '[']).next().unwrap_or_default().trim().to_owned();
+    publishing.is_some_and(|settings| settings.keys().any(|name| is_registry(name)))
+        || settings.lines().any(|line| is_registry(&key(line)))
+}
+
+/// Returns true for a variable that names the registry of npm, or the file that names it. Npm takes these names in any
+/// case of their letters.
+fn is_of_registry(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let setting = name.strip_prefix("npm_config_");
+    setting.is_some_and(|setting| setting.ends_with("registry") || setting.ends_with("userconfig"))
 }
 
 fn names(resolved: &Resolved) -> impl Iterator<Item = &str> {
@@ -183,12 +196,18 @@ fn by_https(address: &Address, resolved: &Resolved, around: &ProcessEnv) -> Opti
 }
 
 fn publishing(package: &str, around: &ProcessEnv) -> Option<CredentialProposal> {
-    // Servers read the name of a scoped package in two ways, so no rule can name one.
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    let is_plain = !package.is_empty() && !package.starts_with(['.', '-']) && package.bytes().all(fits);
-    let service = credential_services::named("npm").filter(|_| is_plain)?;
+    let is_plain = |name: &str| !name.is_empty() && !name.starts_with(['.', '-']) && name.bytes().all(fits);
+    let path = match package.strip_prefix('@').map(|scoped| scoped.split_once('/')) {
+        None => is_plain(package).then(|| package.to_owned())?,
+        Some(parts) => {
+            let (scope, name) = parts.filter(|(scope, name)| is_plain(scope) && is_plain(name))?;
+            format!("@{scope}%2F{name}")
+        }
+    };
+    let service = credential_services::named("npm")?;
     let mut purpose: Vec<String> = service.purpose.iter().map(|one| (*one).to_owned()).collect();
-    purpose.push(format!("PUT /{package}"));
+    purpose.push(format!("PUT /{path}"));
     let entries = vec![(list(["credentials", "brokered"]), entry(service, around, &purpose)?)];
     let offer = CredentialOffer {
         tool: "npm",
@@ -305,12 +324,55 @@ mod tests {
         assert!(offers.propose(&need).is_some(), "control");
         write(".npmrc", "loglevel=warn\nregistry = https://registry.example.com\n");
         assert_eq!(offers.propose(&need), None);
-        write(".npmrc", "loglevel=warn\n");
-        write(
-            "package.json",
-            r#"{ "name": "left-pad", "publishConfig": { "registry": "https://r.example.com" } }"#,
-        );
+        write(".npmrc", "loglevel=warn\n@me:registry=https://registry.example.com\n");
         assert_eq!(offers.propose(&need), None);
+        write(".npmrc", "loglevel=warn\n");
+        for key in ["registry", "@me:registry"] {
+            let publishing = json!({ key: "https://r.example.com" });
+            write("package.json", &json!({ "name": "left-pad", "publishConfig": publishing }).to_string());
+            assert_eq!(offers.propose(&need), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_proposed_if_a_variable_names_another_registry() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path().canonicalize().unwrap();
+        let need = CredentialNeed::Publish { directory: directory.join("project") };
+        let proposed = |name: &str| {
+            let offers = offers(&directory, &[("NPM_TOKEN", "npm_secret"), (name, "https://r.example.com")]);
+            std::fs::write(directory.join("project/package.json"), r#"{ "name": "left-pad" }"#).unwrap();
+            offers.propose(&need).is_some()
+        };
+        assert!(proposed("npm_config_loglevel"), "control");
+        for name in
+            ["npm_config_registry", "NPM_CONFIG_REGISTRY", "npm_config_@me:registry", "npm_config_userconfig"]
+        {
+            assert!(!proposed(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_package_with_a_scope_is_proposed() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path().canonicalize().unwrap();
+        let offers = offers(&directory, &[("NPM_TOKEN", "npm_secret")]);
+        let need = CredentialNeed::Publish { directory: directory.join("project") };
+        let propose = |name: &str| {
+            let package = json!({ "name": name }).to_string();
+            std::fs::write(directory.join("project/package.json"), package).unwrap();
+            offers.propose(&need)
+        };
+        for name in
+            ["@me", "@/x", "@me/", "@me/a/b", "@me/..", "@../x", "@me/%2e", "@me/x y", "@me/\u{202e}x", "a/b"]
+        {
+            assert_eq!(propose(name), None, "{name}");
+        }
+        let proposal = propose("@me/left-pad").unwrap();
+        assert_eq!(proposal.offer.object.as_deref(), Some("@me/left-pad"));
+        offers.write(&proposal).unwrap();
+        let written = std::fs::read_to_string(directory.join(".pi/agent/sandbox/default.json")).unwrap();
+        assert!(written.contains("PUT /@me%2Fleft-pad"), "{written}");
     }
 
     #[test]

@@ -52,6 +52,9 @@ const TLS_PORT: u16 = 443;
 /// What git inside has for a key to sign with that cannot be read.
 const UNREADABLE_KEY: &str = "key::unreadable";
 
+/// The most offers of a session. Commands can seem to need any number of credentials.
+const OFFERS_MAX: usize = 6;
+
 /// Answers the clients at a socket that want signatures.
 pub(crate) type Signer = Box<dyn Fn(UnixListener) -> io::Result<()> + Send + Sync>;
 
@@ -130,10 +133,10 @@ impl Brokering {
         Ok(variables)
     }
 
-    /// Returns true for an offer that was not made yet in this session.
+    /// Returns true for an offer that was not made yet in this session, as long as there were not too many.
     pub(crate) fn is_new_offer(&self, offer: &CredentialOffer) -> bool {
         let offered = &mut self.state().offered;
-        let is_new = !offered.contains(offer);
+        let is_new = !offered.contains(offer) && offered.len() < OFFERS_MAX;
         if is_new {
             offered.push(offer.clone());
         }

@@ -8,7 +8,8 @@ const PATTERN_MAX: usize = 1024;
 /// A pattern over requests, such as `GET,HEAD /repos/*/issues/**`.
 ///
 /// `*` as the method stands for every method. In a path, `*` and `?` stand for characters of one segment, and the
-/// segment `**` stands for any number of segments. The query is no part of it.
+/// segment `**` stands for any number of segments. `%2F` stands for an encoded separator, as in the path of a package
+/// with a scope, `/@me%2Fpackage`. The query is no part of it.
 ///
 /// ```
 /// use portcullis_decision::pattern::{RequestPath, RequestPattern};
@@ -20,7 +21,9 @@ const PATTERN_MAX: usize = 1024;
 pub struct RequestPattern {
     /// Empty for every method.
     methods: Vec<String>,
-    segments: Vec<String>,
+    /// With an encoded separator as a character of its segment, and as a separator.
+    kept: Vec<String>,
+    decoded: Vec<String>,
 }
 
 /// The path of a request, in both ways in which servers read it.
@@ -55,23 +58,30 @@ impl RequestPattern {
             return Err(format!("methods are words in capitals with commas between them; {form}"));
         }
         let path = path.strip_prefix('/').ok_or(form)?;
-        if path.contains(['%', '#', '\\', ' ']) || path.chars().any(char::is_control) {
-            return Err("a path is written without `%`, `#`, spaces and backslashes".to_owned());
+        let kept: Vec<String> =
+            path.split('/').map(|segment| segment.replace("%2F", "/").replace("%2f", "/")).collect();
+        let whole = kept.join("/");
+        if whole.contains(['%', '#', '\\', ' ']) || whole.chars().any(char::is_control) {
+            return Err("a path is written without `#`, spaces, backslashes, and `%` but in `%2F`".to_owned());
         }
-        let segments: Vec<String> = path.split('/').map(str::to_owned).collect();
-        if segments.iter().any(|segment| is_dots(segment)) {
+        let decoded: Vec<String> = whole.split('/').map(str::to_owned).collect();
+        if decoded.iter().any(|segment| is_dots(segment)) {
             return Err("a path has no segment `.` or `..`".to_owned());
         }
-        Ok(Self { methods, segments })
+        let is_whole = |segment: &String| {
+            !segment.contains('/') || segment.split('/').all(|part| !part.is_empty() && part != "**")
+        };
+        if !kept.iter().all(is_whole) {
+            return Err("`%2F` stands between two names of a path".to_owned());
+        }
+        Ok(Self { methods, kept, decoded })
     }
 
     /// Returns true if the pattern covers a request.
     #[must_use]
     pub fn matches(&self, method: &str, path: &RequestPath) -> bool {
         let is_meant = self.methods.is_empty() || self.methods.iter().any(|known| known == method);
-        is_meant
-            && segments_match(&self.segments, &path.kept)
-            && segments_match(&self.segments, &path.decoded)
+        is_meant && segments_match(&self.kept, &path.kept) && segments_match(&self.decoded, &path.decoded)
     }
 }
 
@@ -86,8 +96,8 @@ impl RequestPattern {
     /// ```
     #[must_use]
     pub fn example(&self, method: &str) -> Option<String> {
-        let segments: Vec<&str> =
-            self.segments.iter().map(String::as_str).filter(|segment| *segment != "**").collect();
+        let segments: Vec<String> =
+            self.kept.iter().filter(|segment| *segment != "**").map(|one| one.replace('/', "%2F")).collect();
         let path = format!("/{}", segments.join("/"));
         let is_literal = !segments.iter().any(|segment| segment.contains(['*', '?']));
         let is_covered = RequestPath::parse(&path).is_some_and(|parsed| self.matches(method, &parsed));
@@ -202,6 +212,9 @@ mod tests {
             ("GET /a/**", "GET", "/a"),
             ("GET /**", "GET", "/@scope%2fname"),
             ("GET /a/b?.*", "GET", "/a/bc.git"),
+            ("PUT /@me%2Fname", "PUT", "/@me%2fname"),
+            ("PUT /@me%2fname/**", "PUT", "/@me%2Fname/-rev/1"),
+            ("PUT /@me%2F*", "PUT", "/@me%2fname"),
         ] {
             assert!(check(pattern, method, path), "{pattern} {method} {path}");
         }
@@ -218,6 +231,11 @@ mod tests {
             ("GET /a/*", "GET", "/a/b%2fc"),
             ("GET /a/b/**", "GET", "/a%2fb/c"),
             ("GET /a/**", "GET", "/b"),
+            ("PUT /@me%2Fname", "PUT", "/@me/name"),
+            ("PUT /@me/name", "PUT", "/@me%2fname"),
+            ("PUT /@me%2Fname", "PUT", "/@me%2fname%2fx"),
+            ("PUT /@me%2Fname", "PUT", "/@me%2fother"),
+            ("PUT /@me%2F*", "PUT", "/@me%2fname%2fx"),
         ] {
             assert!(!check(pattern, method, path), "{pattern} {method} {path}");
         }
@@ -255,7 +273,22 @@ mod tests {
 
     #[test]
     fn patterns_of_another_form_are_refused() {
-        for text in ["", "GET", "/a", "get /a", "GET,, /a", "GET a", "GET /a/../b", "GET /%41", "GET  /a"] {
+        for text in [
+            "",
+            "GET",
+            "/a",
+            "get /a",
+            "GET,, /a",
+            "GET a",
+            "GET /a/../b",
+            "GET /%41",
+            "GET  /a",
+            "GET /a%2F..",
+            "GET /%2Fa",
+            "GET /a%2F/b",
+            "GET /a%2F**",
+            "GET /a%252F",
+        ] {
             assert!(RequestPattern::parse(text).is_err(), "{text}");
         }
     }

@@ -21,9 +21,14 @@ pub(super) fn of(command: &CommandExecution, home: &Path) -> Vec<CredentialNeed>
         return Vec::new();
     };
     let mut needs = Vec::new();
+    let mut is_elsewhere = false;
     for simple in &parsed.commands {
+        let set_here = simple.assignments.iter().any(|(name, _)| is_of_registry(name));
         let Some(words) = literal(simple) else { continue };
-        let Some((program, rest)) = words.split_first() else { continue };
+        let Some((program, rest)) = words.split_first() else {
+            is_elsewhere |= set_here;
+            continue;
+        };
         let need = match program.rsplit('/').next().unwrap_or_default() {
             "cd" => {
                 if let [to] = rest {
@@ -32,7 +37,11 @@ pub(super) fn of(command: &CommandExecution, home: &Path) -> Vec<CredentialNeed>
                 None
             }
             "git" => push(rest, &directory, home),
-            "npm" | "pnpm" if is_publication(rest) => {
+            "export" | "declare" | "typeset" => {
+                is_elsewhere |= rest.iter().any(|word| is_of_registry(word));
+                None
+            }
+            "npm" | "pnpm" if !is_elsewhere && !set_here && is_publication(rest) => {
                 Some(CredentialNeed::Publish { directory: directory.clone() })
             }
             "gh" => rest.first().filter(|verb| !OFFLINE.contains(verb)).map(|_| CredentialNeed::Forge),
@@ -62,6 +71,13 @@ fn joined(directory: &Path, word: &str, home: &Path) -> PathBuf {
 fn is_publication(words: &[&str]) -> bool {
     let is_elsewhere = |word: &&str| *word == "--dry-run" || word.starts_with("--registry");
     words.first() == Some(&"publish") && !words.iter().any(is_elsewhere)
+}
+
+/// Returns true for a variable that names the registry of npm, or the file that names it, in any case of its letters.
+fn is_of_registry(assignment: &str) -> bool {
+    let name = assignment.split('=').next().unwrap_or_default().to_ascii_lowercase();
+    let setting = name.strip_prefix("npm_config_").or_else(|| name.strip_prefix("pnpm_config_"));
+    setting.is_some_and(|setting| setting.ends_with("registry") || setting.ends_with("userconfig"))
 }
 
 fn push(words: &[&str], directory: &Path, home: &Path) -> Option<CredentialNeed> {
@@ -133,6 +149,10 @@ mod tests {
             needs("npm publish --access public"),
             [CredentialNeed::Publish { directory: "/p".into() }]
         );
+        assert_eq!(
+            needs("export A=b; npm_config_loglevel=warn npm publish"),
+            [CredentialNeed::Publish { directory: "/p".into() }]
+        );
         assert_eq!(needs("gh pr create --fill; gh pr list"), [CredentialNeed::Forge]);
     }
 
@@ -149,6 +169,11 @@ mod tests {
             "npm publish --dry-run",
             "npm publish --registry http://registry.example.com",
             "pnpm publish --registry=http://registry.example.com",
+            "npm_config_registry=http://registry.example.com npm publish",
+            "NPM_CONFIG_REGISTRY=$R npm publish",
+            "export npm_config_registry=http://registry.example.com && npm publish",
+            "export NPM_CONFIG_REGISTRY; NPM_CONFIG_REGISTRY=http://registry.example.com; npm publish",
+            "npm_config_userconfig=./own npm publish",
             "gh --version",
             "gh auth status",
             "gh",

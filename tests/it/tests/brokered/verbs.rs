@@ -16,6 +16,7 @@ as_each_user!(
     a_test_says_whether_the_server_accepts_a_credential,
     a_test_says_whether_ssh_gets_in_and_a_key_signs,
     entries_of_all_kinds_are_added_listed_and_removed,
+    rules_for_pushes_that_stay_are_named,
 );
 
 fn credential(name: &str, host: &str, purpose: &str) -> Value {
@@ -163,5 +164,33 @@ fn entries_of_all_kinds_are_added_listed_and_removed(user: User) -> Result<()> {
     // The path of a private key is refused, and nothing is written.
     let wrong = verb(&["add", "sign", "--sign", "~/.ssh/signing"])?;
     ensure!(wrong.code() != 0 && wrong.stderr.contains("path of the public key"), "{wrong:#?}");
+    Ok(())
+}
+
+fn rules_for_pushes_that_stay_are_named(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let pushes = json!([
+        { "host": "forge.test", "repositories": ["me/a"], "refs": ["refs/heads/**"] },
+        { "host": "other.test", "repositories": ["me/a"], "refs": ["refs/heads/**"] },
+    ]);
+    let settings = json!({
+        "network": { "allowedDomains": [], "deniedDomains": [], "pushes": pushes },
+        "filesystem": { "denyRead": ["~"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
+        "credentials": {
+            "brokered": [credential("forge", "forge.test", "GET /**")],
+            "ssh": [{ "name": "forge-ssh", "host": "forge.test", "fetch": ["me/a"] }],
+        },
+    });
+    let file = scene.home().join(".pi/agent/sandbox/default.json");
+    scene.write(&file, &settings.to_string())?;
+    let remove = |name: &str| {
+        let mut command = scene.portcullis_command(&["credentials", "remove", name])?;
+        Finished::run(command.env(SOURCE, OsStr::new(SECRET)))?.ended_with(0)
+    };
+    let first = remove("forge")?;
+    ensure!(!first.stdout.contains("network.pushes"), "the other credential uses them: {first:#?}");
+    let last = remove("forge-ssh")?.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    ensure!(last.contains("`network.pushes` still has a rule for `forge.test`"), "{last}");
+    ensure!(fs::read_to_string(&file)?.contains("forge.test"), "they are still there");
     Ok(())
 }

@@ -15,6 +15,8 @@ use crate::output::Page;
 /// The lists of entries in the settings.
 const BROKERED: [&str; 2] = ["credentials", "brokered"];
 const SSH: [&str; 2] = ["credentials", "ssh"];
+/// The rules for pushes.
+const PUSHES: [&str; 2] = ["network", "pushes"];
 /// The entry of the key to sign with.
 const SIGNING: [&str; 2] = ["credentials", "signing"];
 
@@ -73,14 +75,38 @@ pub(super) fn remove(around: &ProcessEnv, name: &str, as_json: bool) -> crate::e
     };
     draft.change(&change).context("removing the entry")?;
     save(&places, &draft)?;
+    let kept = rules_without_credential(&draft, &entry);
     let mut page = Page::new(around);
     if as_json {
-        page.json(&json!({ "removed": entry, "file": draft.file() }));
+        page.json(&json!({ "removed": entry, "kept": kept, "file": draft.file() }));
     } else {
         page.line(&format!("removed `{}`; commands can no longer use it", escape(name)));
+        if let Some(host) = kept.first().and_then(|rule| rule.get("host")).and_then(Value::as_str) {
+            page.line(&format!(
+                "`network.pushes` still has {} for `{}`, and pushes there stay limited to it; to lift that, take it \
+                 out of `{}`",
+                if kept.len() == 1 { "a rule".to_owned() } else { format!("{} rules", kept.len()) },
+                escape(host),
+                escape(&draft.file().to_string_lossy())
+            ));
+        }
     }
     page.print()?;
     Ok(Exit::Done)
+}
+
+/// Returns the rules for pushes to the host of an entry, if no other credential is for this host.
+fn rules_without_credential(draft: &Draft, removed: &Value) -> Vec<Value> {
+    let host = |entry: &Value| {
+        let host = entry.get("host").and_then(Value::as_str)?;
+        Some(host.split(':').next().unwrap_or_default().to_ascii_lowercase())
+    };
+    let of_host = |entry: &Value| host(entry).is_some() && host(entry) == host(removed);
+    if known(draft).iter().any(|(_, entry)| of_host(entry)) {
+        return Vec::new();
+    }
+    let rules = draft.value(&way(PUSHES)).as_array().cloned().unwrap_or_default();
+    rules.into_iter().filter(of_host).collect()
 }
 
 fn opened(around: &ProcessEnv) -> anyhow::Result<(Places, Draft)> {
