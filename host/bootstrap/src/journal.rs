@@ -132,6 +132,15 @@ impl Journal for AuditJournal {
         self.write(line);
     }
 
+    fn meanwhile(&self, at: SystemTime, request: &str, event: &str) {
+        self.write(OutcomeLine {
+            at_ms: milliseconds(at),
+            verdict: self.line_of(request).unwrap_or_default(),
+            result: event.to_owned(),
+            ..OutcomeLine::default()
+        });
+    }
+
     fn output_changed(&self, at: SystemTime, request: &str, change: &OutputChange<'_>) {
         let result = if change.is_withheld { "withheld" } else { "redacted" };
         let output = json!({

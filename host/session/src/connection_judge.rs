@@ -298,8 +298,8 @@ impl Judge for CommandJudge {
 
     fn credential_used(&self, request: &str, name: &str, head: &HttpHead) {
         let Some(session) = self.session() else { return };
-        let outcome = format!("the credential `{name}` goes into {} {}", head.method, head.url);
-        session.setup.journal.after((session.setup.clock)(), request, &outcome);
+        let event = format!("the credential `{name}` goes into {} {}", head.method, head.url);
+        session.setup.journal.meanwhile((session.setup.clock)(), request, &event);
     }
 
     fn running(&self) -> Running {

@@ -27,6 +27,12 @@ pub trait Journal: Send + Sync {
     /// Records the outcome of the request with this id.
     fn after(&self, at: SystemTime, request: &str, outcome: &str);
 
+    /// Records what happens on behalf of this request before its outcome, any number of times. By default it is the
+    /// outcome.
+    fn meanwhile(&self, at: SystemTime, request: &str, event: &str) {
+        self.after(at, request, event);
+    }
+
     /// Records that a policy changed the output of this request, which can be after its outcome. By default it is the
     /// outcome.
     fn output_changed(&self, at: SystemTime, request: &str, change: &OutputChange<'_>) {
