@@ -124,8 +124,8 @@ fn ids_in_sources() -> BTreeSet<String> {
             let is_id = part.strip_prefix("host.").is_some_and(|rest| {
                 !rest.is_empty() && rest.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-')
             });
-            // Files of pi's extension and of the crate `changes`.
-            if is_id && !["host.json", "host.rs"].contains(&part) {
+            // Files of pi's extension and of the crate `changes`, and an attribute of OpenTelemetry.
+            if is_id && !["host.json", "host.rs", "host.name"].contains(&part) {
                 ids.insert(part.to_owned());
             }
         }

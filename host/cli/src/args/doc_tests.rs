@@ -73,6 +73,7 @@ fn checked(page: &str, language: &str) -> Option<&'static str> {
         ("protocol.md", "json") => "host/rpc/tests/page.rs",
         (_, "json") => "host/settings/tests/all/reference.rs",
         ("policy-authors.md", "rust" | "toml") => "guest/sdk/tests/page.rs",
+        ("export.md", "toml") => "host/cli/src/args/doc_tests.rs",
         _ => return None,
     })
 }
@@ -146,6 +147,18 @@ fn the_trust_file_is_accepted() {
     portcullis_bootstrap::trust_files::parse(&file, &text).unwrap();
     let wrong = text.replace("threshold", "treshold");
     assert!(portcullis_bootstrap::trust_files::parse(&file, &wrong).is_err(), "the control");
+}
+
+#[test]
+fn the_file_with_collectors_is_accepted() {
+    let page = pages().into_iter().find(|page| page.name == "export.md").unwrap();
+    let blocks = blocks(&page);
+    let block = blocks.iter().find(|block| block.language == "toml").unwrap();
+    let text = block.lines.join("\n");
+    let names: Vec<String> =
+        portcullis_export::parse(&text).unwrap().into_iter().map(|destination| destination.name).collect();
+    assert_eq!(names, ["team", "siem"]);
+    assert!(portcullis_export::parse(&text.replace("format", "formt")).is_err(), "the control");
 }
 
 #[test]
