@@ -171,6 +171,7 @@ export class HostClient {
       return response;
     } finally {
       this.#streams.delete(stream);
+      this.#holdProcess();
     }
   }
 
@@ -215,10 +216,11 @@ export class HostClient {
   }
 
   /**
-   * `pi -p` ends when no handle keeps Node's event loop alive: the host keeps it alive only while a reply is awaited.
+   * `pi -p` ends when no handle keeps Node's event loop alive: the host keeps it alive only while a reply or the output
+   * of a command is awaited.
    */
   #holdProcess(): void {
-    const busy = this.#waiting.size > 0;
+    const busy = this.#waiting.size > 0 || this.#streams.size > 0;
     for (const endpoint of [this.#child, ...this.#endpoints()]) busy ? endpoint.ref?.() : endpoint.unref?.();
   }
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { HostClient, HostError } from "../src/client.ts";
-import { COMMAND, HELLO, startHost, until } from "./support.ts";
+import { COMMAND, FAKE_HOST, HELLO, startHost, until } from "./support.ts";
 
 test("output of commands that run at once arrives whole and apart", async () => {
   const host = startHost();
@@ -24,6 +25,17 @@ test("output that comes after the reply is waited for", async () => {
   await host.exec({ ...COMMAND, script: "echo late-me" }, (data) => { output += data; });
   assert.equal(output, "late-me\n");
   await host.stop();
+});
+
+test("a process lives until the output of its command has arrived", () => {
+  // In a process of its own: the test runner keeps this one alive. Status 13 means that Node had nothing to wait for.
+  const script = `import { HostClient } from ${JSON.stringify(new URL("../src/client.ts", import.meta.url).href)};
+    const host = new HostClient(${JSON.stringify(FAKE_HOST)}, { ask() {}, withdraw() {}, event() {}, gone() {} });
+    await host.exec(${JSON.stringify({ ...COMMAND, script: "echo late-me" })}, (data) => process.stdout.write(data));
+    process.stdout.write("ended");
+    await host.stop();`;
+  const ended = spawnSync(process.execPath, ["--input-type=module", "--eval", script], { encoding: "utf8" });
+  assert.deepEqual([ended.status, ended.stdout], [0, "late-me\nended"], ended.stderr);
 });
 
 test("an abort reaches the command, and the reply says how it ended", async () => {

@@ -64,7 +64,7 @@ fn read_file(file: &Path) -> anyhow::Result<Vec<Destination>> {
     }
 }
 
-/// A process that sends the log while a session runs. It sends what is left when this is dropped, and ends.
+/// The process that sends the log while a session runs. When this is dropped, it sends the remaining records and ends.
 #[derive(Debug)]
 pub(crate) struct InBackground {
     _until_this_closes: ChildStdin,

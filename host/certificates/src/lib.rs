@@ -3,8 +3,8 @@
 //! They come from the files of the system, or from those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
 //!
 //! # Platforms
-//! On macOS the file is `/etc/ssl/cert.pem`, which every macOS has. What a user or an administrator adds to a keychain is
-//! not read: a program that is linked without Apple's SDK has no way to ask which of it is trusted.
+//! On macOS the file is `/etc/ssl/cert.pem`, which every macOS has. Certificates that a user or an administrator adds to
+//! a keychain are not read: a program that is linked without Apple's SDK cannot ask which of them are trusted.
 
 #[cfg(any(target_vendor = "apple", test))]
 mod files;

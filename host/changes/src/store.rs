@@ -50,7 +50,7 @@ pub struct Store {
     contents: Contents,
     journal: File,
     used: File,
-    /// What was last seen of the journal; `None` if it must be looked at.
+    /// The journal's progress when it was last read; `None` if it must be read again.
     known: Mutex<Option<Progress>>,
     /// The bytes that are counted, but not kept yet.
     in_advance: Mutex<u64>,

@@ -1,4 +1,4 @@
-//! What a collector says to a batch.
+//! The result of sending a batch.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ pub enum SendError {
     /// Nothing of it has arrived.
     #[error("{reason}")]
     NotSent {
-        /// What was done, and what went wrong.
+        /// The failed operation and its error.
         reason: String,
         /// How long the collector asks to wait.
         wait: Option<Duration>,
@@ -16,13 +16,13 @@ pub enum SendError {
     /// It may have arrived.
     #[error("{reason}")]
     Unclear {
-        /// What was done, and what went wrong.
+        /// The failed operation and its error.
         reason: String,
     },
     /// The collector does not take this batch, now or later.
     #[error("{reason}")]
     Refused {
-        /// What it said.
+        /// The collector's answer.
         reason: String,
     },
 }
@@ -37,7 +37,7 @@ impl SendError {
     }
 }
 
-/// What a collector said to a batch that it accepted.
+/// The answer to an accepted batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Accepted {
     /// Number of its records that it refused for good.

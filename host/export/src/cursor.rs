@@ -17,9 +17,9 @@ pub(crate) type Marks = BTreeMap<String, Mark>;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cursor {
     pub(crate) version: u32,
-    /// The ends of what was accepted.
+    /// The end of the accepted part of each file.
     pub(crate) accepted: Marks,
-    /// The ends of what may have arrived.
+    /// The end of the part of each file that may have arrived.
     pub(crate) under_way: Marks,
     /// Removed logs that were told.
     pub(crate) missing: BTreeSet<String>,
@@ -52,7 +52,7 @@ pub struct CursorError {
     pub(crate) source: std::io::Error,
 }
 
-/// What is in a cursor's file.
+/// The content of a cursor's file.
 pub(crate) enum Found {
     Whole(Cursor),
     /// There is none yet.

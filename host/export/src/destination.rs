@@ -60,7 +60,7 @@ pub enum ConfigError {
     Destination {
         /// Its name.
         name: String,
-        /// What is wrong with it.
+        /// The mistake.
         reason: String,
     },
 }

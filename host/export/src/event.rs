@@ -9,7 +9,7 @@ use serde_json::Value;
 pub struct Event {
     /// `LOG:NUMBER`, the same each time the record is sent.
     pub id: String,
-    /// What it tells.
+    /// Decision, outcome or unreadable line.
     pub kind: Kind,
     /// Milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
@@ -27,7 +27,7 @@ pub struct Event {
     pub(crate) position: Option<(String, Mark)>,
 }
 
-/// What an event tells.
+/// The kind of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// A decision: `allow`, `ask` or `deny`.
@@ -128,7 +128,7 @@ impl Event {
         }
     }
 
-    /// Makes an event of what could not be read.
+    /// Makes the event of a line or log that could not be read.
     pub(crate) fn unreadable(id: String, at_ms: u64, reason: String) -> Self {
         Self {
             id,
@@ -143,7 +143,7 @@ impl Event {
         }
     }
 
-    /// Returns true for a refusal, and for what could not be read.
+    /// Returns true for a refusal.
     pub(crate) fn is_refusal(&self) -> bool {
         self.kind == Kind::Decision && self.decider.effect == "deny"
     }

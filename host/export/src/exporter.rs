@@ -37,7 +37,7 @@ impl std::fmt::Debug for Exporter {
     }
 }
 
-/// What a step did.
+/// The result of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Everything is accepted.

@@ -182,8 +182,7 @@ impl Source {
         let mut names = HashSet::new();
         for log in self.directory.missing()? {
             let name = file_name(&log.path);
-            // Only the last file's number is known of a log with several.
-            let sent = cursor.accepted.get(&name).map_or(0, |mark| mark.number);
+            let sent = lines_of(&cursor.accepted, &name);
             if sent >= log.lines
                 || cursor.missing.contains(&name)
                 || !names.insert(name.clone())
@@ -225,6 +224,15 @@ fn is_before(may_have_arrived: &Marks, position: &Option<(String, Mark)>) -> boo
         .is_some_and(|(file, mark)| may_have_arrived.get(file).is_some_and(|end| mark.offset <= end.offset))
 }
 
+/// Returns the number of lines before the marks of a log's files, of which `first` is the first.
+fn lines_of(marks: &Marks, first: &str) -> u64 {
+    let name = first.strip_suffix(".jsonl").unwrap_or(first);
+    // The further files of a log are `NAME~2.jsonl` and so on.
+    let of_log =
+        |file: &str| file == first || file.strip_prefix(name).is_some_and(|rest| rest.starts_with('~'));
+    marks.iter().filter(|(file, _)| of_log(file)).map(|(_, mark)| mark.number).sum()
+}
+
 fn is_being_written(file: &LogFile) -> bool {
     SystemTime::now().duration_since(file.modified).is_ok_and(|age| age < WRITING)
 }
@@ -240,4 +248,18 @@ fn milliseconds(time: SystemTime) -> u64 {
 
 pub(crate) fn now_ms() -> u64 {
     milliseconds(SystemTime::now())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_over_all_files_of_a_log() {
+        let files = [("ab.jsonl", 3), ("ab~2.jsonl", 4), ("abc.jsonl", 10), ("a.jsonl", 20)];
+        let marks: Marks =
+            files.map(|(file, number)| (file.to_owned(), Mark { number, offset: 1 })).into_iter().collect();
+        assert_eq!(lines_of(&marks, "ab.jsonl"), 7);
+        assert_eq!(lines_of(&marks, "none.jsonl"), 0);
+    }
 }

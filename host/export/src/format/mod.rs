@@ -84,7 +84,7 @@ impl Format {
         events.iter().map(write).collect()
     }
 
-    /// Reads what a collector said to a batch that it accepted.
+    /// Reads the answer to an accepted batch.
     pub(crate) fn accepted(self, said: &str) -> Accepted {
         match self {
             Self::Otlp => otlp::accepted(said),

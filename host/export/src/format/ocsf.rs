@@ -1,7 +1,7 @@
 //! Events of the Open Cybersecurity Schema Framework, version 1.3: class "API Activity" with the profile
 //! "Security Control". What the agent wants to do is the API, and the decision its authorization.
 //!
-//! What cannot be read in the log is a "Base Event".
+//! An unreadable line of the log is a "Base Event".
 
 use serde_json::{Map, Value, json};
 
@@ -96,7 +96,7 @@ fn api_activity(event: &Event) -> Map<String, Value> {
     members
 }
 
-/// Returns what the schema has no place for.
+/// Returns the fields that the schema has no place for.
 fn unmapped(event: &Event) -> Value {
     let mut members = Map::new();
     for (name, value) in [("setting", &event.decider.setting), ("answered_by", &event.decider.answered_by)] {

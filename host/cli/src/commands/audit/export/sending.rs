@@ -35,7 +35,7 @@ pub(super) enum Purpose {
     Background,
 }
 
-/// What a destination has to tell.
+/// A report on the progress of one destination.
 #[derive(Debug, Clone, Default)]
 pub(super) struct News {
     pub(super) destination: String,
@@ -47,7 +47,7 @@ pub(super) struct News {
     pub(super) again_in: Option<Duration>,
 }
 
-/// Sends to all destinations. `tell` gets the news, and says whether somebody reads them.
+/// Sends to all destinations. `tell` prints each report, and returns whether standard output is still open.
 pub(super) fn run(
     around: &ProcessEnv,
     destinations: Vec<Destination>,
