@@ -21,6 +21,7 @@
 pub mod branch;
 
 mod bounds;
+mod fields;
 mod state;
 mod text;
 

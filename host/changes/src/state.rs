@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fields::StateFields;
 use crate::text;
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "is", rename_all = "kebab-case")]
+#[serde(tag = "is", rename_all = "kebab-case", try_from = "StateFields")]
 pub enum State {
     /// Nothing is there.
     Absent,

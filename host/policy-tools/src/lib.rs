@@ -54,6 +54,7 @@ pub use packs::trust_entries::{KeyDates, NewPublisher, TrustChange, TrustEntries
 pub use project::build::{Built, build};
 pub use project::component::{Component, cases_at, requests_of};
 pub use project::create::{Created, create};
+pub use project::edits::Edits;
 pub use question::request_of;
 pub use replay::{Comparison, Difference, ReplayWith, context_here, replay, session_here};
 pub use run::{Failure, Report, RunError, Source, run};

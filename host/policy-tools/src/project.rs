@@ -4,6 +4,7 @@ pub(crate) mod build;
 pub(crate) mod component;
 mod confined_dir;
 pub(crate) mod create;
+pub(crate) mod edits;
 mod folder;
 mod source;
 mod templates;

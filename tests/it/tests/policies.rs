@@ -1,10 +1,10 @@
 //! The steps of a new policy author in each language, the shipped policies by name, and comparisons over logs.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context as _, Result, ensure};
@@ -16,6 +16,9 @@ use crate::{same_answers, statements};
 as_each_user!(shipped_policies_are_used_by_name, a_log_is_taken_again, what_builds_run_later_is_written_down);
 
 const LOOSER: i32 = 1;
+const READY_MADE_CASES: &str =
+    "[given]\ncwd = '/srv/app'\n[[case]]\nname = 'a'\nread = ['/srv/app/a']\nexpect = 'allow'\n";
+const READY_MADE_TESTS: &str = "[tests]\nfiles = ['cases.toml']";
 
 /// The folder of a policy author, with the environment of the user who runs the tests, which has the toolchains.
 struct Desk {
@@ -57,6 +60,10 @@ impl Desk {
     }
 
     fn output(&self, arguments: &[&str]) -> Result<Output> {
+        self.command(arguments)?.output().context("starting `portcullis`")
+    }
+
+    fn command(&self, arguments: &[&str]) -> Result<Command> {
         let mut command = Command::new(portcullis(User::Caller)?);
         command.args(arguments).current_dir(self.folder.path()).env("HOME", home()?);
         // Where rustup has no wasm target, `cargo xtask setup` has built one for another compiler.
@@ -71,7 +78,19 @@ impl Desk {
         // Crates that a policy in Rust needs are built once, and not again in each run of the tests.
         command.env("CARGO_TARGET_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/policies"));
         command.env_remove("RUSTUP_TOOLCHAIN");
-        command.output().context("starting `portcullis`")
+        Ok(command)
+    }
+
+    /// Begins a policy whose component is built elsewhere; it allows `/srv/app/a` to be read.
+    fn begin_ready_made(&self, name: &str, tests: &str) -> Result<()> {
+        let manifest =
+            "[policy]\nid = 'test:no-wasi'\nversion = '0.1.0'\ntitle = 'T'\n[contract]\nversion = '0.1'\n";
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden/0.1.0/verdicts.wasm");
+        fs::create_dir(self.at(name))?;
+        fs::write(self.at(name).join("policy.toml"), format!("{manifest}{tests}"))?;
+        fs::write(self.at(name).join("cases.toml"), READY_MADE_CASES)?;
+        fs::copy(&golden, self.at(name).join("component.wasm"))?;
+        Ok(())
     }
 
     fn done(&self, arguments: &[&str]) -> Result<String> {
@@ -197,19 +216,82 @@ fn what_cannot_be_run_is_shown() -> Result<()> {
     Ok(())
 }
 
+/// Each round ends with the findings of `lint`; an edit begins another.
+#[test]
+fn an_edit_is_built_and_tested_at_once() -> Result<()> {
+    let desk = Desk::new()?;
+    desk.begin_ready_made("one", READY_MADE_TESTS)?;
+    let mut watching = desk.command(&["policy", "watch", "one", "--json"])?.stdout(Stdio::piped()).spawn()?;
+    let mut lines = BufReader::new(watching.stdout.take().context("a pipe")?).lines();
+    let mut round = || -> Result<Vec<Value>> {
+        let mut objects: Vec<Value> = Vec::new();
+        while objects.last().is_none_or(|last| last.get("findings").is_none() && last.get("error").is_none())
+        {
+            objects.push(serde_json::from_str(&lines.next().context("another line")??)?);
+        }
+        Ok(objects)
+    };
+    let watched = (|| {
+        let first = round()?;
+        let has_failed =
+            |round: &[Value]| round.iter().any(|object| object.to_string().contains("expected deny"));
+        ensure!(first.iter().any(|object| object.get("digest").is_some()), "it is built: {first:?}");
+        ensure!(first.iter().any(|object| object.get("run") == Some(&json!(1))), "it is tested: {first:?}");
+        ensure!(!has_failed(&first), "{first:?}");
+        fs::write(desk.at("one/cases.toml"), READY_MADE_CASES.replace("allow", "deny"))?;
+        let second = round()?;
+        ensure!(
+            second.iter().all(|object| object.get("digest").is_none()),
+            "cases need no build: {second:?}"
+        );
+        ensure!(has_failed(&second), "{second:?}");
+        fs::write(desk.at("one/policy.toml"), "[policy]\n")?;
+        let third = round()?;
+        ensure!(third.iter().any(|object| object.to_string().contains("policy.toml")), "{third:?}");
+        Ok(())
+    })();
+    watching.kill()?;
+    watching.wait()?;
+    watched
+}
+
+/// The component that was built last answers.
+#[test]
+fn requests_are_tried_one_a_line() -> Result<()> {
+    let desk = Desk::new()?;
+    desk.begin_ready_made("one", "")?;
+    desk.done(&["policy", "build", "one"])?;
+    let mut trying = desk
+        .command(&["policy", "try", "one/build/no-wasi.wasm", "--json"])?
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut input = trying.stdin.take().context("a pipe")?;
+    let mut lines = BufReader::new(trying.stdout.take().context("a pipe")?).lines();
+    let mut ask = |line: &str| -> Result<Value> {
+        writeln!(input, "{line}")?;
+        Ok(serde_json::from_str(&lines.next().context("an answer")??)?)
+    };
+    let first = ask("read one/cases.toml")?;
+    ensure!(first.get("rule") == Some(&json!("workspace")), "{first}");
+    let other = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies/guard/policy.wasm");
+    fs::copy(other, desk.at("one/build/no-wasi.wasm"))?;
+    let second = ask("no request\nexec rm -rf /")?;
+    ensure!(second.get("rule") == Some(&json!("guard.command")), "{second}");
+    drop(input);
+    let ended = trying.wait_with_output()?;
+    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    ensure!(ended.status.code() == Some(1) && told.contains("write `exec SCRIPT`"), "{ended:?}");
+    Ok(())
+}
+
 /// Two policies get the same requests in turns, and are reported separately; one that gets no request is not measured.
 #[test]
 fn two_are_measured_in_turns() -> Result<()> {
     let desk = Desk::new()?;
-    let manifest =
-        "[policy]\nid = 'test:no-wasi'\nversion = '0.1.0'\ntitle = 'T'\n[contract]\nversion = '0.1'\n";
-    let cases = "[given]\ncwd = '/srv/app'\n[[case]]\nname = 'a'\nread = ['/srv/app/a']\nexpect = 'allow'\n";
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden/0.1.0/verdicts.wasm");
-    for (name, tests) in [("one", "[tests]\nfiles = ['cases.toml']"), ("two", ""), ("bare", "")] {
-        fs::create_dir(desk.at(name))?;
-        fs::write(desk.at(name).join("policy.toml"), format!("{manifest}{tests}"))?;
-        fs::write(desk.at(name).join("cases.toml"), cases)?;
-        fs::copy(&golden, desk.at(name).join("component.wasm"))?;
+    for (name, tests) in [("one", READY_MADE_TESTS), ("two", ""), ("bare", "")] {
+        desk.begin_ready_made(name, tests)?;
         desk.done(&["policy", "build", name])?;
     }
     let told = desk.done(&["policy", "bench", "one", "two", "--rounds", "40", "--json"])?;

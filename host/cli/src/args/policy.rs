@@ -35,6 +35,24 @@ Examples:
   portcullis policy test --cases more/ --junit report.xml my-policy
   portcullis policy test my-policy --from-log LOG > my-policy/tests/seen.toml";
 
+const WATCH_HELP: &str = "\
+Builds, tests and lints the policy, and does so again after each edit of its manifest, its source or its cases, until \
+you press Ctrl+C. It builds only if the source has changed.
+
+Examples:
+  portcullis policy watch my-policy
+  portcullis policy watch my-policy --json";
+
+const TRY_HELP: &str = "\
+Reads requests from standard input, one a line, and prints the answers that `policy run` gives: `read PATH`, \
+`write PATH`, `edit PATH`, `list PATH`, `search PATH`, `exec SCRIPT`, `connect HOST:PORT`, or `tool NAME JSON`. Nothing \
+is quoted: the rest of the line is the path or the script. If the component is built again meanwhile, as by \
+`policy watch`, the next request gets the new one. The exit status is 1 if a line was no request.
+
+Examples:
+  portcullis policy try my-policy
+  echo 'exec npm publish' | portcullis policy try my-policy --json";
+
 const BENCH_HELP: &str = "\
 Measures the requests of the policy's cases, including those on standing rules. Each call runs in a fresh instance, as \
 in a session. Two policies are measured in turns, so that load on the machine affects both equally.
@@ -119,6 +137,12 @@ pub(crate) enum Policy {
     /// Send one request to a policy
     #[command(after_help = RUN_HELP)]
     Run(RunOnce),
+    /// Send requests to a policy, one a line
+    #[command(after_help = TRY_HELP)]
+    Try(Try),
+    /// Build, test and lint a policy after each edit
+    #[command(after_help = WATCH_HELP)]
+    Watch(Watch),
     /// Measure how long decisions take
     #[command(after_help = BENCH_HELP)]
     Bench(Bench),
@@ -226,6 +250,32 @@ pub(crate) struct RunOnce {
     pub(crate) json: bool,
     #[command(subcommand)]
     pub(crate) action: super::action::Action,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Try {
+    /// The policy's folder, or a component
+    #[arg(value_name = "DIR|FILE", default_value = ".")]
+    pub(crate) policy: PathBuf,
+    /// Configuration, as JSON
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    pub(crate) config: String,
+    /// Print one JSON object for each request
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    /// The policy's folder
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub(crate) folder: PathBuf,
+    /// Configuration for `lint`, as JSON
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    pub(crate) config: String,
+    /// Print JSON objects: of the build, the cases and the findings of each round
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

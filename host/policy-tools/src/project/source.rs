@@ -93,7 +93,7 @@ fn modified(file: &Path) -> anyhow::Result<SystemTime> {
 }
 
 /// Returns the source files, by relative name.
-fn files(folder: &Path) -> anyhow::Result<BTreeMap<String, PathBuf>> {
+pub(super) fn files(folder: &Path) -> anyhow::Result<BTreeMap<String, PathBuf>> {
     let mut files = BTreeMap::new();
     collect(folder, folder, &mut files)?;
     Ok(files)

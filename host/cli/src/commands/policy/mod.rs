@@ -12,6 +12,8 @@ mod once;
 mod progress;
 mod share;
 mod test;
+mod try_out;
+mod watch;
 
 use crate::args::policy::Policy;
 
@@ -22,6 +24,8 @@ pub(crate) fn run(verb: Policy) -> crate::exit::Outcome {
         Policy::Build(build) => build::run(&build),
         Policy::Test(test) => test::run(&test),
         Policy::Run(run) => once::run(run),
+        Policy::Try(wanted) => try_out::run(&wanted),
+        Policy::Watch(watch) => watch::run(&watch),
         Policy::Bench(bench) => bench::run(&bench),
         Policy::Lint(lint) => lint::run(&lint),
         Policy::Fuzz(fuzz) => fuzz::run(&fuzz),

@@ -7,7 +7,7 @@ use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_decision::verdict::{Evaluation, Verdict};
 use portcullis_decision::{Context, Decision, Effect, Member, Mode};
 use portcullis_file_gate::spelling;
-use portcullis_policy_runtime::LogLine;
+use portcullis_policy_runtime::{ComponentPolicy, LogLine};
 use portcullis_policy_tools::cases::{Connection, Operation, Origin, Question};
 use portcullis_policy_tools::{Component, Simulated, Simulator, request_of, session_here};
 use portcullis_text::escape;
@@ -19,19 +19,33 @@ use crate::output::{Page, Tint, cell, tinted};
 
 pub(super) fn run(args: RunOnce) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
-    let component = Component::open(&args.policy)?;
-    let policy = Arc::new(component.load(&portcullis_policy_tools::runtime()?, &args.config)?);
-    let context = portcullis_policy_tools::context_here(&around)?;
-    let question = question(&around, args.action)?;
+    let policy = load(&Component::open(&args.policy)?, &args.config)?;
+    // If no policy decides, the user is asked.
+    Ok(ask(&around, policy, args.action, args.json)?.unwrap_or(Effect::Ask).into())
+}
+
+/// Loads a policy with the capabilities that its manifest asks for.
+pub(super) fn load(component: &Component, config: &str) -> anyhow::Result<Arc<ComponentPolicy>> {
+    Ok(Arc::new(component.load(&portcullis_policy_tools::runtime()?, config)?))
+}
+
+/// Asks a policy, and prints its answer and the decision with the settings. Returns the policy's own answer.
+pub(super) fn ask(
+    around: &ProcessEnv,
+    policy: Arc<ComponentPolicy>,
+    action: Action,
+    as_json: bool,
+) -> anyhow::Result<Option<Effect>> {
+    let context = portcullis_policy_tools::context_here(around)?;
+    let question = question(around, action)?;
     let explained = Context { explain: true, ..context };
     let request = request_of(question, &explained).map_err(|error| anyhow!(error)).context("asking")?;
     let simulated = Simulator::new(Arc::clone(&policy) as _).evaluate(&request, &explained);
     let printed = policy.take_log();
     let member = Member { policy, mode: Mode::Enforce };
-    let decision = session_here(&around, member)?.session.decide_in(&request, explained);
-    print(&around, (&simulated, &printed), &decision, args.json)?;
-    // If no policy decides, the user is asked.
-    Ok(simulated.effect().unwrap_or(Effect::Ask).into())
+    let decision = session_here(around, member)?.session.decide_in(&request, explained);
+    print(around, (&simulated, &printed), &decision, as_json)?;
+    Ok(simulated.effect())
 }
 
 fn question(around: &ProcessEnv, action: Action) -> anyhow::Result<Question> {

@@ -1,0 +1,54 @@
+//! `policy watch`: builds, tests and lints a policy after each edit.
+
+use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_bootstrap::streams::{complain, say};
+use portcullis_policy_tools::{Component, Edits};
+use serde_json::json;
+
+use crate::args::policy::{Build, Lint, Test, Watch};
+use crate::exit::Exit;
+use crate::output::{Page, Reader};
+
+pub(super) fn run(args: &Watch) -> crate::exit::Outcome {
+    let around = ProcessEnv::read()?;
+    let mut page = Page::new(&around);
+    loop {
+        // What is edited while a round runs starts the next one.
+        let mut edits = Edits::since_now(&args.folder);
+        if let Err(error) = round(args) {
+            if args.json {
+                page.json(&json!({ "error": format!("{error:#}") }));
+            } else {
+                complain(&error);
+            }
+        }
+        if !args.json {
+            say("waiting for edits …");
+        }
+        if page.print()? == Reader::Gone {
+            return Ok(Exit::Done);
+        }
+        edits.wait();
+    }
+}
+
+/// Builds the policy if its source has changed, runs its cases, and lints it.
+fn round(args: &Watch) -> anyhow::Result<()> {
+    let Watch { folder, config, json } = args;
+    // A component that is up to date can be opened.
+    if Component::open(folder).is_err() {
+        super::build::run(&Build { folder: folder.clone(), output: None, json: *json })?;
+    }
+    super::test::run(&Test {
+        policy: folder.clone(),
+        cases: None,
+        from_log: None,
+        config: "{}".to_owned(),
+        junit: None,
+        verbose: false,
+        json: *json,
+    })?;
+    let (policy, config) = (folder.clone(), config.clone());
+    super::lint::run(&Lint { policy, config, strict: false, json: *json })?;
+    Ok(())
+}
