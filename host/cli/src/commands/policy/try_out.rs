@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn the_rest_of_a_line_is_not_quoted() {
-        let script = |line| match action(line).unwrap() {
-            Action::Exec { script } => script,
-            other => panic!("{other:?}"),
+        let script = |line: &str| {
+            let Action::Exec { script } = action(line).unwrap() else { panic!("{line}") };
+            script
         };
         assert_eq!(script("exec git commit -m 'a  b'"), "git commit -m 'a  b'");
         assert_eq!(script("exec --version"), "--version");
