@@ -11,6 +11,7 @@ mod authority;
 mod basic;
 mod git;
 mod host;
+mod http2;
 mod loaded;
 mod masker;
 mod own_account;
@@ -35,6 +36,7 @@ pub use push::PushRule;
 pub use secret::{Secret, Secrets};
 
 pub(crate) use git::{GREETING, GitRequest, REQUEST_MAX};
+pub(crate) use http2::{Follows, in_first_version};
 pub(crate) use loaded::Loaded;
 pub(crate) use masker::Masker;
 pub(crate) use placeholders::{Finder, Placeholders};

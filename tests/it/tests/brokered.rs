@@ -5,6 +5,7 @@
 
 mod declared;
 mod http1;
+mod http2;
 mod memory;
 mod offers;
 mod pushes;

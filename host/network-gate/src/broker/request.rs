@@ -2,7 +2,7 @@
 
 use hyper::Uri;
 use hyper::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue,
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, TE,
     TRANSFER_ENCODING,
 };
 use hyper::http::request::Parts;
@@ -43,6 +43,8 @@ pub(crate) struct Accepted<'a> {
     pub(crate) body_max: Option<u64>,
     /// The push that the request is; its body is judged as a whole.
     pub(crate) push: Option<Push>,
+    /// Whether the client takes trailers in the answer.
+    pub(crate) takes_trailers: bool,
 }
 
 /// A credential and its place in a request.
@@ -93,7 +95,8 @@ impl<'a> Destination<'a> {
         let push = Push::of(&self.host.pushes, request, path.as_ref())?;
         let head = self.head(request, &target);
         let body_max = self.host.requests.as_ref().and_then(|limits| limits.body_max);
-        Ok(Accepted { credential, head, target, body_max, push })
+        let takes_trailers = takes_trailers(&request.headers);
+        Ok(Accepted { credential, head, target, body_max, push, takes_trailers })
     }
 
     /// Checks that the request is for the host that the connection goes to.
@@ -106,7 +109,8 @@ impl<'a> Destination<'a> {
         let is_usual_target = match (request.uri.scheme(), request.uri.authority()) {
             (None, None) => request.uri.path().starts_with('/'),
             (Some(scheme), Some(authority)) => {
-                *scheme == Scheme::HTTPS && self.is_authority(authority.as_str())
+                let is_path = request.uri.path().starts_with('/');
+                *scheme == Scheme::HTTPS && self.is_authority(authority.as_str()) && is_path
             }
             (Some(_), None) | (None, Some(_)) => false,
         };
@@ -184,6 +188,11 @@ impl<'a> Destination<'a> {
             header_names: request.headers.keys().map(|name| name.as_str().to_owned()).collect(),
         }
     }
+}
+
+fn takes_trailers(headers: &HeaderMap) -> bool {
+    let lists = headers.get_all(TE).iter().filter_map(|list| list.to_str().ok());
+    lists.flat_map(|list| list.split(',')).any(|one| one.trim().eq_ignore_ascii_case("trailers"))
 }
 
 fn has_body(headers: &HeaderMap) -> bool {

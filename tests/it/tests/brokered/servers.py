@@ -189,4 +189,8 @@ for port, kind in [(9443, Forge), (9444, Forge), (9445, raw_server.Raw)]:
     context.load_cert_chain(CERTIFICATE, KEY)
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever).start()
+if os.path.exists(os.path.join(DIRECTORY, "streams.js")):
+    for port, more in [(9446, ["both"]), (9447, []), (9448, ["both"])]:
+        words = ["node", os.path.join(DIRECTORY, "streams.js"), DIRECTORY, ADDRESS, str(port), *more]
+        subprocess.Popen(words, stdout=subprocess.PIPE).stdout.readline()
 print("ready", flush=True)

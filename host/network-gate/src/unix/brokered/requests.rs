@@ -1,80 +1,116 @@
 //! The requests of a brokered connection on their way to the server.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, CONTENT_LENGTH, HOST, HeaderValue};
+use hyper::body::{Body as _, Bytes, Incoming};
+use hyper::header::{ACCEPT_CHARSET, ACCEPT_ENCODING, CONTENT_LENGTH, HOST, HeaderValue, TE};
 use hyper::http::request::Parts;
-use hyper::{Request, StatusCode};
+use hyper::http::uri::Scheme;
+use hyper::{Request, StatusCode, Uri};
 use portcullis_decision::request::{Endpoint, Stage};
 
-use super::answers::PUSH_RESULT;
 use super::broken::Unanswered;
 use super::declared::{Content, Declared};
 use super::outgoing::{Outgoing, Sending, Waiting};
-use super::{Answer, Exchange, Sender};
-use crate::broker::{Accepted, Destination, Push, Secret, of_this_connection_only, origin_form};
+use super::refusals::Kind;
+use super::sender::{Sender, Unsent};
+use super::version::HttpVersion;
+use super::{Answer, Exchange};
+use crate::broker::{
+    Accepted, BrokeredHost, Destination, Follows, Push, Secret, in_first_version, of_this_connection_only,
+    origin_form,
+};
 use crate::judge::{ConnectionRefusal, Ending};
-use crate::unix::push_slots::PUSHES;
+use crate::unix::push_slots::{PUSHES, TooSlow};
 
-/// Headers that ask for a part of an answer. Some servers take those beyond the standard as well.
-const ASK_FOR_PARTS: [&str; 5] = ["if-range", "range", "request-range", "x-ms-range", "x-range"];
+/// Headers that ask for a part of an answer (some servers take those beyond the standard as well), or for one with
+/// compressed messages.
+const ASK_FOR_OTHER_FORMS: [&str; 7] = [
+    "connect-accept-encoding",
+    "grpc-accept-encoding",
+    "if-range",
+    "range",
+    "request-range",
+    "x-ms-range",
+    "x-range",
+];
 
 impl Exchange {
     /// Answers one request.
     pub(super) async fn answer(self: &Arc<Self>, request: Request<Incoming>, sender: &Sender) -> Answer {
-        let is_of_git = request.headers().get(ACCEPT).is_some_and(|kinds| kinds == PUSH_RESULT);
-        match self.pass_on(request, sender).await {
+        let kind = Kind::of(request.headers());
+        match self.pass_on(request, HttpVersion::One, sender).await {
             Ok(answer) => answer,
-            Err(Unanswered::Refused(refusal)) if is_of_git => self.push_refused(refusal),
-            Err(unanswered) => self.without_answer(unanswered),
+            Err(unanswered) => self.unanswered(unanswered, kind, HttpVersion::One),
+        }
+    }
+
+    /// Answers one request of HTTP/2. The error is for requests that nobody has looked at: the client can make them
+    /// again on another connection.
+    pub(super) async fn answer_stream(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        sender: &Sender,
+    ) -> Result<Answer, h2::Error> {
+        if self.outcome.is_refused() {
+            // A refused request ends the connection, as it does in HTTP/1.1.
+            return Err(h2::Reason::REFUSED_STREAM.into());
+        }
+        let kind = Kind::of(request.headers());
+        match self.pass_on(request, HttpVersion::Two, sender).await {
+            Ok(answer) => Ok(answer),
+            Err(Unanswered::NotTaken(_)) => {
+                self.outcome.closing.notify_one();
+                Err(h2::Reason::REFUSED_STREAM.into())
+            }
+            Err(unanswered) => Ok(self.unanswered(unanswered, kind, HttpVersion::Two)),
         }
     }
 
     async fn pass_on(
         self: &Arc<Self>,
         request: Request<Incoming>,
+        client: HttpVersion,
         sender: &Sender,
     ) -> Result<Answer, Unanswered> {
         let (mut parts, body) = request.into_parts();
         let declared = self.declared().map_err(Unanswered::Refused)?;
         let placeholders = declared.broker.placeholders();
+        let follows = if body.is_end_stream() { Follows::Nothing } else { Follows::Content };
+        in_first_version(&mut parts, follows).map_err(Unanswered::Refused)?;
         let destination = Destination { host: &declared.host, placeholders };
         let accepted = destination.judge(&parts).map_err(Unanswered::Refused)?;
         let used = accepted.credential.as_ref().map(|used| used.credential.name.clone());
         self.clear(Stage::Http(accepted.head.clone()), used.clone()).await?;
         self.count(length_of(&parts)).await?;
         self.prepare(&declared, &mut parts, &accepted).await?;
+        address(&mut parts, &declared.host, &accepted, sender.version())?;
+        let sending = Arc::new(Carried { exchange: Arc::clone(self), refusal: Mutex::default() });
         let body = match accepted.push {
             Some(push) => self.judged(push, body, accepted.body_max).await?,
             None => {
-                let sending = Arc::clone(self) as Arc<dyn Sending>;
-                let broker = Arc::clone(&declared.broker);
+                let (sending, broker) = (Arc::clone(&sending), Arc::clone(&declared.broker));
                 Outgoing::new(body, sending, broker, accepted.body_max).boxed_unsync()
             }
         };
-        let mut sender = sender.lock().await;
-        let is_ready = sender.ready().await;
-        let sent = match is_ready {
-            Ok(()) => sender.send_request(Request::from_parts(parts, body)).await,
-            Err(error) => Err(error),
-        };
-        drop(sender);
-        let answer = sent.map_err(|error| {
+        let sent = sender.send(Request::from_parts(parts, body)).await;
+        let answer = sent.map_err(|unsent| {
             // A body that was refused ends the request.
-            match self.ending().clone() {
-                Ending::Refused(refusal) => Unanswered::Refused(refusal),
-                Ending::Closed | Ending::Unreachable(_) => {
-                    Unanswered::Unreachable(format!("`{}` gave no answer: {error}", declared.host.host))
-                }
+            if let Some(refusal) = sending.refusal() {
+                return Unanswered::Stopped(refusal);
+            }
+            let host = &declared.host.host;
+            match unsent {
+                Unsent::NotTaken(why) => Unanswered::NotTaken(format!("`{host}` gave no answer: {why}")),
+                Unsent::Failed(why) => Unanswered::Unreachable(format!("`{host}` gave no answer: {why}")),
             }
         })?;
         if let Some(name) = used.filter(|_| answer.status() == StatusCode::UNAUTHORIZED) {
             declared.broker.loaded().refused(&name, Instant::now());
         }
-        self.passed_back(&declared, answer)
+        self.passed_back(&declared, answer, client)
     }
 
     /// Reads the body of a push as a whole, and has it judged.
@@ -84,17 +120,20 @@ impl Exchange {
         mut body: Incoming,
         body_max: Option<u64>,
     ) -> Result<Content, Unanswered> {
-        let _permit = PUSHES.acquire().await.map_err(|error| Unanswered::Unreachable(error.to_string()))?;
+        let refused = |why: String| Unanswered::Refused(ConnectionRefusal::by_host("host.push-rule", why));
+        let place = PUSHES.take().await.map_err(|error| Unanswered::Unreachable(error.to_string()))?;
         let most = push.bytes_max().min(body_max.unwrap_or(u64::MAX));
         let mut whole = Vec::new();
-        while let Some(frame) = body.frame().await {
+        loop {
+            let read = place.read(whole.len(), body.frame()).await;
+            let Some(frame) = read.map_err(|TooSlow| refused(TooSlow::WHY.to_owned()))? else { break };
             let frame = frame.map_err(|error| Unanswered::Unreachable(error.to_string()))?;
             let Ok(piece) = frame.into_data() else { continue };
             whole.extend_from_slice(&piece);
             if u64::try_from(whole.len()).map_or(true, |length| length > most) {
                 let reason =
                     format!("the push is not sent: it is larger than the {most} bytes that its rule allows");
-                return Err(Unanswered::Refused(ConnectionRefusal::by_host("host.push-rule", reason)));
+                return Err(refused(reason));
             }
             self.count(u64::try_from(piece.len()).unwrap_or(u64::MAX)).await?;
         }
@@ -117,7 +156,7 @@ impl Exchange {
         })
     }
 
-    /// Makes the head of a request that goes to the server, with the credential in it.
+    /// Makes the headers of a request that goes to the server, with the credential in them.
     async fn prepare(
         &self,
         declared: &Declared,
@@ -126,22 +165,13 @@ impl Exchange {
     ) -> Result<(), Unanswered> {
         of_this_connection_only(&mut parts.headers);
         parts.headers.remove(CONTENT_LENGTH);
-        parts.uri = origin_form(accepted.target.clone());
-        parts.version = hyper::Version::HTTP_11;
-        let host = match (&declared.host.host, declared.host.port) {
-            (Endpoint::Domain(name), 443) => name.clone(),
-            (host, port) => host.with_port(port),
-        };
-        let host =
-            HeaderValue::from_str(&host).map_err(|error| Unanswered::Unreachable(error.to_string()))?;
-        parts.headers.insert(HOST, host);
         if declared.host.credentials.is_empty() {
             return Ok(());
         }
         // The gate finds a credential in an answer only if it can read the whole of it.
         parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         parts.headers.remove(ACCEPT_CHARSET);
-        for name in ASK_FOR_PARTS {
+        for name in ASK_FOR_OTHER_FORMS {
             parts.headers.remove(name);
         }
         // All of them: the server can repeat one in the answer to a request without it, and that answer is masked too.
@@ -177,20 +207,77 @@ impl Exchange {
 impl Declared {
     /// Returns a credential, read from its source if need be.
     async fn load(&self, name: &str) -> Result<Arc<Secret>, Unanswered> {
+        let loaded = self.broker.loaded();
+        if let Some(known) = loaded.known(name) {
+            return Ok(known);
+        }
+        let reading = Arc::clone(&loaded.reading).lock_owned().await;
         let (broker, wanted) = (Arc::clone(&self.broker), name.to_owned());
-        let loaded = tokio::task::spawn_blocking(move || broker.loaded().secret(&wanted)).await;
-        loaded.map_err(|error| unusable(name, &error.to_string()))?.map_err(|why| unusable(name, &why))
+        let read = tokio::task::spawn_blocking(move || {
+            let secret = broker.loaded().secret(&wanted);
+            // Held until here also if the client withdraws its request.
+            drop(reading);
+            secret
+        });
+        read.await.map_err(|error| unusable(name, &error.to_string()))?.map_err(|why| unusable(name, &why))
     }
 }
 
-impl Sending for Exchange {
+/// One request, while its body is sent.
+struct Carried {
+    exchange: Arc<Exchange>,
+    refusal: Mutex<Option<ConnectionRefusal>>,
+}
+
+impl Carried {
+    /// Returns why the body was refused.
+    fn refusal(&self) -> Option<ConnectionRefusal> {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Sending for Carried {
     fn spend(self: Arc<Self>, count: u64) -> Waiting {
-        Box::pin(async move { self.count(count).await })
+        Box::pin(async move { self.exchange.count(count).await })
     }
 
     fn refused(&self, refusal: ConnectionRefusal) {
-        *self.ending() = Ending::Refused(refusal);
+        self.exchange.outcome.note(Ending::Refused(refusal.clone()));
+        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
     }
+}
+
+/// Addresses a request to the server, in the version that the server speaks.
+fn address(
+    parts: &mut Parts,
+    host: &BrokeredHost,
+    accepted: &Accepted<'_>,
+    server: HttpVersion,
+) -> Result<(), Unanswered> {
+    let name = match (&host.host, host.port) {
+        (Endpoint::Domain(name), 443) => name.clone(),
+        (host, port) => host.with_port(port),
+    };
+    let unusable = |error: &dyn std::fmt::Display| Unanswered::Unreachable(error.to_string());
+    match server {
+        HttpVersion::One => {
+            parts.version = hyper::Version::HTTP_11;
+            parts.uri = origin_form(accepted.target.clone());
+            let name = HeaderValue::from_str(&name).map_err(|error| unusable(&error))?;
+            parts.headers.insert(HOST, name);
+        }
+        HttpVersion::Two => {
+            parts.version = hyper::Version::HTTP_2;
+            let uri = Uri::builder().scheme(Scheme::HTTPS).authority(name);
+            let uri = uri.path_and_query(accepted.target.clone()).build();
+            parts.uri = uri.map_err(|error| unusable(&error))?;
+            parts.headers.remove(HOST);
+            if accepted.takes_trailers {
+                parts.headers.insert(TE, HeaderValue::from_static("trailers"));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn unusable(name: &str, why: &str) -> Unanswered {
