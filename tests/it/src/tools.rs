@@ -15,8 +15,10 @@ const GET_TOOLS: &str = "run `cargo xtask setup` to fetch it";
 /// One of the two supported pi versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PiVersion {
-    /// 0.74.2, the last one for Node 20.
+    /// 0.74.2, with the current Node: it starts in two thirds of the time.
     V0_74,
+    /// 0.74.2, with Node 20: the last version for that.
+    V0_74OnNode20,
     /// 1.5.2.
     V1_5,
 }
@@ -24,8 +26,15 @@ pub enum PiVersion {
 impl PiVersion {
     const fn key(self) -> &'static str {
         match self {
-            Self::V0_74 => "pi_0_74",
+            Self::V0_74 | Self::V0_74OnNode20 => "pi_0_74",
             Self::V1_5 => "pi_1_5",
+        }
+    }
+
+    const fn key_of_node(self) -> &'static str {
+        match self {
+            Self::V0_74OnNode20 => "pi_0_74",
+            Self::V0_74 | Self::V1_5 => "pi_1_5",
         }
     }
 }
@@ -90,7 +99,7 @@ impl Tools {
     /// If it is not listed, missing, or cannot be made reachable.
     pub fn pi(&self, version: PiVersion, user: User) -> anyhow::Result<Pi> {
         let key = version.key();
-        let node = reach::program(&self.path(&format!("/{key}/node"))?, user)?;
+        let node = reach::program(&self.path(&format!("/{}/node", version.key_of_node()))?, user)?;
         let original = self.path(&format!("/{key}/cli"))?;
         let cli = reach::within_tree(&original, user)?;
         if cli != original {

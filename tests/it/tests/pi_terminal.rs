@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::pi_rpc::{kill_host, next_host};
 
 on_each_pi!(
+    with_node_20:
     one_session,
     typed_at_once,
     typed_while_the_host_starts,

@@ -51,7 +51,7 @@ fn programs_survive_the_hold_as_the_table_says(user: User) -> Result<()> {
     let tools = Tools::find()?;
     let folders = std::env::join_paths(tools.folders(FETCHED)?)?;
     let path = format!("/usr/local/bin:/usr/bin:/bin:{}", folders.to_string_lossy());
-    let node = tools.pi(PiVersion::V0_74, user)?.node;
+    let node = tools.pi(PiVersion::V0_74OnNode20, user)?.node;
     let oldest = tools.oldest_node()?;
     for hold in ["accept", "connect"] {
         let scene = Scene::new(user)?;
