@@ -21,7 +21,6 @@
 pub mod branch;
 
 mod bounds;
-mod fields;
 mod state;
 mod text;
 
