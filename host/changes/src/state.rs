@@ -213,8 +213,8 @@ fn have_same_tags(one: Option<&Attributes>, other: Option<&Attributes>) -> bool 
 
 /// The fields of all states.
 ///
-/// A field says what a state is. serde's own way to read such a type buffers all other fields as generic values first,
-/// which takes several times as long, and a command's records are read when it has ended.
+/// serde reads an enum with a tag, here `is`, by storing all fields as generic values first. That takes several times
+/// as long as reading this struct, and the user waits for it: the host reads the records of a command at its end.
 #[derive(Deserialize)]
 struct StateFields {
     is: Kind,

@@ -13,7 +13,7 @@ pub(super) fn run(args: &Watch) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     let mut page = Page::new(&around);
     loop {
-        // What is edited while a round runs starts the next one.
+        // Taken before the round, so that edits during it start the next round.
         let mut edits = Edits::since_now(&args.folder);
         if let Err(error) = round(args) {
             if args.json {
