@@ -12,6 +12,7 @@ mod repeated;
 mod searched_processes;
 mod signing;
 mod signing_keys;
+mod signing_load;
 mod signing_shown;
 mod ssh;
 mod ssh_attacks;

@@ -65,7 +65,7 @@ pub(super) fn make_key(scene: &Scene, passphrase: &str) -> Result<()> {
     .map(drop)
 }
 
-fn run(scene: &Scene, signing: &Value, script: &str) -> Result<Finished> {
+pub(super) fn run(scene: &Scene, signing: &Value, script: &str) -> Result<Finished> {
     let file = scene.at("signing.json");
     scene.write(&file, &settings(scene, signing).to_string())?;
     let file = file.to_str().context("a path of text")?;
@@ -191,6 +191,16 @@ const ATTACKS: &[(&str, &str)] = &[
     ("ask x509 commit", "no such key"),
     ("ask \"$(head -c 60 /dev/zero | tr '\\0' a)\" commit", "a word is missing"),
     ("git tag -s -m release v1", "does not have `tag`"),
+    // Messages of the agent's protocol: the list of keys, a signature, an extension, and a lock.
+    (
+        "for message in '\\x0b' '\\x0d\\0\\0\\0\\0\\0\\0\\0\\x01a\\0\\0\\0\\0' '\\x1b\\0\\0\\0\\x18session-bind@openssh.com' '\\x16\\0\\0\\0\\x01a'; do \
+         python3 -c 'import os, socket, sys\n\
+         body = eval(\"b\\\"\" + sys.argv[1] + \"\\\"\")\n\
+         there = socket.socket(socket.AF_UNIX); there.connect(os.environ[\"PORTCULLIS_SIGNER\"])\n\
+         there.sendall(len(body).to_bytes(4, \"big\") + body); there.shutdown(socket.SHUT_WR)\n\
+         print(there.recv(999))' \"$message\"; done",
+        "a word is missing",
+    ),
     ("cp commit text; SSH_AUTH_SOCK=$PORTCULLIS_SIGNER ssh-add -l 2>/dev/null | grep -c SHA256", "0"),
     ("cp commit text; ssh-keygen -Y sign -n file -f ~/.ssh/signing.pub text; ls text.sig", ""),
     (
