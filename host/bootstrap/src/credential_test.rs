@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use portcullis_decision::pattern::RequestPath;
-use portcullis_session::{CredentialReader as _, Form, Probe, SshCommand, probe, ssh_remedy};
+use portcullis_session::{AwsLimits, CredentialReader as _, Form, Probe, SshCommand, probe, ssh_remedy};
 use portcullis_settings_format::{BrokeredCredential, CredentialForm, SigningCredential, SshCredential};
 
 use crate::credential_services::SERVICES;
@@ -37,7 +37,7 @@ pub enum Tested {
 /// Tests a credential for requests. `path` is that of the request, if the user names one.
 #[must_use]
 pub fn brokered(sources: &CredentialSources, credential: &BrokeredCredential, path: Option<&str>) -> Tested {
-    let secret = match sources.read(&credential.source) {
+    let secret = match sources.read(&credential.source, &credential.form) {
         Ok(secret) => secret,
         Err(why) => return Tested::Fails(why),
     };
@@ -95,6 +95,9 @@ fn form(form: &CredentialForm) -> Form {
         CredentialForm::Bearer => Form::Bearer,
         CredentialForm::Basic { user } => Form::Basic { user: user.clone() },
         CredentialForm::Header(name) => Form::Header(name.clone()),
+        CredentialForm::Aws { services, regions } => {
+            Form::Aws(AwsLimits { services: services.clone(), regions: regions.clone() })
+        }
     }
 }
 

@@ -11,11 +11,14 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use portcullis_session::{CredentialReader, GitClientRole, Secret, SshCommand};
-use portcullis_settings_format::{CredentialSource, SigningForm};
+use portcullis_settings_format::{
+    AWS_CREDENTIALS, CredentialForm, CredentialSource, SigningForm, aws_variables,
+};
 use portcullis_text::escape;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zeroize::Zeroizing;
 
+use crate::aws_keys;
 use crate::git_client::GIT_CLIENT;
 use crate::own_programs::{PATIENCE, ended};
 use crate::process_env::{ProcessEnv, random_name};
@@ -137,12 +140,10 @@ impl CredentialSources {
             )),
         }
     }
-}
 
-impl CredentialReader for CredentialSources {
-    fn read(&self, source: &CredentialSource) -> Result<Secret, String> {
-        without_core_dumps();
-        let text = match source {
+    /// Reads the text that a source gives.
+    fn text(&self, source: &CredentialSource) -> Result<Zeroizing<String>, String> {
+        match source {
             CredentialSource::Variable(name) => self.variable(name),
             CredentialSource::File(path) => self.file(path),
             CredentialSource::Command(words) => {
@@ -157,8 +158,52 @@ impl CredentialReader for CredentialSources {
                     ["secret-tool", "lookup"].into_iter().chain(attributes.iter().map(String::as_str));
                 self.output(&words.collect::<Vec<_>>())
             }
-        }?;
-        Secret::new(text).map_err(|why| format!("what {} gave cannot be used: {why}", words(source)))
+            CredentialSource::AwsProfile(name) => {
+                let file = self.file(AWS_CREDENTIALS)?;
+                aws_keys::profile(&file, name)
+                    .ok_or_else(|| format!("`{AWS_CREDENTIALS}` has no profile `{}`", escape(name)))
+            }
+        }
+    }
+
+    /// Reads the text with keys of AWS that a source gives.
+    fn aws_text(&self, source: &CredentialSource) -> Result<Zeroizing<String>, String> {
+        match source {
+            CredentialSource::Variable(id) => {
+                let mut text = Zeroizing::new(String::new());
+                for (name, variable) in aws_keys::NAMES.iter().zip(aws_variables(id)) {
+                    let value = match self.variable(&variable) {
+                        // Only temporary keys have a token.
+                        Err(_missing) if *name == aws_keys::TOKEN => continue,
+                        value => value?,
+                    };
+                    text.push_str(&format!("{name}={}\n", value.trim()));
+                }
+                Ok(text)
+            }
+            // All of its lines count.
+            CredentialSource::Pass(entry) => self.output(&["pass", "show", "--", entry]),
+            CredentialSource::File(_)
+            | CredentialSource::Command(_)
+            | CredentialSource::SecretTool(_)
+            | CredentialSource::AwsProfile(_) => self.text(source),
+        }
+    }
+}
+
+impl CredentialReader for CredentialSources {
+    fn read(&self, source: &CredentialSource, form: &CredentialForm) -> Result<Secret, String> {
+        without_core_dumps();
+        let unfit = |why| format!("what {} gave cannot be used: {why}", words(source));
+        match form {
+            CredentialForm::Aws { .. } => {
+                let text = self.aws_text(source)?;
+                aws_keys::parse(&text).map(Secret::from).map_err(unfit)
+            }
+            CredentialForm::Bearer | CredentialForm::Basic { .. } | CredentialForm::Header(_) => {
+                Secret::new(self.text(source)?).map_err(unfit)
+            }
+        }
     }
 
     fn publish(&self, certificates: &str) -> io::Result<PathBuf> {
@@ -240,6 +285,7 @@ pub fn words(source: &CredentialSource) -> String {
         CredentialSource::Command(words) => format!("the command {}", words.join(" ")),
         CredentialSource::Pass(entry) => format!("pass: {entry}"),
         CredentialSource::SecretTool(attributes) => format!("secret-tool: {}", attributes.join(" ")),
+        CredentialSource::AwsProfile(name) => format!("the profile {name} in {AWS_CREDENTIALS}"),
     }
 }
 
@@ -285,9 +331,43 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("token"), "from-a-file\n").unwrap();
         let sources = sources(home.path(), &[("TOKEN", "from-a-variable")]);
-        assert!(sources.read(&CredentialSource::Variable("TOKEN".to_owned())).is_ok());
-        assert!(sources.read(&CredentialSource::File("~/token".to_owned())).is_ok());
-        assert!(sources.read(&command(&["printf", "from-a-command"])).is_ok());
+        let read = |source| sources.read(source, &CredentialForm::Bearer);
+        assert!(read(&CredentialSource::Variable("TOKEN".to_owned())).is_ok());
+        assert!(read(&CredentialSource::File("~/token".to_owned())).is_ok());
+        assert!(read(&command(&["printf", "from-a-command"])).is_ok());
+    }
+
+    #[test]
+    fn keys_of_aws_are_read_from_each_source() {
+        let home = tempfile::tempdir().unwrap();
+        let secret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+        std::fs::create_dir(home.path().join(".aws")).unwrap();
+        let profiles = format!(
+            "[default]\naws_access_key_id=AKIADEFAULTEXAMPLE\n\
+             [work]\naws_access_key_id = AKIAWORKEXAMPLE00\naws_secret_access_key = {secret}\nregion = r-1\n"
+        );
+        std::fs::write(home.path().join(".aws/credentials"), profiles).unwrap();
+        let json = format!(
+            "{{\"Version\":1,\"AccessKeyId\":\"AKIAIOSFODNN7EXAMPLE\",\"SecretAccessKey\":\"{secret}\"}}"
+        );
+        let variables = [("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE"), ("AWS_SECRET_ACCESS_KEY", secret)];
+        let sources = sources(home.path(), &variables);
+        let aws = CredentialForm::Aws { services: Vec::new(), regions: Vec::new() };
+        let profile = |name: &str| CredentialSource::AwsProfile(name.to_owned());
+        let variable = |name: &str| CredentialSource::Variable(name.to_owned());
+        for source in [variable("AWS_ACCESS_KEY_ID"), profile("work"), command(&["printf", "%s", &json])] {
+            assert!(sources.read(&source, &aws).is_ok(), "{source:?}");
+        }
+        for (source, wanted) in [
+            (variable("OTHER_ACCESS_KEY_ID"), "is not set"),
+            (profile("none"), "has no profile `none`"),
+            (profile("default"), "has no secret access key"),
+            (command(&["printf", "{\"AccessKeyId\": 1}"]), "cannot be used"),
+            (command(&["printf", "AKIAIOSFODNN7EXAMPLE"]), "has no id of an access key"),
+        ] {
+            let error = sources.read(&source, &aws).unwrap_err();
+            assert!(error.contains(wanted) && !error.contains(secret), "{error}");
+        }
     }
 
     #[test]
@@ -328,7 +408,7 @@ mod tests {
             (command(&["sh", "-c", "sleep 9 & echo a-secret"]), "left a process behind"),
             (CredentialSource::File("~/pipe".to_owned()), "is no file"),
         ] {
-            let error = sources.read(&source).unwrap_err();
+            let error = sources.read(&source, &CredentialForm::Bearer).unwrap_err();
             assert!(error.contains(wanted), "{error}");
             assert!(!error.contains("abc") && !error.contains("-secret"), "{error}");
         }

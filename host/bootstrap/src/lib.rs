@@ -20,6 +20,7 @@ pub mod policy_source;
 mod setting_provenance;
 
 #[cfg(target_os = "linux")]
+pub mod aws_keys;
 pub mod branches;
 pub mod changes;
 pub mod confiner;

@@ -49,7 +49,7 @@ const FORBIDDEN: &str = "Do not work around it";
 
 /// What to do after a refusal of one of the host's own rules that no setting lifts. `{you}` and `{You}` stand for the
 /// user, as the reader calls them.
-const HOST_STEPS: [(&str, &str); 43] = [
+const HOST_STEPS: [(&str, &str); 44] = [
     ("host.agent-directory", "No setting opens it: {you} can change it outside the sandbox."),
     ("host.agent-settings", "No setting opens it: {you} can change it outside the sandbox."),
     ("host.audit-failed", "Nothing runs until the audit log can be written."),
@@ -61,6 +61,7 @@ const HOST_STEPS: [(&str, &str); 43] = [
         "host.credential-purpose",
         "{You} can add the request to `for` of the credential, in `credentials.brokered`.",
     ),
+    ("host.credential-signature", "Sign the request with the placeholders, as the reason says."),
     ("host.escalation-off", "{You} can switch it on with the setting `escalation`."),
     ("host.fault", "This session refuses everything; in pi, /reload starts it again."),
     ("host.git-only", "Use git with this host; {you} can change `credentials.ssh`."),

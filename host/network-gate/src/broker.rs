@@ -8,6 +8,7 @@
 //! This module decides about requests and has no sockets; `unix::brokered` has them.
 
 mod authority;
+mod aws;
 mod basic;
 mod git;
 mod host;
@@ -27,6 +28,7 @@ use portcullis_decision::request::Endpoint;
 use rustls::ClientConfig;
 
 pub use authority::Authority;
+pub use aws::{AwsKeys, AwsLimits, AwsPlaceholders};
 pub use git::{Ssh, SshCommand, SshHost};
 pub use host::{BrokeredHost, Credential, Form, RequestLimits};
 pub use loaded::SeenSecrets;
@@ -34,6 +36,7 @@ pub use placeholders::new_placeholder;
 pub use push::PushRule;
 pub use secret::{Secret, Secrets};
 
+pub(crate) use aws::Verified;
 pub(crate) use git::{GREETING, GitRequest, REQUEST_MAX};
 pub(crate) use loaded::Loaded;
 pub(crate) use masker::Masker;
@@ -70,8 +73,10 @@ impl Broker {
         (secrets, seen): (Box<dyn Secrets>, SeenSecrets),
     ) -> Self {
         let current = hosts.iter().flat_map(|host| &host.credentials);
-        let mut known: Vec<(String, Option<String>)> =
-            current.map(|one| (one.placeholder.clone(), Some(one.name.clone()))).collect();
+        let named = |one: &Credential| -> Vec<(String, Option<String>)> {
+            one.placeholders().into_iter().map(|text| (text, Some(one.name.clone()))).collect()
+        };
+        let mut known: Vec<(String, Option<String>)> = current.flat_map(named).collect();
         known.extend(earlier.into_iter().map(|placeholder| (placeholder, None)));
         Self {
             authority,

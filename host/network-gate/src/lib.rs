@@ -50,8 +50,8 @@ mod unix;
 mod upstream;
 
 pub use broker::{
-    Authority, Broker, BrokeredHost, Credential, Form, PushRule, RequestLimits, Secret, Secrets, SeenSecrets,
-    Ssh, SshCommand, SshHost, new_placeholder,
+    Authority, AwsKeys, AwsLimits, AwsPlaceholders, Broker, BrokeredHost, Credential, Form, PushRule,
+    RequestLimits, Secret, Secrets, SeenSecrets, Ssh, SshCommand, SshHost, new_placeholder,
 };
 pub use calls::{Call, Calls};
 pub use inside::{Server, Sockets};

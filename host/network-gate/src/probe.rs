@@ -1,7 +1,7 @@
 //! One request to a server outside of any session, to see whether it accepts a credential.
 
 use std::net::ToSocketAddrs as _;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,12 +16,15 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use zeroize::Zeroizing;
 
-use crate::broker::{Form, Secret, upstream_tls};
+use crate::broker::{Form, Secret, Verified, upstream_tls};
 
 /// The name by which the program introduces itself; some servers refuse requests without one.
 const AGENT: &str = concat!("portcullis/", env!("CARGO_PKG_VERSION"));
 /// The port of HTTPS.
 const TLS_PORT: u16 = 443;
+/// Why no request to a host can be signed.
+const NO_SCOPE: &str =
+    "the name of the host does not tell service and region; write them in `services` and `regions`";
 /// The user name of `Basic` if the settings have none.
 const USER: &str = "x-access-token";
 
@@ -94,24 +97,36 @@ fn request(wanted: &Probe, secret: Option<&Secret>) -> Result<Request<Empty<Byte
         port => wanted.host.with_port(port),
     };
     let mut request = Request::builder().uri(&wanted.path).header(HOST, place).header(USER_AGENT, AGENT);
-    if let Some(secret) = secret {
-        let (name, value) = header(&wanted.form, secret)?;
-        request = request.header(name, value);
+    let bad_path = |error| format!("the path `{}`: {error}", wanted.path);
+    let Some(secret) = secret else { return request.body(Empty::new()).map_err(bad_path) };
+    if let Form::Aws(limits) = &wanted.form {
+        let (service, region) = limits.for_host(&wanted.host).ok_or(NO_SCOPE)?;
+        let verified = Verified::of_own_request(service, region);
+        let (name, hash) = verified.payload_header();
+        let request = request.header(name, hash).body(Empty::new()).map_err(bad_path)?;
+        let (mut parts, body) = request.into_parts();
+        let keys = secret.aws().ok_or("they are no keys of AWS")?;
+        verified.sign(keys, &mut parts, SystemTime::now())?;
+        return Ok(Request::from_parts(parts, body));
     }
-    request.body(Empty::new()).map_err(|error| format!("the path `{}`: {error}", wanted.path))
+    let (name, value) = header(&wanted.form, secret)?;
+    request = request.header(name, value);
+    request.body(Empty::new()).map_err(bad_path)
 }
 
 fn header(form: &Form, secret: &Secret) -> Result<(HeaderName, HeaderValue), String> {
+    let text = secret.text().ok_or("it is no text, as its form wants it")?;
     let (name, text) = match form {
-        Form::Bearer => (AUTHORIZATION, Zeroizing::new(format!("Bearer {}", secret.expose()))),
+        Form::Bearer => (AUTHORIZATION, Zeroizing::new(format!("Bearer {text}"))),
         Form::Basic { user } => {
-            let both = Zeroizing::new(format!("{}:{}", user.as_deref().unwrap_or(USER), secret.expose()));
+            let both = Zeroizing::new(format!("{}:{text}", user.as_deref().unwrap_or(USER)));
             (AUTHORIZATION, Zeroizing::new(format!("Basic {}", STANDARD.encode(both.as_bytes()))))
         }
         Form::Header(name) => {
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| error.to_string())?;
-            (name, Zeroizing::new(secret.expose().to_owned()))
+            (name, Zeroizing::new(text.to_owned()))
         }
+        Form::Aws(_) => return Err("it signs requests, and stands in none".to_owned()),
     };
     let mut value = HeaderValue::from_str(&text).map_err(|_error| "it fits in no header".to_owned())?;
     value.set_sensitive(true);

@@ -32,7 +32,7 @@ const NEVER_DENY: [&str; 5] =
     ["host.by-exec", "host.escalation", "host.left-to-others", "host.run-again", "host.symbolic-links"];
 
 /// The usual reason of each rule that no table contains. The refusal itself may say more.
-const OTHER_REASONS: [(&str, &str); 43] = [
+const OTHER_REASONS: [(&str, &str); 44] = [
     ("host.agent-directory", "the agent's settings and extensions lie in it"),
     ("host.audit-failed", "the audit log cannot be written"),
     ("host.brokered-tls", "TLS of the program with a declared host failed, or cannot be set up"),
@@ -40,6 +40,7 @@ const OTHER_REASONS: [(&str, &str); 43] = [
     ("host.closing", "the session is ending"),
     ("host.command-ended", "the command that opened the connection has ended"),
     ("host.credential-purpose", "the credential is not for this request"),
+    ("host.credential-signature", "the request is not signed in the way that the gate can sign it anew"),
     ("host.escalation-off", "running commands outside the sandbox is switched off"),
     ("host.fault", "a part of Portcullis failed"),
     ("host.git-hook-files", "your own git runs programs from it"),

@@ -10,13 +10,13 @@ use base64::engine::general_purpose::STANDARD;
 use portcullis_approvals::question::credential_offer::CredentialOffer;
 use portcullis_decision::request::Endpoint;
 use portcullis_network_gate::{
-    Authority, Broker, BrokeredHost, Credential, Form, PushRule, RequestLimits, Secret, Secrets, SeenSecrets,
-    Ssh, SshCommand, SshHost, new_placeholder,
+    Authority, AwsLimits, AwsPlaceholders, Broker, BrokeredHost, Credential, Form, PushRule, RequestLimits,
+    Secret, Secrets, SeenSecrets, Ssh, SshCommand, SshHost, new_placeholder,
 };
 use portcullis_settings::Resolved;
 use portcullis_settings_format::{
-    BrokeredCredential, CredentialForm, HostPushes, SignedObject, SigningCredential, SigningForm,
-    SshCredential,
+    BrokeredCredential, CredentialForm, HostPushes, PlaceholderPart, SignedObject, SigningCredential,
+    SigningForm, SshCredential,
 };
 
 use crate::basis::Basis;
@@ -125,7 +125,8 @@ impl Brokering {
         for credential in &basis.resolved.brokered {
             let placeholder = state.placeholder(credential)?;
             variables.extend(credential.variables.iter().map(|variable| {
-                (variable.name.clone(), format!("{}{placeholder}{}", variable.before, variable.after))
+                let text = part_of(&placeholder, variable.part);
+                (variable.name.clone(), format!("{}{text}{}", variable.before, variable.after))
             }));
             of_git.extend(git_setting(credential, &placeholder));
         }
@@ -169,11 +170,13 @@ impl State {
         let is_current = |placeholder: &String| {
             hosts.iter().flat_map(|host| &host.credentials).any(|one| one.placeholder == *placeholder)
         };
-        let earlier = self
-            .placeholders
-            .iter()
-            .map(|(_, placeholder)| placeholder.clone())
-            .filter(|one| !is_current(one));
+        let earlier = self.placeholders.iter().filter(|(_, placeholder)| !is_current(placeholder));
+        let earlier = earlier.flat_map(|(credential, placeholder)| match credential.form {
+            CredentialForm::Aws { .. } => Vec::from(AwsPlaceholders::of(placeholder).into_texts()),
+            CredentialForm::Bearer | CredentialForm::Basic { .. } | CredentialForm::Header(_) => {
+                vec![placeholder.clone()]
+            }
+        });
         let earlier = earlier.collect();
         let credentials = basis.resolved.brokered.clone();
         let secrets = Box::new(Sources { credentials, reader: Arc::clone(reader) });
@@ -265,7 +268,9 @@ impl State {
     }
 
     fn placeholder(&mut self, credential: &BrokeredCredential) -> io::Result<String> {
-        if let Some((_, known)) = self.placeholders.iter().find(|(known, _)| known == credential) {
+        let is_its_own =
+            |known: &BrokeredCredential| known == credential || known.shares_placeholders(credential);
+        if let Some((_, known)) = self.placeholders.iter().find(|(known, _)| is_its_own(known)) {
             return Ok(known.clone());
         }
         let made = new_placeholder()?;
@@ -292,6 +297,9 @@ impl State {
                 CredentialForm::Bearer => Form::Bearer,
                 CredentialForm::Basic { user } => Form::Basic { user: user.clone() },
                 CredentialForm::Header(name) => Form::Header(name.clone()),
+                CredentialForm::Aws { services, regions } => {
+                    Form::Aws(AwsLimits { services: services.clone(), regions: regions.clone() })
+                }
             };
             let credential = Credential {
                 name: entry.name.clone(),
@@ -302,6 +310,15 @@ impl State {
             at(&mut hosts, &entry.host, entry.port).credentials.push(credential);
         }
         Ok(hosts)
+    }
+}
+
+/// Returns the placeholder that a variable holds.
+fn part_of(placeholder: &str, part: PlaceholderPart) -> String {
+    match part {
+        PlaceholderPart::First => placeholder.to_owned(),
+        PlaceholderPart::AwsSecret => AwsPlaceholders::of(placeholder).secret,
+        PlaceholderPart::AwsToken => AwsPlaceholders::of(placeholder).token,
     }
 }
 
@@ -396,7 +413,7 @@ struct Sources {
 impl Secrets for Sources {
     fn read(&self, name: &str) -> Result<Secret, String> {
         match self.credentials.iter().find(|credential| credential.name == name) {
-            Some(credential) => self.reader.read(&credential.source),
+            Some(credential) => self.reader.read(&credential.source, &credential.form),
             None => Err("the settings no longer have it".to_owned()),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portcullis_decision::{Base, RuleSet};
-use portcullis_settings_format::{BrokeredCredential, CredentialSource};
+use portcullis_settings_format::BrokeredCredential;
 
 use crate::environment::{environment, environment_of_agent};
 use crate::session::Session;
@@ -43,11 +43,8 @@ fn without_sources(
     if credentials.is_empty() {
         return given;
     }
-    let is_source = |name: &str| {
-        credentials
-            .iter()
-            .any(|one| matches!(&one.source, CredentialSource::Variable(source) if source == name))
-    };
+    let sources: Vec<String> = credentials.iter().flat_map(BrokeredCredential::source_variables).collect();
+    let is_source = |name: &str| sources.iter().any(|source| source == name);
     let values: Vec<String> = given
         .iter()
         .map(|(name, value)| (name, value.trim()))
@@ -73,7 +70,7 @@ fn placeholders(session: &Session) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use portcullis_decision::request::Endpoint;
-    use portcullis_settings_format::CredentialForm;
+    use portcullis_settings_format::{CredentialForm, CredentialSource};
 
     use super::*;
 
@@ -102,6 +99,19 @@ mod tests {
             [("PLAIN", "hunter22\n"), ("URL", "https://me:hunter22@forge.test"), ("HOME", "/home/me")];
         assert_eq!(names(&of_variable, &given), ["HOME"]);
         assert_eq!(names(&[], &given), ["PLAIN", "URL", "HOME"], "nothing is declared");
+        let aws = CredentialForm::Aws { services: Vec::new(), regions: Vec::new() };
+        let of_aws = [BrokeredCredential {
+            form: aws,
+            ..from(CredentialSource::Variable("AWS_ACCESS_KEY_ID".to_owned()))
+        }];
+        let given = [
+            ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"),
+            ("AWS_SECRET_ACCESS_KEY", "hunter22"),
+            ("A", "a hunter22"),
+        ];
+        assert!(names(&of_aws, &given).is_empty());
+        let given =
+            [("PLAIN", "hunter22\n"), ("URL", "https://me:hunter22@forge.test"), ("HOME", "/home/me")];
         let of_file = [from(CredentialSource::File("~/PLAIN".to_owned()))];
         assert_eq!(names(&of_file, &given), ["PLAIN", "URL", "HOME"]);
         assert_eq!(

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Child;
 
 use portcullis_network_gate::{Secret, SshCommand};
-use portcullis_settings_format::{CredentialSource, SigningForm};
+use portcullis_settings_format::{CredentialForm, CredentialSource, SigningForm};
 
 use crate::basis::Basis;
 use crate::credential_offers::{CredentialNeed, CredentialOffers, CredentialProposal};
@@ -17,7 +17,7 @@ pub trait CredentialReader: Send + Sync {
     ///
     /// # Errors
     /// When it cannot be read; the error says why in one sentence, and contains nothing of it.
-    fn read(&self, source: &CredentialSource) -> Result<Secret, String>;
+    fn read(&self, source: &CredentialSource, form: &CredentialForm) -> Result<Secret, String>;
 
     /// Writes certificates in the format PEM to a new file, and returns its path as commands see it.
     ///
@@ -72,7 +72,7 @@ pub enum GitClientRole {
 pub struct NoCredentials;
 
 impl CredentialReader for NoCredentials {
-    fn read(&self, _source: &CredentialSource) -> Result<Secret, String> {
+    fn read(&self, _source: &CredentialSource, _form: &CredentialForm) -> Result<Secret, String> {
         Err("this session runs no commands".to_owned())
     }
 

@@ -97,7 +97,7 @@ pub use portcullis_approvals::{
 };
 
 // What a reader of credentials returns, and what it is asked for.
-pub use portcullis_network_gate::{Form, Probe, Secret, SshCommand, probe, ssh_remedy};
+pub use portcullis_network_gate::{AwsKeys, AwsLimits, Form, Probe, Secret, SshCommand, probe, ssh_remedy};
 
 pub use authorized::{Authorized, Granted, advice};
 pub use basis::Basis;

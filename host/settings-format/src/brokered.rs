@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use portcullis_decision::pattern::{HostName, RequestPattern};
 use portcullis_decision::request::Endpoint;
 
+use crate::aws;
 use crate::check;
 use crate::document_value::DocumentValue;
 use crate::fault::Fault;
@@ -37,6 +38,28 @@ pub struct BrokeredCredential {
     pub is_for_git: bool,
 }
 
+impl BrokeredCredential {
+    /// Returns the variables of the host's environment that it comes from.
+    #[must_use]
+    pub fn source_variables(&self) -> Vec<String> {
+        let CredentialSource::Variable(name) = &self.source else { return Vec::new() };
+        match self.form {
+            CredentialForm::Aws { .. } => aws::aws_variables(name).into(),
+            CredentialForm::Bearer | CredentialForm::Basic { .. } | CredentialForm::Header(_) => {
+                vec![name.clone()]
+            }
+        }
+    }
+
+    /// Returns true if commands have the same placeholders for both: they are keys of AWS from one source, for several
+    /// hosts.
+    #[must_use]
+    pub fn shares_placeholders(&self, other: &Self) -> bool {
+        let is_aws = |one: &Self| matches!(one.form, CredentialForm::Aws { .. });
+        is_aws(self) && is_aws(other) && self.source == other.source
+    }
+}
+
 /// Where a credential comes from. It is read outside the sandbox, when it is first needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CredentialSource {
@@ -50,6 +73,8 @@ pub enum CredentialSource {
     Pass(String),
     /// Attributes and values for `secret-tool lookup`.
     SecretTool(Vec<String>),
+    /// A profile in `~/.aws/credentials`.
+    AwsProfile(String),
 }
 
 /// The place of a credential in a request.
@@ -64,6 +89,24 @@ pub enum CredentialForm {
     },
     /// A header with this name, in lower case.
     Header(String),
+    /// A signature of AWS, version 4.
+    Aws {
+        /// The services that it is for, such as `s3`; empty for all.
+        services: Vec<String>,
+        /// The regions that it is for; empty for all.
+        regions: Vec<String>,
+    },
+}
+
+/// The placeholder that a variable holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlaceholderPart {
+    /// The one of the credential, or of the id of an access key of AWS.
+    First,
+    /// The one of a secret access key of AWS.
+    AwsSecret,
+    /// The one of a session token of AWS.
+    AwsToken,
 }
 
 /// A variable of commands that holds a placeholder.
@@ -71,6 +114,8 @@ pub enum CredentialForm {
 pub struct PlaceholderVariable {
     /// The name of the variable.
     pub name: String,
+    /// The placeholder.
+    pub part: PlaceholderPart,
     /// The text before the placeholder.
     pub before: String,
     /// The text after it.
@@ -96,15 +141,14 @@ pub struct HostRequests {
 
 pub(crate) fn credentials(place: &DocumentValue<'_>) -> Result<Vec<BrokeredCredential>, Fault> {
     let mut names = BTreeSet::new();
-    let mut variables = BTreeSet::new();
     let mut of_git = Vec::new();
-    let mut all = Vec::new();
+    let mut all: Vec<BrokeredCredential> = Vec::new();
     for item in place.items() {
         let credential = credential(&item)?;
         if !names.insert(credential.name.clone()) {
             return Err(item.child("name").fault("another credential has this name"));
         }
-        if let Some(twice) = credential.variables.iter().find(|one| !variables.insert(one.name.clone())) {
+        if let Some(twice) = variable_twice(&credential, &all) {
             let reason = format!("the variable `{}` already holds a placeholder", twice.name);
             return Err(item.child("variables").fault(reason));
         }
@@ -118,6 +162,23 @@ pub(crate) fn credentials(place: &DocumentValue<'_>) -> Result<Vec<BrokeredCrede
     Ok(all)
 }
 
+/// Returns a variable that would hold two placeholders.
+fn variable_twice<'a>(
+    credential: &'a BrokeredCredential,
+    others: &[BrokeredCredential],
+) -> Option<&'a PlaceholderVariable> {
+    credential.variables.iter().enumerate().find_map(|(index, variable)| {
+        let is_other = |known: &&PlaceholderVariable| known.name == variable.name;
+        let of_others = others.iter().any(|other| {
+            let shared =
+                |known: &PlaceholderVariable| credential.shares_placeholders(other) && known == variable;
+            other.variables.iter().find(is_other).is_some_and(|known| !shared(known))
+        });
+        let is_twice = of_others || credential.variables.iter().take(index).any(|known| is_other(&known));
+        is_twice.then_some(variable)
+    })
+}
+
 fn credential(item: &DocumentValue<'_>) -> Result<BrokeredCredential, Fault> {
     let name = required(item, "name")?;
     is_credential_name(name).map_err(|reason| item.child("name").fault(reason))?;
@@ -128,11 +189,11 @@ fn credential(item: &DocumentValue<'_>) -> Result<BrokeredCredential, Fault> {
     if is_for_git && !matches!(form, CredentialForm::Basic { .. }) {
         return Err(git.fault("git sends `Authorization: Basic`; set `form` to `basic`"));
     }
-    let variables = item.child("variables");
-    let variables = variables.items().iter().map(variable).collect::<Result<Vec<_>, _>>()?;
+    let source = source(&item.child("source"), &form)?;
+    let variables = variables(&item.child("variables"), &form)?;
     Ok(BrokeredCredential {
         name: name.to_owned(),
-        source: source(&item.child("source"))?,
+        source,
         host,
         port,
         form,
@@ -153,9 +214,14 @@ pub fn is_credential_name(name: &str) -> Result<(), &'static str> {
     is_one.then_some(()).ok_or("a name has letters, digits, `-`, `_` and `.`, at most 64 of them")
 }
 
-fn source(place: &DocumentValue<'_>) -> Result<CredentialSource, Fault> {
+fn source(place: &DocumentValue<'_>, form: &CredentialForm) -> Result<CredentialSource, Fault> {
+    let is_aws = matches!(form, CredentialForm::Aws { .. });
     let mut found = Vec::new();
+    found.extend(aws::profile(&place.child("awsProfile"), is_aws)?);
     if let Some(name) = place.child("env").text() {
+        if is_aws {
+            aws::is_variable_of_id(name).map_err(|reason| place.child("env").fault(reason))?;
+        }
         found.push(CredentialSource::Variable(name.to_owned()));
     }
     if let Some(path) = place.child("file").text() {
@@ -185,7 +251,8 @@ fn source(place: &DocumentValue<'_>) -> Result<CredentialSource, Fault> {
         found.push(CredentialSource::SecretTool(attributes));
     }
     let (Some(source), None) = (found.pop(), found.pop()) else {
-        return Err(place.fault("write one of `env`, `file`, `command`, `pass` and `secretTool`"));
+        let known = "`env`, `file`, `command`, `pass`, `secretTool` and `awsProfile`";
+        return Err(place.fault(format!("write one of {known}")));
     };
     Ok(source)
 }
@@ -198,8 +265,17 @@ fn form(item: &DocumentValue<'_>) -> Result<CredentialForm, Fault> {
             let name = required(item, "header")?;
             CredentialForm::Header(header_name(name).map_err(|reason| header.fault(reason))?)
         }
+        Some("aws") => CredentialForm::Aws {
+            services: aws::scope_names(&item.child("services"))?,
+            regions: aws::scope_names(&item.child("regions"))?,
+        },
         _ => CredentialForm::Bearer,
     };
+    for key in ["services", "regions"] {
+        if item.child(key).node.is_some() && !matches!(form, CredentialForm::Aws { .. }) {
+            return Err(item.child(key).fault("only the form `aws` has services and regions"));
+        }
+    }
     if user.node.is_some() && !matches!(form, CredentialForm::Basic { .. }) {
         return Err(user.fault("only the form `basic` has a user name"));
     }
@@ -240,6 +316,16 @@ fn header_name(name: &str) -> Result<String, String> {
     Ok(name)
 }
 
+fn variables(place: &DocumentValue<'_>, form: &CredentialForm) -> Result<Vec<PlaceholderVariable>, Fault> {
+    match form {
+        CredentialForm::Aws { .. } if place.node.is_none() => Ok(aws::usual_variables()),
+        CredentialForm::Aws { .. } => place.items().iter().map(aws::variable).collect(),
+        CredentialForm::Bearer | CredentialForm::Basic { .. } | CredentialForm::Header(_) => {
+            place.items().iter().map(variable).collect()
+        }
+    }
+}
+
 fn variable(item: &DocumentValue<'_>) -> Result<PlaceholderVariable, Fault> {
     let text = item.text().unwrap_or_default();
     let (name, value) = text.split_once('=').unwrap_or((text, HOLE));
@@ -252,7 +338,12 @@ fn variable(item: &DocumentValue<'_>) -> Result<PlaceholderVariable, Fault> {
     let Some((before, after)) = value.split_once(HOLE).filter(|(_, after)| !after.contains(HOLE)) else {
         return Err(item.fault("write `NAME`, or `NAME=text` with `{}` once where the placeholder stands"));
     };
-    Ok(PlaceholderVariable { name: name.to_owned(), before: before.to_owned(), after: after.to_owned() })
+    Ok(PlaceholderVariable {
+        name: name.to_owned(),
+        part: PlaceholderPart::First,
+        before: before.to_owned(),
+        after: after.to_owned(),
+    })
 }
 
 pub(crate) fn requests(place: &DocumentValue<'_>) -> Result<Vec<HostRequests>, Fault> {
@@ -386,10 +477,40 @@ mod tests {
             json!({ "variables": ["A=b"] }),
             json!({ "variables": ["A={}{}"] }),
             json!({ "variables": ["A", "A"] }),
+            json!({ "services": ["s3"] }),
+            json!({ "source": { "awsProfile": "default" } }),
+            json!({ "form": "aws", "variables": [] }),
+            json!({ "form": "aws", "source": { "awsProfile": "a" } }),
+            json!({ "form": "aws", "source": { "awsProfile": "a]" }, "variables": [] }),
+            json!({ "form": "aws", "source": { "awsProfile": "a" }, "variables": ["A"] }),
+            json!({ "form": "aws", "source": { "awsProfile": "a" }, "variables": [], "services": ["S3"] }),
         ] {
             assert!(parse(json!([with(changes.clone())]), json!([])).is_err(), "{changes}");
         }
         assert!(parse(json!([with(json!({})), with(json!({ "variables": [] }))]), json!([])).is_err());
+    }
+
+    #[test]
+    fn keys_of_aws_have_three_variables_which_entries_of_one_source_share() {
+        let entry = |name: &str, host: &str, source: &str| {
+            json!({
+                "name": name, "source": { "env": source }, "host": host, "form": "aws", "for": ["GET /**"],
+                "regions": ["eu-central-1"],
+            })
+        };
+        let first = entry("one", "s3.test", "AWS_ACCESS_KEY_ID");
+        let settings =
+            parse(json!([first, entry("two", "sts.test", "AWS_ACCESS_KEY_ID")]), json!([])).unwrap();
+        let [one, two] = settings.credentials.brokered.as_slice() else { panic!("two entries") };
+        let names: Vec<&str> = one.variables.iter().map(|variable| variable.name.as_str()).collect();
+        assert_eq!(names, ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]);
+        assert_eq!(one.source_variables(), names);
+        assert!(one.shares_placeholders(two));
+        let other = entry("two", "sts.test", "WORK_ACCESS_KEY_ID");
+        assert!(parse(json!([first, other]), json!([])).is_err(), "another source");
+        let mut own = entry("two", "sts.test", "WORK_ACCESS_KEY_ID");
+        own["variables"] = json!(["WORK_ID={id}", "WORK_SECRET={secret}"]);
+        assert!(parse(json!([first, own]), json!([])).is_ok());
     }
 
     #[test]

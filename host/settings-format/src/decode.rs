@@ -227,8 +227,12 @@ fn credentials(place: &DocumentValue<'_>) -> Result<Credentials, Fault> {
     credentials.signing = signing::signing(&place.child("signing"), &names)?;
     credentials.signing_key = signing::private_key(&place.child("signing"), credentials.signing.as_ref())?;
     for (index, item) in place.child("brokered").items().iter().enumerate() {
-        let path = item.child("source").child("file");
-        let Some(text) = path.text() else { continue };
+        let source = item.child("source");
+        let (path, text) = match source.child("awsProfile").text() {
+            Some(_) => (source.child("awsProfile"), Some(crate::AWS_CREDENTIALS)),
+            None => (source.child("file"), source.child("file").text()),
+        };
+        let Some(text) = text else { continue };
         crate::check::usable_path(text).map_err(|reason| path.fault(reason))?;
         let entry = path.entry(PathEntry { text: text.to_owned(), literal: true }, text);
         credentials.source_files.push((index, entry));

@@ -534,7 +534,7 @@ pub const FIELDS: &[Field] = &[
         Shape::VariableName,
         Optional,
         Honoured,
-        "A variable of the environment in which Portcullis runs.",
+        "A variable of the environment in which Portcullis runs. For `aws`: the one with the id of the access key, such as `AWS_ACCESS_KEY_ID`; those with the secret key and the session token lie beside it.",
     ),
     row(
         "credentials.brokered[].source.file",
@@ -565,6 +565,13 @@ pub const FIELDS: &[Field] = &[
         "Attributes and values for `secret-tool lookup`.",
     ),
     row(
+        "credentials.brokered[].source.awsProfile",
+        Shape::Text,
+        Optional,
+        Honoured,
+        "For `aws`: a profile with keys in `~/.aws/credentials`.",
+    ),
+    row(
         "credentials.brokered[].host",
         Shape::Text,
         Required,
@@ -573,10 +580,10 @@ pub const FIELDS: &[Field] = &[
     ),
     row(
         "credentials.brokered[].form",
-        Shape::OneOf(&["bearer", "basic", "header"]),
+        Shape::OneOf(&["bearer", "basic", "header", "aws"]),
         Required,
         Honoured,
-        "Its place in a request: `Authorization: Bearer`, the password in `Authorization: Basic`, or the whole value of `header`.",
+        "Its place in a request: `Authorization: Bearer`, the password in `Authorization: Basic`, the whole value of `header`, or a signature of AWS (version 4) that is made with it.",
     ),
     row(
         "credentials.brokered[].user",
@@ -593,6 +600,20 @@ pub const FIELDS: &[Field] = &[
         "For `header`: the name of the header.",
     ),
     row(
+        "credentials.brokered[].services",
+        Shape::List(&Shape::Text),
+        Optional,
+        Honoured,
+        "For `aws`: the services that requests are signed for, such as `s3`. Default: all.",
+    ),
+    row(
+        "credentials.brokered[].regions",
+        Shape::List(&Shape::Text),
+        Optional,
+        Honoured,
+        "For `aws`: the regions that requests are signed for, such as `eu-central-1`. Default: all.",
+    ),
+    row(
         "credentials.brokered[].for",
         Shape::List(&Shape::Text),
         Required,
@@ -604,7 +625,7 @@ pub const FIELDS: &[Field] = &[
         Shape::List(&Shape::Text),
         Optional,
         Honoured,
-        "Variables of commands that hold the placeholder: `NAME`, or `NAME=text` in which `{}` stands for it.",
+        "Variables of commands that hold the placeholder: `NAME`, or `NAME=text` in which `{}` stands for it. For `aws`: `NAME={id}`, `NAME={secret}` or `NAME={token}`; default: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`.",
     ),
     row(
         "credentials.brokered[].git",

@@ -27,6 +27,7 @@ mod fields;
 mod liftable;
 mod schema;
 
+mod aws;
 mod brokered;
 mod chain;
 pub mod check;
@@ -57,8 +58,9 @@ mod edit;
 mod json_schema;
 mod reference;
 
+pub use aws::{AWS_CREDENTIALS, aws_variables};
 pub use brokered::{
-    BrokeredCredential, CredentialForm, CredentialSource, HostRequests, PlaceholderVariable,
+    BrokeredCredential, CredentialForm, CredentialSource, HostRequests, PlaceholderPart, PlaceholderVariable,
     is_credential_name,
 };
 pub use chain::is_policy_name;

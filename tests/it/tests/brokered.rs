@@ -3,6 +3,7 @@
 
 #![expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+mod aws;
 mod declared;
 mod http1;
 mod memory;
@@ -34,6 +35,7 @@ as_each_user!(programs_use_a_credential_that_is_not_inside);
 /// A registry, a git server and a server that shows and stores the headers of requests. They want a credential.
 const SERVERS: &str = concat!(include_str!("network/packages.py"), include_str!("brokered/servers.py"));
 const RAW_SERVER: &str = include_str!("brokered/raw_server.py");
+const AWS_SERVER: &str = include_str!("brokered/aws_server.py");
 
 /// Sends bytes to the server that stores them.
 const CLIENT: &str = include_str!("brokered/client.py");
@@ -75,6 +77,12 @@ fn settings() -> Value {
     })
 }
 
+/// Writes the servers that the program of the machine imports.
+fn write_modules(directory: &std::path::Path, scene: &Scene) -> Result<()> {
+    scene.write(&directory.join("raw_server.py"), RAW_SERVER)?;
+    scene.write(&directory.join("aws_server.py"), AWS_SERVER)
+}
+
 /// Runs a script inside, on a machine that trusts the servers.
 fn run(world: &World<'_>, scene: &Scene, script: &str) -> Result<Finished> {
     run_with(world, scene, &settings(), script)
@@ -82,7 +90,7 @@ fn run(world: &World<'_>, scene: &Scene, script: &str) -> Result<Finished> {
 
 fn run_with(world: &World<'_>, scene: &Scene, settings: &Value, script: &str) -> Result<Finished> {
     scene.write(&scene.at("world").join("more.py"), SERVERS)?;
-    scene.write(&scene.at("world").join("raw_server.py"), RAW_SERVER)?;
+    write_modules(&scene.at("world"), scene)?;
     let settings_file = scene.at("brokered.json");
     scene.write(&settings_file, &settings.to_string())?;
     let authority = scene.at("world").join("authority.pem");
@@ -114,6 +122,16 @@ const PROGRAMS: &[(&str, &str)] = &[
         "/usr/bin/python3 -c 'import os\n\
          from pip._vendor import requests\n\
          print(requests.get(os.environ[\"B\"] + \"/wants\", headers={\"Authorization\": \"Bearer \" + os.environ[\"FORGE_TOKEN\"]}).text)'",
+    ),
+    (
+        "a client of a model, with a stream of events",
+        "OPENAI_API_KEY=$FORGE_TOKEN OPENAI_BASE_URL=$B/mine/v1 python3 -c 'import json, os, urllib.request as r\n\
+         asked = json.dumps({\"model\": \"m\", \"stream\": True, \"messages\": [{\"role\": \"user\", \"content\": \"hi\"}]}).encode()\n\
+         headers = {\"Authorization\": \"Bearer \" + os.environ[\"OPENAI_API_KEY\"], \"Content-Type\": \"application/json\", \"Accept\": \"text/event-stream\"}\n\
+         answer = r.urlopen(r.Request(os.environ[\"OPENAI_BASE_URL\"] + \"/chat/completions\", asked, headers))\n\
+         pieces = [line[6:].strip() for line in answer if line.startswith(b\"data: \")]\n\
+         assert pieces.pop() == b\"[DONE]\"\n\
+         print(\"\".join(json.loads(piece)[\"choices\"][0][\"delta\"][\"content\"] for piece in pieces))'",
     ),
     (
         "Node",

@@ -31,6 +31,7 @@ Examples:
   portcullis credentials add ci --host ci.example.com --env CI_KEY --for 'GET /**' --variable CI_KEY
   portcullis credentials add hub --host api.github.com --command 'gh auth token' --for 'GET /**'
   portcullis credentials add forge --host git.test --pass forge --form basic --git --for '* /me/**'
+  portcullis credentials add s3 --form aws --aws-profile default --host b.s3.eu-central-1.amazonaws.com --for 'GET /**'
   portcullis credentials add github-ssh --ssh --host github.com --user git --fetch 'me/*'
   portcullis credentials add sign --sign ~/.ssh/id_ed25519.pub";
 
@@ -81,7 +82,7 @@ pub(crate) enum Credentials {
 }
 
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("source").args(["env", "file", "command", "pass", "secret_tool"])))]
+#[command(group(ArgGroup::new("source").args(["env", "file", "command", "pass", "secret_tool", "aws_profile"])))]
 pub(crate) struct Add {
     /// Its name; that of a known service provides what is not given
     #[arg(value_name = "NAME")]
@@ -104,17 +105,20 @@ pub(crate) struct Add {
     /// Read it with `secret-tool lookup` and these attributes and values, separated by spaces
     #[arg(long, value_name = "ATTRIBUTES")]
     pub(crate) secret_tool: Option<String>,
+    /// For `aws`: read the keys from this profile in `~/.aws/credentials`
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) aws_profile: Option<String>,
     /// Its place in a request; by default `bearer`
     #[arg(long, value_enum, value_name = "FORM")]
     pub(crate) form: Option<Form>,
     /// Let git reach the host by your own `ssh`; a push needs an entry in `network.pushes` as well
-    #[arg(long, requires = "host", conflicts_with_all = ["source", "form", "header", "purpose", "variables", "git"])]
+    #[arg(long, requires = "host", conflicts_with_all = ["source", "form", "header", "purpose", "variables", "git", "services", "regions"])]
     pub(crate) ssh: bool,
     /// For `--ssh`: the repositories to fetch from, such as `me/*`; may be given several times
     #[arg(long, value_name = "REPOSITORIES", requires = "ssh")]
     pub(crate) fetch: Vec<String>,
     /// Have commits and tags signed outside: the path of a public key of ssh, or a key of gpg
-    #[arg(long, value_name = "KEY", conflicts_with_all = ["source", "ssh", "host", "form", "user", "header", "purpose", "variables", "git"])]
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["source", "ssh", "host", "form", "user", "header", "purpose", "variables", "git", "services", "regions"])]
     pub(crate) sign: Option<String>,
     /// For `basic` and `--ssh`: the user name; by default the one that the command sends
     #[arg(long, value_name = "USER")]
@@ -122,6 +126,12 @@ pub(crate) struct Add {
     /// For `header`: the name of the header
     #[arg(long, value_name = "HEADER", required_if_eq("form", "header"))]
     pub(crate) header: Option<String>,
+    /// For `aws`: a service that requests are signed for, such as `s3`; by default all; may be given several times
+    #[arg(long = "service", value_name = "SERVICE")]
+    pub(crate) services: Vec<String>,
+    /// For `aws`: a region that requests are signed for; by default all; may be given several times
+    #[arg(long = "region", value_name = "REGION")]
+    pub(crate) regions: Vec<String>,
     /// The requests that it is for, such as `GET,HEAD /repos/**`; may be given several times
     #[arg(long = "for", value_name = "REQUESTS")]
     pub(crate) purpose: Vec<String>,
@@ -145,6 +155,8 @@ pub(crate) enum Form {
     Basic,
     /// A header of its own
     Header,
+    /// A signature of AWS, made with keys
+    Aws,
 }
 
 impl Form {
@@ -154,6 +166,7 @@ impl Form {
             Self::Bearer => "bearer",
             Self::Basic => "basic",
             Self::Header => "header",
+            Self::Aws => "aws",
         }
     }
 }

@@ -3,6 +3,7 @@
 use portcullis_decision::pattern::RequestPattern;
 use portcullis_decision::request::Endpoint;
 
+use super::aws::{AwsLimits, AwsPlaceholders};
 use super::push::PushRule;
 
 /// A host whose requests the gate reads.
@@ -40,6 +41,16 @@ pub struct Credential {
     pub purpose: Vec<RequestPattern>,
 }
 
+impl Credential {
+    /// Returns all texts that commands have in the place of the credential.
+    pub(super) fn placeholders(&self) -> Vec<String> {
+        match &self.form {
+            Form::Aws(_) => AwsPlaceholders::of(&self.placeholder).into_texts().into(),
+            Form::Bearer | Form::Basic { .. } | Form::Header(_) => vec![self.placeholder.clone()],
+        }
+    }
+}
+
 /// The place of a credential in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {
@@ -52,6 +63,8 @@ pub enum Form {
     },
     /// A header of this name, in lower case, whose value is the credential.
     Header(String),
+    /// A signature of AWS, version 4, which is made with the credential.
+    Aws(AwsLimits),
 }
 
 /// Limits on the requests to a host.

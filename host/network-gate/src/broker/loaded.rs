@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::masker::{Masker, Wanted};
 use super::secret::{Secret, Secrets};
@@ -30,7 +30,7 @@ impl std::fmt::Debug for SeenSecrets {
 impl SeenSecrets {
     fn add(&self, secret: &Arc<Secret>) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !seen.all.iter().any(|known| known.expose() == secret.expose()) {
+        if !seen.all.iter().any(|known| known.texts().eq(secret.texts())) {
             seen.all.push(Arc::clone(secret));
             seen.wanted.set(seen.all.iter().map(|secret| &**secret));
         }
@@ -82,9 +82,11 @@ impl Loaded {
         self.seen.masker()
     }
 
-    fn known(&self, name: &str) -> Option<Arc<Secret>> {
+    /// Returns a credential that was read already.
+    pub(crate) fn known(&self, name: &str) -> Option<Arc<Secret>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(name).map(|known| Arc::clone(&known.secret))
+        let known = known.get(name).map(|known| Arc::clone(&known.secret));
+        known.filter(|secret| !secret.has_expired(SystemTime::now()))
     }
 
     /// Has the credential read again for the next request, because a server refused it at this time.
@@ -122,12 +124,12 @@ mod tests {
     fn a_source_is_read_once_until_a_server_refuses() {
         let loaded = Loaded::new(Box::new(Counted(0.into())), SeenSecrets::default());
         assert!(loaded.known("a").is_none());
-        assert_eq!(loaded.secret("a").unwrap().expose(), "a-0-abcdef");
-        assert_eq!(loaded.secret("a").unwrap().expose(), "a-0-abcdef");
+        assert_eq!(loaded.secret("a").unwrap().text(), Some("a-0-abcdef"));
+        assert_eq!(loaded.secret("a").unwrap().text(), Some("a-0-abcdef"));
         loaded.refused("a", Instant::now());
-        assert_eq!(loaded.secret("a").unwrap().expose(), "a-0-abcdef", "too early to ask again");
+        assert_eq!(loaded.secret("a").unwrap().text(), Some("a-0-abcdef"), "too early to ask again");
         loaded.refused("a", Instant::now() + READ_AGAIN);
-        assert_eq!(loaded.secret("a").unwrap().expose(), "a-1-abcdef");
+        assert_eq!(loaded.secret("a").unwrap().text(), Some("a-1-abcdef"));
         assert_eq!(masked(&loaded, "a-0-abcdef a-1-abcdef b-1-abcdef"), "********** ********** b-1-abcdef");
     }
 

@@ -30,15 +30,15 @@ const NAMES_IN_QUERIES: &[&str] = &[
     "ticket",
 ];
 
-/// Returns what to call the first foreign credential of a request. `own` is the header of the declared one.
+/// Returns what to call the first foreign credential of a request. `is_own` is true for the headers of the declared one.
 pub(super) fn foreign_credential(
     headers: &HeaderMap,
     target: &PathAndQuery,
-    own: Option<&str>,
+    is_own: impl Fn(&str) -> bool,
 ) -> Option<String> {
     for (name, value) in headers {
         let name = name.as_str();
-        if own == Some(name) {
+        if is_own(name) {
             continue;
         }
         let is_one = CARRIES_CREDENTIALS.contains(&name)

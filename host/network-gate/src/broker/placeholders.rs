@@ -7,7 +7,7 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use memchr::memmem;
 
 /// How every placeholder begins, so that users recognize one.
-const PREFIX: &str = "pcx_";
+pub(super) const PREFIX: &str = "pcx_";
 /// Random bytes in a placeholder.
 const RANDOM: usize = 20;
 

@@ -1,16 +1,19 @@
 //! Judges one request to a brokered host, and puts a credential into it.
 
-use hyper::Uri;
+use std::time::SystemTime;
+
 use hyper::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue,
     TRANSFER_ENCODING,
 };
 use hyper::http::request::Parts;
 use hyper::http::uri::{PathAndQuery, Scheme};
+use hyper::{StatusCode, Uri};
 use portcullis_decision::pattern::{HostName, RequestPath};
 use portcullis_decision::request::{Endpoint, HttpHead};
 use zeroize::Zeroizing;
 
+use super::aws::{self, AwsPlaceholders, Signed, Verified};
 use super::basic;
 use super::host::{BrokeredHost, Credential, Form, RequestLimits};
 use super::own_account::foreign_credential;
@@ -61,6 +64,8 @@ enum Place {
     Password(String),
     /// As the value of this header.
     Whole(HeaderName),
+    /// In a signature of AWS.
+    Signature(Box<Signed>),
 }
 
 impl<'a> Destination<'a> {
@@ -70,7 +75,7 @@ impl<'a> Destination<'a> {
         self.names_this_host(request)?;
         let target = request.uri.path_and_query().cloned();
         let target = target.ok_or_else(|| malformed("it names no path"))?;
-        let credential = self.credential(&request.headers)?;
+        let credential = self.credential(request)?;
         self.has_no_other_placeholder(request, &target, credential.as_ref())?;
         let path = RequestPath::parse(target.path());
         if let Some(Use { credential, .. }) = &credential {
@@ -128,10 +133,10 @@ impl<'a> Destination<'a> {
     }
 
     /// Returns the credential whose placeholder stands in its declared place.
-    fn credential(&self, headers: &HeaderMap) -> Result<Option<Use<'a>>, ConnectionRefusal> {
+    fn credential(&self, request: &Parts) -> Result<Option<Use<'a>>, ConnectionRefusal> {
         let mut found = None;
         for credential in &self.host.credentials {
-            let Some(place) = place_of(credential, headers) else { continue };
+            let Some(place) = place_of(credential, request)? else { continue };
             if found.replace(Use { credential, place }).is_some() {
                 return Err(malformed("it has more than one credential"));
             }
@@ -162,7 +167,7 @@ impl<'a> Destination<'a> {
             if let Some(what) = self.placeholders.found_in(name.as_str().as_bytes()) {
                 return stopped(what, "the name of a header");
             }
-            if declared.is_some_and(|declared| declared.header() == name) {
+            if declared.is_some_and(|declared| declared.is_in(name.as_str())) {
                 continue;
             }
             if let Some(what) = self.placeholders.found_in(value.as_bytes()) {
@@ -215,8 +220,8 @@ impl RequestLimits {
             return refused(format!("the request has {length} bytes, `network.requests` allows {most}"));
         }
         if self.own_account_only {
-            let own = credential.map(|declared| declared.header().as_str());
-            if let Some(what) = foreign_credential(&request.headers, target, own) {
+            let is_own = |name: &str| credential.is_some_and(|declared| declared.is_in(name));
+            if let Some(what) = foreign_credential(&request.headers, target, is_own) {
                 let reason = format!("{what} may hold a credential that the settings do not have");
                 return Err(ConnectionRefusal::by_host("host.other-account", reason));
             }
@@ -233,34 +238,92 @@ impl RequestLimits {
 }
 
 impl Use<'_> {
-    /// Returns the header of the credential.
-    fn header(&self) -> &HeaderName {
+    /// Returns true if the credential is in this header.
+    fn is_in(&self, header: &str) -> bool {
         match &self.place {
-            Place::Scheme(_) | Place::Password(_) => &AUTHORIZATION,
-            Place::Whole(name) => name,
+            Place::Scheme(_) | Place::Password(_) => header == AUTHORIZATION.as_str(),
+            Place::Whole(name) => header == name.as_str(),
+            Place::Signature(_) => header == AUTHORIZATION.as_str() || header == aws::TOKEN,
         }
     }
 
-    /// Puts the credential into its place.
+    /// Returns true if the request is signed with the credential.
+    pub(crate) fn signs(&self) -> bool {
+        matches!(self.place, Place::Signature(_))
+    }
+
+    /// Returns true if the credential can only be used with the whole body.
+    pub(crate) fn needs_body(&self) -> bool {
+        matches!(&self.place, Place::Signature(signed) if signed.needs_body())
+    }
+
+    /// Checks the signature of a command, if the credential is one that signs. `body` is the whole body, if it was
+    /// read.
+    pub(crate) fn verify(
+        &self,
+        request: &Parts,
+        body: Option<&[u8]>,
+    ) -> Result<Option<Verified>, ConnectionRefusal> {
+        let Place::Signature(signed) = &self.place else { return Ok(None) };
+        let placeholders = AwsPlaceholders::of(&self.credential.placeholder);
+        signed.verify(request, body, &placeholders).map(Some)
+    }
+
+    /// Returns true if a server may answer like this because the credential is an old one.
+    pub(crate) fn may_be_refused_with(&self, status: StatusCode) -> bool {
+        match &self.place {
+            // S3 answers with 400 to a token that has expired, other services of AWS with 403.
+            Place::Signature(_) => matches!(status.as_u16(), 400 | 401 | 403),
+            Place::Scheme(_) | Place::Password(_) | Place::Whole(_) => status == StatusCode::UNAUTHORIZED,
+        }
+    }
+
+    /// Puts the credential into its place. A request that is signed keeps its placeholders until [`Self::sign`].
     pub(crate) fn fill(&self, secret: &Secret, headers: &mut HeaderMap) -> Result<(), &'static str> {
-        let text = match &self.place {
-            Place::Scheme(scheme) => Zeroizing::new(format!("{scheme} {}", secret.expose())),
-            Place::Password(user) => {
-                Zeroizing::new(format!("Basic {}", *basic::encode(user, secret.expose())))
-            }
-            Place::Whole(_) => Zeroizing::new(secret.expose().to_owned()),
-        };
-        let mut value = HeaderValue::from_str(&text).map_err(|_| "it cannot stand in a header")?;
-        value.set_sensitive(true);
-        headers.insert(self.header().clone(), value);
         // The gate finds the credential in an answer only if it can read it.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let text = || secret.text().ok_or("it is no text, as its form wants it");
+        let (header, value) = match &self.place {
+            Place::Scheme(scheme) => (&AUTHORIZATION, Zeroizing::new(format!("{scheme} {}", text()?))),
+            Place::Password(user) => {
+                (&AUTHORIZATION, Zeroizing::new(format!("Basic {}", *basic::encode(user, text()?))))
+            }
+            Place::Whole(name) => (name, Zeroizing::new(text()?.to_owned())),
+            Place::Signature(_) => return Ok(()),
+        };
+        let mut value = HeaderValue::from_str(&value).map_err(|_| "it cannot stand in a header")?;
+        value.set_sensitive(true);
+        headers.insert(header, value);
         Ok(())
+    }
+
+    /// Signs a request in the form in which it is sent, if the credential is one that signs. The signature of the
+    /// command must have been checked.
+    pub(crate) fn sign(
+        &self,
+        secret: &Secret,
+        request: &mut Parts,
+        verified: Option<&Verified>,
+    ) -> Result<(), &'static str> {
+        if !self.signs() {
+            return Ok(());
+        }
+        let keys = secret.aws().ok_or("it is no key of AWS, as its form wants it")?;
+        let verified = verified.ok_or("the signature of the command was not checked")?;
+        verified.sign(keys, request, SystemTime::now())
     }
 }
 
 /// Returns the place of a placeholder if it is the declared one.
-fn place_of(credential: &Credential, headers: &HeaderMap) -> Option<Place> {
+fn place_of(credential: &Credential, request: &Parts) -> Result<Option<Place>, ConnectionRefusal> {
+    let Form::Aws(limits) = &credential.form else { return Ok(place_of_text(credential, &request.headers)) };
+    let placeholders = AwsPlaceholders::of(&credential.placeholder);
+    let signed = Signed::of(request, &placeholders, limits, SystemTime::now())?;
+    Ok(signed.map(|signed| Place::Signature(Box::new(signed))))
+}
+
+/// Returns the place of a placeholder that stands for a text.
+fn place_of_text(credential: &Credential, headers: &HeaderMap) -> Option<Place> {
     let scheme_and_value = || headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ');
     let is_placeholder = |text: &str| text == credential.placeholder;
     match &credential.form {
@@ -281,6 +344,7 @@ fn place_of(credential: &Credential, headers: &HeaderMap) -> Option<Place> {
             let (Some(value), None) = (values.next(), values.next()) else { return None };
             value.to_str().is_ok_and(is_placeholder).then_some(Place::Whole(name))
         }
+        Form::Aws(_) => None,
     }
 }
 

@@ -1,7 +1,11 @@
 //! Credentials in memory.
 
+use std::time::SystemTime;
+
 use secrecy::{ExposeSecret as _, SecretString};
 use zeroize::Zeroizing;
+
+use super::aws::AwsKeys;
 
 /// The longest credential, in bytes; servers take no longer headers.
 const SECRET_MAX: usize = 16 * 1024;
@@ -10,7 +14,21 @@ const SECRET_MIN: usize = 6;
 
 /// A credential. It is never shown, and its memory is overwritten when it is dropped.
 #[derive(Debug)]
-pub struct Secret(SecretString);
+pub struct Secret(Content);
+
+#[derive(Debug)]
+enum Content {
+    /// A text that stands in requests.
+    Text(SecretString),
+    /// Keys with which requests are signed.
+    Aws(AwsKeys),
+}
+
+impl From<AwsKeys> for Secret {
+    fn from(keys: AwsKeys) -> Self {
+        Self(Content::Aws(keys))
+    }
+}
 
 impl Secret {
     /// Makes a credential of the text that its source gave. White space around it is cut off.
@@ -26,12 +44,34 @@ impl Secret {
             _ if !text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') => {
                 Err("it has several lines or characters that no credential has")
             }
-            _ => Ok(Self(SecretString::from(text))),
+            _ => Ok(Self(Content::Text(SecretString::from(text)))),
         }
     }
 
-    pub(crate) fn expose(&self) -> &str {
-        self.0.expose_secret()
+    /// Returns the text that stands in requests.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.0 {
+            Content::Text(text) => Some(text.expose_secret()),
+            Content::Aws(_) => None,
+        }
+    }
+
+    /// Returns the keys with which requests are signed.
+    pub(crate) fn aws(&self) -> Option<&AwsKeys> {
+        match &self.0 {
+            Content::Text(_) => None,
+            Content::Aws(keys) => Some(keys),
+        }
+    }
+
+    /// Returns every text that must not be inside.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.text().into_iter().chain(self.aws().into_iter().flat_map(AwsKeys::texts))
+    }
+
+    /// Returns true if it says that it no longer holds at a time.
+    pub(crate) fn has_expired(&self, now: SystemTime) -> bool {
+        self.aws().is_some_and(|keys| keys.have_expired(now))
     }
 }
 
@@ -56,7 +96,7 @@ mod tests {
         {
             assert!(secret(text).is_err(), "{text:?}");
         }
-        assert_eq!(secret("  abcdef\n").unwrap().expose(), "abcdef");
+        assert_eq!(secret("  abcdef\n").unwrap().text(), Some("abcdef"));
         assert!(!format!("{:?}", secret("s3cr3t+v4lue/Xyz").unwrap()).contains("s3cr3t"));
     }
 }

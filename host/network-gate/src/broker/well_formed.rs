@@ -72,7 +72,8 @@ fn has_parameter(request: &Parts, wanted: &str) -> bool {
     request.uri.query().unwrap_or_default().split(['&', ';']).any(is_wanted)
 }
 
-fn percent_decoded(text: &str) -> Vec<u8> {
+/// Returns the bytes of a percent-encoded text.
+pub(super) fn percent_decoded(text: &str) -> Vec<u8> {
     let mut rest = text.as_bytes();
     let mut decoded = Vec::new();
     while let [first, after @ ..] = rest {

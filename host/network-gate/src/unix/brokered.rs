@@ -6,10 +6,12 @@
 mod answering;
 mod answers;
 mod broken;
+mod clearing;
 mod declared;
 mod handshakes;
 mod outgoing;
 mod requests;
+mod signed;
 
 use std::convert::Infallible;
 use std::pin::pin;

@@ -39,6 +39,11 @@ impl Spent {
         self.is_within()
     }
 
+    /// Returns true if `bytes` more would be within the limit.
+    pub(crate) fn has_room_for(&self, bytes: u64) -> bool {
+        self.sent().saturating_add(bytes) <= self.limit.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn is_within(&self) -> bool {
         self.sent() <= self.limit.load(Ordering::Relaxed)
     }

@@ -140,14 +140,33 @@ impl Scope {
         wanted: &Wanted,
         stream: &TcpStream,
     ) -> Result<(), Option<ConnectionRefusal>> {
+        self.clear_stage_and(attempt, stage, (wanted, stream), |_judge| ()).await.map(drop)
+    }
+
+    /// Has a later stage of an allowed connection decided. If rules allow it, `then` runs on the thread of the judge
+    /// while the caller goes on, and true is returned.
+    pub(crate) async fn clear_stage_and(
+        &self,
+        attempt: &ConnectionAttempt,
+        stage: Stage,
+        (wanted, stream): (&Wanted, &TcpStream),
+        then: impl FnOnce(&dyn Judge) + Send + 'static,
+    ) -> Result<bool, Option<ConnectionRefusal>> {
         let mut attempt = attempt.clone();
         attempt.access.stage = stage;
         let (judge, asked) = (Arc::clone(&self.judge), attempt.clone());
-        let Some(judgement) = self.shared.decider.ask(move || judge.decide(&asked)).await else {
-            return Err(Some(closing()));
-        };
+        let (reply, answer) = oneshot::channel();
+        self.shared.decider.tell(move || {
+            let judgement = judge.decide(&asked);
+            let is_allowed = matches!(judgement, Judgement::Allow(_));
+            // The caller may have gone, and then nothing follows.
+            if reply.send((judgement, is_allowed)).is_ok() && is_allowed {
+                then(&*judge);
+            }
+        });
+        let Ok((judgement, is_allowed)) = answer.await else { return Err(Some(closing())) };
         match self.carry_out(attempt, judgement, wanted, stream).await {
-            Clearance::Allowed(..) => Ok(()),
+            Clearance::Allowed(..) => Ok(is_allowed),
             Clearance::Denied(refusal) => Err(Some(refusal)),
             Clearance::Abandoned => Err(None),
         }

@@ -129,6 +129,13 @@ fn with(field: &Field, key: &str, value: Value) -> Value {
     match field.name {
         "credentials.brokered[].user" | "credentials.brokered[].git" => at["form"] = json!("basic"),
         "credentials.brokered[].header" => at["form"] = json!("header"),
+        "credentials.brokered[].services" | "credentials.brokered[].regions" => {
+            at["form"] = json!("aws");
+            at["source"] = json!({ "awsProfile": "default" });
+        }
+        "credentials.brokered[].source.awsProfile" => {
+            document["credentials"]["brokered"][0]["form"] = json!("aws");
+        }
         "grants[].exact" | "grants[].rights" => at["path"] = json!("/a"),
         "grants[].openEnded" => at["commands"] = json!([["git"]]),
         "grants[].provider" | "grants[].input" | "grants[].grantedAt" | "grants[].expiresAt" => {

@@ -97,6 +97,12 @@ class Forge(http.server.BaseHTTPRequestHandler):
             return self.say(about_package(f"https://{self.headers['Host']}"), kind="application/json")
         if path.startswith("/simple/hello"):
             return self.say(WHEEL) if path.endswith(".whl") else self.say(LINK, kind="text/html")
+        if path == "/mine/v1/chat/completions":
+            words = json.loads(body)["stream"] and ["REA", "CH", "ED"]
+            events = [json.dumps({"choices": [{"index": 0, "delta": {"content": word}}]}) for word in words]
+            return self.say("".join(f"data: {event}\n\n" for event in [*events, "[DONE]"]).encode(), kind="text/event-stream")
+        if path == "/away":
+            return self.say(b"\n", status=307, more={"Location": "https://allowed.test:9444/open/a"})
         if path == "/echo":
             return self.say(f"{given} {base64.b64encode(given.encode()).decode()} {given.encode().hex()}\n".encode())
         if path.startswith("/form/"):
@@ -180,13 +186,15 @@ if not os.path.exists(AUTHORITY):
     run("openssl", "x509", "-req", "-in", "f.csr", "-CA", "a.pem", "-CAkey", "a.key", "-CAcreateserial", "-days", "9", "-extfile", "f.ext", "-out", CERTIFICATE)
     os.rename("a.pem", AUTHORITY)
 sys.path.insert(0, DIRECTORY)
-import raw_server
+import aws_server, raw_server
 
-raw_server.Raw.DIRECTORY = DIRECTORY
-for port, kind in [(9443, Forge), (9444, Forge), (9445, raw_server.Raw)]:
+raw_server.Raw.DIRECTORY = aws_server.Aws.DIRECTORY = DIRECTORY
+for port, kind in [(9443, Forge), (9444, Forge), (9445, raw_server.Raw), (9446, aws_server.Aws)]:
     server = Server((ADDRESS, port), kind)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE, KEY)
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever).start()
+# A server that takes connections and says nothing.
+silent = socket.create_server((ADDRESS, 9448))
 print("ready", flush=True)

@@ -10,7 +10,7 @@ use portcullis_it::{Finished, Scene, Tools, User, World};
 use serde_json::{Value, json};
 
 use super::pushes::{AT_ONCE, MAKE_LONG, Outcome, PRELUDE, changed, quoted, tried_by};
-use super::{RAW_SERVER, SECRET, SOURCE, before, folders, logs, marked, section};
+use super::{SECRET, SOURCE, before, folders, logs, marked, section, write_modules};
 use crate::network::PROGRAM;
 
 as_each_user!(
@@ -149,7 +149,7 @@ pub(super) fn prepare(scene: &Scene, ssh: OwnSsh<'_>) -> Result<String> {
     let sshd = Tools::find()?.folders(&["sshd"])?.first().context("a folder")?.join("sshd");
     scene.write(&directory.join("sshd"), sshd.to_str().context("a path of text")?)?;
     scene.write(&directory.join("more.py"), SERVERS)?;
-    scene.write(&directory.join("raw_server.py"), RAW_SERVER)?;
+    write_modules(&directory, scene)?;
     let own = ssh.write(scene)?;
     let path = std::env::var("PATH")?;
     let first = ssh.path.map(|path| format!("{}:", path.display())).unwrap_or_default();

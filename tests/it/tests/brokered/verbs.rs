@@ -23,6 +23,15 @@ fn credential(name: &str, host: &str, purpose: &str) -> Value {
     json!({ "name": name, "source": { "env": SOURCE }, "host": host, "form": "bearer", "for": [purpose] })
 }
 
+/// Makes an entry with keys of AWS, for one region or for all.
+fn bucket(scene: &Scene, name: &str, region: &str) -> Result<Value> {
+    let mut entry = super::aws::entry(scene, name)?;
+    entry["for"] = json!(["GET /a"]);
+    entry["regions"] = if region.is_empty() { json!([]) } else { json!([region]) };
+    entry["variables"] = json!([]);
+    Ok(entry)
+}
+
 fn write_settings(scene: &Scene, credentials: &Value) -> Result<()> {
     let settings = json!({
         "network": { "allowedDomains": [], "deniedDomains": [] },
@@ -61,6 +70,8 @@ fn a_test_says_whether_the_server_accepts_a_credential(user: User) -> Result<()>
         credential("hanging", "allowed.test:9445", "GET /hang"),
         credential("closed", "allowed.test:9449", "GET /"),
         credential("nowhere", "no-such-host.test", "GET /"),
+        bucket(&scene, "bucket", "eu-central-1")?,
+        bucket(&scene, "no-scope", "")?,
     ];
     write_settings(&scene, &json!({ "brokered": brokered }))?;
     let tested = verb(&world, &scene, (SECRET, &path), &["test", "--json"])?.ended_with(1)?;
@@ -71,6 +82,8 @@ fn a_test_says_whether_the_server_accepts_a_credential(user: User) -> Result<()>
         ("hanging", Some(false), "does not answer within 20 seconds"),
         ("closed", Some(false), "connecting to `allowed.test:9449`"),
         ("nowhere", Some(false), "`no-such-host.test` is not found"),
+        ("bucket", Some(true), "accepts it: GET /a is answered with 200, and with 403 without it"),
+        ("no-scope", Some(false), "write them in `services` and `regions`"),
     ] {
         let (found, text) = said(&tested, name)?;
         ensure!(found == works && text.contains(wanted), "{name}: {found:?}, {text}");
@@ -139,10 +152,24 @@ fn entries_of_all_kinds_are_added_listed_and_removed(user: User) -> Result<()> {
         let mut command = scene.portcullis_command(&[&["credentials"], words].concat())?;
         Finished::run(command.env(SOURCE, OsStr::new(SECRET)))
     };
-    let added: [&[&str]; 3] = [
+    let added: [&[&str]; 4] = [
         &["add", "forge", "--host", "forge.test", "--env", SOURCE, "--for", "GET /**"],
         &["add", "forge-ssh", "--ssh", "--host", "forge.test:2222", "--user", "git", "--fetch", "me/*"],
         &["add", "sign", "--sign", "~/.ssh/signing.pub"],
+        &[
+            "add",
+            "s3",
+            "--form",
+            "aws",
+            "--aws-profile",
+            "work",
+            "--host",
+            "s3.test",
+            "--for",
+            "GET /**",
+            "--service",
+            "s3",
+        ],
     ];
     for words in added {
         verb(words)?.ended_with(0)?;
@@ -150,11 +177,18 @@ fn entries_of_all_kinds_are_added_listed_and_removed(user: User) -> Result<()> {
         ensure!(again.code() != 0 && again.stderr.contains("already"), "{again:#?}");
     }
     let listed = verb(&["list"])?.ended_with(0)?;
-    for text in ["forge.test", "forge.test:2222", "your own ssh", "~/.ssh/signing.pub", "commits and tags"] {
+    for text in [
+        "forge.test",
+        "forge.test:2222",
+        "your own ssh",
+        "~/.ssh/signing.pub",
+        "commits and tags",
+        "the profile work",
+    ] {
         ensure!(listed.stdout.contains(text), "{text}: {listed:#?}");
     }
     ensure!(!format!("{listed:?}").contains(SECRET), "{listed:#?}");
-    for name in ["forge", "forge-ssh", "sign"] {
+    for name in ["forge", "forge-ssh", "sign", "s3"] {
         verb(&["remove", name])?.ended_with(0)?;
         let again = verb(&["remove", name])?;
         ensure!(again.code() != 0 && again.stderr.contains("no credential is called"), "{again:#?}");

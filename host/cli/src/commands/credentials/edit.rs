@@ -196,6 +196,8 @@ fn entry(around: &ProcessEnv, add: &Add) -> anyhow::Result<Value> {
             ("header", header.map(|header| json!(header))),
             ("variables", (!variables.is_empty()).then(|| json!(variables))),
             ("git", is_for_git.then_some(json!(true))),
+            ("services", (!add.services.is_empty()).then(|| json!(add.services))),
+            ("regions", (!add.regions.is_empty()).then(|| json!(add.regions))),
         ];
         members.extend(optional.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
     }
@@ -211,6 +213,7 @@ fn source(around: &ProcessEnv, add: &Add, service: Option<&Service>) -> anyhow::
         ("command", add.command.as_ref().map(|command| json!(words(command)))),
         ("pass", add.pass.as_ref().map(|entry| json!(entry))),
         ("secretTool", add.secret_tool.as_ref().map(|attributes| json!(words(attributes)))),
+        ("awsProfile", add.aws_profile.as_ref().map(|profile| json!(profile))),
     ];
     let given: Map<String, Value> =
         sources.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
@@ -222,7 +225,7 @@ fn source(around: &ProcessEnv, add: &Add, service: Option<&Service>) -> anyhow::
     let of_command = service.and_then(|service| service.command);
     let of_command = of_command.map(|command| ("command", json!(words(&command.to_owned()))));
     let (key, value) = of_variable.or(of_command).context(
-        "it is not said where the credential is: `--env`, `--file`, `--command`, `--pass` or `--secret-tool`",
+        "it is not said where the credential is: `--env`, `--file`, `--command`, `--pass`, `--secret-tool` or `--aws-profile`",
     )?;
     Ok(Map::from_iter([(key.to_owned(), value)]))
 }
@@ -245,6 +248,9 @@ mod tests {
             command: None,
             pass: None,
             secret_tool: None,
+            aws_profile: None,
+            services: Vec::new(),
+            regions: Vec::new(),
             form: None,
             user: None,
             header: None,

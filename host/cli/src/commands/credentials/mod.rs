@@ -169,5 +169,6 @@ fn form(credential: &BrokeredCredential) -> &'static str {
         CredentialForm::Bearer => "bearer",
         CredentialForm::Basic { .. } => "basic",
         CredentialForm::Header(_) => "header",
+        CredentialForm::Aws { .. } => "aws",
     }
 }

@@ -1,5 +1,7 @@
 //! Proposes entries for the credentials that the user has. It looks at names only and copies no credential.
 
+mod aws;
+
 use std::path::Path;
 
 use portcullis_bootstrap::credential_services::{SERVICES, Service};
@@ -30,8 +32,10 @@ pub(super) fn run(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
             proposals.push(proposal);
         }
     }
+    proposals.extend(aws::proposals(around));
     let is_unknown = |proposal: &Proposal| !known.contains(&proposal.name);
-    proposals.extend(of_ssh(around).into_iter().chain(of_signing(around)).filter(is_unknown));
+    proposals.extend(of_ssh(around).into_iter().chain(of_signing(around)));
+    proposals.retain(is_unknown);
     let mut page = Page::new(around);
     if as_json {
         let one = |proposal: &Proposal| json!({ "seen": proposal.seen, "command": proposal.command, "allows": proposal.allows });

@@ -23,9 +23,10 @@ impl Forms {
     pub(super) fn new<'a>(secrets: impl Iterator<Item = &'a Secret>) -> Self {
         let mut forms = Self::default();
         for secret in secrets {
-            let text = secret.expose().as_bytes();
-            forms.has_space |= text.contains(&b' ');
-            forms.texts.extend(std::iter::once(text.to_vec()).chain(in_base64(text)).map(Zeroizing::new));
+            for text in secret.texts().map(str::as_bytes) {
+                forms.has_space |= text.contains(&b' ');
+                forms.texts.extend(std::iter::once(text.to_vec()).chain(in_base64(text)).map(Zeroizing::new));
+            }
         }
         let in_hex = |text: &[u8]| {
             let digits = |format: fn(&u8) -> String| -> Vec<u8> {

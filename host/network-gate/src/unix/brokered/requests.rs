@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http_body_util::{BodyExt as _, Full};
+use hyper::Request;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ACCEPT, ACCEPT_CHARSET, ACCEPT_ENCODING, CONTENT_LENGTH, HOST, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{Request, StatusCode};
-use portcullis_decision::request::{Endpoint, Stage};
+use portcullis_decision::request::Endpoint;
 
 use super::answers::PUSH_RESULT;
 use super::broken::Unanswered;
+use super::clearing::UseLogged;
 use super::declared::{Content, Declared};
 use super::outgoing::{Outgoing, Sending, Waiting};
 use super::{Answer, Exchange, Sender};
@@ -38,18 +39,22 @@ impl Exchange {
         request: Request<Incoming>,
         sender: &Sender,
     ) -> Result<Answer, Unanswered> {
-        let (mut parts, body) = request.into_parts();
+        let (mut parts, mut body) = request.into_parts();
         let declared = self.declared().map_err(Unanswered::Refused)?;
         let placeholders = declared.broker.placeholders();
         let destination = Destination { host: &declared.host, placeholders };
         let accepted = destination.judge(&parts).map_err(Unanswered::Refused)?;
         let used = accepted.credential.as_ref().map(|used| used.credential.name.clone());
-        self.clear(Stage::Http(accepted.head.clone()), used.clone()).await?;
-        self.count(length_of(&parts)).await?;
-        self.prepare(&declared, &mut parts, &accepted).await?;
-        let body = match accepted.push {
-            Some(push) => self.judged(push, body, accepted.body_max).await?,
-            None => {
+        let logged = self.clear_request(&declared, &accepted, length_of(&parts)).await?;
+        let signed = self.verified(&declared, &accepted, (&parts, &mut body)).await?;
+        self.prepare(&declared, &mut parts, &accepted, logged).await?;
+        signed.sign(&declared, &accepted, &mut parts).await?;
+        let is_outdated =
+            |status| accepted.credential.as_ref().is_some_and(|used| used.may_be_refused_with(status));
+        let body = match (accepted.push, signed.body) {
+            (Some(push), _) => self.judged(push, body, accepted.body_max).await?,
+            (None, Some(whole)) => Full::new(whole).map_err(|never| match never {}).boxed_unsync(),
+            (None, None) => {
                 let sending = Arc::clone(self) as Arc<dyn Sending>;
                 let broker = Arc::clone(&declared.broker);
                 Outgoing::new(body, sending, broker, accepted.body_max).boxed_unsync()
@@ -71,7 +76,7 @@ impl Exchange {
                 }
             }
         })?;
-        if let Some(name) = used.filter(|_| answer.status() == StatusCode::UNAUTHORIZED) {
+        if let Some(name) = used.filter(|_| is_outdated(answer.status())) {
             declared.broker.loaded().refused(&name, Instant::now());
         }
         self.passed_back(&declared, answer)
@@ -123,6 +128,7 @@ impl Exchange {
         declared: &Declared,
         parts: &mut Parts,
         accepted: &Accepted<'_>,
+        logged: UseLogged,
     ) -> Result<(), Unanswered> {
         of_this_connection_only(&mut parts.headers);
         parts.headers.remove(CONTENT_LENGTH);
@@ -150,7 +156,9 @@ impl Exchange {
         }
         let Some(used) = &accepted.credential else { return Ok(()) };
         let name = &used.credential.name;
-        self.record_use(name, accepted).await?;
+        if logged == UseLogged::No {
+            self.record_use(name, accepted).await?;
+        }
         let secret = declared.load(name).await?;
         used.fill(&secret, &mut parts.headers).map_err(|why| unusable(name, why))
     }
@@ -164,7 +172,7 @@ impl Exchange {
     }
 
     /// Counts bytes, and has it decided whether there may be more of them than the budget allows.
-    async fn count(&self, count: u64) -> Result<(), Unanswered> {
+    pub(super) async fn count(&self, count: u64) -> Result<(), Unanswered> {
         self.traffic.sent.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
         if self.spent.spend(count) {
             return Ok(());
@@ -176,7 +184,10 @@ impl Exchange {
 
 impl Declared {
     /// Returns a credential, read from its source if need be.
-    async fn load(&self, name: &str) -> Result<Arc<Secret>, Unanswered> {
+    pub(super) async fn load(&self, name: &str) -> Result<Arc<Secret>, Unanswered> {
+        if let Some(known) = self.broker.loaded().known(name) {
+            return Ok(known);
+        }
         let (broker, wanted) = (Arc::clone(&self.broker), name.to_owned());
         let loaded = tokio::task::spawn_blocking(move || broker.loaded().secret(&wanted)).await;
         loaded.map_err(|error| unusable(name, &error.to_string()))?.map_err(|why| unusable(name, &why))
@@ -193,7 +204,7 @@ impl Sending for Exchange {
     }
 }
 
-fn unusable(name: &str, why: &str) -> Unanswered {
+pub(super) fn unusable(name: &str, why: &str) -> Unanswered {
     Unanswered::Unreachable(format!(
         "the credential `{name}` cannot be used: {why}; `portcullis credentials test {name}` tries it"
     ))

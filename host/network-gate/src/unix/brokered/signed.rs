@@ -1,0 +1,91 @@
+//! Requests that commands have signed: their signature is checked before the gate makes one of its own.
+
+use http_body_util::BodyExt as _;
+use hyper::body::{Bytes, Incoming};
+use hyper::http::request::Parts;
+
+use super::Exchange;
+use super::broken::Unanswered;
+use super::declared::Declared;
+use super::requests::unusable;
+use crate::broker::{Accepted, Verified};
+use crate::judge::ConnectionRefusal;
+
+/// The longest body that is read to be signed, in bytes. Services that want that take no longer ones, but for uploads,
+/// and clients state the hash of those.
+const SIGNED_BODY_MAX: usize = 8 << 20;
+
+/// What was found out about the signature of a request.
+#[derive(Default)]
+pub(super) struct CheckedSignature {
+    /// The signature, if the request has one.
+    verified: Option<Verified>,
+    /// The body, if it was read for that.
+    pub(super) body: Option<Bytes>,
+}
+
+impl CheckedSignature {
+    /// Signs a request in the form in which it is sent.
+    pub(super) async fn sign(
+        &self,
+        declared: &Declared,
+        accepted: &Accepted<'_>,
+        parts: &mut Parts,
+    ) -> Result<(), Unanswered> {
+        let Some(used) = accepted.credential.as_ref().filter(|used| used.signs()) else { return Ok(()) };
+        let name = &used.credential.name;
+        let secret = declared.load(name).await?;
+        used.sign(&secret, parts, self.verified.as_ref()).map_err(|why| unusable(name, why))
+    }
+}
+
+impl Exchange {
+    /// Checks the signature of a request, and reads its body if need be.
+    pub(super) async fn verified(
+        &self,
+        declared: &Declared,
+        accepted: &Accepted<'_>,
+        (parts, body): (&Parts, &mut Incoming),
+    ) -> Result<CheckedSignature, Unanswered> {
+        let Some(used) = &accepted.credential else { return Ok(CheckedSignature::default()) };
+        let body = match used.needs_body() && accepted.push.is_none() {
+            true => Some(self.whole(declared, accepted.body_max, body).await?),
+            false => None,
+        };
+        let verified = used.verify(parts, body.as_deref()).map_err(Unanswered::Refused)?;
+        Ok(CheckedSignature { verified, body })
+    }
+
+    /// Reads a body as a whole. It is searched and counted like others.
+    async fn whole(
+        &self,
+        declared: &Declared,
+        most: Option<u64>,
+        body: &mut Incoming,
+    ) -> Result<Bytes, Unanswered> {
+        let refused = |rule, reason: &str| Err(Unanswered::Refused(ConnectionRefusal::by_host(rule, reason)));
+        let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+        let mut whole = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| Unanswered::Unreachable(error.to_string()))?;
+            let Ok(piece) = frame.into_data() else { continue };
+            whole.extend_from_slice(&piece);
+            if whole.len() > most {
+                let reason = "the body of the request is larger than `network.requests` allows";
+                return refused("host.request-rule", reason);
+            }
+            if whole.len() > SIGNED_BODY_MAX {
+                let reason = "the request does not state the hash of its body, which is too large to be read for that; \
+                              have the client send `x-amz-content-sha256`";
+                return refused("host.credential-signature", reason);
+            }
+            self.count(u64::try_from(piece.len()).unwrap_or(u64::MAX)).await?;
+        }
+        if let Some(what) = declared.broker.placeholders().found_in(&whole) {
+            let reason =
+                format!("{what} stands in the body of the request, where the settings do not have it");
+            return refused("host.placeholder", &reason);
+        }
+        Ok(Bytes::from(whole))
+    }
+}
