@@ -4,9 +4,11 @@
 //! server repeat its guesses, and sees which of them are held back, would learn a credential one character at a time.
 //! So every text without spaces at the end of a piece is held back, up to the length of the longest form.
 
+mod beginnings;
 mod escapes;
 mod forms;
 
+use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use zeroize::Zeroizing;
@@ -34,8 +36,8 @@ pub(crate) struct Masker {
     wanted: Wanted,
     /// The end of the bytes that came so far, if a credential may have begun in it.
     held: Zeroizing<Vec<u8>>,
-    /// The bytes of `held` that belong to a credential.
-    hidden: Vec<bool>,
+    /// The parts of `held` that belong to a credential.
+    hidden: Vec<Range<usize>>,
 }
 
 impl Masker {
@@ -48,10 +50,9 @@ impl Masker {
     /// keeps its length.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(piece);
-        self.hidden.resize(self.held.len(), false);
         // A credential is read before it is sent, so it is known before a server can repeat it.
         let forms = self.wanted.forms();
-        forms.hide(&self.held, &mut self.hidden);
+        forms.find(&self.held, &mut self.hidden);
         let most = forms.longest().saturating_sub(1);
         let held = self.held.iter().rev().take(most).take_while(|&&byte| forms.may_hold(byte)).count();
         let passed = self.held.len() - held;
@@ -68,22 +69,32 @@ impl Masker {
         let mut taken = std::mem::replace(&mut self.held, rest);
         taken.truncate(count);
         overwrite(&mut taken, &self.hidden);
-        self.hidden.drain(..count);
+        // A credential that was found in a part is known when the rest of it is passed on.
+        self.hidden.retain(|part| part.end > count);
+        for part in &mut self.hidden {
+            *part = part.start.saturating_sub(count)..part.end - count;
+        }
+        self.hidden.sort_unstable_by_key(|part| (part.start, part.end));
+        self.hidden.dedup();
         std::mem::take(&mut *taken)
     }
 
     /// Masks a whole text; returns true if there was something to mask.
     pub(crate) fn mask(&self, bytes: &mut [u8]) -> bool {
-        let mut hidden = vec![false; bytes.len()];
-        self.wanted.forms().hide(bytes, &mut hidden);
+        let mut hidden = Vec::new();
+        self.wanted.forms().find(bytes, &mut hidden);
         overwrite(bytes, &hidden);
-        hidden.contains(&true)
+        !hidden.is_empty()
     }
 }
 
-fn overwrite(bytes: &mut [u8], hidden: &[bool]) {
-    for (byte, _) in bytes.iter_mut().zip(hidden).filter(|(_, is_hidden)| **is_hidden) {
-        *byte = b'*';
+/// Overwrites parts of a text, as far as it has them.
+fn overwrite(bytes: &mut [u8], hidden: &[Range<usize>]) {
+    let length = bytes.len();
+    for part in hidden {
+        if let Some(part) = bytes.get_mut(part.start.min(length)..part.end.min(length)) {
+            part.fill(b'*');
+        }
     }
 }
 
@@ -232,6 +243,23 @@ mod tests {
             masker.push(b"renewed-credential first-credential \n"),
             b"****************** **************** \n"
         );
+    }
+
+    #[test]
+    fn other_bytes_stay_as_they_are() {
+        let mut state = 1_u32;
+        let bytes: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state.to_be_bytes()[0]
+        })
+        .take(300_000)
+        .collect();
+        for size in [1000, 16_384] {
+            let mut masker = masker(&[TEXT, "another-credential-0123"]);
+            let mut out: Vec<u8> = bytes.chunks(size).flat_map(|piece| masker.push(piece)).collect();
+            out.extend(masker.finish());
+            assert!(out == bytes, "pieces of {size}");
+        }
     }
 
     #[test]
