@@ -4,6 +4,7 @@
 #![expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod aws;
+mod bad_input;
 mod declared;
 mod http1;
 mod memory;

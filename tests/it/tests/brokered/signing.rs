@@ -199,7 +199,7 @@ const ATTACKS: &[(&str, &str)] = &[
          there = socket.socket(socket.AF_UNIX); there.connect(os.environ[\"PORTCULLIS_SIGNER\"])\n\
          there.sendall(len(body).to_bytes(4, \"big\") + body); there.shutdown(socket.SHUT_WR)\n\
          print(there.recv(999))' \"$message\"; done",
-        "a word is missing",
+        "the request cannot be read",
     ),
     ("cp commit text; SSH_AUTH_SOCK=$PORTCULLIS_SIGNER ssh-add -l 2>/dev/null | grep -c SHA256", "0"),
     ("cp commit text; ssh-keygen -Y sign -n file -f ~/.ssh/signing.pub text; ls text.sig", ""),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use portcullis_it::{Interface, Scene, Serve, User, processes};
+use portcullis_it::{Deadline, Interface, Scene, Serve, User, processes};
 use serde_json::{Value, json};
 
 use super::signing::{BEFORE, by_ssh, make_key, outside, run, settings};
@@ -87,6 +87,10 @@ fn many_questions_are_put_one_after_another_and_end_with_a_no(user: User) -> Res
         host.answer(&question, &once(&question)?)?;
     }
     let allowed = asked.clone();
+    // The answers are taken in by several threads: the noes come after all of the others.
+    let signed =
+        || anyhow::Ok(logs(&scene)?.matches("the commit is signed with `sign`").count() == allowed.len());
+    Deadline::start().until("the signatures", || Ok(signed()?.then_some(())))?;
     // Three noes in a row end the questions.
     for _ in 0..3 {
         let question = host.question()?;
