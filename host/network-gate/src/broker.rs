@@ -11,6 +11,7 @@ mod authority;
 mod aws;
 mod basic;
 mod git;
+mod graphql;
 mod host;
 mod loaded;
 mod masker;
@@ -38,6 +39,7 @@ pub use secret::{Secret, Secrets};
 
 pub(crate) use aws::Verified;
 pub(crate) use git::{GREETING, GitRequest, REQUEST_MAX};
+pub(crate) use graphql::GRAPHQL_MAX;
 pub(crate) use loaded::Loaded;
 pub(crate) use masker::Masker;
 pub(crate) use placeholders::{Finder, Placeholders};

@@ -618,7 +618,7 @@ pub const FIELDS: &[Field] = &[
         Shape::List(&Shape::Text),
         Required,
         Honoured,
-        "The requests that it may be put into: methods and a path, such as `GET,HEAD /repos/**`. `*` as the method stands for all, `*` in a path for a part of a segment, `**` for any number of segments.",
+        "The requests that it may be put into: methods and a path, such as `GET,HEAD /repos/**`. `*` as the method stands for all, `*` in a path for a part of a segment, `**` for any number of segments. GraphQL operations can follow: `POST /graphql query:*`.",
     ),
     row(
         "credentials.brokered[].variables",

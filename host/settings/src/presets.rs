@@ -257,7 +257,7 @@ fn allow(found: &mut FoundSettings, preset: &Preset, entry: &Entry<String>) {
 
 #[cfg(test)]
 mod tests {
-    use portcullis_decision::pattern::RequestPath;
+    use portcullis_decision::pattern::{Coverage, OperationPattern, RequestPath};
 
     use super::*;
 
@@ -295,23 +295,24 @@ mod tests {
             let host = Endpoint::Domain(host.to_owned());
             let path = RequestPath::parse(path).expect("a path");
             let limits = found.settings.network.requests.iter().find(|limits| limits.host == host);
-            limits.map(|limits| limits.allow.iter().any(|pattern| pattern.matches(method, &path)))
+            limits.map(|limits| Coverage::of(&limits.allow, method, &path))
         };
+        let queries = vec![OperationPattern::parse("query:*").expect("a pattern")];
         for (host, method, path, wanted) in [
-            ("registry.npmjs.org", "GET", "/left-pad", Some(true)),
-            ("registry.npmjs.org", "PUT", "/left-pad", Some(false)),
-            ("registry.npmjs.org", "POST", "/-/npm/v1/security/audits/quick", Some(true)),
-            ("registry.npmjs.org", "DELETE", "/left-pad/-rev/1", Some(false)),
-            ("crates.io", "PUT", "/api/v1/crates/new", Some(false)),
-            ("rubygems.org", "POST", "/api/v1/gems", Some(false)),
-            ("github.com", "GET", "/me/proj/info/refs", Some(true)),
-            ("github.com", "POST", "/me/proj.git/git-upload-pack", Some(true)),
-            ("github.com", "POST", "/me/proj.git/git-receive-pack", Some(false)),
-            ("api.github.com", "POST", "/graphql", Some(false)),
-            ("api.github.com", "GET", "/user", Some(true)),
-            ("gitlab.com", "POST", "/api/v4/projects", Some(false)),
-            ("pypi.org", "GET", "/simple/hello", Some(false)),
-            ("pypi.org", "POST", "/own/hello", Some(true)),
+            ("registry.npmjs.org", "GET", "/left-pad", Some(Coverage::Whole)),
+            ("registry.npmjs.org", "PUT", "/left-pad", Some(Coverage::None)),
+            ("registry.npmjs.org", "POST", "/-/npm/v1/security/audits/quick", Some(Coverage::Whole)),
+            ("registry.npmjs.org", "DELETE", "/left-pad/-rev/1", Some(Coverage::None)),
+            ("crates.io", "PUT", "/api/v1/crates/new", Some(Coverage::None)),
+            ("rubygems.org", "POST", "/api/v1/gems", Some(Coverage::None)),
+            ("github.com", "GET", "/me/proj/info/refs", Some(Coverage::Whole)),
+            ("github.com", "POST", "/me/proj.git/git-upload-pack", Some(Coverage::Whole)),
+            ("github.com", "POST", "/me/proj.git/git-receive-pack", Some(Coverage::None)),
+            ("api.github.com", "POST", "/graphql", Some(Coverage::Operations(queries.clone()))),
+            ("api.github.com", "GET", "/user", Some(Coverage::Whole)),
+            ("gitlab.com", "POST", "/api/v4/projects", Some(Coverage::None)),
+            ("pypi.org", "GET", "/simple/hello", Some(Coverage::None)),
+            ("pypi.org", "POST", "/own/hello", Some(Coverage::Whole)),
             ("deb.debian.org", "GET", "/", None),
         ] {
             assert_eq!(lets(host, method, path), wanted, "{method} {host}{path}");

@@ -1,6 +1,6 @@
 //! Patterns over HTTP requests: methods and paths.
 
-use super::name_matches;
+use super::{OperationPattern, name_matches};
 
 /// The longest pattern, in bytes; users write short ones.
 const PATTERN_MAX: usize = 1024;
@@ -10,6 +10,8 @@ const PATTERN_MAX: usize = 1024;
 /// `*` as the method stands for every method. In a path, `*` and `?` stand for characters of one segment, and the
 /// segment `**` stands for any number of segments. `%2F` stands for an encoded separator, as in the path of a package
 /// with a scope, `/@me%2Fpackage`. The query is no part of it.
+///
+/// For GraphQL, [operations](OperationPattern) follow: `POST /graphql query:* mutation:createIssue`.
 ///
 /// ```
 /// use portcullis_decision::pattern::{RequestPath, RequestPattern};
@@ -24,6 +26,32 @@ pub struct RequestPattern {
     /// With an encoded separator as a character of its segment, and as a separator.
     kept: Vec<String>,
     decoded: Vec<String>,
+    /// The operations of GraphQL that it covers; empty for requests whose body does not matter.
+    operations: Vec<OperationPattern>,
+}
+
+/// What patterns say about a request of which only the head is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Coverage {
+    /// None covers it.
+    None,
+    /// It is covered, whatever its body is.
+    Whole,
+    /// It is covered if these cover all operations in its body.
+    Operations(Vec<OperationPattern>),
+}
+
+impl Coverage {
+    /// Compares a request with patterns.
+    #[must_use]
+    pub fn of(patterns: &[RequestPattern], method: &str, path: &RequestPath) -> Self {
+        if patterns.iter().any(|pattern| pattern.matches(method, path)) {
+            return Self::Whole;
+        }
+        let heads = patterns.iter().filter(|pattern| pattern.matches_head(method, path));
+        let operations: Vec<_> = heads.flat_map(|pattern| pattern.operations.clone()).collect();
+        if operations.is_empty() { Self::None } else { Self::Operations(operations) }
+    }
 }
 
 /// The path of a request, in both ways in which servers read it.
@@ -46,7 +74,13 @@ impl RequestPattern {
             return Err(format!("it is longer than {PATTERN_MAX} bytes"));
         }
         let form = "write the methods and the path, such as `GET,HEAD /repos/**` or `* /**`";
-        let (methods, path) = text.split_once(' ').ok_or(form)?;
+        let (methods, rest) = text.split_once(' ').ok_or(form)?;
+        let (path, operations) = match rest.split_once(' ') {
+            Some((path, operations)) => (path, operations.split(' ').collect()),
+            None => (rest, Vec::new()),
+        };
+        let operations: Vec<_> =
+            operations.into_iter().map(OperationPattern::parse).collect::<Result<_, _>>()?;
         let is_method = |method: &str| {
             !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-')
         };
@@ -56,6 +90,9 @@ impl RequestPattern {
         };
         if !methods.iter().all(|method| is_method(method)) {
             return Err(format!("methods are words in capitals with commas between them; {form}"));
+        }
+        if !operations.is_empty() && methods != ["POST"] {
+            return Err("operations of GraphQL are for the method `POST` alone".to_owned());
         }
         let path = path.strip_prefix('/').ok_or(form)?;
         let kept: Vec<String> =
@@ -74,12 +111,16 @@ impl RequestPattern {
         if !kept.iter().all(is_whole) {
             return Err("`%2F` stands between two names of a path".to_owned());
         }
-        Ok(Self { methods, kept, decoded })
+        Ok(Self { methods, kept, decoded, operations })
     }
 
-    /// Returns true if the pattern covers a request.
+    /// Returns true if the pattern covers a request, whatever its body is.
     #[must_use]
     pub fn matches(&self, method: &str, path: &RequestPath) -> bool {
+        self.operations.is_empty() && self.matches_head(method, path)
+    }
+
+    fn matches_head(&self, method: &str, path: &RequestPath) -> bool {
         let is_meant = self.methods.is_empty() || self.methods.iter().any(|known| known == method);
         is_meant && segments_match(&self.kept, &path.kept) && segments_match(&self.decoded, &path.decoded)
     }
@@ -242,6 +283,29 @@ mod tests {
     }
 
     #[test]
+    fn operations_need_the_body() {
+        let all = |texts: &[&str]| -> Vec<RequestPattern> {
+            texts.iter().map(|text| RequestPattern::parse(text).unwrap()).collect()
+        };
+        let coverage = |texts: &[&str], method: &str| {
+            Coverage::of(&all(texts), method, &RequestPath::parse("/graphql").unwrap())
+        };
+        let operations = |texts: &[&str]| {
+            Coverage::Operations(texts.iter().map(|text| OperationPattern::parse(text).unwrap()).collect())
+        };
+        let (reads, writes) = ("POST /graphql query:*", "POST /** mutation:createIssue subscription:*");
+        assert!(!all(&[reads])[0].matches("POST", &RequestPath::parse("/graphql").unwrap()));
+        assert_eq!(coverage(&[reads], "POST"), operations(&["query:*"]));
+        assert_eq!(
+            coverage(&[reads, writes], "POST"),
+            operations(&["query:*", "mutation:createIssue", "subscription:*"])
+        );
+        assert_eq!(coverage(&[reads, "POST /**"], "POST"), Coverage::Whole);
+        assert_eq!(coverage(&[reads], "GET"), Coverage::None);
+        assert_eq!(coverage(&["POST /other query:*"], "POST"), Coverage::None);
+    }
+
+    #[test]
     fn paths_that_servers_read_differently_match_nothing() {
         for path in [
             "",
@@ -288,6 +352,12 @@ mod tests {
             "GET /a%2F/b",
             "GET /a%2F**",
             "GET /a%252F",
+            "GET /graphql query:*",
+            "* /graphql query:*",
+            "GET,POST /graphql query:*",
+            "POST /graphql query",
+            "POST /graphql  query:*",
+            "POST /graphql query:* ",
         ] {
             assert!(RequestPattern::parse(text).is_err(), "{text}");
         }

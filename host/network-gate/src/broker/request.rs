@@ -9,12 +9,13 @@ use hyper::header::{
 use hyper::http::request::Parts;
 use hyper::http::uri::{PathAndQuery, Scheme};
 use hyper::{StatusCode, Uri};
-use portcullis_decision::pattern::{HostName, RequestPath};
+use portcullis_decision::pattern::{Coverage, HostName, OperationPattern, RequestPath};
 use portcullis_decision::request::{Endpoint, HttpHead};
 use zeroize::Zeroizing;
 
 use super::aws::{self, AwsPlaceholders, Signed, Verified};
 use super::basic;
+use super::graphql::{Operations, OperationsRule};
 use super::host::{BrokeredHost, Credential, Form, RequestLimits};
 use super::own_account::foreign_credential;
 use super::placeholders::Placeholders;
@@ -46,6 +47,8 @@ pub(crate) struct Accepted<'a> {
     pub(crate) body_max: Option<u64>,
     /// The push that the request is; its body is judged as a whole.
     pub(crate) push: Option<Push>,
+    /// The operations of GraphQL that its body may have, if a rule says which.
+    pub(crate) operations: Option<Operations>,
 }
 
 /// A credential and its place in a request.
@@ -78,27 +81,20 @@ impl<'a> Destination<'a> {
         let credential = self.credential(request)?;
         self.has_no_other_placeholder(request, &target, credential.as_ref())?;
         let path = RequestPath::parse(target.path());
+        let mut permitted = Vec::new();
         if let Some(Use { credential, .. }) = &credential {
-            let serves = |path: &RequestPath| {
-                credential.purpose.iter().any(|pattern| pattern.matches(request.method.as_str(), path))
-            };
-            if !path.as_ref().is_some_and(serves) {
-                let reason = format!(
-                    "the credential `{}` is not for {} {}",
-                    credential.name,
-                    request.method,
-                    target.path()
-                );
-                return Err(ConnectionRefusal::by_host("host.credential-purpose", reason));
-            }
+            let rule = OperationsRule::Purpose(credential.name.clone());
+            permitted.extend(credential.serves(request, &target, path.as_ref())?.map(|some| (rule, some)));
         }
         if let Some(limits) = &self.host.requests {
-            limits.permit(request, &target, path.as_ref(), credential.as_ref())?;
+            let operations = limits.permit(request, &target, path.as_ref(), credential.as_ref())?;
+            permitted.extend(operations.map(|some| (OperationsRule::Requests, some)));
         }
         let push = Push::of(&self.host.pushes, request, path.as_ref())?;
+        let operations = Operations::new(permitted, request, push.is_some())?;
         let head = self.head(request, &target);
         let body_max = self.host.requests.as_ref().and_then(|limits| limits.body_max);
-        Ok(Accepted { credential, head, target, body_max, push })
+        Ok(Accepted { credential, head, target, body_max, push, operations })
     }
 
     /// Checks that the request is for the host that the connection goes to.
@@ -196,19 +192,45 @@ fn has_body(headers: &HeaderMap) -> bool {
     headers.contains_key(TRANSFER_ENCODING) || headers.get(CONTENT_LENGTH).is_some_and(|one| !is_empty(one))
 }
 
+impl Credential {
+    /// Checks that a request is one that the credential is for. If that depends on the GraphQL in its body, the operations
+    /// are returned.
+    fn serves(
+        &self,
+        request: &Parts,
+        target: &PathAndQuery,
+        path: Option<&RequestPath>,
+    ) -> Result<Option<Vec<OperationPattern>>, ConnectionRefusal> {
+        let method = request.method.as_str();
+        match path.map_or(Coverage::None, |path| Coverage::of(&self.purpose, method, path)) {
+            Coverage::Whole => Ok(None),
+            Coverage::Operations(operations) => Ok(Some(operations)),
+            Coverage::None => {
+                let reason = format!("the credential `{}` is not for {method} {}", self.name, target.path());
+                Err(ConnectionRefusal::by_host("host.credential-purpose", reason))
+            }
+        }
+    }
+}
+
 impl RequestLimits {
+    /// Checks that a request is permitted. If that depends on the GraphQL in its body, the operations are returned.
     fn permit(
         &self,
         request: &Parts,
         target: &PathAndQuery,
         path: Option<&RequestPath>,
         credential: Option<&Use<'_>>,
-    ) -> Result<(), ConnectionRefusal> {
+    ) -> Result<Option<Vec<OperationPattern>>, ConnectionRefusal> {
         let refused = |reason: String| Err(ConnectionRefusal::by_host("host.request-rule", reason));
         let method = request.method.as_str();
-        if !path.is_some_and(|path| self.allow.iter().any(|pattern| pattern.matches(method, path))) {
-            return refused(format!("no rule in `network.requests` allows {method} {}", target.path()));
-        }
+        let operations = match path.map_or(Coverage::None, |path| Coverage::of(&self.allow, method, path)) {
+            Coverage::Whole => None,
+            Coverage::Operations(operations) => Some(operations),
+            Coverage::None => {
+                return refused(format!("no rule in `network.requests` allows {method} {}", target.path()));
+            }
+        };
         if let Some(missing) = self.headers.iter().find(|name| !request.headers.contains_key(name.as_str())) {
             return refused(format!("the request has no header `{missing}`, which `network.requests` wants"));
         }
@@ -233,7 +255,7 @@ impl RequestLimits {
                 return Err(ConnectionRefusal::by_host("host.other-account", reason));
             }
         }
-        Ok(())
+        Ok(operations)
     }
 }
 

@@ -111,7 +111,7 @@ pub(super) fn lines(text: &str, file: &Path) -> Result<Lines, PresetError> {
                     .ok_or_else(|| bad(format!("`upload` is a number of MiB from 1 to {UPLOAD_MAX_MIB}")))?;
             }
             "reads" => {
-                let pattern = RequestPattern::parse(&value.replacen(':', " ", 1)).map_err(bad)?;
+                let pattern = RequestPattern::parse(&value.replacen(':', " ", 2)).map_err(bad)?;
                 lines.reads.push(PresetLine { value: value.to_owned(), reason });
                 reads.push(pattern);
             }

@@ -328,3 +328,48 @@ fn headers_of_one_connection_are_not_passed_on() {
     let names: Vec<&str> = request.headers.keys().map(HeaderName::as_str).collect();
     assert_eq!(names, ["host", "authorization", "x-end"]);
 }
+
+#[test]
+fn operations_of_graphql_are_found_out_from_the_body() {
+    let allow = vec![pattern("GET /**"), pattern("POST /graphql query:* mutation:createIssue")];
+    let mut limited = host(Form::Bearer, Some(RequestLimits { allow, ..RequestLimits::default() }));
+    let json = ("content-type", "application/json");
+    let accepted = |host: &BrokeredHost, target: &str, headers: &[(&str, &str)], body: &str| {
+        let placeholders = Placeholders::new(Vec::new());
+        let destination = Destination { host, placeholders: &placeholders };
+        let accepted =
+            destination.judge(&request(host, "POST", target, headers)).map_err(|refusal| refusal.rule)?;
+        let operations = accepted.operations.expect("operations");
+        operations.judge(body.as_bytes()).map_err(|refusal| refusal.rule)
+    };
+    let (reads, writes) = (r#"{"query": "{ a }"}"#, r#"{"query": "mutation { deleteIssue { id } }"}"#);
+    let refused = |rule: &str| Err(rule.to_owned());
+    assert_eq!(accepted(&limited, "/graphql", &[FORGE, json], reads), Ok(()));
+    assert_eq!(accepted(&limited, "/graphql", &[FORGE, json], writes), refused("host.request-rule"));
+    for (target, headers) in [
+        ("/graphql", vec![FORGE]),
+        ("/graphql", vec![FORGE, ("content-type", "application/graphql")]),
+        ("/graphql", vec![FORGE, ("content-type", "application/json; charset=utf-16")]),
+        ("/graphql", vec![FORGE, json, json]),
+        ("/graphql?query=mutation%7Ba%7D", vec![FORGE, json]),
+        ("/other", vec![FORGE, json]),
+    ] {
+        assert_eq!(
+            accepted(&limited, target, &headers, reads),
+            refused("host.request-rule"),
+            "{target} {headers:?}"
+        );
+    }
+    // The credential has a purpose of its own.
+    assert_eq!(
+        accepted(&limited, "/graphql", &[FORGE, json, BEARER], reads),
+        refused("host.credential-purpose")
+    );
+    limited.credentials[0].purpose = vec![pattern("POST /graphql query:viewer")];
+    assert_eq!(
+        accepted(&limited, "/graphql", &[FORGE, json, BEARER], reads),
+        refused("host.credential-purpose")
+    );
+    let viewer = r#"{"query": "{ viewer { login } }"}"#;
+    assert_eq!(accepted(&limited, "/graphql", &[FORGE, json, BEARER], viewer), Ok(()));
+}

@@ -32,8 +32,10 @@ impl Exchange {
         let name = used.map(|used| used.credential.name.clone());
         let is_in_memory =
             declared.host.credentials.iter().all(|one| declared.broker.loaded().known(&one.name).is_some());
-        // Signatures and pushes are judged afterwards.
-        let is_judged = accepted.push.is_none() && !used.is_some_and(|used| used.signs());
+        // Signatures, pushes and operations of GraphQL are judged afterwards.
+        let is_judged = accepted.push.is_none()
+            && accepted.operations.is_none()
+            && !used.is_some_and(|used| used.signs());
         let is_certain = is_judged && is_in_memory && self.spent.has_room_for(length);
         let Some(name) = name.filter(|_| is_certain) else {
             self.clear(stage, used.map(|used| used.credential.name.clone())).await?;

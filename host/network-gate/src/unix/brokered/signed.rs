@@ -8,7 +8,7 @@ use super::Exchange;
 use super::broken::Unanswered;
 use super::declared::Declared;
 use super::requests::unusable;
-use crate::broker::{Accepted, Verified};
+use crate::broker::{Accepted, GRAPHQL_MAX, Verified};
 use crate::judge::ConnectionRefusal;
 
 /// The longest body that is read to be signed, in bytes. Services that want that take no longer ones, but for uploads,
@@ -40,18 +40,23 @@ impl CheckedSignature {
 }
 
 impl Exchange {
-    /// Checks the signature of a request, and reads its body if need be.
+    /// Checks the signature of a request and the GraphQL in it, and reads its body if need be.
     pub(super) async fn verified(
         &self,
         declared: &Declared,
         accepted: &Accepted<'_>,
         (parts, body): (&Parts, &mut Incoming),
     ) -> Result<CheckedSignature, Unanswered> {
-        let Some(used) = &accepted.credential else { return Ok(CheckedSignature::default()) };
-        let body = match used.needs_body() && accepted.push.is_none() {
-            true => Some(self.whole(declared, accepted.body_max, body).await?),
+        let used = accepted.credential.as_ref();
+        let is_signed = used.is_some_and(|used| used.needs_body());
+        let body = match (is_signed || accepted.operations.is_some()) && accepted.push.is_none() {
+            true => Some(self.whole(declared, accepted, body).await?),
             false => None,
         };
+        if let Some(operations) = &accepted.operations {
+            operations.judge(body.as_deref().unwrap_or_default()).map_err(Unanswered::Refused)?;
+        }
+        let Some(used) = used else { return Ok(CheckedSignature { verified: None, body }) };
         let verified = used.verify(parts, body.as_deref()).map_err(Unanswered::Refused)?;
         Ok(CheckedSignature { verified, body })
     }
@@ -60,11 +65,11 @@ impl Exchange {
     async fn whole(
         &self,
         declared: &Declared,
-        most: Option<u64>,
+        accepted: &Accepted<'_>,
         body: &mut Incoming,
     ) -> Result<Bytes, Unanswered> {
         let refused = |rule, reason: &str| Err(Unanswered::Refused(ConnectionRefusal::by_host(rule, reason)));
-        let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+        let most = accepted.body_max.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
         let mut whole = Vec::new();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| Unanswered::Unreachable(error.to_string()))?;
@@ -73,6 +78,12 @@ impl Exchange {
             if whole.len() > most {
                 let reason = "the body of the request is larger than `network.requests` allows";
                 return refused("host.request-rule", reason);
+            }
+            if accepted.operations.is_some() && whole.len() > GRAPHQL_MAX {
+                return refused(
+                    "host.request-rule",
+                    "its GraphQL cannot be judged: the body is longer than 1 MiB",
+                );
             }
             if whole.len() > SIGNED_BODY_MAX {
                 let reason = "the request does not state the hash of its body, which is too large to be read for that; \
