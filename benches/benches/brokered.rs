@@ -1,7 +1,7 @@
 //! The cost of a brokered host, whose requests the gate reads: against one that is not brokered, and without the gate.
 //! `cargo build --release -p portcullis-cli`, then `cargo bench -p portcullis-benches --bench brokered`
 //!
-//! The client runs for the whole race. It speaks HTTP/1.1 over TLS to servers outside of the sandbox, on `localhost`:
+//! The client runs for the whole race. It speaks HTTP/1.1 over TLS to servers outside of the sandbox, on 127.0.0.1:
 //! requests with an answer of 300 bytes, on a kept connection and on new ones, and clones of a repository of random
 //! files with git's own HTTP server. `BENCH_CLONE_MIB` changes its size.
 
@@ -101,10 +101,10 @@ fn portcullis() -> Option<PathBuf> {
 fn settings(directory: &Path, brokered: u16, plain: u16) -> PathBuf {
     let path = directory.join("settings.json");
     let text = format!(
-        r#"{{ "network": {{ "allowedDomains": ["localhost:{brokered}", "localhost:{plain}"], "deniedDomains": [] }},
+        r#"{{ "network": {{ "allowedDomains": ["127.0.0.1:{brokered}", "127.0.0.1:{plain}"], "deniedDomains": [] }},
              "filesystem": {{ "denyRead": [], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] }},
              "credentials": {{ "brokered": [{{
-                 "name": "bench", "source": {{ "env": "{SECRET}" }}, "host": "localhost:{brokered}",
+                 "name": "bench", "source": {{ "env": "{SECRET}" }}, "host": "127.0.0.1:{brokered}",
                  "form": "bearer", "for": ["* /**"], "variables": ["{TOKEN}"] }}] }} }}"#
     );
     std::fs::write(&path, text).expect("settings");

@@ -53,9 +53,9 @@ fn configuration() -> Arc<ClientConfig> {
 }
 
 fn connect(port: u16, configuration: &Arc<ClientConfig>) -> Connection {
-    let stream = TcpStream::connect(("localhost", port)).expect("a connection");
+    let stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
     stream.set_nodelay(true).expect("a setting");
-    let name = ServerName::try_from("localhost").expect("a name");
+    let name = ServerName::try_from("127.0.0.1").expect("a name");
     StreamOwned::new(ClientConnection::new(Arc::clone(configuration), name).expect("TLS"), stream)
 }
 
@@ -64,7 +64,7 @@ fn request(connection: &mut Connection, port: u16) {
     let token = std::env::var(super::TOKEN).unwrap_or_default();
     let authorization =
         if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
-    let head = format!("GET /small HTTP/1.1\r\nHost: localhost:{port}\r\nAccept: */*\r\n{authorization}\r\n");
+    let head = format!("GET /small HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: */*\r\n{authorization}\r\n");
     connection.write_all(head.as_bytes()).expect("a request");
     let mut answer = Vec::new();
     let mut piece = [0; 4096];
@@ -81,7 +81,7 @@ fn clone(port: u16) {
     let target = Path::new("cloned.git");
     let token = std::env::var(super::TOKEN).unwrap_or_default();
     let header = format!("http.extraHeader=Authorization: Bearer {token}");
-    let place = format!("https://localhost:{port}/git/repository/.git");
+    let place = format!("https://127.0.0.1:{port}/git/repository/.git");
     let done =
         Command::new("git").args(["-c", &header, "clone", "-q", "--bare", &place]).arg(target).status();
     assert!(done.expect("git").success(), "the clone");

@@ -34,7 +34,7 @@ fn configuration(authority: &Path) -> ServerConfig {
     std::fs::write(authority, pem).expect("a file");
     let issuer = Issuer::new(params, key);
     let key = KeyPair::generate().expect("a key");
-    let params = CertificateParams::new(["localhost".to_owned()]).expect("a name");
+    let params = CertificateParams::new(["127.0.0.1".to_owned()]).expect("a name");
     let certificate = params.signed_by(&key, &issuer).expect("a certificate").der().clone();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
@@ -46,6 +46,11 @@ fn configuration(authority: &Path) -> ServerConfig {
 fn listen(root: PathBuf, configuration: Arc<ServerConfig>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
+    serve(listener, root, configuration);
+    port
+}
+
+fn serve(listener: TcpListener, root: PathBuf, configuration: Arc<ServerConfig>) {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let (root, configuration) = (root.clone(), Arc::clone(&configuration));
@@ -53,7 +58,6 @@ fn listen(root: PathBuf, configuration: Arc<ServerConfig>) -> u16 {
             std::thread::spawn(move || drop(attend(stream, configuration, &root)));
         }
     });
-    port
 }
 
 /// A request: its line, and its headers in small letters.

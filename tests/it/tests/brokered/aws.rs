@@ -59,7 +59,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("the secret in a header", "host.placeholder"),
     ("the id without a signature", "host.placeholder"),
     ("the id in another scheme", "AWS4-HMAC-SHA256 only"),
-    ("the keys of another account", "another signature"),
+    ("the keys of another account, with the placeholder of the token", "host.placeholder"),
 ];
 
 /// Makes an entry for the server, with the real keys.

@@ -86,7 +86,7 @@ CASES = {
     "the secret in a header": lambda: send(headers=[("x-amz-meta-key", KEY)]),
     "the id without a signature": lambda: exchange(f"GET /a?id={ID} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n", b""),
     "the id in another scheme": lambda: exchange(f"GET /a HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {ID}\r\nConnection: close\r\n\r\n", b""),
-    "the keys of another account": lambda: send(id="AKIAOTHER0OTHER0OTHE", secret="wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+    "the keys of another account, with the placeholder of the token": lambda: send(id="AKIAOTHER0OTHER0OTHE", secret="wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
 }
 for name, case in CASES.items():
     print(f"<{name}>{case()}</{name}>", flush=True)
