@@ -1,14 +1,16 @@
-//! Embeds the machine code of the shipped policies, and the program that git uses as `ssh` inside.
+//! Embeds the machine code of the shipped policies, those that run texts, and the program that git uses as `ssh` inside.
 
 #![expect(clippy::expect_used, reason = "a build script stops the build")]
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo names the output directory"));
     machine_code(&out);
+    ["cedar", "rego"].into_iter().for_each(|name| compressed(&out, name));
     git_client(&out);
 }
 
@@ -38,6 +40,18 @@ fn git_client(out: &Path) {
     }
     rustc.args(variable("CARGO_ENCODED_RUSTFLAGS").split('\x1f').filter(|flag| !flag.is_empty()));
     assert!(rustc.status().expect("the compiler can be started").success(), "building the client of git");
+}
+
+/// Compresses a policy that runs texts: it is several times larger than the others, and few users need it.
+fn compressed(out: &Path, name: &str) {
+    let component = format!("../../policies/{name}/policy.wasm");
+    println!("cargo::rerun-if-changed={component}");
+    let component = std::fs::read(component).expect("the component is in the tree");
+    let mut deflated = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+    deflated.write_all(&component).expect("memory can be written");
+    let deflated = deflated.finish().expect("memory can be written");
+    std::fs::write(out.join(name).with_extension("deflate"), deflated)
+        .expect("the output directory can be written");
 }
 
 /// Writes the table of machine code from the files that `cargo xtask` puts beside the programs of this profile.

@@ -89,7 +89,7 @@ fn publish(built: &Path, binary: &Path) -> Result<()> {
 pub(crate) fn machine_code(release: bool) -> Result<()> {
     let profile = project::target_directory()?.join(if release { "release" } else { "debug" });
     let mut compile = Command::new(profile.join("portcullis-compile"));
-    compile.arg("precompile").arg(profile.join("precompiled")).args(guests::shipped_components());
+    compile.arg("precompile").arg(profile.join("precompiled")).args(guests::precompiled_components());
     quiet(&mut compile).context("compiling the shipped policies")?;
     Ok(())
 }

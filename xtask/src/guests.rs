@@ -23,12 +23,14 @@ A crate is built for wasm32-wasip2, or without any import if its manifest has
   target = \"wasm32-unknown-unknown\"";
 
 /// Policies whose components are in the source tree and in the program.
-const SHIPPED: [Shipped; 5] = [
-    Shipped { name: "workspace", folder: "guest/workspace" },
-    Shipped { name: "guard", folder: "policies/guard" },
-    Shipped { name: "git-guard", folder: "policies/git-guard" },
-    Shipped { name: "secrets", folder: "policies/secrets" },
-    Shipped { name: "bosun", folder: "policies/bosun" },
+const SHIPPED: [Shipped; 7] = [
+    Shipped { name: "workspace", folder: "guest/workspace", engine: Engine::None },
+    Shipped { name: "guard", folder: "policies/guard", engine: Engine::None },
+    Shipped { name: "git-guard", folder: "policies/git-guard", engine: Engine::None },
+    Shipped { name: "secrets", folder: "policies/secrets", engine: Engine::None },
+    Shipped { name: "bosun", folder: "policies/bosun", engine: Engine::None },
+    Shipped { name: "rego", folder: "policies/rego", engine: Engine::OfTexts },
+    Shipped { name: "cedar", folder: "policies/cedar", engine: Engine::OfTexts },
 ];
 
 /// A shipped policy.
@@ -37,7 +39,20 @@ struct Shipped {
     name: &'static str,
     /// The directory of its crate.
     folder: &'static str,
+    engine: Engine,
 }
+
+/// The engine in a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Engine {
+    None,
+    /// One that runs texts. Its crate is a workspace of its own with a lock file, so that no other build compiles the
+    /// engine, and its machine code is too large to be embedded.
+    OfTexts,
+}
+
+/// The crate that policies with an engine of texts share.
+const TEXT_POLICY: &str = "guest/text-policy";
 
 const COMPONENT_TARGET: &str = "wasm32-wasip2";
 const MODULE_TARGET: &str = "wasm32-unknown-unknown";
@@ -78,9 +93,15 @@ pub(crate) fn shipped_policies() -> Result<()> {
     SHIPPED.iter().try_for_each(Shipped::build)
 }
 
-/// Returns the paths of the shipped policies.
-pub(crate) fn shipped_components() -> impl Iterator<Item = PathBuf> {
-    SHIPPED.iter().map(|shipped| project::root().join(shipped.component()))
+/// Returns the paths of the shipped policies whose machine code is embedded.
+pub(crate) fn precompiled_components() -> impl Iterator<Item = PathBuf> {
+    let precompiled = SHIPPED.iter().filter(|shipped| shipped.engine == Engine::None);
+    precompiled.map(|shipped| project::root().join(shipped.component()))
+}
+
+/// Returns the manifests of the policies that run texts.
+pub(crate) fn text_policies() -> impl Iterator<Item = PathBuf> {
+    SHIPPED.iter().filter(|shipped| shipped.engine == Engine::OfTexts).map(Shipped::manifest)
 }
 
 impl Shipped {
@@ -130,16 +151,28 @@ impl Shipped {
     /// Returns the digest of the policy's sources, of the crates that it uses and of the build settings.
     fn digest(&self) -> Result<String> {
         let Guest { name, target, .. } = Guest::read(self.manifest())?;
-        let mut tree = project::cargo();
-        tree.args(["tree", "--package", &name, "--target", &target, "--edges", "normal,build"]);
-        let text = quiet(tree.args(["--prefix", "none", "--format", "{p} {f}", "--no-dedupe"]))?;
-        let clone = format!(" ({}", project::root().display());
-        let mut crates: Vec<&str> = text.lines().filter(|line| !line.contains(&clone)).collect();
-        crates.sort_unstable();
-        crates.dedup();
+        if self.engine == Engine::OfTexts {
+            // Its lock file is one of the sources, so its crates need not be fetched.
+            let folders = ["guest/sdk", TEXT_POLICY, self.folder, "wit"];
+            return digest::of_sources(project::root(), &folders, &format!("{target}{PROFILE:?}"));
+        }
+        let crates = crates(&name, &target)?;
         let facts = format!("{target}{crates:?}{PROFILE:?}");
         digest::of_sources(project::root(), &["guest/sdk", self.folder, "wit"], &facts)
     }
+}
+
+/// Returns a line for each crate from a registry that a guest uses.
+fn crates(name: &str, target: &str) -> Result<Vec<String>> {
+    let mut tree = project::cargo();
+    tree.args(["tree", "--package", name, "--target", target, "--edges", "normal,build"]);
+    let text = quiet(tree.args(["--prefix", "none", "--format", "{p} {f}", "--no-dedupe"]))?;
+    let clone = format!(" ({}", project::root().display());
+    let mut crates: Vec<String> =
+        text.lines().filter(|line| !line.contains(&clone)).map(str::to_owned).collect();
+    crates.sort_unstable();
+    crates.dedup();
+    Ok(crates)
 }
 
 /// Builds every crate in tests/guests into target/guests.
@@ -201,6 +234,7 @@ impl Guest {
             &self.target,
         ]);
         cargo.arg("--manifest-path").arg(&self.manifest).arg("--target-dir").arg(&directory);
+        cargo.args(self.manifest.with_file_name("Cargo.lock").exists().then_some("--locked"));
         cargo.envs(PROFILE).env("RUSTFLAGS", flags(wasm)).env_remove("CARGO_ENCODED_RUSTFLAGS");
         if let Some(rustc) = &wasm.rustc {
             cargo.env("RUSTC", rustc);

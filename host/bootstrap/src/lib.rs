@@ -18,6 +18,7 @@ pub mod manifest;
 pub mod policies;
 pub mod policy_source;
 mod setting_provenance;
+mod shipped;
 
 #[cfg(target_os = "linux")]
 pub mod aws_keys;

@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 
 use crate::manifest;
 use crate::policy_source::{self, Component, Origin, PolicySources};
-use crate::process_env;
 use crate::setting_provenance::WithProvenance;
+use crate::{process_env, shipped};
 
 /// The policies of a session.
 #[derive(Debug)]
@@ -67,14 +67,12 @@ pub fn load(
     } else {
         for file in named {
             // A file named on the command line is trusted.
-            let component = policy_source.file(file)?;
+            let (component, config) = match policy_source::text(file)? {
+                Some(text) => text,
+                None => (policy_source.file(file)?, Map::new()),
+            };
             let name = unique(&members, file)?;
-            members.push(loader.member(
-                &name,
-                &component,
-                (&Map::new(), &Sites::default()),
-                Mode::Enforce,
-            )?);
+            members.push(loader.member(&name, &component, (&config, &Sites::default()), Mode::Enforce)?);
         }
     }
     let combine = if named.is_empty() { resolved.combine.clone() } else { Combine::Strictest };
@@ -140,7 +138,7 @@ fn mode_of(mode: PolicyMode) -> Mode {
 pub fn runtime(cache: &CachePlace) -> anyhow::Result<Runtime> {
     let program = std::env::current_exe().context("finding this program's own file")?;
     let runtime = Runtime::new(Limits::default(), cache, Compiler::of_program(&program))?;
-    Ok(runtime.with_embedded(policy_source::machine_code()))
+    Ok(runtime.with_embedded(shipped::machine_code()))
 }
 
 struct Loader<'a> {

@@ -3,49 +3,31 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use portcullis_decision::Mode;
 use portcullis_packs::{Locked, Store, Trust, Voucher, digest, signatures_beside, vouched};
-use portcullis_policy_runtime::{Embedded, read_component};
+use portcullis_policy_runtime::read_component;
+use portcullis_settings::RealDisk;
+use portcullis_settings::policy_text::{TextLanguage, configuration_of};
 use portcullis_settings_format::PolicySource;
+use serde_json::{Map, Value};
 
-use crate::{process_env, trust_files};
+use crate::{process_env, shipped, trust_files};
 
-/// The shipped policies: name, description and component. CI checks that the components are built from their sources.
-const SHIPPED: [(&str, &str, &[u8]); 5] = [
-    (
-        "workspace",
-        "the project is free, the rest is asked about",
-        include_bytes!("../../../policies/workspace/policy.wasm"),
-    ),
-    (
-        "guard",
-        "secrets are denied, the rest can be read",
-        include_bytes!("../../../policies/guard/policy.wasm"),
-    ),
-    (
-        "git-guard",
-        "git history cannot be rewritten",
-        include_bytes!("../../../policies/git-guard/policy.wasm"),
-    ),
-    ("secrets", "credentials are asked about", include_bytes!("../../../policies/secrets/policy.wasm")),
-    (
-        "bosun",
-        "lists of places, and reservations among agents",
-        include_bytes!("../../../policies/bosun/policy.wasm"),
-    ),
-];
-
-include!(concat!(env!("OUT_DIR"), "/machine_code.rs"));
-
-/// Returns name and description of each shipped policy.
+/// Returns name and description of each shipped policy that works without a text.
 pub fn shipped() -> impl Iterator<Item = (&'static str, &'static str)> {
-    SHIPPED.into_iter().map(|(name, title, _)| (name, title))
+    shipped::policies()
 }
 
-/// Returns the embedded machine code of shipped policies.
-pub fn machine_code() -> &'static [Embedded] {
-    MACHINE_CODE
+/// Reads a text in Cedar or Rego: returns the component that runs it, and its configuration. Returns `None` if the file
+/// is no such text, by its name.
+///
+/// # Errors
+/// If the text cannot be read.
+pub fn text(file: &Path) -> anyhow::Result<Option<(Component, Map<String, Value>)>> {
+    let Some(language) = TextLanguage::of_file(file) else { return Ok(None) };
+    let config = configuration_of(file, &RealDisk)?;
+    Ok(Some((Component { bytes: shipped::component(language.policy())?, origin: Origin::Shipped }, config)))
 }
 
 /// The sources of components.
@@ -116,15 +98,9 @@ impl PolicySources {
     /// If it cannot be read, or was revoked.
     pub fn component(&self, source: &PolicySource) -> anyhow::Result<Component> {
         match source {
-            PolicySource::Shipped(name) => match SHIPPED.iter().find(|(shipped, ..)| shipped == name) {
-                Some((_, _, component)) => {
-                    Ok(Component { bytes: Cow::Borrowed(component), origin: Origin::Shipped })
-                }
-                None => {
-                    let names: Vec<_> = SHIPPED.iter().map(|(name, ..)| format!("`{name}`")).collect();
-                    bail!("there is no policy `{name}`; {} come with Portcullis", names.join(", "))
-                }
-            },
+            PolicySource::Shipped(name) => {
+                Ok(Component { bytes: shipped::component(name)?, origin: Origin::Shipped })
+            }
             PolicySource::Pack(id) => self.pack(id),
             PolicySource::File(path) => self.file(path),
         }

@@ -71,6 +71,14 @@ pub enum ConfigError {
         /// The problem.
         reason: String,
     },
+    /// The text of a policy cannot be used.
+    #[error("reading the policy `{}`: {}", shown(&file.to_string_lossy()), shown(reason))]
+    PolicyText {
+        /// The file.
+        file: PathBuf,
+        /// The problem.
+        reason: String,
+    },
     /// A path from the environment is not absolute.
     #[error("`{}` is not an absolute path, and {what} has to be one", shown(&path.to_string_lossy()))]
     NotAbsolute {

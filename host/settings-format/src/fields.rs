@@ -915,7 +915,13 @@ pub const FIELDS: &[Field] = &[
         Honoured,
         "Its name in `combine`, verdicts and logs. Default: the file's name.",
     ),
-    row("policies[].config", Shape::AnyObject, Optional, Honoured, "Configuration for the policy."),
+    row(
+        "policies[].config",
+        Shape::AnyObject,
+        Optional,
+        Honoured,
+        "Configuration for the policy. `policyFile` in it names a text in Cedar or Rego (relative to the settings file), which the policy gets as `policyText`.",
+    ),
     row(
         "policies[].configFile",
         Shape::Text,

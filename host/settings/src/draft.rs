@@ -208,6 +208,7 @@ fn obstacle(error: ConfigError) -> Obstacle {
         | ConfigError::OfGit { .. }
         | ConfigError::Path { .. }
         | ConfigError::PolicyConfig { .. }
+        | ConfigError::PolicyText { .. }
         | ConfigError::NotAbsolute { .. }) => Obstacle { pointer: String::new(), text: other.to_string() },
     }
 }

@@ -44,6 +44,7 @@ mod path_rules;
 mod pattern;
 mod places;
 mod policy_config;
+pub mod policy_text;
 mod presets;
 mod project_keys;
 mod protect;

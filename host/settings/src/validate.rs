@@ -213,6 +213,7 @@ fn position(error: &ConfigError) -> Position {
         | ConfigError::OfGit { .. }
         | ConfigError::Path { .. }
         | ConfigError::PolicyConfig { .. }
+        | ConfigError::PolicyText { .. }
         | ConfigError::NotAbsolute { .. } => Position::default(),
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn programs(target: Target, profile: Profile, build_directory: &Path)
         if target.is_macos() {
             compile.args(["--target", target.triple()]);
         }
-        compile.arg(built.join("precompiled")).args(guests::shipped_components());
+        compile.arg(built.join("precompiled")).args(guests::precompiled_components());
         quiet(&mut compile).map(drop)
     })?;
     build(target, profile, build_directory, Program::Host)

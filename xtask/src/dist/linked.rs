@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use super::target::{PROGRAMS, Target};
-use crate::project;
 use crate::run::quiet;
+use crate::{guests, project};
 
 /// Crates whose data a build script copies into the programs.
 const COPIED: [&str; 1] = ["unicode-security"];
@@ -27,20 +27,33 @@ pub(super) struct Linked {
     pub(super) folder: PathBuf,
 }
 
-/// Returns the crates that are linked for this target, sorted. Build scripts, macros and tests are left out,
-/// except crates whose data a build script copies.
+/// Returns the crates that are linked for this target, sorted, also those in the components of text policies. Build
+/// scripts, macros and tests are left out, except crates whose data a build script copies.
 pub(super) fn crates(target: Target) -> Result<Vec<Linked>> {
-    let metadata = project::metadata()?;
+    let mut all = of_workspace(&project::root().join("Cargo.toml"), &tree(target)?, &COPIED)?;
+    for manifest in guests::text_policies() {
+        all.extend(of_workspace(&manifest, &tree_of_component(&manifest)?, &[])?);
+    }
+    all.sort_by(|one, other| (&one.name, &one.version).cmp(&(&other.name, &other.version)));
+    all.dedup_by(|one, other| (&one.name, &one.version) == (&other.name, &other.version));
+    Ok(all)
+}
+
+/// Returns the crates in a tree of dependencies, and those with copied data.
+fn of_workspace(manifest: &Path, tree: &str, copied: &[&str]) -> Result<Vec<Linked>> {
+    let mut cargo = project::cargo();
+    cargo.args(["metadata", "--locked", "--format-version", "1", "--manifest-path"]).arg(manifest);
+    let metadata: Value = serde_json::from_str(&quiet(&mut cargo)?).context("reading cargo's metadata")?;
     let packages = metadata.get("packages").and_then(Value::as_array).context("cargo names no packages")?;
     let known: BTreeMap<(&str, &str), &Value> = packages
         .iter()
         .filter_map(|package| Some(((string(package, "name")?, string(package, "version")?), package)))
         .collect();
-    let lock = std::fs::read_to_string(project::root().join("Cargo.lock")).context("reading Cargo.lock")?;
+    let lock =
+        std::fs::read_to_string(manifest.with_file_name("Cargo.lock")).context("reading Cargo.lock")?;
     let sums = sums(&lock)?;
-    let tree = tree(target)?;
-    let copied = known.keys().copied().filter(|(name, _)| COPIED.contains(name));
-    let included: BTreeSet<(&str, &str)> = names(&tree).into_iter().chain(copied).collect();
+    let copied = known.keys().copied().filter(|(name, _)| copied.contains(name));
+    let included: BTreeSet<(&str, &str)> = names(tree).into_iter().chain(copied).collect();
     let mut crates = Vec::new();
     for (name, version) in included {
         let package = known.get(&(name, version)).with_context(|| format!("cargo does not know {name}"))?;
@@ -69,6 +82,13 @@ fn tree(target: Target) -> Result<String> {
         cargo.args(["--package", package]);
     }
     quiet(&mut cargo).context("listing what is linked")
+}
+
+fn tree_of_component(manifest: &Path) -> Result<String> {
+    let mut cargo = project::cargo();
+    cargo.args(["tree", "--locked", "--edges", "normal,no-proc-macro", "--prefix", "none"]);
+    cargo.args(["--target", "wasm32-unknown-unknown", "--format", "{p}", "--manifest-path"]).arg(manifest);
+    quiet(&mut cargo).context("listing the crates of a component")
 }
 
 /// Returns names and versions of lines like `serde v1.0.0 (/path) (*)`, sorted and each once.

@@ -94,6 +94,7 @@ const ONLY_IN_FULL: &[&str] = &[
     "share::tls::caller",
     "statements::caller",
     "text_examples::caller",
+    "text_policies::caller",
     "verbs::caller",
     "agent_texts::pi_0_74",
     "differential::pi_0_74",
@@ -161,6 +162,7 @@ fn everything(ledger: &mut Ledger, is_full: bool) -> Result<()> {
     if is_full {
         ledger.check("elsewhere", || elsewhere::task(&elsewhere::Options { all: true }));
         ledger.check("book --check", book::check);
+        ledger.check("text policies", text_policies);
     }
     let target = project::target_directory()?;
     let environment = environment(&tools, &target, is_full)?;
@@ -176,6 +178,25 @@ fn everything(ledger: &mut Ledger, is_full: bool) -> Result<()> {
         counted(&mut extension::tests(&pi.node)?)
     });
     ledger.check("leftovers", || traces.check());
+    Ok(())
+}
+
+/// Formats, lints and tests the policies that run texts, which are workspaces of their own.
+fn text_policies() -> Result<()> {
+    let target = project::target_directory()?.join("text-policies");
+    for manifest in guests::text_policies() {
+        let run = |words: &[&str], more: &[&str]| {
+            let mut cargo = project::cargo();
+            cargo.args(words).arg("--manifest-path").arg(&manifest);
+            if more.is_empty() {
+                return show(&mut cargo);
+            }
+            show(cargo.args(["--locked", "--target-dir"]).arg(&target).args(more))
+        };
+        run(&["fmt", "--check"], &[])?;
+        run(&["clippy", "--all-targets", "--quiet"], &["--", "-D", "warnings"])?;
+        run(&["test", "--quiet"], &["--lib"])?;
+    }
     Ok(())
 }
 

@@ -51,7 +51,8 @@ const BANNED: [(&str, &str); 40] = [
 ];
 
 /// Sources whose string literals and help texts users read.
-const SOURCES: [&str; 18] = [
+const SOURCES: [&str; 19] = [
+    "guest/text-policy/src",
     "guest/workspace/src",
     "host/approvals/src",
     "host/audit/src",

@@ -16,7 +16,7 @@ use portcullis_bootstrap::trust_files;
 use portcullis_decision::{Chain, Mode};
 use portcullis_rpc::{NoticeLevel, Switch};
 use portcullis_session::notices;
-use portcullis_settings::{Places, Resolved, Stamp};
+use portcullis_settings::{Places, Resolved, Stamp, policy_text};
 use portcullis_settings_format::PolicySource;
 use portcullis_text::escape;
 
@@ -290,6 +290,7 @@ fn policy_files(around: &ProcessEnv, loaded: &LoadedSettings) -> Vec<PathBuf> {
     };
     for policy in &loaded.found.settings.policies {
         files.extend(policy.config_file.as_deref().map(place));
+        files.extend(policy_text::named(&policy.config).map(place));
         if let PolicySource::File(path) = &policy.source {
             let file = place(path);
             let signatures = ["sig", "minisig"].map(|ending| portcullis_packs::beside(&file, ending));

@@ -9,8 +9,8 @@ use crate::found::{FoundSettings, Source};
 use crate::narrow::{self, Narrowed};
 use crate::pattern::PathContext;
 use crate::places::{Places, canonical};
-use crate::policy_config;
 use crate::resolved::{PolicyAt, ResolvedPolicy};
+use crate::{policy_config, policy_text};
 
 /// Resolves the policy chain.
 ///
@@ -33,9 +33,15 @@ pub(super) fn policies(
         let config_file = policy.config_file.as_deref().map(|path| place(path, CONFIGURATION));
         let config_file = config_file.transpose()?;
         let mut config = match &config_file {
-            None => policy.config.clone(),
+            None => match policy_text::named(&policy.config) {
+                None => policy.config.clone(),
+                Some(file) => {
+                    policy_text::with_text(policy.config.clone(), &place(file, TEXT)?, around.disk)?
+                }
+            },
             Some(file) => {
                 let config = policy_config::read(file, around.disk)?;
+                policy_text::refuse_in(&config, file)?;
                 if is_shipped("bosun") { policy_config::lists_of_bosun(config) } else { config }
             }
         };
@@ -76,6 +82,8 @@ const POLICY: &str = "the path of a policy";
 
 const CONFIGURATION: &str = "the path of a configuration";
 
+const TEXT: &str = "the path of a policy's text";
+
 /// Returns the files that decide about the agent in this session.
 pub(super) fn decisive_files(
     found: &FoundSettings,
@@ -95,6 +103,9 @@ pub(super) fn decisive_files(
         // Packs lie in the directory of the settings, which is protected.
         if let Some(path) = &policy.config_file {
             files.push(named_file(path, CONFIGURATION, found, around)?);
+        }
+        if let Some(path) = policy_text::named(&policy.config) {
+            files.push(named_file(path, TEXT, found, around)?);
         }
         let PolicySource::File(path) = &policy.source else { continue };
         // Add the unresolved name too: it is resolved again whenever the policies are reloaded.

@@ -51,11 +51,12 @@ fn the_table_has_a_row_for_every_field() {
 }
 
 /// Pages with settings files in their examples; those of the cookbook and the tutorial are run by `tests/it`.
-const EXAMPLES: [(&str, &str); 4] = [
+const EXAMPLES: [(&str, &str); 5] = [
     ("configuration.md", PAGE),
     ("coming-from.md", include_str!("../../../../docs/coming-from.md")),
     ("devices.md", include_str!("../../../../docs/devices.md")),
     ("policy-authors.md", include_str!("../../../../docs/policy-authors.md")),
+    ("text-policies.md", include_str!("../../../../docs/text-policies.md")),
 ];
 
 /// The settings in the examples are valid: as the user's, as a layer that tightens, or as an entry of a project.
