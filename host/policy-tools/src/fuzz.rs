@@ -2,8 +2,6 @@
 //!
 //! The probes of `lint` are always the same; this is for long unattended runs. The same seed gives the same requests.
 
-use std::collections::BTreeSet;
-
 use portcullis_decision::chain::hear;
 use portcullis_decision::pattern::HostName;
 use portcullis_decision::request::{
@@ -16,6 +14,7 @@ use portcullis_policy_runtime::ComponentPolicy;
 use portcullis_sdk::cases::Given;
 use serde::Serialize;
 
+use crate::declared::Declared;
 use crate::question;
 
 /// The most findings; each distinct error is reported once.
@@ -106,7 +105,7 @@ pub struct FailedRequest {
 #[must_use]
 pub fn fuzz(policy: &ComponentPolicy, seed: u64, mut goes_on: impl FnMut(u64) -> bool) -> Fuzzed {
     let mut dice = RandomNumbers::new(seed);
-    let declared: BTreeSet<&str> = policy.description().rules.iter().map(|rule| rule.id.as_str()).collect();
+    let declared = Declared::of(policy.description());
     let mut fuzzed = Fuzzed { run: 0, verdicts: [0; 4], found: Vec::new() };
     while fuzzed.found.len() < MOST_FINDINGS && goes_on(fuzzed.run) {
         let context = dice.context();
@@ -127,7 +126,7 @@ impl Fuzzed {
     fn put(
         &mut self,
         policy: &ComponentPolicy,
-        declared: &BTreeSet<&str>,
+        declared: &Declared<'_>,
         request: &Request,
         context: &Context,
         dice: &mut RandomNumbers,
@@ -158,7 +157,7 @@ impl Fuzzed {
             *count += 1;
         }
         let rule = answer.cause.rule.as_str();
-        if !rule.is_empty() && !declared.contains(rule) {
+        if !rule.is_empty() && !declared.has(rule) {
             return Err(format!("the rule `{rule}` is not declared in `describe`"));
         }
         Ok(())

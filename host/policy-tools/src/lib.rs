@@ -4,7 +4,7 @@
 //! and how results are printed.
 //!
 //! Terms: a **case** is a question with the expected answer, written in TOML (`portcullis_sdk::cases`). A **corpus** is
-//! a list of requests with their contexts. A **probe** is a question that every policy must survive. A **pack** is a
+//! a list of requests with their contexts. A **text** is a policy in Cedar or Rego. A **probe** is a question that every policy must survive. A **pack** is a
 //! component that carries its manifest, cases and texts.
 //!
 //! Reading order: `project` (the folder of a policy and its component), `simulator` (one policy as the enforcer uses
@@ -17,11 +17,13 @@ mod case_writer;
 mod changes;
 mod contribution;
 mod corpus;
+mod declared;
 mod diff;
 mod fuzz;
 mod junit;
 mod lint;
 mod loosening;
+mod policy_text;
 mod question;
 mod run;
 mod simulator;
@@ -51,6 +53,7 @@ pub use packs::lock_editor::LockEditor;
 pub use packs::offer::Offer;
 pub use packs::sign::{SignedFile, sign};
 pub use packs::trust_entries::{KeyDates, NewPublisher, TrustChange, TrustEntries, add_trust};
+pub use policy_text::PolicyText;
 pub use project::build::{Built, build};
 pub use project::component::{Component, cases_at, requests_of};
 pub use project::create::{Created, create};

@@ -18,6 +18,7 @@ use portcullis_policy_runtime::{ComponentPolicy, Description};
 use portcullis_sdk::cases::Given;
 use serde::Serialize;
 
+use crate::declared::{Declared, RULES_OF_TEXT};
 use crate::question;
 use crate::run::{rules, ruling_of};
 
@@ -94,7 +95,7 @@ fn describing(description: &Description) -> Vec<Finding> {
         let plain = |character: char| {
             character.is_ascii_lowercase() || character.is_ascii_digit() || ".-_".contains(character)
         };
-        if rule.id.is_empty() || !rule.id.chars().all(plain) {
+        if rule.id != RULES_OF_TEXT && (rule.id.is_empty() || !rule.id.chars().all(plain)) {
             add(
                 Severity::Warning,
                 "describe.rule",
@@ -110,7 +111,7 @@ fn describing(description: &Description) -> Vec<Finding> {
 
 /// Puts odd questions to a policy. Any verdict is accepted, except `allow` for some of them; a failure is not.
 fn probing(policy: &ComponentPolicy, context: &Context) -> Vec<Finding> {
-    let declared: BTreeSet<&str> = policy.description().rules.iter().map(|rule| rule.id.as_str()).collect();
+    let declared = Declared::of(policy.description());
     let mut found = Vec::new();
     let mut add = |gravity, check, message: String| found.push(finding(gravity, check, message));
     for probe in probes::all(context) {
@@ -133,7 +134,7 @@ fn probing(policy: &ComponentPolicy, context: &Context) -> Vec<Finding> {
                         );
                     }
                     let rule = answer.cause.rule.as_str();
-                    if !rule.is_empty() && !declared.contains(rule) {
+                    if !rule.is_empty() && !declared.has(rule) {
                         add(
                             Severity::Warning,
                             "probe.undeclared",

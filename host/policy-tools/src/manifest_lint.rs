@@ -9,6 +9,9 @@ use crate::project::component::Component;
 #[must_use]
 pub fn manifest_findings(component: &Component, policy: &ComponentPolicy) -> Vec<Finding> {
     let said = policy.description();
+    if component.text.is_some() {
+        return Vec::new();
+    }
     let Some(pack) = &component.pack else {
         return vec![Finding {
             gravity: Severity::Note,

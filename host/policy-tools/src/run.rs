@@ -10,10 +10,12 @@ use portcullis_decision::verdict::{
 };
 use portcullis_decision::{Base, Caller, Policy as _, PolicyError, RuleLayer, RuleSet, Ruling};
 use portcullis_packs::Capabilities;
-use portcullis_policy_runtime::{ComponentPolicy, LoadError, LogLine, Runtime};
+use portcullis_policy_runtime::{ComponentPolicy, ConfigurationFault, LoadError, LogLine, Runtime};
 use portcullis_sdk::cases::{self, Answer, Case, CasesError, Expected, Question};
 use serde::Serialize;
 
+use crate::declared::RULES_OF_TEXT;
+use crate::policy_text::PolicyText;
 use crate::project::component::with_capabilities;
 use crate::question;
 
@@ -29,6 +31,9 @@ pub struct Report {
     /// What the policy printed in the other cases, with the file and the name of each.
     #[serde(skip)]
     pub printed: Vec<(String, String, Vec<LogLine>)>,
+    /// Whether the policy is a text, whose rules `describe` does not know.
+    #[serde(skip)]
+    is_of_text: bool,
 }
 
 impl Report {
@@ -80,6 +85,8 @@ pub struct Source<'a> {
     pub cases: &'a BTreeMap<String, String>,
     /// The capabilities that its manifest asks for; `None` without a manifest.
     pub capabilities: Option<&'a Capabilities>,
+    /// The text that the component runs, if there is one.
+    pub text: Option<&'a PolicyText>,
 }
 
 /// Runs every case. `progress` gets the name of each file.
@@ -96,6 +103,7 @@ pub fn run(
         rules: described.rules.into_iter().map(|rule| (rule.id, false)).collect(),
         ..Report::default()
     };
+    report.is_of_text = report.rules.remove(RULES_OF_TEXT).is_some();
     // Configuring a policy takes most of the time, and many cases share a configuration.
     let mut loaded: BTreeMap<String, Result<Tested, LoadError>> = BTreeMap::new();
     for (file, text) in source.cases {
@@ -106,6 +114,9 @@ pub fn run(
             let policy = loaded
                 .entry(case.given.config.clone())
                 .or_insert_with_key(|configuration| Tested::load(runtime, source, configuration));
+            if report.is_of_text {
+                report.add_rules_of_text(policy, &case);
+            }
             report.take(file, policy, &case);
         }
     }
@@ -121,7 +132,16 @@ struct Tested {
 
 impl Tested {
     fn load(runtime: &Runtime, source: Source<'_>, configuration: &str) -> Result<Self, LoadError> {
-        let whole = runtime.load("policy", source.component, configuration)?;
+        let configuration = match source.text {
+            None => configuration.to_owned(),
+            Some(text) => text.in_config(configuration).map_err(|error| {
+                let message = format!("{error:#}");
+                LoadError::Configuration {
+                    errors: vec![ConfigurationFault { pointer: String::new(), message }],
+                }
+            })?,
+        };
+        let whole = runtime.load("policy", source.component, &configuration)?;
         let inspects = whole.inspects();
         let policy = with_capabilities(whole, source.capabilities);
         Ok(Self { is_blind: inspects && !policy.inspects(), policy })
@@ -129,6 +149,14 @@ impl Tested {
 }
 
 impl Report {
+    /// Adds the rules that a text checks for a case: its explanation lists them. A rule that matches is covered, also if
+    /// a stricter one decides.
+    fn add_rules_of_text(&mut self, policy: &Result<Tested, LoadError>, case: &Case) {
+        for step in trace(policy, case) {
+            *self.rules.entry(step.rule).or_default() |= step.matched;
+        }
+    }
+
     fn take(&mut self, file: &str, policy: &Result<Tested, LoadError>, case: &Case) {
         let answered = answer(policy, case);
         let printed = policy.as_ref().map(|tested| tested.policy.take_log()).unwrap_or_default();
@@ -145,6 +173,9 @@ impl Report {
             fail(difference(&case.expected, &answer), trace(policy, case), printed);
         } else if !printed.is_empty() {
             self.printed.push((file.to_owned(), case.name.clone(), printed));
+        }
+        if self.is_of_text {
+            self.rules.extend(rules.iter().map(|rule| (rule.clone(), true)));
         }
         let undeclared: BTreeSet<&String> =
             rules.iter().filter(|rule| !self.rules.contains_key(*rule)).collect();

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use portcullis_decision::Effect;
 use portcullis_packs::Capabilities;
 use portcullis_policy_runtime::{CachePlace, Compiler, Limits, Runtime, read_component};
-use portcullis_policy_tools::{Beside, Severity, Simulator, Source, changes, lint, measure, of_cases, run};
+use portcullis_policy_tools::{
+    Beside, Report, Severity, Simulator, Source, changes, lint, measure, of_cases, run,
+};
 
 /// Rules that no case covers, with the reason.
 const UNSEEN: [(&str, &str); 2] = [
@@ -56,37 +58,44 @@ fn runtime() -> Runtime {
     Runtime::new(Limits::default(), &CachePlace::None, Compiler::InProcess).unwrap()
 }
 
+/// One runtime for each policy, since compiling it takes most of the time.
 #[test]
-fn every_case_holds_and_every_rule_is_seen() {
+fn every_case_holds_every_rule_is_seen_and_they_survive_the_probes() {
     let policies = policies();
     assert!(policies.len() >= 4, "{policies:?}");
     for policy in policies {
+        let runtime = runtime();
         let (component, cases) = (read_component(&policy.join("policy.wasm")).unwrap(), cases(&policy));
-        let report =
-            run(&runtime(), Source { component: &component, cases: &cases, capabilities: None }, |_| {})
-                .unwrap();
-        let failures: Vec<_> = report.failures.iter().map(|failure| &failure.message).collect();
-        assert!(failures.is_empty(), "{}: {failures:#?}", policy.display());
-        assert!(report.run > 10, "{} has only {} cases", policy.display(), report.run);
-        let unseen: BTreeSet<_> = report
-            .rules
-            .iter()
-            .filter(|(rule, seen)| !**seen && !UNSEEN.iter().any(|(known, _)| known == rule))
-            .map(|(rule, _)| rule)
-            .collect();
-        assert!(unseen.is_empty(), "{}: no case sees {unseen:?}", policy.display());
-    }
-}
-
-#[test]
-fn they_survive_the_probes() {
-    for policy in policies() {
-        let component = read_component(&policy.join("policy.wasm")).unwrap();
-        let loaded = runtime().load("policy", &component, "{}").unwrap();
+        let source = Source { component: &component, cases: &cases, capabilities: None, text: None };
+        cases_hold(&policy, &run(&runtime, source, |_| {}).unwrap());
+        let loaded = runtime.load("policy", &component, &config(&policy)).unwrap();
         let bad: Vec<_> =
             lint(&loaded).into_iter().filter(|finding| finding.gravity == Severity::Error).collect();
         assert!(bad.is_empty(), "{}: {bad:#?}", policy.display());
     }
+}
+
+fn cases_hold(policy: &Path, report: &Report) {
+    let failures: Vec<_> = report.failures.iter().map(|failure| (&failure.case, &failure.message)).collect();
+    assert!(failures.is_empty(), "{}: {failures:#?}", policy.display());
+    assert!(report.run > 10, "{} has only {} cases", policy.display(), report.run);
+    let unseen: BTreeSet<_> = report
+        .rules
+        .iter()
+        .filter(|(rule, seen)| !**seen && !UNSEEN.iter().any(|(known, _)| known == rule))
+        .map(|(rule, _)| rule)
+        .collect();
+    assert!(unseen.is_empty(), "{}: no case sees {unseen:?}", policy.display());
+}
+
+/// Returns a configuration that a policy accepts.
+fn config(policy: &Path) -> String {
+    let text = match policy.file_name().and_then(|name| name.to_str()) {
+        Some("cedar") => "permit (principal, action, resource) unless { context.origin == \"process\" };",
+        Some("rego") => "package portcullis\nallow if input.context.origin != \"process\"\n",
+        _ => return "{}".to_owned(),
+    };
+    serde_json::json!({ "policyText": text }).to_string()
 }
 
 #[test]
@@ -95,15 +104,12 @@ fn a_wrong_expectation_fails_with_the_trace_of_the_case() {
     let component = read_component(&policy.join("policy.wasm")).unwrap();
     let text = "[[case]]\nname = 'x'\ncommand = 'git push -f'\nexpect = 'allow'".to_owned();
     let cases = BTreeMap::from([("a.toml".to_owned(), text)]);
-    let report =
-        run(&runtime(), Source { component: &component, cases: &cases, capabilities: None }, |_| {}).unwrap();
+    let source = |cases| Source { component: &component, cases, capabilities: None, text: None };
+    let report = run(&runtime(), source(&cases), |_| {}).unwrap();
     assert_eq!((report.run, report.failures.len()), (1, 1));
     assert!(report.failures[0].message.contains("git.force-push"), "{:?}", report.failures);
     let broken = BTreeMap::from([("a.toml".to_owned(), "[[case]]".to_owned())]);
-    assert!(
-        run(&runtime(), Source { component: &component, cases: &broken, capabilities: None }, |_| {})
-            .is_err()
-    );
+    assert!(run(&runtime(), source(&broken), |_| {}).is_err());
 }
 
 #[test]
@@ -157,7 +163,8 @@ fn a_case_that_needs_a_capability_fails_if_the_manifest_does_not_ask_for_it() {
     let cases = cases(&policy);
     let failures = |output| {
         let capabilities = Capabilities { output, ..Capabilities::default() };
-        let source = Source { component: &component, cases: &cases, capabilities: Some(&capabilities) };
+        let source =
+            Source { component: &component, cases: &cases, capabilities: Some(&capabilities), text: None };
         run(&runtime(), source, |_| {}).unwrap().failures
     };
     assert_eq!(failures(true).len(), 0);

@@ -16,8 +16,9 @@ pub(crate) struct Sources {
     /// Use this settings file instead of your own; it may be a plain sandbox-runtime file
     #[arg(long, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
-    /// Use this policy instead of the configured ones, including the default; may be given several times
-    #[arg(long = "policy", value_name = "FILE.wasm")]
+    /// Use this policy (a component, or a text in Cedar or Rego) instead of the configured ones, including the default;
+    /// may be given several times
+    #[arg(long = "policy", value_name = "FILE")]
     pub(crate) policies: Vec<PathBuf>,
 }
 

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 pub(crate) const POLICY_HELP: &str = "\
-A policy is a folder with a `policy.toml`, or the `.wasm` file that `policy build` makes from it.
+A policy is a folder with a `policy.toml`, the `.wasm` file that `policy build` makes from it, or a text in Cedar or \
+Rego (`.cedar`, `.rego`), which needs neither.
 
 Examples:
+  portcullis policy run team.cedar exec 'git push'
   portcullis policy new my-policy --lang rust
   portcullis policy build my-policy
   portcullis policy test my-policy
@@ -17,7 +19,7 @@ Examples:
 
 const NEW_HELP: &str = "\
 Rust needs cargo and `rustup target add wasm32-unknown-unknown`; JavaScript needs Node and npm; Python needs \
-python3 with pip. `policy build` fetches the rest from crates.io, npm or PyPI.
+python3 with pip. `policy build` fetches the rest from crates.io, npm or PyPI. A text in Cedar or Rego needs no folder.
 
 Examples:
   portcullis policy new no-publish --lang rust
@@ -33,6 +35,7 @@ Examples:
   portcullis policy test my-policy
   portcullis policy test --json my-policy/build/my-policy.wasm
   portcullis policy test --cases more/ --junit report.xml my-policy
+  portcullis policy test team.cedar --cases cases.toml
   portcullis policy test my-policy --from-log LOG > my-policy/tests/seen.toml";
 
 const WATCH_HELP: &str = "\
@@ -88,6 +91,7 @@ its manifest. The exit status is \
 
 Examples:
   portcullis policy lint my-policy
+  portcullis policy lint team.cedar
   portcullis policy lint --config '{\"allow\":[]}' policy.wasm --json";
 
 const REPLAY_HELP: &str = "\
@@ -214,7 +218,7 @@ pub(crate) struct Build {
 
 #[derive(Debug, Args)]
 pub(crate) struct Test {
-    /// The policy's folder, or a component
+    /// The policy's folder, a component, or a text in Cedar or Rego
     #[arg(value_name = "DIR|FILE", default_value = ".")]
     pub(crate) policy: PathBuf,
     /// Run these cases instead of the policy's own: a file, or a folder of files
@@ -239,7 +243,7 @@ pub(crate) struct Test {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunOnce {
-    /// The policy's folder, or a component
+    /// The policy's folder, a component, or a text in Cedar or Rego
     #[arg(value_name = "DIR|FILE")]
     pub(crate) policy: PathBuf,
     /// Configuration, as JSON
@@ -280,7 +284,7 @@ pub(crate) struct Watch {
 
 #[derive(Debug, Args)]
 pub(crate) struct Fuzz {
-    /// The policy's folder, or a component
+    /// The policy's folder, a component, or a text in Cedar or Rego
     #[arg(value_name = "DIR|FILE", default_value = ".")]
     pub(crate) policy: PathBuf,
     /// Configuration, as JSON
@@ -302,7 +306,7 @@ pub(crate) struct Fuzz {
 
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
-    /// The policy's folder, or a component
+    /// The policy's folder, a component, or a text in Cedar or Rego
     #[arg(value_name = "DIR|FILE", default_value = ".")]
     pub(crate) policy: PathBuf,
     /// Another policy to compare it with
@@ -321,7 +325,7 @@ pub(crate) struct Bench {
 
 #[derive(Debug, Args)]
 pub(crate) struct Lint {
-    /// The policy's folder, or a component
+    /// The policy's folder, a component, or a text in Cedar or Rego
     #[arg(value_name = "DIR|FILE", default_value = ".")]
     pub(crate) policy: PathBuf,
     /// Configuration, as JSON
@@ -337,7 +341,7 @@ pub(crate) struct Lint {
 
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
-    /// The policy's folder, or a component
+    /// The policy's folder, a component, or a text in Cedar or Rego
     #[arg(value_name = "DIR|FILE", default_value = ".")]
     pub(crate) policy: PathBuf,
     /// Print one JSON object
@@ -362,7 +366,7 @@ pub(crate) struct Replay {
 
 #[derive(Debug, Args)]
 pub(crate) struct Observe {
-    /// The policy's folder, or a component
+    /// The policy's folder, a component, or a text in Cedar or Rego
     #[arg(value_name = "DIR|FILE", default_value = ".")]
     pub(crate) policy: PathBuf,
     /// Configuration, as JSON
@@ -381,10 +385,10 @@ pub(crate) struct Observe {
 
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// The old policy: its folder, or a component
+    /// The old policy: its folder, a component, or a text
     #[arg(value_name = "OLD")]
     pub(crate) old: PathBuf,
-    /// The new policy: its folder, or a component
+    /// The new policy: its folder, a component, or a text
     #[arg(value_name = "NEW")]
     pub(crate) new: PathBuf,
     /// Also use the requests of this log; may be given several times

@@ -14,6 +14,7 @@ use super::confined_dir::TEXT_MAX;
 use super::folder::{Project, is_case, name_of};
 use super::source::check_fresh;
 use crate::corpus::{Item, of_cases};
+use crate::policy_text::PolicyText;
 
 /// A component with its pack.
 #[derive(Debug)]
@@ -26,11 +27,17 @@ pub struct Component {
     pub pack: Option<Pack>,
     /// The folder that it was built in, if the user named the folder.
     pub project: Option<Project>,
+    /// The text that the component runs, if the user named a text.
+    pub text: Option<PolicyText>,
 }
 
 impl Component {
-    /// Reads a component, or the one that was built in a folder, which must match the source there.
+    /// Reads a component, or the one that was built in a folder, which must match the source there. For a text, it is
+    /// the shipped component of the language.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
+        if let Some((text, bytes)) = PolicyText::open(path)? {
+            return Ok(Self { file: path.to_owned(), bytes, pack: None, project: None, text: Some(text) });
+        }
         let (file, project) = if path.is_dir() {
             let project = Project::open(path)?;
             let (built, kept) = (project.output(), project.folder.join("policy.wasm"));
@@ -57,7 +64,7 @@ impl Component {
         if let Some(project) = project.as_ref().filter(|project| file == project.output()) {
             check_fresh(project, &file, pack.as_ref())?;
         }
-        Ok(Self { file, bytes, pack, project })
+        Ok(Self { file, bytes, pack, project, text: None })
     }
 
     /// Returns its cases: those in the folder, or those in its pack.
@@ -82,8 +89,12 @@ impl Component {
     /// # Errors
     /// As for [`Component::load`].
     pub fn load_whole(&self, runtime: &Runtime, config: &str) -> anyhow::Result<ComponentPolicy> {
+        let config = match &self.text {
+            Some(text) => text.in_config(config)?,
+            None => config.to_owned(),
+        };
         runtime
-            .load(&self.name(), &self.bytes, config)
+            .load(&self.name(), &self.bytes, &config)
             .map(ComponentPolicy::rewriting)
             .with_context(|| format!("loading `{}`", self.file.display()))
     }

@@ -22,7 +22,10 @@ pub(super) fn run(inspect: &Inspect) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     let mut page = Page::new(&around);
     let digest = digest(&component.bytes);
-    let trust = policy_source::vouching_words(&component.file, &component.bytes, &around.agent_directory)?;
+    let trust = match &component.text {
+        Some(_) => policy_source::Origin::Shipped.words(),
+        None => policy_source::vouching_words(&component.file, &component.bytes, &around.agent_directory)?,
+    };
     if inspect.json {
         let pack = component.pack.as_ref().map(|pack| {
             json!({

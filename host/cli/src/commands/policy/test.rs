@@ -31,7 +31,8 @@ pub(super) fn run(test: &Test) -> crate::exit::Outcome {
     }
     let runtime = portcullis_policy_tools::runtime()?;
     let capabilities = component.capabilities();
-    let source = Source { component: &component.bytes, cases: &cases, capabilities };
+    let text = component.text.as_ref();
+    let source = Source { component: &component.bytes, cases: &cases, capabilities, text };
     let report = run_cases(&runtime, source, |file| {
         if !test.json {
             say(&format!("{} …", escape(file)));
