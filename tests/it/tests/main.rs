@@ -100,6 +100,7 @@ mod shown_and_hidden;
 mod statements;
 mod sub_agents;
 mod text_examples;
+mod text_policies;
 mod tracers;
 mod undo;
 mod undo_attacks;

@@ -73,6 +73,7 @@ fn checked(page: &str, language: &str) -> Option<&'static str> {
         ("protocol.md", "json") => "host/rpc/tests/page.rs",
         (_, "json") => "host/settings/tests/all/reference.rs",
         ("policy-authors.md", "rust" | "toml") => "guest/sdk/tests/page.rs",
+        ("text-policies.md", "cedar" | "rego" | "toml") => "tests/it/tests/text_policies.rs",
         ("export.md", "toml") => "host/cli/src/args/doc_tests.rs",
         _ => return None,
     })

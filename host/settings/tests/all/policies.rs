@@ -148,3 +148,41 @@ fn a_configuration_in_a_file_of_its_own() {
         assert!(error.contains(said), "{error}");
     }
 }
+
+#[test]
+fn a_text_is_read_and_its_file_is_protected() {
+    let world = World::new();
+    let settings = |policy: &str| {
+        let more = format!(r#"{{ "policies": [{policy}],"#);
+        world.write("home/u/.pi/agent/sandbox/default.json", &BUILT_IN.replacen('{', &more, 1));
+        world.resolve()
+    };
+    let named =
+        |file: &str| settings(&format!(r#"{{ "use": "cedar", "config": {{ "policyFile": "{file}" }} }}"#));
+    world.write("home/u/team.cedar", "forbid (principal, action, resource);");
+    let resolved = named("~/team.cedar").unwrap();
+    let config = &resolved.policies[0].config;
+    assert_eq!(config["policyFile"], "~/team.cedar");
+    assert_eq!(config["policyText"], "forbid (principal, action, resource);");
+    let file = world.places.home.join("team.cedar");
+    assert!(resolved.deny_write().any(|rule| rule.pattern.matcher().matches(&file)));
+    world.write("home/u/.pi/agent/sandbox/near.cedar", "");
+    assert_eq!(named("near.cedar").unwrap().policies[0].config["policyText"], "");
+
+    // A text that cannot be read is an error, never an empty one.
+    world.write("home/u/large.cedar", &" ".repeat(256 * 1024 + 1));
+    for (file, said) in [
+        ("~/large.cedar", "larger than 256 KiB"),
+        ("~/missing.cedar", "missing.cedar"),
+        ("~/.pi", "no plain file"),
+    ] {
+        let error = named(file).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    let both = settings(r#"{ "use": "cedar", "config": { "policyFile": "near.cedar", "policyText": "" } }"#);
+    assert!(both.unwrap_err().to_string().contains("either `policyFile` or `policyText`"));
+    // Only names in the settings are known when files are protected.
+    world.write("home/u/text.toml", "policyFile = 'near.cedar'");
+    let hidden = settings(r#"{ "use": "cedar", "configFile": "~/text.toml" }"#);
+    assert!(hidden.unwrap_err().to_string().contains("belongs in `config`"));
+}
