@@ -331,7 +331,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("token"), "from-a-file\n").unwrap();
         let sources = sources(home.path(), &[("TOKEN", "from-a-variable")]);
-        let read = |source| sources.read(source, &CredentialForm::Bearer);
+        let read = |source: &CredentialSource| sources.read(source, &CredentialForm::Bearer);
         assert!(read(&CredentialSource::Variable("TOKEN".to_owned())).is_ok());
         assert!(read(&CredentialSource::File("~/token".to_owned())).is_ok());
         assert!(read(&command(&["printf", "from-a-command"])).is_ok());
