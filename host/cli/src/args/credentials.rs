@@ -31,7 +31,7 @@ Examples:
   portcullis credentials add ci --host ci.example.com --env CI_KEY --for 'GET /**' --variable CI_KEY
   portcullis credentials add hub --host api.github.com --command 'gh auth token' --for 'GET /**'
   portcullis credentials add forge --host git.test --pass forge --form basic --git --for '* /me/**'
-  portcullis credentials add s3 --form aws --aws-profile me --host b.s3.amazonaws.com --for 'GET /**'
+  portcullis credentials add s3 --form aws --aws-profile me --host s3.amazonaws.com --for 'GET /**'
   portcullis credentials add github-ssh --ssh --host github.com --user git --fetch 'me/*'
   portcullis credentials add sign --sign ~/.ssh/id_ed25519.pub";
 
