@@ -16,13 +16,13 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use client::TOKEN;
 use portcullis_benches::{Contestant, Race, Told, is_wanted};
 
 /// The argument that makes this program the client.
 const CLIENT: &str = "--client";
-/// The variable with the credential outside, and the one with its placeholder inside.
+/// The variable with the credential outside.
 const SECRET: &str = "BENCH_SECRET";
-const TOKEN: &str = "BENCH_TOKEN";
 /// Rounds of a race of clones, which take seconds each.
 const CLONES: usize = 7;
 /// The size of the repository, in MiB.

@@ -11,6 +11,8 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+/// The variable with the placeholder inside.
+pub(crate) const TOKEN: &str = "BENCH_TOKEN";
 /// Requests of one round on a kept connection, and on new ones.
 pub(crate) const KEPT: usize = 200;
 pub(crate) const NEW: usize = 30;
@@ -61,7 +63,7 @@ fn connect(port: u16, configuration: &Arc<ClientConfig>) -> Connection {
 
 /// Sends a small request, and reads the answer.
 fn request(connection: &mut Connection, port: u16) {
-    let token = std::env::var(super::TOKEN).unwrap_or_default();
+    let token = std::env::var(TOKEN).unwrap_or_default();
     let authorization =
         if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
     let head = format!("GET /small HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: */*\r\n{authorization}\r\n");
@@ -79,7 +81,7 @@ fn request(connection: &mut Connection, port: u16) {
 
 fn clone(port: u16) {
     let target = Path::new("cloned.git");
-    let token = std::env::var(super::TOKEN).unwrap_or_default();
+    let token = std::env::var(TOKEN).unwrap_or_default();
     let header = format!("http.extraHeader=Authorization: Bearer {token}");
     let place = format!("https://127.0.0.1:{port}/git/repository/.git");
     let done =

@@ -1,7 +1,7 @@
 //! Keys of AWS among the credentials that the gate uses: their sources, variables and scopes.
 
-use crate::brokered::{CredentialSource, PlaceholderPart, PlaceholderVariable};
 use crate::check;
+use crate::credential_source::{CredentialSource, PlaceholderPart, PlaceholderVariable};
 use crate::document_value::DocumentValue;
 use crate::fault::Fault;
 

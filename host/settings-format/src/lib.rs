@@ -16,6 +16,7 @@
 //! assert_eq!(settings.filesystem.deny_read.len(), 2);
 //! ```
 
+mod credential_source;
 pub mod error;
 pub mod fault;
 pub mod json;
@@ -59,12 +60,10 @@ mod json_schema;
 mod reference;
 
 pub use aws::{AWS_CREDENTIALS, aws_variables};
-pub use brokered::{
-    BrokeredCredential, CredentialForm, CredentialSource, HostRequests, PlaceholderPart, PlaceholderVariable,
-    is_credential_name,
-};
+pub use brokered::{BrokeredCredential, CredentialForm, HostRequests, is_credential_name};
 pub use chain::is_policy_name;
 pub use choices::{Elsewhere, UnlistedHosts};
+pub use credential_source::{CredentialSource, PlaceholderPart, PlaceholderVariable};
 pub use edit::{Change, EditError};
 pub use entry::{Entry, Origin, PathEntry};
 pub use error::{ConfigError, Problem};

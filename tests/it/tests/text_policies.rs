@@ -114,7 +114,6 @@ fn from_an_empty_file(scene: &Scene, language: Language) -> Result<()> {
 
 /// The text as one of the user's policies, in pi.
 fn in_pi(scene: &Scene, language: Language) -> Result<()> {
-    fs::create_dir_all(sandbox(scene))?;
     scene.write(&sandbox(scene).join(file_name(language)), &block(language.name)?)?;
     settings(scene, language, &json!({ "policyFile": file_name(language) }))?;
     let steps = script([
@@ -227,7 +226,7 @@ fn an_edit_counts_at_once(scene: &Scene, language: Language) -> Result<()> {
 
 fn is_denied(host: &mut Serve, script: &str) -> Result<bool> {
     let (reply, _) = host.run(script)?;
-    Ok(reply.get("error").is_some())
+    Ok(reply.get("denied").is_some())
 }
 
 fn what_does_not_end_denies(scene: &Scene, language: Language) -> Result<()> {

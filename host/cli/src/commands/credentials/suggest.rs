@@ -1,6 +1,7 @@
 //! Proposes entries for the credentials that the user has. It looks at names only and copies no credential.
 
 mod aws;
+mod proposal;
 
 use std::path::Path;
 
@@ -9,17 +10,10 @@ use portcullis_bootstrap::git_config::signing_key;
 use portcullis_bootstrap::process_env::ProcessEnv;
 use serde_json::json;
 
+use proposal::Proposal;
+
 use crate::exit::Exit;
 use crate::output::{Page, Tint, tinted};
-
-/// A proposal: where a credential was seen, and the command that adds it.
-struct Proposal {
-    name: String,
-    seen: String,
-    command: String,
-    /// The host and the requests that it is for.
-    allows: String,
-}
 
 /// Prints the proposals.
 pub(super) fn run(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {

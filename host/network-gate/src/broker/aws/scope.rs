@@ -2,7 +2,7 @@
 
 use portcullis_decision::request::Endpoint;
 
-use super::REQUEST;
+use super::names::REQUEST;
 
 /// The longest name of a region or a service, in bytes.
 const NAME_MAX: usize = 64;

@@ -4,8 +4,8 @@ use hmac::{Hmac, Mac};
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
+use super::names::{ALGORITHM, REQUEST};
 use super::scope::Scope;
-use super::{ALGORITHM, REQUEST};
 
 /// Returns the hash of a text, in hexadecimal.
 pub(super) fn hash(bytes: &[u8]) -> String {

@@ -6,10 +6,11 @@ use hyper::header::{AUTHORIZATION, HOST, HeaderMap, RANGE};
 use hyper::http::request::Parts;
 
 use super::canonical::{PathForm, canonical, decoded};
+use super::keys::AwsPlaceholders;
+use super::names::{ALGORITHM, DATE, OWN_HEADERS, PAYLOAD, TOKEN, amz_date};
 use super::scope::{AwsLimits, Scope};
 use super::signature::{hash, signature};
 use super::verified::Verified;
-use super::{ALGORITHM, AwsPlaceholders, DATE, OWN_HEADERS, PAYLOAD, TOKEN, amz_date};
 use crate::connection_refusal::ConnectionRefusal;
 
 /// How far the time of a signature may be from now; servers accept no more either.

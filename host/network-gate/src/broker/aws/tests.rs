@@ -5,6 +5,7 @@ use hyper::http::request::Parts;
 use zeroize::Zeroizing;
 
 use super::canonical::{PathForm, canonical};
+use super::names::*;
 use super::scope::Scope;
 use super::signature::{hash, signature};
 use super::*;

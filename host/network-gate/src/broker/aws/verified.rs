@@ -6,9 +6,10 @@ use hyper::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 
 use super::canonical::{PathForm, canonical};
+use super::keys::AwsKeys;
+use super::names::{ALGORITHM, DATE, OWN_HEADERS, PAYLOAD, TOKEN, amz_date};
 use super::scope::Scope;
 use super::signature::{hash, signature};
-use super::{ALGORITHM, AwsKeys, DATE, OWN_HEADERS, PAYLOAD, TOKEN, amz_date};
 
 /// A request whose signature by a command was found to be right.
 #[derive(Debug, Clone, PartialEq, Eq)]

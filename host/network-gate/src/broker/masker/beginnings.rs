@@ -1,7 +1,6 @@
 //! A quick look at two bytes, which shows for most places of an answer that no credential begins there.
 
-use super::escapes::begins_escape;
-use super::forms::is_between;
+use super::escapes::{begins_escape, is_between};
 
 /// A text may begin, each of its characters escaped or not.
 const TEXT: u8 = 1;

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use super::super::placeholders::in_base64;
 use super::super::secret::Secret;
 use super::beginnings::Beginnings;
-use super::escapes::{ESCAPED_MAX, end_of};
+use super::escapes::{ESCAPED_MAX, end_of, is_between};
 
 /// What to search for.
 #[derive(Default)]
@@ -68,11 +68,6 @@ impl Forms {
 fn in_hexadecimal(text: &[u8]) -> [Vec<u8>; 2] {
     let digits = |format: fn(&u8) -> String| text.iter().flat_map(|byte| format(byte).into_bytes()).collect();
     [digits(|byte| format!("{byte:02x}")), digits(|byte| format!("{byte:02X}"))]
-}
-
-/// Returns true for what stands between the pieces of encoded texts.
-pub(super) fn is_between(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b':')
 }
 
 /// Returns the end of a form that begins at a place.

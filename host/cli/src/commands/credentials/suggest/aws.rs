@@ -4,7 +4,7 @@ use portcullis_bootstrap::aws_keys::{AwsProfile, profiles_with_keys};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_settings_format::AWS_CREDENTIALS;
 
-use super::Proposal;
+use super::proposal::Proposal;
 
 /// The region if the user's settings of AWS name none.
 const AWS_REGION: &str = "us-east-1";
