@@ -54,7 +54,7 @@ impl Operations {
         if is_push || request.uri.query().is_some() || !is_only {
             let reason = "a rule names operations of GraphQL for this path, and the request is not one of them: JSON in \
                           the body, `Content-Type: application/json`, and nothing after the path";
-            return Err(ConnectionRefusal::by_host("host.request-rule", reason.to_owned()));
+            return Err(ConnectionRefusal::by_host("host.request-rule", reason));
         }
         Ok(Some(Self { permitted }))
     }

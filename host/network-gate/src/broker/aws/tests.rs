@@ -207,10 +207,10 @@ fn what_was_changed_after_it_was_signed_is_refused() {
         |request| assert!(request.headers.append("x-amz-acl", "public-read".parse().unwrap())),
         |request| drop(request.headers.insert("x-amz-tagging", "a=b".parse().unwrap())),
         |request| {
-            let value = request.headers.get("authorization").unwrap().to_str().unwrap();
-            let last = if value.ends_with('0') { "1" } else { "0" };
-            let changed = format!("{}{last}", &value[..value.len() - 1]);
-            request.headers.insert("authorization", changed.parse().unwrap());
+            let mut value = request.headers.get("authorization").unwrap().to_str().unwrap().to_owned();
+            let last = value.pop();
+            value.push(if last == Some('0') { '1' } else { '0' });
+            request.headers.insert("authorization", value.parse().unwrap());
         },
     ];
     for (number, change) in changes.iter().enumerate() {
