@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::script::{bash, expecting, say, script, write};
@@ -17,9 +16,6 @@ const ALLOW: i32 = 0;
 const ASK: i32 = 10;
 const DENY: i32 = 20;
 const OWN_FAILURE: i32 = 1;
-/// From an empty file to a verdict in pi.
-const A_MINUTE: Duration = Duration::from_secs(60);
-
 /// A language with its examples.
 #[derive(Clone, Copy)]
 struct Language {
@@ -83,7 +79,6 @@ fn whole_way(user: User, language: Language) -> Result<()> {
 }
 
 fn from_an_empty_file(scene: &Scene, language: Language) -> Result<()> {
-    let started = Instant::now();
     let name = file_name(language);
     let file = scene.project().join(&name);
     scene.write(&file, "")?;
@@ -92,8 +87,6 @@ fn from_an_empty_file(scene: &Scene, language: Language) -> Result<()> {
     scene.portcullis(&["policy", "run", &name, "exec", "git -C lib push origin main"])?.ended_with(ASK)?;
     scene.portcullis(&["check", "--policy", &name, "exec", "npm publish"])?.ended_with(DENY)?;
     in_pi(scene, language)?;
-    let taken = started.elapsed();
-    ensure!(taken < A_MINUTE, "{taken:?}");
 
     scene.write(&scene.project().join("cases.toml"), &block("toml")?)?;
     let tested =
@@ -231,14 +224,14 @@ fn is_denied(host: &mut Serve, script: &str) -> Result<bool> {
 
 fn what_does_not_end_denies(scene: &Scene, language: Language) -> Result<()> {
     let name = file_name(language);
+    scene.write(&sandbox(scene).join(&name), language.short)?;
     for text in language.endless {
         scene.write(&scene.project().join(&name), text)?;
-        let started = Instant::now();
         let run = scene.portcullis(&["policy", "run", &name, "exec", "ls"])?.ended_with(DENY)?;
         ensure!(run.stdout.contains("policy"), "{run:#?}");
-        ensure!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
-        // The control: without the endless part.
-        scene.portcullis(&["policy", "run", &name, "read", "/etc/hosts"])?.ended_with(ASK)?;
+        // The control: a request for which the endless part does not run.
+        let control = scene.portcullis(&["policy", "run", &name, "read", "/etc/hosts"])?;
+        ensure!([ALLOW, ASK].contains(&control.code()), "{control:#?}");
     }
     Ok(())
 }
