@@ -220,6 +220,9 @@ fn what_cannot_be_run_is_shown() -> Result<()> {
 #[test]
 fn an_edit_is_built_and_tested_at_once() -> Result<()> {
     let desk = Desk::new()?;
+    let missing = desk.command(&["policy", "watch", "one"])?.output()?;
+    let said = String::from_utf8_lossy(&missing.stderr);
+    ensure!(!missing.status.success() && said.contains("`one` is not a folder"), "{said}");
     desk.begin_ready_made("one", READY_MADE_TESTS)?;
     let mut watching = desk.command(&["policy", "watch", "one", "--json"])?.stdout(Stdio::piped()).spawn()?;
     let mut lines = BufReader::new(watching.stdout.take().context("a pipe")?).lines();

@@ -10,6 +10,11 @@ use crate::exit::Exit;
 use crate::output::{Page, Reader};
 
 pub(super) fn run(args: &Watch) -> crate::exit::Outcome {
+    let folder = args.folder.display();
+    anyhow::ensure!(
+        args.folder.is_dir(),
+        "`{folder}` is not a folder; `policy watch` takes the folder of a policy"
+    );
     let around = ProcessEnv::read()?;
     let mut page = Page::new(&around);
     loop {
