@@ -169,7 +169,10 @@ pub struct InForce {
 pub fn in_force(agent_directory: &Path) -> anyhow::Result<Option<InForce>> {
     let Some(joined) = joined(agent_directory)? else { return Ok(None) };
     let opened = joined.open().and_then(|trusted| {
-        trusted.as_ref().and_then(|trusted| trusted.bundle.as_ref()).map_or(Ok(()), |bundle| joined.check(bundle))?;
+        trusted
+            .as_ref()
+            .and_then(|trusted| trusted.bundle.as_ref())
+            .map_or(Ok(()), |bundle| joined.check(bundle))?;
         Ok(trusted)
     });
     let team = &joined.membership.team;
@@ -190,7 +193,8 @@ pub fn in_force(agent_directory: &Path) -> anyhow::Result<Option<InForce>> {
             };
         }
         Ok(trusted) => {
-            let text = format!("there is no bundle of the team `{team}` yet; `portcullis team update` gets it");
+            let text =
+                format!("there is no bundle of the team `{team}` yet; `portcullis team update` gets it");
             (trusted, vec![text])
         }
         Err(error) => (None, vec![format!("the bundle of the team `{team}` is not in force: {error:#}")]),
@@ -201,7 +205,8 @@ pub fn in_force(agent_directory: &Path) -> anyhow::Result<Option<InForce>> {
 /// Returns what the user should know of a bundle in force.
 fn warnings(trusted: Option<&Trusted>, now: Seconds) -> Vec<String> {
     let mut warnings = Vec::new();
-    let Some((trusted, bundle)) = trusted.and_then(|trusted| Some((trusted, trusted.bundle.as_ref()?))) else {
+    let Some((trusted, bundle)) = trusted.and_then(|trusted| Some((trusted, trusted.bundle.as_ref()?)))
+    else {
         return warnings;
     };
     let (team, version) = (&trusted.root.team, bundle.content.version);

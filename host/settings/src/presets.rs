@@ -82,7 +82,8 @@ pub fn shipped_presets() -> impl Iterator<Item = &'static str> {
 /// # Errors
 /// When its file, or that of one it includes, cannot be used.
 pub fn preset(name: &str, places: &Places, disk: &dyn Disk) -> Result<Option<Preset>, PresetError> {
-    Catalogue { own: Some((places.presets_directory(), disk)), team: places.team.as_ref() }.preset(name, Depth::Top)
+    Catalogue { own: Some((places.presets_directory(), disk)), team: places.team.as_ref() }
+        .preset(name, Depth::Top)
 }
 
 /// Returns the shipped presets that hold this host and port, single ones before groups.

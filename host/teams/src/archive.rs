@@ -70,7 +70,9 @@ impl Source for ArchiveSource {
     fn document(&mut self, name: &DocumentName) -> Result<Option<SignedText>, SourceError> {
         let text = |name: &str| {
             let bytes = self.files.get(name).cloned();
-            bytes.map(|bytes| String::from_utf8(bytes).map_err(|_| format!("`{name}` is no text"))).transpose()
+            bytes
+                .map(|bytes| String::from_utf8(bytes).map_err(|_| format!("`{name}` is no text")))
+                .transpose()
         };
         let (document, signatures) = (text(&text_name(name))?, text(&signatures_name(name))?);
         Ok(document.map(|text| SignedText { text, signatures: signatures.unwrap_or_default() }))

@@ -7,8 +7,8 @@ use crate::document::{SignedText, TEAM_PURPOSE};
 use crate::held::Trusted;
 use crate::source::DocumentName;
 use crate::test_team::{
-    DAY, Memory, NOW, at, bundle, fingerprint, first_root, held, member, root, run, run_at, signature, signed,
-    timestamp,
+    DAY, Memory, NOW, at, bundle, fingerprint, first_root, held, member, root, run, run_at, signature,
+    signed, timestamp,
 };
 use crate::update::{Checks, update};
 
@@ -197,13 +197,16 @@ fn endless_and_malformed_data() {
     );
     refused(
         |registry| {
-            let many: Vec<Value> = (0..20).map(|version| json!({ "version": version, "digest": "x", "size": 1 })).collect();
+            let many: Vec<Value> =
+                (0..20).map(|version| json!({ "version": version, "digest": "x", "size": 1 })).collect();
             let newest = at(2, &registry.documents[&DocumentName::Bundle(2)]);
             stamp(registry, &timestamp(2, &newest, &many), &[9]);
         },
         "more than 8",
     );
-    for (key, value) in [("more", json!(1)), ("packs", json!([{ "id": "../x" }])), ("trust", json!("[[revoked]]"))] {
+    for (key, value) in
+        [("more", json!(1)), ("packs", json!([{ "id": "../x" }])), ("trust", json!("[[revoked]]"))]
+    {
         refused(
             |registry| {
                 let mut other = bundle(2);
@@ -330,7 +333,8 @@ fn keys_rotate_and_old_ones_end() {
     assert!(told.contains("timestamp needs signatures"), "the old timestamp key ended: {told}");
     assert_eq!((member.root.version, held(&member)), (2, Some(1)), "what is in force stays");
     // It stays also when a new session reads it.
-    let again = Trusted::open(member.held.clone(), "acme", &first_root().digest(), &Version::new(0, 1, 0)).unwrap();
+    let again =
+        Trusted::open(member.held.clone(), "acme", &first_root().digest(), &Version::new(0, 1, 0)).unwrap();
     assert!(!again.bundle.as_ref().unwrap().is_current);
     let second = signed(&bundle(2), &[4, 5]);
     registry.documents.insert(DocumentName::Timestamp, signed(&timestamp(1, &at(2, &second), &[]), &[8]));
@@ -343,7 +347,8 @@ fn keys_rotate_and_old_ones_end() {
 fn a_stolen_timestamp_key_cannot_lock_out_its_successor() {
     let (mut member, mut registry) = member();
     let first = registry.documents[&DocumentName::Bundle(1)].clone();
-    let mut far = timestamp(u64::MAX, &json!({ "version": u64::MAX, "digest": first.digest(), "size": 1 }), &[]);
+    let mut far =
+        timestamp(u64::MAX, &json!({ "version": u64::MAX, "digest": first.digest(), "size": 1 }), &[]);
     far["earlier"] = json!([at(1, &first)]);
     stamp(&mut registry, &far, &[9]);
     assert_eq!(run(&mut member, &mut registry).unwrap().refused.len(), 1);
@@ -363,7 +368,9 @@ fn what_a_machine_holds_cannot_be_forged() {
     let open = |change: &dyn Fn(&mut crate::held::Held), pin: &str| {
         let mut held = member.held.clone();
         change(&mut held);
-        Trusted::open(held, "acme", pin, &program).map(|trusted| self::held(&trusted)).map_err(|error| error.to_string())
+        Trusted::open(held, "acme", pin, &program)
+            .map(|trusted| self::held(&trusted))
+            .map_err(|error| error.to_string())
     };
     assert_eq!(open(&|_| (), &pin), Ok(Some(1)));
     let forged = signed(&bundle(1), &[7, 8]);
@@ -384,10 +391,19 @@ fn a_root_must_make_sense() {
     };
     assert_eq!(begin(&|_| (), &[1, 2]), Ok(()));
     for (change, said) in [
-        (&(|root: &mut Value| root["roles"]["bundle"]["threshold"] = json!(0)) as &dyn Fn(&mut Value), "threshold of 0"),
+        (
+            &(|root: &mut Value| root["roles"]["bundle"]["threshold"] = json!(0)) as &dyn Fn(&mut Value),
+            "threshold of 0",
+        ),
         (&|root| root["roles"]["bundle"]["threshold"] = json!(4), "threshold of 4"),
-        (&|root| root["roles"]["bundle"]["keys"] = json!([fingerprint(1), fingerprint(7)]), "not among the keys"),
-        (&|root| root["keys"][0] = json!("RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"), "ssh keys"),
+        (
+            &|root| root["roles"]["bundle"]["keys"] = json!([fingerprint(1), fingerprint(7)]),
+            "not among the keys",
+        ),
+        (
+            &|root| root["keys"][0] = json!("RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"),
+            "ssh keys",
+        ),
         (&|root| root["team"] = json!("Acme"), "of the team"),
     ] {
         let told = begin(change, &[1, 2]).unwrap_err();

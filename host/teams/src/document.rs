@@ -31,6 +31,12 @@ impl SignedText {
     pub fn digest(&self) -> String {
         format!("sha256:{}", portcullis_packs::digest(self.text.as_bytes()))
     }
+
+    /// Returns the team that the document names, unchecked.
+    #[must_use]
+    pub fn team(&self) -> Option<String> {
+        serde_json::from_str::<Head>(&self.text).ok().map(|head| head.team)
+    }
 }
 
 /// The keys of a role, by fingerprint, and how many of them must sign.

@@ -52,7 +52,7 @@ pub use membership::{Membership, MembershipError, Owner, Unprotected};
 pub use publisher::{BundleDraft, Drafted, Folder, FolderError, NewTeam, PackFile, Pending, Rotation};
 pub use refusal::TeamRefusal;
 pub use registry::{RegistrySource, push};
-pub use report::{MachineKey, REPORT_PURPOSE, Report, SignedReport};
+pub use report::{MachineKey, PackInForce, REPORT_PURPOSE, Report, SignedReport};
 pub use root::Root;
 pub use source::{DocumentName, Source, SourceError};
 pub use stage::{Stage, StagedMode, slot};

@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn a_machine_requires_more_than_a_user() {
-        let more = "mandatory = true\nno-sandbox = \"forbid\"\npacks = [\"acme:guard\"]\nstage = { enforce = 10 }\n";
+        let more =
+            "mandatory = true\nno-sandbox = \"forbid\"\npacks = [\"acme:guard\"]\nstage = { enforce = 10 }\n";
         let machine = Membership::parse(&text(more), Owner::Machine).unwrap();
         assert!(machine.mandatory && machine.no_sandbox == Unprotected::Forbid);
         assert_eq!((machine.stage.enforce, machine.stage.observe), (10, 100));

@@ -20,7 +20,9 @@ pub enum TeamRefusal {
     #[error("the {what} needs signatures of {threshold} keys of its role, and has {count}{notes}")]
     Threshold { what: String, threshold: usize, count: usize, notes: String },
     /// The version is lower than one that was accepted before.
-    #[error("the {what} has version {offered}, and version {held} was seen before: an old one is offered again")]
+    #[error(
+        "the {what} has version {offered}, and version {held} was seen before: an old one is offered again"
+    )]
     Rollback { what: &'static str, offered: u64, held: u64 },
     /// A version that was accepted before has other content now.
     #[error("the {what} {version} has other content than when it was accepted")]

@@ -72,7 +72,13 @@ impl Root {
         {
             check_role(name, role, &keys)?;
         }
-        Ok(Self { version: text.version, expires_at: text.expires_at, team: text.team, keys, roles: text.roles })
+        Ok(Self {
+            version: text.version,
+            expires_at: text.expires_at,
+            team: text.team,
+            keys,
+            roles: text.roles,
+        })
     }
 
     /// Reads the first root, which is trusted by its digest and must be signed by its own keys.
@@ -119,12 +125,18 @@ impl Root {
 fn check_role(name: &str, role: &RoleKeys, keys: &BTreeMap<String, Key>) -> Result<(), TeamRefusal> {
     if role.threshold == 0 || role.threshold > role.keys.len() {
         let (threshold, count) = (role.threshold, role.keys.len());
-        return Err(unreadable(ROOT, &format!("the role {name} has {count} keys and a threshold of {threshold}")));
+        return Err(unreadable(
+            ROOT,
+            &format!("the role {name} has {count} keys and a threshold of {threshold}"),
+        ));
     }
     match role.keys.iter().find(|key| !keys.contains_key(*key)) {
         Some(unknown) => {
             let unknown = unknown.escape_debug();
-            Err(unreadable(ROOT, &format!("the role {name} names the key `{unknown}`, which is not among the keys")))
+            Err(unreadable(
+                ROOT,
+                &format!("the role {name} names the key `{unknown}`, which is not among the keys"),
+            ))
         }
         None => Ok(()),
     }

@@ -84,7 +84,11 @@ mod tests {
             machines.iter().filter(|machine| stage.mode(slot(machine, "acme", "a:b")) == wanted).count() / 20
         };
         let tenth = Stage { enforce: 0, observe: 10 };
-        assert!((8..=12).contains(&share(tenth, StagedMode::Observe)), "{}", share(tenth, StagedMode::Observe));
+        assert!(
+            (8..=12).contains(&share(tenth, StagedMode::Observe)),
+            "{}",
+            share(tenth, StagedMode::Observe)
+        );
         assert_eq!(share(tenth, StagedMode::Enforce), 0);
         let half = Stage { enforce: 50, observe: 100 };
         assert!((45..=55).contains(&share(half, StagedMode::Enforce)));

@@ -91,7 +91,8 @@ impl Store {
         for (digest, bytes) in packs {
             portcullis_packs::write(&self.pack_file(digest), bytes)?;
         }
-        let text = serde_json::to_vec(held).map_err(|source| StoreError::Damaged(self.held_file(), source))?;
+        let text =
+            serde_json::to_vec(held).map_err(|source| StoreError::Damaged(self.held_file(), source))?;
         portcullis_packs::write(&self.held_file(), &text)?;
         self.sweep(&folder, used);
         Ok(())

@@ -87,7 +87,11 @@ impl Memory {
 
 impl Source for Memory {
     fn document(&mut self, name: &DocumentName) -> Result<Option<SignedText>, SourceError> {
-        if self.is_down { Err("no route to the registry".into()) } else { Ok(self.documents.get(name).cloned()) }
+        if self.is_down {
+            Err("no route to the registry".into())
+        } else {
+            Ok(self.documents.get(name).cloned())
+        }
     }
 
     fn pack(&mut self, digest: &str, _size: u64) -> Result<Vec<u8>, SourceError> {

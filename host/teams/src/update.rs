@@ -37,7 +37,11 @@ pub struct Checks<'a> {
 
 impl std::fmt::Debug for Checks<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Checks").field("program", self.program).field("now", &self.now).finish_non_exhaustive()
+        formatter
+            .debug_struct("Checks")
+            .field("program", self.program)
+            .field("now", &self.now)
+            .finish_non_exhaustive()
     }
 }
 
@@ -97,7 +101,8 @@ fn update_timestamp(
     source: &mut dyn Source,
     now: Seconds,
 ) -> Result<Timestamp, SourceError> {
-    let signed = source.document(&DocumentName::Timestamp)?.ok_or("there is no timestamp; publish a bundle first")?;
+    let signed =
+        source.document(&DocumentName::Timestamp)?.ok_or("there is no timestamp; publish a bundle first")?;
     let timestamp = Timestamp::verified(&signed, &trusted.root)?;
     let held = &mut trusted.held;
     let (offered, floor) = (timestamp.version, held.timestamp_floor);

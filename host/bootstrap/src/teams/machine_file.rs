@@ -41,7 +41,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("team.toml");
         std::fs::write(&file, "").unwrap();
-        let set = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        let set =
+            |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
         set(&file, 0o644);
         set(directory.path(), 0o755);
         let is_root = rustix::process::geteuid().is_root();

@@ -28,7 +28,9 @@ pub fn may_be_unprotected(around: &ProcessEnv) -> anyhow::Result<Unprotect> {
     let (allowed, effect, reason) = match joined.membership.no_sandbox {
         Unprotected::Allow => return Ok(Unprotect::Allowed),
         Unprotected::Log => (Unprotect::Logged, "allow", "pi runs without the sandbox, as the user asked"),
-        Unprotected::Forbid => (Unprotect::Forbidden, "deny", "the machine's team file forbids `--no-sandbox`"),
+        Unprotected::Forbid => {
+            (Unprotect::Forbidden, "deny", "the machine's team file forbids `--no-sandbox`")
+        }
     };
     let log = Log::open(&around.state.join("audit"), &random_name()?).context("opening the audit log")?;
     let since = now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

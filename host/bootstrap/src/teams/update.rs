@@ -12,9 +12,9 @@ use portcullis_teams::{
 };
 use serde_json::Value;
 
+use crate::policies;
 use crate::process_env::unix_seconds;
 use crate::teams::{Joined, program_version};
-use crate::policies;
 
 /// The result of an update.
 #[derive(Debug)]
@@ -147,7 +147,11 @@ fn runs(runtime: &Runtime, pack: &BundlePack, bytes: &[u8]) -> anyhow::Result<()
     let unloaded = runtime.take(bytes)?;
     let description = unloaded.describe()?;
     if (&description.id, &description.version) != (&pack.id, &pack.version.to_string()) {
-        anyhow::bail!("its code is `{}` {}", description.id.escape_debug(), description.version.escape_debug());
+        anyhow::bail!(
+            "its code is `{}` {}",
+            description.id.escape_debug(),
+            description.version.escape_debug()
+        );
     }
     unloaded.load("team", &Value::Object(pack.config.clone()).to_string())?;
     Ok(())

@@ -135,7 +135,12 @@ impl Registry {
         }
     }
 
-    pub(super) fn blob(&mut self, of: &Reference, blob: &Descriptor, max: u64) -> Result<Vec<u8>, RegistryError> {
+    pub(super) fn blob(
+        &mut self,
+        of: &Reference,
+        blob: &Descriptor,
+        max: u64,
+    ) -> Result<Vec<u8>, RegistryError> {
         let what = format!("the blob `{}` of `{}`", blob.digest, of.place());
         if blob.size > max {
             return Err(RegistryError::TooLarge { host: of.host.clone(), what, max });

@@ -34,8 +34,7 @@ impl Documents {
             return Ok(None);
         }
         let signatures = beside(&file, "sig");
-        let signatures =
-            if signatures.exists() { read_text(&signatures, TEXT_MAX)? } else { String::new() };
+        let signatures = if signatures.exists() { read_text(&signatures, TEXT_MAX)? } else { String::new() };
         Ok(Some(SignedText { text: read_text(&file, DOCUMENT_MAX)?, signatures }))
     }
 

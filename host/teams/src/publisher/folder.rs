@@ -346,7 +346,8 @@ fn at(bundle: &Bundle, signed: &SignedText) -> BundleAt {
 }
 
 fn drafted(document: &impl serde::Serialize) -> Result<SignedText, FolderError> {
-    let text = serde_json::to_string_pretty(document).map_err(|error| FolderError::Value(error.to_string()))?;
+    let text =
+        serde_json::to_string_pretty(document).map_err(|error| FolderError::Value(error.to_string()))?;
     Ok(SignedText { text, signatures: String::new() })
 }
 
@@ -354,7 +355,8 @@ fn drafted(document: &impl serde::Serialize) -> Result<SignedText, FolderError> 
 fn read_keys(lines: &[String]) -> Result<(Vec<String>, BTreeSet<String>), FolderError> {
     let mut fingerprints = BTreeSet::new();
     for line in lines {
-        let key = Key::parse(line).map_err(|error| FolderError::Value(format!("the key `{line}`: {error}")))?;
+        let key =
+            Key::parse(line).map_err(|error| FolderError::Value(format!("the key `{line}`: {error}")))?;
         fingerprints.insert(key.fingerprint().to_owned());
     }
     Ok((lines.iter().map(|line| line.trim().to_owned()).collect(), fingerprints))
