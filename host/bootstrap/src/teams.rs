@@ -28,6 +28,9 @@ const FILE: &str = "team.toml";
 const MACHINE: &str = "/etc/portcullis";
 /// Largest membership file, in bytes.
 const FILE_MAX: usize = 64 << 10;
+const DAY: Seconds = 24 * 60 * 60;
+/// How long a bundle is in force without a confirmation before sessions warn: as long as a timestamp is valid.
+const UNCONFIRMED_DAYS: Seconds = 14;
 /// The file with the id of the machine.
 const MACHINE_ID: &str = "/etc/machine-id";
 
@@ -214,6 +217,13 @@ fn warnings(trusted: Option<&Trusted>, now: Seconds) -> Vec<String> {
         warnings.push(format!(
             "bundle {version} of the team `{team}` has expired; what it requires stays in force, and `portcullis team \
              update` looks for a newer one"
+        ));
+    }
+    let unconfirmed = now.saturating_sub(trusted.held.checked_at) / DAY;
+    if unconfirmed > UNCONFIRMED_DAYS {
+        warnings.push(format!(
+            "bundle {version} of the team `{team}` was not confirmed for {unconfirmed} days; what it requires stays in \
+             force, and `portcullis team status` says why"
         ));
     }
     if !bundle.is_current {

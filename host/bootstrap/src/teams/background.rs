@@ -2,7 +2,8 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
 
@@ -17,6 +18,9 @@ const EVERY: Duration = Duration::from_secs(60 * 60);
 /// How long after a failed check the next one is made.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
+/// When this process has started the last one.
+static STARTED: Mutex<Option<SystemTime>> = Mutex::new(None);
+
 /// Starts a process that looks for a newer bundle, unless one has looked a short time ago.
 ///
 /// No decision waits for it, so a failure is only told. What it accepts is in force with the next look at the settings.
@@ -28,6 +32,14 @@ pub fn refresh(agent_directory: &Path) {
         if now().duration_since(at).is_ok_and(|passed| passed < pause) {
             return;
         }
+    }
+    {
+        // While one is looking, closed sessions read their settings every second.
+        let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+        if started.is_some_and(|at| now().duration_since(at).is_ok_and(|passed| passed < AFTER_FAILURE)) {
+            return;
+        }
+        *started = Some(now());
     }
     let mut process = Command::new(OWN_PROGRAM);
     process.args(IN_BACKGROUND).current_dir("/");

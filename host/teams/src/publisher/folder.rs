@@ -312,6 +312,12 @@ impl Folder {
         draft.packs.into_iter().filter(is_named).map(|pack| (pack.digest, pack.bytes)).collect()
     }
 
+    /// Reads the documents again, after signatures were added.
+    pub(super) fn reload(&mut self) -> Result<(), FolderError> {
+        *self = Self::open(&self.path)?;
+        Ok(())
+    }
+
     pub(super) fn refused(&self, refusal: TeamRefusal) -> FolderError {
         FolderError::Documents(self.path.clone(), refusal)
     }

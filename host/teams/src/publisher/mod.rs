@@ -8,6 +8,8 @@ mod draft;
 mod error;
 mod folder;
 mod signing;
+#[cfg(test)]
+mod tests;
 
 pub use draft::{BundleDraft, PackFile};
 pub use error::FolderError;

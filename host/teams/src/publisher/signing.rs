@@ -57,7 +57,7 @@ impl Folder {
     /// # Errors
     /// When a signature cannot be made or a file cannot be written.
     pub fn sign<E>(
-        &self,
+        &mut self,
         fingerprint: &str,
         mut sign: impl FnMut(&str) -> Result<String, E>,
     ) -> Result<Result<Vec<DocumentName>, E>, FolderError> {
@@ -72,6 +72,7 @@ impl Folder {
             self.documents.write(&pending.name, &signed)?;
             done.push(pending.name);
         }
+        self.reload()?;
         Ok(Ok(done))
     }
 

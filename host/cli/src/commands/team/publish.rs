@@ -36,8 +36,8 @@ pub(super) fn new(around: &ProcessEnv, new: &New) -> crate::exit::Outcome {
 }
 
 pub(super) fn sign(around: &ProcessEnv, sign: &Sign) -> crate::exit::Outcome {
-    let folder = Folder::open(&around.absolute(&sign.directory))?;
-    let signed = sign_with(around, &folder, &sign.key)?;
+    let mut folder = Folder::open(&around.absolute(&sign.directory))?;
+    let signed = sign_with(around, &mut folder, &sign.key)?;
     let pending = folder.pending()?;
     let lines = match signed.as_slice() {
         [] => vec!["nothing waits for this key".to_owned()],
@@ -59,7 +59,7 @@ pub(super) fn publish(around: &ProcessEnv, publish: &Publish) -> crate::exit::Ou
     if publish.refresh {
         folder.next_timestamp(true, now)?;
     }
-    sign_with(around, &folder, &publish.key)?;
+    sign_with(around, &mut folder, &publish.key)?;
     let pending = folder.pending()?;
     let version = folder.newest().map(|bundle| bundle.version);
     if !pending.is_empty() {
@@ -87,7 +87,7 @@ pub(super) fn yank(around: &ProcessEnv, yank: &Yank) -> crate::exit::Outcome {
     let directory = around.absolute(&yank.directory);
     let mut folder = Folder::open(&directory)?;
     let drafted = folder.yank(yank.version, &yank.reason, unix_seconds())?;
-    sign_with(around, &folder, &yank.key)?;
+    sign_with(around, &mut folder, &yank.key)?;
     let version = drafted.bundle.unwrap_or(0);
     let shown = json!({ "bundle": version, "yanked": yank.version, "pending": as_json(&folder.pending()?) });
     let lines = [
@@ -108,7 +108,7 @@ pub(super) fn rotate(around: &ProcessEnv, rotate: &Rotate) -> crate::exit::Outco
         threshold: rotate.threshold,
     };
     let version = folder.rotate(&rotation, unix_seconds())?;
-    sign_with(around, &folder, &rotate.key)?;
+    sign_with(around, &mut folder, &rotate.key)?;
     let pending = folder.pending()?;
     let shown = json!({ "root": version, "digest": folder.pin(), "pending": as_json(&pending) });
     told(around, &shown, &[format!("made: root {version}")], rotate.json)?;
@@ -120,7 +120,7 @@ pub(super) fn rotate(around: &ProcessEnv, rotate: &Rotate) -> crate::exit::Outco
 }
 
 /// Signs what waits for these keys. Returns the names of the documents.
-fn sign_with(around: &ProcessEnv, folder: &Folder, keys: &[PathBuf]) -> anyhow::Result<Vec<String>> {
+fn sign_with(around: &ProcessEnv, folder: &mut Folder, keys: &[PathBuf]) -> anyhow::Result<Vec<String>> {
     let mut signed = Vec::new();
     for key in keys.iter().map(|key| around.absolute(key)) {
         let public = if key.extension().is_some_and(|ending| ending == "pub") {
