@@ -166,13 +166,14 @@ fn file_of(directory: &Path, name: &str) -> PathBuf {
 /// # Errors
 /// When it cannot be used.
 pub fn check_preset(name: &str, text: &str) -> Result<(), PresetError> {
-    let (name, presets) = (name.to_owned(), [(name.to_owned(), text.to_owned())].into());
-    let team = TeamSettings { presets, ..TeamSettings::default() };
-    let found = Catalogue { own: None, team: Some(&team) }.preset(&name, Depth::Top)?;
-    let why = "a preset has a name of lower-case letters, digits and `-`";
+    let file = PathBuf::from(format!("presets/{name}.preset"));
+    let presets = [(name.to_owned(), text.to_owned())].into();
+    let team = TeamSettings { file: file.clone(), presets, ..TeamSettings::default() };
+    let found = Catalogue { own: None, team: Some(&team) }.preset(name, Depth::Top)?;
+    let why = "its name has other characters than lower-case letters, digits and `-`";
     match found {
         Some(_) => Ok(()),
-        None => Err(PresetError::Line { file: PathBuf::from(name), line: 1, why: why.to_owned() }),
+        None => Err(PresetError::Line { file, line: 1, why: why.to_owned() }),
     }
 }
 

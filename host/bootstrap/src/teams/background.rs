@@ -9,7 +9,7 @@ use anyhow::Context as _;
 
 use crate::process_env::{OWN_PROGRAM, now};
 use crate::streams::complain;
-use crate::teams::joined;
+use crate::teams::joined::joined;
 
 /// The arguments of the process that looks for a newer bundle.
 const IN_BACKGROUND: [&str; 3] = ["team", "update", "--background"];

@@ -6,7 +6,7 @@ use portcullis_teams::Unprotected;
 use serde_json::json;
 
 use crate::process_env::{ProcessEnv, now, random_name};
-use crate::teams::joined;
+use crate::teams::joined::joined;
 
 /// Whether pi may run without the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow};
 use portcullis_packs::digest;
 use portcullis_policy_runtime::{CachePlace, Runtime};
+use portcullis_session::with_causes;
 use portcullis_settings::check_preset;
 use portcullis_settings_format::{Layer, Tightening};
 use portcullis_teams::{
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 use crate::policies;
 use crate::process_env::unix_seconds;
-use crate::teams::{Joined, program_version};
+use crate::teams::joined::{Joined, program_version};
 
 /// The result of an update.
 #[derive(Debug)]
@@ -27,6 +28,14 @@ pub struct Updated {
     pub refused: Vec<(u64, SourceError)>,
 }
 
+/// Returns why a version is refused, with all causes.
+#[must_use]
+pub fn refusal_text(version: u64, error: &SourceError) -> String {
+    let reason = with_causes(error.as_ref());
+    let name = format!("bundle {version} ");
+    if reason.starts_with(&name) { reason } else { format!("{name}is refused: {reason}") }
+}
+
 /// Gets newer documents from a source, checks them, and puts them in force.
 ///
 /// # Errors
@@ -37,7 +46,7 @@ pub fn update(joined: &Joined, source: &mut dyn Source, cache: &Path) -> anyhow:
     let result = locked(joined, source, cache);
     let problem = match &result {
         Ok(updated) => {
-            let told = updated.refused.iter().map(|(version, error)| format!("bundle {version}: {error}"));
+            let told = updated.refused.iter().map(|(version, error)| refusal_text(*version, error));
             told.collect::<Vec<_>>().join("; ")
         }
         Err(error) => format!("{error:#}"),
@@ -117,22 +126,33 @@ fn repaired(trusted: &Trusted, store: &Store, source: &mut dyn Source) -> Vec<(S
     missing.filter_map(get).collect()
 }
 
-/// Checks that this program can use the content of a bundle.
-fn usable(bundle: &Bundle, new: &[(String, Vec<u8>)], store: &Store, cache: &Path) -> anyhow::Result<()> {
+/// Checks the settings, presets and trust of a bundle.
+///
+/// # Errors
+/// If a setting loosens or is unknown, a preset has a mistake, or a required pack is revoked.
+pub fn check_texts(bundle: &Bundle) -> anyhow::Result<()> {
     let settings = Value::Object(bundle.settings.clone()).to_string();
-    Tightening::parse(&settings, Path::new("settings of the bundle"), Layer::Team)?;
+    Tightening::parse(&settings, Path::new("settings.json"), Layer::Team)?;
     for (name, text) in &bundle.presets {
-        check_preset(name, text).with_context(|| format!("the preset `{name}`"))?;
+        check_preset(name, text)?;
     }
     let trust = bundle.trust().context("its trust")?;
+    for pack in &bundle.packs {
+        if let Some(reason) = trust.revoked(&pack.digest) {
+            anyhow::bail!("it requires the pack `{}` and has revoked it: {reason}", pack.id);
+        }
+    }
+    Ok(())
+}
+
+/// Checks that this program can use the content of a bundle.
+fn usable(bundle: &Bundle, new: &[(String, Vec<u8>)], store: &Store, cache: &Path) -> anyhow::Result<()> {
+    check_texts(bundle)?;
     if bundle.packs.is_empty() {
         return Ok(());
     }
     let runtime = policies::runtime(&CachePlace::Directory(cache.join("policies")))?;
     for pack in &bundle.packs {
-        if let Some(reason) = trust.revoked(&pack.digest) {
-            anyhow::bail!("it requires the pack `{}` and has revoked it: {reason}", pack.id);
-        }
         let bytes = match new.iter().find(|(digest, _)| *digest == pack.digest) {
             Some((_, bytes)) => bytes.clone(),
             None => store.pack(&pack.digest)?,

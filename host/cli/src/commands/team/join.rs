@@ -50,8 +50,11 @@ pub(super) fn join(around: &ProcessEnv, join: &Join) -> crate::exit::Outcome {
         match &updated.trusted.bundle {
             Some(_) => Ok(updated),
             None => {
-                let reasons: Vec<String> =
-                    updated.refused.iter().map(|(_, error)| error.to_string()).collect();
+                let reasons: Vec<String> = updated
+                    .refused
+                    .iter()
+                    .map(|(version, error)| update::refusal_text(*version, error))
+                    .collect();
                 Err(anyhow!("{}", reasons.join("; ")))
             }
         }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use portcullis_bootstrap::process_env::{ProcessEnv, unix_seconds};
+use portcullis_bootstrap::teams::update::check_texts;
 use portcullis_packs::{Key, Reference, beside, read_text};
 use portcullis_policy_tools::{registry_client, ssh_signature};
 use portcullis_teams::{Folder, NewTeam, Pending, Rotation, TEAM_PURPOSE, push};
@@ -18,7 +19,7 @@ use crate::output::{Page, Tint, cell, tinted};
 const KEY_MAX: usize = 16 << 10;
 
 pub(super) fn new(around: &ProcessEnv, new: &New) -> crate::exit::Outcome {
-    let directory = around.absolute(&new.directory);
+    let directory = folder_path(around, &new.directory);
     let team = NewTeam {
         team: new.team.clone(),
         keys: public_keys(around, &new.key)?,
@@ -52,9 +53,11 @@ pub(super) fn publish(around: &ProcessEnv, publish: &Publish) -> crate::exit::Ou
     if repository.tag.is_some() || repository.digest.is_some() {
         bail!("name the team's repository without a tag, as in `{}`", repository.place());
     }
-    let (directory, now) = (around.absolute(&publish.directory), unix_seconds());
+    let (directory, now) = (folder_path(around, &publish.directory), unix_seconds());
     let mut folder = Folder::open(&directory)?;
     let draft = folder.draft()?;
+    // Members would refuse it.
+    check_texts(draft.bundle()).with_context(|| format!("the content of `{}`", directory.display()))?;
     folder.next(&draft, publish.renew, now)?;
     if publish.refresh {
         folder.next_timestamp(true, now)?;
@@ -84,7 +87,7 @@ pub(super) fn publish(around: &ProcessEnv, publish: &Publish) -> crate::exit::Ou
 }
 
 pub(super) fn yank(around: &ProcessEnv, yank: &Yank) -> crate::exit::Outcome {
-    let directory = around.absolute(&yank.directory);
+    let directory = folder_path(around, &yank.directory);
     let mut folder = Folder::open(&directory)?;
     let drafted = folder.yank(yank.version, &yank.reason, unix_seconds())?;
     sign_with(around, &mut folder, &yank.key)?;
@@ -99,7 +102,7 @@ pub(super) fn yank(around: &ProcessEnv, yank: &Yank) -> crate::exit::Outcome {
 }
 
 pub(super) fn rotate(around: &ProcessEnv, rotate: &Rotate) -> crate::exit::Outcome {
-    let directory = around.absolute(&rotate.directory);
+    let directory = folder_path(around, &rotate.directory);
     let mut folder = Folder::open(&directory)?;
     let rotation = Rotation {
         add: public_keys(around, &rotate.add)?,
@@ -117,6 +120,11 @@ pub(super) fn rotate(around: &ProcessEnv, rotate: &Rotate) -> crate::exit::Outco
     } else {
         waiting(around, &directory, &pending, false)
     }
+}
+
+/// Returns the absolute path of a folder, without `.` in it.
+fn folder_path(around: &ProcessEnv, folder: &Path) -> PathBuf {
+    around.absolute(folder).components().collect()
 }
 
 /// Signs what waits for these keys. Returns the names of the documents.

@@ -1,7 +1,7 @@
 //! `team update`: looks for a newer bundle.
 
 use portcullis_bootstrap::process_env::ProcessEnv;
-use portcullis_bootstrap::teams::update::{Updated, update};
+use portcullis_bootstrap::teams::update::{Updated, refusal_text, update};
 use portcullis_policy_tools::registry_client;
 use portcullis_session::with_causes;
 use portcullis_teams::{RegistrySource, TeamRefusal};
@@ -47,12 +47,8 @@ pub(super) fn print(around: &ProcessEnv, updated: &Updated, as_json: bool) -> cr
         }));
     } else {
         for (version, error) in &updated.refused {
-            let reason = with_causes(error.as_ref());
-            page.row(
-                "",
-                &[tinted("refused", Tint::Bad), cell(&format!("bundle {version}")), cell(&reason)],
-                &[],
-            );
+            let reason = refusal_text(*version, error);
+            page.row("", &[tinted("refused", Tint::Bad), cell(&reason)], &[]);
         }
         match (updated.accepted, in_force) {
             (Some(version), _) => {

@@ -14,7 +14,7 @@ const OTHERS_WRITE: u32 = 0o022;
 ///
 /// # Errors
 /// With what to do, if another user could.
-pub(super) fn check(file: &Path) -> anyhow::Result<()> {
+pub(super) fn ensure_root_owned(file: &Path) -> anyhow::Result<()> {
     let directory = file.parent().unwrap_or_else(|| Path::new("/"));
     let own = rustix::process::geteuid().as_raw();
     for path in [directory, file] {
@@ -46,10 +46,10 @@ mod tests {
         set(&file, 0o644);
         set(directory.path(), 0o755);
         let is_root = rustix::process::geteuid().is_root();
-        assert_eq!(check(&file).is_ok(), is_root, "control: a file of this user");
+        assert_eq!(ensure_root_owned(&file).is_ok(), is_root, "control: a file of this user");
         for (path, mode) in [(file.as_path(), 0o664), (&file, 0o646), (directory.path(), 0o777)] {
             set(path, mode);
-            assert!(check(&file).unwrap_err().to_string().contains("chown root:"), "{mode:o}");
+            assert!(ensure_root_owned(&file).unwrap_err().to_string().contains("chown root:"), "{mode:o}");
             set(path, 0o755);
         }
     }
