@@ -30,6 +30,7 @@ import { askAboutRpcCommands } from "./rpc-bash.ts";
 import { Session } from "./session.ts";
 import { OwnTools } from "./tools.ts";
 import { WholeCalls } from "./truncated-calls.ts";
+import { whyKept } from "./unprotected.ts";
 import { Turns } from "./turns.ts";
 import { offerUndo, openUndo } from "./undo.ts";
 
@@ -48,6 +49,7 @@ export default function portcullis(pi: ExtensionAPI): void {
     mendingCommand: (cwd, host) => mendingCommand(surroundings(cwd), host),
     terminalDialogs: (context) => new TerminalDialogs(context.ui),
     guardChildren,
+    whyKept: (cwd) => whyKept(() => findHost(surroundings(cwd))),
     failRun,
   });
   const own = new OwnTools(VERSION.startsWith("0.") ? "any" : "real");
@@ -128,14 +130,17 @@ export default function portcullis(pi: ExtensionAPI): void {
     return offerUndo(session, context, ids);
   }));
 
-  guardChildren(!isOnCommandLine(argv));
+  const keptAtStart = isOnCommandLine(argv) ? whyKept(() => findHost(surroundings(process.cwd()))) : undefined;
+  guardChildren(!isOnCommandLine(argv) || keptAtStart !== undefined);
   pi.on("session_start", async (event, context) => {
     copy.started(event);
     const { off, atePrompt } = readSwitch(pi.getFlag(FLAG), argv);
-    if (off) session.disable(context);
+    const kept = off ? keptAtStart ?? whyKept(() => findHost(surroundings(context.cwd))) : undefined;
+    if (off && kept === undefined) session.disable(context);
     else opening = open(context);
     // pi 0.74 drops a line that is typed before this handler returns; on a terminal it must not wait for the host.
     if (!session.isTerminal) await opening;
+    if (kept !== undefined) session.tell(kept, "warning");
     if (atePrompt) session.tell(FLAG_ATE_PROMPT, "warning");
   });
   pi.on("session_shutdown", async () => {

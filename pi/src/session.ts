@@ -35,6 +35,8 @@ export interface Facts {
   terminalDialogs(context: ExtensionContext): Dialogs;
   /** Adds the gate to every pi that this one starts, or removes it again. */
   guardChildren(guarded: boolean): void;
+  /** Returns why this machine does not let pi run without the sandbox, or undefined if it does. */
+  whyKept(cwd: string): string | undefined;
   /** Makes pi end with a status of Portcullis where it would end with success; used where pi has no interface. */
   failRun(status: number): void;
 }
@@ -140,9 +142,11 @@ export class Session {
 
   /**
    * Turns the sandbox off for this session: the host ends, and with it the sandbox, its processes, and every answer
-   * that it remembered; pi's own tools run unchanged.
+   * that it remembered; pi's own tools run unchanged. Nothing changes if the machine does not permit it.
    */
   async turnOff(context: ExtensionContext): Promise<void> {
+    const kept = this.#facts.whyKept(context.cwd);
+    if (kept !== undefined) return this.tell(kept, "error");
     await this.stop();
     this.disable(context);
   }

@@ -35,7 +35,7 @@ const context = (more: object = {}): Any => ({
 });
 
 function session(findHost: () => string = () => FAKE_HOST): Session {
-  return new Session({ extensionVersion: "0", piVersion: "0", agentDir: "/", argv: [], findHost, mendingCommand: () => "mend it", terminalDialogs: (context) => new SelectDialogs(context.ui), guardChildren: () => {}, failRun: () => { failedRuns += 1; } });
+  return new Session({ extensionVersion: "0", piVersion: "0", agentDir: "/", argv: [], findHost, mendingCommand: () => "mend it", terminalDialogs: (context) => new SelectDialogs(context.ui), guardChildren: () => {}, whyKept: () => undefined, failRun: () => { failedRuns += 1; } });
 }
 
 async function started(more: object = {}): Promise<Session> {

@@ -25,7 +25,7 @@ Examples:
 Allowed licences and known duplicates are listed in deny.toml, layers in xtask/src/tidy.rs.";
 
 /// Crates of a layer use those of lower layers only, beside [`WITHIN_A_LAYER`].
-const LAYERS: [(&str, u8); 29] = [
+const LAYERS: [(&str, u8); 30] = [
     ("certificates", 0),
     ("changes", 0),
     ("decision", 0),
@@ -49,6 +49,7 @@ const LAYERS: [(&str, u8); 29] = [
     ("syscall-broker", 1),
     ("export", 2),
     ("settings", 2),
+    ("teams", 2),
     ("session", 3),
     ("bootstrap", 4),
     ("policy-tools", 5),

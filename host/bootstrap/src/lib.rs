@@ -47,5 +47,6 @@ mod reservations;
 pub mod running_sessions;
 pub mod scratch;
 pub mod session;
+pub mod teams;
 #[cfg(target_os = "linux")]
 pub mod undo;

@@ -13,7 +13,7 @@ use portcullis_settings::{Disk, FoundSettings, Places, RealDisk, Resolved, allow
 use crate::manifest::MANIFEST;
 use crate::process_env::ProcessEnv;
 use crate::untrusted_paths::UntrustedPaths;
-use crate::{toolchains, trust_files};
+use crate::{teams, toolchains, trust_files};
 
 /// Receives a refusal, and whether the client should fail for it.
 type Report = dyn Fn(&VerdictLine, bool) + Send + Sync;
@@ -97,6 +97,9 @@ impl Wanted {
 
 /// Finds and reads the settings.
 pub fn load(around: &ProcessEnv, wanted: &Wanted) -> anyhow::Result<LoadedSettings> {
+    if wanted.purpose == Purpose::Act {
+        teams::refresh(&around.agent_directory);
+    }
     load_on(around, wanted, &RealDisk)
 }
 
@@ -112,7 +115,9 @@ pub fn load_on(around: &ProcessEnv, wanted: &Wanted, disk: &dyn Disk) -> anyhow:
         places.programs.extend([file.with_file_name(MANIFEST), file]);
     }
     let found = discover(&places, disk)?;
-    let resolved = resolve(&found, &places, disk)?;
+    let mut resolved = resolve(&found, &places, disk)?;
+    // A machine that forbids `--no-sandbox` forbids `enabled: false` as well.
+    resolved.enabled |= teams::keeps_sandbox(&around.agent_directory)?;
     // The paths that commands can write are known only after the settings are resolved.
     let toolchains = toolchains(around, &UntrustedPaths::for_project(&resolved, &around.homes()));
     Ok(LoadedSettings { places: Places { toolchains, ..places }, found, resolved })
@@ -147,7 +152,9 @@ pub fn places(around: &ProcessEnv, project: &Path, settings: Option<&Path>) -> a
         "the project `{}` is not a directory; name one with `--project`",
         project.display()
     );
+    let team = teams::in_force(&around.agent_directory)?.map(|in_force| in_force.settings());
     Ok(Places {
+        team,
         agent_directory: around.agent_directory.clone(),
         other_homes: around.account_home.iter().filter(|home| home.is_absolute()).cloned().collect(),
         state_directory: around.state.clone(),

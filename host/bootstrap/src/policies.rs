@@ -75,6 +75,7 @@ pub fn load(
             members.push(loader.member(&name, &component, (&config, &Sites::default()), Mode::Enforce)?);
         }
     }
+    loader.team(agent_directory, &mut members)?;
     let combine = if named.is_empty() { resolved.combine.clone() } else { Combine::Strictest };
     let chain = Chain { members, combine, stopwatch: process_env::stopwatch };
     Ok(Loaded { chain, lists: loader.lists, snapshots: loader.snapshots })
@@ -119,7 +120,24 @@ pub fn shown(resolved: &Resolved, cache: &Path, agent_directory: &Path) -> anyho
             },
         }
     };
-    Ok(resolved.policies.iter().zip(&resolved.policies_at).map(&mut of).collect())
+    let mut all: Vec<Shown> = resolved.policies.iter().zip(&resolved.policies_at).map(&mut of).collect();
+    for pack in policy_source::team_packs(agent_directory)? {
+        let origin = Origin::Team(pack.team.clone()).words();
+        let mut chain = Vec::new();
+        let loaded = pack.open().and_then(|(name, component)| {
+            let member = loader.member(&name, &component, (&pack.config, &Sites::default()), pack.mode)?;
+            chain.push(member);
+            Ok(())
+        });
+        all.push(Shown {
+            name: pack.name.clone(),
+            digest: pack.digest.clone(),
+            mode: pack.mode,
+            origin,
+            problem: loaded.err().map(|error| format!("{error:#}")),
+        });
+    }
+    Ok(all)
 }
 
 fn loading(name: &str) -> String {
@@ -165,6 +183,19 @@ impl<'a> Loader<'a> {
         self.member(&policy.name, component, (&policy.config, &at.sites), mode)
     }
 
+    /// Adds the packs of the team's bundle, which can only tighten, whichever policies were chosen.
+    fn team(&mut self, agent_directory: &Path, members: &mut Vec<Member>) -> anyhow::Result<()> {
+        for pack in policy_source::team_packs(agent_directory)? {
+            let (name, component) = pack.open()?;
+            anyhow::ensure!(
+                !members.iter().any(|member| member.policy.name() == name),
+                "a policy of yours is called `{name}` like a pack of the team; give yours another `name`"
+            );
+            members.push(self.member(&name, &component, (&pack.config, &Sites::default()), pack.mode)?);
+        }
+        Ok(())
+    }
+
     /// Instantiates a policy with its configuration; `sites` holds the origins of the values.
     fn member(
         &mut self,
@@ -190,6 +221,7 @@ impl<'a> Loader<'a> {
                 .with_context(context)?
                 .is_some_and(|manifest| manifest.capabilities.rewrites),
             Origin::Pack(locked) => locked.capabilities.contains("rewrites"),
+            Origin::Team(_) => false,
         };
         let policy = if rewrites { policy.rewriting() } else { policy };
         // A pack has only the capabilities that the user agreed to when adding it. Most components export all

@@ -10,9 +10,10 @@ use portcullis_policy_runtime::read_component;
 use portcullis_settings::RealDisk;
 use portcullis_settings::policy_text::{TextLanguage, configuration_of};
 use portcullis_settings_format::PolicySource;
+use portcullis_teams::StagedMode;
 use serde_json::{Map, Value};
 
-use crate::{process_env, shipped, trust_files};
+use crate::{process_env, shipped, teams, trust_files};
 
 /// Returns name and description of each shipped policy that works without a text.
 pub fn shipped() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -55,6 +56,8 @@ pub enum Origin {
     File(PathBuf, Option<Voucher>),
     /// A pack, with the capabilities that the user agreed to when adding it.
     Pack(Box<Locked>),
+    /// A pack of the bundle of this team.
+    Team(String),
 }
 
 impl Origin {
@@ -62,7 +65,8 @@ impl Origin {
     pub fn at_most(&self, mode: Mode) -> Mode {
         match (self, mode) {
             (Self::File(_, None), Mode::Enforce) => Mode::Tighten,
-            (Self::Shipped | Self::Pack(_) | Self::File(..), mode) => mode,
+            (Self::Team(_), Mode::Enforce) => Mode::Tighten,
+            (Self::Shipped | Self::Pack(_) | Self::File(..) | Self::Team(_), mode) => mode,
         }
     }
 
@@ -75,6 +79,7 @@ impl Origin {
             Self::File(_, None) => UNVOUCHED.to_owned(),
             Self::Pack(locked) if locked.signed_by.is_empty() => "a pack, trusted by its digest".to_owned(),
             Self::Pack(locked) => format!("a pack, signed by {}", locked.signed_by.join(", ")),
+            Self::Team(team) => format!("required by the team `{team}`; it can only tighten"),
         }
     }
 }
@@ -140,6 +145,61 @@ impl PolicySources {
         }
         Ok(())
     }
+}
+
+/// A pack of the team's bundle that runs on this machine.
+#[derive(Debug)]
+pub struct TeamPack {
+    /// Its name in the chain.
+    pub name: String,
+    /// `sha256:...` of the component.
+    pub digest: String,
+    /// How its verdicts count.
+    pub mode: Mode,
+    /// Its configuration.
+    pub config: Map<String, Value>,
+    /// The team.
+    pub team: String,
+    store: portcullis_teams::Store,
+}
+
+impl TeamPack {
+    /// Reads the component, which must have the digest that the bundle names.
+    ///
+    /// # Errors
+    /// If it is missing or has other bytes.
+    pub fn open(&self) -> anyhow::Result<(String, Component)> {
+        let bytes = self.store.pack(&self.digest);
+        let bytes = bytes.with_context(|| format!("reading the team's pack `{}`", self.name))?;
+        let component = Component { bytes: bytes.into(), origin: Origin::Team(self.team.clone()) };
+        Ok((self.name.clone(), component))
+    }
+}
+
+/// Returns the packs of the team's bundle that run on this machine.
+///
+/// # Errors
+/// If a bundle is required and there is none, or one of its packs was revoked.
+pub fn team_packs(agent_directory: &Path) -> anyhow::Result<Vec<TeamPack>> {
+    let Some(in_force) = teams::in_force(agent_directory)? else { return Ok(Vec::new()) };
+    let joined = &in_force.joined;
+    let mut packs = Vec::new();
+    for pack in in_force.bundle().iter().flat_map(|bundle| &bundle.content.packs) {
+        let mode = match joined.mode(&pack.id, pack.stage) {
+            StagedMode::Off => continue,
+            StagedMode::Observe => Mode::Observe,
+            StagedMode::Enforce => Mode::Tighten,
+        };
+        packs.push(TeamPack {
+            name: format!("team-{}", pack.id.replace(':', "-")),
+            digest: pack.digest.clone(),
+            mode,
+            config: pack.config.clone(),
+            team: joined.membership.team.clone(),
+            store: joined.store.clone(),
+        });
+    }
+    Ok(packs)
 }
 
 /// A pack or key in use was revoked.

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use portcullis_packs::{StoreError, TRUST_MAX, Trust, read_text};
 
+use crate::teams;
+
 /// Name of a trust file.
 const TRUST: &str = "trust.toml";
 /// The keys that may sign releases of this program, as an `allowed_signers` file.
@@ -48,14 +50,15 @@ pub fn signers(agent_directory: &Path) -> Vec<PathBuf> {
     named
 }
 
-/// Reads both files; the machine's overrides the user's.
+/// Reads both files and the trust of the team's bundle: the machine's file overrides the bundle, which overrides the
+/// user's file.
 ///
 /// # Errors
 /// When one of them exists but cannot be used.
 pub fn read(agent_directory: &Path) -> anyhow::Result<Trust> {
     let user = read_file(&user_file(agent_directory))?;
     let machine = read_file(&machine_file())?;
-    Ok(user.under(machine))
+    Ok(user.under(teams::trust(agent_directory)?).under(machine))
 }
 
 /// Reads one file; a missing file trusts no publisher.

@@ -23,6 +23,7 @@ pub(crate) mod policy;
 pub(crate) mod ports;
 pub(crate) mod share;
 pub(crate) mod status;
+pub(crate) mod team;
 pub(crate) mod undo;
 pub(crate) mod version;
 
@@ -39,6 +40,7 @@ use migrate::Migrate;
 use policy::Policy;
 use ports::Ports;
 use status::Status;
+use team::Team;
 use undo::{Changes, Redo, Undo};
 use version::Version;
 
@@ -79,6 +81,9 @@ pub(crate) enum Verb {
     /// Write, build, test, compare and share policies
     #[command(subcommand, after_help = policy::POLICY_HELP)]
     Policy(Policy),
+    /// Join a team and publish for one: settings, packs and trust for many machines
+    #[command(subcommand, after_help = team::TEAM_HELP)]
+    Team(Team),
     /// Answer questions of running sessions from this terminal
     #[command(subcommand, after_help = asks::ASKS_HELP)]
     Asks(Asks),

@@ -31,6 +31,7 @@ pub(crate) enum Exit {
     /// mistake; `home clear`: a session uses it;
     /// `undo`, `redo`: something was left or failed; `changes prune`: a session runs; `branch commit`: something that
     /// was named is left in the branch;
+    /// `team`: a version is refused, signatures are missing, or nothing is in force;
     /// `version`: the file is not the one that was released.
     Bad,
     /// `audit verify`: the named log does not exist; same code as for wrong usage.
@@ -167,6 +168,7 @@ impl AfterPanic {
             | Verb::Grants(_)
             | Verb::Doctor(_)
             | Verb::Policy(_)
+            | Verb::Team(_)
             | Verb::Serve
             | Verb::Sweep
             | Verb::Pi(_)

@@ -85,6 +85,7 @@ fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
         Verb::Grants(grants) => commands::grants::run(&grants),
         Verb::Doctor(doctor) => commands::doctor::run(&doctor),
         Verb::Policy(verb) => commands::policy::run(verb),
+        Verb::Team(verb) => commands::team::run(&verb),
         Verb::Serve => portcullis_server::run().map(Exit::Command),
         Verb::ExecClient(client) => return exit::of_run(commands::exec_client::run(&client)),
         Verb::Sweep => commands::sweep::run(),

@@ -49,11 +49,11 @@ pub use error::PackError;
 pub use key::{Key, KeyError, Validity};
 pub use lock::{Lock, LockError, Locked, Removed, is_digest};
 pub use manifest::{
-    About, Build, Capabilities, Config, Contract, Language, MANIFEST_MAX, Manifest, StateScope, Tests,
+    About, Build, Capabilities, Config, Contract, Language, MANIFEST_MAX, Manifest, StateScope, Tests, is_id,
 };
 pub use pack::{Pack, Provenance};
 pub use registry::{
-    Credentials, Reference, ReferenceError, Registry, RegistryError, Transfer, tag_of, version_of,
+    Credentials, Part, Reference, ReferenceError, Registry, RegistryError, Transfer, tag_of, version_of,
 };
 pub use release::{RELEASE_PURPOSE, ReleaseError, ReleaseFile, SUMS, SUMS_SIGNATURE, verify_release};
 pub use signature::{Checked, PURPOSE, SignatureError, SignatureState, Signatures, TEXT_MAX};

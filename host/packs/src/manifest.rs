@@ -198,7 +198,8 @@ fn value(key: &'static str, detail: &str) -> PackError {
 }
 
 /// Returns true if a text is `namespace:name`.
-pub(crate) fn is_id(id: &str) -> bool {
+#[must_use]
+pub fn is_id(id: &str) -> bool {
     id.split_once(':').is_some_and(|(namespace, name)| is_word(namespace) && is_word(name))
 }
 

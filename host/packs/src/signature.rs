@@ -169,7 +169,8 @@ impl Signatures {
     }
 
     /// Checks each signature against the known keys. An ssh signature must be for this namespace.
-    pub(crate) fn check_for(&self, purpose: &str, bytes: &[u8], known: &[&Key]) -> Vec<Checked> {
+    #[must_use]
+    pub fn check_for(&self, purpose: &str, bytes: &[u8], known: &[&Key]) -> Vec<Checked> {
         let ssh = self.ssh.iter().map(|block| check_ssh(&block.signature, purpose, bytes, known));
         let minisign = self.minisign.iter().map(|one| check_minisign(one, bytes, known));
         ssh.chain(minisign).collect()

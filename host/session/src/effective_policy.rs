@@ -458,8 +458,13 @@ fn own_places(
 /// Removes a layer's rules on directories of programs in the private home, in which the user's own do not change. Rules
 /// from the settings stay.
 fn leave_programs(layer: &mut RuleLayer, own: &OwnDirectories) {
-    let settings =
-        [SettingsLayer::User, SettingsLayer::Machine, SettingsLayer::Project, SettingsLayer::Sandbox];
+    let settings = [
+        SettingsLayer::User,
+        SettingsLayer::Machine,
+        SettingsLayer::Team,
+        SettingsLayer::Project,
+        SettingsLayer::Sandbox,
+    ];
     if settings.iter().any(|known| known.name() == layer.name) {
         return;
     }

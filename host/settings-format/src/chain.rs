@@ -126,6 +126,7 @@ const RESERVED_NAMES: &[&str] = &[
     "grant",
     "host",
     "machine-settings",
+    "team-settings",
     "project-sandbox",
     "project-settings",
     "rules",

@@ -10,6 +10,8 @@ pub enum Layer {
     User,
     /// The machine's.
     Machine,
+    /// The bundle's of the machine's or the user's team.
+    Team,
     /// The project's.
     Project,
     /// The project's file in the layered layout, with the name and format of `@sysid/pi-sandbox`.
@@ -24,6 +26,7 @@ impl Layer {
             Self::Host => "host",
             Self::User => "settings",
             Self::Machine => "machine-settings",
+            Self::Team => "team-settings",
             Self::Project => "project-settings",
             Self::Sandbox => "project-sandbox",
         }

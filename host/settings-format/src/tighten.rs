@@ -125,7 +125,7 @@ impl Tightening {
             vain,
         };
         match layer {
-            Layer::Machine => tightening.has_rooted_paths()?,
+            Layer::Machine | Layer::Team => tightening.has_rooted_paths()?,
             Layer::Sandbox => names_at_every_depth(&mut tightening.deny_write),
             Layer::Host | Layer::User | Layer::Project => {}
         }
@@ -143,7 +143,7 @@ impl Tightening {
                 pointer: entry.origin.pointer.clone(),
                 problem: Problem::BadValue {
                     field: entry.origin.pointer.clone(),
-                    reason: "in the machine's settings a path starts with `/` or `~`".to_owned(),
+                    reason: "in the settings of a machine or a team a path starts with `/` or `~`".to_owned(),
                 },
             }),
         }

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use portcullis_settings_format::fault::invalid;
-use portcullis_settings_format::{BUILT_IN, ConfigError, Layer, Layout, Settings, Tightening, name_globs};
+use portcullis_settings_format::{
+    BUILT_IN, ConfigError, Layer, Layout, Origin, Position, Settings, Tightening, Warning, name_globs,
+};
 
 use crate::disk::Disk;
 use crate::entries::Entries;
@@ -63,13 +65,17 @@ pub fn discover(places: &Places, disk: &dyn Disk) -> Result<FoundSettings, Confi
         }
         watched.push(file);
     }
+    if let Some(team) = &places.team {
+        layers.push(Tightening::parse(&team.settings, &team.file, Layer::Team)?);
+        documents.push(Document::read(&team.settings, &team.file, Layer::Team)?);
+    }
     let old = match &places.settings {
         // With a file named on the command line, no warning is needed: the user knows which file applies.
         Some(_) => Vec::new(),
         None => old_settings::find(places, files.layout, disk)?,
     };
     watched.extend(old.iter().map(|old| old.file.clone()));
-    let (definition, warnings, preset_budgets) = (None, Vec::new(), Vec::new());
+    let (definition, warnings, preset_budgets) = (None, team_warnings(places), Vec::new());
     let mut found = FoundSettings {
         settings,
         source,
@@ -86,6 +92,15 @@ pub fn discover(places: &Places, disk: &dyn Disk) -> Result<FoundSettings, Confi
     presets::apply(&mut found, places, disk);
     agent_definition::apply(&mut found, places, disk);
     Ok(found)
+}
+
+/// Returns the warnings on the bundle of a team.
+fn team_warnings(places: &Places) -> Vec<Warning> {
+    let warning = |file: &Path, text: &String| {
+        let origin = Origin { file: file.to_owned(), pointer: String::new(), at: Position::default() };
+        Warning { text: text.clone(), origin }
+    };
+    places.team.iter().flat_map(|team| team.warnings.iter().map(|text| warning(&team.file, text))).collect()
 }
 
 fn named(file: &Path, disk: &dyn Disk) -> Result<(Document, Source), ConfigError> {

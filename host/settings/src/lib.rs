@@ -82,9 +82,9 @@ pub use imports::{ImportRecord, forget_imports, record_import};
 pub use layered::LAYERED_BUILT_IN;
 pub use old_settings::{OldFile, Owner};
 pub use old_tools::{OldRules, Wish};
-pub use places::Places;
+pub use places::{Places, TeamSettings};
 pub use presets::{
-    Preset, PresetError, PresetHost, PresetLine, is_preset_name, preset, shipped_presets,
+    Preset, PresetError, PresetHost, PresetLine, check_preset, is_preset_name, preset, shipped_presets,
     shipped_presets_with,
 };
 pub use protections::{Anchor, PROTECTIONS, ProtectedAccess, Protection};

@@ -1,5 +1,6 @@
 //! The paths of the environment, which the caller passes in: this crate reads no environment variables.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use portcullis_settings_format::ConfigError;
@@ -42,6 +43,21 @@ pub struct Places {
     pub keeps_tmp: bool,
     /// Permissions for this session only.
     pub allow: Vec<AllowItem>,
+    /// What the bundle of a team contributes.
+    pub team: Option<TeamSettings>,
+}
+
+/// Settings and presets of a team's bundle, whose signatures the caller has checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TeamSettings {
+    /// The file with the bundle.
+    pub file: PathBuf,
+    /// Settings that only tighten, as JSON.
+    pub settings: String,
+    /// The texts of presets, by name. One of the program or the user with the same name has priority.
+    pub presets: BTreeMap<String, String>,
+    /// What the user should know of the bundle.
+    pub warnings: Vec<String>,
 }
 
 impl Places {
@@ -71,6 +87,7 @@ impl Places {
             agent: String::new(),
             keeps_tmp: false,
             allow: Vec::new(),
+            team: None,
         }
     }
 

@@ -16,7 +16,7 @@ use portcullis_settings_format::{Entry, HostRequests, Warning};
 
 use crate::disk::Disk;
 use crate::found::FoundSettings;
-use crate::places::Places;
+use crate::places::{Places, TeamSettings};
 use crate::settings_text;
 
 pub use read::{PresetError, PresetHost, PresetLine};
@@ -82,13 +82,14 @@ pub fn shipped_presets() -> impl Iterator<Item = &'static str> {
 /// # Errors
 /// When its file, or that of one it includes, cannot be used.
 pub fn preset(name: &str, places: &Places, disk: &dyn Disk) -> Result<Option<Preset>, PresetError> {
-    Catalogue { own: Some((places.presets_directory(), disk)) }.preset(name, Depth::Top)
+    Catalogue { own: Some((places.presets_directory(), disk)), team: places.team.as_ref() }
+        .preset(name, Depth::Top)
 }
 
 /// Returns the shipped presets that hold this host and port, single ones before groups.
 #[must_use]
 pub fn shipped_presets_with(is_meant: impl Fn(&NetworkPattern) -> bool) -> Vec<Preset> {
-    let catalogue = Catalogue { own: None };
+    let catalogue = Catalogue { own: None, team: None };
     let all = shipped_presets().filter_map(|name| catalogue.preset(name, Depth::Top).ok().flatten());
     all.filter(|preset| preset.hosts.iter().any(|host| is_meant(&host.pattern))).collect()
 }
@@ -103,6 +104,8 @@ enum Depth {
 struct Catalogue<'a> {
     /// The directory of the user's own presets.
     own: Option<(PathBuf, &'a dyn Disk)>,
+    /// The bundle of a team. Its presets take no other's place: settings that name a preset must not allow more.
+    team: Option<&'a TeamSettings>,
 }
 
 impl Catalogue<'_> {
@@ -112,10 +115,12 @@ impl Catalogue<'_> {
         }
         let shipped = SHIPPED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
         let own = self.own(name)?;
-        let (text, file) = match (&own, shipped) {
-            (Some((file, text)), _) => (text.as_str(), Some(file.clone())),
-            (None, Some(text)) => (text, None),
-            (None, None) => return Ok(None),
+        let of_team = self.team.and_then(|team| Some((&team.file, team.presets.get(name)?)));
+        let (text, file) = match (&own, shipped, of_team) {
+            (Some((file, text)), ..) => (text.as_str(), Some(file.clone())),
+            (None, Some(text), _) => (text, None),
+            (None, None, Some((file, text))) => (text.as_str(), Some(file.clone())),
+            (None, None, None) => return Ok(None),
         };
         let shown = file.clone().unwrap_or_else(|| PathBuf::from(format!("<built in>/{name}.preset")));
         let lines = read::lines(text, &shown)?;
@@ -156,11 +161,27 @@ fn file_of(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.preset"))
 }
 
+/// Checks the text of a team's preset.
+///
+/// # Errors
+/// When it cannot be used.
+pub fn check_preset(name: &str, text: &str) -> Result<(), PresetError> {
+    let file = PathBuf::from(format!("presets/{name}.preset"));
+    let presets = [(name.to_owned(), text.to_owned())].into();
+    let team = TeamSettings { file: file.clone(), presets, ..TeamSettings::default() };
+    let found = Catalogue { own: None, team: Some(&team) }.preset(name, Depth::Top)?;
+    let why = "its name has other characters than lower-case letters, digits and `-`";
+    match found {
+        Some(_) => Ok(()),
+        None => Err(PresetError::Line { file, line: 1, why: why.to_owned() }),
+    }
+}
+
 /// Adds the hosts of the presets that the settings name to the allowed hosts, and limits the requests to those of
 /// presets that are read-only.
 pub(crate) fn apply(found: &mut FoundSettings, places: &Places, disk: &dyn Disk) {
     let directory = places.presets_directory();
-    let catalogue = Catalogue { own: Some((directory.clone(), disk)) };
+    let catalogue = Catalogue { own: Some((directory.clone(), disk)), team: places.team.as_ref() };
     let allowed = found.settings.presets.clone().into_iter().map(|entry| (entry, Use::Allowed));
     let read_only = found.settings.read_only_presets.clone().into_iter().map(|entry| (entry, Use::ReadOnly));
     let mut limited = Vec::new();
@@ -263,7 +284,7 @@ mod tests {
 
     #[test]
     fn what_is_shipped_can_be_used() {
-        let catalogue = Catalogue { own: None };
+        let catalogue = Catalogue { own: None, team: None };
         for name in shipped_presets() {
             let preset = catalogue.preset(name, Depth::Top).unwrap_or_else(|error| panic!("{error}"));
             let preset = preset.unwrap_or_else(|| panic!("{name} is missing"));

@@ -173,7 +173,7 @@ impl Resolved {
             user.profile.variables =
                 self.environment.set.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         }
-        for tightening in [Layer::Machine, Layer::Project, Layer::Sandbox] {
+        for tightening in [Layer::Machine, Layer::Team, Layer::Project, Layer::Sandbox] {
             let budgets = self.budgets_of(|owner| owner == tightening).collect();
             let profile = Profile { budgets, ..Profile::default() };
             layers.push(RuleLayer { name: tightening.name().to_owned(), profile, tightens: true });

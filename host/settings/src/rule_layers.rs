@@ -13,7 +13,7 @@ use crate::sensitive::is_sensitive;
 /// The rules on sensitive files are a separate layer that can only tighten: an exception in it does not allow, but
 /// leaves the decision to the other layers.
 pub(crate) fn layers(files: &[Rule], connections: &[ConnectionRule]) -> Vec<RuleLayer> {
-    let order = [Layer::Host, Layer::User, Layer::Machine, Layer::Project, Layer::Sandbox];
+    let order = [Layer::Host, Layer::User, Layer::Machine, Layer::Team, Layer::Project, Layer::Sandbox];
     let (sensitive, files): (Vec<&Rule>, Vec<&Rule>) =
         files.iter().partition(|rule| rule.layer == Layer::Host && is_sensitive(&rule.id));
     let make = |layer: Layer| {

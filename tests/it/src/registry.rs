@@ -140,6 +140,13 @@ impl Registry {
         let short = hex.get(..2).unwrap_or_default();
         self.folder.path().join("data/docker/registry/v2/blobs/sha256").join(short).join(hex).join("data")
     }
+
+    /// Returns the file that says which manifest a tag names, so that a test can make the registry lie.
+    #[must_use]
+    pub fn tag(&self, repository: &str, tag: &str) -> PathBuf {
+        let tags = self.folder.path().join("data/docker/registry/v2/repositories").join(repository);
+        tags.join("_manifests/tags").join(tag).join("current/link")
+    }
 }
 
 impl Drop for Registry {

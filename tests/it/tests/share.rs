@@ -7,6 +7,7 @@ mod others;
 mod programs;
 mod refusals;
 mod swap;
+mod teams;
 mod tls;
 
 use std::fs;

@@ -51,7 +51,7 @@ const BANNED: [(&str, &str); 40] = [
 ];
 
 /// Sources whose string literals and help texts users read.
-const SOURCES: [&str; 19] = [
+const SOURCES: [&str; 20] = [
     "guest/text-policy/src",
     "guest/workspace/src",
     "host/approvals/src",
@@ -69,6 +69,7 @@ const SOURCES: [&str; 19] = [
     "host/server/src",
     "host/session/src",
     "host/settings/src",
+    "host/teams/src",
     "pi/src",
     "policies",
 ];

@@ -15,10 +15,14 @@ const GENERATED: [&str; 3] = ["refusals.md", "screens-pi.md", "screens.md"];
 const DIAGRAMS: [&str; 1] = ["architecture.md"];
 
 /// Commands of other programs in the examples, each with the reason why no test of this crate parses it.
-const OTHER_COMMANDS: [(&str, &str); 4] = [
+const OTHER_COMMANDS: [(&str, &str); 5] = [
     ("cargo xtask build --release", "a step of CI, which builds the release"),
     ("cargo xtask test", "the test run itself"),
     ("cargo xtask demo", "`tests/it/tests/demo.rs` runs it"),
+    (
+        "ssh-keygen -Y verify -f machines -I laptop-7 -n portcullis-report -s report.json.sig < report.json",
+        "`tests/it/tests/share/teams/members.rs` verifies a report like this",
+    ),
     ("pi", "`tests/it/tests/extension.rs` starts plain pi with the installed extension"),
 ];
 
@@ -74,7 +78,7 @@ fn checked(page: &str, language: &str) -> Option<&'static str> {
         (_, "json") => "host/settings/tests/all/reference.rs",
         ("policy-authors.md", "rust" | "toml") => "guest/sdk/tests/page.rs",
         ("text-policies.md", "cedar" | "rego" | "toml") => "tests/it/tests/text_policies.rs",
-        ("export.md", "toml") => "host/cli/src/args/doc_tests.rs",
+        ("export.md" | "teams.md", "toml") => "host/cli/src/args/doc_tests.rs",
         _ => return None,
     })
 }
@@ -160,6 +164,30 @@ fn the_file_with_collectors_is_accepted() {
         portcullis_export::parse(&text).unwrap().into_iter().map(|destination| destination.name).collect();
     assert_eq!(names, ["team", "siem"]);
     assert!(portcullis_export::parse(&text.replace("format", "formt")).is_err(), "the control");
+}
+
+#[test]
+fn the_files_of_teams_are_accepted() {
+    use portcullis_teams::{Folder, Membership, NewTeam, Owner};
+
+    let page = pages().into_iter().find(|page| page.name == "teams.md").unwrap();
+    let texts = blocks(&page).into_iter().filter(|block| block.language == "toml");
+    let [bundle, machine] = texts.map(|block| block.lines.join("\n")).collect::<Vec<_>>().try_into().unwrap();
+    let root = format!("sha256:{}", "0".repeat(64));
+    let machine = machine.replace("sha256:4f1c…", &root);
+    assert!(Membership::parse(&machine, Owner::Machine).unwrap().mandatory);
+    assert!(Membership::parse(&machine, Owner::User).is_err(), "the control");
+
+    let directory = tempfile::tempdir().unwrap();
+    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8pIBmUjQNC1bJ4PdXb1YHBdI5l2vmGZ9Q3sXqeR7tk".to_owned();
+    let team = NewTeam { team: "acme".to_owned(), keys: vec![key], threshold: 1, timestamp_keys: Vec::new() };
+    let folder = Folder::create(&directory.path().join("team"), &team, 0).unwrap();
+    let file = directory.path().join("team/bundle.toml");
+    fs::write(&file, &bundle).unwrap();
+    let told = folder.draft().unwrap_err().to_string();
+    assert!(told.contains("guard-1.2.0.wasm"), "only the pack is missing: {told}");
+    fs::write(&file, bundle.replace("valid-days", "valid-day")).unwrap();
+    assert!(folder.draft().unwrap_err().to_string().contains("unknown field"), "the control");
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub(crate) mod status;
 pub(crate) mod stderr_tee;
 pub(crate) mod sweep;
 pub(crate) mod take_over;
+pub(crate) mod team;
 #[cfg(target_os = "linux")]
 pub(crate) mod undo;
 #[cfg(not(target_os = "linux"))]

@@ -36,7 +36,7 @@ pub(crate) fn run(presets: &Presets) -> crate::exit::Outcome {
     Ok(exit)
 }
 
-/// Returns the names of all presets, shipped ones and the user's own.
+/// Returns the names of all presets: shipped ones, the user's own, and those of the team.
 pub(super) fn names(places: &Places) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = shipped_presets().map(str::to_owned).collect();
     if let Ok(own) = std::fs::read_dir(places.presets_directory()) {
@@ -44,6 +44,7 @@ pub(super) fn names(places: &Places) -> BTreeSet<String> {
             |entry: std::fs::DirEntry| entry.file_name().to_str()?.strip_suffix(".preset").map(str::to_owned);
         names.extend(own.flatten().filter_map(name).filter(|name| is_preset_name(name)));
     }
+    names.extend(places.team.iter().flat_map(|team| team.presets.keys().cloned()));
     names
 }
 
@@ -53,7 +54,12 @@ fn list(page: &mut Page, places: &Places, as_json: bool) -> anyhow::Result<Exit>
         match preset(&name, places, &RealDisk) {
             Ok(Some(preset)) => {
                 let hosts = format!("{} hosts", preset.hosts.len());
-                let whose = if preset.file.is_some() { "yours" } else { "" };
+                let of_team = places.team.as_ref().map(|team| &team.file);
+                let whose = match &preset.file {
+                    None => "",
+                    file if file.as_ref() == of_team => "your team's",
+                    Some(_) => "yours",
+                };
                 all.push(to_json(&preset));
                 rows.push(vec![cell(&name), cell(&preset.title), tinted(&hosts, Tint::Faint), cell(whose)]);
             }

@@ -14,11 +14,11 @@ pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const COMPONENT: &str = "application/wasm";
 const WASM_CONFIG: &str = "application/vnd.wasm.config.v0+json";
 const SIGNATURES: &str = "application/vnd.portcullis.signatures.v1";
-const NO_CONFIG: &str = "application/vnd.oci.empty.v1+json";
+pub(super) const NO_CONFIG: &str = "application/vnd.oci.empty.v1+json";
 const SSH: &str = "application/vnd.portcullis.signature.ssh.v1";
 const MINISIGN: &str = "application/vnd.portcullis.signature.minisign.v1";
 /// The schema version of manifests.
-const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 2;
 /// Largest manifest, in bytes.
 pub(crate) const MANIFEST_MAX: u64 = 1 << 20;
 
@@ -33,15 +33,15 @@ pub(crate) struct Artifact {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Manifest {
-    schema_version: u32,
+    pub(super) schema_version: u32,
     #[serde(skip_deserializing)]
-    media_type: String,
+    pub(super) media_type: String,
     #[serde(skip_deserializing, skip_serializing_if = "String::is_empty")]
-    artifact_type: String,
+    pub(super) artifact_type: String,
     pub(crate) config: Descriptor,
     pub(crate) layers: Vec<Descriptor>,
     #[serde(skip_deserializing, skip_serializing_if = "BTreeMap::is_empty")]
-    annotations: BTreeMap<String, String>,
+    pub(super) annotations: BTreeMap<String, String>,
 }
 
 /// A reference to a blob.
@@ -178,7 +178,7 @@ fn annotations(component: &[u8]) -> BTreeMap<String, String> {
     all.into_iter().map(named).filter(|(_, value)| !value.is_empty()).collect()
 }
 
-fn bytes(manifest: &Manifest) -> Vec<u8> {
+pub(super) fn bytes(manifest: &Manifest) -> Vec<u8> {
     serde_json::to_vec(manifest).unwrap_or_default()
 }
 

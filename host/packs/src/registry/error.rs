@@ -45,6 +45,9 @@ pub enum RegistryError {
     /// The artifact is not a policy.
     #[error("it is no policy: {0}")]
     Shape(String),
+    /// The artifact has other parts than the requested ones.
+    #[error("`{tag}` has the parts `{found}`, so it is something else")]
+    Parts { tag: String, found: String },
     /// The signatures cannot be read.
     #[error("its signatures")]
     Signatures(#[source] crate::signature::SignatureError),

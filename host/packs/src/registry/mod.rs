@@ -5,6 +5,7 @@
 pub(crate) mod artifact;
 mod client;
 mod credentials;
+mod documents;
 mod error;
 mod exchange;
 #[cfg(test)]
@@ -15,5 +16,6 @@ mod transfer;
 
 pub use client::{Registry, Transfer};
 pub use credentials::Credentials;
+pub use documents::Part;
 pub use error::RegistryError;
 pub use reference::{Reference, ReferenceError, tag_of, version_of};

@@ -124,7 +124,7 @@ impl Registry {
         Signatures::parse(ssh, minisign).map_err(RegistryError::Signatures)
     }
 
-    fn manifest(&mut self, of: &Reference) -> Result<Vec<u8>, RegistryError> {
+    pub(super) fn manifest(&mut self, of: &Reference) -> Result<Vec<u8>, RegistryError> {
         let name = of.digest.as_deref().or(of.tag.as_deref()).unwrap_or("latest");
         let what = format!("the artifact `{of}`");
         let response = self.send(of, &get(format!("{}/manifests/{name}", root(of)), &what, MANIFEST))?;
@@ -135,7 +135,12 @@ impl Registry {
         }
     }
 
-    fn blob(&mut self, of: &Reference, blob: &Descriptor, max: u64) -> Result<Vec<u8>, RegistryError> {
+    pub(super) fn blob(
+        &mut self,
+        of: &Reference,
+        blob: &Descriptor,
+        max: u64,
+    ) -> Result<Vec<u8>, RegistryError> {
         let what = format!("the blob `{}` of `{}`", blob.digest, of.place());
         if blob.size > max {
             return Err(RegistryError::TooLarge { host: of.host.clone(), what, max });
@@ -148,7 +153,7 @@ impl Registry {
         same(&blob.digest, bytes?)
     }
 
-    fn put(&mut self, to: &Reference, artifact: &Artifact) -> Result<(), RegistryError> {
+    pub(super) fn put(&mut self, to: &Reference, artifact: &Artifact) -> Result<(), RegistryError> {
         for blob in &artifact.blobs {
             self.put_blob(to, blob)?;
         }

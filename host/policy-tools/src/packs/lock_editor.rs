@@ -70,21 +70,7 @@ impl LockEditor {
     /// Returns the registry client, with the credentials that docker stores.
     pub(super) fn registry(&mut self) -> anyhow::Result<&mut Registry> {
         if self.registry.is_none() {
-            let variable = |name: &str| {
-                self.around
-                    .variables
-                    .iter()
-                    .find(|(known, _)| known == name)
-                    .map(|(_, value)| PathBuf::from(value))
-            };
-            // Do not run credential helpers that a command may have created.
-            let reach = UntrustedPaths::of_project(&self.around.cwd, &self.around.homes());
-            let path: Vec<PathBuf> =
-                self.around.path.iter().filter(|folder| !reach.holds(folder)).cloned().collect();
-            let folder = variable("DOCKER_CONFIG").unwrap_or_else(|| self.around.home.join(".docker"));
-            let credentials =
-                Credentials::read(&folder.join("config.json"), &path).map_err(anyhow::Error::msg)?;
-            self.registry = Some(Registry::new(credentials).watched(transfer_progress::shown()));
+            self.registry = Some(registry_client(&self.around)?);
         }
         self.registry.as_mut().context("making a client of registries")
     }
@@ -144,6 +130,22 @@ impl LockEditor {
         locked.requirement.clone_from(&offer.requirement);
         Ok(locked)
     }
+}
+
+/// Makes a client of registries, with the credentials that docker stores.
+///
+/// # Errors
+/// If the file with the credentials cannot be used.
+pub fn registry_client(around: &ProcessEnv) -> anyhow::Result<Registry> {
+    let variable = |name: &str| {
+        around.variables.iter().find(|(known, _)| known == name).map(|(_, value)| PathBuf::from(value))
+    };
+    // Do not run credential helpers that a command may have created.
+    let reach = UntrustedPaths::of_project(&around.cwd, &around.homes());
+    let path: Vec<PathBuf> = around.path.iter().filter(|folder| !reach.holds(folder)).cloned().collect();
+    let folder = variable("DOCKER_CONFIG").unwrap_or_else(|| around.home.join(".docker"));
+    let credentials = Credentials::read(&folder.join("config.json"), &path).map_err(anyhow::Error::msg)?;
+    Ok(Registry::new(credentials).watched(transfer_progress::shown()))
 }
 
 /// Returns the current time in seconds since 1970.

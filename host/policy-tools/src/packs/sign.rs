@@ -40,7 +40,7 @@ pub fn sign(
     let mut signed = Vec::new();
     if let Some(key) = key {
         let mut signatures = signatures_beside(&file)?;
-        signatures.add_ssh(&with_ssh(around, &around.absolute(key), &bytes)?, &bytes)?;
+        signatures.add_ssh(&ssh_signature(around, &around.absolute(key), PURPOSE, &bytes)?, &bytes)?;
         let to = beside(&file, "sig");
         write(&to, signatures.ssh_text().as_bytes())?;
         signed.push(to);
@@ -56,10 +56,13 @@ pub fn sign(
 }
 
 /// Signs with `ssh-keygen`, so that agents and hardware tokens work too; it asks for a passphrase on the terminal.
-fn with_ssh(around: &ProcessEnv, key: &Path, bytes: &[u8]) -> anyhow::Result<String> {
+///
+/// # Errors
+/// If the program is missing, or cannot use the key.
+pub fn ssh_signature(around: &ProcessEnv, key: &Path, purpose: &str, bytes: &[u8]) -> anyhow::Result<String> {
     let program = program(around, "ssh-keygen", "openssh-client")?;
     let mut child = Command::new(program)
-        .args(["-Y", "sign", "-n", PURPOSE, "-f"])
+        .args(["-Y", "sign", "-n", purpose, "-f"])
         .arg(key)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

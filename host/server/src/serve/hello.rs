@@ -5,11 +5,12 @@ use std::sync::{Arc, RwLock};
 use portcullis_bootstrap::journal::NOBODY;
 use portcullis_bootstrap::loaded_settings::{Purpose, RefusalReporter, Wanted};
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_bootstrap::teams;
 use portcullis_decision::Reader;
 use portcullis_decision::context::AgentInfo;
 use portcullis_rpc::{
     ErrorCode, ErrorObject, EventNotification, HelloParams, HelloResponse, HostNotification, NoticeLevel,
-    PROTOCOL_VERSION, Program, RunMode, Text,
+    PROTOCOL_VERSION, Program, RunMode, Switch, Text,
 };
 use portcullis_session::notices;
 
@@ -65,7 +66,10 @@ impl Host {
             None => (said, wanted(hello)),
         };
         wanted.refusals = (!wanted.interactive).then(|| self.refusal_reporter());
-        let watch = self.watch.get_or_init(|| Watch::new(around, wanted, hello.sandbox));
+        // A team file that cannot be used keeps the session closed in any case.
+        let keeps_sandbox = teams::keeps_sandbox(&around.agent_directory).unwrap_or(true);
+        let switch = hello.sandbox.filter(|switch| !keeps_sandbox || *switch == Switch::On);
+        let watch = self.watch.get_or_init(|| Watch::new(around, wanted, switch));
         self.open_session(watch)
     }
 }

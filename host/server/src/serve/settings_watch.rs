@@ -12,7 +12,7 @@ use portcullis_bootstrap::loaded_settings::{self, LoadedSettings, Wanted};
 use portcullis_bootstrap::policy_source::Revoked;
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::session::{self, OpenSession};
-use portcullis_bootstrap::trust_files;
+use portcullis_bootstrap::{teams, trust_files};
 use portcullis_decision::{Chain, Mode};
 use portcullis_rpc::{NoticeLevel, Switch};
 use portcullis_session::notices;
@@ -207,7 +207,8 @@ impl WatchState {
     /// next time.
     fn look_at(&mut self, around: &ProcessEnv, loaded: &LoadedSettings) {
         let known: Vec<(PathBuf, Stamp)> = self.files.drain(..).zip(self.stamps.drain(..)).collect();
-        let settings = loaded.found.watched.clone();
+        let mut settings = loaded.found.watched.clone();
+        settings.extend(teams::files(&around.agent_directory));
         self.settings = settings.len();
         for file in settings.into_iter().chain(policy_files(around, loaded)) {
             let stamp = known.iter().find(|(other, _)| *other == file).map(|(_, stamp)| *stamp);
