@@ -7,6 +7,7 @@ mod aws;
 mod bad_input;
 mod declared;
 mod http1;
+mod http2;
 mod memory;
 mod offers;
 mod pushes;

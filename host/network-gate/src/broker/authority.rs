@@ -47,7 +47,7 @@ impl Authority {
         of_machine.iter().chain([&self.certificate]).map(pem).collect()
     }
 
-    /// Returns how the gate answers as a brokered host.
+    /// Returns how the gate answers as a brokered host, without the versions of HTTP that it offers.
     pub(crate) fn server(&self, host: &Endpoint) -> io::Result<Arc<ServerConfig>> {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = hosts.get(host) {
@@ -76,9 +76,7 @@ impl Authority {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let builder = builder.map_err(io::Error::other)?.with_no_client_auth();
-        let mut configuration = builder.with_single_cert(chain, key).map_err(io::Error::other)?;
-        configuration.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(configuration)
+        builder.with_single_cert(chain, key).map_err(io::Error::other)
     }
 }
 

@@ -46,8 +46,9 @@ pub(crate) struct Loaded {
     secrets: Box<dyn Secrets>,
     known: Mutex<HashMap<String, Known>>,
     seen: SeenSecrets,
-    /// Held while one is read, so that a source is asked once and not by every connection.
-    reading: Mutex<()>,
+    /// Held while one is read, so that a source is asked once and not by every request. Those that wait hold no thread,
+    /// of which the gate has few.
+    pub(crate) reading: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// A credential in use.
@@ -58,15 +59,11 @@ struct Known {
 
 impl Loaded {
     pub(super) fn new(secrets: Box<dyn Secrets>, seen: SeenSecrets) -> Self {
-        Self { secrets, known: Mutex::default(), seen, reading: Mutex::default() }
+        Self { secrets, known: Mutex::default(), seen, reading: Arc::default() }
     }
 
-    /// Returns a credential, and reads it first if need be. May block.
+    /// Returns a credential, and reads it first if need be. May block; the caller holds `reading`.
     pub(crate) fn secret(&self, name: &str) -> Result<Arc<Secret>, String> {
-        if let Some(known) = self.known(name) {
-            return Ok(known);
-        }
-        let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = self.known(name) {
             return Ok(known);
         }
@@ -82,7 +79,7 @@ impl Loaded {
         self.seen.masker()
     }
 
-    /// Returns a credential that was read already.
+    /// Returns a credential that has been read. Does not block.
     pub(crate) fn known(&self, name: &str) -> Option<Arc<Secret>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get(name).map(|known| Arc::clone(&known.secret));

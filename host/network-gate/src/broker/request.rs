@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use hyper::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue,
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, TE,
     TRANSFER_ENCODING,
 };
 use hyper::http::request::Parts;
@@ -49,6 +49,8 @@ pub(crate) struct Accepted<'a> {
     pub(crate) push: Option<Push>,
     /// The operations of GraphQL that its body may have, if a rule says which.
     pub(crate) operations: Option<Operations>,
+    /// Whether the client takes trailers in the answer.
+    pub(crate) takes_trailers: bool,
 }
 
 /// A credential and its place in a request.
@@ -94,7 +96,8 @@ impl<'a> Destination<'a> {
         let operations = Operations::new(permitted, request, push.is_some())?;
         let head = self.head(request, &target);
         let body_max = self.host.requests.as_ref().and_then(|limits| limits.body_max);
-        Ok(Accepted { credential, head, target, body_max, push, operations })
+        let takes_trailers = takes_trailers(&request.headers);
+        Ok(Accepted { credential, head, target, body_max, push, operations, takes_trailers })
     }
 
     /// Checks that the request is for the host that the connection goes to.
@@ -107,7 +110,8 @@ impl<'a> Destination<'a> {
         let is_usual_target = match (request.uri.scheme(), request.uri.authority()) {
             (None, None) => request.uri.path().starts_with('/'),
             (Some(scheme), Some(authority)) => {
-                *scheme == Scheme::HTTPS && self.is_authority(authority.as_str())
+                let is_path = request.uri.path().starts_with('/');
+                *scheme == Scheme::HTTPS && self.is_authority(authority.as_str()) && is_path
             }
             (Some(_), None) | (None, Some(_)) => false,
         };
@@ -185,6 +189,11 @@ impl<'a> Destination<'a> {
             header_names: request.headers.keys().map(|name| name.as_str().to_owned()).collect(),
         }
     }
+}
+
+fn takes_trailers(headers: &HeaderMap) -> bool {
+    let lists = headers.get_all(TE).iter().filter_map(|list| list.to_str().ok());
+    lists.flat_map(|list| list.split(',')).any(|one| one.trim().eq_ignore_ascii_case("trailers"))
 }
 
 fn has_body(headers: &HeaderMap) -> bool {

@@ -16,6 +16,6 @@ pub(crate) fn configuration() -> Result<Arc<ClientConfig>, String> {
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| error.to_string())?;
     let mut configuration = builder.with_root_certificates(roots).with_no_client_auth();
-    configuration.alpn_protocols = vec![b"http/1.1".to_vec()];
+    configuration.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(configuration))
 }

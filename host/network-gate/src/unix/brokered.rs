@@ -1,60 +1,50 @@
 //! Carries the requests of one connection to a brokered host.
 //!
-//! The client's TLS ends here. Requests are parsed by `hyper`, judged, and written anew on a TLS connection to the
-//! server, so that both sides agree on where a request ends. Redirects are answers like others: the gate follows none.
+//! The client's TLS ends here. Requests of HTTP/1.1 and HTTP/2 are parsed by `hyper`, judged, and written anew on a TLS
+//! connection to the server, so that both sides agree on where a request ends. The client gets the version of HTTP that
+//! the server speaks, if it offers that; otherwise the gate translates. Redirects are answers like others: the gate
+//! follows none.
 
+mod addressing;
 mod answering;
 mod answers;
 mod broken;
 mod clearing;
 mod declared;
+mod exchange;
+mod frames;
 mod handshakes;
+mod outcome;
 mod outgoing;
+mod refusals;
 mod requests;
+mod sender;
+mod serving;
 mod signed;
+mod streams;
+mod tasks;
+mod unread;
+mod version;
+mod watched;
 
-use std::convert::Infallible;
-use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use hyper::body::Incoming;
-use hyper::client::conn::http1::{Connection, SendRequest};
-use hyper::service::service_fn;
-use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
 use portcullis_decision::request::{Endpoint, Stage};
 use tokio::net::TcpStream;
 
-use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ending};
-use crate::unix::budget::Spent;
-use crate::unix::pump::Traffic;
-use crate::unix::scope::{Scope, Wanted};
+use crate::judge::{ConnectionRefusal, Ending};
 
 use broken::Unanswered;
-use declared::Content;
 pub(crate) use declared::Declared;
+pub(crate) use exchange::Exchange;
+pub(crate) use outcome::Outcome;
+pub(crate) use unread::Unread;
 
-use handshakes::{ClientTls, ServerTls};
-
-type Answer = Response<Content>;
-type Sender = tokio::sync::Mutex<SendRequest<Content>>;
-
-/// One connection to a brokered host.
-pub(crate) struct Exchange {
-    pub(crate) scope: Arc<Scope>,
-    pub(crate) attempt: ConnectionAttempt,
-    /// The id of the request that allowed the connection.
-    pub(crate) request: String,
-    pub(crate) wanted: Wanted,
-    /// What the settings had when the connection began.
-    pub(crate) declared: Declared,
-    pub(crate) spent: Arc<Spent>,
-    pub(crate) traffic: Arc<Traffic>,
-    /// The client's socket, to notice that the client has gone.
-    pub(crate) client: TcpStream,
-    /// How the connection ends, as far as it is known.
-    pub(crate) ending: Mutex<Ending>,
-}
+use handshakes::Hello;
+use sender::Sender;
+use serving::Client;
+use tasks::Tasks;
+use version::HttpVersion;
 
 /// Carries the requests of a client until both sides have ended.
 pub(crate) async fn carry(
@@ -64,70 +54,46 @@ pub(crate) async fn carry(
     beginning: Vec<u8>,
 ) -> Ending {
     let exchange = Arc::new(exchange);
-    match exchange.accept(client, beginning).await {
-        Ok(client) => match handshakes::connect(&exchange.declared, server).await {
-            Ok((sender, connection)) => serve(&exchange, client, sender, connection).await,
-            Err(why) => say_unreachable(&exchange, client, why).await,
-        },
-        Err(ending) => *exchange.ending() = ending,
+    let (tasks, running) = Tasks::new();
+    if let Err(ending) = running.during(exchange.connect(client, server, beginning, tasks)).await {
+        exchange.outcome.note(ending);
     }
-    exchange.ending().clone()
-}
-
-/// Answers the client's requests with those of the server.
-async fn serve(
-    exchange: &Arc<Exchange>,
-    client: ClientTls,
-    sender: SendRequest<Content>,
-    connection: Connection<TokioIo<ServerTls>, Content>,
-) {
-    let sender: Arc<Sender> = Arc::new(tokio::sync::Mutex::new(sender));
-    let service = service_fn(|request| {
-        let (exchange, sender) = (Arc::clone(exchange), Arc::clone(&sender));
-        async move { Ok::<_, Infallible>(exchange.answer(request, &sender).await) }
-    });
-    let mut towards_client = pin!(
-        hyper::server::conn::http1::Builder::new()
-            .preserve_header_case(true)
-            .serve_connection(TokioIo::new(client), service)
-    );
-    let towards_server = pin!(connection);
-    let _broken = tokio::select! {
-        served = towards_client.as_mut() => served,
-        _ended = towards_server => {
-            // What the server has sent is still passed on.
-            towards_client.as_mut().graceful_shutdown();
-            towards_client.await
-        }
-    };
-}
-
-/// Answers the first request with the reason why the server cannot be reached.
-async fn say_unreachable(exchange: &Arc<Exchange>, client: ClientTls, why: String) {
-    let service = service_fn(|_request: Request<Incoming>| {
-        let answer = exchange.without_answer(Unanswered::Unreachable(why.clone()));
-        async move { Ok::<_, Infallible>(answer) }
-    });
-    let served = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(client), service);
-    let _broken = served.await;
-    *exchange.ending() = Ending::Unreachable(why);
+    exchange.outcome.ending()
 }
 
 impl Exchange {
-    fn ending(&self) -> MutexGuard<'_, Ending> {
-        self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Makes TLS with both sides, and serves the client.
+    async fn connect(
+        self: &Arc<Self>,
+        client: TcpStream,
+        server: TcpStream,
+        beginning: Vec<u8>,
+        tasks: Tasks,
+    ) -> Result<(), Ending> {
+        let hello = Hello::read(&self.declared, client, beginning).await?;
+        self.clear_server_name(&hello.server_name()).await?;
+        match self.begin(server, &tasks).await {
+            Ok(sender) => {
+                let client = Client::accept(self, hello, sender.version()).await?;
+                client.serve(self, &Arc::new(sender), tasks).await;
+            }
+            Err(why) => {
+                let client = Client::accept(self, hello, HttpVersion::One).await?;
+                client.say_unreachable(self, why, tasks).await;
+            }
+        }
+        Ok(())
     }
 
-    /// Ends the client's TLS, and has the server name in it decided.
-    async fn accept(&self, client: TcpStream, beginning: Vec<u8>) -> Result<ClientTls, Ending> {
-        let accepted = handshakes::accept(&self.declared, client, beginning).await?;
-        self.clear_server_name(&accepted).await?;
-        Ok(accepted)
+    /// Begins to speak to the server.
+    async fn begin(self: &Arc<Self>, server: TcpStream, tasks: &Tasks) -> Result<Sender, String> {
+        let connected = handshakes::connect(&self.declared, server).await?;
+        let begun = Sender::begin(self, connected, tasks).await;
+        begun.map_err(|error| format!("`{}`: {error}", self.declared.host.host))
     }
 
     /// Checks the name in the client's hello, and has it decided if a policy wants to.
-    async fn clear_server_name(&self, accepted: &ClientTls) -> Result<(), Ending> {
-        let name = accepted.get_ref().1.server_name().unwrap_or_default().to_owned();
+    async fn clear_server_name(&self, name: &str) -> Result<(), Ending> {
         let is_this = match &self.declared.host.host {
             Endpoint::Domain(host) => name.eq_ignore_ascii_case(host),
             Endpoint::Address(_) => name.is_empty(),
@@ -139,17 +105,10 @@ impl Exchange {
         if !self.scope.judge.stages().client_hello {
             return Ok(());
         }
-        self.clear(Stage::ClientHello(name), None).await.map_err(|unanswered| match unanswered {
-            Unanswered::Refused(refusal) => Ending::Refused(refusal),
-            Unanswered::Unreachable(why) => Ending::Unreachable(why),
+        self.clear(Stage::ClientHello(name.to_owned()), None).await.map_err(|unanswered| match unanswered {
+            Unanswered::Refused(refusal) | Unanswered::Stopped(refusal) => Ending::Refused(refusal),
+            Unanswered::Unreachable(why) | Unanswered::NotTaken(why) => Ending::Unreachable(why),
             Unanswered::Abandoned => Ending::Closed,
         })
-    }
-
-    /// Has a later stage of the connection decided, with the name of the credential that is to be used.
-    async fn clear(&self, stage: Stage, credential: Option<String>) -> Result<(), Unanswered> {
-        let attempt = ConnectionAttempt { credential, ..self.attempt.clone() };
-        let cleared = self.scope.clear_stage(&attempt, stage, &self.wanted, &self.client).await;
-        cleared.map_err(|refusal| refusal.map_or(Unanswered::Abandoned, Unanswered::Refused))
     }
 }

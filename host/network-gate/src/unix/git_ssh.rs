@@ -23,7 +23,7 @@ use crate::ssh_remedy::ssh_remedy;
 use crate::unix::budget::Spent;
 use crate::unix::clients::Awaited;
 use crate::unix::pump::Traffic;
-use crate::unix::push_slots::PUSHES;
+use crate::unix::push_slots::{PUSHES, TooSlow};
 use crate::unix::scope::{Scope, Wanted, closing};
 use process::Outside;
 use silence::Silence;
@@ -230,12 +230,14 @@ impl<'a> Session<'a> {
     /// Reads a push as a whole, and has it judged.
     async fn pushed(&self, push: Push, from: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>, Cut> {
         let failed = |error: &dyn std::fmt::Display| Cut::Unreachable(error.to_string());
-        let _permit = PUSHES.acquire().await.map_err(|error| failed(&error))?;
+        let place = PUSHES.take().await.map_err(|error| failed(&error))?;
+        let refused = |why: String| Cut::Refused(ConnectionRefusal::by_host("host.push-rule", why));
         let most = push.bytes_max();
         let (mut body, mut end) = (Vec::new(), PushEnd::default());
         let mut piece = vec![0; PIECE];
         loop {
-            let count = from.read(&mut piece).await?;
+            let read = place.read(body.len(), from.read(&mut piece)).await;
+            let count = read.map_err(|TooSlow| refused(TooSlow::WHY.to_owned()))??;
             if count == 0 {
                 // Cut in the middle, nothing of it is sent.
                 return Err(Cut::Abandoned);
@@ -244,7 +246,7 @@ impl<'a> Session<'a> {
             if length(body.len()) > most {
                 let why =
                     format!("the push is not sent: it is larger than the {most} bytes that its rule allows");
-                return Err(Cut::Refused(ConnectionRefusal::by_host("host.push-rule", why)));
+                return Err(refused(why));
             }
             let looked = tokio::task::spawn_blocking(move || {
                 let known = end.look(&body);

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use crate::broker::{Broker, Ssh, SshHost};
 use crate::inspect::{Inspector, Stop};
 use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ended, Ending};
-use crate::unix::brokered::{self, Declared, Exchange};
+use crate::unix::brokered::{self, Declared, Exchange, Outcome, Unread};
 use crate::unix::budget::Spent;
 use crate::unix::dial::dial;
 use crate::unix::git_ssh;
@@ -182,7 +182,8 @@ async fn carry_requests(
         spent,
         traffic: Arc::clone(&report.traffic),
         client: watched,
-        ending: Mutex::new(Ending::Closed),
+        outcome: Outcome::default(),
+        unread: Arc::new(Unread::default()),
     };
     report.how = brokered::carry(exchange, client, server, beginning).await;
 }

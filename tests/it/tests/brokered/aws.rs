@@ -22,10 +22,10 @@ const KEYS: [(&str, &str); 3] = [
 ];
 
 /// The cases of the client that get through.
-const GOOD: usize = 8;
+pub(super) const GOOD: usize = 8;
 
 /// The other cases, each with a text of the answer.
-const REFUSED: &[(&str, &str)] = &[
+pub(super) const REFUSED: &[(&str, &str)] = &[
     ("another path", "host.credential-signature"),
     ("another method", "403"),
     ("another query", "host.credential-signature"),
@@ -73,7 +73,7 @@ pub(super) fn entry(scene: &Scene, name: &str) -> Result<Value> {
     }))
 }
 
-fn settings(scene: &Scene) -> Result<Value> {
+pub(super) fn settings(scene: &Scene) -> Result<Value> {
     Ok(json!({
         "network": { "allowedDomains": ["allowed.test"], "deniedDomains": [] },
         "filesystem": { "denyRead": [], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
@@ -82,13 +82,13 @@ fn settings(scene: &Scene) -> Result<Value> {
 }
 
 /// Returns the answer to a case of the client.
-fn answer<'a>(said: &'a str, name: &str) -> Result<&'a str> {
+pub(super) fn answer<'a>(said: &'a str, name: &str) -> Result<&'a str> {
     let begin = said.split_once(&format!("<{name}>")).with_context(|| format!("{name}: {said}"))?.1;
     Ok(begin.split_once(&format!("</{name}>")).context("its end")?.0)
 }
 
 /// Returns the requests that have reached the server since the last time.
-fn stored(scene: &Scene) -> Result<String> {
+pub(super) fn stored(scene: &Scene) -> Result<String> {
     let file = scene.at("world").join("aws");
     let text = fs::read_to_string(&file).unwrap_or_default();
     if file.exists() {
@@ -97,12 +97,12 @@ fn stored(scene: &Scene) -> Result<String> {
     Ok(text)
 }
 
-fn write_client(scene: &Scene) -> Result<()> {
+pub(super) fn write_client(scene: &Scene) -> Result<()> {
     scene.write(&scene.project().join("aws_server.py"), AWS_SERVER)?;
     scene.write(&scene.project().join("aws_client.py"), CLIENT)
 }
 
-fn is_without_keys(finished: &Finished) -> Result<()> {
+pub(super) fn is_without_keys(finished: &Finished) -> Result<()> {
     for (name, value) in KEYS {
         ensure!(!format!("{finished:?}").contains(value), "{name}: {finished:#?}");
     }

@@ -196,12 +196,12 @@ fn stored(scene: &Scene) -> Result<Vec<Value>> {
     text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
 }
 
-fn part<'a>(request: &'a Value, name: &str) -> &'a str {
+pub(super) fn part<'a>(request: &'a Value, name: &str) -> &'a str {
     request.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Checks that a request can be read in one way only.
-fn has_one_reading(request: &Value) -> Result<()> {
+pub(super) fn has_one_reading(request: &Value) -> Result<()> {
     let mut lines = part(request, "head").split("\r\n");
     let words: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
     ensure!(

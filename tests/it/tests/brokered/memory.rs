@@ -13,7 +13,8 @@ as_each_user!(nothing_of_the_keys_is_in_the_memory_of_a_command);
 
 const SEARCH: &str = include_str!("search_memory.py");
 
-/// Clients that have used the credential and still run: a shell, Python on an open connection, Node, and git.
+/// Clients that have used the credential and still run: a shell, Python on an open connection, Node in both versions of
+/// HTTP, and git.
 const CLIENTS: &str = "\
     cp $SSL_CERT_FILE bundle.pem\n\
     python3 -c 'import http.client, os, ssl, time\n\
@@ -24,6 +25,11 @@ const CLIENTS: &str = "\
     while not os.path.exists(\"stop\"): time.sleep(0.1)' &\n\
     node -e 'fetch(process.env.B + \"/echo\", { headers: { authorization: \"Bearer \" + process.env.FORGE_TOKEN } })\
      .then(a => a.text()).then(text => { require(\"fs\").writeFileSync(\"node-is-there\", text); \
+     setInterval(() => require(\"fs\").existsSync(\"stop\") && process.exit(), 100) })' &\n\
+    node -e 'const c = require(\"http2\").connect(process.env.B);\n\
+    const r = c.request({ \":path\": \"/echo\", authorization: \"Bearer \" + process.env.FORGE_TOKEN });\n\
+    let text = \"\"; r.on(\"data\", (piece) => text += piece);\n\
+    r.on(\"end\", () => { require(\"fs\").writeFileSync(\"http2-is-there\", text); \
      setInterval(() => require(\"fs\").existsSync(\"stop\") && process.exit(), 100) })' &\n\
     git clone -q $B/git/repo.git cloned && touch git-is-there\n\
     while [ ! -e stop ]; do sleep 0.1; done; wait\n";
@@ -78,7 +84,7 @@ fn nothing_of_the_keys_is_in_the_memory_of_a_command(user: User) -> Result<()> {
 }
 
 fn while_they_run(scene: &Scene) -> Result<Found> {
-    for name in ["python-is-there", "node-is-there", "git-is-there"] {
+    for name in ["python-is-there", "node-is-there", "http2-is-there", "git-is-there"] {
         Deadline::start().until(name, || Ok(scene.project().join(name).exists().then_some(())))?;
     }
     let is_host = |one: &processes::Process| one.command_line.contains("run --ask deny --settings");

@@ -265,10 +265,24 @@ fn only_permitted_references_move(user: User) -> Result<()> {
     scene.enter(&mut making);
     Finished::run(making.args(["-c", MAKE_LONG]))?.ended_with(0)?;
     let pushes = tried_by(user);
+    let fence = Fence {
+        prelude: PRELUDE.to_owned(),
+        fenced: with_password(fenced()),
+        free: with_password(settings()),
+    };
     for pushes in pushes.chunks(AT_ONCE) {
-        judge(&scene, &world, pushes)?;
+        judge(&scene, &world, pushes, &fence)?;
     }
     Ok(())
+}
+
+/// What pushes are tried with.
+pub(super) struct Fence {
+    /// What a script begins with.
+    pub(super) prelude: String,
+    /// Settings with the fence, and without.
+    pub(super) fenced: Value,
+    pub(super) free: Value,
 }
 
 /// Returns the pushes that a user tries. Each tries every second one; with `PORTCULLIS_EVERY_TASK` (`cargo xtask test
@@ -281,13 +295,18 @@ pub(super) fn tried_by(user: User) -> Vec<(&'static str, &'static str, Outcome)>
 }
 
 /// Runs some pushes with and without the fence, and compares what moved.
-fn judge(scene: &Scene, world: &World<'_>, pushes: &[(&str, &str, Outcome)]) -> Result<()> {
+pub(super) fn judge(
+    scene: &Scene,
+    world: &World<'_>,
+    pushes: &[(&str, &str, Outcome)],
+    Fence { prelude, fenced, free }: &Fence,
+) -> Result<()> {
     let scripts: Vec<String> =
         pushes.iter().map(|(_, script, _)| format!("case_of {}", quoted(script))).collect();
     let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
-    let script = before(&folders()?) + PRELUDE + &marked(&scripts);
-    let finished = run_with(world, scene, &with_password(fenced()), &script)?;
-    let free = run_with(world, scene, &with_password(settings()), &script)?;
+    let script = before(&folders()?) + prelude + &marked(&scripts);
+    let finished = run_with(world, scene, fenced, &script)?;
+    let free = run_with(world, scene, free, &script)?;
     for (number, (name, _, outcome)) in pushes.iter().enumerate() {
         let output = section(&finished.stdout, number).with_context(|| format!("{finished:#?}"))?;
         let control = section(&free.stdout, number).with_context(|| format!("{free:#?}"))?;

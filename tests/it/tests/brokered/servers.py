@@ -197,4 +197,8 @@ for port, kind in [(9443, Forge), (9444, Forge), (9445, raw_server.Raw), (9446, 
     threading.Thread(target=server.serve_forever).start()
 # A server that takes connections and says nothing.
 silent = socket.create_server((ADDRESS, 9448))
+if os.path.exists(os.path.join(DIRECTORY, "streams.js")):
+    for port, more in [(9456, ["both"]), (9457, []), (9458, ["both"])]:
+        words = ["node", os.path.join(DIRECTORY, "streams.js"), DIRECTORY, ADDRESS, str(port), *more]
+        subprocess.Popen(words, stdout=subprocess.PIPE).stdout.readline()
 print("ready", flush=True)

@@ -126,9 +126,9 @@ const ECHOES: &[&str] = &[
     "curl -sS -D - -H \"Authorization: Bearer $FORGE_TOKEN\" $B/redirect",
 ];
 
-/// A client that speaks HTTP/2 only.
-const HTTP2: &str =
-    "openssl s_client -alpn h2 -connect allowed.test:9443 -servername allowed.test </dev/null";
+/// A client that speaks neither of the versions that the gate speaks.
+const OTHER_VERSION: &str =
+    "openssl s_client -alpn h3 -connect allowed.test:9443 -servername allowed.test </dev/null";
 
 /// Says a text to the server in TLS of the session, and prints the answer.
 const SAY: &str = "say() { printf \"$1\" | timeout 5 openssl s_client -quiet -CAfile $SSL_CERT_FILE \
@@ -137,11 +137,14 @@ const SAY: &str = "say() { printf \"$1\" | timeout 5 openssl s_client -quiet -CA
 fn a_client_of_another_version_is_told(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
-    let finished = run(&world, &scene, HTTP2)?;
-    let told = "it offers HTTP/2 only; the program has to speak HTTP/1.1";
+    let finished = run(&world, &scene, OTHER_VERSION)?;
+    let told = "it offers other versions of HTTP than 1.1 and 2; the program has to speak HTTP/1.1 or HTTP/2";
     ensure!(finished.stderr.contains(told), "{finished:#?}");
-    let finished = run(&world, &scene, &HTTP2.replace("h2", "h2,http/1.1"))?;
-    ensure!(finished.stdout.contains("ALPN protocol: http/1.1"), "the control: {finished:#?}");
+    for (offered, agreed) in [("h3,http/1.1", "http/1.1"), ("h2,http/1.1", "http/1.1"), ("h2", "h2")] {
+        let finished = run(&world, &scene, &OTHER_VERSION.replace("h3", offered))?;
+        let agreed = format!("ALPN protocol: {agreed}");
+        ensure!(finished.stdout.contains(&agreed), "the control, {offered}: {finished:#?}");
+    }
     Ok(())
 }
 

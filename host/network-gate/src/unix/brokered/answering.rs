@@ -10,7 +10,8 @@ use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::response;
 
 use super::broken::Broken;
-use crate::broker::Masker;
+use super::version::HttpVersion;
+use crate::broker::{Masker, of_this_connection_only};
 use crate::unix::pump::Traffic;
 
 /// A body in which credentials are masked. Its length does not change.
@@ -20,13 +21,32 @@ pub(super) struct Answering {
     traffic: Arc<Traffic>,
     /// How many bytes the server has sent more than were passed on.
     held: u64,
+    /// Whether the server's trailers are passed on. Those of HTTP/1.1 are not: no tool needs them.
+    client: HttpVersion,
+    trailers: Option<HeaderMap>,
     has_ended: bool,
 }
 
 impl Answering {
-    pub(super) fn new(body: Incoming, masker: Option<Masker>, traffic: Arc<Traffic>) -> Self {
+    pub(super) fn new(
+        body: Incoming,
+        masker: Option<Masker>,
+        traffic: Arc<Traffic>,
+        client: HttpVersion,
+    ) -> Self {
         let has_ended = body.is_end_stream();
-        Self { body, masker, traffic, held: 0, has_ended }
+        Self { body, masker, traffic, held: 0, client, trailers: None, has_ended }
+    }
+
+    /// Keeps the trailers of an answer until its body has been passed on.
+    fn keep(&mut self, mut trailers: HeaderMap) {
+        of_this_connection_only(&mut trailers);
+        if self.client == HttpVersion::Two {
+            self.trailers = Some(match &self.masker {
+                Some(masker) => masked(&trailers, masker),
+                None => trailers,
+            });
+        }
     }
 }
 
@@ -42,14 +62,23 @@ impl Body for Answering {
             if self.has_ended {
                 self.held = 0;
                 let rest = self.masker.as_mut().map(Masker::finish).filter(|rest| !rest.is_empty());
-                return Poll::Ready(rest.map(|rest| Ok(Frame::data(Bytes::from(rest)))));
+                if let Some(rest) = rest {
+                    return Poll::Ready(Some(Ok(Frame::data(Bytes::from(rest)))));
+                }
+                return Poll::Ready(self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))));
             }
             match ready!(Pin::new(&mut self.body).poll_frame(context)) {
                 None => self.has_ended = true,
                 Some(Err(error)) => return Poll::Ready(Some(Err(Broken(error.to_string())))),
                 Some(Ok(frame)) => {
-                    // Trailers are not passed on, since they could repeat a credential.
-                    let Ok(piece) = frame.into_data() else { continue };
+                    let piece = match frame.into_data() {
+                        Ok(piece) => piece,
+                        Err(frame) => {
+                            frame.into_trailers().into_iter().for_each(|trailers| self.keep(trailers));
+                            self.has_ended = true;
+                            continue;
+                        }
+                    };
                     let count = length(&piece);
                     self.traffic.received.fetch_add(count, Ordering::Relaxed);
                     let Some(masker) = &mut self.masker else {
@@ -66,7 +95,7 @@ impl Body for Answering {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.held == 0 && self.body.is_end_stream()
+        self.held == 0 && self.trailers.is_none() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -87,8 +116,12 @@ fn length(bytes: &[u8]) -> u64 {
 /// Masks credentials in the head of an answer.
 pub(super) fn mask_head(head: &mut response::Parts, masker: &Masker) {
     head.extensions.remove::<hyper::ext::ReasonPhrase>();
-    let mut masked = HeaderMap::with_capacity(head.headers.len());
-    for (name, value) in &head.headers {
+    head.headers = masked(&head.headers, masker);
+}
+
+fn masked(headers: &HeaderMap, masker: &Masker) -> HeaderMap {
+    let mut masked = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
         let mut bytes = value.as_bytes().to_vec();
         let mut name_bytes = name.as_str().as_bytes().to_vec();
         if masker.mask(&mut name_bytes) {
@@ -100,5 +133,5 @@ pub(super) fn mask_head(head: &mut response::Parts, masker: &Masker) {
             None => masked.append(name.clone(), value.clone()),
         };
     }
-    head.headers = masked;
+    masked
 }

@@ -1,24 +1,22 @@
 //! The answers to the requests of a brokered connection.
 
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Bytes, Incoming};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
 use hyper::header::{
-    CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING,
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING,
 };
-use hyper::{Response, StatusCode};
+use hyper::{Response, StatusCode, Version};
 
 use super::answering::{Answering, mask_head};
 use super::broken::Unanswered;
 use super::declared::Declared;
-use super::{Answer, Exchange};
+use super::exchange::{Answer, Exchange};
+use super::version::HttpVersion;
 use crate::broker::of_this_connection_only;
-use crate::judge::{ConnectionRefusal, Ending};
+use crate::judge::ConnectionRefusal;
 
-/// The kind of answer that git wants to a push.
-pub(super) const PUSH_RESULT: &str = "application/x-git-receive-pack-result";
-
-/// The longest text in a packet of git's protocol, in bytes.
-const PACKET_MAX: usize = 900;
+/// Headers that name a compression of each message in an answer.
+const ENCODINGS_OF_MESSAGES: [&str; 2] = ["connect-content-encoding", "grpc-encoding"];
 
 impl Exchange {
     /// Returns the server's answer in the form in which it is passed on, without credentials in it.
@@ -26,8 +24,13 @@ impl Exchange {
         &self,
         declared: &Declared,
         answer: Response<Incoming>,
+        client: HttpVersion,
     ) -> Result<Answer, Unanswered> {
         let (mut head, body) = answer.into_parts();
+        head.version = match client {
+            HttpVersion::One => Version::HTTP_11,
+            HttpVersion::Two => Version::HTTP_2,
+        };
         if head.headers.contains_key(TRANSFER_ENCODING) {
             // Such a length does not count (RFC 9112 6.3), and must not reach a client that counts it.
             head.headers.remove(CONTENT_LENGTH);
@@ -40,7 +43,7 @@ impl Exchange {
         }
         if declared.host.credentials.is_empty() {
             of_this_connection_only(&mut head.headers);
-            let body = Answering::new(body, None, self.traffic.clone());
+            let body = Answering::new(body, None, self.traffic.clone(), client);
             return Ok(Response::from_parts(head, body.boxed_unsync()));
         }
         let is_plain = |encoding: &HeaderValue| {
@@ -55,7 +58,10 @@ impl Exchange {
             );
             Err(Unanswered::Refused(ConnectionRefusal::by_host("host.unreadable-answer", reason)))
         };
+        let mut of_messages =
+            ENCODINGS_OF_MESSAGES.iter().flat_map(|name| head.headers.get_all(*name).iter());
         if !head.headers.get_all(CONTENT_ENCODING).iter().all(is_plain)
+            || !of_messages.all(is_plain)
             || !head.headers.get_all(TRANSFER_ENCODING).iter().all(is_chunked)
         {
             return unreadable("compressed although it was asked not to");
@@ -70,44 +76,8 @@ impl Exchange {
         of_this_connection_only(&mut head.headers);
         let masker = declared.broker.loaded().masker();
         mask_head(&mut head, &masker);
-        let body = Answering::new(body, Some(masker), self.traffic.clone());
+        let body = Answering::new(body, Some(masker), self.traffic.clone(), client);
         Ok(Response::from_parts(head, body.boxed_unsync()))
-    }
-
-    /// Tells git why a push is refused: it shows its user the text of an error in its own protocol, and that of no
-    /// other answer.
-    pub(super) fn push_refused(&self, refusal: ConnectionRefusal) -> Answer {
-        let mut text = format!("portcullis: {}", refusal.text);
-        text.truncate(text.floor_char_boundary(PACKET_MAX));
-        // A packet on the band of errors that cannot be recovered from (gitprotocol-pack(5)).
-        let packet = format!("{:04x}\x03{text}\n", text.len() + 6);
-        let mut answer = self.without_answer(Unanswered::Refused(refusal));
-        *answer.status_mut() = StatusCode::OK;
-        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(PUSH_RESULT));
-        *answer.body_mut() = Full::new(Bytes::from(packet)).map_err(|never| match never {}).boxed_unsync();
-        answer
-    }
-
-    /// Tells the client why there is no answer, and ends the connection.
-    pub(super) fn without_answer(&self, unanswered: Unanswered) -> Answer {
-        let place = self.wanted.target.with_port(self.wanted.port);
-        let (status, why, ending) = match unanswered {
-            Unanswered::Refused(refusal) => {
-                let why = format!("the request to {place} is denied: {}", refusal.text);
-                (StatusCode::FORBIDDEN, why, Ending::Refused(refusal))
-            }
-            Unanswered::Unreachable(why) => (StatusCode::BAD_GATEWAY, why.clone(), Ending::Unreachable(why)),
-            Unanswered::Abandoned => (StatusCode::BAD_GATEWAY, String::new(), Ending::Closed),
-        };
-        *self.ending() = ending;
-        let body = Full::new(Bytes::from(format!("portcullis: {why}\n")));
-        let mut answer = Response::new(body.map_err(|never| match never {}).boxed_unsync());
-        *answer.status_mut() = status;
-        let headers = answer.headers_mut();
-        headers.insert(CONNECTION, HeaderValue::from_static("close"));
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-        headers.insert("x-portcullis", HeaderValue::from_static("refused"));
-        answer
     }
 }
 

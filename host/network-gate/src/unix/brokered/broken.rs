@@ -18,7 +18,11 @@ impl std::error::Error for Broken {}
 #[derive(Debug)]
 pub(crate) enum Unanswered {
     Refused(ConnectionRefusal),
+    /// Its body was refused, which is noted already.
+    Stopped(ConnectionRefusal),
     Unreachable(String),
+    /// The server has not taken it, so it can be made again on another connection.
+    NotTaken(String),
     /// The client has gone.
     Abandoned,
 }

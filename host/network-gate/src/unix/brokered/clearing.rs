@@ -2,9 +2,9 @@
 
 use portcullis_decision::request::Stage;
 
-use super::Exchange;
 use super::broken::Unanswered;
 use super::declared::Declared;
+use super::exchange::Exchange;
 use crate::broker::Accepted;
 use crate::judge::{ConnectionAttempt, Judge};
 

@@ -4,20 +4,23 @@ use std::io::Cursor;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::client::conn::http1::{Connection, SendRequest};
-use hyper_util::rt::TokioIo;
 use portcullis_decision::request::Endpoint;
 use rustls::pki_types::ServerName;
+use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
+use tokio_rustls::server::StartHandshake;
+use tokio_rustls::{LazyConfigAcceptor, TlsConnector, client, server};
 
-use super::declared::{Content, Declared};
+use super::declared::Declared;
+use super::version::{HttpVersion, Offer};
 use crate::judge::{ConnectionRefusal, Ending};
 
-/// How long a handshake may take.
+/// How long each half of a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(15);
+/// What a program can do about a handshake that fails.
+const TRUST: &str = "trust the certificates in SSL_CERT_FILE";
 
 /// The client's bytes, those that it has sent already first.
 pub(super) trait Bytestream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
@@ -26,56 +29,74 @@ impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Bytestream for T {}
 pub(super) type ClientTls = server::TlsStream<Box<dyn Bytestream>>;
 pub(super) type ServerTls = client::TlsStream<TcpStream>;
 
-/// Ends a client's TLS as the brokered host.
-pub(super) async fn accept(
-    Declared { broker, host }: &Declared,
-    client: TcpStream,
-    beginning: Vec<u8>,
-) -> Result<ClientTls, Ending> {
-    let unusable = |why: String| Ending::Unreachable(why);
-    let (broker, name) = (Arc::clone(broker), host.host.clone());
-    let made = tokio::task::spawn_blocking(move || broker.authority().server(&name)).await;
-    let configuration = made.map_err(|error| unusable(error.to_string()))?;
-    let configuration = configuration.map_err(|error| unusable(format!("making a certificate: {error}")))?;
-    let client: Box<dyn Bytestream> = match beginning.is_empty() {
-        true => Box::new(client),
-        false => {
-            let (reads, writes) = client.into_split();
-            Box::new(tokio::io::join(Cursor::new(beginning).chain(reads), writes))
+/// The hello of a client, which has no answer yet.
+pub(super) struct Hello(StartHandshake<Box<dyn Bytestream>>);
+
+impl Hello {
+    /// Reads the hello of a client.
+    pub(super) async fn read(
+        declared: &Declared,
+        client: TcpStream,
+        beginning: Vec<u8>,
+    ) -> Result<Self, Ending> {
+        let client: Box<dyn Bytestream> = match beginning.is_empty() {
+            true => Box::new(client),
+            false => {
+                let (reads, writes) = client.into_split();
+                Box::new(tokio::io::join(Cursor::new(beginning).chain(reads), writes))
+            }
+        };
+        match timeout(HANDSHAKE, LazyConfigAcceptor::new(Acceptor::default(), client)).await {
+            Ok(Ok(hello)) => Ok(Self(hello)),
+            Ok(Err(error)) => Err(refused(declared, &error.to_string(), TRUST)),
+            Err(_) => Err(refused(declared, "it took too long", TRUST)),
         }
-    };
-    let accepting = timeout(HANDSHAKE, TlsAcceptor::from(configuration).accept(client)).await;
-    let refused = |why: &str, remedy: &str| {
-        let reason = format!(
-            "the settings have the requests to `{}` checked, and TLS with the program failed: {why}; the program \
-             has to {remedy}, or the host has to be taken out of `credentials.brokered`, `network.requests` and \
-             `network.pushes`",
-            host.host
-        );
-        Ending::Refused(ConnectionRefusal::by_host("host.brokered-tls", reason))
-    };
-    const TRUST: &str = "trust the certificates in SSL_CERT_FILE";
-    match accepting {
-        Ok(Ok(accepted)) => Ok(accepted),
-        Ok(Err(error)) if speaks_no_http1(&error) => {
-            Err(refused("it offers HTTP/2 only", "speak HTTP/1.1, the version that the gate reads"))
+    }
+
+    /// Returns the server that the client names; empty if it names none.
+    pub(super) fn server_name(&self) -> String {
+        self.0.client_hello().server_name().unwrap_or_default().to_owned()
+    }
+
+    /// Returns the versions of HTTP that the client offers.
+    pub(super) fn offer(&self) -> Offer {
+        Offer::new(self.0.client_hello().alpn())
+    }
+
+    /// Ends the client's TLS as the brokered host, with this version of HTTP.
+    pub(super) async fn accept(self, declared: &Declared, version: HttpVersion) -> Result<ClientTls, Ending> {
+        let unusable = |why: String| Ending::Unreachable(why);
+        let (broker, name) = (Arc::clone(&declared.broker), declared.host.host.clone());
+        let made = tokio::task::spawn_blocking(move || broker.authority().server(&name)).await;
+        let configuration = made.map_err(|error| unusable(error.to_string()))?;
+        let configuration =
+            configuration.map_err(|error| unusable(format!("making a certificate: {error}")))?;
+        let mut configuration = (*configuration).clone();
+        configuration.alpn_protocols = version.protocols().iter().map(|name| name.to_vec()).collect();
+        match timeout(HANDSHAKE, self.0.into_stream(Arc::new(configuration))).await {
+            Ok(Ok(accepted)) => Ok(accepted),
+            Ok(Err(error)) => Err(refused(declared, &error.to_string(), TRUST)),
+            Err(_) => Err(refused(declared, "it took too long", TRUST)),
         }
-        Ok(Err(error)) => Err(refused(&error.to_string(), TRUST)),
-        Err(_) => Err(refused("it took too long", TRUST)),
     }
 }
 
-/// Returns true if a client offers only protocols other than HTTP/1.1.
-fn speaks_no_http1(error: &std::io::Error) -> bool {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    matches!(inner, Some(rustls::Error::NoApplicationProtocol))
+/// Returns the refusal of a client with which there is no TLS.
+pub(super) fn refused(declared: &Declared, why: &str, remedy: &str) -> Ending {
+    let reason = format!(
+        "the settings have the requests to `{}` checked, and TLS with the program failed: {why}; the program \
+         has to {remedy}, or the host has to be taken out of `credentials.brokered`, `network.requests` and \
+         `network.pushes`",
+        declared.host.host
+    );
+    Ending::Refused(ConnectionRefusal::by_host("host.brokered-tls", reason))
 }
 
-/// Speaks TLS to a server, with the usual verification.
+/// Speaks TLS to a server, with the usual verification, and returns the version of HTTP that it has chosen.
 pub(super) async fn connect(
     Declared { broker, host }: &Declared,
     server: TcpStream,
-) -> Result<(SendRequest<Content>, Connection<TokioIo<ServerTls>, Content>), String> {
+) -> Result<(ServerTls, HttpVersion), String> {
     let broker = Arc::clone(broker);
     let configuration = tokio::task::spawn_blocking(move || broker.upstream()).await;
     let configuration = configuration.map_err(|error| error.to_string())??;
@@ -86,12 +107,12 @@ pub(super) async fn connect(
         Endpoint::Address(address) => ServerName::from(*address),
     };
     let host = &host.host;
-    let connecting = timeout(HANDSHAKE, TlsConnector::from(configuration).connect(name, server)).await;
-    let connected = match connecting {
-        Ok(Ok(connected)) => connected,
-        Ok(Err(error)) => return Err(format!("TLS with `{host}` failed: {error}")),
-        Err(_) => return Err(format!("`{host}` does not answer")),
-    };
-    let builder = hyper::client::conn::http1::Builder::new().preserve_header_case(true).to_owned();
-    builder.handshake(TokioIo::new(connected)).await.map_err(|error| format!("`{host}`: {error}"))
+    match timeout(HANDSHAKE, TlsConnector::from(configuration).connect(name, server)).await {
+        Ok(Ok(connected)) => {
+            let version = HttpVersion::agreed(connected.get_ref().1.alpn_protocol());
+            Ok((connected, version))
+        }
+        Ok(Err(error)) => Err(format!("TLS with `{host}` failed: {error}")),
+        Err(_) => Err(format!("`{host}` does not answer")),
+    }
 }

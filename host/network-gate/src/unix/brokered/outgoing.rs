@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::broken::{Broken, Unanswered};
 use crate::broker::{Broker, Finder};
@@ -63,6 +64,20 @@ impl Outgoing {
         Ok(())
     }
 
+    /// Refuses trailers with a placeholder, which shows that a program sends credentials where they do not belong.
+    fn check_trailers(&self, trailers: &HeaderMap) -> Option<ConnectionRefusal> {
+        let placeholders = self.broker.placeholders();
+        let found = |(name, value): (&HeaderName, &HeaderValue)| {
+            placeholders
+                .found_in(name.as_str().as_bytes())
+                .or_else(|| placeholders.found_in(value.as_bytes()))
+        };
+        let what = trailers.iter().find_map(found)?;
+        let reason =
+            format!("{what} stands in the trailers of the request, where the settings do not have it");
+        Some(ConnectionRefusal::by_host("host.placeholder", reason))
+    }
+
     fn refused(&self, refusal: ConnectionRefusal) -> Broken {
         let why = refusal.text.clone();
         self.sending.refused(refusal);
@@ -86,10 +101,12 @@ impl Body for Outgoing {
                         Poll::Pending
                     }
                     Poll::Ready(Ok(())) => Poll::Ready(Some(Ok(Frame::data(piece)))),
-                    Poll::Ready(Err(Unanswered::Refused(refusal))) => {
+                    Poll::Ready(Err(Unanswered::Refused(refusal) | Unanswered::Stopped(refusal))) => {
                         Poll::Ready(Some(Err(self.refused(refusal))))
                     }
-                    Poll::Ready(Err(Unanswered::Unreachable(why))) => Poll::Ready(Some(Err(Broken(why)))),
+                    Poll::Ready(Err(Unanswered::Unreachable(why) | Unanswered::NotTaken(why))) => {
+                        Poll::Ready(Some(Err(Broken(why))))
+                    }
                     Poll::Ready(Err(Unanswered::Abandoned)) => {
                         Poll::Ready(Some(Err(Broken("the client has gone".to_owned()))))
                     }
@@ -101,7 +118,12 @@ impl Body for Outgoing {
                 // Trailers are not passed on: no tool needs them, and servers differ in what they take from them.
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(piece) => piece,
-                    Err(_trailers) => continue,
+                    Err(frame) => {
+                        match frame.into_trailers().ok().and_then(|found| self.check_trailers(&found)) {
+                            Some(refusal) => return Poll::Ready(Some(Err(self.refused(refusal)))),
+                            None => continue,
+                        }
+                    }
                 },
             };
             if let Err(refusal) = self.check(&piece) {

@@ -4,16 +4,21 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Bytes, Incoming};
 use hyper::http::request::Parts;
 
-use super::Exchange;
 use super::broken::Unanswered;
 use super::declared::Declared;
+use super::exchange::Exchange;
 use super::requests::unusable;
 use crate::broker::{Accepted, GRAPHQL_MAX, Verified};
 use crate::judge::ConnectionRefusal;
+use crate::unix::push_slots::BODIES;
 
 /// The longest body that is read to be signed, in bytes. Services that want that take no longer ones, but for uploads,
 /// and clients state the hash of those.
 const SIGNED_BODY_MAX: usize = 8 << 20;
+
+/// Why a body is refused that came too slowly.
+const TOO_SLOW: &str =
+    "the body of the request comes too slowly to be judged as a whole, and others wait for its place";
 
 /// What was found out about the signature of a request.
 #[derive(Default)]
@@ -45,13 +50,14 @@ impl Exchange {
         &self,
         declared: &Declared,
         accepted: &Accepted<'_>,
-        (parts, body): (&Parts, &mut Incoming),
+        (parts, body): (&Parts, &mut Option<Incoming>),
     ) -> Result<CheckedSignature, Unanswered> {
         let used = accepted.credential.as_ref();
         let is_signed = used.is_some_and(|used| used.needs_body());
-        let body = match (is_signed || accepted.operations.is_some()) && accepted.push.is_none() {
-            true => Some(self.whole(declared, accepted, body).await?),
-            false => None,
+        let is_judged = (is_signed || accepted.operations.is_some()) && accepted.push.is_none();
+        let body = match body.as_mut().filter(|_| is_judged) {
+            Some(body) => Some(self.whole(declared, accepted, body).await?),
+            None => None,
         };
         if let Some(operations) = &accepted.operations {
             operations.judge(body.as_deref().unwrap_or_default()).map_err(Unanswered::Refused)?;
@@ -70,8 +76,13 @@ impl Exchange {
     ) -> Result<Bytes, Unanswered> {
         let refused = |rule, reason: &str| Err(Unanswered::Refused(ConnectionRefusal::by_host(rule, reason)));
         let most = accepted.body_max.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+        let place = BODIES.take().await.map_err(|error| Unanswered::Unreachable(error.to_string()))?;
         let mut whole = Vec::new();
-        while let Some(frame) = body.frame().await {
+        loop {
+            let Ok(read) = place.read(whole.len(), body.frame()).await else {
+                return refused("host.malformed", TOO_SLOW);
+            };
+            let Some(frame) = read else { break };
             let frame = frame.map_err(|error| Unanswered::Unreachable(error.to_string()))?;
             let Ok(piece) = frame.into_data() else { continue };
             whole.extend_from_slice(&piece);
@@ -90,13 +101,13 @@ impl Exchange {
                               have the client send `x-amz-content-sha256`";
                 return refused("host.credential-signature", reason);
             }
-            self.count(u64::try_from(piece.len()).unwrap_or(u64::MAX)).await?;
+            self.count_piece(u64::try_from(piece.len()).unwrap_or(u64::MAX)).await?;
         }
         if let Some(what) = declared.broker.placeholders().found_in(&whole) {
             let reason =
                 format!("{what} stands in the body of the request, where the settings do not have it");
             return refused("host.placeholder", &reason);
         }
-        Ok(Bytes::from(whole))
+        Ok(place.hold(whole))
     }
 }
