@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 
 use crate::document::SignedText;
 use crate::source::{DocumentName, Source, SourceError};
+use crate::update::PackBytes;
 
 /// Largest number of entries in an archive.
 const ENTRIES_MAX: usize = 1000;
@@ -91,7 +92,7 @@ impl Source for ArchiveSource {
 pub fn save(
     output: impl Write,
     documents: &[(DocumentName, SignedText)],
-    packs: &[(String, Vec<u8>)],
+    packs: &[PackBytes],
 ) -> Result<(), ArchiveError> {
     let mut archive = tar::Builder::new(output);
     let mut append = |name: &str, bytes: &[u8]| {

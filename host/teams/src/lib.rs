@@ -58,4 +58,4 @@ pub use source::{DocumentName, Source, SourceError};
 pub use stage::{Stage, StagedMode, slot};
 pub use store::{HELD, Store, StoreError};
 pub use timestamp::Timestamp;
-pub use update::{Checks, Update, update};
+pub use update::{Checks, PackBytes, Update, Usable, update};

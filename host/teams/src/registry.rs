@@ -4,6 +4,7 @@ use portcullis_packs::{Part, Reference, Registry, RegistryError, TEXT_MAX};
 
 use crate::document::{DOCUMENT_MAX, SignedText};
 use crate::source::{DocumentName, Source, SourceError};
+use crate::update::PackBytes;
 
 /// The kind of the artifacts.
 const KIND: &str = "application/vnd.portcullis.team.v1";
@@ -60,7 +61,7 @@ impl Source for RegistrySource<'_> {
 pub fn push(
     registry: &mut Registry,
     repository: &Reference,
-    packs: &[(String, Vec<u8>)],
+    packs: &[PackBytes],
     documents: &[(DocumentName, SignedText)],
 ) -> Result<(), RegistryError> {
     for (digest, bytes) in packs {

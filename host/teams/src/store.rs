@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use portcullis_packs::{COMPONENT_MAX, is_digest};
 
 use crate::held::Held;
+use crate::update::PackBytes;
 
 /// Name of the file with the accepted documents.
 pub const HELD: &str = "held.json";
@@ -85,7 +86,7 @@ impl Store {
     ///
     /// # Errors
     /// When a file cannot be written. The documents then stay as they were.
-    pub fn write(&self, held: &Held, packs: &[(String, Vec<u8>)], used: &[&str]) -> Result<(), StoreError> {
+    pub fn write(&self, held: &Held, packs: &[PackBytes], used: &[&str]) -> Result<(), StoreError> {
         let folder = self.root.join(PACKS);
         fs::create_dir_all(&folder).map_err(|source| StoreError::Directory(folder.clone(), source))?;
         for (digest, bytes) in packs {

@@ -19,6 +19,12 @@ use crate::timestamp::{BundleAt, TIMESTAMP, Timestamp};
 /// Largest number of new roots in one update.
 const ROOTS_MAX: u64 = 64;
 
+/// The digest and the bytes of a pack.
+pub type PackBytes = (String, Vec<u8>);
+
+/// Returns the reason why a bundle with these new packs cannot be used.
+pub type Usable<'a> = dyn Fn(&Bundle, &[PackBytes]) -> Result<(), String> + 'a;
+
 /// What a machine asks of a new bundle.
 pub struct Checks<'a> {
     /// The version of this program.
@@ -31,8 +37,8 @@ pub struct Checks<'a> {
     pub minimum_version: u64,
     /// Says whether this machine has a pack already.
     pub has_pack: &'a dyn Fn(&str) -> bool,
-    /// Says whether the content can be used here. Gets the bundle and the new packs, by digest.
-    pub usable: &'a dyn Fn(&Bundle, &[(String, Vec<u8>)]) -> Result<(), String>,
+    /// Says whether the content can be used here. Gets the bundle and its new packs.
+    pub usable: &'a Usable<'a>,
 }
 
 impl std::fmt::Debug for Checks<'_> {
@@ -48,8 +54,8 @@ impl std::fmt::Debug for Checks<'_> {
 /// The result of an update.
 #[derive(Debug, Default)]
 pub struct Update {
-    /// The bundle that came into force, with its new packs by digest. `None` if the one in force stays.
-    pub accepted: Option<(u64, Vec<(String, Vec<u8>)>)>,
+    /// The bundle that came into force, with its new packs. `None` if the one in force stays.
+    pub accepted: Option<(u64, Vec<PackBytes>)>,
     /// Bundles that the timestamp names and this machine does not accept, with the reasons.
     pub refused: Vec<(u64, SourceError)>,
 }
@@ -159,7 +165,7 @@ fn update_bundle(
     update
 }
 
-type Offered = (SignedText, HeldBundle, Vec<(String, Vec<u8>)>);
+type Offered = (SignedText, HeldBundle, Vec<PackBytes>);
 
 /// Gets a bundle and its packs, and checks them.
 fn offered(
@@ -200,7 +206,7 @@ fn new_packs(
     bundle: &Bundle,
     source: &mut dyn Source,
     checks: &Checks<'_>,
-) -> Result<Vec<(String, Vec<u8>)>, SourceError> {
+) -> Result<Vec<PackBytes>, SourceError> {
     let (mut packs, mut known) = (Vec::new(), BTreeSet::new());
     for pack in bundle.packs.iter().filter(|pack| !(checks.has_pack)(&pack.digest)) {
         if !known.insert(&pack.digest) {

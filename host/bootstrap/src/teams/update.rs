@@ -9,7 +9,8 @@ use portcullis_session::with_causes;
 use portcullis_settings::check_preset;
 use portcullis_settings_format::{Layer, Tightening};
 use portcullis_teams::{
-    Bundle, BundlePack, Checks, DocumentName, Held, Source, SourceError, Store, TeamRefusal, Trusted,
+    Bundle, BundlePack, Checks, DocumentName, Held, PackBytes, Source, SourceError, Store, TeamRefusal,
+    Trusted,
 };
 use serde_json::Value;
 
@@ -116,7 +117,7 @@ fn begin(joined: &Joined, source: &mut dyn Source) -> anyhow::Result<Trusted> {
 }
 
 /// Gets the packs of the bundle in force that are missing or have other bytes.
-fn repaired(trusted: &Trusted, store: &Store, source: &mut dyn Source) -> Vec<(String, Vec<u8>)> {
+fn repaired(trusted: &Trusted, store: &Store, source: &mut dyn Source) -> Vec<PackBytes> {
     let packs = trusted.bundle.iter().flat_map(|bundle| &bundle.content.packs);
     let missing = packs.filter(|pack| store.pack(&pack.digest).is_err());
     let get = |pack: &BundlePack| {
@@ -146,7 +147,7 @@ pub fn check_texts(bundle: &Bundle) -> anyhow::Result<()> {
 }
 
 /// Checks that this program can use the content of a bundle.
-fn usable(bundle: &Bundle, new: &[(String, Vec<u8>)], store: &Store, cache: &Path) -> anyhow::Result<()> {
+fn usable(bundle: &Bundle, new: &[PackBytes], store: &Store, cache: &Path) -> anyhow::Result<()> {
     check_texts(bundle)?;
     if bundle.packs.is_empty() {
         return Ok(());

@@ -15,6 +15,7 @@ use crate::refusal::TeamRefusal;
 use crate::root::{ROOT, Roles, Root, RootText};
 use crate::source::DocumentName;
 use crate::timestamp::{BundleAt, EARLIER_MAX, TIMESTAMP, Timestamp};
+use crate::update::PackBytes;
 
 /// How long a root is valid.
 const ROOT_VALID: Seconds = 365 * DAY;
@@ -305,7 +306,7 @@ impl Folder {
 
     /// Returns the packs of a draft that the newest bundle names.
     #[must_use]
-    pub fn packs_of(&self, draft: BundleDraft) -> Vec<(String, Vec<u8>)> {
+    pub fn packs_of(&self, draft: BundleDraft) -> Vec<PackBytes> {
         let is_named = |pack: &PackFile| {
             self.bundles.iter().any(|(bundle, _)| bundle.packs.iter().any(|one| one.digest == pack.digest))
         };

@@ -110,7 +110,7 @@ fn the_user_cannot_loosen(machine: &Machine, team: &Team) -> Result<()> {
     scene.write(&scene.home().join(".pi/agent/sandbox/default.json"), OFF)?;
     let mut host = Serve::start(scene, &[], &[])?;
     let mut hello = host.hello(Interface::Absent);
-    hello["sandbox"] = "off".into();
+    hello.as_object_mut().context("an object")?.insert("sandbox".into(), "off".into());
     host.succeed("hello", &hello)?;
     ensure!(reads(&mut host, scene, SECOND_FILE)?, "the sandbox is on: {}", host.errors());
     ensure!(!reads(&mut host, scene, FIRST_FILE)?, "and the pack denies its file");

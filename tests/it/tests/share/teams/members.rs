@@ -103,7 +103,11 @@ fn a_machine_reports(user: User) -> Result<()> {
     let report = printed(&told)?;
     ensure!(fs::read_to_string(&file)? == text(&report, "report")?, "the file is the signed text");
     let inner: serde_json::Value = serde_json::from_str(&text(&report, "report")?)?;
-    ensure!(inner.get("team").is_some_and(|name| name == "acme") && inner["bundle"] == 1, "{inner}");
+    ensure!(
+        inner.get("team").is_some_and(|name| name == "acme")
+            && inner.get("bundle").is_some_and(|bundle| bundle == 1),
+        "{inner}"
+    );
     // Any ssh verifies it, with the key of the machine, which stays the same.
     member.write(&member.home().join("machines"), &format!("machine {}\n", text(&report, "key")?))?;
     let verify = |text: &str| -> Result<Finished> {
