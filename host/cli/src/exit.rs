@@ -31,7 +31,7 @@ pub(crate) enum Exit {
     /// mistake; `home clear`: a session uses it;
     /// `undo`, `redo`: something was left or failed; `changes prune`: a session runs; `branch commit`: something that
     /// was named is left in the branch;
-    /// `team`: a version is refused, signatures are missing, or nothing is in force;
+    /// `team`: a bundle is refused, signatures are missing, or this machine has no bundle;
     /// `version`: the file is not the one that was released.
     Bad,
     /// `audit verify`: the named log does not exist; same code as for wrong usage.

@@ -23,7 +23,8 @@ static STARTED: Mutex<Option<SystemTime>> = Mutex::new(None);
 
 /// Starts a process that looks for a newer bundle, unless one has looked a short time ago.
 ///
-/// No decision waits for it, so a failure is only told. What it accepts is in force with the next look at the settings.
+/// Decisions do not wait for this update. If it fails, the store keeps the reason for `team status`. A session applies a
+/// newly accepted bundle when it next reads the settings.
 pub fn refresh(agent_directory: &Path) {
     // The session reports a membership file that cannot be used.
     let Ok(Some(joined)) = joined(agent_directory) else { return };

@@ -1,4 +1,4 @@
-//! The bundle in force, and what it contributes.
+//! The team's bundle that a session applies: its settings, packs, presets and trusted publishers.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ const DAY: Seconds = 24 * 60 * 60;
 /// How long a bundle is in force without a confirmation before sessions warn: as long as a timestamp is valid.
 const UNCONFIRMED_DAYS: Seconds = 14;
 
-/// A team with what is in force of its bundle.
+/// A team, and the parts of its bundle that a session applies.
 #[derive(Debug, Clone)]
 pub struct InForce {
     /// The team.
@@ -28,7 +28,7 @@ pub struct InForce {
 /// Returns the bundle in force.
 ///
 /// # Errors
-/// If the machine requires a bundle and there is none that can be used: then nothing is allowed.
+/// If the machine requires a bundle and has none that can be used. The session must then deny every request.
 pub fn in_force(agent_directory: &Path) -> anyhow::Result<Option<InForce>> {
     let Some(joined) = joined(agent_directory)? else { return Ok(None) };
     let opened = joined.open().and_then(|trusted| {

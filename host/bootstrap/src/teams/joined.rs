@@ -1,4 +1,4 @@
-//! The membership file of this machine or user, and reading what is held of the team.
+//! The membership file of this machine or user, and the team's documents that were accepted here.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub fn store(agent_directory: &Path) -> Store {
     Store::new(&agent_directory.join("sandbox/team"))
 }
 
-/// Returns the files whose change can change what is in force.
+/// Returns the files that a session watches: both membership files and the list of accepted documents.
 #[must_use]
 pub fn files(agent_directory: &Path) -> [PathBuf; 3] {
     [machine_file(), user_file(agent_directory), store(agent_directory).held_file()]
@@ -58,7 +58,7 @@ pub struct Joined {
     pub owner: Owner,
     /// The file.
     pub file: PathBuf,
-    /// What is held of the team.
+    /// The team's accepted documents and packs.
     pub store: Store,
 }
 

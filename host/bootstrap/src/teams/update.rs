@@ -40,7 +40,7 @@ pub fn refusal_text(version: u64, error: &SourceError) -> String {
 /// Gets newer documents from a source, checks them, and puts them in force.
 ///
 /// # Errors
-/// If the source does not answer, or a root or the timestamp is refused. What is in force then stays in force.
+/// If the source does not answer, or a root or the timestamp is refused. The accepted bundle then still applies.
 pub fn update(joined: &Joined, source: &mut dyn Source, cache: &Path) -> anyhow::Result<Updated> {
     // One process at a time: two would each write what the other has read.
     let _lock = joined.store.lock()?;
@@ -85,7 +85,7 @@ fn locked(joined: &Joined, source: &mut dyn Source, cache: &Path) -> anyhow::Res
     Ok(Updated { trusted, accepted, refused: update.refused })
 }
 
-/// Returns what is held already, or begins with the pinned root.
+/// Returns the documents accepted so far. At the first update that is only the root whose digest the member has pinned.
 fn begin(joined: &Joined, source: &mut dyn Source) -> anyhow::Result<Trusted> {
     let (membership, program) = (&joined.membership, program_version());
     // Damaged documents are written again.

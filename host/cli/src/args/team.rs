@@ -44,8 +44,8 @@ Examples:
   portcullis team update --json";
 
 const REPORT_HELP: &str = "\
-Writes what is in force on this machine, and a signature with the machine's key beside it as FILE.sig, which \
-`ssh-keygen -Y verify -n portcullis-report` checks. With --json, both are printed.
+Writes the versions of this machine's program, bundle and packs to FILE, and a signature by the machine's key to \
+FILE.sig, which `ssh-keygen -Y verify -n portcullis-report` checks. With --json, both are printed.
 
 Examples:
   portcullis team report report.json
@@ -119,7 +119,7 @@ pub(crate) enum Team {
     /// Look for a newer bundle
     #[command(after_help = UPDATE_HELP)]
     Update(Update),
-    /// Write a signed report on what is in force on this machine
+    /// Write a signed report of this machine's program, bundle and packs
     #[command(after_help = REPORT_HELP)]
     Report(Report),
     /// Make the folder of a new team

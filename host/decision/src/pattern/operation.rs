@@ -40,8 +40,8 @@ impl fmt::Display for OperationKind {
 
 /// A pattern over operations, such as `query:*` or `mutation:createIssue,add*`.
 ///
-/// The names are those of the fields that an operation asks the server for. The name that a client gives to an
-/// operation says nothing about what it does.
+/// The names are those of the fields that an operation asks the server for. The client chooses the operation's own name
+/// freely, so rules do not look at it.
 ///
 /// ```
 /// use portcullis_decision::pattern::{OperationKind, OperationPattern};

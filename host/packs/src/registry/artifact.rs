@@ -14,11 +14,11 @@ pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const COMPONENT: &str = "application/wasm";
 const WASM_CONFIG: &str = "application/vnd.wasm.config.v0+json";
 const SIGNATURES: &str = "application/vnd.portcullis.signatures.v1";
-pub(super) const NO_CONFIG: &str = "application/vnd.oci.empty.v1+json";
+const NO_CONFIG: &str = "application/vnd.oci.empty.v1+json";
 const SSH: &str = "application/vnd.portcullis.signature.ssh.v1";
 const MINISIGN: &str = "application/vnd.portcullis.signature.minisign.v1";
 /// The schema version of manifests.
-pub(super) const VERSION: u32 = 2;
+const VERSION: u32 = 2;
 /// Largest manifest, in bytes.
 pub(crate) const MANIFEST_MAX: u64 = 1 << 20;
 
@@ -142,20 +142,23 @@ pub(crate) fn of_component(component: &[u8], imports: &[String], exports: &[Stri
 
 /// Returns the artifact of signatures.
 pub(crate) fn of_signatures(signatures: &Signatures) -> Artifact {
-    let config = b"{}".to_vec();
-    let mut layers = Vec::new();
-    let mut blobs = vec![config.clone()];
     let ssh = signatures.ssh_text();
-    for (kind, text) in [(SSH, ssh.as_str()), (MINISIGN, signatures.minisign_text())] {
-        if !text.is_empty() {
-            layers.push(Descriptor::for_bytes(kind, text.as_bytes()));
-            blobs.push(text.as_bytes().to_owned());
-        }
+    let parts = [(SSH, ssh.as_bytes()), (MINISIGN, signatures.minisign_text().as_bytes())];
+    of_parts(SIGNATURES, parts.into_iter().filter(|(_, text)| !text.is_empty()))
+}
+
+/// Returns the artifact of a kind with these parts, each a media type with its content.
+pub(super) fn of_parts<'a>(kind: &str, parts: impl Iterator<Item = (&'a str, &'a [u8])>) -> Artifact {
+    let config = b"{}".to_vec();
+    let (mut layers, mut blobs) = (Vec::new(), vec![config.clone()]);
+    for (media_type, content) in parts {
+        layers.push(Descriptor::for_bytes(media_type, content));
+        blobs.push(content.to_owned());
     }
     let manifest = Manifest {
         schema_version: VERSION,
         media_type: MANIFEST.to_owned(),
-        artifact_type: SIGNATURES.to_owned(),
+        artifact_type: kind.to_owned(),
         config: Descriptor::for_bytes(NO_CONFIG, &config),
         layers,
         annotations: BTreeMap::new(),

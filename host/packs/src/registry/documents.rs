@@ -1,8 +1,6 @@
 //! Artifacts of texts and other small files, such as the documents of a team.
 
-use std::collections::BTreeMap;
-
-use super::artifact::{Artifact, Descriptor, MANIFEST, Manifest, NO_CONFIG, VERSION, bytes};
+use super::artifact::{Descriptor, Manifest, of_parts};
 use super::client::Registry;
 use super::error::RegistryError;
 use super::reference::Reference;
@@ -28,18 +26,7 @@ impl Registry {
         kind: &str,
         parts: &[Part<&[u8]>],
     ) -> Result<(), RegistryError> {
-        let config = b"{}".to_vec();
-        let layers = parts.iter().map(|part| Descriptor::for_bytes(part.media_type, part.content)).collect();
-        let manifest = Manifest {
-            schema_version: VERSION,
-            media_type: MANIFEST.to_owned(),
-            artifact_type: kind.to_owned(),
-            config: Descriptor::for_bytes(NO_CONFIG, &config),
-            layers,
-            annotations: BTreeMap::new(),
-        };
-        let blobs = std::iter::once(config).chain(parts.iter().map(|part| part.content.to_owned())).collect();
-        self.put(to, &Artifact { manifest: bytes(&manifest), blobs })
+        self.put(to, &of_parts(kind, parts.iter().map(|part| (part.media_type, part.content))))
     }
 
     /// Reads the parts of an artifact, in this order, each with its largest size. Returns `None` if there is no

@@ -1,4 +1,4 @@
-//! `team report`: what is in force on this machine, signed by the machine.
+//! `team report`: writes the versions of program, bundle and packs, signed by the machine's key.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -41,7 +41,7 @@ pub(super) fn run(around: &ProcessEnv, options: &args::team::Report) -> crate::e
     Ok(Exit::Done)
 }
 
-/// Returns what is in force on this machine.
+/// Returns the report of this machine: its program, bundle and packs.
 pub(super) fn report(around: &ProcessEnv, joined: &Joined, trusted: Option<&Trusted>) -> Report {
     let bundle = trusted.and_then(|trusted| trusted.bundle.as_ref());
     let packs = bundle.iter().flat_map(|bundle| &bundle.content.packs);

@@ -1,4 +1,4 @@
-//! `team status`: what a team requires here.
+//! `team status`: shows the team's bundle on this machine, the packs it requires, and what is wrong.
 
 use std::time::{Duration, SystemTime};
 
