@@ -1,8 +1,9 @@
 //! The results and times of the steps of a test run.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use super::report;
 use super::tally::Tally;
@@ -58,6 +59,15 @@ impl Ledger {
         say(format_args!("{what}: {} passed, {} failed", tally.passed, tally.failed));
         self.total.add(tally);
         self.took(what, time);
+    }
+
+    /// Writes the times of all tests to `path`, the slowest first: seconds, a tab, and the test's name.
+    ///
+    /// # Errors
+    /// Fails when the file cannot be written.
+    pub(super) fn write_times(&self, path: &Path) -> Result<()> {
+        std::fs::write(path, report::table(&self.tests))
+            .with_context(|| format!("writing the times of the tests to {}", path.display()))
     }
 
     /// Prints the times, and the total on the last line.

@@ -31,7 +31,8 @@ Examples:
   cargo xtask test --full       as `test`, with long races, every user with every pi, and the book: before a release
   CI=true cargo xtask test      as `test`; a test that cannot run here fails
 
-Every step runs, even after one has failed. The time of each step and the slowest tests are printed.";
+Every step runs, even after one has failed. The time of each step and the slowest tests are printed;
+target/test-times.tsv has the times of all tests.";
 
 /// Environment variables that make tests run longer, with the values that `--full` sets.
 const LONG_FORMS: [(&str, &str); 11] = [
@@ -178,7 +179,7 @@ fn everything(ledger: &mut Ledger, is_full: bool) -> Result<()> {
         counted(&mut extension::tests(&pi.node)?)
     });
     ledger.check("leftovers", || traces.check());
-    Ok(())
+    ledger.write_times(&target.join("test-times.tsv"))
 }
 
 /// Formats, lints and tests the policies that run texts, which are workspaces of their own.

@@ -12,14 +12,24 @@ pub(super) fn steps(steps: &[(String, Duration)]) -> Vec<String> {
 
 /// Returns a heading and a line for each of the slowest tests, or nothing if no test reported its time.
 pub(super) fn slowest(tests: &[(String, Duration)]) -> Vec<String> {
-    let mut sorted: Vec<_> = tests.iter().collect();
-    sorted.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-    let lines: Vec<String> = sorted
+    let lines: Vec<String> = slowest_first(tests)
         .into_iter()
         .take(SLOWEST)
         .map(|(name, time)| format!("{:>7.1} s  {name}", time.as_secs_f32()))
         .collect();
     if lines.is_empty() { lines } else { std::iter::once("slowest tests:".to_owned()).chain(lines).collect() }
+}
+
+/// Returns a line for each test, the slowest first: seconds, a tab, and the name.
+pub(super) fn table(tests: &[(String, Duration)]) -> String {
+    let line = |(name, time): &(String, Duration)| format!("{:.3}\t{name}\n", time.as_secs_f32());
+    slowest_first(tests).into_iter().map(line).collect()
+}
+
+fn slowest_first(tests: &[(String, Duration)]) -> Vec<&(String, Duration)> {
+    let mut sorted: Vec<_> = tests.iter().collect();
+    sorted.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    sorted
 }
 
 /// Parses a test's name and time from a runner's line: `test NAME ... ok <1.234s>`.
@@ -50,5 +60,6 @@ mod tests {
         assert_eq!(lines.len(), SLOWEST + 1);
         assert!(lines[1].ends_with("29.0 s  t29"), "{lines:?}");
         assert!(slowest(&[]).is_empty());
+        assert!(table(&tests).starts_with("29.000\tt29\n28.000\tt28\n"));
     }
 }

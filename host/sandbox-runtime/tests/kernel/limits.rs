@@ -59,8 +59,8 @@ fn processes_are_refused_above_their_number() {
     // The pids are free again.
     session.allows("true");
     // A command that stays at its limit for a while reports so.
-    let script = "i=0; while [ $i -lt 700 ]; do sleep 2 & i=$((i+1)); done 2>/dev/null";
-    let script = format!("({script}) ; sleep 0.6");
+    let script = "i=0; while [ $i -lt 700 ]; do sleep 9 & i=$((i+1)); done >/dev/null 2>&1";
+    let script = format!("({script}) ; exec sleep 2");
     let (_, _, breach) = run(&session, &script);
     assert!(breach.is_some(), "it was at its limit");
 }
