@@ -67,7 +67,7 @@ const HOST_STEPS: [(&str, &str); 44] = [
     ("host.git-only", "Use git with this host; {you} can change `credentials.ssh`."),
     ("host.hard-links", "Use the file by its allowed name, or make a copy."),
     ("host.hidden-server-name", "{You} can allow it with the setting `hiddenServerNames`."),
-    ("host.malformed", "Use a client that follows the protocol."),
+    ("host.malformed", "Have the client send the request in its usual form."),
     ("host.name-not-handed-on", "Rename the file, or use the tool `bash`."),
     ("host.no-answer", "Try again when {you} can answer."),
     ("host.no-branch", "{You} can start pi without a branch; `portcullis doctor` says what is missing."),

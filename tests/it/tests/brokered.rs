@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 
 use crate::network::{self, PROGRAM, section};
 
-as_each_user!(programs_use_a_credential_that_is_not_inside);
+as_each_user!(programs_use_a_credential_that_is_not_inside, no_part_of_it_comes_back_in_other_answers,);
 
 /// A registry, a git server and a server that shows and stores the headers of requests. They want a credential.
 const SERVERS: &str = concat!(include_str!("network/packages.py"), include_str!("brokered/servers.py"));
@@ -205,6 +205,25 @@ fn programs_use_a_credential_that_is_not_inside(user: User) -> Result<()> {
     ensure!(!finished.stdout.contains(SECRET) && !finished.stderr.contains(SECRET), "{finished:#?}");
     let log = logs(&scene)?;
     ensure!(log.contains("the credential `forge` goes into") && !log.contains(SECRET), "{log}");
+    Ok(())
+}
+
+/// A server that cuts what it repeats, and a second host of the same server, which gets no credential.
+fn no_part_of_it_comes_back_in_other_answers(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let cuts = |token: &str, more: &str| -> String {
+        let sent = format!("curl -sS {more} -H \"Authorization: Bearer {token}\" https://allowed.test:9443");
+        let cut = [16, 20, 27].map(|length| format!("{sent}/cut/{length}"));
+        cut.join("; ") + &format!("; curl -sS {more} https://allowed.test:9444/open/last")
+    };
+    let finished = run(&world, &scene, &cuts("$FORGE_TOKEN", ""))?.ended_with(0)?;
+    ensure!(finished.stdout.matches('*').count() == 16 + 20 + 27 + SECRET.len(), "{finished:#?}");
+    ensure!(!finished.stdout.contains("s3cr3t"), "{finished:#?}");
+    let authority = scene.at("world").join("authority.pem");
+    let direct = cuts(SECRET, &format!("--cacert '{}'", authority.display()));
+    let control = world.control(&direct)?.ended_with(0)?;
+    ensure!(control.stdout.matches("s3cr3t").count() == 4, "{control:#?}");
     Ok(())
 }
 

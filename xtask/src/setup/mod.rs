@@ -73,6 +73,13 @@ pub(crate) fn ready() -> Result<Tools> {
     Ok(tools)
 }
 
+/// Fetches what only a full test run uses.
+pub(crate) fn for_full_run() -> Result<()> {
+    let cache = Cache::open()?;
+    let _lock = cache.lock()?;
+    programs::wkg(&cache)
+}
+
 /// Returns the compiler for guests alone.
 pub(crate) fn wasm() -> Result<Wasm> {
     let cache = Cache::open()?;

@@ -74,7 +74,6 @@ pub(super) fn bin_dir(cache: &Cache) -> Result<PathBuf> {
     fs::create_dir_all(&bin).with_context(|| format!("creating `{}`", bin.display()))?;
     link(&ripgrep(cache)?, &bin.join("rg"))?;
     link(&fd(cache)?, &bin.join("fd"))?;
-    link(&wkg(cache)?, &bin.join("wkg"))?;
     for program in FROM_DEBIAN {
         let link_path = bin.join(program.name);
         let own = own(program.name).filter(|found| *found != link_path);
@@ -107,9 +106,10 @@ fn fd(cache: &Cache) -> Result<PathBuf> {
     Ok(root.join("bin/fd"))
 }
 
-fn wkg(cache: &Cache) -> Result<PathBuf> {
+/// Adds `wkg` to the programs of the tests. Compiling it takes longer than any other step of set-up.
+pub(super) fn wkg(cache: &Cache) -> Result<()> {
     let root = cache.directory(&format!("wkg-{WKG}"), |root| compile(root, "wkg", WKG))?;
-    Ok(root.join("bin/wkg"))
+    link(&root.join("bin/wkg"), &cache.path("bin/wkg"))
 }
 
 /// Compiles a program from crates.io into `root`, without optimisation and debug information.

@@ -52,23 +52,40 @@ const LONG_FORMS: [(&str, &str); 11] = [
 /// Tests that only `--full` runs, by a part of their names.
 ///
 /// The first two are combinations: without them, each user and each version of pi is tested, but not each user with
-/// each version. The others test what is shown, stored or parsed, which depends neither on the user nor on the version
-/// of pi: a normal run does them as an ordinary user, and with the current pi.
+/// each version. The others test what is shown, stored, parsed or sent, which depends neither on the user nor on the
+/// version of pi: a normal run does them as an ordinary user, and with the current pi.
 const ONLY_IN_FULL: &[&str] = &[
     "pi_0_74_ordinary",
     "pi_1_5_caller",
     // The program of systems other than Linux, which is built for these tests alone.
     "portable::",
+    // Another client for the registry, which takes minutes to compile.
+    "share::others",
+    "against_pi::caller",
     "agent_texts::caller",
+    "brokered::aws::caller",
+    "brokered::bad_input::caller",
+    "brokered::declared::caller",
     "brokered::http1::caller",
+    "brokered::http2::caller",
+    "brokered::http2::calls::caller",
+    "brokered::http2::floods::caller",
+    "brokered::http2::frames::caller",
+    "brokered::http2::judged_bodies::caller",
+    "brokered::http2::pushes::caller",
+    "brokered::http2::signed::caller",
+    "brokered::offers::caller",
     "brokered::pushes::caller",
     "brokered::repeated::caller",
+    "brokered::signing_load::caller",
     "brokered::ssh::caller::only_permitted",
     "brokered::ways_out::caller",
     "completions::caller",
     "config_verbs::caller",
+    "everyday_work_goes_through_as_the_caller",
     "examples_of_others::caller",
     "hostile_policies::caller",
+    "hostile_texts::caller",
     "kept_answers::caller",
     "layered::caller",
     "looked_for::caller",
@@ -90,14 +107,16 @@ const ONLY_IN_FULL: &[&str] = &[
     "settings_verbs::caller",
     "share::caller",
     "share::local_files::caller",
-    "share::others::caller",
     "share::refusals::caller",
+    "share::teams::attacks::caller",
     "share::tls::caller",
     "statements::caller",
     "text_examples::caller",
     "text_policies::caller",
+    "undo_programs::caller",
     "verbs::caller",
     "agent_texts::pi_0_74",
+    "beside_others::pi_0_74",
     "differential::pi_0_74",
     "escalation::pi_0_74",
     "harness::pi_0_74",
@@ -105,7 +124,12 @@ const ONLY_IN_FULL: &[&str] = &[
     "odd_paths::pi_0_74",
     "other_tools::pi_0_74",
     "own_choices::pi_0_74",
+    "pi_branch::pi_0_74",
+    "pi_menu::pi_0_74",
+    "pi_settings::pi_0_74",
+    "pi_undo::pi_0_74",
     "reservations::pi_0_74",
+    "screens::pi_0_74",
     "searches::pi_0_74",
     "sub_agents::pi_0_74",
 ];
@@ -141,6 +165,9 @@ fn quick(ledger: &mut Ledger) {
 fn everything(ledger: &mut Ledger, is_full: bool) -> Result<()> {
     let start = Instant::now();
     let tools = setup::ready()?;
+    if is_full {
+        setup::for_full_run()?;
+    }
     ledger.took("setup", start.elapsed());
     ledger.check("guests", || guests::shipped_policies().and_then(|()| guests::test_guests()));
     ledger.check("guests --check", guests::check);

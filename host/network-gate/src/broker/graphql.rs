@@ -7,7 +7,7 @@
 mod document;
 mod tokens;
 
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
 use portcullis_decision::pattern::OperationPattern;
 use serde::Deserialize;
@@ -51,9 +51,10 @@ impl Operations {
         };
         let mut kinds = request.headers.get_all(CONTENT_TYPE).iter();
         let is_only = kinds.next().is_some_and(is_json) && kinds.next().is_none();
-        if is_push || request.uri.query().is_some() || !is_only {
+        let is_encoded = request.headers.contains_key(CONTENT_ENCODING);
+        if is_push || request.uri.query().is_some() || !is_only || is_encoded {
             let reason = "a rule names operations of GraphQL for this path, and the request is not one of them: JSON in \
-                          the body, `Content-Type: application/json`, and nothing after the path";
+                          the body, not compressed, `Content-Type: application/json`, and nothing after the path";
             return Err(ConnectionRefusal::by_host("host.request-rule", reason));
         }
         Ok(Some(Self { permitted }))

@@ -8,22 +8,51 @@ use portcullis_text::secrets::{has_secret, is_secret_name};
 const CARRIES_CREDENTIALS: &[&str] = &[
     "authorization",
     "cookie",
+    "dpop",
     "proxy-authorization",
     "x-amz-security-token",
     "x-goog-iam-authorization-token",
+    "x-wsse",
+];
+
+/// Words that say, as one of the words in the name of a header, that it carries a credential.
+const WORDS_OF_HEADERS: &[&str] = &[
+    "assertion",
+    "auth",
+    "authentication",
+    "authorization",
+    "bearer",
+    "jwt",
+    "otp",
+    "session",
+    "sessionid",
+    "sid",
+    "ticket",
 ];
 
 /// Names of parameters that carry credentials, besides those that say so.
 const NAMES_IN_QUERIES: &[&str] = &[
     "access",
+    "assertion",
     "auth",
     "authorization",
     "bearer",
     "code",
+    "cred",
+    "hmac",
+    "jsessionid",
     "jwt",
     "key",
+    "key-pair-id",
+    "otp",
     "pat",
+    "phpsessid",
+    "policy",
+    "pwd",
+    "samlresponse",
     "session",
+    "session_id",
+    "sessionid",
     "sid",
     "sig",
     "signature",
@@ -42,26 +71,29 @@ pub(super) fn foreign_credential(
             continue;
         }
         let is_one = CARRIES_CREDENTIALS.contains(&name)
+            || name.split('-').any(|word| WORDS_OF_HEADERS.contains(&word))
             || is_secret_name(&name.replace('-', "_"))
             || has_secret(&String::from_utf8_lossy(value.as_bytes()));
         if is_one {
             return Some(format!("the header `{name}`"));
         }
     }
-    if has_secret(target.path()) {
+    let in_path = target.path().split(';').skip(1).map(|rest| rest.split('/').next().unwrap_or_default());
+    if has_secret(target.path()) || in_path.into_iter().any(is_foreign_parameter) {
         return Some("its path".to_owned());
     }
-    for pair in target.query().unwrap_or_default().split(['&', ';']) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let name = name.to_ascii_lowercase();
-        let is_named = is_secret_name(&name.replace('-', "_"))
-            || NAMES_IN_QUERIES.contains(&name.as_str())
-            || name.contains('%')
-            || name.starts_with("x-amz-")
-            || name.starts_with("x-goog-");
-        if is_named || has_secret(value) {
-            return Some("a parameter of its query".to_owned());
-        }
-    }
-    None
+    let mut in_query = target.query().unwrap_or_default().split(['&', ';']);
+    in_query.any(is_foreign_parameter).then(|| "a parameter of its query".to_owned())
+}
+
+/// Returns true for a parameter that carries a credential; `a[key]=x` counts as `key`.
+fn is_foreign_parameter(pair: &str) -> bool {
+    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+    let name = name.to_ascii_lowercase();
+    let is_known = |name: &str| is_secret_name(&name.replace('-', "_")) || NAMES_IN_QUERIES.contains(&name);
+    let is_named = name.split(['[', ']']).any(is_known)
+        || name.contains('%')
+        || name.starts_with("x-amz-")
+        || name.starts_with("x-goog-");
+    is_named || has_secret(value)
 }

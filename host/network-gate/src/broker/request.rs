@@ -11,6 +11,7 @@ use hyper::http::uri::{PathAndQuery, Scheme};
 use hyper::{StatusCode, Uri};
 use portcullis_decision::pattern::{Coverage, HostName, OperationPattern, RequestPath};
 use portcullis_decision::request::{Endpoint, HttpHead};
+use portcullis_text::secrets::has_secret;
 use zeroize::Zeroizing;
 
 use super::aws::{self, AwsPlaceholders, Signed, Verified};
@@ -367,7 +368,9 @@ fn place_of_text(credential: &Credential, headers: &HeaderMap) -> Option<Place> 
             let (scheme, value) = scheme_and_value()?;
             let (sent, password) =
                 basic::decode(value.trim()).filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
-            is_placeholder(&password).then(|| Place::Password(user.clone().unwrap_or(sent)))
+            // Some servers take the name as a key, which would be that of another account.
+            let is_name = user.is_some() || !has_secret(&sent);
+            (is_placeholder(&password) && is_name).then(|| Place::Password(user.clone().unwrap_or(sent)))
         }
         Form::Header(name) => {
             let name = HeaderName::from_bytes(name.as_bytes()).ok()?;

@@ -1,8 +1,8 @@
 //! The form of requests that the gate passes on: both sides must read the same request in the same bytes.
 
 use hyper::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, HeaderMap,
+    HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::http::request::Parts;
 use hyper::{Method, Version};
@@ -15,16 +15,38 @@ const OF_ONE_CONNECTION: &[&str] =
 
 /// Headers by which some servers take another method or path than the ones that were judged.
 const REWRITES: &[&str] = &[
+    "x-envoy-original-path",
+    "x-forwarded-method",
+    "x-forwarded-path",
+    "x-forwarded-prefix",
+    "x-forwarded-uri",
+    "x-http-destinationurl",
     "x-http-method",
     "x-http-method-override",
+    "x-http-path-override",
     "x-method-override",
+    "x-original-method",
     "x-original-uri",
     "x-original-url",
+    "x-rewrite-uri",
     "x-rewrite-url",
+    "x-waws-unencoded-url",
 ];
 
 /// Parameters of a query by which some servers take another method than the one that was judged.
-const METHOD_PARAMETERS: &[&str] = &["$httpmethod", "_method", "x-http-method-override"];
+const METHOD_PARAMETERS: &[&str] = &[
+    "$httpmethod",
+    "_httpmethod",
+    "_method",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+];
+
+/// The same, if the value is a method: these names are also used for other things.
+const NAMES_OF_METHODS: &[&str] = &["httpmethod", "method"];
+/// The methods that change something.
+const METHODS: &[&str] = &["delete", "patch", "post", "put"];
 
 /// Refuses what the gate does not pass on.
 pub(super) fn is_well_formed(request: &Parts) -> Result<(), ConnectionRefusal> {
@@ -50,10 +72,12 @@ pub(super) fn is_well_formed(request: &Parts) -> Result<(), ConnectionRefusal> {
         return Err(malformed("it has more than one `Authorization`"));
     }
     if let Some(name) = request.headers.keys().map(HeaderName::as_str).find(|name| misleads(name)) {
-        return Err(malformed(&format!("servers differ in what they take from `{name}`")));
+        return Err(malformed(&format!("servers differ in what they take from `{name}`; leave it out")));
     }
-    if let Some(name) = METHOD_PARAMETERS.iter().find(|name| has_parameter(request, name)) {
-        return Err(malformed(&format!("some servers take another method from `{name}` in the query")));
+    if let Some(name) = method_parameter(request) {
+        return Err(malformed(&format!(
+            "some servers take another method from `{name}` in the query; send that method itself"
+        )));
     }
     // Otherwise a header that a rule wants would be there for the check, and not for the server.
     let is_usual = |name: &str| name == "close" || OF_ONE_CONNECTION.contains(&name);
@@ -63,13 +87,28 @@ pub(super) fn is_well_formed(request: &Parts) -> Result<(), ConnectionRefusal> {
     Ok(())
 }
 
-/// Returns true if a query has a parameter, however its name is written.
-fn has_parameter(request: &Parts, wanted: &str) -> bool {
-    let is_wanted = |pair: &str| {
-        let name = pair.split('=').next().unwrap_or_default();
-        percent_decoded(name).eq_ignore_ascii_case(wanted.as_bytes())
-    };
-    request.uri.query().unwrap_or_default().split(['&', ';']).any(is_wanted)
+/// Returns the name of the first parameter of a query by which some servers take another method, however it is written.
+fn method_parameter(request: &Parts) -> Option<&'static str> {
+    let mut pairs = request.uri.query().unwrap_or_default().split(['&', ';']);
+    pairs.find_map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let (name, value) = (as_variable(&percent_decoded(name)), percent_decoded(value));
+        let is_method = METHODS.iter().any(|method| value.eq_ignore_ascii_case(method.as_bytes()));
+        let known = METHOD_PARAMETERS.iter().chain(NAMES_OF_METHODS.iter().filter(|_| is_method));
+        known.copied().find(|known| as_variable(known.as_bytes()) == name)
+    })
+}
+
+/// Returns the name that PHP makes of the name of a parameter, in lower case: without spaces in front, `_` for what a
+/// variable cannot have, and nothing from a NUL or an index on.
+fn as_variable(name: &[u8]) -> Vec<u8> {
+    let spaces = name.iter().take_while(|byte| matches!(byte, b' ' | b'+')).count();
+    let name = name.get(spaces..).unwrap_or_default();
+    let is_end = |(at, byte): (usize, &u8)| *byte == 0 || *byte == b'[' && at > 0;
+    let end = name.iter().enumerate().position(is_end).unwrap_or(name.len());
+    let part = name.get(..end).unwrap_or_default();
+    let as_known = |byte: &u8| if matches!(byte, b' ' | b'+' | b'.' | b'[') { b'_' } else { *byte };
+    part.iter().map(as_known).map(|byte| byte.to_ascii_lowercase()).collect()
 }
 
 /// Returns the bytes of a percent-encoded text.
@@ -90,9 +129,11 @@ pub(super) fn percent_decoded(text: &str) -> Vec<u8> {
 fn misleads(name: &str) -> bool {
     // Servers that hand headers on as variables read `_` and `-` as one.
     let plain = name.replace('_', "-");
-    let is_framing =
-        [AUTHORIZATION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING].iter().any(|known| *known == *plain);
-    REWRITES.contains(&plain.as_str()) || plain != name && is_framing
+    let is_judged =
+        [AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, TRANSFER_ENCODING]
+            .iter()
+            .any(|known| *known == *plain);
+    REWRITES.contains(&plain.replace('.', "-").as_str()) || plain != name && is_judged
 }
 
 /// Returns what the header `Connection` lists, in lower case.

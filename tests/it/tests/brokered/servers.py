@@ -77,7 +77,7 @@ class Forge(http.server.BaseHTTPRequestHandler):
         if path == "/tell":
             told.append(given)
             return self.say(b"\n", status=401 if "old" in given else 200)
-        if path == "/last":
+        if path in ("/last", "/open/last"):
             return self.say(last.encode())
         if path.startswith("/open/"):
             return self.say(b"REACHED\n")
@@ -105,6 +105,8 @@ class Forge(http.server.BaseHTTPRequestHandler):
             return self.say(b"\n", status=307, more={"Location": "https://allowed.test:9444/open/a"})
         if path == "/echo":
             return self.say(f"{given} {base64.b64encode(given.encode()).decode()} {given.encode().hex()}\n".encode())
+        if path.startswith("/cut/"):
+            return self.say(given[7:][:int(path[5:])].encode())
         if path.startswith("/form/"):
             wide = "; charset=utf-16" if path.endswith("UTF-16") else ""
             return self.say(form(path[6:], given), kind="text/plain" + wide)

@@ -1,6 +1,7 @@
 //! A team's bundle from its publisher to the machines of its members, through a real registry.
 
 mod attacks;
+mod gives;
 mod mandatory;
 mod members;
 mod publisher;

@@ -43,11 +43,22 @@ pub(super) fn fields(text: &str) -> Result<BTreeSet<(OperationKind, &str)>, Stri
         return Err("its document has no operation".to_owned());
     }
     let mut fields = BTreeSet::new();
-    for (kind, selected) in operations {
+    // All operations of a kind at once, so that a fragment is looked at once and not for each operation that uses it.
+    for (kind, selected) in by_kind(operations) {
         let all = resolved(selected, &fragments)?;
         fields.extend(all.into_iter().map(|field| (kind, field)));
     }
     Ok(fields)
+}
+
+fn by_kind(
+    operations: Vec<(OperationKind, Vec<Selected<'_>>)>,
+) -> BTreeMap<OperationKind, Vec<Selected<'_>>> {
+    let mut kinds: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (kind, selected) in operations {
+        kinds.entry(kind).or_default().extend(selected);
+    }
+    kinds
 }
 
 /// Puts the fields of fragments in place of their names.

@@ -33,6 +33,14 @@ fn permitted_operations_pass() {
     }
 }
 
+/// Looking at the fragment once for each of these operations would take half an hour.
+#[test]
+fn a_long_fragment_is_looked_at_once() {
+    let operations = "{...F}".repeat(80_000);
+    let document = format!("{operations}fragment F on Query{{{}}}", "a ".repeat(250_000));
+    assert_eq!(judged(&WRITES, &document), Ok(()));
+}
+
 #[test]
 fn others_are_refused() {
     for (document, told) in [

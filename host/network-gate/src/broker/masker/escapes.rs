@@ -10,8 +10,9 @@ pub(super) fn begins_escape(byte: u8) -> bool {
     matches!(byte, b'%' | b'\\' | b'&' | b'+')
 }
 
-/// Returns the end of a text that begins at a place, in whatever way its characters are escaped.
-pub(super) fn end_of(text: &[u8], bytes: &[u8], at: usize) -> Option<usize> {
+/// Returns the end of a text that begins at a place, in whatever way its characters are escaped. Of a text that goes on
+/// in another way, its first characters count if there are at least so many.
+pub(super) fn end_of(text: &[u8], least: usize, bytes: &[u8], at: usize) -> Option<usize> {
     // Most places are no beginning, so a look at the first two characters comes first.
     let may_be = |offset: usize| {
         let byte = bytes.get(at + offset)?;
@@ -24,7 +25,7 @@ pub(super) fn end_of(text: &[u8], bytes: &[u8], at: usize) -> Option<usize> {
     }
     // Several, since a text may itself have characters that begin an escape.
     let mut ends = vec![at];
-    for &wanted in text {
+    for (count, &wanted) in text.iter().enumerate() {
         let mut next = Vec::new();
         for &at in &ends {
             for length in lengths(wanted, bytes.get(at..).unwrap_or_default()) {
@@ -34,7 +35,7 @@ pub(super) fn end_of(text: &[u8], bytes: &[u8], at: usize) -> Option<usize> {
             }
         }
         if next.is_empty() {
-            return None;
+            return ends.into_iter().max().filter(|_| count >= least);
         }
         ends = next;
     }

@@ -9,14 +9,35 @@ use super::super::secret::Secret;
 use super::beginnings::Beginnings;
 use super::escapes::{ESCAPED_MAX, end_of, is_between};
 
+/// The characters at the beginning of a credential that are masked also if the rest is missing, as in an answer that the
+/// server has cut. Of a short credential it is three quarters. Nobody guesses so many, so the masking does not help to
+/// guess the first ones.
+const BEGINNING: usize = 16;
+
+/// A text to search for.
+struct Form {
+    text: Zeroizing<Vec<u8>>,
+    /// How much of it is masked without the rest.
+    least: usize,
+}
+
+impl Form {
+    fn new(text: Vec<u8>, credential: &[u8]) -> Self {
+        // As much of this form as those characters make of the credential.
+        let beginning = BEGINNING.min((credential.len() * 3).div_ceil(4));
+        let least = (text.len() * beginning).div_ceil(credential.len().max(1));
+        Self { text: Zeroizing::new(text), least }
+    }
+}
+
 /// What to search for.
 #[derive(Default)]
 pub(super) struct Forms {
     /// The credentials, and their forms in base64 as `Authorization: Basic` has them. Each character can stand for
     /// itself, in either case, or be escaped.
-    texts: Vec<Zeroizing<Vec<u8>>>,
+    texts: Vec<Form>,
     /// These texts in base64 and in hexadecimal. They can have line breaks, spaces and colons in them.
-    encoded: Vec<Zeroizing<Vec<u8>>>,
+    encoded: Vec<Form>,
     beginnings: Beginnings,
     longest: usize,
     has_space: bool,
@@ -28,17 +49,19 @@ impl Forms {
         for secret in secrets {
             for text in secret.texts().map(str::as_bytes) {
                 forms.has_space |= text.contains(&b' ');
-                forms.texts.extend(std::iter::once(text.to_vec()).chain(in_base64(text)).map(Zeroizing::new));
+                let plain = std::iter::once(text.to_vec()).chain(in_base64(text)).collect::<Vec<_>>();
+                let twice =
+                    plain.iter().flat_map(|one| in_hexadecimal(one).into_iter().chain(in_base64(one)));
+                forms.encoded.extend(twice.map(|form| Form::new(form, text)));
+                forms.texts.extend(plain.into_iter().map(|form| Form::new(form, text)));
             }
         }
-        let encoded =
-            forms.texts.iter().flat_map(|text| in_hexadecimal(text).into_iter().chain(in_base64(text)));
-        forms.encoded = encoded.map(Zeroizing::new).collect();
-        forms.encoded.sort_unstable_by(|one, other| one.as_slice().cmp(other));
-        forms.encoded.dedup();
-        forms.longest = forms.texts.iter().map(|text| text.len() * ESCAPED_MAX).max().unwrap_or_default();
-        forms.texts.iter().for_each(|text| forms.beginnings.add_text(text));
-        forms.encoded.iter().for_each(|form| forms.beginnings.add_encoded(form));
+        forms.encoded.sort_unstable_by(|one, other| one.text.as_slice().cmp(&other.text));
+        forms.encoded.dedup_by(|one, other| one.text == other.text);
+        forms.longest =
+            forms.texts.iter().map(|form| form.text.len() * ESCAPED_MAX).max().unwrap_or_default();
+        forms.texts.iter().for_each(|form| forms.beginnings.add_text(&form.text));
+        forms.encoded.iter().for_each(|form| forms.beginnings.add_encoded(&form.text));
         forms
     }
 
@@ -56,7 +79,9 @@ impl Forms {
     pub(super) fn find(&self, bytes: &[u8], found: &mut Vec<Range<usize>>) {
         for (at, is_text, is_encoded) in self.beginnings.places(bytes) {
             if is_text {
-                found.extend(self.texts.iter().filter_map(|text| Some(at..end_of(text, bytes, at)?)));
+                found.extend(
+                    self.texts.iter().filter_map(|form| Some(at..end_of(&form.text, form.least, bytes, at)?)),
+                );
             }
             if is_encoded {
                 found.extend(self.encoded.iter().filter_map(|form| Some(at..end_in_parts(form, bytes, at)?)));
@@ -70,12 +95,14 @@ fn in_hexadecimal(text: &[u8]) -> [Vec<u8>; 2] {
     [digits(|byte| format!("{byte:02x}")), digits(|byte| format!("{byte:02X}"))]
 }
 
-/// Returns the end of a form that begins at a place.
-fn end_in_parts(form: &[u8], bytes: &[u8], at: usize) -> Option<usize> {
+/// Returns the end of a form that begins at a place, or of its beginning.
+fn end_in_parts(form: &Form, bytes: &[u8], at: usize) -> Option<usize> {
     let mut rest = bytes.iter().enumerate().skip(at).filter(|(_, byte)| !is_between(**byte));
     let mut end = at;
-    for wanted in form {
-        let (place, _) = rest.next().filter(|(_, byte)| *byte == wanted)?;
+    for (count, wanted) in form.text.iter().enumerate() {
+        let Some((place, _)) = rest.next().filter(|(_, byte)| *byte == wanted) else {
+            return (count >= form.least).then_some(end);
+        };
         end = place + 1;
     }
     Some(end)

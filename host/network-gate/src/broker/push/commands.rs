@@ -75,7 +75,7 @@ fn next_line<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, String> {
 
 /// Refuses capabilities with which a push is more than changes of references.
 fn usable(capabilities: &str) -> Result<(), String> {
-    for capability in capabilities.split(['\0', ' ', '\n']) {
+    for capability in capabilities.split(|one: char| one == '\0' || one.is_ascii_whitespace()) {
         if capability == "push-options" || capability.starts_with("push-options=") {
             return Err("it has options (`git push -o`), which can make a server do anything".to_owned());
         }

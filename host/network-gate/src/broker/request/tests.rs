@@ -138,6 +138,16 @@ fn requests_that_two_parsers_could_read_differently_are_refused() {
         ("GET", "/a", vec![FORGE, BEARER, ("upgrade", "websocket")], "host.brokered-upgrade"),
         ("POST", "/mine/a", vec![FORGE, BEARER, ("x-http-method-override", "DELETE")], "host.malformed"),
         ("POST", "/mine/a", vec![FORGE, BEARER, ("x_http_method", "DELETE")], "host.malformed"),
+        ("POST", "/mine/a", vec![FORGE, BEARER, ("x.http.method.override", "DELETE")], "host.malformed"),
+        ("POST", "/mine/a", vec![FORGE, BEARER, ("content_type", "text/plain")], "host.malformed"),
+        ("POST", "/mine/a?.method=DELETE", vec![FORGE, BEARER], "host.malformed"),
+        ("POST", "/mine/a?%5bmethod=DELETE", vec![FORGE, BEARER], "host.malformed"),
+        ("POST", "/mine/a?+%20_method=DELETE", vec![FORGE, BEARER], "host.malformed"),
+        ("POST", "/mine/a?_method%00x=DELETE", vec![FORGE, BEARER], "host.malformed"),
+        ("POST", "/mine/a?a=1&_method[]=DELETE", vec![FORGE, BEARER], "host.malformed"),
+        ("POST", "/mine/a?_HttpMethod=PATCH", vec![FORGE, BEARER], "host.malformed"),
+        ("POST", "/mine/a?method=delete", vec![FORGE, BEARER], "host.malformed"),
+        ("POST", "/mine/a?x-method-override=DELETE", vec![FORGE, BEARER], "host.malformed"),
         ("GET", "/a", vec![FORGE, BEARER, ("X-Original-URL", "/other")], "host.malformed"),
         ("POST", "/mine/a", vec![FORGE, BEARER, ("content_length", "9")], "host.malformed"),
         ("GET", "/a", vec![FORGE, BEARER, ("connection", "authorization")], "host.malformed"),
@@ -202,7 +212,7 @@ fn limits_of_a_host_hold() {
 
 /// Ways of carrying data to another account at an allowed host.
 #[test]
-fn forty_other_credentials_do_not_pass() {
+fn other_credentials_do_not_pass() {
     let limited =
         host(Form::Header("x-key".to_owned()), Some(RequestLimits { headers: Vec::new(), ..limits() }));
     let key = "sk-ant-REDACTED";
@@ -231,9 +241,23 @@ fn forty_other_credentials_do_not_pass() {
         ("x-password", "other"),
         ("x-vault-token", "other"),
         ("x-note", key),
+        ("x-session", "other"),
+        ("x-session-id", "other"),
+        ("x-auth", "other"),
+        ("x-jwt-assertion", "other"),
+        ("x-tableau-auth", "other"),
+        ("ticket", "other"),
+        ("dpop", "other"),
+        ("x-wsse", "other"),
     ];
     let targets = [
         "/a?key=other",
+        "/a?a[key]=other",
+        "/a?pwd=other",
+        "/a?PHPSESSID=other",
+        "/a?SAMLResponse=other",
+        "/a;jsessionid=other",
+        "/a;b=c;token=other/d",
         "/a?api_key=other",
         "/a?apikey=other",
         "/a?access_token=other",
@@ -264,7 +288,7 @@ fn forty_other_credentials_do_not_pass() {
             "{target}"
         );
     }
-    assert_eq!(count, 40);
+    assert_eq!(count, 54);
     let own = ("x-key", "PLACEHOLDER");
     assert_eq!(
         judged(&limited, "GET", "/a?page=2&name=b", &[FORGE, own, ("accept", "*/*")]),
@@ -312,6 +336,25 @@ fn a_placeholder_is_not_passed_on_as_the_user_name() {
     let header = ("authorization", format!("Basic {}", *both));
     let headers = [FORGE, (header.0, header.1.as_str())];
     assert_eq!(judged(&basic, "GET", "/a", &headers), Err("host.placeholder".to_owned()));
+}
+
+#[test]
+fn a_method_in_a_query_counts_only_where_it_is_one() {
+    let bearer = host(Form::Bearer, None);
+    for target in ["/a?method=artist.getInfo", "/a?methods=DELETE", "/a?b=_method", "/a?method=get"] {
+        assert_eq!(judged(&bearer, "GET", target, &[FORGE]), Ok(None), "{target}");
+    }
+}
+
+#[test]
+fn a_foreign_key_is_not_passed_on_as_the_user_name() {
+    let key = format!("ghp_{}", "0aB1cD2eF3".repeat(4).chars().take(36).collect::<String>());
+    for (user, name, is_sent) in [(None, "me", true), (None, key.as_str(), false), (Some("me"), &key, true)] {
+        let basic = host(Form::Basic { user: user.map(str::to_owned) }, None);
+        let sent = format!("Basic {}", *basic::encode(name, placeholder(&basic)));
+        let passed = judged(&basic, "GET", "/a", &[FORGE, ("authorization", &sent)]);
+        assert_eq!(passed.is_ok(), is_sent, "{user:?} {name}: {passed:?}");
+    }
 }
 
 #[test]

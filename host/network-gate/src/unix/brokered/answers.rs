@@ -41,9 +41,12 @@ impl Exchange {
                 declared.host.host
             )));
         }
+        let masker = declared.broker.loaded().masker();
+        // No credential is sent to such a host. It can have one from another host, so what can be read is searched.
         if declared.host.credentials.is_empty() {
             of_this_connection_only(&mut head.headers);
-            let body = Answering::new(body, None, self.traffic.clone(), client);
+            mask_head(&mut head, &masker);
+            let body = Answering::new(body, Some(masker), self.traffic.clone(), client);
             return Ok(Response::from_parts(head, body.boxed_unsync()));
         }
         let is_plain = |encoding: &HeaderValue| {
@@ -74,7 +77,6 @@ impl Exchange {
             return unreadable("in UTF-16, UTF-32 or UTF-7");
         }
         of_this_connection_only(&mut head.headers);
-        let masker = declared.broker.loaded().masker();
         mask_head(&mut head, &masker);
         let body = Answering::new(body, Some(masker), self.traffic.clone(), client);
         Ok(Response::from_parts(head, body.boxed_unsync()))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_decision::request::Endpoint;
+use rustls::InvalidMessage;
 use rustls::pki_types::ServerName;
 use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
@@ -48,7 +49,15 @@ impl Hello {
         };
         match timeout(HANDSHAKE, LazyConfigAcceptor::new(Acceptor::default(), client)).await {
             Ok(Ok(hello)) => Ok(Self(hello)),
-            Ok(Err(error)) => Err(refused(declared, &error.to_string(), TRUST)),
+            Ok(Err(error)) => {
+                let is_plain = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+                match is_plain {
+                    Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
+                        Err(refused(declared, "it does not speak TLS", "use `https://`"))
+                    }
+                    _ => Err(refused(declared, &error.to_string(), TRUST)),
+                }
+            }
             Err(_) => Err(refused(declared, "it took too long", TRUST)),
         }
     }

@@ -21,6 +21,8 @@ const STREAM_WINDOW: u32 = 512 * 1024;
 const CONNECTION_WINDOW: u32 = 8 << 20;
 /// The data of one request that waits to be sent, in bytes.
 const SEND_BUFFER: usize = 64 * 1024;
+/// What is read of a connection of HTTP/1.1 in advance, in bytes, which bounds the head of an answer as well.
+const BUFFER: usize = 64 * 1024;
 /// The longest head of an answer, in bytes. Servers send longer ones than clients.
 const HEAD_MAX: u32 = 64 * 1024;
 
@@ -49,7 +51,8 @@ impl Sender {
         let closing = Arc::clone(exchange);
         match version {
             HttpVersion::One => {
-                let builder = http1::Builder::new().preserve_header_case(true).to_owned();
+                let builder =
+                    http1::Builder::new().preserve_header_case(true).max_buf_size(BUFFER).to_owned();
                 let (sender, connection) = builder.handshake(server).await?;
                 tasks.execute(async move {
                     let _ended = connection.await;

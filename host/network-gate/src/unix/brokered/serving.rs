@@ -25,7 +25,9 @@ use crate::judge::Ending;
 /// One permit for each client that speaks HTTP/2, since one connection of it can hold some MiB of memory. Programs that
 /// also speak HTTP/1.1 get that while none is free.
 static CONNECTIONS: Semaphore = Semaphore::const_new(16);
-/// How long a program that speaks HTTP/2 only waits for a permit.
+/// One permit for each client that speaks HTTP/1.1. A connection holds some tens of KiB, whatever the client does.
+static SIMPLE_CONNECTIONS: Semaphore = Semaphore::const_new(1024);
+/// How long a program waits for a permit of the only version that it speaks.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The requests of a connection that are answered at the same time.
@@ -43,12 +45,14 @@ const SEND_BUFFER: usize = 16 * 1024;
 const WITHDRAWN_MAX: usize = 20;
 /// Malformed requests of a connection, after which it ends.
 const MALFORMED_MAX: usize = 32;
+/// What is read of a connection of HTTP/1.1 in advance, in bytes, which bounds the head of a request as well.
+const BUFFER: usize = 64 * 1024;
 /// How long a client may take for the head of a request of HTTP/1.1, or send none on a connection.
 const HEAD: Duration = Duration::from_secs(90);
 
 /// A client with which there is TLS.
 pub(super) enum Client {
-    One(ClientTls),
+    One(ClientTls, SemaphorePermit<'static>),
     Two(ClientTls, SemaphorePermit<'static>),
 }
 
@@ -73,17 +77,20 @@ impl Client {
             }
             version = HttpVersion::One;
         }
-        let client = hello.accept(declared, version).await?;
-        Ok(match permit {
-            Some(permit) => Self::Two(client, permit),
-            None => Self::One(client),
-        })
+        if let Some(permit) = permit {
+            return Ok(Self::Two(hello.accept(declared, version).await?, permit));
+        }
+        let Ok(Ok(permit)) = timeout(PATIENCE, SIMPLE_CONNECTIONS.acquire()).await else {
+            let why = "too many connections to such hosts are open";
+            return Err(refused(declared, why, "close some of them"));
+        };
+        Ok(Self::One(hello.accept(declared, version).await?, permit))
     }
 
     /// Answers the client's requests with those of the server.
     pub(super) async fn serve(self, exchange: &Arc<Exchange>, sender: &Arc<Sender>, tasks: Tasks) {
         match self {
-            Self::One(client) => {
+            Self::One(client, _permit) => {
                 let service = |request: Request<Incoming>| {
                     let (exchange, sender) = (Arc::clone(exchange), Arc::clone(sender));
                     async move { Ok::<_, Infallible>(exchange.answer(request, &sender).await) }
@@ -109,7 +116,7 @@ impl Client {
             answer
         };
         match self {
-            Self::One(client) => {
+            Self::One(client, _permit) => {
                 let service = |_request: Request<Incoming>| {
                     let answer = answer(HttpVersion::One);
                     async move { Ok::<_, Infallible>(answer) }
@@ -147,6 +154,7 @@ async fn serve_first<Answering>(
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
+        .max_buf_size(BUFFER)
         .preserve_header_case(true)
         .serve_connection(TokioIo::new(client), service_fn(service));
     let mut serving = pin!(serving);

@@ -60,7 +60,11 @@ impl Exchange {
             None => None,
         };
         if let Some(operations) = &accepted.operations {
-            operations.judge(body.as_deref().unwrap_or_default()).map_err(Unanswered::Refused)?;
+            let (operations, body) = (operations.clone(), body.clone().unwrap_or_default());
+            // A long document takes milliseconds, in which other connections go on.
+            let judging = tokio::task::spawn_blocking(move || operations.judge(&body));
+            let judged = judging.await.map_err(|error| Unanswered::Unreachable(error.to_string()))?;
+            judged.map_err(Unanswered::Refused)?;
         }
         let Some(used) = used else { return Ok(CheckedSignature { verified: None, body }) };
         let verified = used.verify(parts, body.as_deref()).map_err(Unanswered::Refused)?;

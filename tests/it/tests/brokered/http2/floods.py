@@ -91,6 +91,22 @@ def silent():
     print("no greeting at all | closed |", f"{time.monotonic() - began:.0f}", flush=True)
 
 
+def long_heads():
+    """Sends heads of HTTP/1.1 that do not end, and keeps the connections open."""
+    all = []
+    for _ in range(300):
+        one = connect(9456, ("http/1.1",))
+        one.settimeout(1)
+        try:
+            one.sendall(b"GET /a HTTP/1.1\r\nX-A: " + b"a" * 400000)
+        except OSError:
+            pass
+        all.append(one)
+    for one in all:
+        one.close()
+    print("long heads of HTTP/1.1 |", len(all), flush=True)
+
+
 def many_connections():
     """Opens more connections than speak HTTP/2 at the same time."""
     both = lambda: connect(9456, ("h2", "http/1.1"))
@@ -141,6 +157,7 @@ def main():
     held("too many streams", ["/hang"] * 300, none, 2)
     for one in slow:
         one.join()
+    long_heads()
     many_connections()
     stop.set()
     watching.join()

@@ -93,6 +93,7 @@ fn floods_are_bounded(user: User) -> Result<()> {
     for name in HARMLESS {
         line(name)?;
     }
+    line("long heads of HTTP/1.1")?;
     ensure!(line("many connections")?.ends_with("| 16 24 True"), "{output}");
     for name in ["a head that drips", "no greeting at all"] {
         let seconds: f64 = line(name)?.rsplit(' ').next().context("seconds")?.parse()?;

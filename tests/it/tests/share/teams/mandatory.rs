@@ -1,11 +1,13 @@
 //! A machine whose file makes the bundle mandatory.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use portcullis_it::{Interface, Registry, Scene, Serve, User};
+use portcullis_it::script::{bash, expecting, say};
+use portcullis_it::{Interface, Launch, PiVersion, Registry, Scene, Serve, User, script};
 
 use super::super::author::{Build, FIRST_FILE, SECOND_FILE};
 use super::super::reads;
@@ -25,6 +27,8 @@ const OFF: &str = r#"{
 struct Machine {
     scene: Scene,
     file: std::path::PathBuf,
+    /// The words that start a program on it.
+    through: Vec<&'static str>,
 }
 
 impl Machine {
@@ -36,7 +40,8 @@ impl Machine {
         let words: &'static [&'static str] =
             Box::leak(Box::new(["--mount", "--", "sh", "-c", WITH_ETC, etc]));
         let file = std::path::Path::new(etc).join("portcullis/team.toml");
-        let machine = Self { scene: scene.through("unshare", words), file };
+        let through = std::iter::once("unshare").chain(words.iter().copied()).collect();
+        let machine = Self { scene: scene.through("unshare", words), file, through };
         machine.requires(team, "")?;
         for name in [FIRST_FILE, SECOND_FILE] {
             machine.scene.write(&machine.scene.project().join(name), "the text of it")?;
@@ -80,6 +85,7 @@ fn a_machine_makes_it_mandatory() -> Result<()> {
     ensure!(!reads(&mut host, scene, FIRST_FILE)?, "and its pack denies its file");
     host.close()?;
 
+    pi_keeps_the_sandbox(&machine, &team)?;
     the_user_cannot_loosen(&machine, &team)?;
     the_file_is_roots(&machine, &team)?;
     packs_are_staged(&machine, &team)
@@ -89,6 +95,32 @@ fn a_machine_makes_it_mandatory() -> Result<()> {
 fn nothing_is_decided(scene: &Scene) -> Result<()> {
     let told = scene.portcullis(&["check", "read", "x"])?.ended_with(BAD)?;
     ensure!(told.stderr.contains("portcullis team update"), "{told:#?}");
+    Ok(())
+}
+
+/// Starts pi with `--no-sandbox` for each word of the machine's file. A file outside of the project says whether
+/// there was a sandbox.
+fn pi_keeps_the_sandbox(machine: &Machine, team: &Team) -> Result<()> {
+    let scene = &machine.scene;
+    for (word, is_off) in [("allow", true), ("log", true), ("forbid", false)] {
+        machine.requires(team, &format!("no-sandbox = \"{word}\"\n"))?;
+        let (inside, outside) = (scene.project().join(word), scene.outside().join(word));
+        let script = script([
+            bash(&format!("touch '{}'; touch '{}'; echo sum-$((40+2))", inside.display(), outside.display())),
+            expecting("sum-42", say("done")),
+        ]);
+        let host = scene.host()?;
+        let pi = machine.through.iter().map(OsString::from).chain([host.into(), "pi".into()]);
+        let launch = Launch::guarded(scene, PiVersion::V1_5, &script)?.through(pi);
+        let finished = launch.with(["--no-sandbox"]).print("go")?.ended_unattended()?;
+        ensure!(inside.exists() && outside.exists() == is_off, "{word}: {finished:#?}");
+        ensure!(
+            is_off || finished.stderr.contains("forbids pi without the sandbox"),
+            "{word}: {finished:#?}"
+        );
+    }
+    let log = scene.portcullis(&["audit", "tail", "-n", "50", "--json"])?.ended_with(0)?;
+    ensure!(log.stdout.contains("team.no-sandbox"), "{log:#?}");
     Ok(())
 }
 
