@@ -121,7 +121,7 @@ fn pi_keeps_the_sandbox(machine: &Machine, team: &Team) -> Result<()> {
     }
     let log = scene.portcullis(&["audit", "tail", "-n", "50", "--json"])?.ended_with(0)?;
     ensure!(log.stdout.contains("team.no-sandbox"), "{log:#?}");
-    Ok(())
+    machine.requires(team, "")
 }
 
 fn the_user_cannot_loosen(machine: &Machine, team: &Team) -> Result<()> {
