@@ -159,14 +159,14 @@ fn throw_on_boom(language: &str, desk: &Desk) -> Result<bool> {
     let (file, before, thrown) = match language {
         "js" => (
             "example/policy.js",
-            "    const { parsed } = request.action.val;\n",
-            "    if (parsed.tag === 'ok' && runs(parsed.val, ['npm', 'boom'])) {\n      console.log('so far');\n      \
+            "    if (request.action.tag !== \"command\") return abstain();\n",
+            "    if (runs(request, 'npm boom')) {\n      console.log('so far');\n      \
              throw new TypeError('boom at once');\n    }\n",
         ),
         "python" => (
             "example/policy.py",
-            "        script = self.script(command)\n",
-            "        if script is not None and runs(script, 'npm', 'boom'):\n            print('so far')\n            \
+            "    def command(self, command, request, context):\n",
+            "        if runs(request, 'npm boom'):\n            print('so far')\n            \
              raise ValueError('boom at once')\n",
         ),
         _ => return Ok(false),
@@ -344,6 +344,11 @@ fn python() -> Result<()> {
 #[test]
 fn c() -> Result<()> {
     path_of_a_newcomer("c", &Desk::new()?)
+}
+
+#[test]
+fn go() -> Result<()> {
+    path_of_a_newcomer("go", &Desk::new()?)
 }
 
 #[test]
