@@ -29,7 +29,7 @@ impl Helpers {
     fn run(&self, program: &str, arguments: &[&str]) -> String {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.0.path()).env("PYTHONDONTWRITEBYTECODE", "1");
-        let output = command.output().unwrap_or_else(|error| panic!("starting `{program}`: {error}"));
+        let output = command.output().map_err(|error| format!("starting `{program}`: {error}")).unwrap();
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8_lossy(&text).into_owned();
         assert!(output.status.success(), "{program} {arguments:?}: {text}");

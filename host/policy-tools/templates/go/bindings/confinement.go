@@ -158,7 +158,7 @@ OutputKib witTypes.Option[uint32]
 // port and name. If none has an opinion, the host's base rules apply. So a
 // profile can never loosen another profile or the settings, and an empty profile
 // has no effect.
-// 
+//
 // Example: `tree(/srv/app)` allows reading and writing, then
 // `exact(/srv/app/LICENSE)` denies writing. The second rule is later, so it
 // decides on writing that file; the first decides on everything else below

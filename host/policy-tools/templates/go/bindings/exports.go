@@ -25,7 +25,7 @@ var syncExportPinner = runtime.Pinner{}
 
 //go:wasmexport portcullis:policy/lifecycle@0.1.0#describe
 func wasm_export_portcullis_policy_lifecycle_describe() uintptr {
-        
+
         pinner := &syncExportPinner
         result := export_portcullis_policy_lifecycle.Describe()
 utf8 := unsafe.Pointer(unsafe.StringData((result).Id))
@@ -69,7 +69,7 @@ pinner.Pin(utf86)
 *(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (9*4))) = uint32(uintptr(uintptr(utf86)))
 return exportReturnArea
 
-        
+
 }
 
 //go:wasmexport cabi_post_portcullis:policy/lifecycle@0.1.0#describe
@@ -80,7 +80,7 @@ func wasm_export_post_return_portcullis_policy_lifecycle_describe(result uintptr
 
 //go:wasmexport portcullis:policy/lifecycle@0.1.0#configure
 func wasm_export_portcullis_policy_lifecycle_configure(arg0 uintptr, arg1 uint32) uintptr {
-        
+
         pinner := &syncExportPinner
         value := unsafe.String((*uint8)(unsafe.Pointer(arg0)), arg1)
 witRuntime.Unpin()
@@ -88,10 +88,10 @@ result := export_portcullis_policy_lifecycle.Configure(value)
 
 switch result.Tag() {
 case witTypes.ResultOk:
-        
+
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(0))
 
-        
+
 case witTypes.ResultErr:
         payload := result.Err()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(1))
@@ -114,13 +114,13 @@ pinner.Pin(utf80)
 *(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2*4))) = uint32(length)
 *(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = uint32(uintptr(uintptr(result1)))
 
-        
+
 default:
         panic("unreachable")
 }
 return exportReturnArea
 
-        
+
 }
 
 //go:wasmexport cabi_post_portcullis:policy/lifecycle@0.1.0#configure
@@ -131,13 +131,13 @@ func wasm_export_post_return_portcullis_policy_lifecycle_configure(result uintpt
 
 //go:wasmexport portcullis:policy/evaluator@0.1.0#evaluate
 func wasm_export_portcullis_policy_evaluator_evaluate(arg0 uintptr) uintptr {
-        
+
         pinner := &syncExportPinner
         value := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), 0))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), 4)))
 var option witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (2*4)))) {
 case 0:
-        
+
         option = witTypes.None[string]()
 case 1:
         value0 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (3*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (4*4))))
@@ -156,7 +156,7 @@ value4 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(un
 var variant21 portcullis_policy_types.FileOperation
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (17*4)))) {
 case 0:
-        
+
         variant21 = portcullis_policy_types.MakeFileOperationRead()
 
 case 1:
@@ -168,11 +168,11 @@ case 0:
         variant = portcullis_policy_types.MakeContentText(portcullis_policy_types.Text{Value: value5, Length: uint32(*(*int32)(unsafe.Add(unsafe.Pointer(arg0), (21*4)))), Truncated: (uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (4+21*4)))) != 0)})
 
 case 1:
-        
+
         variant = portcullis_policy_types.MakeContentBinary(uint32(*(*int32)(unsafe.Add(unsafe.Pointer(arg0), (19*4)))))
 
 case 2:
-        
+
         variant = portcullis_policy_types.MakeContentUnknown()
 
 default:
@@ -195,7 +195,7 @@ value7 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(un
         variant21 = portcullis_policy_types.MakeFileOperationEdit(result)
 
 case 3:
-        
+
         variant21 = portcullis_policy_types.MakeFileOperationList()
 
 case 4:
@@ -203,7 +203,7 @@ case 4:
 var option10 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (20*4)))) {
 case 0:
-        
+
         option10 = witTypes.None[string]()
 case 1:
         value9 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (21*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (22*4))))
@@ -216,11 +216,11 @@ default:
         variant21 = portcullis_policy_types.MakeFileOperationSearch(portcullis_policy_types.SearchQuery{Pattern: value8, Glob: option10})
 
 case 5:
-        
+
         variant21 = portcullis_policy_types.MakeFileOperationCreateDirectory()
 
 case 6:
-        
+
         variant21 = portcullis_policy_types.MakeFileOperationDelete()
 
 case 7:
@@ -245,7 +245,7 @@ case 9:
         variant21 = portcullis_policy_types.MakeFileOperationSymlink(value19)
 
 case 10:
-        
+
         variant21 = portcullis_policy_types.MakeFileOperationChangeMetadata()
 
 case 11:
@@ -264,7 +264,7 @@ case 1:
 var option24 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (9*4)))) {
 case 0:
-        
+
         option24 = witTypes.None[string]()
 case 1:
         value23 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (10*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (11*4))))
@@ -307,10 +307,10 @@ for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))))
 var option35 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2*4)))) {
 case 0:
-        
+
         option35 = witTypes.None[uint32]()
 case 1:
-        
+
         option35 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(base), (4+2*4)))))
 default:
         panic("unreachable")
@@ -319,7 +319,7 @@ value36 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(u
 var option41 witTypes.Option[portcullis_policy_types.PathRef]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+5*4)))) {
 case 0:
-        
+
         option41 = witTypes.None[portcullis_policy_types.PathRef]()
 case 1:
         value37 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+6*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+7*4))))
@@ -339,10 +339,10 @@ value43 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(u
 var option44 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8*4)))) {
 case 0:
-        
+
         option44 = witTypes.None[uint32]()
 case 1:
-        
+
         option44 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(base), (4+8*4)))))
 default:
         panic("unreachable")
@@ -350,7 +350,7 @@ default:
 var option46 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+8*4)))) {
 case 0:
-        
+
         option46 = witTypes.None[string]()
 case 1:
         value45 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+9*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+10*4))))
@@ -375,10 +375,10 @@ default:
 var option50 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (26*4)))) {
 case 0:
-        
+
         option50 = witTypes.None[uint32]()
 case 1:
-        
+
         option50 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(arg0), (4+26*4)))))
 default:
         panic("unreachable")
@@ -405,7 +405,7 @@ default:
 var variant61 portcullis_policy_types.Stage
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (12*4)))) {
 case 0:
-        
+
         variant61 = portcullis_policy_types.MakeStageConnect()
 
 case 1:
@@ -480,7 +480,7 @@ case 5:
 var option74 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (9*4)))) {
 case 0:
-        
+
         option74 = witTypes.None[string]()
 case 1:
         value73 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (10*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (11*4))))
@@ -523,10 +523,10 @@ for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))))
 var option85 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2*4)))) {
 case 0:
-        
+
         option85 = witTypes.None[uint32]()
 case 1:
-        
+
         option85 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(base), (4+2*4)))))
 default:
         panic("unreachable")
@@ -535,7 +535,7 @@ value86 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(u
 var option91 witTypes.Option[portcullis_policy_types.PathRef]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+5*4)))) {
 case 0:
-        
+
         option91 = witTypes.None[portcullis_policy_types.PathRef]()
 case 1:
         value87 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+6*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+7*4))))
@@ -555,10 +555,10 @@ value93 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(u
 var option94 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8*4)))) {
 case 0:
-        
+
         option94 = witTypes.None[uint32]()
 case 1:
-        
+
         option94 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(base), (4+8*4)))))
 default:
         panic("unreachable")
@@ -566,7 +566,7 @@ default:
 var option96 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+8*4)))) {
 case 0:
-        
+
         option96 = witTypes.None[string]()
 case 1:
         value95 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+9*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+10*4))))
@@ -591,10 +591,10 @@ default:
 var option100 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (26*4)))) {
 case 0:
-        
+
         option100 = witTypes.None[uint32]()
 case 1:
-        
+
         option100 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(arg0), (4+26*4)))))
 default:
         panic("unreachable")
@@ -626,7 +626,7 @@ value109 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(
 var option111 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+36*4)))) {
 case 0:
-        
+
         option111 = witTypes.None[string]()
 case 1:
         value110 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+37*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+38*4))))
@@ -649,7 +649,7 @@ for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+46*4
 var option122 witTypes.Option[portcullis_policy_types.Vcs]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+48*4)))) {
 case 0:
-        
+
         option122 = witTypes.None[portcullis_policy_types.Vcs]()
 case 1:
         value117 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+49*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+50*4))))
@@ -657,7 +657,7 @@ value118 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(
 var option120 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+53*4)))) {
 case 0:
-        
+
         option120 = witTypes.None[string]()
 case 1:
         value119 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+54*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+55*4))))
@@ -669,10 +669,10 @@ default:
 var option121 witTypes.Option[bool]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+56*4)))) {
 case 0:
-        
+
         option121 = witTypes.None[bool]()
 case 1:
-        
+
         option121 = witTypes.Some[bool]((uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (17+56*4)))) != 0))
 default:
         panic("unreachable")
@@ -709,7 +709,7 @@ for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (24+73*4
         var variant149 portcullis_policy_types.GrantPattern
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4))) {
 case 0:
-        
+
         variant149 = portcullis_policy_types.MakeGrantPatternExact()
 
 case 1:
@@ -766,7 +766,7 @@ case 3:
 var variant143 portcullis_policy_types.PortSet
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4)))) {
 case 0:
-        
+
         variant143 = portcullis_policy_types.MakePortSetEvery()
 
 case 1:
@@ -816,10 +816,10 @@ result154 := export_portcullis_policy_evaluator.Evaluate(portcullis_policy_types
 
 switch (result154).Verdict.Tag() {
 case portcullis_policy_types.VerdictAbstain:
-        
+
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(0))
 
-        
+
 
 case portcullis_policy_types.VerdictAllow:
         payload := (result154).Verdict.Allow()
@@ -829,7 +829,7 @@ length := uint32(len(slice))
 result160 := witRuntime.Allocate(pinner, uintptr(length * (5*4)), 4)
 for index, element := range slice {
         base := unsafe.Add(result160, index * (5*4))
-        
+
 switch element.Tag() {
 case portcullis_policy_types.ObligationRewriteScript:
         payload := element.RewriteScript()
@@ -839,7 +839,7 @@ pinner.Pin(utf8)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (2*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf8)))
 
-        
+
 
 case portcullis_policy_types.ObligationRewriteInput:
         payload := element.RewriteInput()
@@ -849,7 +849,7 @@ pinner.Pin(utf8155)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (2*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf8155)))
 
-        
+
 
 case portcullis_policy_types.ObligationNotify:
         payload := element.Notify()
@@ -859,7 +859,7 @@ pinner.Pin(utf8156)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (2*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf8156)))
 
-        
+
 
 case portcullis_policy_types.ObligationAdvise:
         payload := element.Advise()
@@ -869,7 +869,7 @@ pinner.Pin(utf8157)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (2*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf8157)))
 
-        
+
 
 case portcullis_policy_types.ObligationOther:
         payload := element.Other()
@@ -883,7 +883,7 @@ pinner.Pin(utf8159)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4))) = uint32(uint32(len((payload).Value)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (3*4))) = uint32(uintptr(uintptr(utf8159)))
 
-        
+
 
 default:
         panic("unreachable")
@@ -894,7 +894,7 @@ default:
 *(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2*4))) = uint32(length)
 *(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = uint32(uintptr(uintptr(result160)))
 
-        
+
 
 case portcullis_policy_types.VerdictAsk:
         payload := (result154).Verdict.Ask()
@@ -908,7 +908,7 @@ switch (payload).Details.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3*4))) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := (payload).Details.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3*4))) = int8(int32(1))
@@ -917,7 +917,7 @@ pinner.Pin(utf8162)
 *(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (5*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4*4))) = uint32(uintptr(uintptr(utf8162)))
 
-        
+
 default:
         panic("unreachable")
 }
@@ -934,10 +934,10 @@ pinner.Pin(utf8163)
 
 switch (element).Pattern.Tag() {
 case portcullis_policy_types.GrantPatternExact:
-        
+
         *(*int8)(unsafe.Add(unsafe.Pointer(base), (3*4))) = int8(int32(0))
 
-        
+
 
 case portcullis_policy_types.GrantPatternPath:
         payload := (element).Pattern.Path()
@@ -952,7 +952,7 @@ pinner.Pin(utf8164)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (6*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))) = uint32(uintptr(uintptr(utf8164)))
 
-        
+
 
 case portcullis_policy_types.FilePatternTree:
         payload := (payload).Pattern.Tree()
@@ -962,7 +962,7 @@ pinner.Pin(utf8165)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (6*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))) = uint32(uintptr(uintptr(utf8165)))
 
-        
+
 
 case portcullis_policy_types.FilePatternGlob:
         payload := (payload).Pattern.Glob()
@@ -972,7 +972,7 @@ pinner.Pin(utf8166)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (6*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))) = uint32(uintptr(uintptr(utf8166)))
 
-        
+
 
 case portcullis_policy_types.FilePatternName:
         payload := (payload).Pattern.Name()
@@ -986,14 +986,14 @@ pinner.Pin(utf8168)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (8*4))) = uint32(uint32(len((payload).Glob)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (7*4))) = uint32(uintptr(uintptr(utf8168)))
 
-        
+
 
 default:
         panic("unreachable")
 }
 *(*int8)(unsafe.Add(unsafe.Pointer(base), (9*4))) = int8(int32((payload).Rights))
 
-        
+
 
 case portcullis_policy_types.GrantPatternCommand:
         payload := (element).Pattern.Command()
@@ -1030,7 +1030,7 @@ if (element).OpenEnded {
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))) = uint32(length176)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4))) = uint32(uintptr(uintptr(result175)))
 
-        
+
 
 case portcullis_policy_types.GrantPatternNetwork:
         payload := (element).Pattern.Network()
@@ -1042,10 +1042,10 @@ pinner.Pin(utf8177)
 
 switch (payload).Ports.Tag() {
 case portcullis_policy_types.PortSetEvery:
-        
+
         *(*int8)(unsafe.Add(unsafe.Pointer(base), (6*4))) = int8(int32(0))
 
-        
+
 
 case portcullis_policy_types.PortSetThese:
         payload := (payload).Ports.These()
@@ -1055,13 +1055,13 @@ pinner.Pin(data)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (8*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (7*4))) = uint32(uintptr(uintptr(data)))
 
-        
+
 
 default:
         panic("unreachable")
 }
 
-        
+
 
 case portcullis_policy_types.GrantPatternTool:
         payload := (element).Pattern.Tool()
@@ -1093,7 +1093,7 @@ pinner.Pin(utf8181)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (9*4))) = uint32(length184)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (8*4))) = uint32(uintptr(uintptr(result183)))
 
-        
+
 
 default:
         panic("unreachable")
@@ -1109,18 +1109,18 @@ switch (payload).TimeoutMs.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8*4))) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := (payload).TimeoutMs.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8*4))) = int8(int32(1))
 *(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4+8*4))) = int32(payload)
 
-        
+
 default:
         panic("unreachable")
 }
 
-        
+
 
 case portcullis_policy_types.VerdictDeny:
         payload := (result154).Verdict.Deny()
@@ -1130,7 +1130,7 @@ switch (payload).Hint.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := (payload).Hint.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = int8(int32(1))
@@ -1139,7 +1139,7 @@ pinner.Pin(utf8188)
 *(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (3*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2*4))) = uint32(uintptr(uintptr(utf8188)))
 
-        
+
 default:
         panic("unreachable")
 }
@@ -1151,7 +1151,7 @@ if (payload).Overridable {
 }
 *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4*4))) = int8(result189)
 
-        
+
 
 default:
         panic("unreachable")
@@ -1196,7 +1196,7 @@ pinner.Pin(utf8195)
 *(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8+15*4))) = uint32(uintptr(uintptr(result197)))
 return exportReturnArea
 
-        
+
 }
 
 //go:wasmexport cabi_post_portcullis:policy/evaluator@0.1.0#evaluate
@@ -1207,13 +1207,13 @@ func wasm_export_post_return_portcullis_policy_evaluator_evaluate(result uintptr
 
 //go:wasmexport portcullis:policy/output-filter@0.1.0#inspect
 func wasm_export_portcullis_policy_output_filter_inspect(arg0 uintptr) uintptr {
-        
+
         pinner := &syncExportPinner
         value := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), 0))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), 4)))
 var option witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (2*4)))) {
 case 0:
-        
+
         option = witTypes.None[string]()
 case 1:
         value0 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (3*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (4*4))))
@@ -1232,7 +1232,7 @@ value4 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(un
 var variant21 portcullis_policy_types.FileOperation
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (17*4)))) {
 case 0:
-        
+
         variant21 = portcullis_policy_types.MakeFileOperationRead()
 
 case 1:
@@ -1244,11 +1244,11 @@ case 0:
         variant = portcullis_policy_types.MakeContentText(portcullis_policy_types.Text{Value: value5, Length: uint32(*(*int32)(unsafe.Add(unsafe.Pointer(arg0), (21*4)))), Truncated: (uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (4+21*4)))) != 0)})
 
 case 1:
-        
+
         variant = portcullis_policy_types.MakeContentBinary(uint32(*(*int32)(unsafe.Add(unsafe.Pointer(arg0), (19*4)))))
 
 case 2:
-        
+
         variant = portcullis_policy_types.MakeContentUnknown()
 
 default:
@@ -1271,7 +1271,7 @@ value7 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(un
         variant21 = portcullis_policy_types.MakeFileOperationEdit(result)
 
 case 3:
-        
+
         variant21 = portcullis_policy_types.MakeFileOperationList()
 
 case 4:
@@ -1279,7 +1279,7 @@ case 4:
 var option10 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (20*4)))) {
 case 0:
-        
+
         option10 = witTypes.None[string]()
 case 1:
         value9 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (21*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (22*4))))
@@ -1292,11 +1292,11 @@ default:
         variant21 = portcullis_policy_types.MakeFileOperationSearch(portcullis_policy_types.SearchQuery{Pattern: value8, Glob: option10})
 
 case 5:
-        
+
         variant21 = portcullis_policy_types.MakeFileOperationCreateDirectory()
 
 case 6:
-        
+
         variant21 = portcullis_policy_types.MakeFileOperationDelete()
 
 case 7:
@@ -1321,7 +1321,7 @@ case 9:
         variant21 = portcullis_policy_types.MakeFileOperationSymlink(value19)
 
 case 10:
-        
+
         variant21 = portcullis_policy_types.MakeFileOperationChangeMetadata()
 
 case 11:
@@ -1340,7 +1340,7 @@ case 1:
 var option24 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (9*4)))) {
 case 0:
-        
+
         option24 = witTypes.None[string]()
 case 1:
         value23 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (10*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (11*4))))
@@ -1383,10 +1383,10 @@ for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))))
 var option35 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2*4)))) {
 case 0:
-        
+
         option35 = witTypes.None[uint32]()
 case 1:
-        
+
         option35 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(base), (4+2*4)))))
 default:
         panic("unreachable")
@@ -1395,7 +1395,7 @@ value36 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(u
 var option41 witTypes.Option[portcullis_policy_types.PathRef]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+5*4)))) {
 case 0:
-        
+
         option41 = witTypes.None[portcullis_policy_types.PathRef]()
 case 1:
         value37 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+6*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+7*4))))
@@ -1415,10 +1415,10 @@ value43 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(u
 var option44 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8*4)))) {
 case 0:
-        
+
         option44 = witTypes.None[uint32]()
 case 1:
-        
+
         option44 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(base), (4+8*4)))))
 default:
         panic("unreachable")
@@ -1426,7 +1426,7 @@ default:
 var option46 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+8*4)))) {
 case 0:
-        
+
         option46 = witTypes.None[string]()
 case 1:
         value45 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+9*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+10*4))))
@@ -1451,10 +1451,10 @@ default:
 var option50 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (26*4)))) {
 case 0:
-        
+
         option50 = witTypes.None[uint32]()
 case 1:
-        
+
         option50 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(arg0), (4+26*4)))))
 default:
         panic("unreachable")
@@ -1481,7 +1481,7 @@ default:
 var variant61 portcullis_policy_types.Stage
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (12*4)))) {
 case 0:
-        
+
         variant61 = portcullis_policy_types.MakeStageConnect()
 
 case 1:
@@ -1556,7 +1556,7 @@ case 5:
 var option74 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (9*4)))) {
 case 0:
-        
+
         option74 = witTypes.None[string]()
 case 1:
         value73 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (10*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (11*4))))
@@ -1599,10 +1599,10 @@ for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))))
 var option85 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2*4)))) {
 case 0:
-        
+
         option85 = witTypes.None[uint32]()
 case 1:
-        
+
         option85 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(base), (4+2*4)))))
 default:
         panic("unreachable")
@@ -1611,7 +1611,7 @@ value86 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(u
 var option91 witTypes.Option[portcullis_policy_types.PathRef]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+5*4)))) {
 case 0:
-        
+
         option91 = witTypes.None[portcullis_policy_types.PathRef]()
 case 1:
         value87 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+6*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+7*4))))
@@ -1631,10 +1631,10 @@ value93 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(u
 var option94 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8*4)))) {
 case 0:
-        
+
         option94 = witTypes.None[uint32]()
 case 1:
-        
+
         option94 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(base), (4+8*4)))))
 default:
         panic("unreachable")
@@ -1642,7 +1642,7 @@ default:
 var option96 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+8*4)))) {
 case 0:
-        
+
         option96 = witTypes.None[string]()
 case 1:
         value95 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+9*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+10*4))))
@@ -1667,10 +1667,10 @@ default:
 var option100 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (26*4)))) {
 case 0:
-        
+
         option100 = witTypes.None[uint32]()
 case 1:
-        
+
         option100 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(arg0), (4+26*4)))))
 default:
         panic("unreachable")
@@ -1729,7 +1729,7 @@ value114 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(
 var option116 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+39*4)))) {
 case 0:
-        
+
         option116 = witTypes.None[string]()
 case 1:
         value115 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+40*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+41*4))))
@@ -1752,7 +1752,7 @@ for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+49*4
 var option127 witTypes.Option[portcullis_policy_types.Vcs]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+51*4)))) {
 case 0:
-        
+
         option127 = witTypes.None[portcullis_policy_types.Vcs]()
 case 1:
         value122 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+52*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+53*4))))
@@ -1760,7 +1760,7 @@ value123 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(
 var option125 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+56*4)))) {
 case 0:
-        
+
         option125 = witTypes.None[string]()
 case 1:
         value124 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+57*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+58*4))))
@@ -1772,10 +1772,10 @@ default:
 var option126 witTypes.Option[bool]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+59*4)))) {
 case 0:
-        
+
         option126 = witTypes.None[bool]()
 case 1:
-        
+
         option126 = witTypes.Some[bool]((uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (17+59*4)))) != 0))
 default:
         panic("unreachable")
@@ -1812,7 +1812,7 @@ for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (24+76*4
         var variant154 portcullis_policy_types.GrantPattern
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4))) {
 case 0:
-        
+
         variant154 = portcullis_policy_types.MakeGrantPatternExact()
 
 case 1:
@@ -1869,7 +1869,7 @@ case 3:
 var variant148 portcullis_policy_types.PortSet
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4)))) {
 case 0:
-        
+
         variant148 = portcullis_policy_types.MakePortSetEvery()
 
 case 1:
@@ -1919,16 +1919,16 @@ result159 := export_portcullis_policy_output_filter.Inspect(portcullis_policy_ty
 
 switch (result159).Verdict.Tag() {
 case portcullis_policy_types.OutputVerdictAbstain:
-        
+
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(0))
 
-        
+
 
 case portcullis_policy_types.OutputVerdictPass:
-        
+
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(1))
 
-        
+
 
 case portcullis_policy_types.OutputVerdictReplace:
         payload := (result159).Verdict.Replace()
@@ -1938,7 +1938,7 @@ length := uint32(len(slice))
 result162 := witRuntime.Allocate(pinner, uintptr(length * (4*4)), 4)
 for index, element := range slice {
         base := unsafe.Add(result162, index * (4*4))
-        
+
 switch element.Tag() {
 case portcullis_policy_types.ContentBlockText:
         payload := element.Text()
@@ -1948,7 +1948,7 @@ pinner.Pin(utf8)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (2*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf8)))
 
-        
+
 
 case portcullis_policy_types.ContentBlockImage:
         payload := element.Image()
@@ -1959,7 +1959,7 @@ pinner.Pin(utf8160)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf8160)))
 *(*int32)(unsafe.Add(unsafe.Pointer(base), (3*4))) = int32((payload).F1)
 
-        
+
 
 case portcullis_policy_types.ContentBlockOther:
         payload := element.Other()
@@ -1969,7 +1969,7 @@ pinner.Pin(utf8161)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (2*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)) = uint32(uintptr(uintptr(utf8161)))
 
-        
+
 
 default:
         panic("unreachable")
@@ -1980,13 +1980,13 @@ default:
 *(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (2*4))) = uint32(length)
 *(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), 4)) = uint32(uintptr(uintptr(result162)))
 
-        
+
 
 case portcullis_policy_types.OutputVerdictWithhold:
-        
+
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(3))
 
-        
+
 
 default:
         panic("unreachable")
@@ -2006,7 +2006,7 @@ pinner.Pin(utf8165)
 *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (9*4))) = int8(int32(((result159).Cause).Severity))
 return exportReturnArea
 
-        
+
 }
 
 //go:wasmexport cabi_post_portcullis:policy/output-filter@0.1.0#inspect
@@ -2017,7 +2017,7 @@ func wasm_export_post_return_portcullis_policy_output_filter_inspect(result uint
 
 //go:wasmexport portcullis:policy/confinement@0.1.0#standing
 func wasm_export_portcullis_policy_confinement_standing(arg0 uintptr) uintptr {
-        
+
         pinner := &syncExportPinner
         value := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), 0))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), 4)))
 value0 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (2*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (3*4))))
@@ -2025,7 +2025,7 @@ value1 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(un
 var option witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (6*4)))) {
 case 0:
-        
+
         option = witTypes.None[string]()
 case 1:
         value2 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (7*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (8*4))))
@@ -2048,7 +2048,7 @@ for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16*4)))
 var option12 witTypes.Option[portcullis_policy_types.Vcs]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (18*4)))) {
 case 0:
-        
+
         option12 = witTypes.None[portcullis_policy_types.Vcs]()
 case 1:
         value7 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (19*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (20*4))))
@@ -2056,7 +2056,7 @@ value8 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(un
 var option10 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (23*4)))) {
 case 0:
-        
+
         option10 = witTypes.None[string]()
 case 1:
         value9 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (24*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (25*4))))
@@ -2068,10 +2068,10 @@ default:
 var option11 witTypes.Option[bool]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (26*4)))) {
 case 0:
-        
+
         option11 = witTypes.None[bool]()
 case 1:
-        
+
         option11 = witTypes.Some[bool]((uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (1+26*4)))) != 0))
 default:
         panic("unreachable")
@@ -2108,7 +2108,7 @@ for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (8+43*4)
         var variant38 portcullis_policy_types.GrantPattern
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4))) {
 case 0:
-        
+
         variant38 = portcullis_policy_types.MakeGrantPatternExact()
 
 case 1:
@@ -2165,7 +2165,7 @@ case 3:
 var variant32 portcullis_policy_types.PortSet
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4)))) {
 case 0:
-        
+
         variant32 = portcullis_policy_types.MakePortSetEvery()
 
 case 1:
@@ -2231,7 +2231,7 @@ pinner.Pin(utf844)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (3*4))) = uint32(uintptr(uintptr(utf844)))
 
-        
+
 
 case portcullis_policy_types.FilePatternTree:
         payload := (element).Pattern.Tree()
@@ -2241,7 +2241,7 @@ pinner.Pin(utf845)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (3*4))) = uint32(uintptr(uintptr(utf845)))
 
-        
+
 
 case portcullis_policy_types.FilePatternGlob:
         payload := (element).Pattern.Glob()
@@ -2251,7 +2251,7 @@ pinner.Pin(utf846)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (3*4))) = uint32(uintptr(uintptr(utf846)))
 
-        
+
 
 case portcullis_policy_types.FilePatternName:
         payload := (element).Pattern.Name()
@@ -2265,7 +2265,7 @@ pinner.Pin(utf848)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (6*4))) = uint32(uint32(len((payload).Glob)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))) = uint32(uintptr(uintptr(utf848)))
 
-        
+
 
 default:
         panic("unreachable")
@@ -2312,10 +2312,10 @@ pinner.Pin(utf855)
 
 switch ((element).Target).Ports.Tag() {
 case portcullis_policy_types.PortSetEvery:
-        
+
         *(*int8)(unsafe.Add(unsafe.Pointer(base), (4*4))) = int8(int32(0))
 
-        
+
 
 case portcullis_policy_types.PortSetThese:
         payload := ((element).Target).Ports.These()
@@ -2325,7 +2325,7 @@ pinner.Pin(data)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (6*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))) = uint32(uintptr(uintptr(data)))
 
-        
+
 
 default:
         panic("unreachable")
@@ -2364,10 +2364,10 @@ pinner.Pin(utf863)
 
 switch ((element).Target).Ports.Tag() {
 case portcullis_policy_types.PortSetEvery:
-        
+
         *(*int8)(unsafe.Add(unsafe.Pointer(base), (4*4))) = int8(int32(0))
 
-        
+
 
 case portcullis_policy_types.PortSetThese:
         payload := ((element).Target).Ports.These()
@@ -2377,7 +2377,7 @@ pinner.Pin(data64)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (6*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))) = uint32(uintptr(uintptr(data64)))
 
-        
+
 
 default:
         panic("unreachable")
@@ -2417,7 +2417,7 @@ pinner.Pin(utf871)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (3*4))) = uint32(uintptr(uintptr(utf871)))
 
-        
+
 
 case portcullis_policy_types.FilePatternTree:
         payload := (element).Path.Tree()
@@ -2427,7 +2427,7 @@ pinner.Pin(utf872)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (3*4))) = uint32(uintptr(uintptr(utf872)))
 
-        
+
 
 case portcullis_policy_types.FilePatternGlob:
         payload := (element).Path.Glob()
@@ -2437,7 +2437,7 @@ pinner.Pin(utf873)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (3*4))) = uint32(uintptr(uintptr(utf873)))
 
-        
+
 
 case portcullis_policy_types.FilePatternName:
         payload := (element).Path.Name()
@@ -2451,7 +2451,7 @@ pinner.Pin(utf875)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (6*4))) = uint32(uint32(len((payload).Glob)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))) = uint32(uintptr(uintptr(utf875)))
 
-        
+
 
 default:
         panic("unreachable")
@@ -2545,13 +2545,13 @@ switch ((result43).Limits).WallMs.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (14*4))) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := ((result43).Limits).WallMs.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (14*4))) = int8(int32(1))
 *(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4+14*4))) = int32(payload)
 
-        
+
 default:
         panic("unreachable")
 }
@@ -2560,13 +2560,13 @@ switch ((result43).Limits).CpuMs.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8+14*4))) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := ((result43).Limits).CpuMs.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8+14*4))) = int8(int32(1))
 *(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (12+14*4))) = int32(payload)
 
-        
+
 default:
         panic("unreachable")
 }
@@ -2575,13 +2575,13 @@ switch ((result43).Limits).MemoryMib.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (16+14*4))) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := ((result43).Limits).MemoryMib.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (16+14*4))) = int8(int32(1))
 *(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (20+14*4))) = int32(payload)
 
-        
+
 default:
         panic("unreachable")
 }
@@ -2590,13 +2590,13 @@ switch ((result43).Limits).Processes.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (24+14*4))) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := ((result43).Limits).Processes.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (24+14*4))) = int8(int32(1))
 *(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (28+14*4))) = int32(payload)
 
-        
+
 default:
         panic("unreachable")
 }
@@ -2605,13 +2605,13 @@ switch ((result43).Limits).OpenFiles.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (32+14*4))) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := ((result43).Limits).OpenFiles.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (32+14*4))) = int8(int32(1))
 *(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (36+14*4))) = int32(payload)
 
-        
+
 default:
         panic("unreachable")
 }
@@ -2620,13 +2620,13 @@ switch ((result43).Limits).FileMib.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (40+14*4))) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := ((result43).Limits).FileMib.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (40+14*4))) = int8(int32(1))
 *(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (44+14*4))) = int32(payload)
 
-        
+
 default:
         panic("unreachable")
 }
@@ -2635,13 +2635,13 @@ switch ((result43).Limits).OutputKib.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (48+14*4))) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := ((result43).Limits).OutputKib.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (48+14*4))) = int8(int32(1))
 *(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (52+14*4))) = int32(payload)
 
-        
+
 default:
         panic("unreachable")
 }
@@ -2666,7 +2666,7 @@ pinner.Pin(utf8100)
 *(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (56+15*4))) = uint32(uintptr(uintptr(result102)))
 return exportReturnArea
 
-        
+
 }
 
 //go:wasmexport cabi_post_portcullis:policy/confinement@0.1.0#standing
@@ -2677,13 +2677,13 @@ func wasm_export_post_return_portcullis_policy_confinement_standing(result uintp
 
 //go:wasmexport portcullis:policy/confinement@0.1.0#for-command
 func wasm_export_portcullis_policy_confinement_for_command(arg0 uintptr) uintptr {
-        
+
         pinner := &syncExportPinner
         value := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), 0))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), 4)))
 var option witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (2*4)))) {
 case 0:
-        
+
         option = witTypes.None[string]()
 case 1:
         value0 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (3*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (4*4))))
@@ -2702,7 +2702,7 @@ value4 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(un
 var variant21 portcullis_policy_types.FileOperation
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (17*4)))) {
 case 0:
-        
+
         variant21 = portcullis_policy_types.MakeFileOperationRead()
 
 case 1:
@@ -2714,11 +2714,11 @@ case 0:
         variant = portcullis_policy_types.MakeContentText(portcullis_policy_types.Text{Value: value5, Length: uint32(*(*int32)(unsafe.Add(unsafe.Pointer(arg0), (21*4)))), Truncated: (uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (4+21*4)))) != 0)})
 
 case 1:
-        
+
         variant = portcullis_policy_types.MakeContentBinary(uint32(*(*int32)(unsafe.Add(unsafe.Pointer(arg0), (19*4)))))
 
 case 2:
-        
+
         variant = portcullis_policy_types.MakeContentUnknown()
 
 default:
@@ -2741,7 +2741,7 @@ value7 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(un
         variant21 = portcullis_policy_types.MakeFileOperationEdit(result)
 
 case 3:
-        
+
         variant21 = portcullis_policy_types.MakeFileOperationList()
 
 case 4:
@@ -2749,7 +2749,7 @@ case 4:
 var option10 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (20*4)))) {
 case 0:
-        
+
         option10 = witTypes.None[string]()
 case 1:
         value9 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (21*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (22*4))))
@@ -2762,11 +2762,11 @@ default:
         variant21 = portcullis_policy_types.MakeFileOperationSearch(portcullis_policy_types.SearchQuery{Pattern: value8, Glob: option10})
 
 case 5:
-        
+
         variant21 = portcullis_policy_types.MakeFileOperationCreateDirectory()
 
 case 6:
-        
+
         variant21 = portcullis_policy_types.MakeFileOperationDelete()
 
 case 7:
@@ -2791,7 +2791,7 @@ case 9:
         variant21 = portcullis_policy_types.MakeFileOperationSymlink(value19)
 
 case 10:
-        
+
         variant21 = portcullis_policy_types.MakeFileOperationChangeMetadata()
 
 case 11:
@@ -2810,7 +2810,7 @@ case 1:
 var option24 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (9*4)))) {
 case 0:
-        
+
         option24 = witTypes.None[string]()
 case 1:
         value23 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (10*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (11*4))))
@@ -2853,10 +2853,10 @@ for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))))
 var option35 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2*4)))) {
 case 0:
-        
+
         option35 = witTypes.None[uint32]()
 case 1:
-        
+
         option35 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(base), (4+2*4)))))
 default:
         panic("unreachable")
@@ -2865,7 +2865,7 @@ value36 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(u
 var option41 witTypes.Option[portcullis_policy_types.PathRef]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+5*4)))) {
 case 0:
-        
+
         option41 = witTypes.None[portcullis_policy_types.PathRef]()
 case 1:
         value37 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+6*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+7*4))))
@@ -2885,10 +2885,10 @@ value43 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(u
 var option44 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8*4)))) {
 case 0:
-        
+
         option44 = witTypes.None[uint32]()
 case 1:
-        
+
         option44 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(base), (4+8*4)))))
 default:
         panic("unreachable")
@@ -2896,7 +2896,7 @@ default:
 var option46 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+8*4)))) {
 case 0:
-        
+
         option46 = witTypes.None[string]()
 case 1:
         value45 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+9*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+10*4))))
@@ -2921,10 +2921,10 @@ default:
 var option50 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (26*4)))) {
 case 0:
-        
+
         option50 = witTypes.None[uint32]()
 case 1:
-        
+
         option50 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(arg0), (4+26*4)))))
 default:
         panic("unreachable")
@@ -2951,7 +2951,7 @@ default:
 var variant61 portcullis_policy_types.Stage
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (12*4)))) {
 case 0:
-        
+
         variant61 = portcullis_policy_types.MakeStageConnect()
 
 case 1:
@@ -3026,7 +3026,7 @@ case 5:
 var option74 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (9*4)))) {
 case 0:
-        
+
         option74 = witTypes.None[string]()
 case 1:
         value73 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (10*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (11*4))))
@@ -3069,10 +3069,10 @@ for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))))
 var option85 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (2*4)))) {
 case 0:
-        
+
         option85 = witTypes.None[uint32]()
 case 1:
-        
+
         option85 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(base), (4+2*4)))))
 default:
         panic("unreachable")
@@ -3081,7 +3081,7 @@ value86 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(u
 var option91 witTypes.Option[portcullis_policy_types.PathRef]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+5*4)))) {
 case 0:
-        
+
         option91 = witTypes.None[portcullis_policy_types.PathRef]()
 case 1:
         value87 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+6*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+7*4))))
@@ -3101,10 +3101,10 @@ value93 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(u
 var option94 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8*4)))) {
 case 0:
-        
+
         option94 = witTypes.None[uint32]()
 case 1:
-        
+
         option94 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(base), (4+8*4)))))
 default:
         panic("unreachable")
@@ -3112,7 +3112,7 @@ default:
 var option96 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+8*4)))) {
 case 0:
-        
+
         option96 = witTypes.None[string]()
 case 1:
         value95 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+9*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), (8+10*4))))
@@ -3137,10 +3137,10 @@ default:
 var option100 witTypes.Option[uint32]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (26*4)))) {
 case 0:
-        
+
         option100 = witTypes.None[uint32]()
 case 1:
-        
+
         option100 = witTypes.Some[uint32](uint32(*(*int32)(unsafe.Add(unsafe.Pointer(arg0), (4+26*4)))))
 default:
         panic("unreachable")
@@ -3172,7 +3172,7 @@ value109 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(
 var option111 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+36*4)))) {
 case 0:
-        
+
         option111 = witTypes.None[string]()
 case 1:
         value110 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+37*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+38*4))))
@@ -3195,7 +3195,7 @@ for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+46*4
 var option122 witTypes.Option[portcullis_policy_types.Vcs]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+48*4)))) {
 case 0:
-        
+
         option122 = witTypes.None[portcullis_policy_types.Vcs]()
 case 1:
         value117 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+49*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+50*4))))
@@ -3203,7 +3203,7 @@ value118 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(
 var option120 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+53*4)))) {
 case 0:
-        
+
         option120 = witTypes.None[string]()
 case 1:
         value119 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+54*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+55*4))))
@@ -3215,10 +3215,10 @@ default:
 var option121 witTypes.Option[bool]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16+56*4)))) {
 case 0:
-        
+
         option121 = witTypes.None[bool]()
 case 1:
-        
+
         option121 = witTypes.Some[bool]((uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (17+56*4)))) != 0))
 default:
         panic("unreachable")
@@ -3255,7 +3255,7 @@ for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (24+73*4
         var variant149 portcullis_policy_types.GrantPattern
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4))) {
 case 0:
-        
+
         variant149 = portcullis_policy_types.MakeGrantPatternExact()
 
 case 1:
@@ -3312,7 +3312,7 @@ case 3:
 var variant143 portcullis_policy_types.PortSet
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4)))) {
 case 0:
-        
+
         variant143 = portcullis_policy_types.MakePortSetEvery()
 
 case 1:
@@ -3364,7 +3364,7 @@ switch result154.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := result154.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = int8(int32(1))
@@ -3387,7 +3387,7 @@ pinner.Pin(utf8155)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (3*4))) = uint32(uintptr(uintptr(utf8155)))
 
-        
+
 
 case portcullis_policy_types.FilePatternTree:
         payload := (element).Pattern.Tree()
@@ -3397,7 +3397,7 @@ pinner.Pin(utf8156)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (3*4))) = uint32(uintptr(uintptr(utf8156)))
 
-        
+
 
 case portcullis_policy_types.FilePatternGlob:
         payload := (element).Pattern.Glob()
@@ -3407,7 +3407,7 @@ pinner.Pin(utf8157)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (3*4))) = uint32(uintptr(uintptr(utf8157)))
 
-        
+
 
 case portcullis_policy_types.FilePatternName:
         payload := (element).Pattern.Name()
@@ -3421,7 +3421,7 @@ pinner.Pin(utf8159)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (6*4))) = uint32(uint32(len((payload).Glob)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))) = uint32(uintptr(uintptr(utf8159)))
 
-        
+
 
 default:
         panic("unreachable")
@@ -3468,10 +3468,10 @@ pinner.Pin(utf8166)
 
 switch ((element).Target).Ports.Tag() {
 case portcullis_policy_types.PortSetEvery:
-        
+
         *(*int8)(unsafe.Add(unsafe.Pointer(base), (4*4))) = int8(int32(0))
 
-        
+
 
 case portcullis_policy_types.PortSetThese:
         payload := ((element).Target).Ports.These()
@@ -3481,7 +3481,7 @@ pinner.Pin(data)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (6*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))) = uint32(uintptr(uintptr(data)))
 
-        
+
 
 default:
         panic("unreachable")
@@ -3520,10 +3520,10 @@ pinner.Pin(utf8174)
 
 switch ((element).Target).Ports.Tag() {
 case portcullis_policy_types.PortSetEvery:
-        
+
         *(*int8)(unsafe.Add(unsafe.Pointer(base), (4*4))) = int8(int32(0))
 
-        
+
 
 case portcullis_policy_types.PortSetThese:
         payload := ((element).Target).Ports.These()
@@ -3533,7 +3533,7 @@ pinner.Pin(data175)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (6*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))) = uint32(uintptr(uintptr(data175)))
 
-        
+
 
 default:
         panic("unreachable")
@@ -3573,7 +3573,7 @@ pinner.Pin(utf8182)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (3*4))) = uint32(uintptr(uintptr(utf8182)))
 
-        
+
 
 case portcullis_policy_types.FilePatternTree:
         payload := (element).Path.Tree()
@@ -3583,7 +3583,7 @@ pinner.Pin(utf8183)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (3*4))) = uint32(uintptr(uintptr(utf8183)))
 
-        
+
 
 case portcullis_policy_types.FilePatternGlob:
         payload := (element).Path.Glob()
@@ -3593,7 +3593,7 @@ pinner.Pin(utf8184)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4))) = uint32(uint32(len(payload)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (3*4))) = uint32(uintptr(uintptr(utf8184)))
 
-        
+
 
 case portcullis_policy_types.FilePatternName:
         payload := (element).Path.Name()
@@ -3607,7 +3607,7 @@ pinner.Pin(utf8186)
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (6*4))) = uint32(uint32(len((payload).Glob)))
 *(*uint32)(unsafe.Add(unsafe.Pointer(base), (5*4))) = uint32(uintptr(uintptr(utf8186)))
 
-        
+
 
 default:
         panic("unreachable")
@@ -3701,13 +3701,13 @@ switch ((payload).Limits).WallMs.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (15*4))) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := ((payload).Limits).WallMs.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (15*4))) = int8(int32(1))
 *(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (4+15*4))) = int32(payload)
 
-        
+
 default:
         panic("unreachable")
 }
@@ -3716,13 +3716,13 @@ switch ((payload).Limits).CpuMs.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8+15*4))) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := ((payload).Limits).CpuMs.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (8+15*4))) = int8(int32(1))
 *(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (12+15*4))) = int32(payload)
 
-        
+
 default:
         panic("unreachable")
 }
@@ -3731,13 +3731,13 @@ switch ((payload).Limits).MemoryMib.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (16+15*4))) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := ((payload).Limits).MemoryMib.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (16+15*4))) = int8(int32(1))
 *(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (20+15*4))) = int32(payload)
 
-        
+
 default:
         panic("unreachable")
 }
@@ -3746,13 +3746,13 @@ switch ((payload).Limits).Processes.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (24+15*4))) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := ((payload).Limits).Processes.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (24+15*4))) = int8(int32(1))
 *(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (28+15*4))) = int32(payload)
 
-        
+
 default:
         panic("unreachable")
 }
@@ -3761,13 +3761,13 @@ switch ((payload).Limits).OpenFiles.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (32+15*4))) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := ((payload).Limits).OpenFiles.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (32+15*4))) = int8(int32(1))
 *(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (36+15*4))) = int32(payload)
 
-        
+
 default:
         panic("unreachable")
 }
@@ -3776,13 +3776,13 @@ switch ((payload).Limits).FileMib.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (40+15*4))) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := ((payload).Limits).FileMib.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (40+15*4))) = int8(int32(1))
 *(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (44+15*4))) = int32(payload)
 
-        
+
 default:
         panic("unreachable")
 }
@@ -3791,13 +3791,13 @@ switch ((payload).Limits).OutputKib.Tag() {
 case witTypes.OptionNone:
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (48+15*4))) = int8(int32(0))
 
-        
+
 case witTypes.OptionSome:
         payload := ((payload).Limits).OutputKib.Some()
         *(*int8)(unsafe.Add(unsafe.Pointer(exportReturnArea), (48+15*4))) = int8(int32(1))
 *(*int32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (52+15*4))) = int32(payload)
 
-        
+
 default:
         panic("unreachable")
 }
@@ -3821,13 +3821,13 @@ pinner.Pin(utf8211)
 *(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (56+17*4))) = uint32(length214)
 *(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), (56+16*4))) = uint32(uintptr(uintptr(result213)))
 
-        
+
 default:
         panic("unreachable")
 }
 return exportReturnArea
 
-        
+
 }
 
 //go:wasmexport cabi_post_portcullis:policy/confinement@0.1.0#for-command
@@ -3838,7 +3838,7 @@ func wasm_export_post_return_portcullis_policy_confinement_for_command(result ui
 
 //go:wasmexport portcullis:policy/orientation@0.1.0#brief
 func wasm_export_portcullis_policy_orientation_brief(arg0 uintptr) uintptr {
-        
+
         pinner := &syncExportPinner
         value := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), 0))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), 4)))
 value0 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (2*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (3*4))))
@@ -3846,7 +3846,7 @@ value1 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(un
 var option witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (6*4)))) {
 case 0:
-        
+
         option = witTypes.None[string]()
 case 1:
         value2 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (7*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (8*4))))
@@ -3869,7 +3869,7 @@ for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (16*4)))
 var option12 witTypes.Option[portcullis_policy_types.Vcs]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (18*4)))) {
 case 0:
-        
+
         option12 = witTypes.None[portcullis_policy_types.Vcs]()
 case 1:
         value7 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (19*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (20*4))))
@@ -3877,7 +3877,7 @@ value8 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(un
 var option10 witTypes.Option[string]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (23*4)))) {
 case 0:
-        
+
         option10 = witTypes.None[string]()
 case 1:
         value9 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (24*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (25*4))))
@@ -3889,10 +3889,10 @@ default:
 var option11 witTypes.Option[bool]
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (26*4)))) {
 case 0:
-        
+
         option11 = witTypes.None[bool]()
 case 1:
-        
+
         option11 = witTypes.Some[bool]((uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (1+26*4)))) != 0))
 default:
         panic("unreachable")
@@ -3929,7 +3929,7 @@ for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(arg0), (8+43*4)
         var variant38 portcullis_policy_types.GrantPattern
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), 4))) {
 case 0:
-        
+
         variant38 = portcullis_policy_types.MakeGrantPatternExact()
 
 case 1:
@@ -3986,7 +3986,7 @@ case 3:
 var variant32 portcullis_policy_types.PortSet
 switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(base), (4*4)))) {
 case 0:
-        
+
         variant32 = portcullis_policy_types.MakePortSetEvery()
 
 case 1:
@@ -4039,7 +4039,7 @@ pinner.Pin(utf8)
 *(*uint32)(unsafe.Add(unsafe.Pointer(exportReturnArea), 0)) = uint32(uintptr(uintptr(utf8)))
 return exportReturnArea
 
-        
+
 }
 
 //go:wasmexport cabi_post_portcullis:policy/orientation@0.1.0#brief

@@ -678,7 +678,7 @@ func MakeActionOther(value OtherAction) Action {
 
 // ---------------------------------------------------------------- requests
 // An action that the agent, the user or a confined process wants to perform.
-// 
+//
 // The calls of pi: `read`, `grep`, `find`, `ls`, `write` and `edit` are `file`;
 // `bash` and the user's own `!command` are `command`; every tool of an extension
 // or an MCP server is `tool`. A connection of a running command is `network`, with
