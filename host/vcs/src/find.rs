@@ -62,7 +62,7 @@ impl GitDirectory {
             let common_path = own_path.clone();
             return Some(Self { root: root.to_owned(), own, own_path, common, common_path });
         }
-        // A worktree: its repository must name this very file, and git writes no other way to the common directory.
+        // A worktree: its repository must name this very file; git always writes the same path to the common directory.
         let named = own.read("gitdir", POINTER)?;
         let is_mutual = Path::new(line(&named)?) == root.join(".git");
         let leads_up = line(&own.read("commondir", POINTER)?)? == "../..";
