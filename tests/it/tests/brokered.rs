@@ -208,7 +208,7 @@ fn programs_use_a_credential_that_is_not_inside(user: User) -> Result<()> {
     Ok(())
 }
 
-/// A server that cuts what it repeats, and a second host of the same server, which gets no credential.
+/// One server repeats a part of the credential, and a declared host without a credential repeats the whole.
 fn no_part_of_it_comes_back_in_other_answers(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;

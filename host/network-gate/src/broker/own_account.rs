@@ -4,30 +4,34 @@ use hyper::header::HeaderMap;
 use hyper::http::uri::PathAndQuery;
 use portcullis_text::secrets::{has_secret, is_secret_name};
 
-/// Headers that carry credentials under names that do not say so.
+/// Headers that carry credentials under names that do not say so. Not all names with such words do: npm sends
+/// `npm-session` and `npm-auth-type` with every request.
 const CARRIES_CREDENTIALS: &[&str] = &[
-    "authorization",
-    "cookie",
-    "dpop",
-    "proxy-authorization",
-    "x-amz-security-token",
-    "x-goog-iam-authorization-token",
-    "x-wsse",
-];
-
-/// Words that say, as one of the words in the name of a header, that it carries a credential.
-const WORDS_OF_HEADERS: &[&str] = &[
-    "assertion",
-    "auth",
     "authentication",
     "authorization",
     "bearer",
+    "cookie",
+    "dpop",
     "jwt",
     "otp",
+    "proxy-authorization",
     "session",
-    "sessionid",
     "sid",
     "ticket",
+    "x-amz-security-token",
+    "x-auth",
+    "x-authentication",
+    "x-bearer",
+    "x-goog-iam-authorization-token",
+    "x-jwt",
+    "x-jwt-assertion",
+    "x-otp",
+    "x-session",
+    "x-session-id",
+    "x-sid",
+    "x-tableau-auth",
+    "x-ticket",
+    "x-wsse",
 ];
 
 /// Names of parameters that carry credentials, besides those that say so.
@@ -71,7 +75,6 @@ pub(super) fn foreign_credential(
             continue;
         }
         let is_one = CARRIES_CREDENTIALS.contains(&name)
-            || name.split('-').any(|word| WORDS_OF_HEADERS.contains(&word))
             || is_secret_name(&name.replace('-', "_"))
             || has_secret(&String::from_utf8_lossy(value.as_bytes()));
         if is_one {

@@ -99,8 +99,8 @@ fn method_parameter(request: &Parts) -> Option<&'static str> {
     })
 }
 
-/// Returns the name that PHP makes of the name of a parameter, in lower case: without spaces in front, `_` for what a
-/// variable cannot have, and nothing from a NUL or an index on.
+/// Returns the name under which PHP stores a parameter, in lower case. PHP removes leading spaces, replaces spaces, dots
+/// and a leading `[` by `_`, and cuts the name at a NUL and at an index (`[`).
 fn as_variable(name: &[u8]) -> Vec<u8> {
     let spaces = name.iter().take_while(|byte| matches!(byte, b' ' | b'+')).count();
     let name = name.get(spaces..).unwrap_or_default();

@@ -9,9 +9,9 @@ use super::super::secret::Secret;
 use super::beginnings::Beginnings;
 use super::escapes::{ESCAPED_MAX, end_of, is_between};
 
-/// The characters at the beginning of a credential that are masked also if the rest is missing, as in an answer that the
-/// server has cut. Of a short credential it is three quarters. Nobody guesses so many, so the masking does not help to
-/// guess the first ones.
+/// The number of characters at the beginning of a credential that are masked even if the rest is missing, as in an error
+/// message that the server shortens; of a shorter credential, three quarters. A smaller number would let a command guess
+/// the first characters one by one, and see from the masking which guess is right.
 const BEGINNING: usize = 16;
 
 /// A text to search for.

@@ -294,6 +294,10 @@ fn other_credentials_do_not_pass() {
         judged(&limited, "GET", "/a?page=2&name=b", &[FORGE, own, ("accept", "*/*")]),
         Ok(Some("forge".to_owned()))
     );
+    // npm sends these with every request.
+    let of_npm = [("npm-session", "1f2e"), ("npm-auth-type", "web"), ("npm-command", "install")];
+    let usual: Vec<_> = [FORGE].into_iter().chain(of_npm).collect();
+    assert_eq!(judged(&limited, "GET", "/a", &usual), Ok(None));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::unix::pump::Traffic;
 /// A body in which credentials are masked. Its length does not change.
 pub(super) struct Answering {
     body: Incoming,
-    masker: Option<Masker>,
+    masker: Masker,
     traffic: Arc<Traffic>,
     /// How many bytes the server has sent more than were passed on.
     held: u64,
@@ -28,12 +28,7 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    pub(super) fn new(
-        body: Incoming,
-        masker: Option<Masker>,
-        traffic: Arc<Traffic>,
-        client: HttpVersion,
-    ) -> Self {
+    pub(super) fn new(body: Incoming, masker: Masker, traffic: Arc<Traffic>, client: HttpVersion) -> Self {
         let has_ended = body.is_end_stream();
         Self { body, masker, traffic, held: 0, client, trailers: None, has_ended }
     }
@@ -42,10 +37,7 @@ impl Answering {
     fn keep(&mut self, mut trailers: HeaderMap) {
         of_this_connection_only(&mut trailers);
         if self.client == HttpVersion::Two {
-            self.trailers = Some(match &self.masker {
-                Some(masker) => masked(&trailers, masker),
-                None => trailers,
-            });
+            self.trailers = Some(masked(&trailers, &self.masker));
         }
     }
 }
@@ -61,8 +53,8 @@ impl Body for Answering {
         loop {
             if self.has_ended {
                 self.held = 0;
-                let rest = self.masker.as_mut().map(Masker::finish).filter(|rest| !rest.is_empty());
-                if let Some(rest) = rest {
+                let rest = self.masker.finish();
+                if !rest.is_empty() {
                     return Poll::Ready(Some(Ok(Frame::data(Bytes::from(rest)))));
                 }
                 return Poll::Ready(self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))));
@@ -81,10 +73,7 @@ impl Body for Answering {
                     };
                     let count = length(&piece);
                     self.traffic.received.fetch_add(count, Ordering::Relaxed);
-                    let Some(masker) = &mut self.masker else {
-                        return Poll::Ready(Some(Ok(Frame::data(piece))));
-                    };
-                    let passed = masker.push(&piece);
+                    let passed = self.masker.push(&piece);
                     self.held = (self.held + count).saturating_sub(length(&passed));
                     if !passed.is_empty() {
                         return Poll::Ready(Some(Ok(Frame::data(Bytes::from(passed)))));

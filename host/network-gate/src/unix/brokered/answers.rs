@@ -46,7 +46,7 @@ impl Exchange {
         if declared.host.credentials.is_empty() {
             of_this_connection_only(&mut head.headers);
             mask_head(&mut head, &masker);
-            let body = Answering::new(body, Some(masker), self.traffic.clone(), client);
+            let body = Answering::new(body, masker, self.traffic.clone(), client);
             return Ok(Response::from_parts(head, body.boxed_unsync()));
         }
         let is_plain = |encoding: &HeaderValue| {
@@ -78,7 +78,7 @@ impl Exchange {
         }
         of_this_connection_only(&mut head.headers);
         mask_head(&mut head, &masker);
-        let body = Answering::new(body, Some(masker), self.traffic.clone(), client);
+        let body = Answering::new(body, masker, self.traffic.clone(), client);
         Ok(Response::from_parts(head, body.boxed_unsync()))
     }
 }

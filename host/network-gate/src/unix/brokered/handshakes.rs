@@ -50,8 +50,8 @@ impl Hello {
         match timeout(HANDSHAKE, LazyConfigAcceptor::new(Acceptor::default(), client)).await {
             Ok(Ok(hello)) => Ok(Self(hello)),
             Ok(Err(error)) => {
-                let is_plain = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
-                match is_plain {
+                let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+                match cause {
                     Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
                         Err(refused(declared, "it does not speak TLS", "use `https://`"))
                     }

@@ -13,7 +13,7 @@ use super::declared::Content;
 use super::exchange::Exchange;
 use super::handshakes::ServerTls;
 use super::tasks::Tasks;
-use super::version::HttpVersion;
+use super::version::{BUFFER, HttpVersion};
 
 /// The data of one answer that is under way and not yet read, in bytes. The server's end of it is far away.
 const STREAM_WINDOW: u32 = 512 * 1024;
@@ -21,8 +21,6 @@ const STREAM_WINDOW: u32 = 512 * 1024;
 const CONNECTION_WINDOW: u32 = 8 << 20;
 /// The data of one request that waits to be sent, in bytes.
 const SEND_BUFFER: usize = 64 * 1024;
-/// What is read of a connection of HTTP/1.1 in advance, in bytes, which bounds the head of an answer as well.
-const BUFFER: usize = 64 * 1024;
 /// The longest head of an answer, in bytes. Servers send longer ones than clients.
 const HEAD_MAX: u32 = 64 * 1024;
 

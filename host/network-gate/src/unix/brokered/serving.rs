@@ -18,7 +18,7 @@ use super::exchange::{Answer, Exchange};
 use super::handshakes::{ClientTls, Hello, refused};
 use super::sender::Sender;
 use super::tasks::Tasks;
-use super::version::{HttpVersion, Offer};
+use super::version::{BUFFER, HttpVersion, Offer};
 use super::watched::Watched;
 use crate::judge::Ending;
 
@@ -45,8 +45,6 @@ const SEND_BUFFER: usize = 16 * 1024;
 const WITHDRAWN_MAX: usize = 20;
 /// Malformed requests of a connection, after which it ends.
 const MALFORMED_MAX: usize = 32;
-/// What is read of a connection of HTTP/1.1 in advance, in bytes, which bounds the head of a request as well.
-const BUFFER: usize = 64 * 1024;
 /// How long a client may take for the head of a request of HTTP/1.1, or send none on a connection.
 const HEAD: Duration = Duration::from_secs(90);
 

@@ -1,5 +1,8 @@
 //! The versions of HTTP that a connection to a brokered host can speak.
 
+/// The size of the read buffer of a connection of HTTP/1.1, in bytes. A longer head of a request or answer is refused.
+pub(super) const BUFFER: usize = 64 * 1024;
+
 /// A version of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HttpVersion {
