@@ -5,7 +5,7 @@ people see is done (publishing, pushing, deploying), what cannot be read is not 
 """
 
 from portcullis_policy import (
-    Policy, abstain, allow_host, deny, deny_file, deny_host, export, limits, named, profile, runs,
+    MAYBE, NO, YES, Policy, abstain, allow_host, deny, deny_file, deny_host, export, limits, matches, named, profile,
 )
 
 # The first words of commands that reach other people.
@@ -79,7 +79,7 @@ class Unattended(Policy):
                     faults.append((f"/{key}/{index}", "write a host and its ports: `example.com:443`, `*.example.com`"))
         if not faults:
             self.values = values
-            self.forbidden = [entry.split() for entry in values["commands"]]
+            self.forbidden = values["commands"]
         return faults
 
     def standing(self, context):
@@ -104,19 +104,19 @@ class Unattended(Policy):
     def command(self, command, request, context):
         if context.interactive:
             return abstain()
-        script = self.script(command)
-        if script is None:
-            return _no("unattended.unread", "the command cannot be read for certain", "write it in plain words")
-        for rule, commands, reason in (
-            ("unattended.publish", [entry.split() for entry in PUBLISHING], "other people would see it"),
-            ("unattended.deploy", [entry.split() for entry in DEPLOYING], "it reaches another machine"),
+        found = NO
+        for rule, patterns, reason in (
+            ("unattended.publish", PUBLISHING, "other people would see it"),
+            ("unattended.deploy", DEPLOYING, "it reaches another machine"),
             ("unattended.forbidden", self.forbidden, "the configuration forbids it in runs without a user"),
         ):
-            for words in commands:
-                if runs(script, *words):
-                    return _no(rule, f"`{' '.join(words)}`: {reason}", "leave it to the user, and say what is to be done")
-        if script.features & type(script.features).DYNAMIC:
-            return _no("unattended.unread", "it runs something that cannot be read beforehand", "write it in plain words")
+            for pattern in patterns:
+                match = matches(request, pattern)
+                if match == YES:
+                    return _no(rule, f"`{pattern}`: {reason}", "leave it to the user, and say what is to be done")
+                found = MAYBE if match == MAYBE else found
+        if found == MAYBE:
+            return _no("unattended.unread", "it may publish or deploy something", "write it in plain words")
         return abstain()
 
     def tool(self, call, request, context):

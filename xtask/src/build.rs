@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::cache::Cache;
 use crate::run::{quiet, say, show, step};
-use crate::{contract, guests, project, setup};
+use crate::{command_tables, contract, guests, project, setup};
 
 pub(crate) const BUILD_EXAMPLES: &str = "\
 Examples:
@@ -20,7 +20,8 @@ A wasm compiler is only needed when the sources of the default policy changed.";
 
 pub(crate) const GEN_EXAMPLES: &str = "\
 Examples:
-  cargo xtask gen            rewrite pi/src/protocol.ts from host/rpc, and the contract in C from wit
+  cargo xtask gen            rewrite pi/src/protocol.ts from host/rpc, the contract in C and Go from wit, and the tables of
+                             commands from guest/sdk/tables
   cargo xtask gen --check    only say whether they are up to date";
 
 pub(crate) const DEMO_EXAMPLES: &str = "\
@@ -99,6 +100,7 @@ pub(crate) fn generate(options: &GenOptions) -> Result<()> {
     cargo.args(["run", "--quiet", "--package", "portcullis-rpc", "--example", "typescript"]);
     let protocol = quiet(&mut cargo).context("printing the wire types as TypeScript")?;
     put(options, PROTOCOL, &protocol)?;
+    command_tables::files()?.iter().try_for_each(|(file, text)| put(options, file, text))?;
     contract::bindings()?.iter().try_for_each(|(file, text)| put(options, file, text))
 }
 

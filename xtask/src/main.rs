@@ -6,6 +6,7 @@
 mod book;
 mod build;
 mod cache;
+mod command_tables;
 mod contract;
 mod digest;
 mod dist;

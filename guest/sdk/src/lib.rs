@@ -66,6 +66,7 @@ pub use bindings::exports::portcullis::policy::confinement::{
 };
 pub use bindings::exports::portcullis::policy::lifecycle::{Descriptor, RuleInfo};
 pub use bindings::portcullis::policy::types::*;
+pub use command::{CommandLine, CommandMatch, CommandOption, Operand, OptionValue};
 pub use configuration::{Never, read_config};
 pub use glob::{Glob, GlobError};
 pub use network::NetworkPatternError;

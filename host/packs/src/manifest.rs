@@ -98,6 +98,8 @@ pub enum Language {
     Python,
     /// C, built by clang or Zig's clang.
     C,
+    /// Go, built by its own compiler.
+    Go,
     /// No toolchain: a finished `component.wasm` is beside the manifest.
     #[default]
     None,

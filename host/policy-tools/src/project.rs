@@ -6,6 +6,7 @@ mod confined_dir;
 pub(crate) mod create;
 pub(crate) mod edits;
 mod folder;
+mod inert_wasi;
 mod source;
 mod templates;
 mod toolchain;

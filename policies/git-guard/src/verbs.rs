@@ -75,28 +75,24 @@ fn of_verb(call: &Call) -> Option<Finding> {
         "submodule" | "bisect" => inner(call),
         "rebase" => rewrite("rebase"),
         "filter-branch" | "filter-repo" | "replace" | "update-ref" | "fast-import" => rewrite(&call.verb),
-        "commit" if call.has("--amend", None) => rewrite("commit --amend"),
-        "reset" if call.has("--hard", None) || call.has("--merge", None) => rewrite("reset --hard"),
-        "clean" if call.has("--force", Some('f')) => rewrite("clean --force"),
-        "checkout" | "switch" if call.has("--force", Some('f')) || call.has("--discard-changes", None) => {
+        "commit" if call.has("--amend") => rewrite("commit --amend"),
+        "reset" if call.has("--hard") || call.has("--merge") => rewrite("reset --hard"),
+        "clean" if call.has("--force") => rewrite("clean --force"),
+        "checkout" | "switch" if call.has("--force") || call.has("--discard-changes") => {
             rewrite(&format!("{} --force", call.verb))
         }
-        "checkout" if call.has("-B", Some('B')) => rewrite("checkout -B"),
-        "branch"
-            if call.has("--delete", Some('d'))
-                || call.has("--force", Some('f'))
-                || call.has("-D", Some('D')) =>
-        {
+        "checkout" if call.has("-B") => rewrite("checkout -B"),
+        "branch" if call.has("--delete") || call.has("--force") || call.has("-D") => {
             rewrite("branch --delete")
         }
-        "tag" if call.has("--delete", Some('d')) || call.has("--force", Some('f')) => rewrite("tag --delete"),
+        "tag" if call.has("--delete") || call.has("--force") => rewrite("tag --delete"),
         "stash" if call.operands().next().is_some_and(|word| word == "drop" || word == "clear") => {
             rewrite("stash drop")
         }
         "reflog" if call.operands().next().is_some_and(|word| word == "expire" || word == "delete") => {
             rewrite("reflog expire")
         }
-        "gc" if call.has("--prune", None) => rewrite("gc --prune"),
+        "gc" if call.has("--prune") => rewrite("gc --prune"),
         "prune" => rewrite("prune"),
         "" if call.unclear => Some(Finding::Unclear),
         "reset" | "clean" | "checkout" | "branch" | "tag" | "commit" if call.unclear => {
@@ -107,12 +103,12 @@ fn of_verb(call: &Call) -> Option<Finding> {
 }
 
 fn push(call: &Call) -> Finding {
-    let forced = call.has("--force", Some('f'))
-        || call.has("--force-with-lease", None)
-        || call.has("--mirror", None)
+    let forced = call.has("--force")
+        || call.has("--force-with-lease")
+        || call.has("--mirror")
         || call.operands().any(|word| word.starts_with('+'));
-    let deletes = call.has("--delete", Some('d'))
-        || call.has("--prune", None)
+    let deletes = call.has("--delete")
+        || call.has("--prune")
         || call.operands().skip(1).any(|word| word.starts_with(':'));
     if forced {
         return Finding::ForcePush;
@@ -120,7 +116,7 @@ fn push(call: &Call) -> Finding {
     if deletes {
         return Finding::DeleteRemote;
     }
-    if call.has("--receive-pack", None) || call.has("--exec", None) {
+    if call.has("--receive-pack") || call.has("--exec") {
         return Finding::Runs("`--receive-pack`".to_owned());
     }
     if call.unclear {
@@ -128,9 +124,8 @@ fn push(call: &Call) -> Finding {
     }
     let named: Vec<&str> = call.operands().skip(1).collect();
     let branches: Vec<String> = named.iter().map(|word| branch(word)).collect();
-    let many = call.has("--all", None)
-        || call.has("--branches", None)
-        || branches.iter().any(|branch| branch.contains('*'));
+    let many =
+        call.has("--all") || call.has("--branches") || branches.iter().any(|branch| branch.contains('*'));
     let current = !many && branches.iter().all(|branch| branch == "HEAD" || branch == "@");
     Finding::Push(Targets { branches, many, current })
 }
@@ -157,13 +152,13 @@ fn inner(call: &Call) -> Option<Finding> {
 
 /// Returns the effect of writing a setting that names a program.
 fn config(call: &Call) -> Option<Finding> {
-    if call.has("--edit", Some('e')) {
+    if call.has("--edit") {
         return Some(Finding::Runs("`git config --edit`".to_owned()));
     }
-    let reads = ["--get", "--list", "--get-all", "--get-regexp"].iter().any(|option| call.has(option, None));
+    let reads = ["--get", "--list", "--get-all", "--get-regexp"].iter().any(|option| call.has(option));
     let mut operands = call.operands().filter(|word| !["set", "get", "list"].contains(word));
     let name = operands.next();
-    if reads || call.has("-l", Some('l')) || operands.next().is_none() {
+    if reads || call.has("-l") || operands.next().is_none() {
         return call.unclear.then_some(Finding::Unclear);
     }
     name.filter(|name| names_program(name)).map(|name| Finding::Runs(format!("`git config {name}`")))

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context as _, Result, ensure};
-use portcullis_it::{Interface, Scene, Serve, Tools, User, portcullis};
+use portcullis_it::{Finished, Interface, Scene, Serve, Tools, User, portcullis};
 use serde_json::{Value, json};
 
 use crate::{same_answers, statements};
@@ -159,14 +159,14 @@ fn throw_on_boom(language: &str, desk: &Desk) -> Result<bool> {
     let (file, before, thrown) = match language {
         "js" => (
             "example/policy.js",
-            "    const { parsed } = request.action.val;\n",
-            "    if (parsed.tag === 'ok' && runs(parsed.val, ['npm', 'boom'])) {\n      console.log('so far');\n      \
+            "    if (request.action.tag !== \"command\") return abstain();\n",
+            "    if (runs(request, 'npm boom')) {\n      console.log('so far');\n      \
              throw new TypeError('boom at once');\n    }\n",
         ),
         "python" => (
             "example/policy.py",
-            "        script = self.script(command)\n",
-            "        if script is not None and runs(script, 'npm', 'boom'):\n            print('so far')\n            \
+            "    def command(self, command, request, context):\n",
+            "        if runs(request, 'npm boom'):\n            print('so far')\n            \
              raise ValueError('boom at once')\n",
         ),
         _ => return Ok(false),
@@ -344,6 +344,41 @@ fn python() -> Result<()> {
 #[test]
 fn c() -> Result<()> {
     path_of_a_newcomer("c", &Desk::new()?)
+}
+
+#[test]
+fn go() -> Result<()> {
+    let desk = Desk::new()?;
+    path_of_a_newcomer("go", &desk)?;
+    matches_commands_in_go(&desk)
+}
+
+/// The command matching of the helpers passes the test cases that Rust's passes.
+fn matches_commands_in_go(desk: &Desk) -> Result<()> {
+    const FILES: [(&str, &str); 4] = [
+        ("host/policy-tools/templates/go/commands.go", "commands.go"),
+        ("host/policy-tools/templates/go/table.go", "table.go"),
+        ("guest/sdk/tables/spellings.json", "spellings.json"),
+        ("tests/it/tests/policies/spellings_test.go", "spellings_test.go"),
+    ];
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = desk.at("spellings");
+    fs::create_dir(&folder)?;
+    for (file, name) in FILES {
+        fs::copy(project.join(file), folder.join(name)).with_context(|| format!("copying `{file}`"))?;
+    }
+    fs::write(folder.join("go.mod"), "module portcullis\n\ngo 1.25\n")?;
+    // The compiler that building the example has fetched, or this machine's.
+    let fetched = desk.at("example/build/go/go");
+    let program = fetched.join("bin/go");
+    let mut go = Command::new(if program.exists() { program.as_path() } else { Path::new("go") });
+    if program.exists() {
+        go.env("GOROOT", &fetched);
+    }
+    go.args(["test", "-v", "./..."]).current_dir(&folder).env("GOTOOLCHAIN", "local");
+    let finished = Finished::run(&mut go)?.ended_with(0)?;
+    ensure!(finished.stdout.contains("--- PASS: TestSpellings"), "{finished:#?}");
+    Ok(())
 }
 
 #[test]

@@ -19,11 +19,11 @@ Examples:
 
 const NEW_HELP: &str = "\
 Rust needs cargo and `rustup target add wasm32-unknown-unknown`; JavaScript needs Node and npm; Python needs \
-python3 with pip. `policy build` fetches the rest from crates.io, npm or PyPI. A text in Cedar or Rego needs no folder.
+python3 with pip, and so do C without clang and Go without go 1.25. `policy build` fetches the rest from crates.io, npm or PyPI. A text in Cedar or Rego needs no folder.
 
 Examples:
   portcullis policy new no-publish --lang rust
-  portcullis policy new no-publish --lang js --id acme:no-publish      # or python, c";
+  portcullis policy new no-publish --lang js --id acme:no-publish      # or python, c, go";
 
 const TEST_HELP: &str = "\
 Runs the cases of the manifest against the built component, on the engine that enforces it. A component that is \
@@ -185,6 +185,8 @@ pub(crate) enum Language {
     Python,
     /// C, without a C library
     C,
+    /// Go
+    Go,
 }
 
 #[derive(Debug, Args)]

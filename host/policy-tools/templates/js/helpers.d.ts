@@ -83,8 +83,8 @@ export interface Profile { files: FileRule[]; network: NetworkRule[] }
 export interface ConfigFault { pointer: string; message: string }
 
 export function abstain(): Evaluation;
-export function allow(rule: string, reason: string, options?: { setting?: string; severity?: Severity; obligations?: object[] }): Evaluation;
-export function ask(rule: string, reason: string, title: string, options?: { details?: string; options?: object[]; setting?: string; severity?: Severity }): Evaluation;
+export function allow(rule: string, reason: string, options?: { setting?: string; severity?: Severity; obligations?: Obligation[] }): Evaluation;
+export function ask(rule: string, reason: string, title: string, options?: { details?: string; options?: Offer[]; setting?: string; severity?: Severity }): Evaluation;
 export function deny(rule: string, reason: string, options?: { hint?: string; overridable?: boolean; setting?: string; severity?: Severity }): Evaluation;
 export function pass(rule: string, reason: string): OutputEvaluation;
 export function replace(rule: string, reason: string, blocks: Block[]): OutputEvaluation;
@@ -106,7 +106,25 @@ export function askHost(id: string, host: string, ports: number[], options?: Hos
 export function denyHost(id: string, host: string, ports: number[], options?: HostOptions): NetworkRule;
 
 export function profile(parts?: Partial<Profile> & Record<string, unknown>): Profile;
-export function runs(script: Script, words: string[]): boolean;
+
+// How surely a request runs a command that a pattern describes, for example `git push --force`.
+export function matches(request: Request, pattern: string): "yes" | "maybe" | "no";
+// Whether it certainly does, and whether it does or may do so.
+export function runs(request: Request, pattern: string): boolean;
+export function couldRun(request: Request, pattern: string): boolean;
+
+export interface Obligation { tag: string; val: unknown }
+export function notify(text: string): Obligation;
+export function advise(text: string): Obligation;
+export function rewriteScript(script: string): Obligation;
+export function rewriteInput(value: unknown): Obligation;
+export function obligation(name: string, value: unknown): Obligation;
+
+export type Scope = "once" | "session" | "project" | "user";
+export interface Offer { label: string; scope: Scope; pattern: object; lifetime: number }
+export function offer(label: string, scope?: Scope, lifetime?: number): Offer;
+export function offerFile(label: string, scope: Scope, pattern: FilePattern, rights: Right[], lifetime?: number): Offer;
+export function offerHost(label: string, scope: Scope, host: string, ports: number[], lifetime?: number): Offer;
 
 export function definePolicy(policy: {
   id: string;

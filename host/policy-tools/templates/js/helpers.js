@@ -3,6 +3,8 @@
 // Write `x == null` and never `x === undefined`: engines differ in what they give
 // for a missing value.
 
+export { couldRun, matches, runs } from "./commands.js";
+
 const cause = (rule, reason, options = {}) => ({
   rule,
   reason,
@@ -37,6 +39,23 @@ export const deny = (rule, reason, options = {}) =>
     { severity: "high", ...options },
   );
 
+// Obligations: duties of the host if the action is allowed.
+export const notify = (text) => ({ tag: "notify", val: text });
+export const advise = (text) => ({ tag: "advise", val: text });
+export const rewriteScript = (script) => ({ tag: "rewrite-script", val: script });
+export const rewriteInput = (value) => ({ tag: "rewrite-input", val: JSON.stringify(value) });
+export const obligation = (name, value) => ({ tag: "other", val: { name, value: JSON.stringify(value) } });
+
+const ports = (list) => (list.length === 0 ? { tag: "every" } : { tag: "these", val: list });
+const flags = (names) => Object.fromEntries(names.map((name) => [name, true]));
+
+// Offers of a question, for `options`; the scope is `once`, `session`, `project` or `user`.
+export const offer = (label, scope = "once", lifetime = 0) => ({ label, scope, pattern: { tag: "exact" }, lifetime });
+export const offerFile = (label, scope, pattern, rights, lifetime = 0) =>
+  ({ label, scope, pattern: { tag: "path", val: { pattern, rights: flags(rights) } }, lifetime });
+export const offerHost = (label, scope, host, list, lifetime = 0) =>
+  ({ label, scope, pattern: { tag: "network", val: { host, ports: ports(list) } }, lifetime });
+
 export const pass = (rule, reason) => ({ verdict: { tag: "pass" }, cause: cause(rule, reason) });
 export const replace = (rule, reason, blocks) => ({
   verdict: { tag: "replace", val: blocks },
@@ -48,8 +67,6 @@ export const exact = (path) => ({ tag: "exact", val: path });
 export const tree = (path) => ({ tag: "tree", val: path });
 export const glob = (pattern) => ({ tag: "glob", val: pattern });
 export const named = (below, pattern) => ({ tag: "name", val: { below, glob: pattern } });
-
-const flags = (names) => Object.fromEntries(names.map((name) => [name, true]));
 
 const fileRule = (effect) => (id, pattern, rights, options = {}) => ({
   id,
@@ -66,9 +83,9 @@ export const allowFile = fileRule("allow");
 export const askFile = fileRule("ask");
 export const denyFile = fileRule("deny");
 
-const networkRule = (effect) => (id, host, ports, options = {}) => ({
+const networkRule = (effect) => (id, host, list, options = {}) => ({
   id,
-  target: { host, ports: ports.length === 0 ? { tag: "every" } : { tag: "these", val: ports } },
+  target: { host, ports: ports(list) },
   program: options.program ?? "*",
   effect,
   reason: options.reason ?? "",
@@ -92,15 +109,6 @@ export const profile = (parts = {}) => ({
   attributes: [],
   ...parts,
 });
-
-// Whether some command of a script begins with these words, for certain.
-export const runs = (script, words) =>
-  script.commands.some((command) => {
-    const argv = command.argv.filter((_, index) => index < words.length);
-    if (argv.length < words.length || argv.some((word) => !word.literal)) return false;
-    const [program, ...rest] = argv.map((word) => word.value);
-    return program.split("/").pop() === words[0] && rest.every((word, index) => word === words[index + 1]);
-  });
 
 // The lines of `console`: shown with an exception, and in the trace of a decision that is explained.
 let printed = [];

@@ -3,8 +3,9 @@
 // An example to change: rules (`standing`) hold for tools and commands, verdicts
 // (`evaluate`) are for what rules cannot say.
 
-import { abstain, ask, deny, definePolicy, denyFile, exact, profile, runs } from "./portcullis/policy.js";
+import { abstain, ask, couldRun, definePolicy, deny, denyFile, exact, profile, runs } from "./portcullis/policy.js";
 
+const publishing = ["npm publish", "cargo publish"];
 let keep = ["LICENSE"];
 
 export const { lifecycle, evaluator, confinement, outputFilter, orientation } = definePolicy({
@@ -15,7 +16,7 @@ export const { lifecycle, evaluator, confinement, outputFilter, orientation } = 
   rules: {
     "files.keep": "these files stay as they are",
     "command.publish": "publishing is for people",
-    "command.unread": "what cannot be read is asked for",
+    "command.unread": "what may publish is asked for",
   },
   configSchema: {
     type: "object",
@@ -47,14 +48,13 @@ export const { lifecycle, evaluator, confinement, outputFilter, orientation } = 
 
   evaluate(request) {
     if (request.action.tag !== "command") return abstain();
-    const { parsed } = request.action.val;
-    if (parsed.tag === "err") {
-      return ask("command.unread", "the command cannot be read", "Run it all the same?");
-    }
-    if (runs(parsed.val, ["npm", "publish"]) || runs(parsed.val, ["cargo", "publish"])) {
+    if (publishing.some((pattern) => runs(request, pattern))) {
       return deny("command.publish", "publishing is for people", {
         hint: "prepare the release and ask the user to publish it",
       });
+    }
+    if (publishing.some((pattern) => couldRun(request, pattern))) {
+      return ask("command.unread", "the command may publish something", "Run it all the same?");
     }
     return abstain();
   },

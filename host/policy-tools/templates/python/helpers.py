@@ -3,6 +3,7 @@
 import json
 
 from componentize_py_types import Err, Ok
+from portcullis_commands import MAYBE, NO, YES, matches_words
 from wit_world import exports
 from wit_world.exports import confinement as _rules
 from wit_world.exports import lifecycle as _lifecycle
@@ -35,18 +36,91 @@ def abstain():
     return _t.Evaluation(_t.Verdict_Abstain(), _cause("", ""), [])
 
 
-def allow(rule, reason, **more):
-    return _t.Evaluation(_t.Verdict_Allow(_t.Allowance([])), _cause(rule, reason, **more), [])
+def allow(rule, reason, obligations=(), **more):
+    return _t.Evaluation(_t.Verdict_Allow(_t.Allowance(list(obligations))), _cause(rule, reason, **more), [])
 
 
-def ask(rule, reason, title, details=None, **more):
+def ask(rule, reason, title, details=None, offers=(), **more):
+    """A question; `offers` are the answers that the user can choose, the narrowest first."""
     more.setdefault("severity", "medium")
-    return _t.Evaluation(_t.Verdict_Ask(_t.Question(title, details, [], None)), _cause(rule, reason, **more), [])
+    question = _t.Question(title, details, list(offers), None)
+    return _t.Evaluation(_t.Verdict_Ask(question), _cause(rule, reason, **more), [])
 
 
 def deny(rule, reason, hint=None, overridable=False, **more):
     more.setdefault("severity", "high")
     return _t.Evaluation(_t.Verdict_Deny(_t.Denial(hint, overridable)), _cause(rule, reason, **more), [])
+
+
+# Obligations: duties of the host if the action is allowed.
+
+def notify(text):
+    """Shows a text to the user."""
+    return _t.Obligation_Notify(text)
+
+
+def advise(text):
+    """Shows a text to the model, with the result."""
+    return _t.Obligation_Advise(text)
+
+
+def rewrite_script(script):
+    """Runs another script instead; `rewrites = true` under `[capabilities]` in `policy.toml`."""
+    return _t.Obligation_RewriteScript(script)
+
+
+def rewrite_input(value):
+    """Calls the tool with another input instead; it needs the same."""
+    return _t.Obligation_RewriteInput(json.dumps(value))
+
+
+def obligation(name, value):
+    """An obligation of this host, `host:reserve` for example."""
+    return _t.Obligation_Other(_t.Attribute(name, json.dumps(value)))
+
+
+# Offers of a question; the scope is `once`, `session`, `project` or `user`.
+
+def offer(label, scope="once", lifetime=0):
+    """A grant for exactly this request."""
+    return _t.GrantOption(label, _t.GrantScope[scope.upper()], _t.GrantPattern_Exact(), lifetime)
+
+
+def offer_file(label, scope, pattern, *rights, lifetime=0):
+    rights = _all(rights, _RIGHTS, _t.FileRights(0))
+    grant = _t.GrantPattern_Path(_t.PathPattern(pattern, rights))
+    return _t.GrantOption(label, _t.GrantScope[scope.upper()], grant, lifetime)
+
+
+def offer_host(label, scope, host, *ports, lifetime=0):
+    grant = _t.GrantPattern_Network(_t.NetworkPattern(host, _ports(ports)))
+    return _t.GrantOption(label, _t.GrantScope[scope.upper()], grant, lifetime)
+
+
+# Answers about the output of a tool; `output = true` under `[capabilities]`.
+
+def pass_(rule, reason):
+    return _t.OutputEvaluation(_t.OutputVerdict_Pass(), _cause(rule, reason))
+
+
+def replace(rule, reason, blocks):
+    """Shows other blocks to the model, of the same number and kinds."""
+    return _t.OutputEvaluation(_t.OutputVerdict_Replace(list(blocks)), _cause(rule, reason))
+
+
+def withhold(rule, reason):
+    """Shows only the reason to the model."""
+    return _t.OutputEvaluation(_t.OutputVerdict_Withhold(), _cause(rule, reason))
+
+
+def text(value):
+    """A block of text for `replace`."""
+    return _t.ContentBlock_Text(value)
+
+
+def text_of(block):
+    """The text of a block; none if it has none."""
+    return block.value if isinstance(block, _t.ContentBlock_Text) else None
 
 
 def exact(path):
@@ -77,10 +151,13 @@ ask_file = _file_rule(_rules.Effect.ASK)
 deny_file = _file_rule(_rules.Effect.DENY)
 
 
+def _ports(ports):
+    return _t.PortSet_These(list(ports)) if ports else _t.PortSet_Every()
+
+
 def _host_rule(effect):
     def rule(id, host, *ports, program="*", reason="", setting=""):
-        ports = _t.PortSet_These(list(ports)) if ports else _t.PortSet_Every()
-        return _rules.NetworkRule(id, _t.NetworkPattern(host, ports), program, effect, reason, setting)
+        return _rules.NetworkRule(id, _t.NetworkPattern(host, _ports(ports)), program, effect, reason, setting)
     return rule
 
 
@@ -100,15 +177,27 @@ def profile(files=(), network=(), limits=limits()):
     )
 
 
-def runs(script, *words):
-    """Whether some command of a script begins with these words, for certain."""
-    def begins(command):
-        argv = command.argv[:len(words)]
-        if len(argv) < len(words) or not all(word.literal for word in argv):
-            return False
-        first, *rest = [word.value for word in argv]
-        return first.rsplit("/", 1)[-1] == words[0] and rest == list(words[1:])
-    return any(begins(command) for command in script.commands)
+def matches(request, pattern):
+    """How surely a request runs a command that a pattern describes (`git push --force`): `YES`, `MAYBE` or `NO`."""
+    if not isinstance(request.action, (_t.Action_Command, _t.Action_Escalation)):
+        return NO
+    script = Policy.script(request.action.value)
+    if script is None:
+        return MAYBE
+    found = {matches_words(pattern, command.argv) for command in script.commands}
+    if script.features & (_t.ScriptFeatures.DYNAMIC | _t.ScriptFeatures.REDEFINITION):
+        found.add(MAYBE)
+    return next((match for match in (YES, MAYBE) if match in found), NO)
+
+
+def runs(request, pattern):
+    """Whether a request certainly runs a command that a pattern describes."""
+    return matches(request, pattern) == YES
+
+
+def could_run(request, pattern):
+    """Whether a request runs, or may run, a command that a pattern describes."""
+    return matches(request, pattern) != NO
 
 
 class Policy:

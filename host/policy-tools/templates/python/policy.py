@@ -5,7 +5,7 @@ An example to change: rules (`standing`) hold for tools and commands, verdicts
 """
 
 from portcullis_policy import (
-    Policy, abstain, ask, deny, deny_file, exact, export, profile, runs,
+    Policy, abstain, ask, could_run, deny, deny_file, exact, export, profile, runs,
 )
 
 
@@ -17,7 +17,7 @@ class Example(Policy):
     rules = {
         "files.keep": "these files stay as they are",
         "command.publish": "publishing is for people",
-        "command.unread": "what cannot be read is asked for",
+        "command.unread": "what may publish is asked for",
     }
     config_schema = {
         "type": "object",
@@ -46,12 +46,12 @@ class Example(Policy):
         ])
 
     def command(self, command, request, context):
-        script = self.script(command)
-        if script is None:
-            return ask("command.unread", "the command cannot be read", "Run it all the same?")
-        if runs(script, "npm", "publish") or runs(script, "cargo", "publish"):
+        publishing = ["npm publish", "cargo publish"]
+        if any(runs(request, pattern) for pattern in publishing):
             return deny("command.publish", "publishing is for people",
                         hint="prepare the release and ask the user to publish it")
+        if any(could_run(request, pattern) for pattern in publishing):
+            return ask("command.unread", "the command may publish something", "Run it all the same?")
         return abstain()
 
 

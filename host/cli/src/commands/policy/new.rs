@@ -16,6 +16,7 @@ pub(super) fn run(new: &New) -> crate::exit::Outcome {
         Language::Js => Written::Js,
         Language::Python => Written::Python,
         Language::C => Written::C,
+        Language::Go => Written::Go,
     };
     let created = create(&new.folder, new.id.as_deref(), language)?;
     if new.json {

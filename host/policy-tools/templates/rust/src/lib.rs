@@ -4,8 +4,8 @@
 //! (`evaluate`) are for what rules cannot say.
 
 use portcullis_sdk::{
-    Action, ActionKinds, ConfigError, Context, Descriptor, Evaluation, FilePattern, FileRights, FileRule,
-    Policy, Profile, Request,
+    ActionKinds, ConfigError, Context, Descriptor, Evaluation, FilePattern, FileRights, FileRule, Policy,
+    Profile, Request,
 };
 use serde::Deserialize;
 
@@ -33,7 +33,7 @@ impl Policy for Example {
         Descriptor::new("__ID__", env!("CARGO_PKG_VERSION"), "Files that stay, and no publishing")
             .rule("files.keep", "these files stay as they are")
             .rule("command.publish", "publishing is for people")
-            .rule("command.unread", "what cannot be read is asked for")
+            .rule("command.unread", "what may publish is asked for")
             .handles(ActionKinds::COMMAND)
             .config_schema(include_str!("../config.schema.json"))
     }
@@ -60,13 +60,17 @@ impl Policy for Example {
     }
 
     fn evaluate(&self, request: &Request, _context: &Context) -> Evaluation {
-        let Action::Command(command) = &request.action else { return Evaluation::abstain() };
-        let Ok(script) = &command.parsed else {
-            return Evaluation::ask("command.unread", "the command cannot be read", "Run it all the same?");
-        };
-        if script.runs(&["npm", "publish"]) || script.runs(&["cargo", "publish"]) {
+        let publishing = ["npm publish", "cargo publish"];
+        if publishing.iter().any(|pattern| request.runs(pattern)) {
             return Evaluation::deny("command.publish", "publishing is for people")
                 .hint("prepare the release and ask the user to publish it");
+        }
+        if publishing.iter().any(|pattern| request.could_run(pattern)) {
+            return Evaluation::ask(
+                "command.unread",
+                "the command may publish something",
+                "Run it all the same?",
+            );
         }
         Evaluation::abstain()
     }
