@@ -20,8 +20,8 @@ pub mod policy_source;
 mod setting_provenance;
 mod shipped;
 
-#[cfg(target_os = "linux")]
 pub mod aws_keys;
+#[cfg(target_os = "linux")]
 pub mod branches;
 pub mod changes;
 pub mod confiner;

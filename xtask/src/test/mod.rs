@@ -57,8 +57,6 @@ const LONG_FORMS: [(&str, &str); 11] = [
 const ONLY_IN_FULL: &[&str] = &[
     "pi_0_74_ordinary",
     "pi_1_5_caller",
-    // The program of systems other than Linux, which is built for these tests alone.
-    "portable::",
     // Another client for the registry, which takes minutes to compile.
     "share::others",
     "against_pi::caller",
@@ -175,20 +173,18 @@ fn everything(ledger: &mut Ledger, is_full: bool) -> Result<()> {
     ledger.check("tidy", tidy::task);
     let build = || show(project::cargo().args(["build", "--workspace", "--quiet"]));
     ledger.check("build", || build().and_then(|()| build::machine_code(false)).and_then(|()| build()));
-    if is_full {
-        let words = ["--features", "portcullis-cli/portable", "--bin", "portcullis-portable"];
-        ledger.check("build --features portable", || {
-            show(project::cargo().args(["build", "--workspace", "--quiet"]).args(words))
-        });
-    }
+    let words = ["--features", "portcullis-cli/portable", "--bin", "portcullis-portable"];
+    ledger.check("build --features portable", || {
+        show(project::cargo().args(["build", "--workspace", "--quiet"]).args(words))
+    });
     ledger.check("gen --check", || build::generate(&GenOptions { check: true }));
     ledger.check("wit-check", contract::check);
     ledger.check("clippy", clippy);
     for (what, pi) in [("tsc with pi 0.74", &tools.pi_0_74), ("tsc with pi 1.5", &tools.pi_1_5)] {
         ledger.check(what, || extension::check_types(&tools, pi.as_ref().context("set-up left no pi")?));
     }
+    ledger.check("elsewhere", || elsewhere::task(&elsewhere::Options { all: is_full }));
     if is_full {
-        ledger.check("elsewhere", || elsewhere::task(&elsewhere::Options { all: true }));
         ledger.check("book --check", book::check);
         ledger.check("text policies", text_policies);
     }
