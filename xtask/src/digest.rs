@@ -10,8 +10,9 @@ use wasm_encoder::{CustomSection, Encode, Section};
 use wasmparser::{Parser, Payload};
 
 const SECTION: &str = "portcullis:source-digest";
-/// Directories that do not affect the component. Components and text files are ignored as well.
-const NOT_COMPILED: [&str; 2] = ["tests", "target"];
+/// Directories that do not affect the component: `0.2` is the contract after the one of the shipped policies.
+/// Components and text files are ignored as well.
+const NOT_COMPILED: [&str; 3] = ["tests", "target", "0.2"];
 
 /// Returns the digest of all files below `folders` and of `facts`, in hexadecimal.
 ///

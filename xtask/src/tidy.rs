@@ -25,7 +25,7 @@ Examples:
 Allowed licences and known duplicates are listed in deny.toml, layers in xtask/src/tidy.rs.";
 
 /// Crates of a layer use those of lower layers only, beside [`WITHIN_A_LAYER`].
-const LAYERS: [(&str, u8); 30] = [
+const LAYERS: [(&str, u8); 31] = [
     ("certificates", 0),
     ("changes", 0),
     ("decision", 0),
@@ -47,6 +47,7 @@ const LAYERS: [(&str, u8); 30] = [
     ("shell", 1),
     ("seatbelt", 1),
     ("syscall-broker", 1),
+    ("vcs", 1),
     ("export", 2),
     ("settings", 2),
     ("teams", 2),

@@ -217,9 +217,12 @@ impl<'a> Loader<'a> {
         self.snapshots.extend(policy.snapshot_job());
         let rewrites = match origin {
             Origin::Shipped => false,
-            Origin::File(file, _) => manifest::find(bytes, file, &description.id)
-                .with_context(context)?
-                .is_some_and(|manifest| manifest.capabilities.rewrites),
+            Origin::File(file, _) => {
+                let manifest = manifest::find(bytes, file, &description.id).with_context(context)?;
+                let says = || manifest.is_some_and(|manifest| manifest.capabilities.rewrites);
+                // Since contract 0.2 the policy itself says it.
+                description.capabilities.map_or_else(says, |needs| needs.rewrites)
+            }
             Origin::Pack(locked) => locked.capabilities.contains("rewrites"),
             Origin::Team(_) => false,
         };
@@ -228,6 +231,8 @@ impl<'a> Loader<'a> {
         // functions, because SDKs do.
         let is_blind = matches!(origin, Origin::Pack(locked) if !locked.capabilities.contains("output"));
         let policy = if is_blind { policy.without_output() } else { policy };
+        let ignores_vcs = matches!(origin, Origin::Shipped) && !shipped::uses_vcs(&description.id);
+        let policy = if ignores_vcs { policy.without_vcs() } else { policy };
         Ok(Member { policy: Arc::new(WithProvenance { policy, sites }), mode })
     }
 }

@@ -3,6 +3,7 @@
 //! A policy only knows its configuration, and names a value by a JSON pointer. The host knows where that value was
 //! written.
 
+use portcullis_decision::context::VcsParts;
 use portcullis_decision::profile::Profile;
 use portcullis_decision::request::{ActionKinds, Request};
 use portcullis_decision::verdict::{Evaluation, OutputEvaluation, ToolOutput};
@@ -47,6 +48,10 @@ impl<P: Policy> Policy for WithProvenance<P> {
 
     fn handles(&self) -> ActionKinds {
         self.policy.handles()
+    }
+
+    fn vcs_parts(&self) -> VcsParts {
+        self.policy.vcs_parts()
     }
 
     fn evaluate(&self, request: &Request, context: &Context) -> Result<Evaluation, PolicyError> {

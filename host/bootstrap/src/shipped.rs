@@ -40,6 +40,12 @@ const TEXT_POLICIES: [(&str, &[u8]); 2] = [
 
 include!(concat!(env!("OUT_DIR"), "/machine_code.rs"));
 
+/// Returns true if a shipped policy passes facts about version control on to its text. Contract 0.1, for which all are
+/// built, has no place to say so.
+pub(crate) fn uses_vcs(id: &str) -> bool {
+    TEXT_POLICIES.iter().any(|(name, _)| id.strip_prefix("portcullis:") == Some(*name))
+}
+
 /// Returns name and description of each shipped policy that works without a text.
 pub(crate) fn policies() -> impl Iterator<Item = (&'static str, &'static str)> {
     SHIPPED.into_iter().map(|(name, title, _)| (name, title))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::combine::{Combine, Outcome, PolicyVote};
-use crate::context::Context;
+use crate::context::{Context, VcsParts};
 use crate::decision::{AnsweredBy, Decision, Mode, Vote, vote};
 use crate::grant::{Grant, GrantPattern};
 use crate::path_text;
@@ -37,6 +37,15 @@ pub struct Member {
 impl Default for Chain {
     fn default() -> Self {
         Self { members: Vec::new(), combine: Combine::default(), stopwatch: || 0 }
+    }
+}
+
+impl Chain {
+    /// Returns the parts of the project's version control that some policy depends on.
+    #[must_use]
+    pub fn vcs_parts(&self) -> VcsParts {
+        let parts = self.members.iter().map(|member| member.policy.vcs_parts());
+        parts.fold(VcsParts::default(), VcsParts::union)
     }
 }
 

@@ -59,18 +59,90 @@ pub struct Workspace {
     pub vcs: Option<Vcs>,
 }
 
-/// Version control of a project.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Version control of a project, as its files state it.
+///
+/// A command that may write the project's `.git` can change all of it: these are facts for a policy about the user's
+/// own workflow, and no barrier against a hostile command.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Vcs {
     /// `git`, `jj`, ...
     pub kind: String,
     /// Its top directory.
     pub root: String,
-    /// The branch, if known.
+    /// The branch, if known; `None` for a detached head.
     pub branch: Option<String>,
+    /// The id of the commit that is checked out, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
     /// Whether there are uncommitted changes; `None` if unknown.
     pub dirty: Option<bool>,
+    /// The remotes in the repository's own configuration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remotes: Vec<Remote>,
+}
+
+/// A remote of a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Remote {
+    /// For example `origin`.
+    pub name: String,
+    /// The address, without a user name or password.
+    pub url: String,
+}
+
+/// The parts of [`Vcs`] that a policy depends on. The host reads no others, and passes no others to the policy.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct VcsParts {
+    /// The kind, the top directory and the branch.
+    pub branch: bool,
+    /// The commit that is checked out.
+    pub head: bool,
+    /// Whether there are uncommitted changes.
+    pub dirty: bool,
+    /// The remotes.
+    pub remotes: bool,
+}
+
+impl VcsParts {
+    /// The branch alone.
+    pub const BRANCH: Self = Self { branch: true, head: false, dirty: false, remotes: false };
+    /// All parts.
+    pub const ALL: Self = Self { branch: true, head: true, dirty: true, remotes: true };
+
+    /// Returns true if there is no part.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+
+    /// Returns the parts of either.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self {
+            branch: self.branch || other.branch,
+            head: self.head || other.head,
+            dirty: self.dirty || other.dirty,
+            remotes: self.remotes || other.remotes,
+        }
+    }
+}
+
+impl Vcs {
+    /// Returns only `parts` of it; `None` without any.
+    #[must_use]
+    pub fn only(&self, parts: VcsParts) -> Option<Self> {
+        (!parts.is_empty()).then(|| Self {
+            kind: self.kind.clone(),
+            root: self.root.clone(),
+            branch: self.branch.clone().filter(|_| parts.branch),
+            head: self.head.clone().filter(|_| parts.head),
+            dirty: self.dirty.filter(|_| parts.dirty),
+            remotes: if parts.remotes { self.remotes.clone() } else { Vec::new() },
+        })
+    }
 }
 
 /// The machine.
@@ -93,4 +165,40 @@ pub struct Machine {
     pub path: Vec<String>,
     /// Roots of toolchains in PATH.
     pub toolchains: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_gets_the_parts_that_it_depends_on() {
+        let remotes = vec![Remote { name: "origin".into(), url: "https://a.test/b".into() }];
+        let vcs = Vcs {
+            kind: "git".into(),
+            root: "/p".into(),
+            branch: Some("main".into()),
+            head: Some("0".repeat(40)),
+            dirty: Some(true),
+            remotes,
+        };
+        assert_eq!(vcs.only(VcsParts::default()), None);
+        assert_eq!(vcs.only(VcsParts::ALL), Some(vcs.clone()));
+        let branch = vcs.only(VcsParts::BRANCH).unwrap();
+        assert_eq!((branch.branch.as_deref(), branch.head, branch.dirty), (Some("main"), None, None));
+        assert!(branch.remotes.is_empty());
+        let head = VcsParts { head: true, ..VcsParts::default() };
+        assert_eq!(
+            VcsParts::BRANCH.union(head).union(VcsParts::default()),
+            VcsParts { head: true, ..VcsParts::BRANCH }
+        );
+    }
+
+    #[test]
+    fn a_context_of_an_older_log_still_parses() {
+        let older = r#"{"kind":"git","root":"/p","branch":null,"dirty":null}"#;
+        let vcs = Vcs { kind: "git".into(), root: "/p".into(), ..Vcs::default() };
+        assert_eq!(serde_json::from_str::<Vcs>(older).unwrap(), vcs);
+        assert_eq!(serde_json::to_string(&vcs).unwrap(), older);
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::context::Context;
+use crate::context::{Context, VcsParts};
 use crate::profile::Profile;
 use crate::request::{ActionKinds, Request};
 use crate::verdict::{Evaluation, OutputEvaluation, ToolOutput};
@@ -20,6 +20,13 @@ pub trait Policy: Send + Sync {
 
     /// Returns the actions for which [`Policy::evaluate`] is to be called.
     fn handles(&self) -> ActionKinds;
+
+    /// Returns the parts of the project's version control that the policy depends on.
+    ///
+    /// [`Policy::standing`] is called again when one of them changes.
+    fn vcs_parts(&self) -> VcsParts {
+        VcsParts::default()
+    }
 
     /// Judges one request.
     ///

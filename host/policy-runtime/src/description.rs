@@ -1,5 +1,6 @@
 //! The description that a policy gives of itself: name, version, and the actions it wants to see.
 
+use portcullis_decision::context::VcsParts;
 use portcullis_decision::request::ActionKinds;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,19 @@ pub struct Description {
     pub rules: Vec<RuleInfo>,
     /// JSON Schema of the configuration. Empty if the policy takes none.
     pub config_schema: String,
+    /// What the policy needs beyond verdicts and rules. `None` if its contract leaves that to the manifest.
+    pub capabilities: Option<Capabilities>,
+    /// The parts of the project's version control that the policy depends on.
+    pub depends_on: VcsParts,
+}
+
+/// What a policy needs beyond verdicts and rules. It gets only what the user has agreed to as well.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// Seeing the output of tools.
+    pub output: bool,
+    /// Changing the input of tools.
+    pub rewrites: bool,
 }
 
 /// One rule, described for people.

@@ -54,6 +54,9 @@ pub enum LoadError {
         "the policy needs a host that speaks contract {wanted}; this host speaks {oldest} to {newest}; {hint}"
     )]
     UnknownTrack { wanted: String, oldest: &'static str, newest: &'static str, hint: &'static str },
+    /// The component has parts for two contract versions.
+    #[error("the policy has parts of contract {first} and of {second}; build all of it against one version")]
+    MixedTracks { first: &'static str, second: &'static str },
     /// The component imports functions that this host does not provide.
     #[error("the policy imports interfaces that this host does not provide: {names}; {hint}")]
     Imports { names: String, hint: &'static str },

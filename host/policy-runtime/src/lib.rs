@@ -29,12 +29,15 @@
 //! Platform: every target that wasmtime compiles for. The cache needs Unix.
 
 mod cache;
+mod check;
 mod compile;
 mod description;
 mod digest;
 mod embedded;
 mod engine;
 mod error;
+mod exports;
+mod host_tools;
 mod input;
 mod instance;
 pub mod limits;
@@ -51,12 +54,13 @@ mod state;
 mod toolchain;
 mod track;
 mod v0_1;
+mod v0_2;
 mod wasi;
 
 #[cfg(feature = "compiler")]
 pub use compile::compiler_main;
 pub use compile::{COMPILER_ARGUMENT, Compiler};
-pub use description::{Description, RuleInfo};
+pub use description::{Capabilities, Description, RuleInfo};
 pub use embedded::Embedded;
 #[cfg(feature = "compiler")]
 pub use embedded::{THIS_TARGET, embedded_name, precompile};

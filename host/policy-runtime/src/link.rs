@@ -9,11 +9,11 @@ use wasmtime::component::{Component, Linker};
 use crate::description::Description;
 use crate::engine::SharedEngine;
 use crate::error::LoadError;
+use crate::exports::{Exports, link_host};
 use crate::instance::Runner;
 use crate::limits::Limits;
 use crate::state::HostState;
 use crate::track::Surface;
-use crate::v0_1::{self, Exports};
 use crate::wasi;
 
 /// Links a component after checking that it is a policy of a supported contract version.
@@ -23,11 +23,11 @@ pub(crate) fn link(
     component: &Component,
 ) -> Result<(Runner, Exports), LoadError> {
     let engine = shared.engine();
-    let contract = |source| LoadError::Contract { track: v0_1::TRACK, source };
     let ty = component.component_type();
-    Surface::from_component(&ty, engine).check()?;
+    let track = Surface::from_component(&ty, engine).check()?;
+    let contract = |source| LoadError::Contract { track: track.name(), source };
     let mut linker: Linker<HostState> = Linker::new(engine);
-    v0_1::link(&mut linker).map_err(contract)?;
+    link_host(track, &mut linker).map_err(contract)?;
     for (name, import) in ty.imports(engine) {
         if let (true, ComponentItem::ComponentInstance(wanted)) = (wasi::is_wasi(name), &import.ty) {
             let mut instance = linker.instance(name).map_err(contract)?;
@@ -35,7 +35,7 @@ pub(crate) fn link(
         }
     }
     let component = linker.instantiate_pre(component).map_err(contract)?;
-    let exports = Exports::find(&component).map_err(contract)?;
+    let exports = Exports::find(track, &component).map_err(contract)?;
     let runner = Runner { shared: Arc::clone(shared), component, memory: limits.memory };
     Ok((runner, exports))
 }
@@ -47,8 +47,9 @@ pub(crate) fn describe_copy(
     limits: Limits,
 ) -> Result<Description, LoadError> {
     let mut running = runner.start(limits.configure_time).map_err(in_call("describe"))?;
-    exports.check(&mut running).map_err(|source| LoadError::Contract { track: v0_1::TRACK, source })?;
-    v0_1::describe(&mut running, exports, limits.setup_time).map_err(in_call("describe"))
+    let contract = |source| LoadError::Contract { track: exports.track().name(), source };
+    exports.check(&mut running).map_err(contract)?;
+    exports.describe(&mut running, limits.setup_time).map_err(in_call("describe"))
 }
 
 /// Returns a function that turns the error of a call into a load error.

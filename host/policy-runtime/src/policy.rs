@@ -1,8 +1,10 @@
 //! A loaded policy, as the policy chain calls it.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use portcullis_decision::context::VcsParts;
 use portcullis_decision::profile::Profile;
 use portcullis_decision::request::{ActionKinds, Request};
 use portcullis_decision::verdict::{Evaluation, OutputEvaluation, ToolOutput};
@@ -10,13 +12,13 @@ use portcullis_decision::{Context, Policy, PolicyError};
 
 use crate::description::Description;
 use crate::error::LoadError;
+use crate::exports::abstention;
 use crate::instance::Running;
 use crate::limits::Limits;
 use crate::link::in_call;
 use crate::ready::{Ready, Start};
 use crate::snapshot_job::{Slot, SnapshotJob};
 use crate::state::{LogLevel, LogLine};
-use crate::v0_1;
 
 /// Number of log lines that are kept until they are read.
 const KEPT_LINES: usize = 1000;
@@ -60,7 +62,8 @@ impl ComponentPolicy {
         let log = configured(&parts)?;
         let Parts { name, digest, description, configuration, limits, ready, snapshot } = parts;
         let has_output_filter =
-            ready.read().unwrap_or_else(PoisonError::into_inner).exports.output_filter.is_some();
+            ready.read().unwrap_or_else(PoisonError::into_inner).exports.has_output_filter();
+        let needs_output = description.capabilities.is_none_or(|needs| needs.output);
         Ok(Self {
             name,
             digest,
@@ -71,7 +74,7 @@ impl ComponentPolicy {
             snapshot: Mutex::new(snapshot),
             has_output_filter,
             rewrites: false,
-            sees_output: true,
+            sees_output: needs_output,
             log: Mutex::new(VecDeque::from(log)),
         })
     }
@@ -82,10 +85,18 @@ impl ComponentPolicy {
         &self.description
     }
 
-    /// Lets the policy change the input of tools that it allows, as its manifest declares.
+    /// Lets the policy change the input of tools that it allows, as its manifest declares, unless the policy itself
+    /// says that it does not.
     #[must_use]
     pub fn rewriting(mut self) -> Self {
-        self.rewrites = true;
+        self.rewrites = self.description.capabilities.is_none_or(|needs| needs.rewrites);
+        self
+    }
+
+    /// Tells the policy nothing about version control. For policies that do not use it and cannot say so.
+    #[must_use]
+    pub fn without_vcs(mut self) -> Self {
+        self.description.depends_on = VcsParts::default();
         self
     }
 
@@ -133,6 +144,15 @@ impl ComponentPolicy {
         Ok(PolicyCopy { policy: self, ready, running })
     }
 
+    /// Returns the context with only those facts about version control that the policy depends on: a rule made from
+    /// others would not be made anew when they change.
+    fn known<'a>(&self, context: &'a Context) -> Cow<'a, Context> {
+        let Some(vcs) = &context.workspace.vcs else { return Cow::Borrowed(context) };
+        let mut known = context.clone();
+        known.workspace.vcs = vcs.only(self.description.depends_on);
+        Cow::Owned(known)
+    }
+
     fn ready(&self) -> Arc<Ready> {
         Arc::clone(&self.ready.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -175,25 +195,35 @@ impl Policy for ComponentPolicy {
         self.description.handles
     }
 
+    fn vcs_parts(&self) -> VcsParts {
+        self.description.depends_on
+    }
+
     fn evaluate(&self, request: &Request, context: &Context) -> Result<Evaluation, PolicyError> {
         let ready = self.ready();
-        let Some(export) = &ready.exports.evaluator else { return Ok(v0_1::abstention()) };
-        let time = self.limits.decision_time;
-        self.on_a_copy(&ready, |running| v0_1::evaluate(running, export, time, request, context))
+        if !ready.exports.has_evaluator() {
+            return Ok(abstention());
+        }
+        let (time, context) = (self.limits.decision_time, &self.known(context));
+        self.on_a_copy(&ready, |running| ready.exports.evaluate(running, time, request, context))
     }
 
     fn standing(&self, context: &Context) -> Result<Option<Profile>, PolicyError> {
         let ready = self.ready();
-        let Some(export) = &ready.exports.confinement else { return Ok(None) };
-        let time = self.limits.setup_time;
-        self.on_a_copy(&ready, |running| v0_1::standing(running, export, time, context).map(Some))
+        if !ready.exports.has_confinement() {
+            return Ok(None);
+        }
+        let (time, context) = (self.limits.setup_time, &self.known(context));
+        self.on_a_copy(&ready, |running| ready.exports.standing(running, time, context))
     }
 
     fn for_command(&self, request: &Request, context: &Context) -> Result<Option<Profile>, PolicyError> {
         let ready = self.ready();
-        let Some(export) = &ready.exports.confinement else { return Ok(None) };
-        let time = self.limits.decision_time;
-        self.on_a_copy(&ready, |running| v0_1::for_command(running, export, time, request, context))
+        if !ready.exports.has_confinement() {
+            return Ok(None);
+        }
+        let (time, context) = (self.limits.decision_time, &self.known(context));
+        self.on_a_copy(&ready, |running| ready.exports.for_command(running, time, request, context))
     }
 
     fn rewrites(&self) -> bool {
@@ -210,18 +240,20 @@ impl Policy for ComponentPolicy {
         context: &Context,
     ) -> Result<Option<OutputEvaluation>, PolicyError> {
         let ready = self.ready();
-        let Some(export) = ready.exports.output_filter.as_ref().filter(|_| self.sees_output) else {
+        if !self.inspects() {
             return Ok(None);
-        };
-        let time = self.limits.decision_time;
-        self.on_a_copy(&ready, |running| v0_1::inspect(running, export, time, output, context).map(Some))
+        }
+        let (time, context) = (self.limits.decision_time, &self.known(context));
+        self.on_a_copy(&ready, |running| ready.exports.inspect(running, time, output, context))
     }
 
     fn brief(&self, context: &Context) -> Result<String, PolicyError> {
         let ready = self.ready();
-        let Some(export) = &ready.exports.orientation else { return Ok(String::new()) };
-        let time = self.limits.setup_time;
-        self.on_a_copy(&ready, |running| v0_1::brief(running, export, time, context))
+        if !ready.exports.has_orientation() {
+            return Ok(String::new());
+        }
+        let (time, context) = (self.limits.setup_time, &self.known(context));
+        self.on_a_copy(&ready, |running| ready.exports.brief(running, time, context))
     }
 }
 
@@ -256,8 +288,8 @@ fn configured(parts: &Parts) -> Result<Vec<LogLine>, LoadError> {
     }
     let in_call = in_call("configure");
     let mut running = ready.runner.start(limits.configure_time).map_err(&in_call)?;
-    let errors = v0_1::configure(&mut running, &ready.exports, limits.configure_time, configuration)
-        .map_err(&in_call)?;
+    let errors =
+        ready.exports.configure(&mut running, limits.configure_time, configuration).map_err(&in_call)?;
     if errors.is_empty() { Ok(running.into_log()) } else { Err(LoadError::Configuration { errors }) }
 }
 
@@ -274,8 +306,8 @@ impl PolicyCopy<'_> {
     /// # Errors
     /// Those of [`Policy::evaluate`].
     pub fn evaluate(&mut self, request: &Request, context: &Context) -> Result<Evaluation, PolicyError> {
-        let Some(export) = &self.ready.exports.evaluator else { return Ok(v0_1::abstention()) };
-        v0_1::evaluate(&mut self.running, export, self.policy.limits.decision_time, request, context)
+        let (time, context) = (self.policy.limits.decision_time, &self.policy.known(context));
+        self.ready.exports.evaluate(&mut self.running, time, request, context)
     }
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use portcullis_decision::PolicyError;
 
+use crate::exports::Exports;
 use crate::instance::{Runner, Running};
-use crate::v0_1::{self, Exports};
 
 /// How copies of a policy are started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Ready {
     pub(crate) fn start(&self, time: Duration, configuration: &str) -> Result<Running, PolicyError> {
         let mut running = self.runner.start(time)?;
         if self.start == Start::Configure {
-            let errors = v0_1::configure(&mut running, &self.exports, time, configuration)?;
+            let errors = self.exports.configure(&mut running, time, configuration)?;
             if !errors.is_empty() {
                 let detail = "it now refuses the configuration that it took before".to_owned();
                 return Err(PolicyError::BadAnswer { detail });

@@ -9,11 +9,11 @@ use crate::cache::{Cache, CacheKey};
 use crate::compile::{Artifact, Compiler, Job};
 use crate::engine::SharedEngine;
 use crate::error::LoadError;
+use crate::exports::Exports;
 use crate::instance::Runner;
 use crate::limits::Limits;
 use crate::link::link;
 use crate::precompiled;
-use crate::v0_1::Exports;
 
 /// The engine, the compiler and the cache, with the limits that hold for all of them.
 #[derive(Clone)]

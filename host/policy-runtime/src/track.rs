@@ -12,13 +12,55 @@ use crate::wasi;
 const STATE_EXPORT: &str = "wasmtime:wizer/access";
 
 /// The oldest and the newest contract version that this host supports.
-pub const SUPPORTED: (&str, &str) = ("0.1", "0.1");
+pub const SUPPORTED: (&str, &str) = ("0.1", "0.2");
 /// The WIT package of the contract.
 const PACKAGE: &str = "portcullis:policy/";
-/// Interfaces that every policy may import: types and pure functions.
-const GIVEN: [&str; 4] = ["types", "logging", "path-tools", "net-tools"];
+/// Interfaces of the first track that every policy may import: types and pure functions.
+const GIVEN_0_1: [&str; 4] = ["types", "logging", "path-tools", "net-tools"];
+/// Those of the second.
+const GIVEN_0_2: [&str; 11] = [
+    "facts",
+    "files",
+    "commands",
+    "network",
+    "tools",
+    "grants",
+    "requests",
+    "verdicts",
+    "log",
+    "path-tools",
+    "net-tools",
+];
 /// Interfaces of which a policy must export at least one.
 const WORK: [&str; 4] = ["evaluator", "confinement", "output-filter", "orientation"];
+
+/// A track of the contract: versions that are compatible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Track {
+    V0_1,
+    V0_2,
+}
+
+impl Track {
+    /// Returns its name, as in messages and manifests.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::V0_1 => "0.1",
+            Self::V0_2 => "0.2",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        [Self::V0_1, Self::V0_2].into_iter().find(|track| track.name() == name)
+    }
+
+    fn gives(self, interface: &str) -> bool {
+        match self {
+            Self::V0_1 => GIVEN_0_1.contains(&interface),
+            Self::V0_2 => GIVEN_0_2.contains(&interface),
+        }
+    }
+}
 
 /// The names of a component's imports and exports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,26 +86,37 @@ impl Surface {
         }
     }
 
-    /// Checks that the component is a policy that this host supports.
+    /// Checks that the component is a policy that this host supports, and returns its track.
     ///
-    /// Its contract version must be supported, and it may import only interfaces that this host provides.
-    pub(crate) fn check(&self) -> Result<(), LoadError> {
-        self.check_tracks()?;
+    /// It may import only interfaces that this host provides, and must not mix tracks.
+    pub(crate) fn check(&self) -> Result<Track, LoadError> {
+        let track = self.check_tracks()?;
         self.check_exports()?;
-        self.check_imports()
+        self.check_imports(track)?;
+        Ok(track)
     }
 
-    fn check_tracks(&self) -> Result<(), LoadError> {
+    fn check_tracks(&self) -> Result<Track, LoadError> {
         let (oldest, newest) = SUPPORTED;
-        let foreign = |name: &&String| name.starts_with(PACKAGE) && track(name) != Some("0.1");
-        let Some(name) = self.exports.iter().chain(&self.imports).find(foreign) else { return Ok(()) };
-        let wanted = track(name).unwrap_or("of no version");
-        let hint = if is_newer(wanted, newest) {
-            "update Portcullis"
-        } else {
-            "build the policy against a newer contract"
-        };
-        Err(LoadError::UnknownTrack { wanted: wanted.to_owned(), oldest, newest, hint })
+        let names = || self.exports.iter().chain(&self.imports).filter(|name| name.starts_with(PACKAGE));
+        let mut found: Option<Track> = None;
+        for name in names() {
+            let wanted = track(name).unwrap_or("of no version");
+            let Some(known) = Track::named(wanted) else {
+                let hint = if is_newer(wanted, newest) {
+                    "update Portcullis"
+                } else {
+                    "build the policy against a newer contract"
+                };
+                return Err(LoadError::UnknownTrack { wanted: wanted.to_owned(), oldest, newest, hint });
+            };
+            if let Some(first) = found.filter(|first| *first != known) {
+                return Err(LoadError::MixedTracks { first: first.name(), second: known.name() });
+            }
+            found = Some(known);
+        }
+        // A component without any name of the contract is refused for its missing exports.
+        Ok(found.unwrap_or(Track::V0_2))
     }
 
     fn check_exports(&self) -> Result<(), LoadError> {
@@ -85,9 +138,9 @@ impl Surface {
         Err(LoadError::MissingExports { missing, hint })
     }
 
-    fn check_imports(&self) -> Result<(), LoadError> {
+    fn check_imports(&self, track: Track) -> Result<(), LoadError> {
         let given = |name: &str| {
-            wasi::is_wasi(name) || interface_of(name).is_some_and(|interface| GIVEN.contains(&interface))
+            wasi::is_wasi(name) || interface_of(name).is_some_and(|interface| track.gives(interface))
         };
         let refused: Vec<&String> = self.imports.iter().filter(|name| !given(name)).collect();
         let Some(first) = refused.first() else { return Ok(()) };
@@ -134,7 +187,7 @@ mod tests {
     fn check(imports: &[&str], exports: &[&str]) -> String {
         let own = |names: &[&str]| names.iter().map(ToString::to_string).collect();
         let surface = Surface { imports: own(imports), exports: own(exports) };
-        surface.check().map_or_else(|error| error.to_string(), |()| "fine".to_owned())
+        surface.check().map_or_else(|error| error.to_string(), |track| format!("fine: {}", track.name()))
     }
 
     const LIFECYCLE: &str = "portcullis:policy/lifecycle@0.1.0";
@@ -142,18 +195,35 @@ mod tests {
 
     #[test]
     fn policies_of_the_track_are_taken() {
-        assert_eq!(check(&[], &[LIFECYCLE, EVALUATOR]), "fine");
-        assert_eq!(check(&["wasi:io/streams@0.2.6"], &[LIFECYCLE, EVALUATOR, "other:thing/x"]), "fine");
-        assert_eq!(check(&["portcullis:policy/net-tools@0.1.0"], &[LIFECYCLE, EVALUATOR]), "fine");
+        assert_eq!(check(&[], &[LIFECYCLE, EVALUATOR]), "fine: 0.1");
+        assert_eq!(check(&["wasi:io/streams@0.2.6"], &[LIFECYCLE, EVALUATOR, "other:thing/x"]), "fine: 0.1");
+        assert_eq!(check(&["portcullis:policy/net-tools@0.1.0"], &[LIFECYCLE, EVALUATOR]), "fine: 0.1");
+    }
+
+    #[test]
+    fn the_second_track_is_taken_too_and_never_mixed_with_the_first() {
+        let names = |interfaces: &[&str]| -> Vec<String> {
+            interfaces.iter().map(|name| format!("portcullis:policy/{name}@0.2.0")).collect()
+        };
+        let exports = names(&["lifecycle", "confinement"]);
+        let exports: Vec<&str> = exports.iter().map(String::as_str).collect();
+        let imports = names(&["log", "facts"]);
+        let imports: Vec<&str> = imports.iter().map(String::as_str).collect();
+        assert_eq!(check(&imports, &exports), "fine: 0.2");
+        let mixed = check(&imports, &[LIFECYCLE, EVALUATOR]);
+        assert!(mixed.contains("0.1 and of 0.2"), "{mixed}");
+        for gone in ["portcullis:policy/state@0.2.0", "portcullis:policy/logging@0.2.0"] {
+            assert!(check(&[gone], &exports).contains(gone));
+        }
     }
 
     #[test]
     fn other_tracks_are_named() {
         for (version, said) in [
-            ("0.2.0", "contract 0.2; this host speaks 0.1 to 0.1; update"),
-            ("1.4.0", "contract 1; this host speaks 0.1 to 0.1; update"),
-            ("0.10.0", "contract 0.10; this host speaks 0.1 to 0.1; update"),
-            ("0.0.3", "contract 0.0; this host speaks 0.1 to 0.1; build"),
+            ("0.3.0", "contract 0.3; this host speaks 0.1 to 0.2; update"),
+            ("1.4.0", "contract 1; this host speaks 0.1 to 0.2; update"),
+            ("0.10.0", "contract 0.10; this host speaks 0.1 to 0.2; update"),
+            ("0.0.3", "contract 0.0; this host speaks 0.1 to 0.2; build"),
         ] {
             let lifecycle = format!("portcullis:policy/lifecycle@{version}");
             let answer = check(&[], &[&lifecycle, EVALUATOR]);

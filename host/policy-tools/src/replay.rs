@@ -8,10 +8,11 @@ use portcullis_bootstrap::loaded_settings::{self, Purpose, Wanted};
 use portcullis_bootstrap::process_env::{ProcessEnv, random_name};
 use portcullis_bootstrap::session::{self, OpenSession};
 use portcullis_bootstrap::streams::say;
-use portcullis_decision::context::AgentInfo;
+use portcullis_decision::context::{AgentInfo, VcsParts};
 use portcullis_decision::{Context, Member, Reader, path_text};
 use portcullis_session::NoUser;
 use portcullis_text::escape;
+use portcullis_vcs::Repository;
 use serde::Serialize;
 
 use crate::corpus::{Change, PolicyAnswer};
@@ -137,5 +138,8 @@ fn usual(around: &ProcessEnv, agent: &str) -> Wanted {
 pub fn context_here(around: &ProcessEnv) -> anyhow::Result<Context> {
     let wanted = usual(around, "pi");
     let loaded = loaded_settings::load(around, &wanted)?;
-    Ok(session::context(around, &wanted, &loaded, "replay"))
+    let mut context = session::context(around, &wanted, &loaded, "replay");
+    // A policy takes of these what it depends on.
+    context.workspace.vcs = Repository::of(&loaded.resolved.workspace).facts(VcsParts::ALL);
+    Ok(context)
 }

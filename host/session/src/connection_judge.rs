@@ -60,7 +60,7 @@ impl CommandJudge {
         // Read first, so that a change during the decision counts as a later one.
         let revision = session.revision();
         let request = request(session, attempt);
-        let effective = session.policy.unchecked();
+        let effective = session.policy.for_connection();
         let rules = self.rules(&effective);
         let mut decision = match attempt.want {
             Want::Connect => session.decide_by(&request, &effective, rules),

@@ -4,8 +4,9 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portcullis_decision::pattern::FilePattern;
-use portcullis_decision::profile::FileRight;
+use portcullis_decision::context::Vcs;
+use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern, PortSet};
+use portcullis_decision::profile::{FileRight, FileRights, FileRule, NetworkRule};
 use portcullis_decision::reservation::RESERVATIONS;
 use portcullis_decision::rules::{OwnPlaces, RulePlace};
 use portcullis_decision::{
@@ -60,6 +61,17 @@ pub struct EffectivePolicy {
     loose: Mutex<ReplaceablePaths>,
     /// The sockets that its sandbox hides.
     sockets: HostSockets,
+    /// The facts about version control that its rules were made for.
+    pub(crate) vcs: Option<Vcs>,
+}
+
+/// The sources of the rules.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    basis: &'a Arc<Basis>,
+    links: &'a Arc<UserLinks>,
+    /// The facts about version control that policies depend on.
+    vcs: Option<&'a Vcs>,
 }
 
 impl EffectivePolicy {
@@ -69,27 +81,28 @@ impl EffectivePolicy {
         basis: &Arc<Basis>,
         network: Option<&Network>,
         grants: &[Grant],
-        before: Option<&Arc<Self>>,
+        (before, vcs): (Option<&Arc<Self>>, Option<Vcs>),
     ) -> Result<Self, OpenError> {
         let (resolved, roots) = (&basis.resolved, roots(&basis.resolved));
         let links = match before {
             Some(before) if before.links.are_below(&roots) => Arc::clone(&before.links),
             Some(_) | None => Arc::new(UserLinks::find(&resolved.workspace, &resolved.homes, roots)?),
         };
+        let source = Source { basis, links: &links, vcs: vcs.as_ref() };
         let usual = (&setup.confinement, network);
         if let Confining::Profile(places) = &setup.confinement {
             // Without mounts every directory has the machine's name.
             let (walls, temp) = (IsolationMode::Landlock, &places.temp);
-            return Self::build_for(setup, (basis, &links), temp, usual, walls, grants, before);
+            return Self::build_for(setup, source, temp, usual, walls, grants, before);
         }
         if before.is_some_and(|before| before.is_one(basis))
-            && let Some(without) = Self::without_namespaces(setup, (basis, &links), grants, before)?
+            && let Some(without) = Self::without_namespaces(setup, source, grants, before)?
         {
             return Ok(without);
         }
         let built = Self::build_for(
             setup,
-            (basis, &links),
+            source,
             &basis.resolved.temp,
             usual,
             IsolationMode::Namespaces,
@@ -97,7 +110,7 @@ impl EffectivePolicy {
             before,
         )?;
         if built.confinement.is_err()
-            && let Some(without) = Self::without_namespaces(setup, (basis, &links), grants, None)?
+            && let Some(without) = Self::without_namespaces(setup, source, grants, None)?
         {
             return Ok(without);
         }
@@ -105,10 +118,10 @@ impl EffectivePolicy {
             // No broker protects names in that tier.
             let temp = &basis.resolved.temp;
             let own = OwnPlaces { home: None, ..built.own.clone() };
-            let homeless = Self { own, layers: layers(setup, basis, temp)?, ..built };
+            let homeless = Self { own, layers: layers(setup, source, temp)?, ..built };
             let walls = IsolationMode::Namespaces;
             let before = Some(&Arc::new(homeless));
-            return Self::build_for(setup, (basis, &links), temp, usual, walls, grants, before);
+            return Self::build_for(setup, source, temp, usual, walls, grants, before);
         }
         match (&built.confinement, &setup.confinement) {
             // Without a sandbox, `/tmp` is the directory that all users share. So only the session's own directory is
@@ -116,15 +129,8 @@ impl EffectivePolicy {
             (Err(_), Confining::Sandbox { temp, .. }) if built.rules.base().temp != *temp => {
                 let Self { confinement, .. } = built;
                 let none = (&Confining::NoCommands, None);
-                let without = Self::build_for(
-                    setup,
-                    (basis, &links),
-                    temp,
-                    none,
-                    IsolationMode::Namespaces,
-                    grants,
-                    None,
-                )?;
+                let without =
+                    Self::build_for(setup, source, temp, none, IsolationMode::Namespaces, grants, None)?;
                 Ok(Self { confinement, ..without })
             }
             _ => Ok(built),
@@ -136,21 +142,20 @@ impl EffectivePolicy {
     /// The temporary directory has its real name in it.
     fn without_namespaces(
         setup: &Setup,
-        (basis, links): (&Arc<Basis>, &Arc<UserLinks>),
+        source: Source<'_>,
         grants: &[Grant],
         before: Option<&Arc<Self>>,
     ) -> Result<Option<Self>, OpenError> {
         let Confining::Sandbox { temp, .. } = &setup.confinement else { return Ok(None) };
         // The agent itself would lack the network that it needs, and a branch its mount.
-        if required_tier(&basis.resolved) > Tier::Landlock
+        if required_tier(&source.basis.resolved) > Tier::Landlock
             || setup.inmate.is_agent()
             || setup.own.branch.is_some()
         {
             return Ok(None);
         }
         let usual = (&setup.confinement, None);
-        let built =
-            Self::build_for(setup, (basis, links), temp, usual, IsolationMode::Landlock, grants, before)?;
+        let built = Self::build_for(setup, source, temp, usual, IsolationMode::Landlock, grants, before)?;
         Ok(built.confinement.is_ok().then_some(built))
     }
 
@@ -168,21 +173,22 @@ impl EffectivePolicy {
 
     fn build_for(
         setup: &Setup,
-        (basis, links): (&Arc<Basis>, &Arc<UserLinks>),
+        source: Source<'_>,
         temp: &Path,
         (confining, network): (&Confining, Option<&Network>),
         walls: IsolationMode,
         grants: &[Grant],
         before: Option<&Arc<Self>>,
     ) -> Result<Self, OpenError> {
+        let Source { basis, links, vcs } = source;
         let own = own_places(setup, confining, walls, before);
         let (layers, base) = match before {
             // The standing rules do not change with grants, so the earlier answers are used.
-            Some(before) if Arc::ptr_eq(&before.basis, basis) => {
+            Some(before) if Arc::ptr_eq(&before.basis, basis) && before.vcs.as_ref() == vcs => {
                 (before.layers.clone(), Self::base(basis, &before.rules.base().temp, own.clone()))
             }
             _ => {
-                let mut layers = layers(setup, basis, temp)?;
+                let mut layers = layers(setup, source, temp)?;
                 if own.home.is_some() {
                     layers.iter_mut().for_each(|layer| leave_programs(layer, &setup.own));
                 }
@@ -215,7 +221,11 @@ impl EffectivePolicy {
             {
                 (before.confinement.clone(), before.sockets.clone())
             }
-            Some(before) if before.confinement.is_err() && Arc::ptr_eq(&before.basis, basis) => {
+            Some(before)
+                if before.confinement.is_err()
+                    && Arc::ptr_eq(&before.basis, basis)
+                    && before.vcs.as_ref() == vcs =>
+            {
                 (before.confinement.clone(), sockets)
             }
             _ => {
@@ -243,6 +253,7 @@ impl EffectivePolicy {
             grants,
             loose,
             sockets,
+            vcs: vcs.cloned(),
         })
     }
 
@@ -279,7 +290,16 @@ impl EffectivePolicy {
             grants: grants.to_vec(),
             loose: Mutex::new(self.loose().clone()),
             sockets: self.sockets.clone(),
+            vcs: self.vcs.clone(),
         }
+    }
+
+    /// Returns a policy that denies everything, for use if a policy fails to return its rules for `vcs`.
+    pub(crate) fn without_rules(&self, grants: &[Grant], reason: String, vcs: Option<Vcs>) -> Self {
+        let mut layers = self.layers.clone();
+        layers.push(deny_all(&reason));
+        let rules = RuleSet::compile(layers.clone(), self.own_base(), grants);
+        Self { rules, layers, vcs, ..self.closed(grants, reason) }
     }
 
     /// Returns true if it was built with a grant that is not in `grants`.
@@ -408,9 +428,35 @@ fn shapes_sandbox(layer: &RuleLayer) -> bool {
     !(files.is_empty() && network.is_empty() && budgets.is_empty())
 }
 
-fn layers(setup: &Setup, basis: &Basis, temp: &Path) -> Result<Vec<RuleLayer>, OpenError> {
+/// Returns a layer that denies all files and connections.
+fn deny_all(reason: &str) -> RuleLayer {
+    let file = FileRule {
+        id: "host.no-rules".to_owned(),
+        pattern: FilePattern::Tree("/".into()),
+        rights: FileRights { read: true, write: true, execute: true },
+        effect: Effect::Deny,
+        conceal: false,
+        condition: String::new(),
+        reason: reason.to_owned(),
+        setting: String::new(),
+    };
+    let network = NetworkRule {
+        id: file.id.clone(),
+        target: NetworkPattern { host: HostPattern::Any, ports: PortSet::Every },
+        program: "*".to_owned(),
+        effect: Effect::Deny,
+        reason: reason.to_owned(),
+        setting: String::new(),
+    };
+    let profile = Profile { files: vec![file], network: vec![network], ..Profile::default() };
+    RuleLayer { name: "host".to_owned(), profile, tightens: true }
+}
+
+fn layers(setup: &Setup, source: Source<'_>, temp: &Path) -> Result<Vec<RuleLayer>, OpenError> {
+    let basis = source.basis;
     let mut context = setup.context.clone();
     context.machine.temp = path_text::encode(temp);
+    context.workspace.vcs = source.vcs.cloned();
     let mut layers = basis.resolved.ceiling();
     layers.extend(chain_rules::standing(&basis.chain, &context)?);
     layers.iter_mut().for_each(|layer| name_temp(layer, &basis.resolved.temp, temp));

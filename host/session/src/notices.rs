@@ -67,6 +67,16 @@ pub fn answer_ended(why: &str) -> String {
     )
 }
 
+/// A policy without rules for the branch, or another fact of version control, as it is now.
+#[must_use]
+pub fn no_rules_for_facts(why: &str) -> String {
+    format!(
+        "The project's version control has changed, and the rules for it cannot be put in force: {}. Until it \
+         changes again, commands are refused.",
+        escape(why)
+    )
+}
+
 /// An answer that counts for files, but not for commands.
 #[must_use]
 pub fn not_for_commands(why: &str) -> String {

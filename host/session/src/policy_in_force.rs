@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use portcullis_approvals::{Kept, RememberedAnswers};
+use portcullis_decision::context::Vcs;
 use portcullis_decision::request::{Action, FileAccess, FileOperation};
 use portcullis_decision::{Grant, path_text};
 use portcullis_file_gate::FileError;
+use portcullis_vcs::Repository;
 
 use crate::basis::Basis;
 use crate::effective_policy::EffectivePolicy;
@@ -24,6 +26,8 @@ const UNHIDDEN: &str = "a program of this machine has bound a socket that comman
 pub(crate) struct PolicyInForce {
     setup: Arc<Setup>,
     answers: Arc<RememberedAnswers>,
+    /// The project's version control, of which policies get the parts that they depend on.
+    repository: Option<Repository>,
     /// Locked for moments only. A thread that holds the order of names reads it, and a new sandbox waits for that order.
     current: RwLock<Arc<EffectivePolicy>>,
     /// Number of policies that were put in force.
@@ -46,11 +50,15 @@ impl PolicyInForce {
     ) -> Result<Self, OpenError> {
         let grants = basis.resolved.grants.iter().filter(|grant| grant.is_live(setup.seconds()));
         let grants: Vec<Grant> = grants.cloned().collect();
-        let first = EffectivePolicy::build(&setup, &Arc::new(basis), network.as_ref(), &grants, None)?;
+        let root = setup.context.workspace.roots.first().and_then(|root| path_text::decode(root));
+        let repository = root.map(|root| Repository::of(&root));
+        let vcs = facts(repository.as_ref(), &basis);
+        let first = EffectivePolicy::build(&setup, &Arc::new(basis), network.as_ref(), &grants, (None, vcs))?;
         let current = RwLock::new(Arc::new(first));
         Ok(Self {
             setup,
             answers,
+            repository,
             network,
             current,
             built: AtomicU64::new(0),
@@ -77,12 +85,13 @@ impl PolicyInForce {
         let building = self.building();
         let effective = self.unchecked();
         let grants = self.answers.live(&basis.resolved.grants, self.setup.seconds(), Kept::InFiles);
+        let vcs = facts(self.repository.as_ref(), &basis);
         let built = EffectivePolicy::build(
             &self.setup,
             &Arc::new(basis),
             self.network.as_ref(),
             &grants,
-            Some(&effective),
+            (Some(&effective), vcs),
         )?;
         let refused = built.confinement.as_ref().err().filter(|_| effective.confinement.is_ok()).cloned();
         self.put_in_force(built);
@@ -119,12 +128,13 @@ impl PolicyInForce {
         }
         let grants =
             self.answers.live(&effective.basis.resolved.grants, self.setup.seconds(), Kept::InMemory);
+        let vcs = facts(self.repository.as_ref(), &effective.basis);
         let built = EffectivePolicy::build(
             &self.setup,
             &effective.basis,
             self.network.as_ref(),
             &grants,
-            Some(&effective),
+            (Some(&effective), vcs.clone()),
         );
         let failed = match &built {
             Err(error) => Some(with_causes(error)),
@@ -133,6 +143,17 @@ impl PolicyInForce {
         match (built, failed) {
             (Ok(built), None) => {
                 self.put_in_force(built);
+                Ok(())
+            }
+            // The earlier rules were made for other facts.
+            (built, Some(reason)) if effective.vcs != vcs => {
+                let text = notices::no_rules_for_facts(&reason);
+                let closed = match built {
+                    Ok(built) => built.refusing(text.clone()),
+                    Err(_) => effective.without_rules(&grants, text.clone(), vcs),
+                };
+                self.put_in_force(closed);
+                self.setup.prompter.notice(&text);
                 Ok(())
             }
             (built, reason) if effective.reaches_beyond(&grants) => {
@@ -174,14 +195,36 @@ impl PolicyInForce {
         self.built.load(Ordering::SeqCst)
     }
 
-    /// Returns the policy in force, rebuilt if a grant has ended or its files have changed.
+    /// Returns the policy in force, rebuilt if a grant has ended, its files have changed, or a fact about version
+    /// control that its policies depend on.
     pub(crate) fn current(&self) -> Arc<EffectivePolicy> {
+        self.current_if(|effective| {
+            effective.outlives(self.setup.seconds()) && self.has_current_facts(effective)
+        })
+    }
+
+    /// Returns the policy in force for a connection: rebuilt only if a fact has changed that its policies depend on.
+    pub(crate) fn for_connection(&self) -> Arc<EffectivePolicy> {
+        self.current_if(|effective| self.has_current_facts(effective))
+    }
+
+    fn current_if(&self, is_current: impl Fn(&EffectivePolicy) -> bool) -> Arc<EffectivePolicy> {
         let known = self.unchecked();
-        if known.outlives(self.setup.seconds()) {
+        if is_current(&known) {
             return known;
         }
-        let _told = self.rebuild_unless(|effective| effective.outlives(self.setup.seconds()));
+        let _told = self.rebuild_unless(is_current);
         self.unchecked()
+    }
+
+    /// Returns true if the rules were made for the facts as they are now. Without a policy that depends on any, it is.
+    fn has_current_facts(&self, effective: &EffectivePolicy) -> bool {
+        effective.vcs == facts(self.repository.as_ref(), &effective.basis)
+    }
+
+    /// Returns the parts of the project's version control that policies in force depend on.
+    pub(crate) fn vcs(&self) -> Option<Vcs> {
+        facts(self.repository.as_ref(), &self.unchecked().basis)
     }
 
     /// Returns the policy in force for a command that starts now: its sandbox hides the sockets that the host's programs
@@ -195,7 +238,9 @@ impl PolicyInForce {
             return Ok(known);
         }
         let is_current = |effective: &EffectivePolicy| {
-            effective.outlives(self.setup.seconds()) && effective.hides_sockets()
+            effective.outlives(self.setup.seconds())
+                && self.has_current_facts(effective)
+                && effective.hides_sockets()
         };
         // Others can come while it is built; the next command gets a sandbox that hides them.
         self.rebuild_unless(is_current).map_err(|reason| format!("{UNHIDDEN}: {reason}"))?;
@@ -241,4 +286,9 @@ impl PolicyInForce {
     fn lock_outputs(&self) -> MutexGuard<'_, Vec<PathBuf>> {
         self.outputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the facts that the policies of `basis` depend on; nothing is read if they depend on none.
+fn facts(repository: Option<&Repository>, basis: &Basis) -> Option<Vcs> {
+    repository?.facts(basis.chain.vcs_parts())
 }

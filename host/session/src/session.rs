@@ -338,11 +338,15 @@ impl Session {
 
     /// Returns the context for deciding on `request`.
     pub(crate) fn context_for(&self, request: &Request, grants: &[Grant]) -> Context {
-        Context {
-            now: self.setup.seconds(),
-            grants: grants.iter().filter(|grant| grant.covers(request)).cloned().collect(),
-            ..self.setup.context.clone()
-        }
+        let grants = grants.iter().filter(|grant| grant.covers(request)).cloned().collect();
+        Context { grants, ..self.context_now() }
+    }
+
+    /// Returns the context of this moment, without grants.
+    fn context_now(&self) -> Context {
+        let mut context = Context { now: self.setup.seconds(), ..self.setup.context.clone() };
+        context.workspace.vcs = self.policy.vcs();
+        context
     }
 
     /// Records the decision before any action. If that fails, the request is denied.
@@ -464,8 +468,7 @@ impl Session {
     /// A policy that can only tighten has none, since it must not influence the model.
     #[must_use]
     pub fn briefs(&self) -> Vec<(String, String)> {
-        let mut context = self.setup.context.clone();
-        context.now = self.setup.seconds();
+        let context = self.context_now();
         let basis = self.basis();
         let members = basis.chain.members.iter().filter(|member| member.mode != Mode::Tighten);
         members

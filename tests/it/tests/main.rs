@@ -111,5 +111,6 @@ mod undo_running;
 mod undo_status;
 mod unreadable_settings;
 mod user_sockets;
+mod vcs_facts;
 mod verbs;
 mod without_namespaces;

@@ -51,7 +51,7 @@ const BANNED: [(&str, &str); 40] = [
 ];
 
 /// Sources whose string literals and help texts users read.
-const SOURCES: [&str; 20] = [
+const SOURCES: [&str; 21] = [
     "guest/text-policy/src",
     "guest/workspace/src",
     "host/approvals/src",
@@ -70,6 +70,7 @@ const SOURCES: [&str; 20] = [
     "host/session/src",
     "host/settings/src",
     "host/teams/src",
+    "host/vcs/src",
     "pi/src",
     "policies",
 ];

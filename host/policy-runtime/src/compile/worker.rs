@@ -7,11 +7,11 @@ use wasmtime::component::Component;
 use crate::compile::job::{Artifact, Job};
 use crate::engine::SharedEngine;
 use crate::error::LoadError;
+use crate::exports::Exports;
 use crate::instance::{Runner, Running};
 use crate::limits::Limits;
 use crate::link::{describe_copy, in_call, link};
 use crate::snapshot::Readable;
-use crate::v0_1::{self, Exports};
 
 /// Compiles one component.
 pub(super) struct Worker<'a> {
@@ -34,7 +34,8 @@ impl Worker<'_> {
         let readable = Readable::prepare(self.component).ok_or_else(no_snapshot)?;
         let (runner, exports) = self.link(&self.compile(&readable.component)?)?;
         let mut running = runner.start(self.limits.configure_time).map_err(in_call("configure"))?;
-        let errors = v0_1::configure(&mut running, &exports, self.limits.configure_time, configuration)
+        let errors = exports
+            .configure(&mut running, self.limits.configure_time, configuration)
             .map_err(in_call("configure"))?;
         if !errors.is_empty() {
             return Err(LoadError::Configuration { errors });

@@ -1,6 +1,7 @@
 //! Converts answers of a guest to the host's types and checks each field.
 
 use portcullis_decision::PolicyError;
+use portcullis_decision::context::VcsParts;
 use portcullis_decision::grant::{CommandPattern, GrantPattern, GrantScope, PathPattern, ToolPattern};
 use portcullis_decision::request::{ActionKinds, Request};
 use portcullis_decision::verdict::{
@@ -10,8 +11,8 @@ use portcullis_decision::verdict::{
 
 use super::bindings::exports::portcullis::policy::lifecycle;
 use super::bindings::portcullis::policy::types as guest;
-use super::check::{self, bad};
 use super::patterns::{attribute, file_pattern, file_rights, network_pattern};
+use crate::check::{self, bad};
 use crate::description::{Description, RuleInfo};
 use crate::error::ConfigurationFault;
 
@@ -40,6 +41,9 @@ pub(super) fn description(described: lifecycle::Descriptor) -> Result<Descriptio
             })
         })?,
         config_schema: described.config_schema,
+        capabilities: None,
+        // A policy for this track cannot say what it depends on. The branch costs one system call.
+        depends_on: VcsParts::BRANCH,
     })
 }
 

@@ -2,7 +2,6 @@
 //! its types and the host's types.
 
 mod bindings;
-mod check;
 mod command;
 mod file;
 mod from_guest;
@@ -15,20 +14,18 @@ use std::time::Duration;
 
 use portcullis_decision::profile::Profile;
 use portcullis_decision::request::Request;
-use portcullis_decision::verdict::{Cause, Evaluation, OutputEvaluation, ToolOutput, Verdict};
+use portcullis_decision::verdict::{Evaluation, OutputEvaluation, ToolOutput};
 use portcullis_decision::{Context, PolicyError};
 use wasmtime::component::InstancePre;
 
 use self::bindings::exports::portcullis::policy as exported;
+use crate::check;
 use crate::description::Description;
 use crate::error::ConfigurationFault;
 use crate::instance::Running;
 use crate::state::HostState;
 
 pub(crate) use host::link;
-
-/// The name of this track.
-pub(crate) const TRACK: &str = "0.1";
 
 /// The interfaces that a component exports.
 pub(crate) struct Exports {
@@ -70,11 +67,6 @@ impl Exports {
         self.orientation.as_ref().map(|export| export.load(&mut *store, instance)).transpose()?;
         Ok(())
     }
-}
-
-/// Returns the answer of a policy without `evaluate`.
-pub(crate) fn abstention() -> Evaluation {
-    Evaluation { verdict: Verdict::Abstain, cause: Cause::default(), trace: Vec::new() }
 }
 
 /// Calls `describe`.

@@ -6,7 +6,7 @@ use portcullis_decision::profile::FileRights;
 use portcullis_decision::request::Attribute;
 
 use super::bindings::portcullis::policy::types;
-use super::check::{self, bad_pattern};
+use crate::check::{self, bad_pattern};
 
 pub(super) fn file_pattern(pattern: types::FilePattern) -> Result<FilePattern, PolicyError> {
     match pattern {

@@ -6,8 +6,8 @@ use portcullis_decision::verdict::Effect;
 
 use super::bindings::exports::portcullis::policy::confinement as guest;
 use super::bindings::portcullis::policy::types;
-use super::check::{self, bad};
 use super::patterns::{attribute, file_pattern, file_rights, network_pattern};
+use crate::check::{self, bad};
 
 pub(super) fn profile(profile: guest::Profile) -> Result<Profile, PolicyError> {
     let all = check::PROFILE_ENTRIES;

@@ -112,7 +112,7 @@ fn nothing_is_within_reach() {
 #[test]
 fn no_policies_for_this_host() {
     let error = load("wrong-track", "{}").unwrap_err().to_string();
-    assert!(error.contains("contract 9; this host speaks 0.1 to 0.1"), "{error}");
+    assert!(error.contains("contract 9; this host speaks 0.1 to 0.2"), "{error}");
     let error = load("no-lifecycle", "{}").unwrap_err();
     assert!(matches!(error, LoadError::MissingExports { .. }), "{error}");
 }

@@ -5,6 +5,7 @@
 mod faults;
 mod output;
 mod questions;
+mod version_control;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

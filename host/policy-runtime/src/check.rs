@@ -7,41 +7,41 @@ use portcullis_text::{escape_confusables, is_unsafe};
 use crate::limits;
 
 /// Bytes of a rule id or title.
-pub(super) const NAME: usize = 128;
+pub(crate) const NAME: usize = 128;
 /// Bytes of a reason, hint or other single line.
-pub(super) const LINE: usize = 1 << 10;
+pub(crate) const LINE: usize = 1 << 10;
 /// Bytes of details, help and `brief`.
-pub(super) const LONG: usize = 8 << 10;
+pub(crate) const LONG: usize = 8 << 10;
 /// Entries in one list of a profile.
-pub(super) const PROFILE_ENTRIES: usize = 10_000;
+pub(crate) const PROFILE_ENTRIES: usize = 10_000;
 /// Bytes of all globs of a profile together.
 ///
 /// This is slightly more than the settings allow, because each glob is prefixed with the path of its
 /// directory.
-pub(super) const GLOBS: usize = 256 << 10;
+pub(crate) const GLOBS: usize = 256 << 10;
 /// Entries in any other list.
-pub(super) const ENTRIES: usize = 1_000;
+pub(crate) const ENTRIES: usize = 1_000;
 /// Options of one question.
-pub(super) const OPTIONS: usize = 8;
+pub(crate) const OPTIONS: usize = 8;
 /// Bytes of the schema of a configuration.
-pub(super) const SCHEMA: usize = 64 << 10;
+pub(crate) const SCHEMA: usize = 64 << 10;
 
 /// Returns the error for an answer that breaks the contract.
-pub(super) fn bad(detail: impl Into<String>) -> PolicyError {
+pub(crate) fn bad(detail: impl Into<String>) -> PolicyError {
     PolicyError::BadAnswer { detail: detail.into() }
 }
 
 /// Returns the error for an invalid pattern.
-pub(super) fn bad_pattern(error: &PatternError) -> PolicyError {
+pub(crate) fn bad_pattern(error: &PatternError) -> PolicyError {
     bad(error.to_string())
 }
 
-pub(super) fn too_large(what: &str, limit: usize) -> PolicyError {
+pub(crate) fn too_large(what: &str, limit: usize) -> PolicyError {
     PolicyError::AnswerSize { detail: format!("{what} of more than {limit}") }
 }
 
 /// Converts each entry of a list after checking its length.
-pub(super) fn list<G, T>(
+pub(crate) fn list<G, T>(
     entries: Vec<G>,
     what: &str,
     limit: usize,
@@ -54,7 +54,7 @@ pub(super) fn list<G, T>(
 }
 
 /// Checks a name that is used as a key: not empty, visible characters only, no confusable characters.
-pub(super) fn name(text: String, what: &str) -> Result<String, PolicyError> {
+pub(crate) fn name(text: String, what: &str) -> Result<String, PolicyError> {
     if text.is_empty() {
         return Err(bad(format!("`{what}` is empty")));
     }
@@ -62,7 +62,7 @@ pub(super) fn name(text: String, what: &str) -> Result<String, PolicyError> {
 }
 
 /// Like [`name`], but an empty text is allowed.
-pub(super) fn optional_name(text: String, what: &str) -> Result<String, PolicyError> {
+pub(crate) fn optional_name(text: String, what: &str) -> Result<String, PolicyError> {
     if text.len() > NAME {
         return Err(too_large(&format!("`{what}`, a name"), NAME));
     }
@@ -76,7 +76,7 @@ pub(super) fn optional_name(text: String, what: &str) -> Result<String, PolicyEr
 }
 
 /// Checks the name of a tool. It comes from pi and policies repeat it, so it may contain any character.
-pub(super) fn tool_name(text: String, what: &str) -> Result<String, PolicyError> {
+pub(crate) fn tool_name(text: String, what: &str) -> Result<String, PolicyError> {
     if text.is_empty() {
         return Err(bad(format!("`{what}` is empty")));
     }
@@ -84,7 +84,7 @@ pub(super) fn tool_name(text: String, what: &str) -> Result<String, PolicyError>
 }
 
 /// Checks a JSON pointer into the configuration. It may be empty.
-pub(super) fn pointer(text: String, what: &str) -> Result<String, PolicyError> {
+pub(crate) fn pointer(text: String, what: &str) -> Result<String, PolicyError> {
     let is_pointer = text.is_empty() || text.starts_with('/');
     if text.len() > LINE {
         return Err(too_large(&format!("`{what}`, a JSON pointer"), LINE));
@@ -93,7 +93,7 @@ pub(super) fn pointer(text: String, what: &str) -> Result<String, PolicyError> {
 }
 
 /// Checks data that must not be cut.
-pub(super) fn data(text: String, what: &str) -> Result<String, PolicyError> {
+pub(crate) fn data(text: String, what: &str) -> Result<String, PolicyError> {
     if text.len() > limits::ANSWER_TEXT {
         return Err(too_large(&format!("`{what}`, a text"), limits::ANSWER_TEXT));
     }
@@ -101,17 +101,17 @@ pub(super) fn data(text: String, what: &str) -> Result<String, PolicyError> {
 }
 
 /// Returns one line for people: cut, with unsafe characters replaced.
-pub(super) fn line(text: String) -> String {
+pub(crate) fn line(text: String) -> String {
     people(&text, LINE, is_unsafe)
 }
 
 /// Returns a short title for people.
-pub(super) fn title(text: String) -> String {
+pub(crate) fn title(text: String) -> String {
     people(&text, NAME, is_unsafe)
 }
 
 /// Returns several lines for people.
-pub(super) fn long_text(text: String) -> String {
+pub(crate) fn long_text(text: String) -> String {
     people(&text, LONG, |character| is_unsafe(character) && !matches!(character, '\n' | '\t'))
 }
 
