@@ -5,6 +5,7 @@
 
 mod aws;
 mod bad_input;
+mod crowds;
 mod declared;
 mod http1;
 mod http2;

@@ -63,6 +63,7 @@ const ONLY_IN_FULL: &[&str] = &[
     "agent_texts::caller",
     "brokered::aws::caller",
     "brokered::bad_input::caller",
+    "brokered::crowds::caller",
     "brokered::declared::caller",
     "brokered::http1::caller",
     "brokered::http2::caller",

@@ -107,6 +107,10 @@ struct Body {
 
 /// Returns the document in the body of a request.
 fn query(body: &[u8]) -> Result<String, String> {
+    // A list would be taken for the members of an object, in their order; servers take it for several requests.
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err("the body is not one object of JSON".to_owned());
+    }
     let body: Body = serde_json::from_slice(body).map_err(|error| {
         let error = error.to_string();
         format!("the body is not a request in JSON: {}", portcullis_text::escape(&error))

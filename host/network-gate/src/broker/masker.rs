@@ -207,6 +207,12 @@ mod tests {
     fn names_of_characters_are_masked_where_html_has_them() {
         let out = in_pieces(masker(&["a\"b&c<d e"]), "a&quot;b&amp;c&lt;d+e a%22b%26c%3cd%20e", 3);
         assert_eq!(out, "********************* *****************");
+        // As PHP's `htmlentities` and npm's `entities` write it, and as browsers read it.
+        for text in ["ghp&lowbar;a&sol;b", "ghp&UnderBar;a/b", "ghp&#95a&#x00000000002f;b", "ghp&#95;a&#47;b"]
+        {
+            let out = in_pieces(masker(&["ghp_a/b"]), text, 3);
+            assert_eq!(out, "*".repeat(text.len()), "{text}");
+        }
     }
 
     #[test]

@@ -12,26 +12,37 @@ const CARRIES_CREDENTIALS: &[&str] = &[
     "bearer",
     "cookie",
     "dpop",
+    "hmac",
     "jwt",
+    "key",
+    "npm-otp",
     "otp",
     "proxy-authorization",
     "session",
     "sid",
+    // Another account, for the administrator of a GitLab.
+    "sudo",
     "ticket",
     "x-amz-security-token",
     "x-auth",
     "x-authentication",
     "x-bearer",
     "x-goog-iam-authorization-token",
+    "x-honeycomb-team",
+    "x-jfrog-art-api",
     "x-jwt",
     "x-jwt-assertion",
+    "x-oauth",
     "x-otp",
+    "x-otp-code",
+    "x-sentry-auth",
     "x-session",
     "x-session-id",
     "x-sid",
     "x-tableau-auth",
     "x-ticket",
     "x-wsse",
+    "x-zumo-auth",
 ];
 
 /// Names of parameters that carry credentials, besides those that say so.
@@ -60,6 +71,7 @@ const NAMES_IN_QUERIES: &[&str] = &[
     "sid",
     "sig",
     "signature",
+    "sudo",
     "ticket",
 ];
 
@@ -91,12 +103,12 @@ pub(super) fn foreign_credential(
 
 /// Returns true for a parameter that carries a credential; `a[key]=x` counts as `key`.
 fn is_foreign_parameter(pair: &str) -> bool {
-    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-    let name = name.to_ascii_lowercase();
+    let (written, value) = pair.split_once('=').unwrap_or((pair, ""));
+    let name = written.to_ascii_lowercase();
     let is_known = |name: &str| is_secret_name(&name.replace('-', "_")) || NAMES_IN_QUERIES.contains(&name);
     let is_named = name.split(['[', ']']).any(is_known)
         || name.contains('%')
         || name.starts_with("x-amz-")
         || name.starts_with("x-goog-");
-    is_named || has_secret(value)
+    is_named || has_secret(written) || has_secret(value)
 }

@@ -23,7 +23,7 @@ use pack::{Commits, Files};
 const SERVICE: &str = "git-receive-pack";
 
 /// Names in a repository that a server with WebDAV would let a client write: references and objects.
-const STORE: [&str; 5] = ["head", "info", "objects", "packed-refs", "refs"];
+const STORE: [&str; 6] = ["head", "info", "objects", "packed-refs", "refs", "reftable"];
 /// More of them: what a repository is set up with. APIs have the same names in requests with `PATCH`.
 const SETUP: [&str; 12] = [
     "branches",

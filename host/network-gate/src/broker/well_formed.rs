@@ -13,19 +13,27 @@ use crate::connection_refusal::ConnectionRefusal;
 const OF_ONE_CONNECTION: &[&str] =
     &["connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"];
 
-/// Headers by which some servers take another method or path than the ones that were judged.
+/// Headers by which some servers take another method, host or path than the ones that were judged.
 const REWRITES: &[&str] = &[
+    "forwarded",
+    "http-method",
     "x-envoy-original-path",
+    "x-forwarded-host",
     "x-forwarded-method",
     "x-forwarded-path",
     "x-forwarded-prefix",
     "x-forwarded-uri",
+    "x-forwarded-url",
     "x-http-destinationurl",
     "x-http-method",
     "x-http-method-override",
     "x-http-path-override",
+    "x-http-verb",
+    "x-method",
     "x-method-override",
+    "x-original-host",
     "x-original-method",
+    "x-original-path",
     "x-original-uri",
     "x-original-url",
     "x-rewrite-uri",
@@ -38,13 +46,14 @@ const METHOD_PARAMETERS: &[&str] = &[
     "$httpmethod",
     "_httpmethod",
     "_method",
+    "methodoverride",
     "x-http-method",
     "x-http-method-override",
     "x-method-override",
 ];
 
 /// The same, if the value is a method: these names are also used for other things.
-const NAMES_OF_METHODS: &[&str] = &["httpmethod", "method"];
+const NAMES_OF_METHODS: &[&str] = &["http_method", "httpmethod", "method"];
 /// The methods that change something.
 const METHODS: &[&str] = &["delete", "patch", "post", "put"];
 
@@ -74,6 +83,9 @@ pub(super) fn is_well_formed(request: &Parts) -> Result<(), ConnectionRefusal> {
     if let Some(name) = request.headers.keys().map(HeaderName::as_str).find(|name| misleads(name)) {
         return Err(malformed(&format!("servers differ in what they take from `{name}`; leave it out")));
     }
+    if names_have_code_points(request) {
+        return Err(malformed("a name in its query is written with `%u`, which few servers read"));
+    }
     if let Some(name) = method_parameter(request) {
         return Err(malformed(&format!(
             "some servers take another method from `{name}` in the query; send that method itself"
@@ -92,11 +104,21 @@ fn method_parameter(request: &Parts) -> Option<&'static str> {
     let mut pairs = request.uri.query().unwrap_or_default().split(['&', ';']);
     pairs.find_map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let (name, value) = (as_variable(&percent_decoded(name)), percent_decoded(value));
+        let decoded = percent_decoded(name);
+        // `[name]` is `name` for some parsers.
+        let bare = decoded.iter().filter(|byte| !matches!(byte, b'[' | b']')).map(u8::to_ascii_lowercase);
+        let names = [as_variable(&decoded), bare.collect()];
+        let value = percent_decoded(value);
         let is_method = METHODS.iter().any(|method| value.eq_ignore_ascii_case(method.as_bytes()));
         let known = METHOD_PARAMETERS.iter().chain(NAMES_OF_METHODS.iter().filter(|_| is_method));
-        known.copied().find(|known| as_variable(known.as_bytes()) == name)
+        known.copied().find(|known| names.contains(&as_variable(known.as_bytes())))
     })
+}
+
+/// Returns true if a name in the query is written with code points (`%u005f`), by which some servers take another name.
+fn names_have_code_points(request: &Parts) -> bool {
+    let mut pairs = request.uri.query().unwrap_or_default().split(['&', ';']);
+    pairs.any(|pair| pair.split('=').next().is_some_and(|name| name.to_ascii_lowercase().contains("%u")))
 }
 
 /// Returns the name under which PHP stores a parameter, in lower case. PHP removes leading spaces, replaces spaces, dots

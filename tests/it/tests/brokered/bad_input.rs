@@ -77,6 +77,7 @@ const BROKEN: &[(&str, &[&str])] = &[
         &["pinned"],
     ),
     ("env -u SSL_CERT_FILE -u CURL_CA_BUNDLE curl -sS https://allowed.test:9443/a", &["certificate"]),
+    ("curl -sS http://allowed.test:9443/a", &["curl: ("]),
     ("curl -sS -H \"Authorization: Bearer $HANGS\" https://allowed.test:9445/a", &["REACHED"]),
 ];
 
@@ -102,9 +103,11 @@ fn what_does_not_work_is_explained(user: User) -> Result<()> {
         }
     }
     // The result of the command says what a program cannot know.
-    for text in
-        ["the program has to trust the certificates in SSL_CERT_FILE", "taken out of `credentials.brokered`"]
-    {
+    for text in [
+        "the program has to trust the certificates in SSL_CERT_FILE",
+        "taken out of `credentials.brokered`",
+        "it does not speak TLS; the program has to use `https://`",
+    ] {
         ensure!(finished.stderr.contains(text), "{text}: {finished:#?}");
     }
     let all = format!("{finished:?}");

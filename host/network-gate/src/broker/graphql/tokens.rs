@@ -14,9 +14,11 @@ pub(super) enum Token<'a> {
 
 /// Splits a document into tokens.
 ///
-/// Commas, spaces, line ends, comments and a byte order mark at the beginning are no tokens.
+/// Commas, spaces, line ends, comments and a byte order mark at the beginning are no tokens. What servers divide in
+/// different ways is an error.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, String> {
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
+    has_usual_lines(rest)?;
     let mut found = Vec::new();
     while let Some(first) = rest.bytes().next() {
         let length = match first {
@@ -52,24 +54,40 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, String> {
     Ok(found)
 }
 
+/// Refuses characters that end a line, and with it a comment, for some servers only.
+fn has_usual_lines(text: &str) -> Result<(), String> {
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let is_usual = match character {
+            '\r' => characters.peek() == Some(&'\n'),
+            '\u{2028}' | '\u{2029}' => false,
+            '\t' | '\n' => true,
+            other => !other.is_control(),
+        };
+        if !is_usual {
+            return Err("its document has a control character or an unusual end of a line".to_owned());
+        }
+    }
+    Ok(())
+}
+
 fn length_of(text: &str, belongs: impl Fn(u8) -> bool) -> usize {
     text.bytes().take_while(|byte| belongs(*byte)).count()
 }
 
-/// Returns the length of the text at the beginning, with its quotes.
+/// Returns the length of the text at the beginning, with its quotes. Servers differ in where a text in three quotes ends
+/// that has others in it.
 fn length_of_text(text: &str) -> Result<usize, String> {
     const BLOCK: &str = "\"\"\"";
     let open = || "its document has a text without an end".to_owned();
-    if text.starts_with(BLOCK) {
-        let mut at = BLOCK.len();
-        loop {
-            let rest = text.get(at..).unwrap_or_default();
-            let quotes = rest.find(BLOCK).ok_or_else(open)?;
-            if !rest.get(..quotes).is_some_and(|before| before.ends_with('\\')) {
-                return Ok(at + quotes + BLOCK.len());
-            }
-            at += quotes + BLOCK.len();
+    if let Some(rest) = text.strip_prefix(BLOCK) {
+        let length = rest.find('"').ok_or_else(open)?;
+        let after = rest.get(length..).unwrap_or_default();
+        let is_simple = after.starts_with(BLOCK) && !after.starts_with("\"\"\"\"") && length > 0;
+        if !is_simple || rest.get(..length).is_some_and(|inner| inner.ends_with('\\')) {
+            return Err("its document has quotes in a text in three quotes; send it as a variable".to_owned());
         }
+        return Ok(length + 2 * BLOCK.len());
     }
     let mut is_escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
@@ -77,6 +95,9 @@ fn length_of_text(text: &str) -> Result<usize, String> {
             b'\n' | b'\r' => break,
             _ if is_escaped => is_escaped = false,
             b'\\' => is_escaped = true,
+            b'"' if text.get(at..).is_some_and(|rest| rest.starts_with(BLOCK)) => {
+                return Err("its document has two texts without a space between them".to_owned());
+            }
             b'"' => return Ok(at + 1),
             _ => {}
         }
@@ -94,15 +115,33 @@ mod tests {
             "a \"}{\" b",
             "a \"\\\"}{\" b",
             "a \"\\\\\" b",
-            "a \"\"\"}\"{\\\"\"\"\n\"\"\" b",
+            "a \"\"\"}{\r\n\"\"\" b",
             "a \"\" b",
-            "a \"\"\"\"\"\" b",
+            "a # \" }\r\n\"\" b # é \u{1f600}",
         ] {
             let wanted = [Token::Name("a"), Token::Value, Token::Name("b")];
             assert_eq!(tokens(text).unwrap(), wanted, "{text}");
         }
-        assert_eq!(tokens("\u{feff}a # } \" \r b,-1.5e+3").unwrap().len(), 3);
+        assert_eq!(tokens("\u{feff}a # } \" \n b,-1.5e+3").unwrap().len(), 3);
         for text in ["\"", "\"a\n\"", "\"\"\"a\\\"\"\"", "a;", "é", "..", "a \u{feff}", "a\0", "\"\\"] {
+            tokens(text).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn what_servers_divide_in_different_ways_is_refused() {
+        for text in [
+            "query{a}# \r query Q{ a(x: \"\"\" \n mutation M{ evil } # \r \"\"\") }",
+            "query { a(x: [ \"\"\"x\\\"\"\"\" \" ]) {id} } mutation { evil } #\"\"\" ]) { id } }",
+            "query { a } # \u{2028} mutation { evil }",
+            "query { a } # \u{2029} mutation { evil }",
+            "query { a } # \u{85} mutation { evil }",
+            "query { a } # \u{b} mutation { evil }",
+            "a \"\"\" \" }} mutation { evil } # \" \"\"\"",
+            "a \"\"\"\"\"\" b",
+            "a \"\"\"b\"\"\"\" b\"",
+            "a \"b\"\"\" b \"\"\"",
+        ] {
             tokens(text).unwrap_err();
         }
     }

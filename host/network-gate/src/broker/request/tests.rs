@@ -147,6 +147,13 @@ fn requests_that_two_parsers_could_read_differently_are_refused() {
         ("POST", "/mine/a?a=1&_method[]=DELETE", vec![FORGE, BEARER], "host.malformed"),
         ("POST", "/mine/a?_HttpMethod=PATCH", vec![FORGE, BEARER], "host.malformed"),
         ("POST", "/mine/a?method=delete", vec![FORGE, BEARER], "host.malformed"),
+        ("POST", "/mine/a?http_method=delete", vec![FORGE, BEARER], "host.malformed"),
+        ("POST", "/mine/a?methodOverride=DELETE", vec![FORGE, BEARER], "host.malformed"),
+        ("POST", "/mine/a?[_method]=DELETE", vec![FORGE, BEARER], "host.malformed"),
+        ("POST", "/mine/a?%u005fmethod=DELETE", vec![FORGE, BEARER], "host.malformed"),
+        ("POST", "/mine/a", vec![FORGE, BEARER, ("x-http-verb", "DELETE")], "host.malformed"),
+        ("POST", "/mine/a", vec![FORGE, BEARER, ("x_method", "DELETE")], "host.malformed"),
+        ("GET", "/a", vec![FORGE, BEARER, ("x-forwarded-host", "other.test")], "host.malformed"),
         ("POST", "/mine/a?x-method-override=DELETE", vec![FORGE, BEARER], "host.malformed"),
         ("GET", "/a", vec![FORGE, BEARER, ("X-Original-URL", "/other")], "host.malformed"),
         ("POST", "/mine/a", vec![FORGE, BEARER, ("content_length", "9")], "host.malformed"),
@@ -249,8 +256,16 @@ fn other_credentials_do_not_pass() {
         ("ticket", "other"),
         ("dpop", "other"),
         ("x-wsse", "other"),
+        ("x-jfrog-art-api", "other"),
+        ("x-otp-code", "other"),
+        ("npm-otp", "other"),
+        ("key", "other"),
+        ("sudo", "other"),
     ];
+    let named = format!("/a?{key}");
     let targets = [
+        named.as_str(),
+        "/a?sudo=other",
         "/a?key=other",
         "/a?a[key]=other",
         "/a?pwd=other",
@@ -288,7 +303,7 @@ fn other_credentials_do_not_pass() {
             "{target}"
         );
     }
-    assert_eq!(count, 54);
+    assert_eq!(count, 61);
     let own = ("x-key", "PLACEHOLDER");
     assert_eq!(
         judged(&limited, "GET", "/a?page=2&name=b", &[FORGE, own, ("accept", "*/*")]),
@@ -398,6 +413,8 @@ fn operations_of_graphql_are_found_out_from_the_body() {
         ("/graphql", vec![FORGE, ("content-type", "application/graphql")]),
         ("/graphql", vec![FORGE, ("content-type", "application/json; charset=utf-16")]),
         ("/graphql", vec![FORGE, json, json]),
+        ("/graphql", vec![FORGE, json, ("content-encoding", "gzip")]),
+        ("/graphql", vec![FORGE, json, ("content-encoding", "identity")]),
         ("/graphql?query=mutation%7Ba%7D", vec![FORGE, json]),
         ("/other", vec![FORGE, json]),
     ] {

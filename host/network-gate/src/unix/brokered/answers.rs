@@ -15,8 +15,8 @@ use super::version::HttpVersion;
 use crate::broker::of_this_connection_only;
 use crate::judge::ConnectionRefusal;
 
-/// Headers that name a compression of each message in an answer.
-const ENCODINGS_OF_MESSAGES: [&str; 2] = ["connect-content-encoding", "grpc-encoding"];
+/// Headers that name a compression of each message in an answer, or a change of the whole (RFC 3229).
+const OTHER_ENCODINGS: [&str; 3] = ["connect-content-encoding", "grpc-encoding", "im"];
 
 impl Exchange {
     /// Returns the server's answer in the form in which it is passed on, without credentials in it.
@@ -61,10 +61,9 @@ impl Exchange {
             );
             Err(Unanswered::Refused(ConnectionRefusal::by_host("host.unreadable-answer", reason)))
         };
-        let mut of_messages =
-            ENCODINGS_OF_MESSAGES.iter().flat_map(|name| head.headers.get_all(*name).iter());
+        let mut others = OTHER_ENCODINGS.iter().flat_map(|name| head.headers.get_all(*name).iter());
         if !head.headers.get_all(CONTENT_ENCODING).iter().all(is_plain)
-            || !of_messages.all(is_plain)
+            || !others.all(is_plain)
             || !head.headers.get_all(TRANSFER_ENCODING).iter().all(is_chunked)
         {
             return unreadable("compressed although it was asked not to");
@@ -74,7 +73,7 @@ impl Exchange {
             return unreadable("with a part although it was asked for the whole");
         }
         if head.headers.get_all(CONTENT_TYPE).iter().any(has_wide_characters) {
-            return unreadable("in UTF-16, UTF-32 or UTF-7");
+            return unreadable("in UTF-16, UTF-32, UTF-7 or EBCDIC");
         }
         of_this_connection_only(&mut head.headers);
         mask_head(&mut head, &masker);
@@ -85,7 +84,38 @@ impl Exchange {
 
 /// Returns true if a media type names a character set in which a text does not have the bytes that it has in ASCII.
 fn has_wide_characters(kind: &HeaderValue) -> bool {
-    let kind = kind.as_bytes().to_ascii_lowercase();
-    let names: [&[u8]; 6] = [b"utf-16", b"utf16", b"utf-32", b"utf32", b"utf-7", b"ucs-"];
-    names.iter().any(|name| kind.windows(name.len()).any(|part| part == *name))
+    // Names of character sets have several spellings.
+    let plain = |part: &str| part.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
+    let kind = String::from_utf8_lossy(kind.as_bytes()).to_ascii_lowercase();
+    let set = kind.split_once("charset").map(|(_, set)| plain(set)).unwrap_or_default();
+    let kind = plain(&kind);
+    ["utf16", "utf32", "utf7"].iter().any(|name| kind.contains(name))
+        || ["cp037", "cp500", "cp1047", "ebcdic", "ibm", "iso10646", "ucs", "unicode"]
+            .iter()
+            .any(|name| set.contains(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn character_sets_without_the_bytes_of_ascii_are_known() {
+        for kind in [
+            "text/html; charset=UTF-16",
+            "text/html; charset=utf_16le",
+            "text/html;charset=\"unicode\"",
+            "text/html; charset = UCS-2",
+            "text/html; charset=IBM037",
+            "text/html; charset=cp037",
+            "text/html; charset=ISO-10646-UCS-4",
+        ] {
+            assert!(has_wide_characters(&HeaderValue::from_static(kind)), "{kind}");
+        }
+        for kind in
+            ["application/json", "text/html; charset=utf-8", "text/plain; charset=ISO-8859-16", "x/focus"]
+        {
+            assert!(!has_wide_characters(&HeaderValue::from_static(kind)), "{kind}");
+        }
+    }
 }

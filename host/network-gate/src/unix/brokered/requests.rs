@@ -26,13 +26,19 @@ use crate::unix::push_slots::{PUSHES, TooSlow};
 
 /// Headers that ask for a part of an answer (some servers take those beyond the standard as well), or for one with
 /// compressed messages.
-const ASK_FOR_OTHER_FORMS: [&str; 7] = [
+const ASK_FOR_OTHER_FORMS: [&str; 13] = [
+    "a-im",
     "connect-accept-encoding",
     "grpc-accept-encoding",
     "if-range",
     "range",
     "request-range",
+    "x-amz-range",
+    "x-cos-range",
+    "x-goog-range",
     "x-ms-range",
+    "x-obs-range",
+    "x-oss-range",
     "x-range",
 ];
 

@@ -25,8 +25,8 @@ use crate::judge::Ending;
 /// One permit for each client that speaks HTTP/2, since one connection of it can hold some MiB of memory. Programs that
 /// also speak HTTP/1.1 get that while none is free.
 static CONNECTIONS: Semaphore = Semaphore::const_new(16);
-/// One permit for each client that speaks HTTP/1.1. A connection holds some tens of KiB, whatever the client does.
-static SIMPLE_CONNECTIONS: Semaphore = Semaphore::const_new(1024);
+/// One permit for each client that speaks HTTP/1.1. A connection holds up to half a MiB, if its answers are not read.
+static SIMPLE_CONNECTIONS: Semaphore = Semaphore::const_new(256);
 /// How long a program waits for a permit of the only version that it speaks.
 const PATIENCE: Duration = Duration::from_secs(15);
 

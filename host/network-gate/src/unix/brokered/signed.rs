@@ -3,6 +3,7 @@
 use http_body_util::BodyExt as _;
 use hyper::body::{Bytes, Incoming};
 use hyper::http::request::Parts;
+use tokio::sync::Semaphore;
 
 use super::broken::Unanswered;
 use super::declared::Declared;
@@ -15,6 +16,9 @@ use crate::unix::push_slots::BODIES;
 /// The longest body that is read to be signed, in bytes. Services that want that take no longer ones, but for uploads,
 /// and clients state the hash of those.
 const SIGNED_BODY_MAX: usize = 8 << 20;
+
+/// One permit for each document of GraphQL that is judged. Its tokens can take tens of MiB.
+static JUDGED: Semaphore = Semaphore::const_new(2);
 
 /// Why a body is refused that came too slowly.
 const TOO_SLOW: &str =
@@ -61,7 +65,9 @@ impl Exchange {
         };
         if let Some(operations) = &accepted.operations {
             let (operations, body) = (operations.clone(), body.clone().unwrap_or_default());
-            // A long document takes milliseconds, in which other connections go on.
+            // A long document takes milliseconds, in which other connections go on, and tens of MiB.
+            let _place =
+                JUDGED.acquire().await.map_err(|error| Unanswered::Unreachable(error.to_string()))?;
             let judging = tokio::task::spawn_blocking(move || operations.judge(&body));
             let judged = judging.await.map_err(|error| Unanswered::Unreachable(error.to_string()))?;
             judged.map_err(Unanswered::Refused)?;
