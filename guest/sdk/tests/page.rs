@@ -56,6 +56,29 @@ mod policy {
 }
 
 #[rustfmt::skip]
+mod commands {
+    use portcullis_sdk::{Evaluation, Request, testing};
+
+    fn forced(request: &Request) -> Evaluation {
+        if request.runs("git push --force") {
+            return Evaluation::deny("git.force", "it overwrites what was pushed");
+        }
+        if request.could_run("git push --force") {
+            return Evaluation::ask("git.force", "it may overwrite what was pushed", "Run it all the same?");
+        }
+        Evaluation::abstain()
+    }
+
+    #[test]
+    fn a_spelling_is_recognized() {
+        let context = testing::context("/srv/app");
+        let denied = Evaluation::deny("git.force", "it overwrites what was pushed");
+        assert_eq!(forced(&testing::command(&context, "git -C x push origin main -fu")), denied);
+        assert_eq!(forced(&testing::command(&context, "git status")), Evaluation::abstain());
+    }
+}
+
+#[rustfmt::skip]
 mod verdicts {
     use portcullis_sdk::{Evaluation, GrantOption, GrantScope, NetworkPattern};
 
@@ -86,7 +109,7 @@ fn blocks(language: &str) -> Vec<&'static str> {
 fn the_page_shows_what_is_compiled() {
     let here = lines(HERE);
     let blocks = blocks("rust");
-    assert_eq!(blocks.len(), 4);
+    assert_eq!(blocks.len(), 5);
     for block in blocks {
         let wanted = lines(block);
         assert!(here.windows(wanted.len()).any(|part| part == wanted), "the page differs: {block}");

@@ -49,7 +49,7 @@ const FORBIDDEN: &str = "Do not work around it";
 
 /// What to do after a refusal of one of the host's own rules that no setting lifts. `{you}` and `{You}` stand for the
 /// user, as the reader calls them.
-const HOST_STEPS: [(&str, &str); 44] = [
+const HOST_STEPS: [(&str, &str); 45] = [
     ("host.agent-directory", "No setting opens it: {you} can change it outside the sandbox."),
     ("host.agent-settings", "No setting opens it: {you} can change it outside the sandbox."),
     ("host.audit-failed", "Nothing runs until the audit log can be written."),
@@ -71,6 +71,7 @@ const HOST_STEPS: [(&str, &str); 44] = [
     ("host.name-not-handed-on", "Rename the file, or use the tool `bash`."),
     ("host.no-answer", "Try again when {you} can answer."),
     ("host.no-branch", "{You} can start pi without a branch; `portcullis doctor` says what is missing."),
+    ("host.no-rules", "{You} must repair the policy, or go back to another branch."),
     ("host.no-server-name", "{You} can allow it with the setting `hiddenServerNames`."),
     (
         "host.other-account",

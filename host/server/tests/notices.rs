@@ -47,6 +47,7 @@ fn all() -> Vec<(&'static str, &'static str, String)> {
         ("credential_not_added", "an offer that could not be saved", notices::credential_not_added(no_space)),
         ("not_for_commands", "an answer that commands do not get", notices::not_for_commands(no_space)),
         ("answer_ended", "an answer has ended", notices::answer_ended(no_space)),
+        ("no_rules_for_facts", "no rules for a branch", notices::no_rules_for_facts(no_space)),
         ("changed", "edited settings", notices::changed("settings", &changes)),
         ("changed", "another version of a policy", notices::changed("policies", &["team 1.0.1".to_owned()])),
         (

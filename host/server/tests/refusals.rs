@@ -32,7 +32,7 @@ const NEVER_DENY: [&str; 5] =
     ["host.by-exec", "host.escalation", "host.left-to-others", "host.run-again", "host.symbolic-links"];
 
 /// The usual reason of each rule that no table contains. The refusal itself may say more.
-const OTHER_REASONS: [(&str, &str); 44] = [
+const OTHER_REASONS: [(&str, &str); 45] = [
     ("host.agent-directory", "the agent's settings and extensions lie in it"),
     ("host.audit-failed", "the audit log cannot be written"),
     ("host.brokered-tls", "TLS of the program with a declared host failed, or cannot be set up"),
@@ -51,6 +51,7 @@ const OTHER_REASONS: [(&str, &str); 44] = [
     ("host.name-not-handed-on", "tools of other extensions would read its name as another one"),
     ("host.no-answer", "the question was not answered"),
     ("host.no-branch", "the session's branch cannot be mounted, and the project itself is not changed"),
+    ("host.no-rules", "a policy has no rules for the project's branch as it is now"),
     ("host.no-server-name", "the TLS connection does not name its server"),
     ("host.other-account", "the request may carry a credential that is not in the settings"),
     ("host.other-server", "the connection asks for another server than the one that was allowed"),

@@ -175,6 +175,8 @@ mod tests {
         for (folder, files) in [("guest/sdk/src", SDK), ("wit", WIT)] {
             let mut found = Vec::new();
             walk(&top.join(folder), &top, &mut found);
+            // The SDK is for track 0.1.
+            found.retain(|name| !name.starts_with("portcullis/wit/0.2/"));
             found.sort();
             let mut given: Vec<_> = files.iter().map(|(name, _)| (*name).to_owned()).collect();
             given.sort();
