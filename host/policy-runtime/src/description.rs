@@ -19,13 +19,13 @@ pub struct Description {
     pub rules: Vec<RuleInfo>,
     /// JSON Schema of the configuration. Empty if the policy takes none.
     pub config_schema: String,
-    /// What the policy needs beyond verdicts and rules. `None` if its contract leaves that to the manifest.
+    /// The capabilities that the policy asks for; `None` if its contract leaves them to the manifest.
     pub capabilities: Option<Capabilities>,
     /// The parts of the project's version control that the policy depends on.
     pub depends_on: VcsParts,
 }
 
-/// What a policy needs beyond verdicts and rules. It gets only what the user has agreed to as well.
+/// The capabilities that a policy asks for. It gets those that the user has agreed to as well.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
     /// Seeing the output of tools.

@@ -139,7 +139,7 @@ pub fn context_here(around: &ProcessEnv) -> anyhow::Result<Context> {
     let wanted = usual(around, "pi");
     let loaded = loaded_settings::load(around, &wanted)?;
     let mut context = session::context(around, &wanted, &loaded, "replay");
-    // A policy takes of these what it depends on.
+    // The runtime passes each policy only the parts that it declares.
     context.workspace.vcs = Repository::of(&loaded.resolved.workspace).facts(VcsParts::ALL);
     Ok(context)
 }

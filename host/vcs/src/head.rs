@@ -13,7 +13,7 @@ const PACKED: usize = 8 << 20;
 /// The branch that `HEAD` names where references are stored in tables.
 const NONE: &str = ".invalid";
 
-/// What is checked out.
+/// The content of `HEAD`: the branch and the commit that are checked out.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) branch: Option<String>,

@@ -70,7 +70,7 @@ impl Known {
 }
 
 impl Repository {
-    /// Returns the repository that contains `directory`, which must be absolute and without links. Nothing is read yet.
+    /// Returns the repository that contains `directory`, an absolute path without symbolic links. It reads no file.
     #[must_use]
     pub fn of(directory: &Path) -> Self {
         Self { directory: directory.to_owned(), known: Mutex::new(None) }

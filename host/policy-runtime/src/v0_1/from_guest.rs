@@ -42,7 +42,7 @@ pub(super) fn description(described: lifecycle::Descriptor) -> Result<Descriptio
         })?,
         config_schema: described.config_schema,
         capabilities: None,
-        // A policy for this track cannot say what it depends on. The branch costs one system call.
+        // Contract 0.1 cannot declare facts of version control, so its policies get the branch, the cheapest to read.
         depends_on: VcsParts::BRANCH,
     })
 }
