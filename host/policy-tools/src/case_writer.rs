@@ -44,6 +44,8 @@ fn surroundings(request: &Request, context: &Context) -> Option<String> {
         ("interactive", context.interactive.to_string()),
         ("sub-agent", quoted(&context.agent.sub_agent)),
     ];
+    let branch = context.workspace.vcs.as_ref().and_then(|vcs| vcs.branch.as_deref());
+    keys.extend(branch.map(|branch| ("branch", quoted(branch))));
     let facts = request.facts.iter().map(|fact| {
         let attribute = fact.attribute();
         let value: Value = serde_json::from_str(&attribute.value).ok()?;
@@ -166,6 +168,7 @@ mod tests {
 cwd = "/srv/a b"
 home = "/home/\"q\""
 sub-agent = "scout"
+branch = "topic/ü"
 attributes = { "vendor:fact" = [1, { a = "b" }] }
 [[case]]
 name = "files"

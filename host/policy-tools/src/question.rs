@@ -23,7 +23,7 @@ pub(crate) fn context(given: &Given) -> Context {
             directory: given.agent_directory.clone(),
             ..context::AgentInfo::default()
         },
-        workspace: context::Workspace { roots: vec![given.cwd.clone()], trusted: true, vcs: None },
+        workspace: context::Workspace { roots: vec![given.cwd.clone()], trusted: true, vcs: vcs(given) },
         machine: context::Machine {
             os: "linux".into(),
             arch: "x86-64".into(),
@@ -40,6 +40,18 @@ pub(crate) fn context(given: &Given) -> Context {
         explain: false,
         attributes: Vec::new(),
     }
+}
+
+/// Returns the repository of a case, of which only the branch is given.
+fn vcs(given: &Given) -> Option<context::Vcs> {
+    given.branch.clone().map(|branch| context::Vcs {
+        kind: "git".into(),
+        root: given.cwd.clone(),
+        branch: Some(branch),
+        head: None,
+        dirty: None,
+        remotes: Vec::new(),
+    })
 }
 
 /// Returns the request of a question.

@@ -4,7 +4,11 @@ use anyhow::{Result, ensure};
 use portcullis_it::{Finished, Interface, Scene, Serve, User, guest};
 use serde_json::json;
 
-as_each_user!(a_switch_of_the_branch_changes_rules_and_verdicts, a_policy_without_a_repository_has_no_branch);
+as_each_user!(
+    a_switch_of_the_branch_changes_rules_and_verdicts,
+    a_policy_without_a_repository_has_no_branch,
+    cases_give_a_branch
+);
 
 /// Makes a scene whose only policy denies pushes from `main`, and protects `RELEASE` there.
 fn with_policy(user: User) -> Result<Scene> {
@@ -63,5 +67,38 @@ fn a_policy_without_a_repository_has_no_branch(user: User) -> Result<()> {
     // One that appears is seen.
     git(&scene, &["init", "-q", "-b", "main"])?;
     ensure!(state(&mut serve, &scene)? == (true, false), "a new repository");
+    Ok(())
+}
+
+fn cases_give_a_branch(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let policy = guest("on-branch", user)?;
+    let cases = r#"
+[[case]]
+name = "a push from main"
+given = { branch = "main" }
+command = "git push"
+expect = "deny"
+rule = "branch.main"
+[[case]]
+name = "a push from another branch"
+given = { branch = "topic" }
+command = "git push"
+expect = "allow"
+[[case]]
+name = "no repository"
+command = "git push"
+expect = "allow"
+"#;
+    let file = scene.project().join("cases.toml");
+    scene.write(&file, cases)?;
+    let test = |code| -> Result<Finished> {
+        let component = policy.to_string_lossy();
+        scene.portcullis(&["policy", "test", "--cases", "cases.toml", &component])?.ended_with(code)
+    };
+    test(0)?;
+    scene.write(&file, &cases.replace("\"topic\"", "\"main\""))?;
+    let wrong = test(1)?;
+    ensure!(wrong.stdout.contains("a push from another branch"), "{}", wrong.stdout);
     Ok(())
 }

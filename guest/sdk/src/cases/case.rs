@@ -3,7 +3,7 @@
 use crate::testing;
 use crate::{
     Action, Attribute, Content, Context, Endpoint, FileOperation, Origin, PathKind, Request, Right,
-    SearchQuery, TextEdit,
+    SearchQuery, TextEdit, Vcs,
 };
 
 /// A question with the expected answer.
@@ -40,6 +40,8 @@ pub struct Given {
     pub interactive: bool,
     /// Name of the sub-agent; empty for the main one.
     pub sub_agent: String,
+    /// The branch of the project's repository; `None` if it is no repository.
+    pub branch: Option<String>,
     /// Facts that come with the request.
     pub attributes: Vec<Attribute>,
     /// The command whose rules are asked for; `None` for the standing rules of the session.
@@ -237,6 +239,12 @@ impl Given {
         context.machine.toolchains.clone_from(&self.toolchains);
         context.interactive = self.interactive;
         context.agent.sub_agent.clone_from(&self.sub_agent);
+        context.workspace.vcs = self.branch.as_ref().map(|branch| Vcs {
+            kind: "git".into(),
+            root: self.cwd.clone(),
+            branch: Some(branch.clone()),
+            dirty: None,
+        });
         context
     }
 }

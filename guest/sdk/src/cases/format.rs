@@ -87,6 +87,7 @@ struct RawGiven {
     toolchains: Option<Vec<String>>,
     interactive: Option<bool>,
     sub_agent: Option<String>,
+    branch: Option<String>,
     attributes: Option<BTreeMap<String, serde_json::Value>>,
     during: Option<String>,
 }
@@ -110,6 +111,7 @@ impl RawGiven {
             toolchains: self.toolchains.or(base.toolchains).unwrap_or_default(),
             interactive: self.interactive.or(base.interactive).unwrap_or(true),
             sub_agent: self.sub_agent.or(base.sub_agent).unwrap_or_default(),
+            branch: self.branch.or(base.branch),
             attributes: attributes
                 .into_iter()
                 .map(|(name, value)| Attribute { name, value: value.to_string() })

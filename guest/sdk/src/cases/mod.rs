@@ -21,7 +21,7 @@
 //!
 //! [[case]]
 //! name = "a link is judged by where it leads"
-//! given = { interactive = false }     # also: home, temp, sub-agent, path, toolchains, agent-directory,
+//! given = { interactive = false }     # also: home, temp, sub-agent, path, toolchains, agent-directory, branch,
 //!                                     ## attributes = { "vendor:name" = 1 }: facts that come with the request
 //! read = "/srv/app/link"
 //! canonical = "/etc/shadow"
