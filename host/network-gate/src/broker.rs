@@ -20,6 +20,7 @@ mod own_account;
 mod placeholders;
 mod push;
 mod request;
+mod second_path;
 mod secret;
 mod upstream_tls;
 mod well_formed;
@@ -64,6 +65,29 @@ pub struct Broker {
 struct OutsideSsh {
     hosts: Vec<Arc<SshHost>>,
     program: Arc<dyn Ssh>,
+}
+
+/// A place to which only some requests may be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LimitedPlace {
+    pub(crate) host: Endpoint,
+    pub(crate) port: u16,
+    pub(crate) other_ports: OtherPorts,
+}
+
+/// What a limit on one port of a host means for the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OtherPorts {
+    /// Nothing is sent there, because nobody would read the requests.
+    Refused,
+    Free,
+}
+
+impl LimitedPlace {
+    /// Returns true if the limit also concerns this port.
+    pub(crate) fn concerns(&self, port: u16) -> bool {
+        self.port == port || self.other_ports == OtherPorts::Refused
+    }
 }
 
 impl Broker {
@@ -121,6 +145,23 @@ impl Broker {
     /// Returns the hosts to which only some requests may be sent.
     pub(crate) fn limited(&self) -> Vec<Endpoint> {
         self.hosts.iter().filter(|host| host.is_limited()).map(|host| host.host.clone()).collect()
+    }
+
+    /// Returns the places to which only some requests may be sent, also by git over `ssh`.
+    pub(crate) fn limited_places(&self) -> Vec<LimitedPlace> {
+        let limited = self.hosts.iter().filter(|host| host.is_limited());
+        let of_host = |host: &Arc<BrokeredHost>| LimitedPlace {
+            host: host.host.clone(),
+            port: host.port,
+            other_ports: OtherPorts::Refused,
+        };
+        let of_ssh = |host: &Arc<SshHost>| LimitedPlace {
+            host: host.host.clone(),
+            port: host.port,
+            other_ports: OtherPorts::Free,
+        };
+        let by_ssh = self.ssh.iter().flat_map(|ssh| &ssh.hosts).map(of_ssh);
+        limited.map(of_host).chain(by_ssh).collect()
     }
 
     pub(crate) fn authority(&self) -> &Authority {

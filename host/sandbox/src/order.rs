@@ -21,7 +21,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 /// The order in which names are changed, shared by all sandboxes and tools that open the same directory.
 #[derive(Debug, Clone)]
-pub struct NameOrder(Arc<Order>, Option<Arc<[File; 2]>>);
+pub struct NameOrder(
+    Arc<Order>,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there are no brokers"))]
+    Option<Arc<[File; 2]>>,
+);
 
 #[derive(Debug)]
 struct Order {

@@ -358,7 +358,15 @@ pub(crate) fn host_with_port(place: &DocumentValue<'_>, usual: u16) -> Result<(E
         }
         _ => (text, usual),
     };
-    Ok((HostName::parse(name).map_err(|error| bad(error.to_string()))?, port))
+    let host = HostName::parse(name).map_err(|error| bad(error.to_string()))?;
+    let is_localhost =
+        |name: &str| name.rsplit('.').next().is_some_and(|last| last.eq_ignore_ascii_case("localhost"));
+    if matches!(&host, Endpoint::Domain(name) if is_localhost(name)) {
+        let fault = "commands reach `localhost` by its address, so this entry would never apply; write `127.0.0.1` or \
+                     `[::1]`";
+        return Err(place.fault(fault));
+    }
+    Ok((host, port))
 }
 
 fn patterns(place: &DocumentValue<'_>) -> Result<Vec<RequestPattern>, Fault> {
@@ -417,6 +425,8 @@ mod tests {
             json!({ "host": "*.forge.test" }),
             json!({ "host": "https://forge.test" }),
             json!({ "host": "forge.test:0" }),
+            json!({ "host": "localhost:8443" }),
+            json!({ "host": "a.LOCALHOST" }),
             json!({ "source": {} }),
             json!({ "source": { "env": "A", "file": "/a" } }),
             json!({ "source": { "file": "relative" } }),

@@ -11,6 +11,7 @@ mod http1;
 mod http2;
 mod memory;
 mod offers;
+mod other_ways;
 mod pushes;
 mod repeated;
 mod searched_processes;

@@ -23,7 +23,9 @@ use {
 };
 
 use crate::args::Pi;
-use crate::commands::{branch as branches, migrate, pi_extension};
+#[cfg(target_os = "linux")]
+use crate::commands::branch as branches;
+use crate::commands::{migrate, pi_extension};
 use crate::exit::{Exit, RUN_FAILED};
 
 /// Variable with the original PATH, for the extension.

@@ -52,6 +52,14 @@ impl Coverage {
         let operations: Vec<_> = heads.flat_map(|pattern| pattern.operations.clone()).collect();
         if operations.is_empty() { Self::None } else { Self::Operations(operations) }
     }
+
+    /// Returns true if patterns cover every request, whatever its path is.
+    #[must_use]
+    pub fn is_everything(patterns: &[RequestPattern]) -> bool {
+        patterns.iter().any(|pattern| {
+            pattern.methods.is_empty() && pattern.operations.is_empty() && pattern.kept == ["**"]
+        })
+    }
 }
 
 /// The path of a request, in both ways in which servers read it.
@@ -163,7 +171,8 @@ impl RequestPath {
         let inner = decoded.split_last().map(|(_, inner)| inner).unwrap_or_default();
         // Some servers cut off what follows `;`, which would leave an empty segment.
         let is_parameter = |segment: &String| segment.starts_with(';');
-        let is_ambiguous = whole.contains(['\\', '\0'])
+        // Some systems replace these by `/` or a backslash.
+        let is_ambiguous = whole.contains(['\\', '\0', '\u{2044}', '\u{2215}', '\u{ff0f}', '\u{ff3c}'])
             || decoded.iter().any(is_parameter)
             || whole.chars().any(char::is_control)
             || has_escape(&whole)
@@ -178,9 +187,12 @@ impl RequestPath {
     }
 }
 
-/// Returns true for `.` and `..`, also before a parameter such as `..;a`, which some servers cut off.
+/// Returns true for `.` and `..`, also before a parameter such as `..;a`, which some servers cut off, beside spaces,
+/// which systems may remove, and in forms of the dot that systems may replace by it.
 fn is_dots(segment: &str) -> bool {
-    matches!(segment.split(';').next(), Some("." | ".."))
+    let is_dot = |character: char| matches!(character, '.' | '\u{2024}' | '\u{fe52}' | '\u{ff0e}');
+    let name = segment.split(';').next().unwrap_or_default().trim();
+    name == "\u{2025}" || matches!(name.chars().count(), 1 | 2) && name.chars().all(is_dot)
 }
 
 /// Returns true if a text has percent-encoding.
@@ -316,6 +328,12 @@ mod tests {
             "/a%2f..%2fb",
             "/a/..;x/b",
             "/a/;x/b",
+            "/a/..%20/b",
+            "/a/%20../b",
+            "/a/..%C2%A0/b",
+            "/a/%EF%BC%8E%EF%BC%8E/b",
+            "/a/%E2%80%A5/b",
+            "/a%EF%BC%8Fb",
             "/a/%3bx",
             "/a//b",
             "//a",

@@ -8,8 +8,8 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::http::uri::{PathAndQuery, Scheme};
-use hyper::{StatusCode, Uri};
-use portcullis_decision::pattern::{Coverage, HostName, OperationPattern, RequestPath};
+use hyper::{Method, StatusCode, Uri};
+use portcullis_decision::pattern::{Coverage, HostName, OperationPattern, RequestPath, RequestPattern};
 use portcullis_decision::request::{Endpoint, HttpHead};
 use portcullis_text::secrets::has_secret;
 use zeroize::Zeroizing;
@@ -21,6 +21,7 @@ use super::host::{BrokeredHost, Credential, Form, RequestLimits};
 use super::own_account::foreign_credential;
 use super::placeholders::Placeholders;
 use super::push::Push;
+use super::second_path::second_path;
 use super::secret::Secret;
 use super::well_formed::{is_well_formed, malformed};
 use crate::connection_refusal::ConnectionRefusal;
@@ -84,6 +85,7 @@ impl<'a> Destination<'a> {
         let credential = self.credential(request)?;
         self.has_no_other_placeholder(request, &target, credential.as_ref())?;
         let path = RequestPath::parse(target.path());
+        self.names_no_other_path(request, credential.as_ref())?;
         let mut permitted = Vec::new();
         if let Some(Use { credential, .. }) = &credential {
             let rule = OperationsRule::Purpose(credential.name.clone());
@@ -178,6 +180,29 @@ impl<'a> Destination<'a> {
         Ok(())
     }
 
+    /// Refuses a request that names a second path, unless the rules permit every path.
+    fn names_no_other_path(
+        &self,
+        request: &Parts,
+        credential: Option<&Use<'_>>,
+    ) -> Result<(), ConnectionRefusal> {
+        let Some(name) = second_path(request) else { return Ok(()) };
+        let reason =
+            |rules: &str| format!("`{name}` names a second path, which only `* /**` in {rules} permits");
+        if let Some(Use { credential, .. }) = credential
+            && !Coverage::is_everything(&credential.purpose)
+        {
+            let reason = reason(&format!("`for` of the credential `{}`", credential.name));
+            return Err(ConnectionRefusal::by_host("host.credential-purpose", reason));
+        }
+        if let Some(limits) = &self.host.requests
+            && !Coverage::is_everything(&limits.allow)
+        {
+            return Err(ConnectionRefusal::by_host("host.request-rule", reason("`network.requests`")));
+        }
+        Ok(())
+    }
+
     fn head(&self, request: &Parts, target: &PathAndQuery) -> HttpHead {
         let port = if self.host.port == TLS_PORT { String::new() } else { format!(":{}", self.host.port) };
         let host = match &self.host.host {
@@ -202,6 +227,15 @@ fn has_body(headers: &HeaderMap) -> bool {
     headers.contains_key(TRANSFER_ENCODING) || headers.get(CONTENT_LENGTH).is_some_and(|one| !is_empty(one))
 }
 
+/// Returns true for a request to a place where rules permit some operations of GraphQL, if servers could read one
+/// elsewhere than in the body of a POST.
+fn may_hide_operations(patterns: &[RequestPattern], request: &Parts, path: Option<&RequestPath>) -> bool {
+    let posted = path.map_or(Coverage::None, |path| Coverage::of(patterns, "POST", path));
+    matches!(posted, Coverage::Operations(_))
+        && request.method != Method::POST
+        && (request.uri.query().is_some() || has_body(&request.headers))
+}
+
 impl Credential {
     /// Checks that a request is one that the credential is for. If that depends on the GraphQL in its body, the operations
     /// are returned.
@@ -212,6 +246,15 @@ impl Credential {
         path: Option<&RequestPath>,
     ) -> Result<Option<Vec<OperationPattern>>, ConnectionRefusal> {
         let method = request.method.as_str();
+        if may_hide_operations(&self.purpose, request, path) {
+            let reason = format!(
+                "the credential `{}` is for some operations of GraphQL at {}, which {method} could send in another \
+                 way",
+                self.name,
+                target.path()
+            );
+            return Err(ConnectionRefusal::by_host("host.credential-purpose", reason));
+        }
         match path.map_or(Coverage::None, |path| Coverage::of(&self.purpose, method, path)) {
             Coverage::Whole => Ok(None),
             Coverage::Operations(operations) => Ok(Some(operations)),
@@ -234,6 +277,12 @@ impl RequestLimits {
     ) -> Result<Option<Vec<OperationPattern>>, ConnectionRefusal> {
         let refused = |reason: String| Err(ConnectionRefusal::by_host("host.request-rule", reason));
         let method = request.method.as_str();
+        if may_hide_operations(&self.allow, request, path) {
+            return refused(format!(
+                "`network.requests` allows some operations of GraphQL at {}, which {method} could send in another way",
+                target.path()
+            ));
+        }
         let operations = match path.map_or(Coverage::None, |path| Coverage::of(&self.allow, method, path)) {
             Coverage::Whole => None,
             Coverage::Operations(operations) => Some(operations),

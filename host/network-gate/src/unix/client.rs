@@ -17,6 +17,7 @@ pub(crate) enum Client {
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux' tables tell it"))]
     Open(u64),
     /// No process has it open.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux' tables tell it"))]
     Gone,
     /// The system does not tell. The token tells that it belongs to a command of the session.
     Untold,

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use crate::judge::{AddressRuling, ConnectionAttempt, ConnectionRefusal, Ending};
 use crate::special::Special;
 use crate::unix::lookup::{self, Unfound};
+use crate::unix::other_way;
 use crate::unix::range::{Range, end, is_own_or_leads_there};
 use crate::unix::scope::{Scope, Wanted};
 use crate::unix::tunnel;
@@ -36,7 +37,9 @@ pub(crate) async fn dial(
     wanted: &Wanted,
     client: &TcpStream,
 ) -> Result<TcpStream, Ending> {
-    if let Some(upstream) = scope.judge.upstream(attempt) {
+    let upstream = scope.judge.upstream(attempt);
+    other_way::judge_names(scope, attempt, upstream.is_some()).await.map_err(Ending::Refused)?;
+    if let Some(upstream) = upstream {
         return through(scope, attempt, &upstream, wanted, client).await;
     }
     let found = addresses(attempt, LOOKUP).await;
@@ -129,6 +132,7 @@ async fn addresses(attempt: &ConnectionAttempt, patience: Duration) -> Result<Ve
 
 /// Checks an address. One outside the public internet, or of this machine, must be named by a rule or the user.
 fn judged(scope: &Scope, attempt: &ConnectionAttempt, address: IpAddr) -> Result<(), ConnectionRefusal> {
+    other_way::judge_address(scope, attempt, address)?;
     let refused = |what: &str| {
         let who = match &attempt.access.target {
             Endpoint::Domain(name) => format!("`{name}` leads to {address}"),

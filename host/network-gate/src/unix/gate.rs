@@ -19,6 +19,7 @@ use crate::unix::clients::Clients;
 use crate::unix::decider::Decider;
 use crate::unix::forwarded;
 use crate::unix::held::Held;
+use crate::unix::limited_addresses::LimitedAddresses;
 use crate::unix::network;
 use crate::unix::proxy;
 use crate::unix::pump::WIDE_MAX;
@@ -105,6 +106,7 @@ impl Gate {
         let asking = Arc::new(Asking::default());
         let shared = Arc::new(Shared {
             names: Names::default(),
+            limited: LimitedAddresses::default(),
             budgets: Budgets::default(),
             asking: Arc::clone(&asking),
             carried: ActiveConnections::default(),

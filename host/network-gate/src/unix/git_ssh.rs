@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use hyper::body::Bytes;
 use portcullis_decision::request::Stage;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -227,10 +228,10 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Reads a push as a whole, and has it judged.
-    async fn pushed(&self, push: Push, from: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>, Cut> {
+    /// Reads a push as a whole, and has it judged. Its place is kept until it has been sent.
+    async fn pushed(&self, push: Push, from: &mut (impl AsyncRead + Unpin)) -> Result<Bytes, Cut> {
         let failed = |error: &dyn std::fmt::Display| Cut::Unreachable(error.to_string());
-        let place = PUSHES.take().await.map_err(|error| failed(&error))?;
+        let mut place = PUSHES.take().await.map_err(|error| failed(&error))?;
         let refused = |why: String| Cut::Refused(ConnectionRefusal::by_host("host.push-rule", why));
         let most = push.bytes_max();
         let (mut body, mut end) = (Vec::new(), PushEnd::default());
@@ -248,14 +249,13 @@ impl<'a> Session<'a> {
                     format!("the push is not sent: it is larger than the {most} bytes that its rule allows");
                 return Err(refused(why));
             }
-            let looked = tokio::task::spawn_blocking(move || {
-                let known = end.look(&body);
-                (known, end, body)
-            });
-            let (known, same_end, same_body) = looked.await.map_err(|error| failed(&error))?;
-            (end, body) = (same_end, same_body);
+            // A client that leaves does not end the work on its push, so the place is kept until then.
+            let looked = tokio::task::spawn_blocking(move || (end.look(&body), end, body, place));
+            let known;
+            (known, end, body, place) = looked.await.map_err(|error| failed(&error))?;
             if known == Known::All {
-                let judging = tokio::task::spawn_blocking(move || push.judge(&body).map(|()| body)).await;
+                let judging =
+                    tokio::task::spawn_blocking(move || push.judge(&body).map(|()| place.hold(body))).await;
                 return judging.map_err(|error| failed(&error))?.map_err(Cut::Refused);
             }
         }

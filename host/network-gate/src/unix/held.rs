@@ -39,6 +39,7 @@ pub(crate) struct HeldConnection {
 pub(crate) enum VerdictState {
     Settled(Box<Judgement>),
     /// The question to the user is still open.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux holds calls"))]
     Asked(oneshot::Receiver<Judgement>),
 }
 

@@ -80,6 +80,12 @@ fn look_up<T>(place: &(String, u16), open: impl Fn() -> io::Result<T>) -> Result
 /// The names that this machine knows by itself.
 const HOSTS: &str = "/etc/hosts";
 
+/// Returns the addresses that the file of this machine has for each name.
+pub(super) fn of_this_machine(names: &[String]) -> Vec<(String, Vec<IpAddr>)> {
+    let text = std::fs::read_to_string(HOSTS).unwrap_or_default();
+    names.iter().map(|name| (name.clone(), of_hosts_file(&text, name))).collect()
+}
+
 /// Returns the addresses of a name in the text of such a file.
 fn of_hosts_file(text: &str, name: &str) -> Vec<IpAddr> {
     let address = |line: &str| {

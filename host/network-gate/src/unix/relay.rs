@@ -155,7 +155,7 @@ fn ssh_host(scope: &Scope, wanted: &Wanted) -> Option<(Arc<SshHost>, Arc<dyn Ssh
 fn broker(scope: &Scope, wanted: &Wanted) -> Result<Option<Arc<Broker>>, ConnectionRefusal> {
     let broker = scope.judge.broker()?;
     if broker.as_ref().is_some_and(|broker| broker.is_limited_elsewhere(&wanted.target, wanted.port)) {
-        let reason = "`network.requests` limits the requests to this host, on another port";
+        let reason = "the settings limit the requests to this host, on another port";
         return Err(ConnectionRefusal::by_host("host.request-rule", reason));
     }
     Ok(broker)

@@ -19,6 +19,7 @@ use crate::unix::client::{Client, Owner};
 use crate::unix::clients::{self, Awaited, Clients};
 use crate::unix::decider::Decider;
 use crate::unix::held::{Held, HeldConnection, VerdictState};
+use crate::unix::limited_addresses::LimitedAddresses;
 
 /// The interval of checks whether a client that has stopped sending is gone.
 const LOOK: Duration = Duration::from_millis(250);
@@ -26,7 +27,9 @@ const LOOK: Duration = Duration::from_millis(250);
 /// State that all networks of a session share.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux answers queries of DNS"))]
     pub(crate) names: Names,
+    pub(crate) limited: LimitedAddresses,
     pub(crate) budgets: Budgets,
     pub(crate) asking: Arc<Asking>,
     pub(crate) carried: ActiveConnections,

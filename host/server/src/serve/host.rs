@@ -49,6 +49,7 @@ pub(super) struct Host {
     pub(super) under_way: Mutex<HashMap<RequestId, Cancel>>,
     pub(super) workers: Workers,
     /// The branch in which the session works.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "branches are Linux' only"))]
     pub(super) branch: Mutex<Option<OwnBranch>>,
 }
 

@@ -66,9 +66,12 @@ impl GitObject {
     }
 }
 
-/// Returns the first paragraph of a message, as git shows it in one line.
+/// Returns the first paragraph of a message, as git shows it in one line. Only these characters are blank for git.
 fn subject(message: &str) -> String {
-    let lines = message.split('\n').map(str::trim_end).skip_while(|line| line.is_empty());
+    let lines = message
+        .split('\n')
+        .map(|line| line.trim_end_matches([' ', '\t', '\r']))
+        .skip_while(|line| line.is_empty());
     lines.take_while(|line| !line.is_empty()).collect::<Vec<&str>>().join(" ")
 }
 
@@ -221,6 +224,8 @@ mod tests {
             ("One line\nthat goes on\n\nmore", "One line that goes on"),
             ("\n \n\nOne line\n\nmore", "One line"),
             ("One \r\nline\n\nmore", "One line"),
+            ("One\n\u{a0}\nline\n\nmore", "One \u{a0} line"),
+            ("One\n\u{c}\u{b}\nline\n\nmore", "One \u{c}\u{b} line"),
             ("", ""),
         ] {
             assert_eq!(shown("One line\n\nmore\n", message).summary, subject, "{message:?}");

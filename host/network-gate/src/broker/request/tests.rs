@@ -261,6 +261,10 @@ fn other_credentials_do_not_pass() {
         ("npm-otp", "other"),
         ("key", "other"),
         ("sudo", "other"),
+        ("remote-user", "other"),
+        ("x-forwarded-user", "other"),
+        ("x-user", "other"),
+        ("x-account", "other"),
     ];
     let named = format!("/a?{key}");
     let targets = [
@@ -288,6 +292,8 @@ fn other_credentials_do_not_pass() {
         "/a?b=c;private_token=other",
         "/a?%6bey=other",
         "/a?jwt=other",
+        "/a?appid=other",
+        "/a?client_id=other",
     ];
     let mut count = 0;
     for header in headers {
@@ -303,7 +309,7 @@ fn other_credentials_do_not_pass() {
             "{target}"
         );
     }
-    assert_eq!(count, 61);
+    assert_eq!(count, 67);
     let own = ("x-key", "PLACEHOLDER");
     assert_eq!(
         judged(&limited, "GET", "/a?page=2&name=b", &[FORGE, own, ("accept", "*/*")]),
@@ -436,4 +442,51 @@ fn operations_of_graphql_are_found_out_from_the_body() {
     );
     let viewer = r#"{"query": "{ viewer { login } }"}"#;
     assert_eq!(accepted(&limited, "/graphql", &[FORGE, json, BEARER], viewer), Ok(()));
+}
+
+#[test]
+fn a_second_path_needs_a_rule_for_every_path() {
+    let mut bearer = host(Form::Bearer, None);
+    let copies = ("x-amz-copy-source", "/other/object");
+    let purpose = Err("host.credential-purpose".to_owned());
+    assert_eq!(judged(&bearer, "GET", "/a", &[FORGE, BEARER, copies]), purpose);
+    assert_eq!(judged(&bearer, "GET", "/a", &[FORGE, copies]), Ok(None), "nothing is limited");
+    bearer.credentials[0].purpose = vec![pattern("* /**")];
+    assert_eq!(judged(&bearer, "PUT", "/a", &[FORGE, BEARER, copies]), Ok(Some("forge".to_owned())));
+    let allow = vec![pattern("* /mine/**"), pattern("GET /**")];
+    bearer.requests = Some(RequestLimits { allow, ..RequestLimits::default() });
+    for (method, target, headers) in [
+        ("MOVE", "/mine/a", vec![FORGE, BEARER, ("destination", "https://forge.test/b")]),
+        ("PUT", "/mine/a", vec![FORGE, copies]),
+        ("POST", "/mine/uploads/?mount=sha256:0&from=other", vec![FORGE]),
+    ] {
+        assert_eq!(
+            judged(&bearer, method, target, &headers),
+            Err("host.request-rule".to_owned()),
+            "{target}"
+        );
+    }
+    assert_eq!(
+        judged(&bearer, "PUT", "/mine/a", &[FORGE, BEARER]),
+        Ok(Some("forge".to_owned())),
+        "the control"
+    );
+}
+
+#[test]
+fn operations_are_not_sent_in_another_way() {
+    let allow = vec![pattern("GET,PUT /**"), pattern("POST /graphql query:*")];
+    let mut bearer =
+        host(Form::Bearer, Some(RequestLimits { allow: allow.clone(), ..RequestLimits::default() }));
+    bearer.credentials[0].purpose = vec![pattern("* /**")];
+    let refused = |rule: &str| Err(rule.to_owned());
+    let query = "/graphql?query=mutation%7BdeleteRepository%7D";
+    assert_eq!(judged(&bearer, "GET", query, &[FORGE]), refused("host.request-rule"));
+    let body = ("content-length", "9");
+    assert_eq!(judged(&bearer, "PUT", "/graphql", &[FORGE, body]), refused("host.request-rule"));
+    assert_eq!(judged(&bearer, "GET", "/graphql", &[FORGE]), Ok(None), "the page");
+    assert_eq!(judged(&bearer, "GET", "/other?query=a", &[FORGE]), Ok(None), "the control");
+    bearer.requests = None;
+    bearer.credentials[0].purpose = allow;
+    assert_eq!(judged(&bearer, "GET", query, &[FORGE, BEARER]), refused("host.credential-purpose"));
 }

@@ -130,9 +130,11 @@ impl Exchange {
             }
             self.count_piece(u64::try_from(piece.len()).unwrap_or(u64::MAX)).await?;
         }
-        let judging = tokio::task::spawn_blocking(move || push.judge(&whole).map(|()| whole)).await;
+        // A client that leaves does not end the judgement, so the place is kept until then.
+        let judging =
+            tokio::task::spawn_blocking(move || push.judge(&whole).map(|()| place.hold(whole))).await;
         let whole = judging.map_err(|error| Unanswered::Unreachable(error.to_string()))?;
-        let whole = Full::new(place.hold(whole.map_err(Unanswered::Refused)?));
+        let whole = Full::new(whole.map_err(Unanswered::Refused)?);
         Ok(whole.map_err(|never| match never {}).boxed_unsync())
     }
 

@@ -66,9 +66,12 @@ impl Exchange {
         if let Some(operations) = &accepted.operations {
             let (operations, body) = (operations.clone(), body.clone().unwrap_or_default());
             // A long document takes milliseconds, in which other connections go on, and tens of MiB.
-            let _place =
-                JUDGED.acquire().await.map_err(|error| Unanswered::Unreachable(error.to_string()))?;
-            let judging = tokio::task::spawn_blocking(move || operations.judge(&body));
+            let place = JUDGED.acquire().await.map_err(|error| Unanswered::Unreachable(error.to_string()))?;
+            let judging = tokio::task::spawn_blocking(move || {
+                // A client that leaves does not end the judgement, so the place is kept until then.
+                let _place = place;
+                operations.judge(&body)
+            });
             let judged = judging.await.map_err(|error| Unanswered::Unreachable(error.to_string()))?;
             judged.map_err(Unanswered::Refused)?;
         }

@@ -22,6 +22,7 @@ pub(crate) struct Order {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// The client does not use the proxy.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux redirects connections"))]
     Direct,
     /// `CONNECT`.
     Tunnel,

@@ -18,6 +18,7 @@ use crate::unix::client::Client;
 use crate::unix::clients::Clients;
 use crate::unix::decider::Decider;
 use crate::unix::held::Held;
+use crate::unix::limited_addresses::LimitedAddresses;
 use crate::unix::network::NetworkClients;
 use crate::unix::pump::WIDE_MAX;
 use crate::unix::scope::{Clearance, Shared};
@@ -148,7 +149,17 @@ impl Stand {
         let (names, budgets, carried) = (Names::default(), Budgets::default(), ActiveConnections::default());
         let room = Arc::new(tokio::sync::Semaphore::new(9));
         let [told, chunks] = [9, WIDE_MAX].map(|count| Arc::new(tokio::sync::Semaphore::new(count)));
-        let shared = Arc::new(Shared { names, budgets, asking, carried, decider, room, told, chunks });
+        let shared = Arc::new(Shared {
+            names,
+            limited: LimitedAddresses::default(),
+            budgets,
+            asking,
+            carried,
+            decider,
+            room,
+            told,
+            chunks,
+        });
         let (clients, token) =
             (Arc::new(Clients::OfNetwork(NetworkClients::new(std::process::id(), None))), String::new());
         let scope_judge: Arc<dyn Judge> = Arc::clone(&judge) as _;

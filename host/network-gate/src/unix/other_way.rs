@@ -1,0 +1,151 @@
+//! Refuses other ways to a host to which only some requests may be sent: its address instead of its name, a name for its
+//! address, or another address of the same machine.
+//!
+//! Such a connection would go past the rules for the host, because nobody reads its requests. Two names of one address
+//! are not compared: unrelated hosts share an address, and the certificate tells them apart.
+
+use std::io::ErrorKind;
+use std::net::IpAddr;
+
+use portcullis_decision::request::Endpoint;
+
+use crate::broker::LimitedPlace;
+use crate::judge::{ConnectionAttempt, ConnectionRefusal};
+use crate::unix::limited_addresses::LimitedAddresses;
+use crate::unix::lookup::Unfound;
+use crate::unix::range::{end, is_own_or_leads_there};
+use crate::unix::scope::Scope;
+
+/// Checks an address to which an allowed connection may go, against the hosts that the settings limit by their address.
+///
+/// # Errors
+/// If the settings limit the requests to this address, and the attempt is for another name, port or address.
+pub(crate) fn judge_address(
+    scope: &Scope,
+    attempt: &ConnectionAttempt,
+    address: IpAddr,
+) -> Result<(), ConnectionRefusal> {
+    let places = other_places(scope, attempt)?;
+    // If it cannot be determined, it counts as this machine's own.
+    let is_own = |address| is_own_or_leads_there(address).unwrap_or(true);
+    match place_of(&places, (address, attempt.access.port), is_own) {
+        Some(place) => Err(refused(address, &place)),
+        None => Ok(()),
+    }
+}
+
+/// Checks the address in an allowed attempt against the addresses of the hosts that the settings limit by their name.
+///
+/// # Errors
+/// If it is the address of such a host, or if that cannot be determined.
+pub(crate) async fn judge_names(
+    scope: &Scope,
+    attempt: &ConnectionAttempt,
+    is_through_proxy: bool,
+) -> Result<(), ConnectionRefusal> {
+    let Endpoint::Address(address) = attempt.access.target else { return Ok(()) };
+    let names = names(other_places(scope, attempt)?);
+    let known = &scope.shared.limited;
+    // The name service has no say about this machine: only its own file names the loopback.
+    let looked_up = if address.is_loopback() {
+        LimitedAddresses::of_this_machine(&names)
+    } else {
+        known.look_up(&names).await
+    };
+    for (name, found) in looked_up {
+        let is_missing = match found {
+            Ok(found) if found.iter().any(|one| is_same(*one, address)) => {
+                return Err(refused(address, &name));
+            }
+            Ok(found) => found.is_empty(),
+            Err(Unfound::Unknown(error)) => error.kind() == ErrorKind::TimedOut && !is_through_proxy,
+            Err(Unfound::Unable(_)) => true,
+        };
+        if is_missing && !address.is_loopback() {
+            let reason = format!(
+                "it may be the address of `{name}`, to which only some requests may be sent: `{name}` could not be \
+                 looked up"
+            );
+            return Err(ConnectionRefusal::by_host("host.other-server", reason));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the limited places that an attempt must not reach. Attempts to a limited host itself are judged by its rules.
+fn other_places(scope: &Scope, attempt: &ConnectionAttempt) -> Result<Vec<LimitedPlace>, ConnectionRefusal> {
+    let Some(broker) = scope.judge.broker()? else { return Ok(Vec::new()) };
+    let (target, port) = (&attempt.access.target, attempt.access.port);
+    let mut places = broker.limited_places();
+    places.retain(|place| place.concerns(port));
+    if places.iter().any(|place| place.host == *target) {
+        places.clear();
+    }
+    Ok(places)
+}
+
+/// Returns the names of hosts, each once.
+fn names(places: Vec<LimitedPlace>) -> Vec<String> {
+    let of = |place: LimitedPlace| match place.host {
+        Endpoint::Domain(name) => Some(name),
+        Endpoint::Address(_) => None,
+    };
+    let mut names: Vec<String> = places.into_iter().filter_map(of).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Returns the limited place that is reached at this address: the address itself, or the same port of this machine.
+fn place_of(
+    places: &[LimitedPlace],
+    (address, port): (IpAddr, u16),
+    is_own: impl Fn(IpAddr) -> bool,
+) -> Option<String> {
+    let leads_here = |place: &&LimitedPlace| {
+        let Endpoint::Address(host) = place.host else { return false };
+        is_same(host, address) || place.port == port && is_own(host) && is_own(address)
+    };
+    places.iter().find(leads_here).map(|place| place.host.with_port(place.port))
+}
+
+/// Returns true if packets to both addresses go to the same one in the end.
+fn is_same(one: IpAddr, other: IpAddr) -> bool {
+    let last = |address: IpAddr| end(address).unwrap_or(address).to_canonical();
+    last(one) == last(other)
+}
+
+fn refused(address: IpAddr, place: &str) -> ConnectionRefusal {
+    let reason = format!("{address} is `{place}`, to which only some requests may be sent");
+    ConnectionRefusal::by_host("host.other-server", reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broker::OtherPorts;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn other_addresses_of_a_limited_place_are_found() {
+        let place = |host: Endpoint, port| LimitedPlace { host, port, other_ports: OtherPorts::Refused };
+        let limited = [("127.0.0.1", 9445), ("10.0.0.1", 443)]
+            .map(|(host, port)| place(Endpoint::Address(address(host)), port));
+        let is_own = |one: IpAddr| one.is_loopback() || one == address("192.0.2.1");
+        let found = |text: &str, port| place_of(&limited, (address(text), port), is_own);
+        for (other, port) in [("127.0.0.1", 80), ("127.0.0.2", 9445), ("::1", 9445), ("192.0.2.1", 9445)] {
+            assert_eq!(found(other, port).as_deref(), Some("127.0.0.1:9445"), "{other} {port}");
+        }
+        for other in ["10.0.0.1", "::ffff:10.0.0.1", "64:ff9b::a00:1"] {
+            assert_eq!(found(other, 22).as_deref(), Some("10.0.0.1:443"), "{other}");
+        }
+        for (other, port) in [("127.0.0.2", 80), ("::1", 443), ("10.0.0.2", 443), ("192.0.2.1", 443)] {
+            assert_eq!(found(other, port), None, "{other} {port}");
+        }
+        let named = [place(Endpoint::Domain("a.test".to_owned()), 443)];
+        assert_eq!(place_of(&named, (address("127.0.0.1"), 443), is_own), None);
+    }
+}
