@@ -1,6 +1,7 @@
 //! A quick look at two bytes, which shows for most places of an answer that no credential begins there.
 
 use super::escapes::{begins_escape, is_between};
+use super::references::second_bytes;
 
 /// A text may begin, each of its characters escaped or not.
 const TEXT: u8 = 1;
@@ -34,7 +35,7 @@ impl Beginnings {
         let hexadecimal = (0..=u8::MAX).filter(u8::is_ascii_hexdigit);
         hexadecimal.for_each(|digit| self.add(b'%', digit, TEXT));
         b"ux\\".iter().for_each(|letter| self.add(b'\\', *letter, TEXT));
-        b"#algq".iter().for_each(|letter| self.add(b'&', *letter, TEXT));
+        second_bytes(*first).for_each(|letter| self.add(b'&', letter, TEXT));
     }
 
     /// Adds an encoded text, which can be broken by spaces and the like.

@@ -1,7 +1,9 @@
 //! The ways in which servers escape a character.
 
-/// The most bytes that stand for one character: `&#x00000000002f;`, or seven backslashes and `u002f`.
-pub(super) const ESCAPED_MAX: usize = 16;
+use super::references::references;
+
+/// The most bytes that stand for one character: `&amp;DiacriticalGrave;`.
+pub(super) const ESCAPED_MAX: usize = 22;
 /// The most backslashes in front of a character: those of JSON in JSON in JSON.
 const BACKSLASHES_MAX: usize = 7;
 
@@ -45,7 +47,10 @@ pub(super) fn end_of(text: &[u8], least: usize, bytes: &[u8], at: usize) -> Opti
 /// Returns the lengths of the texts at the beginning of `bytes` that stand for a character.
 fn lengths(wanted: u8, bytes: &[u8]) -> impl Iterator<Item = usize> {
     let is_itself = |byte: &&u8| byte.eq_ignore_ascii_case(&wanted) || wanted == b' ' && **byte == b'+';
-    [bytes.first().filter(is_itself).map(|_| 1), escape(wanted, bytes)].into_iter().flatten()
+    let itself = bytes.first().filter(is_itself).map(|_| 1);
+    let is_wanted = move |found: u8| found.eq_ignore_ascii_case(&wanted);
+    let referred = references(bytes).filter(move |(found, _)| is_wanted(*found)).map(|(_, length)| length);
+    itself.into_iter().chain(escape(wanted, bytes)).chain(referred)
 }
 
 /// Returns the length of the escape at the beginning of `bytes` if it stands for this character.
@@ -67,87 +72,11 @@ fn escape(wanted: u8, bytes: &[u8]) -> Option<usize> {
                 [] => None,
             }
         }
-        [b'&', ..] => {
-            let (found, length) = reference(bytes)?;
-            is_wanted(found).then_some(length)
-        }
         _ => None,
     }
 }
 
-/// Names of characters of ASCII in HTML (HTML 13.5).
-const NAMED: &[(&[u8], u8)] = &[
-    (b"AMP", b'&'),
-    (b"GT", b'>'),
-    (b"Hat", b'^'),
-    (b"LT", b'<'),
-    (b"NewLine", b'\n'),
-    (b"QUOT", b'"'),
-    (b"Tab", b'\t'),
-    (b"UnderBar", b'_'),
-    (b"amp", b'&'),
-    (b"apos", b'\''),
-    (b"ast", b'*'),
-    (b"bsol", b'\\'),
-    (b"colon", b':'),
-    (b"comma", b','),
-    (b"commat", b'@'),
-    (b"dollar", b'$'),
-    (b"equals", b'='),
-    (b"excl", b'!'),
-    (b"grave", b'`'),
-    (b"gt", b'>'),
-    (b"lbrace", b'{'),
-    (b"lbrack", b'['),
-    (b"lcub", b'{'),
-    (b"lowbar", b'_'),
-    (b"lpar", b'('),
-    (b"lsqb", b'['),
-    (b"lt", b'<'),
-    (b"midast", b'*'),
-    (b"num", b'#'),
-    (b"percnt", b'%'),
-    (b"period", b'.'),
-    (b"plus", b'+'),
-    (b"quest", b'?'),
-    (b"quot", b'"'),
-    (b"rbrace", b'}'),
-    (b"rbrack", b']'),
-    (b"rcub", b'}'),
-    (b"rpar", b')'),
-    (b"rsqb", b']'),
-    (b"semi", b';'),
-    (b"sol", b'/'),
-    (b"verbar", b'|'),
-    (b"vert", b'|'),
-];
-
-/// Returns the character that a reference of HTML stands for, and the length of the reference. One by number may have no
-/// semicolon.
-fn reference(bytes: &[u8]) -> Option<(u8, usize)> {
-    let bytes = bytes.get(..ESCAPED_MAX).unwrap_or(bytes);
-    let run = |from: usize, belongs: fn(&u8) -> bool| {
-        from + bytes.get(from..).unwrap_or_default().iter().take_while(|byte| belongs(byte)).count()
-    };
-    let (found, end) = match bytes {
-        [b'&', b'#', b'x' | b'X', ..] => {
-            let end = run(3, u8::is_ascii_hexdigit);
-            (hexadecimal(bytes.get(3..end)?)?, end)
-        }
-        [b'&', b'#', ..] => {
-            let end = run(2, u8::is_ascii_digit);
-            (std::str::from_utf8(bytes.get(2..end)?).ok()?.parse().ok()?, end)
-        }
-        _ => {
-            let end = run(1, u8::is_ascii_alphabetic);
-            let name = bytes.get(1..end).filter(|_| bytes.get(end) == Some(&b';'))?;
-            (NAMED.iter().find(|(known, _)| *known == name)?.1, end)
-        }
-    };
-    Some((found, if bytes.get(end) == Some(&b';') { end + 1 } else { end }))
-}
-
-fn hexadecimal(digits: &[u8]) -> Option<u8> {
+pub(super) fn hexadecimal(digits: &[u8]) -> Option<u8> {
     let text = std::str::from_utf8(digits).ok()?;
     u8::from_str_radix(text, 16).ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
