@@ -7,15 +7,16 @@
 mod beginnings;
 mod escapes;
 mod forms;
+mod held;
 mod references;
+mod search;
 
-use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
-
-use zeroize::Zeroizing;
 
 use super::secret::Secret;
 use forms::Forms;
+use held::{Held, overwrite};
+use search::{Search, Window};
 
 /// The forms of all credentials that a session has read so far, shared by all streams.
 #[derive(Clone, Default)]
@@ -35,67 +36,81 @@ impl Wanted {
 /// Masks credentials in one stream.
 pub(crate) struct Masker {
     wanted: Wanted,
+    /// The forms that are searched for.
+    forms: Arc<Forms>,
+    search: Search,
     /// The end of the bytes that came so far, if a credential may have begun in it.
-    held: Zeroizing<Vec<u8>>,
-    /// The parts of `held` that belong to a credential.
-    hidden: Vec<Range<usize>>,
+    held: Held,
+    /// How many of the last bytes can be part of a credential.
+    tail: usize,
 }
 
 impl Masker {
     /// Makes a masker of credentials.
     pub(super) fn new(wanted: &Wanted) -> Self {
-        Self { wanted: wanted.clone(), held: Zeroizing::default(), hidden: Vec::new() }
+        let forms = wanted.forms();
+        Self { wanted: wanted.clone(), forms, search: Search::default(), held: Held::default(), tail: 0 }
     }
 
     /// Returns the next piece of the stream. It can be shorter or longer than the piece that came in; the whole stream
     /// keeps its length.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
-        self.held.extend_from_slice(piece);
-        // A credential is read before it is sent, so it is known before a server can repeat it.
-        let forms = self.wanted.forms();
-        forms.find(&self.held, &mut self.hidden);
-        let most = forms.longest().saturating_sub(1);
-        let held = self.held.iter().rev().take(most).take_while(|&&byte| forms.may_hold(byte)).count();
-        let passed = self.held.len() - held;
-        self.take(passed)
+        self.renew_forms();
+        self.held.push(piece);
+        self.search.advance(&self.forms, &mut self.held.window(false));
+        let tail = self.tail_of(piece);
+        self.tail = if tail == piece.len() { self.tail + tail } else { tail };
+        let kept = self.tail.min(self.forms.longest().saturating_sub(1));
+        self.held.take(self.held.rest().len().saturating_sub(kept))
     }
 
     /// Returns the rest of the stream.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
-        self.take(self.held.len())
-    }
-
-    fn take(&mut self, count: usize) -> Vec<u8> {
-        let rest = Zeroizing::new(self.held.get(count..).unwrap_or_default().to_vec());
-        let mut taken = std::mem::replace(&mut self.held, rest);
-        taken.truncate(count);
-        overwrite(&mut taken, &self.hidden);
-        // A credential that was found in a part is known when the rest of it is passed on.
-        self.hidden.retain(|part| part.end > count);
-        for part in &mut self.hidden {
-            *part = part.start.saturating_sub(count)..part.end - count;
-        }
-        self.hidden.sort_unstable_by_key(|part| (part.start, part.end));
-        self.hidden.dedup();
-        std::mem::take(&mut *taken)
+        self.search.advance(&self.forms, &mut self.held.window(true));
+        self.held.take(self.held.rest().len())
     }
 
     /// Masks a whole text; returns true if there was something to mask.
     pub(crate) fn mask(&self, bytes: &mut [u8]) -> bool {
-        let mut hidden = Vec::new();
-        self.wanted.forms().find(bytes, &mut hidden);
-        overwrite(bytes, &hidden);
-        !hidden.is_empty()
+        let mut covered = vec![false; bytes.len()];
+        let mut window = Window { bytes, covered: &mut covered, offset: 0, is_last: true };
+        Search::default().advance(&self.wanted.forms(), &mut window);
+        overwrite(bytes, &covered);
+        covered.contains(&true)
+    }
+
+    /// Takes credentials that were read in the meantime. One is read before it is sent, so it is known before a server
+    /// can repeat it.
+    fn renew_forms(&mut self) {
+        let forms = self.wanted.forms();
+        if !Arc::ptr_eq(&forms, &self.forms) {
+            self.forms = forms;
+            self.search = Search::default();
+            self.tail = self.tail_of(self.held.rest());
+        }
+    }
+
+    /// Returns how many bytes at the end can be part of a credential.
+    fn tail_of(&self, bytes: &[u8]) -> usize {
+        bytes.iter().rev().take_while(|byte| self.forms.may_hold(**byte)).count()
     }
 }
 
-/// Overwrites parts of a text, as far as it has them.
-fn overwrite(bytes: &mut [u8], hidden: &[Range<usize>]) {
-    let length = bytes.len();
-    for part in hidden {
-        if let Some(part) = bytes.get_mut(part.start.min(length)..part.end.min(length)) {
-            part.fill(b'*');
-        }
+/// The work of all maskers of a thread, in bytes that were compared or moved.
+#[cfg(test)]
+mod work {
+    use std::cell::Cell;
+
+    thread_local!(static DONE: Cell<usize> = const { Cell::new(0) });
+
+    /// Notes work.
+    pub(super) fn add(count: usize) {
+        DONE.set(DONE.get() + count);
+    }
+
+    /// Returns the work since the last call.
+    pub(super) fn take() -> usize {
+        DONE.take()
     }
 }
 

@@ -7,73 +7,85 @@ pub(super) const ESCAPED_MAX: usize = 22;
 /// The most backslashes in front of a character: those of JSON in JSON in JSON.
 const BACKSLASHES_MAX: usize = 7;
 
-/// Returns true for a byte with which an escape can begin.
-pub(super) fn begins_escape(byte: u8) -> bool {
-    matches!(byte, b'%' | b'\\' | b'&' | b'+')
+/// How the characters of a form can be written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spelling {
+    /// In either case, and each escaped or not.
+    Text,
+    /// As it is, where no escape is needed, with line breaks and the like between any two characters.
+    Encoded,
 }
 
-/// Returns the end of a text that begins at a place, in whatever way its characters are escaped. Of a text that goes on
-/// in another way, its first characters count if there are at least so many.
-pub(super) fn end_of(text: &[u8], least: usize, bytes: &[u8], at: usize) -> Option<usize> {
-    // Most places are no beginning, so a look at the first two characters comes first.
-    let may_be = |offset: usize| {
-        let byte = bytes.get(at + offset)?;
-        Some(begins_escape(*byte) || byte.eq_ignore_ascii_case(text.get(offset)?))
-    };
-    if may_be(0) != Some(true)
-        || !bytes.get(at).copied().is_some_and(begins_escape) && may_be(1) != Some(true)
-    {
-        return None;
+impl Spelling {
+    /// Returns the lengths of the texts at the beginning of `bytes` that stand for a character.
+    pub(super) fn lengths(self, wanted: u8, bytes: &[u8]) -> impl Iterator<Item = usize> {
+        let is_wanted = move |found: u8| self.is_same(wanted, found);
+        let itself = bytes.first().filter(|found| is_wanted(**found) || wanted == b' ' && **found == b'+');
+        itself.map(|_| 1).into_iter().chain(self.escapes(bytes, is_wanted))
     }
-    // Several, since a text may itself have characters that begin an escape.
-    let mut ends = vec![at];
-    for (count, &wanted) in text.iter().enumerate() {
-        let mut next = Vec::new();
-        for &at in &ends {
-            for length in lengths(wanted, bytes.get(at..).unwrap_or_default()) {
-                if !next.contains(&(at + length)) {
-                    next.push(at + length);
+
+    /// Returns the length of what stands at the beginning of `bytes` and does not count between two characters.
+    pub(super) fn separator(self, bytes: &[u8]) -> Option<usize> {
+        let first = *bytes.first()?;
+        match self {
+            // UTF-16 and UTF-32 have these in characters of ASCII.
+            Self::Text => (first == 0).then_some(1),
+            Self::Encoded if is_between(first) => Some(1),
+            Self::Encoded => self.escapes(bytes, is_between).next(),
+        }
+    }
+
+    /// Returns true if one character counts as another.
+    pub(super) fn is_same(self, wanted: u8, found: u8) -> bool {
+        match self {
+            Self::Text => wanted.eq_ignore_ascii_case(&found),
+            Self::Encoded => wanted == found,
+        }
+    }
+
+    /// Returns the lengths of the escapes at the beginning of `bytes` that stand for a wanted character.
+    fn escapes(self, bytes: &[u8], is_wanted: impl Fn(u8) -> bool) -> impl Iterator<Item = usize> {
+        let escape = self.escape(bytes, &is_wanted);
+        let referred = references(bytes).filter(move |(found, _)| is_wanted(*found));
+        escape.into_iter().chain(referred.map(|(_, length)| length))
+    }
+
+    /// Returns the length of the escape at the beginning of `bytes` if it stands for a wanted character.
+    fn escape(self, bytes: &[u8], is_wanted: &impl Fn(u8) -> bool) -> Option<usize> {
+        let coded = |high: u8, low: u8| hexadecimal(&[high, low]).is_some_and(is_wanted);
+        match *bytes {
+            [b'%', b'2', b'5', high, low, ..] if coded(high, low) => Some(5),
+            [b'%', high, low, ..] => coded(high, low).then_some(3),
+            [b'\\', b'\\', ..] if is_wanted(b'\\') => Some(2),
+            [b'\\', ..] => {
+                // JSON in a string of JSON escapes each backslash once more.
+                let run = bytes.iter().take(BACKSLASHES_MAX).take_while(|byte| **byte == b'\\').count();
+                match *bytes.get(run..)? {
+                    [b'u', b'0', b'0', high, low, ..] if coded(high, low) => Some(run + 5),
+                    [b'x', high, low, ..] if coded(high, low) => Some(run + 3),
+                    [byte, ..] => self.unescaped(byte).is_some_and(is_wanted).then_some(run + 1),
+                    [] => None,
                 }
             }
+            _ => None,
         }
-        if next.is_empty() {
-            return ends.into_iter().max().filter(|_| count >= least);
-        }
-        ends = next;
     }
-    ends.into_iter().max()
+
+    /// Returns the character that a backslash and this byte stand for.
+    fn unescaped(self, byte: u8) -> Option<u8> {
+        match (self, byte) {
+            (Self::Text, _) => Some(byte),
+            (Self::Encoded, b'n') => Some(b'\n'),
+            (Self::Encoded, b'r') => Some(b'\r'),
+            (Self::Encoded, b't') => Some(b'\t'),
+            (Self::Encoded, _) => (!byte.is_ascii_alphanumeric()).then_some(byte),
+        }
+    }
 }
 
-/// Returns the lengths of the texts at the beginning of `bytes` that stand for a character.
-fn lengths(wanted: u8, bytes: &[u8]) -> impl Iterator<Item = usize> {
-    let is_itself = |byte: &&u8| byte.eq_ignore_ascii_case(&wanted) || wanted == b' ' && **byte == b'+';
-    let itself = bytes.first().filter(is_itself).map(|_| 1);
-    let is_wanted = move |found: u8| found.eq_ignore_ascii_case(&wanted);
-    let referred = references(bytes).filter(move |(found, _)| is_wanted(*found)).map(|(_, length)| length);
-    itself.into_iter().chain(escape(wanted, bytes)).chain(referred)
-}
-
-/// Returns the length of the escape at the beginning of `bytes` if it stands for this character.
-fn escape(wanted: u8, bytes: &[u8]) -> Option<usize> {
-    let is_wanted = |byte: u8| byte.eq_ignore_ascii_case(&wanted);
-    let coded =
-        |digits: &[u8], length: usize| hexadecimal(digits).filter(|byte| is_wanted(*byte)).map(|_| length);
-    match bytes {
-        [b'%', b'2', b'5', high, low, ..] if coded(&[*high, *low], 5).is_some() => Some(5),
-        [b'%', high, low, ..] => coded(&[*high, *low], 3),
-        [b'\\', b'\\', ..] if wanted == b'\\' => Some(2),
-        [b'\\', ..] => {
-            // JSON in a string of JSON escapes each backslash once more.
-            let run = bytes.iter().take(BACKSLASHES_MAX).take_while(|byte| **byte == b'\\').count();
-            match bytes.get(run..)? {
-                [b'u', b'0', b'0', high, low, ..] if coded(&[*high, *low], 5).is_some() => Some(run + 5),
-                [b'x', high, low, ..] if coded(&[*high, *low], 3).is_some() => Some(run + 3),
-                [byte, ..] => is_wanted(*byte).then_some(run + 1),
-                [] => None,
-            }
-        }
-        _ => None,
-    }
+/// Returns true for a byte with which an escape of several bytes can begin.
+pub(super) fn begins_escape(byte: u8) -> bool {
+    matches!(byte, b'%' | b'\\' | b'&')
 }
 
 pub(super) fn hexadecimal(digits: &[u8]) -> Option<u8> {
@@ -81,7 +93,7 @@ pub(super) fn hexadecimal(digits: &[u8]) -> Option<u8> {
     u8::from_str_radix(text, 16).ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Returns true for what stands between the pieces of encoded texts.
+/// Returns true for what stands between the pieces of encoded texts, or in each character of them in UTF-16.
 pub(super) fn is_between(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b':')
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b':' | 0)
 }

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use zeroize::Zeroizing;
 
 use super::*;
 
@@ -221,6 +222,87 @@ fn the_first_character_is_masked_by_its_name() {
         let text = encoded.replace(sign, reference);
         let out = in_pieces(masker(&[&secret]), &text, 3);
         // The last character depends on what comes behind the credential.
-        assert_eq!(out.trim_end_matches("A=="), format!("YWI{}", "*".repeat(text.len() - 6)), "{text}");
+        assert_eq!(
+            out.trim_end_matches("A=="),
+            format!("{}{}", encoded.get(..3).unwrap(), "*".repeat(text.len() - 6)),
+            "{text}"
+        );
     }
+}
+
+/// As APIs answer with the content of a file: base64 with line breaks, in a string of JSON or in a form.
+#[test]
+fn line_breaks_in_encoded_texts_can_be_escaped() {
+    let secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+    let breaks = ["\\n", "\\r\\n", "\\\\n", "\\u000a", "\\u000D\\u000A", "%0A", "%0D%0a", "%250A"];
+    let references =
+        ["&#10;", "&#13;&#10;", "&#xA;", "&#x0a;", "&NewLine;", "&amp;#10;", "\\\n", "\n", "\r\n"];
+    let encoded = STANDARD.encode(format!("token={secret}\n"));
+    let digits: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    for (text, lost) in [(encoded, 12), (digits, 0)] {
+        for line_break in breaks.iter().chain(&references) {
+            for width in [1, 7, 60] {
+                let lines: Vec<&str> =
+                    text.as_bytes().chunks(width).map(|line| str::from_utf8(line).unwrap()).collect();
+                let text = format!("{}!", lines.join(line_break));
+                // Lines are passed on at once: of raw ones, the beginning may be gone when the rest comes.
+                let smallest = if line_break.ends_with('\n') { 5000 } else { 1 };
+                for size in [1, 11, 5000].into_iter().filter(|size| *size >= smallest) {
+                    let out = in_pieces(masker(&[secret]), &text, size);
+                    let left = lost * (1 + line_break.len()) + 1;
+                    assert!(out.bytes().filter(|byte| *byte != b'*').count() <= left, "{text:?}: {out:?}");
+                }
+            }
+        }
+    }
+    let escaped = r"x\nghp_01234567\n89abcdefghijkl";
+    assert_eq!(in_pieces(masker(&[secret]), escaped, 4), escaped, "a text is not broken by lines");
+}
+
+#[test]
+fn utf_16_is_masked_in_whatever_answer() {
+    let secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+    for text in [secret.to_owned(), STANDARD.encode(format!("abc{secret}"))] {
+        let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        for size in [1, 2, 7, 1000] {
+            let mut masker = masker(&[secret]);
+            let mut out: Vec<u8> = wide.chunks(size).flat_map(|piece| masker.push(piece)).collect();
+            out.extend(masker.finish());
+            assert!(out.iter().filter(|byte| **byte != b'*').count() <= 20, "pieces of {size}: {out:?}");
+        }
+    }
+}
+
+/// Once, all that was held was searched again with each piece.
+#[test]
+fn small_pieces_are_no_more_work_than_large_ones() {
+    let mut state = 1_u32;
+    let secret: String = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from_digit((state >> 16) % 36, 36).unwrap()
+    })
+    .take(2021)
+    .collect();
+    let beginning = secret.get(..15).unwrap().repeat(2700);
+    let whole = secret.repeat(10);
+    for text in [beginning.as_str(), &whole, &"&".repeat(20_000), &"\\".repeat(20_000)] {
+        let work = |size: usize| {
+            work::take();
+            in_pieces(masker(&[&secret]), text, size);
+            work::take()
+        };
+        let (small, large) = (work(1), work(16_384));
+        assert!(small <= 2 * large + 4 * text.len(), "{small} and {large} for {}", text.len());
+        assert!(small <= 40 * text.len(), "{small} for {}", text.len());
+    }
+}
+
+#[test]
+fn what_follows_in_the_next_line_is_masked_too() {
+    let secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+    let encoded = STANDARD.encode(format!("abc{secret}def"));
+    let mut masker = masker(&[secret]);
+    let (first, second) = encoded.split_at(40);
+    assert_eq!(masker.push(format!("{first}\n").as_bytes()), format!("YWJj{}\n", "*".repeat(36)).as_bytes());
+    assert_eq!(masker.push(format!("{second}\n").as_bytes()), b"*****************mRlZg==\n");
 }
