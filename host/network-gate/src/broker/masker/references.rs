@@ -2,7 +2,7 @@
 
 use super::escapes::{ESCAPED_MAX, hexadecimal};
 
-/// All names of characters of ASCII in HTML (HTML 13.5), and the characters.
+/// All names of characters of ASCII in HTML (HTML 13.5), in order, and the characters.
 const NAMED: &[(&[u8], u8)] = &[
     (b"AMP", b'&'),
     (b"DiacriticalGrave", b'`'),
@@ -94,7 +94,10 @@ fn reference(bytes: &[u8]) -> Option<(u8, usize)> {
 
 /// Returns the character and the length of a reference by a name of at most `end` letters.
 fn named(bytes: &[u8], end: usize) -> Option<(u8, usize)> {
-    let find = |name: &[u8]| NAMED.iter().find(|(known, _)| *known == name).map(|(_, found)| *found);
+    let find = |name: &[u8]| {
+        let at = NAMED.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+        NAMED.get(at).map(|(_, found)| *found)
+    };
     let ended = bytes.get(..end).filter(|_| bytes.get(end) == Some(&b';')).and_then(find);
     ended.map(|found| (found, end + 1)).or_else(|| {
         let name = UNENDED.iter().find(|name| bytes.starts_with(name))?;
@@ -110,6 +113,17 @@ mod tests {
     fn the_longest_escape_is_the_longest_name_escaped_twice() {
         let longest = NAMED.iter().map(|(name, _)| name.len()).max().unwrap();
         assert_eq!(ESCAPED_TWICE.len() + longest + 1, ESCAPED_MAX);
+    }
+
+    #[test]
+    fn every_name_is_found() {
+        assert!(NAMED.is_sorted());
+        for (name, character) in NAMED {
+            assert_eq!(
+                named(&[name, b";".as_slice()].concat(), name.len()),
+                Some((*character, name.len() + 1))
+            );
+        }
     }
 
     #[test]
