@@ -62,7 +62,7 @@ fn is_known(set: &str) -> bool {
     };
     set.is_empty()
         || READABLE.split(' ').any(|known| known == set)
-        || NUMBERED.iter().any(|start| is_numbered(start))
+        || NUMBERED.iter().any(is_numbered)
 }
 
 /// The first bytes of an answer, if it is a text.
