@@ -7,14 +7,16 @@
 mod beginnings;
 mod escapes;
 mod forms;
+mod held;
+mod references;
+mod search;
 
-use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
-
-use zeroize::Zeroizing;
 
 use super::secret::Secret;
 use forms::Forms;
+use held::{Held, overwrite};
+use search::{Search, Window};
 
 /// The forms of all credentials that a session has read so far, shared by all streams.
 #[derive(Clone, Default)]
@@ -34,265 +36,83 @@ impl Wanted {
 /// Masks credentials in one stream.
 pub(crate) struct Masker {
     wanted: Wanted,
+    /// The forms that are searched for.
+    forms: Arc<Forms>,
+    search: Search,
     /// The end of the bytes that came so far, if a credential may have begun in it.
-    held: Zeroizing<Vec<u8>>,
-    /// The parts of `held` that belong to a credential.
-    hidden: Vec<Range<usize>>,
+    held: Held,
+    /// How many of the last bytes can be part of a credential.
+    tail: usize,
 }
 
 impl Masker {
     /// Makes a masker of credentials.
     pub(super) fn new(wanted: &Wanted) -> Self {
-        Self { wanted: wanted.clone(), held: Zeroizing::default(), hidden: Vec::new() }
+        let forms = wanted.forms();
+        Self { wanted: wanted.clone(), forms, search: Search::default(), held: Held::default(), tail: 0 }
     }
 
     /// Returns the next piece of the stream. It can be shorter or longer than the piece that came in; the whole stream
     /// keeps its length.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
-        self.held.extend_from_slice(piece);
-        // A credential is read before it is sent, so it is known before a server can repeat it.
-        let forms = self.wanted.forms();
-        forms.find(&self.held, &mut self.hidden);
-        let most = forms.longest().saturating_sub(1);
-        let held = self.held.iter().rev().take(most).take_while(|&&byte| forms.may_hold(byte)).count();
-        let passed = self.held.len() - held;
-        self.take(passed)
+        self.renew_forms();
+        self.held.push(piece);
+        self.search.advance(&self.forms, &mut self.held.window(false));
+        let tail = self.tail_of(piece);
+        self.tail = if tail == piece.len() { self.tail + tail } else { tail };
+        let kept = self.tail.min(self.forms.longest().saturating_sub(1));
+        self.held.take(self.held.rest().len().saturating_sub(kept))
     }
 
     /// Returns the rest of the stream.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
-        self.take(self.held.len())
-    }
-
-    fn take(&mut self, count: usize) -> Vec<u8> {
-        let rest = Zeroizing::new(self.held.get(count..).unwrap_or_default().to_vec());
-        let mut taken = std::mem::replace(&mut self.held, rest);
-        taken.truncate(count);
-        overwrite(&mut taken, &self.hidden);
-        // A credential that was found in a part is known when the rest of it is passed on.
-        self.hidden.retain(|part| part.end > count);
-        for part in &mut self.hidden {
-            *part = part.start.saturating_sub(count)..part.end - count;
-        }
-        self.hidden.sort_unstable_by_key(|part| (part.start, part.end));
-        self.hidden.dedup();
-        std::mem::take(&mut *taken)
+        self.search.advance(&self.forms, &mut self.held.window(true));
+        self.held.take(self.held.rest().len())
     }
 
     /// Masks a whole text; returns true if there was something to mask.
     pub(crate) fn mask(&self, bytes: &mut [u8]) -> bool {
-        let mut hidden = Vec::new();
-        self.wanted.forms().find(bytes, &mut hidden);
-        overwrite(bytes, &hidden);
-        !hidden.is_empty()
+        let mut covered = vec![false; bytes.len()];
+        let mut window = Window { bytes, covered: &mut covered, offset: 0, is_last: true };
+        Search::default().advance(&self.wanted.forms(), &mut window);
+        overwrite(bytes, &covered);
+        covered.contains(&true)
+    }
+
+    /// Takes credentials that were read in the meantime. One is read before it is sent, so it is known before a server
+    /// can repeat it.
+    fn renew_forms(&mut self) {
+        let forms = self.wanted.forms();
+        if !Arc::ptr_eq(&forms, &self.forms) {
+            self.forms = forms;
+            self.search = Search::default();
+            self.tail = self.tail_of(self.held.rest());
+        }
+    }
+
+    /// Returns how many bytes at the end can be part of a credential.
+    fn tail_of(&self, bytes: &[u8]) -> usize {
+        bytes.iter().rev().take_while(|byte| self.forms.may_hold(**byte)).count()
     }
 }
 
-/// Overwrites parts of a text, as far as it has them.
-fn overwrite(bytes: &mut [u8], hidden: &[Range<usize>]) {
-    let length = bytes.len();
-    for part in hidden {
-        if let Some(part) = bytes.get_mut(part.start.min(length)..part.end.min(length)) {
-            part.fill(b'*');
-        }
+/// The work of all maskers of a thread, in bytes that were compared or moved.
+#[cfg(test)]
+mod work {
+    use std::cell::Cell;
+
+    thread_local!(static DONE: Cell<usize> = const { Cell::new(0) });
+
+    /// Notes work.
+    pub(super) fn add(count: usize) {
+        DONE.set(DONE.get() + count);
+    }
+
+    /// Returns the work since the last call.
+    pub(super) fn take() -> usize {
+        DONE.take()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use base64::Engine as _;
-    use base64::engine::general_purpose::STANDARD;
-
-    use super::*;
-
-    const TEXT: &str = "s3cr3t+v4lue/Xyz";
-
-    /// How many characters of a doubly encoded credential are masked at least.
-    fn in_base64_twice_at_least() -> usize {
-        TEXT.len() * 4 / 3 - 4
-    }
-
-    fn masker(texts: &[&str]) -> Masker {
-        let secret = |text: &&str| Secret::new(Zeroizing::new((*text).to_owned())).unwrap();
-        let secrets: Vec<Secret> = texts.iter().map(secret).collect();
-        let wanted = Wanted::default();
-        wanted.set(secrets.iter());
-        Masker::new(&wanted)
-    }
-
-    fn in_pieces(mut masker: Masker, text: &str, size: usize) -> String {
-        let mut out: Vec<u8> = text.as_bytes().chunks(size).flat_map(|piece| masker.push(piece)).collect();
-        out.extend(masker.finish());
-        String::from_utf8(out).unwrap()
-    }
-
-    #[test]
-    fn a_credential_is_masked_however_the_stream_is_cut() {
-        let text = format!("a s3cr3 {TEXT}{TEXT} s3 s3cr3t+ end s3cr3t+v4lu");
-        let wanted = text.replace(TEXT, "****************");
-        for size in 1..text.len() {
-            assert_eq!(in_pieces(masker(&[TEXT]), &text, size), wanted, "pieces of {size}");
-        }
-    }
-
-    #[test]
-    fn what_an_answer_has_of_a_long_beginning_is_masked() {
-        let secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
-        let in_hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
-        for (text, least) in
-            [(secret, 16), (&STANDARD.encode(secret), 22), (&in_hex, 32), ("s3cr3t+v4lue/Xyz", 12)]
-        {
-            for length in 1..text.len() {
-                for size in [1, 5, 100] {
-                    let cut = text.get(..length).unwrap();
-                    let out = in_pieces(masker(&[secret, TEXT]), &format!("a {cut}!"), size);
-                    let masked = out.matches('*').count();
-                    // The last characters of base64 depend on what comes behind the credential.
-                    let is_right = if length >= least { masked + 3 >= length } else { masked == 0 };
-                    assert!(is_right, "{length} of {text}, pieces of {size}: {out}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn its_usual_encodings_are_masked_too() {
-        let encoded = STANDARD.encode(format!("user:{TEXT}"));
-        let in_hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let basic = format!("Basic {encoded}");
-        for twice in
-            [STANDARD.encode(&basic), STANDARD.encode(&encoded), in_hex(&basic), encoded.replace('=', "%3D")]
-        {
-            let out = in_pieces(masker(&[TEXT]), &twice, 11);
-            let left = out.chars().filter(|one| *one != '*').count();
-            assert!(
-                out.len() == twice.len() && left <= twice.len() - in_base64_twice_at_least(),
-                "{twice}: {out}"
-            );
-        }
-        let each = |escape: fn(char) -> String| TEXT.chars().map(escape).collect::<String>();
-        let forms = [
-            encoded,
-            "s3cr3t%2Bv4lue%2FXyz".to_owned(),
-            "s3cr3t%2bv4lue%2fXyz".to_owned(),
-            "s3cr3t%252Bv4lue%252FXyz".to_owned(),
-            "7333637233742b76346c75652f58797a".to_owned(),
-            "7333637233742B76346C75652F58797A".to_owned(),
-            "s3cr3t+v4lue\\/Xyz".to_owned(),
-            "s3cr3t\\u002bv4lue\\u002FXyz".to_owned(),
-            "s3cr3t\\x2bv4lue\\x2FXyz".to_owned(),
-            "s3cr3t&#43;v4lue&#x2F;Xyz".to_owned(),
-            "s3cr3t&#43;v4lue&#x2f;Xyz".to_owned(),
-            "S3CR3T+V4LUE/XYZ".to_owned(),
-            "S3cr3T+v4lUe/xyz".to_owned(),
-            each(|one| format!("%{:02x}", u32::from(one))),
-            each(|one| format!("\\u{:04X}", u32::from(one))),
-            each(|one| format!("&#{};", u32::from(one))),
-            each(|one| format!("&#{:07};", u32::from(one))),
-            each(|one| format!("&#x{:08x};", u32::from(one))),
-            each(|one| format!("\\\\u{:04x}", u32::from(one))),
-            each(|one| format!("\\\\\\\\u{:04x}", u32::from(one))),
-            "s3cr3t+v4lue\\\\\\/Xyz".to_owned(),
-        ];
-        for text in forms {
-            for size in [1, 7, 1000] {
-                let out = in_pieces(masker(&[TEXT]), &text, size);
-                let is_masked = out.len() == text.len() && out.matches('*').count() + 6 >= text.len();
-                assert!(is_masked || text.starts_with("dXNl") && out.contains("**********"), "{text}: {out}");
-            }
-        }
-    }
-
-    #[test]
-    fn names_of_characters_are_masked_where_html_has_them() {
-        let out = in_pieces(masker(&["a\"b&c<d e"]), "a&quot;b&amp;c&lt;d+e a%22b%26c%3cd%20e", 3);
-        assert_eq!(out, "********************* *****************");
-        // As PHP's `htmlentities` and npm's `entities` write it, and as browsers read it.
-        for text in ["ghp&lowbar;a&sol;b", "ghp&UnderBar;a/b", "ghp&#95a&#x00000000002f;b", "ghp&#95;a&#47;b"]
-        {
-            let out = in_pieces(masker(&["ghp_a/b"]), text, 3);
-            assert_eq!(out, "*".repeat(text.len()), "{text}");
-        }
-    }
-
-    #[test]
-    fn of_two_credentials_the_longer_one_is_masked_as_a_whole() {
-        for size in 1..20 {
-            assert_eq!(
-                in_pieces(masker(&["abcdef", "abcdefgh-i"]), "abcdefgh-i abcdefg", size),
-                "********** ******g"
-            );
-        }
-    }
-
-    /// A piece that ends with the beginning of a credential is passed on like one that ends with another text.
-    #[test]
-    fn the_pieces_do_not_show_how_a_credential_begins() {
-        for length in 1..TEXT.len() {
-            let guess = TEXT.get(..length).unwrap();
-            let other: String = guess.chars().map(|one| if one == 'z' { 'a' } else { 'z' }).collect();
-            let lengths = |guess: &str| {
-                let mut masker = masker(&[TEXT]);
-                [format!("data: {guess}"), " next".to_owned(), format!("x{guess}"), "\n".to_owned()]
-                    .map(|piece| masker.push(piece.as_bytes()).len())
-            };
-            assert_eq!(lengths(guess), lengths(&other), "{guess}");
-        }
-    }
-
-    #[test]
-    fn what_is_encoded_in_parts_is_masked_in_one_piece() {
-        let digits: Vec<String> = TEXT.bytes().map(|byte| format!("{byte:02x}")).collect();
-        let lines = STANDARD.encode(TEXT).replace("v", "v\r\n").replace("W", "W\n ");
-        for text in [digits.join(" "), digits.join(":"), lines] {
-            let mut bytes = format!("before {text} after").into_bytes();
-            assert!(masker(&[TEXT]).mask(&mut bytes), "{text}");
-            let out = String::from_utf8(bytes).unwrap();
-            assert!(
-                out.starts_with("before *") && out.ends_with(" after") && out.matches('*').count() > 15,
-                "{out}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_credential_that_is_read_later_is_masked_in_an_open_stream() {
-        let secrets = ["first-credential", "renewed-credential"]
-            .map(|text| Secret::new(Zeroizing::new(text.to_owned())).unwrap());
-        let wanted = Wanted::default();
-        wanted.set(secrets.iter().take(1));
-        let mut masker = Masker::new(&wanted);
-        assert_eq!(masker.push(b"first-credential \n"), b"**************** \n");
-        assert_eq!(masker.push(b"renewed-credential \n"), b"renewed-credential \n", "the control");
-        wanted.set(secrets.iter());
-        assert_eq!(
-            masker.push(b"renewed-credential first-credential \n"),
-            b"****************** **************** \n"
-        );
-    }
-
-    #[test]
-    fn other_bytes_stay_as_they_are() {
-        let mut state = 1_u32;
-        let bytes: Vec<u8> = std::iter::repeat_with(|| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            state.to_be_bytes()[0]
-        })
-        .take(300_000)
-        .collect();
-        for size in [1000, 16_384] {
-            let mut masker = masker(&[TEXT, "another-credential-0123"]);
-            let mut out: Vec<u8> = bytes.chunks(size).flat_map(|piece| masker.push(piece)).collect();
-            out.extend(masker.finish());
-            assert!(out == bytes, "pieces of {size}");
-        }
-    }
-
-    #[test]
-    fn whole_lines_are_passed_on_at_once() {
-        let mut masker = masker(&[TEXT]);
-        assert_eq!(masker.push(b"data: {\"a\":\"s3c\"}\n\n"), b"data: {\"a\":\"s3c\"}\n\n");
-        let most = masker.wanted.forms().longest() - 1;
-        assert_eq!(masker.push(&[b'a'; 1000]).len(), 1000 - most);
-    }
-}
+mod tests;

@@ -9,6 +9,7 @@ mod addressing;
 mod answering;
 mod answers;
 mod broken;
+mod character_sets;
 mod clearing;
 mod declared;
 mod exchange;

@@ -1,11 +1,8 @@
 //! A quick look at two bytes, which shows for most places of an answer that no credential begins there.
 
-use super::escapes::{begins_escape, is_between};
+use super::escapes::{Spelling, begins_escape};
+use super::references::second_bytes;
 
-/// A text may begin, each of its characters escaped or not.
-const TEXT: u8 = 1;
-/// An encoded text may begin.
-const ENCODED: u8 = 2;
 /// How many values a byte has.
 const BYTES: usize = 256;
 
@@ -22,43 +19,66 @@ impl Default for Beginnings {
 }
 
 impl Beginnings {
-    /// Adds a text whose characters can stand in either case, or be escaped.
-    pub(super) fn add_text(&mut self, text: &[u8]) {
-        let [first, second, ..] = text else { return };
-        let cases = |byte: &u8| [byte.to_ascii_lowercase(), byte.to_ascii_uppercase()];
-        let escapes = || (0..=u8::MAX).filter(|byte| begins_escape(*byte));
-        for one in cases(first) {
-            cases(second).into_iter().chain(escapes()).for_each(|other| self.add(one, other, TEXT));
-            self.add(b'\\', one, TEXT);
+    /// Adds a form.
+    pub(super) fn add(&mut self, form: &[u8], spelling: Spelling) {
+        let &[first, second, ..] = form else { return };
+        let every = || 0..=u8::MAX;
+        // The second character can be escaped as well, or stand behind something that does not count.
+        let follows = |byte: u8| {
+            spelling.is_same(second, byte)
+                || begins_escape(byte)
+                || spelling.separator(&[byte]).is_some()
+                || second == b' ' && byte == b'+'
+        };
+        for one in every().filter(|byte| spelling.is_same(first, *byte)) {
+            every().filter(|byte| follows(*byte)).for_each(|other| self.add_pair(one, other, spelling));
         }
-        let hexadecimal = (0..=u8::MAX).filter(u8::is_ascii_hexdigit);
-        hexadecimal.for_each(|digit| self.add(b'%', digit, TEXT));
-        b"ux\\".iter().for_each(|letter| self.add(b'\\', *letter, TEXT));
-        b"#algq".iter().for_each(|letter| self.add(b'&', *letter, TEXT));
+        if may_be_escaped(first, spelling) {
+            every().filter(u8::is_ascii_hexdigit).for_each(|digit| self.add_pair(b'%', digit, spelling));
+            let letters =
+                b"ux\\".iter().copied().chain(every().filter(|byte| spelling.is_same(first, *byte)));
+            letters.for_each(|letter| self.add_pair(b'\\', letter, spelling));
+            second_bytes(first).for_each(|letter| self.add_pair(b'&', letter, spelling));
+        }
     }
 
-    /// Adds an encoded text, which can be broken by spaces and the like.
-    pub(super) fn add_encoded(&mut self, form: &[u8]) {
-        let [first, second, ..] = form else { return };
-        let between = (0..=u8::MAX).filter(|byte| is_between(*byte));
-        between.chain([*second]).for_each(|other| self.add(*first, other, ENCODED));
-    }
-
-    fn add(&mut self, one: u8, other: u8, kind: u8) {
+    fn add_pair(&mut self, one: u8, other: u8, spelling: Spelling) {
         let known = self.first.get_mut(usize::from(one));
         let pair = self.pairs.get_mut(usize::from(one) * BYTES + usize::from(other));
-        known.into_iter().chain(pair).for_each(|flags| *flags |= kind);
+        known.into_iter().chain(pair).for_each(|kinds| *kinds |= kind(spelling));
     }
 
-    /// Returns the places at which something may begin: the place, whether a text does, and whether an encoded one does.
-    pub(super) fn places(&self, bytes: &[u8]) -> impl Iterator<Item = (usize, bool, bool)> {
+    /// Returns the places at which something may begin, and what.
+    pub(super) fn places(&self, bytes: &[u8]) -> impl Iterator<Item = (usize, Kinds)> {
         bytes.windows(2).enumerate().filter_map(|(at, pair)| {
             let &[one, other] = pair else { return None };
             if self.first.get(usize::from(one)).copied().unwrap_or_default() == 0 {
                 return None;
             }
-            let flags = self.pairs.get(usize::from(one) * BYTES + usize::from(other)).copied()?;
-            (flags != 0).then_some((at, flags & TEXT != 0, flags & ENCODED != 0))
+            let kinds = self.pairs.get(usize::from(one) * BYTES + usize::from(other)).copied()?;
+            (kinds != 0).then_some((at, Kinds(kinds)))
         })
     }
+}
+
+/// The kinds of forms that may begin at a place.
+#[derive(Clone, Copy)]
+pub(super) struct Kinds(u8);
+
+impl Kinds {
+    pub(super) fn have(self, spelling: Spelling) -> bool {
+        self.0 & kind(spelling) != 0
+    }
+}
+
+fn kind(spelling: Spelling) -> u8 {
+    match spelling {
+        Spelling::Text => 1,
+        Spelling::Encoded => 2,
+    }
+}
+
+/// Returns true if a server may escape a character: any of a text, but only the signs of an encoded one.
+pub(super) fn may_be_escaped(character: u8, spelling: Spelling) -> bool {
+    spelling == Spelling::Text || !character.is_ascii_alphanumeric()
 }

@@ -1,158 +1,99 @@
 //! The ways in which servers escape a character.
 
-/// The most bytes that stand for one character: `&#x00000000002f;`, or seven backslashes and `u002f`.
-pub(super) const ESCAPED_MAX: usize = 16;
+use super::references::references;
+
+/// The most bytes that stand for one character: `&amp;DiacriticalGrave;`.
+pub(super) const ESCAPED_MAX: usize = 22;
 /// The most backslashes in front of a character: those of JSON in JSON in JSON.
 const BACKSLASHES_MAX: usize = 7;
 
-/// Returns true for a byte with which an escape can begin.
-pub(super) fn begins_escape(byte: u8) -> bool {
-    matches!(byte, b'%' | b'\\' | b'&' | b'+')
+/// How the characters of a form can be written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spelling {
+    /// In either case, and each escaped or not.
+    Text,
+    /// As it is, where no escape is needed, with line breaks and the like between any two characters.
+    Encoded,
 }
 
-/// Returns the end of a text that begins at a place, in whatever way its characters are escaped. Of a text that goes on
-/// in another way, its first characters count if there are at least so many.
-pub(super) fn end_of(text: &[u8], least: usize, bytes: &[u8], at: usize) -> Option<usize> {
-    // Most places are no beginning, so a look at the first two characters comes first.
-    let may_be = |offset: usize| {
-        let byte = bytes.get(at + offset)?;
-        Some(begins_escape(*byte) || byte.eq_ignore_ascii_case(text.get(offset)?))
-    };
-    if may_be(0) != Some(true)
-        || !bytes.get(at).copied().is_some_and(begins_escape) && may_be(1) != Some(true)
-    {
-        return None;
+impl Spelling {
+    /// Returns the lengths of the texts at the beginning of `bytes` that stand for a character.
+    pub(super) fn lengths(self, wanted: u8, bytes: &[u8]) -> impl Iterator<Item = usize> {
+        let is_wanted = move |found: u8| self.is_same(wanted, found);
+        let itself = bytes.first().filter(|found| is_wanted(**found) || wanted == b' ' && **found == b'+');
+        itself.map(|_| 1).into_iter().chain(self.escapes(bytes, is_wanted))
     }
-    // Several, since a text may itself have characters that begin an escape.
-    let mut ends = vec![at];
-    for (count, &wanted) in text.iter().enumerate() {
-        let mut next = Vec::new();
-        for &at in &ends {
-            for length in lengths(wanted, bytes.get(at..).unwrap_or_default()) {
-                if !next.contains(&(at + length)) {
-                    next.push(at + length);
+
+    /// Returns the length of what stands at the beginning of `bytes` and does not count between two characters.
+    pub(super) fn separator(self, bytes: &[u8]) -> Option<usize> {
+        let first = *bytes.first()?;
+        match self {
+            // UTF-16 and UTF-32 have these in characters of ASCII.
+            Self::Text => (first == 0).then_some(1),
+            Self::Encoded if is_between(first) => Some(1),
+            Self::Encoded => self.escapes(bytes, is_between).next(),
+        }
+    }
+
+    /// Returns true if one character counts as another.
+    pub(super) fn is_same(self, wanted: u8, found: u8) -> bool {
+        match self {
+            Self::Text => wanted.eq_ignore_ascii_case(&found),
+            Self::Encoded => wanted == found,
+        }
+    }
+
+    /// Returns the lengths of the escapes at the beginning of `bytes` that stand for a wanted character.
+    fn escapes(self, bytes: &[u8], is_wanted: impl Fn(u8) -> bool) -> impl Iterator<Item = usize> {
+        let escape = self.escape(bytes, &is_wanted);
+        let referred = references(bytes).filter(move |(found, _)| is_wanted(*found));
+        escape.into_iter().chain(referred.map(|(_, length)| length))
+    }
+
+    /// Returns the length of the escape at the beginning of `bytes` if it stands for a wanted character.
+    fn escape(self, bytes: &[u8], is_wanted: &impl Fn(u8) -> bool) -> Option<usize> {
+        let coded = |high: u8, low: u8| hexadecimal(&[high, low]).is_some_and(is_wanted);
+        match *bytes {
+            [b'%', b'2', b'5', high, low, ..] if coded(high, low) => Some(5),
+            [b'%', high, low, ..] => coded(high, low).then_some(3),
+            [b'\\', b'\\', ..] if is_wanted(b'\\') => Some(2),
+            [b'\\', ..] => {
+                // JSON in a string of JSON escapes each backslash once more.
+                let run = bytes.iter().take(BACKSLASHES_MAX).take_while(|byte| **byte == b'\\').count();
+                match *bytes.get(run..)? {
+                    [b'u', b'0', b'0', high, low, ..] if coded(high, low) => Some(run + 5),
+                    [b'x', high, low, ..] if coded(high, low) => Some(run + 3),
+                    [byte, ..] => self.unescaped(byte).is_some_and(is_wanted).then_some(run + 1),
+                    [] => None,
                 }
             }
+            _ => None,
         }
-        if next.is_empty() {
-            return ends.into_iter().max().filter(|_| count >= least);
-        }
-        ends = next;
     }
-    ends.into_iter().max()
-}
 
-/// Returns the lengths of the texts at the beginning of `bytes` that stand for a character.
-fn lengths(wanted: u8, bytes: &[u8]) -> impl Iterator<Item = usize> {
-    let is_itself = |byte: &&u8| byte.eq_ignore_ascii_case(&wanted) || wanted == b' ' && **byte == b'+';
-    [bytes.first().filter(is_itself).map(|_| 1), escape(wanted, bytes)].into_iter().flatten()
-}
-
-/// Returns the length of the escape at the beginning of `bytes` if it stands for this character.
-fn escape(wanted: u8, bytes: &[u8]) -> Option<usize> {
-    let is_wanted = |byte: u8| byte.eq_ignore_ascii_case(&wanted);
-    let coded =
-        |digits: &[u8], length: usize| hexadecimal(digits).filter(|byte| is_wanted(*byte)).map(|_| length);
-    match bytes {
-        [b'%', b'2', b'5', high, low, ..] if coded(&[*high, *low], 5).is_some() => Some(5),
-        [b'%', high, low, ..] => coded(&[*high, *low], 3),
-        [b'\\', b'\\', ..] if wanted == b'\\' => Some(2),
-        [b'\\', ..] => {
-            // JSON in a string of JSON escapes each backslash once more.
-            let run = bytes.iter().take(BACKSLASHES_MAX).take_while(|byte| **byte == b'\\').count();
-            match bytes.get(run..)? {
-                [b'u', b'0', b'0', high, low, ..] if coded(&[*high, *low], 5).is_some() => Some(run + 5),
-                [b'x', high, low, ..] if coded(&[*high, *low], 3).is_some() => Some(run + 3),
-                [byte, ..] => is_wanted(*byte).then_some(run + 1),
-                [] => None,
-            }
+    /// Returns the character that a backslash and this byte stand for.
+    fn unescaped(self, byte: u8) -> Option<u8> {
+        match (self, byte) {
+            (Self::Text, _) => Some(byte),
+            (Self::Encoded, b'n') => Some(b'\n'),
+            (Self::Encoded, b'r') => Some(b'\r'),
+            (Self::Encoded, b't') => Some(b'\t'),
+            (Self::Encoded, _) => (!byte.is_ascii_alphanumeric()).then_some(byte),
         }
-        [b'&', ..] => {
-            let (found, length) = reference(bytes)?;
-            is_wanted(found).then_some(length)
-        }
-        _ => None,
     }
 }
 
-/// Names of characters of ASCII in HTML (HTML 13.5).
-const NAMED: &[(&[u8], u8)] = &[
-    (b"AMP", b'&'),
-    (b"GT", b'>'),
-    (b"Hat", b'^'),
-    (b"LT", b'<'),
-    (b"NewLine", b'\n'),
-    (b"QUOT", b'"'),
-    (b"Tab", b'\t'),
-    (b"UnderBar", b'_'),
-    (b"amp", b'&'),
-    (b"apos", b'\''),
-    (b"ast", b'*'),
-    (b"bsol", b'\\'),
-    (b"colon", b':'),
-    (b"comma", b','),
-    (b"commat", b'@'),
-    (b"dollar", b'$'),
-    (b"equals", b'='),
-    (b"excl", b'!'),
-    (b"grave", b'`'),
-    (b"gt", b'>'),
-    (b"lbrace", b'{'),
-    (b"lbrack", b'['),
-    (b"lcub", b'{'),
-    (b"lowbar", b'_'),
-    (b"lpar", b'('),
-    (b"lsqb", b'['),
-    (b"lt", b'<'),
-    (b"midast", b'*'),
-    (b"num", b'#'),
-    (b"percnt", b'%'),
-    (b"period", b'.'),
-    (b"plus", b'+'),
-    (b"quest", b'?'),
-    (b"quot", b'"'),
-    (b"rbrace", b'}'),
-    (b"rbrack", b']'),
-    (b"rcub", b'}'),
-    (b"rpar", b')'),
-    (b"rsqb", b']'),
-    (b"semi", b';'),
-    (b"sol", b'/'),
-    (b"verbar", b'|'),
-    (b"vert", b'|'),
-];
-
-/// Returns the character that a reference of HTML stands for, and the length of the reference. One by number may have no
-/// semicolon.
-fn reference(bytes: &[u8]) -> Option<(u8, usize)> {
-    let bytes = bytes.get(..ESCAPED_MAX).unwrap_or(bytes);
-    let run = |from: usize, belongs: fn(&u8) -> bool| {
-        from + bytes.get(from..).unwrap_or_default().iter().take_while(|byte| belongs(byte)).count()
-    };
-    let (found, end) = match bytes {
-        [b'&', b'#', b'x' | b'X', ..] => {
-            let end = run(3, u8::is_ascii_hexdigit);
-            (hexadecimal(bytes.get(3..end)?)?, end)
-        }
-        [b'&', b'#', ..] => {
-            let end = run(2, u8::is_ascii_digit);
-            (std::str::from_utf8(bytes.get(2..end)?).ok()?.parse().ok()?, end)
-        }
-        _ => {
-            let end = run(1, u8::is_ascii_alphabetic);
-            let name = bytes.get(1..end).filter(|_| bytes.get(end) == Some(&b';'))?;
-            (NAMED.iter().find(|(known, _)| *known == name)?.1, end)
-        }
-    };
-    Some((found, if bytes.get(end) == Some(&b';') { end + 1 } else { end }))
+/// Returns true for a byte with which an escape of several bytes can begin.
+pub(super) fn begins_escape(byte: u8) -> bool {
+    matches!(byte, b'%' | b'\\' | b'&')
 }
 
-fn hexadecimal(digits: &[u8]) -> Option<u8> {
+pub(super) fn hexadecimal(digits: &[u8]) -> Option<u8> {
     let text = std::str::from_utf8(digits).ok()?;
     u8::from_str_radix(text, 16).ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Returns true for what stands between the pieces of encoded texts.
+/// Returns true for what stands between the pieces of encoded texts, or in each character of them in UTF-16.
 pub(super) fn is_between(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b':')
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b':' | 0)
 }

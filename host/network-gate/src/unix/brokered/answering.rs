@@ -10,6 +10,7 @@ use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::response;
 
 use super::broken::Broken;
+use super::character_sets::Opening;
 use super::version::HttpVersion;
 use crate::broker::{Masker, of_this_connection_only};
 use crate::unix::pump::Traffic;
@@ -18,6 +19,8 @@ use crate::unix::pump::Traffic;
 pub(super) struct Answering {
     body: Incoming,
     masker: Masker,
+    /// The first bytes, if they are looked at.
+    opening: Option<Opening>,
     traffic: Arc<Traffic>,
     /// How many bytes the server has sent more than were passed on.
     held: u64,
@@ -30,7 +33,12 @@ pub(super) struct Answering {
 impl Answering {
     pub(super) fn new(body: Incoming, masker: Masker, traffic: Arc<Traffic>, client: HttpVersion) -> Self {
         let has_ended = body.is_end_stream();
-        Self { body, masker, traffic, held: 0, client, trailers: None, has_ended }
+        Self { body, masker, opening: None, traffic, held: 0, client, trailers: None, has_ended }
+    }
+
+    /// Ends the answer if its first bytes show characters in which no credential could be found.
+    pub(super) fn refusing_wide(self, opening: Opening) -> Self {
+        Self { opening: Some(opening), ..self }
     }
 
     /// Keeps the trailers of an answer until its body has been passed on.
@@ -71,6 +79,11 @@ impl Body for Answering {
                             continue;
                         }
                     };
+                    if self.opening.as_mut().is_some_and(|opening| opening.is_wide_after(&piece)) {
+                        let reason = "the answer is a text in UTF-16, UTF-32 or EBCDIC, \
+                                      so the credential could not be found in it";
+                        return Poll::Ready(Some(Err(Broken(reason.to_owned()))));
+                    }
                     let count = length(&piece);
                     self.traffic.received.fetch_add(count, Ordering::Relaxed);
                     let passed = self.masker.push(&piece);

@@ -9,6 +9,7 @@ use hyper::{Response, StatusCode, Version};
 
 use super::answering::{Answering, mask_head};
 use super::broken::Unanswered;
+use super::character_sets::{Opening, is_readable};
 use super::declared::Declared;
 use super::exchange::{Answer, Exchange};
 use super::version::HttpVersion;
@@ -72,50 +73,13 @@ impl Exchange {
         if head.status == StatusCode::PARTIAL_CONTENT || head.headers.contains_key(CONTENT_RANGE) {
             return unreadable("with a part although it was asked for the whole");
         }
-        if head.headers.get_all(CONTENT_TYPE).iter().any(has_wide_characters) {
-            return unreadable("in UTF-16, UTF-32, UTF-7 or EBCDIC");
+        if !head.headers.get_all(CONTENT_TYPE).iter().all(is_readable) {
+            return unreadable("in UTF-16 or another character set without the bytes of ASCII");
         }
         of_this_connection_only(&mut head.headers);
         mask_head(&mut head, &masker);
-        let body = Answering::new(body, masker, self.traffic.clone(), client);
+        let opening = Opening::new(&head.headers);
+        let body = Answering::new(body, masker, self.traffic.clone(), client).refusing_wide(opening);
         Ok(Response::from_parts(head, body.boxed_unsync()))
-    }
-}
-
-/// Returns true if a media type names a character set in which a text does not have the bytes that it has in ASCII.
-fn has_wide_characters(kind: &HeaderValue) -> bool {
-    // Names of character sets have several spellings.
-    let plain = |part: &str| part.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
-    let kind = String::from_utf8_lossy(kind.as_bytes()).to_ascii_lowercase();
-    let set = kind.split_once("charset").map(|(_, set)| plain(set)).unwrap_or_default();
-    let kind = plain(&kind);
-    ["utf16", "utf32", "utf7"].iter().any(|name| kind.contains(name))
-        || ["cp037", "cp500", "cp1047", "ebcdic", "ibm", "iso10646", "ucs", "unicode"]
-            .iter()
-            .any(|name| set.contains(name))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn character_sets_without_the_bytes_of_ascii_are_known() {
-        for kind in [
-            "text/html; charset=UTF-16",
-            "text/html; charset=utf_16le",
-            "text/html;charset=\"unicode\"",
-            "text/html; charset = UCS-2",
-            "text/html; charset=IBM037",
-            "text/html; charset=cp037",
-            "text/html; charset=ISO-10646-UCS-4",
-        ] {
-            assert!(has_wide_characters(&HeaderValue::from_static(kind)), "{kind}");
-        }
-        for kind in
-            ["application/json", "text/html; charset=utf-8", "text/plain; charset=ISO-8859-16", "x/focus"]
-        {
-            assert!(!has_wide_characters(&HeaderValue::from_static(kind)), "{kind}");
-        }
     }
 }

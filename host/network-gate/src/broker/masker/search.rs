@@ -1,0 +1,135 @@
+//! The search for credentials in a stream that comes in pieces.
+//!
+//! No byte is compared again when the next piece comes: the search goes on where it stopped. A server that sends many
+//! small pieces would otherwise keep the gate busy.
+
+use std::ops::Range;
+
+use super::escapes::{ESCAPED_MAX, begins_escape};
+use super::forms::{Form, Forms};
+
+/// Where the search in a stream stands.
+#[derive(Default)]
+pub(super) struct Search {
+    /// Forms that the next piece can go on with.
+    attempts: Vec<Attempt>,
+    /// The first place in the stream at which no form has been looked for.
+    next: usize,
+}
+
+/// The part of a stream that is searched.
+pub(super) struct Window<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Which of these bytes belong to a credential.
+    pub(super) covered: &'a mut [bool],
+    /// The place of the first byte in the stream.
+    pub(super) offset: usize,
+    /// Whether the stream ends here.
+    pub(super) is_last: bool,
+}
+
+/// A form of which the first characters stand in the stream.
+struct Attempt {
+    form: usize,
+    /// How many characters were found.
+    count: usize,
+    /// The places at which the next character can begin. They are several, since a text can itself have characters that
+    /// begin an escape.
+    ends: Vec<usize>,
+    /// The first place that is not covered yet.
+    uncovered: usize,
+}
+
+impl Search {
+    /// Covers the parts of a stream that belong to a credential. The window begins at or before the last byte that was
+    /// searched and may be continued.
+    pub(super) fn advance(&mut self, forms: &Forms, window: &mut Window<'_>) {
+        self.attempts.retain_mut(|attempt| {
+            forms.get(attempt.form).is_some_and(|form| attempt.is_open_after(form, window))
+        });
+        let (bytes, offset) = (window.bytes, window.offset);
+        let start = self.next.saturating_sub(offset);
+        for (at, kinds) in forms.places(bytes.get(start..).unwrap_or_default()) {
+            let at = start + at;
+            for index in forms.that_may_begin(bytes.get(at..).unwrap_or_default(), kinds) {
+                let mut attempt =
+                    Attempt { form: index, count: 0, ends: vec![offset + at], uncovered: offset + at };
+                if forms.get(index).is_some_and(|form| attempt.is_open_after(form, window)) {
+                    self.attempts.push(attempt);
+                }
+            }
+        }
+        // Two bytes show whether a form may begin, so the last one waits for the next piece.
+        self.next = offset + bytes.len().saturating_sub(1);
+    }
+}
+
+impl Attempt {
+    /// Goes on with the form to the end of the window, and covers what belongs to it. Returns true if the next piece can
+    /// have more of it.
+    fn is_open_after(&mut self, form: &Form, window: &mut Window<'_>) -> bool {
+        let mut next = Vec::new();
+        while let Some(&wanted) = form.text.get(self.count) {
+            if self.count > 0 && self.skips_separators(form, window)
+                || self.ends.iter().any(|end| !window.shows_character(*end))
+            {
+                return true;
+            }
+            for &end in &self.ends {
+                #[cfg(test)]
+                super::work::add(1);
+                for length in form.spelling.lengths(wanted, window.from(end)) {
+                    if !next.contains(&(end + length)) {
+                        next.push(end + length);
+                    }
+                }
+            }
+            let Some(&furthest) = next.iter().max() else { return false };
+            std::mem::swap(&mut self.ends, &mut next);
+            next.clear();
+            self.count += 1;
+            if self.count >= form.least {
+                window.cover(self.uncovered..furthest);
+                self.uncovered = furthest.max(self.uncovered);
+            }
+        }
+        false
+    }
+
+    /// Skips what stands between two characters. Returns true if the window ends within it.
+    fn skips_separators(&mut self, form: &Form, window: &Window<'_>) -> bool {
+        self.ends.iter_mut().any(|end| {
+            loop {
+                if !window.shows_character(*end) {
+                    return true;
+                }
+                match form.spelling.separator(window.from(*end)) {
+                    Some(length) => *end += length,
+                    None => return false,
+                }
+            }
+        })
+    }
+}
+
+impl Window<'_> {
+    /// Returns the bytes from a place on.
+    fn from(&self, place: usize) -> &[u8] {
+        place.checked_sub(self.offset).and_then(|at| self.bytes.get(at..)).unwrap_or_default()
+    }
+
+    /// Returns true if the window has the whole character at a place, escaped or not.
+    fn shows_character(&self, place: usize) -> bool {
+        let rest = self.from(place);
+        let Some(first) = rest.first() else { return self.is_last };
+        self.is_last
+            || !begins_escape(*first)
+            || rest.len() >= ESCAPED_MAX
+            || !rest.iter().all(u8::is_ascii_graphic)
+    }
+
+    fn cover(&mut self, places: Range<usize>) {
+        let part = places.start.saturating_sub(self.offset)..places.end.saturating_sub(self.offset);
+        self.covered.get_mut(part).into_iter().for_each(|part| part.fill(true));
+    }
+}
