@@ -73,7 +73,8 @@ impl Masker {
     /// Masks a whole text; returns true if there was something to mask.
     pub(crate) fn mask(&self, bytes: &mut [u8]) -> bool {
         let mut covered = vec![false; bytes.len()];
-        let mut window = Window { bytes, covered: &mut covered, offset: 0, is_last: true };
+        let mut window =
+            Window { bytes, covered: &mut covered, covered_to: &mut 0, offset: 0, is_last: true };
         Search::default().advance(&self.wanted.forms(), &mut window);
         overwrite(bytes, &covered);
         covered.contains(&true)

@@ -13,6 +13,8 @@ pub(super) struct Held {
     passed: usize,
     /// How many bytes of the stream were here before.
     dropped: usize,
+    /// The end of the last part of the stream that belongs to a credential.
+    covered_to: usize,
 }
 
 impl Held {
@@ -38,6 +40,7 @@ impl Held {
         Window {
             bytes: self.bytes.get(self.passed..).unwrap_or_default(),
             covered: self.covered.get_mut(self.passed..).unwrap_or_default(),
+            covered_to: &mut self.covered_to,
             offset: self.dropped + self.passed,
             is_last,
         }
@@ -50,9 +53,13 @@ impl Held {
             return Vec::new();
         };
         let mut taken = bytes.to_vec();
-        overwrite(&mut taken, covered);
-        for (byte, _) in bytes.iter_mut().zip(covered).filter(|(_, covered)| **covered) {
-            byte.zeroize();
+        if self.covered_to > self.dropped + self.passed {
+            overwrite(&mut taken, covered);
+            bytes
+                .iter_mut()
+                .zip(covered)
+                .filter(|(_, covered)| **covered)
+                .for_each(|(byte, _)| byte.zeroize());
         }
         self.passed += count;
         // Moving the rest only when it is the smaller part costs no more than one copy of each byte.

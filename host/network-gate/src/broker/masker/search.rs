@@ -22,6 +22,8 @@ pub(super) struct Window<'a> {
     pub(super) bytes: &'a [u8],
     /// Which of these bytes belong to a credential.
     pub(super) covered: &'a mut [bool],
+    /// The end of the last part that belongs to a credential, as a place in the stream.
+    pub(super) covered_to: &'a mut usize,
     /// The place of the first byte in the stream.
     pub(super) offset: usize,
     /// Whether the stream ends here.
@@ -129,6 +131,7 @@ impl Window<'_> {
     }
 
     fn cover(&mut self, places: Range<usize>) {
+        *self.covered_to = places.end.max(*self.covered_to);
         let part = places.start.saturating_sub(self.offset)..places.end.saturating_sub(self.offset);
         self.covered.get_mut(part).into_iter().for_each(|part| part.fill(true));
     }

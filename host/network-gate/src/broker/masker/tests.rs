@@ -306,3 +306,41 @@ fn what_follows_in_the_next_line_is_masked_too() {
     assert_eq!(masker.push(format!("{first}\n").as_bytes()), format!("YWJj{}\n", "*".repeat(36)).as_bytes());
     assert_eq!(masker.push(format!("{second}\n").as_bytes()), b"*****************mRlZg==\n");
 }
+
+proptest::proptest! {
+    /// Without line breaks, which are passed on at once, it does not matter where a stream is cut.
+    #[test]
+    fn random_pieces_are_masked_like_the_whole(
+        parts in proptest::collection::vec((0_usize..9, 0_usize..44), 1..12),
+        sizes in proptest::collection::vec(1_usize..50, 1..20),
+    ) {
+        let secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+        let whole: String = parts.iter().map(|(kind, from)| {
+            let rest = secret.get(*from..).unwrap_or("&\\%");
+            match kind {
+                0 => rest.to_owned(),
+                1 => STANDARD.encode(format!("{}{secret}", rest.get(..3).unwrap_or_default())),
+                2 => secret.bytes().map(|byte| format!("{byte:02x}\\n")).collect(),
+                3 => secret.chars().map(|one| format!("&#{};", u32::from(one))).collect(),
+                4 => rest.replace('_', "&lowbar;"),
+                5 => STANDARD.encode(secret).replace('I', "I%0A"),
+                6 => secret.replace('_', "\\u005f"),
+                7 => secret.get(..*from).unwrap_or_default().to_owned(),
+                _ => TEXT.replace('/', "%2F"),
+            }
+        }).collect();
+        let masked = in_pieces(masker(&[secret, TEXT]), &whole, whole.len().max(1));
+        let (mut masker, mut rest, mut out) = (masker(&[secret, TEXT]), whole.as_bytes(), Vec::new());
+        for size in sizes.iter().cycle() {
+            if rest.is_empty() {
+                break;
+            }
+            let (piece, after) = rest.split_at(rest.len().min(*size));
+            out.extend(masker.push(piece));
+            rest = after;
+        }
+        out.extend(masker.finish());
+        proptest::prop_assert_eq!(String::from_utf8(out).unwrap(), masked.clone(), "{}", whole);
+        proptest::prop_assert!(!masked.contains(secret.get(..24).unwrap()), "{}", masked);
+    }
+}

@@ -60,9 +60,7 @@ fn is_known(set: &str) -> bool {
         let number = set.strip_prefix(*start).map(|rest| rest.trim_end_matches(['e', 'i']));
         number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    set.is_empty()
-        || READABLE.split(' ').any(|known| known == set)
-        || NUMBERED.iter().any(is_numbered)
+    set.is_empty() || READABLE.split(' ').any(|known| known == set) || NUMBERED.iter().any(is_numbered)
 }
 
 /// The first bytes of an answer, if it is a text.
