@@ -10,6 +10,8 @@ mod forms;
 mod held;
 mod references;
 mod search;
+#[cfg(test)]
+mod work;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -94,24 +96,6 @@ impl Masker {
     /// Returns how many bytes at the end can be part of a credential.
     fn tail_of(&self, bytes: &[u8]) -> usize {
         bytes.iter().rev().take_while(|byte| self.forms.may_hold(**byte)).count()
-    }
-}
-
-/// The work of all maskers of a thread, in bytes that were compared or moved.
-#[cfg(test)]
-mod work {
-    use std::cell::Cell;
-
-    thread_local!(static DONE: Cell<usize> = const { Cell::new(0) });
-
-    /// Notes work.
-    pub(super) fn add(count: usize) {
-        DONE.set(DONE.get() + count);
-    }
-
-    /// Returns the work since the last call.
-    pub(super) fn take() -> usize {
-        DONE.take()
     }
 }
 

@@ -1,9 +1,7 @@
 //! The ways in which servers escape a character.
 
-use super::references::references;
+use super::references::{hexadecimal, references};
 
-/// The most bytes that stand for one character: `&amp;DiacriticalGrave;`.
-pub(super) const ESCAPED_MAX: usize = 22;
 /// The most backslashes in front of a character: those of JSON in JSON in JSON.
 const BACKSLASHES_MAX: usize = 7;
 
@@ -86,11 +84,6 @@ impl Spelling {
 /// Returns true for a byte with which an escape of several bytes can begin.
 pub(super) fn begins_escape(byte: u8) -> bool {
     matches!(byte, b'%' | b'\\' | b'&')
-}
-
-pub(super) fn hexadecimal(digits: &[u8]) -> Option<u8> {
-    let text = std::str::from_utf8(digits).ok()?;
-    u8::from_str_radix(text, 16).ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// Returns true for what stands between the pieces of encoded texts, or in each character of them in UTF-16.

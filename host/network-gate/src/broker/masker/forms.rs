@@ -5,7 +5,8 @@ use zeroize::Zeroizing;
 use super::super::placeholders::in_base64;
 use super::super::secret::Secret;
 use super::beginnings::{Beginnings, Kinds, may_be_escaped};
-use super::escapes::{ESCAPED_MAX, Spelling, begins_escape};
+use super::escapes::{Spelling, begins_escape};
+use super::references::ESCAPED_MAX;
 
 /// The number of characters at the beginning of a credential that are masked even if the rest is missing, as in an error
 /// message that the server shortens; of a shorter credential, three quarters. A smaller number would let a command guess

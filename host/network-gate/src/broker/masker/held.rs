@@ -3,6 +3,8 @@
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::search::Window;
+#[cfg(test)]
+use super::work;
 
 /// Bytes of a stream, with a note of which of them belong to a credential.
 #[derive(Default)]
@@ -65,7 +67,7 @@ impl Held {
         // Moving the rest only when it is the smaller part costs no more than one copy of each byte.
         if self.passed * 2 >= self.bytes.len() {
             #[cfg(test)]
-            super::work::add(self.bytes.len() - self.passed);
+            work::add(self.bytes.len() - self.passed);
             self.bytes.drain(..self.passed);
             self.covered.drain(..self.passed);
             self.dropped += std::mem::take(&mut self.passed);

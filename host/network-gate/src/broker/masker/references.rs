@@ -1,6 +1,7 @@
 //! The references by which HTML writes a character: `&lt;`, `&#60;`, `&#x3c;`.
 
-use super::escapes::{ESCAPED_MAX, hexadecimal};
+/// The most bytes that stand for one character: `&amp;DiacriticalGrave;`.
+pub(super) const ESCAPED_MAX: usize = 22;
 
 /// All names of characters of ASCII in HTML (HTML 13.5), in order, and the characters.
 const NAMED: &[(&[u8], u8)] = &[
@@ -62,6 +63,11 @@ pub(super) fn second_bytes(wanted: u8) -> impl Iterator<Item = u8> {
     let is_wanted = move |(_, found): &&(&[u8], u8)| found.eq_ignore_ascii_case(&wanted);
     let named = NAMED.iter().filter(is_wanted).filter_map(|(name, _)| name.first().copied());
     named.chain(ESCAPED_TWICE.get(1).copied()).chain([b'#'])
+}
+
+pub(super) fn hexadecimal(digits: &[u8]) -> Option<u8> {
+    let text = std::str::from_utf8(digits).ok()?;
+    u8::from_str_radix(text, 16).ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// Returns the characters that the reference at the beginning of `bytes` can stand for, and its length for each.

@@ -5,8 +5,11 @@
 
 use std::ops::Range;
 
-use super::escapes::{ESCAPED_MAX, begins_escape};
+use super::escapes::begins_escape;
 use super::forms::{Form, Forms};
+use super::references::ESCAPED_MAX;
+#[cfg(test)]
+use super::work;
 
 /// Where the search in a stream stands.
 #[derive(Default)]
@@ -79,7 +82,7 @@ impl Attempt {
             }
             for &end in &self.ends {
                 #[cfg(test)]
-                super::work::add(1);
+                work::add(1);
                 for length in form.spelling.lengths(wanted, window.from(end)) {
                     if !next.contains(&(end + length)) {
                         next.push(end + length);
