@@ -44,7 +44,12 @@ pub(crate) async fn judge_names(
     is_through_proxy: bool,
 ) -> Result<(), ConnectionRefusal> {
     let Endpoint::Address(address) = attempt.access.target else { return Ok(()) };
-    let names = names(other_places(scope, attempt)?);
+    let mut places = other_places(scope, attempt)?;
+    if address.is_loopback() {
+        // Other ports of this machine are other servers.
+        places.retain(|place| place.port == attempt.access.port);
+    }
+    let names = names(places);
     let known = &scope.shared.limited;
     // The name service has no say about this machine: only its own file names the loopback.
     let looked_up = if address.is_loopback() {
@@ -52,9 +57,10 @@ pub(crate) async fn judge_names(
     } else {
         known.look_up(&names).await
     };
+    let leads_here = |one: &IpAddr| is_same(*one, address) || one.is_loopback() && address.is_loopback();
     for (name, found) in looked_up {
         let is_missing = match found {
-            Ok(found) if found.iter().any(|one| is_same(*one, address)) => {
+            Ok(found) if found.iter().any(leads_here) => {
                 return Err(refused(address, &name));
             }
             Ok(found) => found.is_empty(),
