@@ -2,8 +2,9 @@
 //! with their places, files that cannot be used or that the agent attacks, and texts that do not end.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use portcullis_it::script::{bash, expecting, say, script, write};
@@ -84,6 +85,7 @@ fn whole_way(user: User, language: Language) -> Result<()> {
 fn from_an_empty_file(scene: &Scene, language: Language) -> Result<()> {
     let name = file_name(language);
     let file = scene.project().join(&name);
+    let started = Instant::now();
     scene.write(&file, "")?;
     scene.write(&file, &block(language.name)?)?;
     // The engine is compiled with its text first.
@@ -92,6 +94,12 @@ fn from_an_empty_file(scene: &Scene, language: Language) -> Result<()> {
     scene.portcullis(&["policy", "run", &name, "exec", "git -C lib push origin main"])?.ended_with(ASK)?;
     scene.portcullis(&["check", "--policy", &name, "exec", "npm publish"])?.ended_with(DENY)?;
     in_pi(scene, language)?;
+    let taken = format!(
+        "{}: from an empty file over lint, run and check to a verdict in pi in {:.1} s\n",
+        language.name,
+        started.elapsed().as_secs_f64()
+    );
+    std::io::stdout().write_all(taken.as_bytes())?;
 
     scene.write(&scene.project().join("cases.toml"), &block("toml")?)?;
     let tested =
