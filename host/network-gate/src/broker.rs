@@ -75,10 +75,10 @@ pub(crate) struct LimitedPlace {
     pub(crate) other_ports: OtherPorts,
 }
 
-/// What a limit on one port of a host means for the others.
+/// Whether a limit on one port of a host closes its other ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OtherPorts {
-    /// Nothing is sent there, because nobody would read the requests.
+    /// The gate refuses connections to them, because it would not read their requests.
     Refused,
     Free,
 }

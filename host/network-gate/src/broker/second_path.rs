@@ -1,7 +1,7 @@
 //! Requests that name a second path besides their own, which no rule for paths has judged.
 //!
-//! Servers copy from there, move to there, or show what is there. Such a request is passed on only where every path is
-//! permitted anyway.
+//! The server copies from that path, moves a file to it, or shows its content. The gate passes such a request on only if
+//! the rules permit every path.
 
 use hyper::http::request::Parts;
 

@@ -1,8 +1,8 @@
 //! Refuses other ways to a host to which only some requests may be sent: its address instead of its name, a name for its
 //! address, or another address of the same machine.
 //!
-//! Such a connection would go past the rules for the host, because nobody reads its requests. Two names of one address
-//! are not compared: unrelated hosts share an address, and the certificate tells them apart.
+//! The gate does not read the requests on such a connection, so the rules for the host would not apply to them. It does
+//! not compare two names of one address, because unrelated hosts often share one; the threat model has this limit.
 
 use std::io::ErrorKind;
 use std::net::IpAddr;

@@ -18,7 +18,7 @@ const KEY_KIND: &[u8] = b"PRIVATE KEY";
 const KEY_ENDS: [&[u8]; 3] = [b"-----", b" BLOCK-----", b" ----"];
 /// The most bytes between the beginning and the end of such a line.
 const KEY_WORDS: usize = 48;
-/// What a private key is called.
+/// The name of a private key in the reason why a push is refused.
 const KEY: &str = "a private key";
 
 /// So many letters and digits in front of a token belong to a longer random text, such as a file in base64.
