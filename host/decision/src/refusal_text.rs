@@ -49,9 +49,10 @@ const FORBIDDEN: &str = "Do not work around it";
 
 /// What to do after a refusal of one of the host's own rules that no setting lifts. `{you}` and `{You}` stand for the
 /// user, as the reader calls them.
-const HOST_STEPS: [(&str, &str); 45] = [
+const HOST_STEPS: [(&str, &str); 47] = [
     ("host.agent-directory", "No setting opens it: {you} can change it outside the sandbox."),
     ("host.agent-settings", "No setting opens it: {you} can change it outside the sandbox."),
+    ("host.ambiguous-path", "Write the path without `.`, `..`, `//` and double encoding."),
     ("host.audit-failed", "Nothing runs until the audit log can be written."),
     ("host.brokered-tls", "Have the program trust the certificates in the file that SSL_CERT_FILE names."),
     ("host.brokered-upgrade", "Use plain HTTP/1.1 requests with this host."),
@@ -60,6 +61,7 @@ const HOST_STEPS: [(&str, &str); 45] = [
     ("host.credential-purpose", "{You} can extend `for` or `fetch` of this credential, in `credentials`."),
     ("host.credential-signature", "Sign the request with the placeholders, as the reason says."),
     ("host.escalation-off", "{You} can switch it on with the setting `escalation`."),
+    ("host.failed-lookup", "Try again when names can be looked up, or connect by name."),
     ("host.fault", "This session refuses everything; in pi, /reload starts it again."),
     ("host.git-only", "Use git with this host; {you} can change `credentials.ssh`."),
     ("host.hard-links", "Use the file by its allowed name, or make a copy."),

@@ -32,8 +32,9 @@ const NEVER_DENY: [&str; 5] =
     ["host.by-exec", "host.escalation", "host.left-to-others", "host.run-again", "host.symbolic-links"];
 
 /// The usual reason of each rule that no table contains. The refusal itself may say more.
-const OTHER_REASONS: [(&str, &str); 45] = [
+const OTHER_REASONS: [(&str, &str); 47] = [
     ("host.agent-directory", "the agent's settings and extensions lie in it"),
+    ("host.ambiguous-path", "servers read the path of the request in different ways, so no rule matches it"),
     ("host.audit-failed", "the audit log cannot be written"),
     ("host.brokered-tls", "TLS of the program with a declared host failed, or cannot be set up"),
     ("host.brokered-upgrade", "the request asks for another protocol, which cannot be checked"),
@@ -42,6 +43,7 @@ const OTHER_REASONS: [(&str, &str); 45] = [
     ("host.credential-purpose", "the credential is not for this request"),
     ("host.credential-signature", "the request is not signed in the way that the gate can sign it anew"),
     ("host.escalation-off", "running commands outside the sandbox is switched off"),
+    ("host.failed-lookup", "a host to which only some requests may be sent could not be looked up"),
     ("host.fault", "a part of Portcullis failed"),
     ("host.git-hook-files", "your own git runs programs from it"),
     ("host.git-only", "your own `ssh` carries git's protocol only"),

@@ -325,11 +325,11 @@ impl Judge for CommandJudge {
         let how = match how {
             Ending::Closed => "closed".to_owned(),
             Ending::Refused(refusal) => {
-                note(&session, attempt, refusal.text_for(session.setup.reader));
+                note(&session, attempt, STOPPED, refusal.text_for(session.setup.reader));
                 format!("refused: {}", refusal.reason)
             }
             Ending::Unreachable(why) => {
-                note(&session, attempt, why);
+                note(&session, attempt, NO_CONNECTION, why);
                 format!("unreachable: {why}")
             }
         };
@@ -427,32 +427,36 @@ fn record_judgement(
             let place = attempt.access.target.with_port(attempt.access.port);
             let what = is_to_connect(attempt).then_some(place.as_str());
             let refused = ConnectionRefusal::new(RefusalText::for_decision(&decision), what);
-            note(session, attempt, refused.text_for(session.setup.reader));
+            let beginning = if what.is_some() { NO_CONNECTION } else { STOPPED };
+            note(session, attempt, beginning, refused.text_for(session.setup.reader));
             Judgement::Deny(refused)
         }
     }
 }
 
 /// Adds a note on a connection.
-fn note(session: &Session, attempt: &ConnectionAttempt, why: &str) {
+fn note(session: &Session, attempt: &ConnectionAttempt, beginning: &str, why: &str) {
     let NetworkAccess { target, port, .. } = &attempt.access;
     let place = target.with_port(*port);
-    session.connections.note(attempt.command, format!("{NO_CONNECTION}{place}: {why}"));
+    session.connections.note(attempt.command, format!("{beginning}{place}: {why}"));
 }
 
 /// The beginning of a note on a refused connection; the place, a colon and the reason follow.
 const NO_CONNECTION: &str = "network: no connection to ";
+/// The same for what was refused after the verdict: the address, or what the program sent.
+const STOPPED: &str = "network: stopped on the way to ";
 
 /// Makes one note of those on connections that were refused for the same reason.
 pub(crate) fn gathered(notes: Vec<String>) -> Vec<String> {
     let parts = |note: &str| {
-        let (place, why) = note.strip_prefix(NO_CONNECTION)?.split_once(": ")?;
-        Some((place.to_owned(), why.to_owned()))
+        let beginning = [NO_CONNECTION, STOPPED].into_iter().find(|one| note.starts_with(one))?;
+        let (place, why) = note.strip_prefix(beginning)?.split_once(": ")?;
+        Some((place.to_owned(), (beginning, why.to_owned())))
     };
-    let mut gathered: Vec<(Vec<String>, String)> = Vec::new();
+    let mut gathered: Vec<(Vec<String>, (&str, String))> = Vec::new();
     for note in notes {
         let Some((place, why)) = parts(&note) else {
-            gathered.push((Vec::new(), note));
+            gathered.push((Vec::new(), ("", note)));
             continue;
         };
         match gathered.iter_mut().find(|(places, other)| !places.is_empty() && *other == why) {
@@ -461,9 +465,9 @@ pub(crate) fn gathered(notes: Vec<String>) -> Vec<String> {
             None => gathered.push((vec![place], why)),
         }
     }
-    let text = |(places, why): (Vec<String>, String)| match places.as_slice() {
+    let text = |(places, (beginning, why)): (Vec<String>, (&str, String))| match places.as_slice() {
         [] => why,
-        places => format!("{NO_CONNECTION}{}: {why}", places.join(", ")),
+        places => format!("{beginning}{}: {why}", places.join(", ")),
     };
     gathered.into_iter().map(text).collect()
 }

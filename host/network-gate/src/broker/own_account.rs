@@ -4,6 +4,8 @@ use hyper::header::HeaderMap;
 use hyper::http::uri::PathAndQuery;
 use portcullis_text::secrets::{has_secret, is_secret_name};
 
+use super::well_formed::percent_decoded;
+
 /// Headers that carry credentials under names that do not say so. Not all names with such words do: npm sends
 /// `npm-session` and `npm-auth-type` with every request.
 const CARRIES_CREDENTIALS: &[&str] = &[
@@ -91,6 +93,29 @@ const NAMES_IN_QUERIES: &[&str] = &[
     "ticket",
 ];
 
+/// Headers and parameters with values of the server, which can look like a credential and are none: those with which a
+/// client asks whether its copy is current, and for the next page of a list.
+const OF_THE_SERVER: &[&str] = &["if-match", "if-none-match", "if-range"];
+const OF_LISTS: &[&str] = &[
+    "after",
+    "before",
+    "continuation",
+    "continuation-token",
+    "continuationtoken",
+    "continue",
+    "cursor",
+    "end_cursor",
+    "marker",
+    "next_page_token",
+    "next_token",
+    "nexttoken",
+    "page",
+    "page_token",
+    "pagetoken",
+    "start_cursor",
+    "starting_after",
+];
+
 /// Returns what to call the first foreign credential of a request. `is_own` is true for the headers of the declared one.
 pub(super) fn foreign_credential(
     headers: &HeaderMap,
@@ -99,7 +124,7 @@ pub(super) fn foreign_credential(
 ) -> Option<String> {
     for (name, value) in headers {
         let name = name.as_str();
-        if is_own(name) {
+        if is_own(name) || OF_THE_SERVER.contains(&name) {
             continue;
         }
         let is_one = CARRIES_CREDENTIALS.contains(&name)
@@ -120,11 +145,18 @@ pub(super) fn foreign_credential(
 /// Returns true for a parameter that carries a credential; `a[key]=x` counts as `key`.
 fn is_foreign_parameter(pair: &str) -> bool {
     let (written, value) = pair.split_once('=').unwrap_or((pair, ""));
-    let name = written.to_ascii_lowercase();
-    let is_known = |name: &str| is_secret_name(&name.replace('-', "_")) || NAMES_IN_QUERIES.contains(&name);
-    let is_named = name.split(['[', ']']).any(is_known)
+    let name = String::from_utf8_lossy(&percent_decoded(written)).to_ascii_lowercase();
+    let mut parts = name.split(['[', ']']);
+    if parts.next().is_some_and(|first| OF_LISTS.contains(&first)) && !parts.any(is_known_name) {
+        return false;
+    }
+    let is_named = name.split(['[', ']']).any(is_known_name)
         || name.contains('%')
         || name.starts_with("x-amz-")
         || name.starts_with("x-goog-");
     is_named || has_secret(written) || has_secret(value)
+}
+
+fn is_known_name(name: &str) -> bool {
+    is_secret_name(&name.replace('-', "_")) || NAMES_IN_QUERIES.contains(&name)
 }

@@ -85,6 +85,11 @@ impl<'a> Destination<'a> {
         let credential = self.credential(request)?;
         self.has_no_other_placeholder(request, &target, credential.as_ref())?;
         let path = RequestPath::parse(target.path());
+        if path.is_none() && (credential.is_some() || self.host.requests.is_some()) {
+            let reason =
+                format!("servers read the path {} in different ways, so no rule matches it", target.path());
+            return Err(ConnectionRefusal::by_host("host.ambiguous-path", reason));
+        }
         self.names_no_other_path(request, credential.as_ref())?;
         let mut permitted = Vec::new();
         if let Some(Use { credential, .. }) = &credential {

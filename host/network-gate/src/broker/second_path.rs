@@ -7,13 +7,17 @@ use hyper::http::request::Parts;
 
 use super::well_formed::percent_decoded;
 
-/// Headers that name a path, host or object of their own: of WebDAV, and of OpenStack's store.
-const HEADERS: &[&str] = &["destination", "x-object-manifest"];
+/// Headers that name a path, host or object of their own: of WebDAV, of OpenStack's store, and of Artifactory, which takes
+/// a file from wherever it has one with this sum.
+const HEADERS: &[&str] = &["destination", "x-checksum-deploy", "x-object-manifest"];
 /// Parts of the names of such headers, which each store of objects begins with its own prefix. Some stores also take
 /// them from the query.
 const PARTS: &[&str] = &["copy-from", "copy-source", "move-source", "rename-source", "symlink-target"];
-/// The parameters by which a registry of containers takes a layer from another repository.
-const MOUNT: [&str; 2] = ["mount", "from"];
+/// Parameters of requests that change something, with which the content is a list of other paths or a path of its own:
+/// of WebHDFS, and of the stores of OpenStack and Google.
+const PARAMETERS: &[&str] = &["compose", "destination", "multipart-manifest", "sources"];
+/// The same if their value is a path or names an image: of registries of containers, and of Artifactory.
+const WITH_PATHS: &[&str] = &["from", "mount", "to"];
 
 /// Returns the header or parameter that names a second path.
 pub(super) fn second_path(request: &Parts) -> Option<String> {
@@ -21,19 +25,24 @@ pub(super) fn second_path(request: &Parts) -> Option<String> {
     // Servers that hand headers on as variables read `_` and `-` as one.
     let mut headers = request.headers.keys().map(|name| name.as_str().replace('_', "-"));
     headers.find(|name| is_one(name)).or_else(|| {
-        let names: Vec<String> = parameters(request).collect();
-        let is_mount = MOUNT.iter().all(|wanted| names.iter().any(|name| name == wanted));
-        let part = names.into_iter().find(|name| PARTS.iter().any(|part| name.contains(part)));
-        part.or_else(|| is_mount.then(|| MOUNT[0].to_owned()))
+        let is_change = !request.method.is_safe();
+        let names_one = |name: &str, value: &str| {
+            let is_path = value.contains(['/', '@']) || name == "mount" && value.contains(':');
+            PARTS.iter().any(|part| name.contains(part))
+                || is_change && (PARAMETERS.contains(&name) || WITH_PATHS.contains(&name) && is_path)
+        };
+        parameters(request).find(|(name, value)| names_one(name, value)).map(|(name, _)| name)
     })
 }
 
-/// Returns the names of the parameters in the query, decoded and in lower case.
-fn parameters(request: &Parts) -> impl Iterator<Item = String> + '_ {
+/// Returns the parameters in the query, decoded, with names in lower case.
+fn parameters(request: &Parts) -> impl Iterator<Item = (String, String)> + '_ {
     let pairs = request.uri.query().unwrap_or_default().split(['&', ';']);
     pairs.map(|pair| {
-        let name = pair.split_once('=').map_or(pair, |(name, _)| name);
-        String::from_utf8_lossy(&percent_decoded(name)).to_ascii_lowercase().replace('_', "-")
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let [name, value] =
+            [name, value].map(|text| String::from_utf8_lossy(&percent_decoded(text)).into_owned());
+        (name.to_ascii_lowercase().replace('_', "-"), value)
     })
 }
 
@@ -41,8 +50,8 @@ fn parameters(request: &Parts) -> impl Iterator<Item = String> + '_ {
 mod tests {
     use super::*;
 
-    fn check(target: &str, headers: &[&str]) -> Option<String> {
-        let mut builder = hyper::Request::builder().uri(target);
+    fn check(method: &str, target: &str, headers: &[&str]) -> Option<String> {
+        let mut builder = hyper::Request::builder().method(method).uri(target);
         for name in headers {
             builder = builder.header(*name, "/other/object");
         }
@@ -56,6 +65,7 @@ mod tests {
             "x-amz-copy-source",
             "x_amz_copy_source",
             "x-amz-rename-source",
+            "X-Checksum-Deploy",
             "x-copy-from",
             "x-goog-copy-source",
             "x-ms-copy-source",
@@ -64,26 +74,38 @@ mod tests {
             "x-oss-symlink-target",
             "x-upyun-move-source",
         ] {
-            assert!(check("/a", &[name]).is_some(), "{name}");
+            assert!(check("PUT", "/a", &[name]).is_some(), "{name}");
         }
         for target in [
             "/a?X-Amz-Copy-Source=%2Fother%2Fobject",
             "/a?b&x%2dms-copy-source=c",
             "/v2/agent/blobs/uploads/?mount=sha256:0&from=private/project",
             "/v2/agent/blobs/uploads/?from=private&Mount=sha256:0",
+            "/v2/agent/blobs/uploads/?mount=sha256%3A0",
+            "/api/v2.0/projects/agent/repositories/app/artifacts?from=private%2Fapp@sha256:0",
+            "/webhdfs/v1/agent/a?op=RENAME&destination=/private/a",
+            "/webhdfs/v1/agent/a?op=CONCAT&sources=/private/a",
+            "/v1/account/agent/a?multipart-manifest=put",
+            "/agent/a?compose",
+            "/api/copy/private/a?to=/agent/a",
         ] {
-            assert!(check(target, &[]).is_some(), "{target}");
+            assert!(check("POST", target, &[]).is_some(), "{target}");
         }
     }
 
     #[test]
     fn usual_requests_name_none() {
         assert_eq!(
-            check("/a", &["accept", "authorization", "if-match", "x-amz-date", "origin", "referer"]),
+            check("PUT", "/a", &["accept", "authorization", "if-match", "x-amz-date", "origin", "referer"]),
             None
         );
-        for target in ["/a", "/a?from=2026-01-01&to=2026-02-01", "/a?mount=/srv", "/search?q=copy-source"] {
-            assert_eq!(check(target, &[]), None, "{target}");
+        for target in
+            ["/a", "/a?from=2026-01-01T00:00&to=2026-02-01", "/a?mount=srv", "/search?q=copy-source"]
+        {
+            assert_eq!(check("POST", target, &[]), None, "{target}");
+        }
+        for target in ["/a?from=/b&to=/c", "/a?sources=all", "/a?destination=b"] {
+            assert_eq!(check("GET", target, &[]), None, "{target}");
         }
     }
 }

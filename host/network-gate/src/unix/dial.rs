@@ -44,6 +44,7 @@ pub(crate) async fn dial(
     }
     let found = addresses(attempt, LOOKUP).await;
     let found = found.map_err(|unfound| unreachable(attempt, &unfound.error().to_string()))?;
+    other_way::note_addresses(scope, attempt, &found).map_err(Ending::Refused)?;
     let mut refusal = None;
     let mut allowed = Vec::new();
     for address in found {
@@ -80,16 +81,17 @@ async fn through(
 ) -> Result<TcpStream, Ending> {
     match addresses(attempt, LOOKUP_BEFORE_PROXY).await {
         Ok(found) => {
+            other_way::note_addresses(scope, attempt, &found).map_err(Ending::Refused)?;
             for address in &found {
                 judged(scope, attempt, address.ip()).map_err(Ending::Refused)?;
             }
             resolved(scope, attempt, &found, wanted, client).await?;
         }
         Err(Unfound::Unable(error)) => return Err(unreachable(attempt, &error.to_string())),
-        Err(Unfound::Unknown(_)) if upstream.unresolved == Unresolved::Left => {
+        Err(Unfound::Unknown(_) | Unfound::Unanswered(_)) if upstream.unresolved == Unresolved::Left => {
             resolved(scope, attempt, &[], wanted, client).await?;
         }
-        Err(Unfound::Unknown(_)) => {
+        Err(Unfound::Unknown(_) | Unfound::Unanswered(_)) => {
             let reason = "only the proxy knows its addresses, and they must be checked: `deniedResolvedAddresses` has an \
                           entry, or `unlistedHosts` alone allows the host";
             return Err(Ending::Refused(ConnectionRefusal::by_host("host.unresolved-name", reason)));

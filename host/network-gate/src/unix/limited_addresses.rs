@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,11 +27,6 @@ struct Known {
 }
 
 impl LimitedAddresses {
-    /// Returns the addresses that the file of this machine has for each name.
-    pub(super) fn of_this_machine(names: &[String]) -> Vec<(String, Result<Vec<IpAddr>, Unfound>)> {
-        lookup::of_this_machine(names).into_iter().map(|(name, found)| (name, Ok(found))).collect()
-    }
-
     /// Returns the addresses of each name, all of which are looked up at the same time.
     pub(super) async fn look_up(&self, names: &[String]) -> Vec<(String, Result<Vec<IpAddr>, Unfound>)> {
         let mut all = Vec::new();
@@ -56,6 +51,12 @@ impl LimitedAddresses {
             all.push((name, merged));
         }
         all
+    }
+
+    /// Notes the addresses to which the gate connects for a name.
+    pub(super) fn note(&self, name: &str, found: &[SocketAddr]) {
+        // An answer never fails.
+        let _merged = self.merge(name, Ok(found.iter().map(SocketAddr::ip).collect()));
     }
 
     fn fresh(&self, name: &str) -> Option<Vec<IpAddr>> {
@@ -95,7 +96,7 @@ mod tests {
     #[test]
     fn addresses_of_earlier_answers_still_count() {
         let known = LimitedAddresses::default();
-        let failed = || Err(Unfound::Unknown(ErrorKind::TimedOut.into()));
+        let failed = || Err(Unfound::Unanswered(ErrorKind::TimedOut.into()));
         assert!(known.merge("a.test", failed()).is_err());
         let first = known.merge("a.test", Ok(vec![address("192.0.2.1")])).unwrap();
         let second = known.merge("a.test", Ok(vec![address("192.0.2.2")])).unwrap();
@@ -103,6 +104,8 @@ mod tests {
         assert_eq!(known.merge("a.test", failed()).unwrap(), second);
         assert_eq!(known.fresh("a.test"), Some(second));
         assert_eq!(known.fresh("b.test"), None);
+        known.note("a.test", &[SocketAddr::new(address("192.0.2.3"), 443)]);
+        assert_eq!(known.fresh("a.test").unwrap().len(), 3, "the gate uses a third one");
     }
 
     fn address(text: &str) -> IpAddr {

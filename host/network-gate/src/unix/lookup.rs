@@ -1,12 +1,13 @@
 //! Looks names up through the host's resolver.
 //!
-//! It distinguishes a name that does not exist from a lookup that failed. Behind the user's proxy the connection
-//! continues in the first case, because the proxy may know the name, and fails in the second.
+//! It distinguishes a name that does not exist, name servers that do not answer, and a lookup that failed on this
+//! machine. Behind the user's proxy the connection continues in the first two cases, because the proxy may know the name.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
+use dns_lookup::{LookupError, LookupErrorKind, lookup_host};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -21,8 +22,10 @@ const DESCRIPTORS: usize = 8;
 /// The reason why there is no address.
 #[derive(Debug)]
 pub(super) enum Unfound {
-    /// The name does not exist, or the name servers do not answer.
+    /// The name does not exist, or has no address.
     Unknown(io::Error),
+    /// The name servers do not answer, or say that they cannot.
+    Unanswered(io::Error),
     /// The lookup failed on this machine.
     Unable(io::Error),
 }
@@ -31,7 +34,7 @@ impl Unfound {
     /// Returns the cause.
     pub(super) fn error(&self) -> &io::Error {
         match self {
-            Self::Unknown(error) | Self::Unable(error) => error,
+            Self::Unknown(error) | Self::Unanswered(error) | Self::Unable(error) => error,
         }
     }
 }
@@ -52,7 +55,7 @@ pub(super) async fn addresses(name: &str, port: u16, patience: Duration) -> Resu
     match timeout(patience, looking).await {
         Ok(Ok(found)) => found,
         Ok(Err(stopped)) => Err(Unfound::Unable(io::Error::other(stopped))),
-        Err(_) => Err(Unfound::Unknown(io::ErrorKind::TimedOut.into())),
+        Err(_) => Err(Unfound::Unanswered(io::ErrorKind::TimedOut.into())),
     }
 }
 
@@ -64,27 +67,34 @@ fn look_up<T>(place: &(String, u16), open: impl Fn() -> io::Result<T>) -> Result
     if !own.is_empty() {
         return Ok(own.into_iter().map(|address| SocketAddr::new(address, *port)).collect());
     }
-    match (name.as_str(), *port).to_socket_addrs() {
-        Ok(found) => {
-            Ok(found.map(|address| SocketAddr::new(address.ip().to_canonical(), address.port())).collect())
-        }
-        // An error of the operating system, not of the name service.
-        Err(error) if error.raw_os_error().is_some() => Err(Unfound::Unable(error)),
-        Err(error) => {
-            has_room(&open)?;
-            Err(Unfound::Unknown(error))
-        }
+    match lookup_host(name) {
+        Ok(found) => Ok(found.map(|address| SocketAddr::new(address.to_canonical(), *port)).collect()),
+        Err(error) => match unfound(error) {
+            unable @ Unfound::Unable(_) => Err(unable),
+            other @ (Unfound::Unknown(_) | Unfound::Unanswered(_)) => {
+                has_room(&open)?;
+                Err(other)
+            }
+        },
+    }
+}
+
+fn unfound(error: LookupError) -> Unfound {
+    use LookupErrorKind::{
+        Again, Badflags, Fail, Family, IO, Memory, NoData, NoName, Service, Socktype, System, Unknown,
+    };
+    let kind = error.kind();
+    let error = io::Error::from(error);
+    match kind {
+        NoName | NoData => Unfound::Unknown(error),
+        System | Memory => Unfound::Unable(error),
+        IO if error.raw_os_error().is_some() => Unfound::Unable(error),
+        Again | Badflags | Fail | Family | IO | Service | Socktype | Unknown => Unfound::Unanswered(error),
     }
 }
 
 /// The names that this machine knows by itself.
 const HOSTS: &str = "/etc/hosts";
-
-/// Returns the addresses that the file of this machine has for each name.
-pub(super) fn of_this_machine(names: &[String]) -> Vec<(String, Vec<IpAddr>)> {
-    let text = std::fs::read_to_string(HOSTS).unwrap_or_default();
-    names.iter().map(|name| (name.clone(), of_hosts_file(&text, name))).collect()
-}
 
 /// Returns the addresses of a name in the text of such a file.
 fn of_hosts_file(text: &str, name: &str) -> Vec<IpAddr> {
@@ -143,6 +153,18 @@ mod tests {
         let found = check("localhost", usize::MAX).unwrap();
         assert!(found.iter().any(|address| address.ip().is_loopback()), "{found:?}");
         assert!(matches!(check("localhost", 1), Err(Unfound::Unable(_))));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_a_name_service_that_answers_says_that_there_is_no_such_name() {
+        // EAI_NONAME, EAI_NODATA, EAI_AGAIN and EAI_FAIL of both C libraries of Linux (netdb.h).
+        let kinds = [-2, -5, -3, -4].map(|code| match unfound(LookupError::new(code)) {
+            Unfound::Unknown(_) => "unknown",
+            Unfound::Unanswered(_) => "unanswered",
+            Unfound::Unable(_) => "unable",
+        });
+        assert_eq!(kinds, ["unknown", "unknown", "unanswered", "unanswered"]);
     }
 
     #[test]

@@ -4,14 +4,12 @@
 //! The gate does not read the requests on such a connection, so the rules for the host would not apply to them. It does
 //! not compare two names of one address, because unrelated hosts often share one; the threat model has this limit.
 
-use std::io::ErrorKind;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use portcullis_decision::request::Endpoint;
 
 use crate::broker::LimitedPlace;
 use crate::judge::{ConnectionAttempt, ConnectionRefusal};
-use crate::unix::limited_addresses::LimitedAddresses;
 use crate::unix::lookup::Unfound;
 use crate::unix::range::{end, is_own_or_leads_there};
 use crate::unix::scope::Scope;
@@ -26,9 +24,7 @@ pub(crate) fn judge_address(
     address: IpAddr,
 ) -> Result<(), ConnectionRefusal> {
     let places = other_places(scope, attempt)?;
-    // If it cannot be determined, it counts as this machine's own.
-    let is_own = |address| is_own_or_leads_there(address).unwrap_or(true);
-    match place_of(&places, (address, attempt.access.port), is_own) {
+    match place_of(&places, (address, attempt.access.port), is_of_this_machine) {
         Some(place) => Err(refused(address, &place)),
         None => Ok(()),
     }
@@ -45,37 +41,54 @@ pub(crate) async fn judge_names(
 ) -> Result<(), ConnectionRefusal> {
     let Endpoint::Address(address) = attempt.access.target else { return Ok(()) };
     let mut places = other_places(scope, attempt)?;
-    if address.is_loopback() {
+    if is_of_this_machine(address) {
         // Other ports of this machine are other servers.
         places.retain(|place| place.port == attempt.access.port);
     }
-    let names = names(places);
-    let known = &scope.shared.limited;
-    // The name service has no say about this machine: only its own file names the loopback.
-    let looked_up = if address.is_loopback() {
-        LimitedAddresses::of_this_machine(&names)
-    } else {
-        known.look_up(&names).await
-    };
-    let leads_here = |one: &IpAddr| is_same(*one, address) || one.is_loopback() && address.is_loopback();
-    for (name, found) in looked_up {
+    let leads_here =
+        |one: &IpAddr| is_same(*one, address) || is_of_this_machine(address) && is_of_this_machine(*one);
+    for (name, found) in scope.shared.limited.look_up(&names(places)).await {
         let is_missing = match found {
             Ok(found) if found.iter().any(leads_here) => {
                 return Err(refused(address, &name));
             }
             Ok(found) => found.is_empty(),
-            Err(Unfound::Unknown(error)) => error.kind() == ErrorKind::TimedOut && !is_through_proxy,
+            Err(Unfound::Unknown(_)) => false,
+            // Some networks with a proxy have no name service.
+            Err(Unfound::Unanswered(_)) => !is_through_proxy,
             Err(Unfound::Unable(_)) => true,
         };
-        if is_missing && !address.is_loopback() {
+        if is_missing {
             let reason = format!(
                 "it may be the address of `{name}`, to which only some requests may be sent: `{name}` could not be \
                  looked up"
             );
-            return Err(ConnectionRefusal::by_host("host.other-server", reason));
+            return Err(ConnectionRefusal::by_host("host.failed-lookup", reason));
         }
     }
     Ok(())
+}
+
+/// Notes the addresses of a limited host, before the gate connects to one of them.
+///
+/// # Errors
+/// If the settings cannot be read.
+pub(crate) fn note_addresses(
+    scope: &Scope,
+    attempt: &ConnectionAttempt,
+    found: &[SocketAddr],
+) -> Result<(), ConnectionRefusal> {
+    let Endpoint::Domain(name) = &attempt.access.target else { return Ok(()) };
+    let Some(broker) = scope.judge.broker()? else { return Ok(()) };
+    if broker.limited_places().iter().any(|place| place.host == attempt.access.target) {
+        scope.shared.limited.note(name, found);
+    }
+    Ok(())
+}
+
+/// Returns true for an address of this machine, or if it cannot be determined.
+fn is_of_this_machine(address: IpAddr) -> bool {
+    is_own_or_leads_there(address).unwrap_or(true)
 }
 
 /// Returns the limited places that an attempt must not reach. Attempts to a limited host itself are judged by its rules.

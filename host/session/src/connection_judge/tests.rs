@@ -133,11 +133,13 @@ fn notes_with_the_same_reason_are_one() {
         "something else: you said no".to_owned(),
         note("a.test:443", "you said no"),
         note("b.test:443", "a rule: it is denied"),
+        "network: stopped on the way to a.test:443: you said no".to_owned(),
     ];
     let expected = [
         note("a.test:443, [2001:db8::1]:80", "you said no"),
         "something else: you said no".to_owned(),
         note("b.test:443", "a rule: it is denied"),
+        "network: stopped on the way to a.test:443: you said no".to_owned(),
     ];
     assert_eq!(gathered(notes), expected);
 }

@@ -16,6 +16,8 @@
 //! | `loop-by-hand.test` | the loopback, in `/etc/hosts` only | |
 //! | `proxy.test` | 203.0.113.9 | a proxy on 3128 (HTTP) and 1080 (SOCKS 5) that knows `behind.test` by itself, as allowed |
 //! | `flips.test` | allowed the first time, then 169.254.169.254 | |
+//! | `moves.test` | evil the first time, then allowed | |
+//! | `silent.test`, `broken.test` | the name server does not answer, or says that it cannot | |
 //! | (none) | 2001:db8:1::1, where the kernel has IPv6 | HTTP on 80 |
 //!
 //! If `DIRECTORY/more.py` exists, it is run for the allowed and the evil address, and adds servers to them. All
@@ -336,7 +338,7 @@ fn tls(directory: &Path, address: Ipv4Addr) -> Result<()> {
 }
 
 fn answer_names(socket: &UdpSocket, seen: &Seen) {
-    let flips = AtomicU32::new(0);
+    let (flips, moves) = (AtomicU32::new(0), AtomicU32::new(0));
     let mut query = [0; 512];
     while let Ok((length, from)) = socket.recv_from(&mut query) {
         let query = query.get(..length).unwrap_or_default();
@@ -344,13 +346,13 @@ fn answer_names(socket: &UdpSocket, seen: &Seen) {
         if query.windows(6).any(|part| part == b"silent") {
             continue;
         }
-        if let Some(reply) = reply(query, &flips, seen) {
+        if let Some(reply) = reply(query, (&flips, &moves), seen) {
             drop(socket.send_to(&reply, from));
         }
     }
 }
 
-fn reply(query: &[u8], flips: &AtomicU32, seen: &Seen) -> Option<Vec<u8>> {
+fn reply(query: &[u8], (flips, moves): (&AtomicU32, &AtomicU32), seen: &Seen) -> Option<Vec<u8>> {
     let mut labels = Vec::new();
     let mut rest = query.get(12..)?;
     while let Some((&length, after)) = rest.split_first().filter(|(length, _)| **length != 0) {
@@ -374,10 +376,16 @@ fn reply(query: &[u8], flips: &AtomicU32, seen: &Seen) -> Option<Vec<u8>> {
         "own.test" => Some(OWN),
         "flips.test" if flips.fetch_add(u32::from(is_v4), Ordering::Relaxed) == 0 => Some(ALLOWED),
         "flips.test" => Some(METADATA),
+        "moves.test" if moves.fetch_add(u32::from(is_v4), Ordering::Relaxed) == 0 => Some(EVIL),
+        "moves.test" => Some(ALLOWED),
         _ => None,
     };
     let question = query.get(12..query.len() - rest.len() + 5)?;
-    let code = if address.is_some() { 0 } else { 3 };
+    let code = match address {
+        Some(_) => 0,
+        None if name == "broken.test" => 2,
+        None => 3,
+    };
     let answer = address.filter(|_| is_v4);
     let mut reply =
         [query.get(..2)?, &[0x81, 0x80 | code, 0, 1, 0, u8::from(answer.is_some()), 0, 0, 0, 0]].concat();

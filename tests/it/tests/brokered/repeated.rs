@@ -9,7 +9,11 @@ use serde_json::json;
 use super::{before, folders, marked, run, run_with, section, settings};
 use crate::network::PROGRAM;
 
-as_each_user!(usual_forms_of_a_credential_are_masked, a_credential_is_masked_in_an_answer_that_has_begun,);
+as_each_user!(
+    usual_forms_of_a_credential_are_masked,
+    a_credential_is_masked_in_an_answer_that_has_begun,
+    the_masking_does_not_say_which_guess_is_right,
+);
 
 /// Forms of an answer, and Perl that reads the credential out of it.
 const FORMS: &[(&str, &str)] = &[
@@ -76,5 +80,29 @@ fn a_credential_is_masked_in_an_answer_that_has_begun(user: User) -> Result<()> 
     ensure!(later.contains("Bearer ****") && !later.contains("BBBB"), "control: {finished:#?}");
     ensure!(begun.contains("Bearer ****"), "control: {finished:#?}");
     ensure!(!begun.contains("BBBB"), "{finished:#?}");
+    Ok(())
+}
+
+/// The command knows more than half of the credential, and has the server repeat all that could be its next character.
+fn the_masking_does_not_say_which_guess_is_right(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let world = World::new(&scene, PROGRAM)?;
+    let shapes = |known: &str, encode: &str| {
+        format!(
+            "for next in {{a..z}} {{0..9}}; do echo $(printf %s \"{known}$next\" | {encode}); done \
+             | curl -sS -H \"Authorization: Bearer $FORGE_TOKEN\" --data-binary @- $B/mine/repeat \
+             | sed 's/[^*]/-/g' | sort -u"
+        )
+    };
+    let in_hex = r"od -An -tx1 | tr -d ' \n'";
+    let right = "$PART1${PART2:0:7}";
+    let scripts = [shapes(right, "cat"), shapes(right, in_hex), shapes("x${PART1:1}${PART2:0:7}", "cat")];
+    let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
+    let finished = run(&world, &scene, &(before(&folders()?) + &marked(&scripts)))?;
+    // The last one is the control: that is what the server repeats.
+    for (number, wanted) in ["*", "*", "-"].iter().enumerate() {
+        let shape = section(&finished.stdout, number)?.trim();
+        ensure!(shape.len() >= 19 && shape == wanted.repeat(shape.len()), "{number}: {finished:#?}");
+    }
     Ok(())
 }

@@ -103,6 +103,8 @@ class Forge(http.server.BaseHTTPRequestHandler):
             return self.say("".join(f"data: {event}\n\n" for event in [*events, "[DONE]"]).encode(), kind="text/event-stream")
         if path == "/away":
             return self.say(b"\n", status=307, more={"Location": "https://allowed.test:9444/open/a"})
+        if path == "/mine/repeat":
+            return self.say(body)
         if path == "/echo":
             return self.say(f"{given} {base64.b64encode(given.encode()).decode()} {given.encode().hex()}\n".encode())
         if path.startswith("/cut/"):

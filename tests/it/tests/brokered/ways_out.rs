@@ -20,12 +20,12 @@ const ATTACKS: &[(&str, &str, &str)] = &[
     (
         "a path with dots",
         "curl -sS --path-as-is -d a=b -H \"Authorization: Bearer $FORGE_TOKEN\" $B/mine/../theirs",
-        "host.credential-purpose",
+        "host.ambiguous-path",
     ),
     (
         "a path with encoded dots",
         "curl -sS --path-as-is -d a=b -H \"Authorization: Bearer $FORGE_TOKEN\" $B/mine/%2e%2e/theirs",
-        "host.credential-purpose",
+        "host.ambiguous-path",
     ),
     ("in the query", "curl -sS \"$B/a?t=$FORGE_TOKEN\"", "host.placeholder"),
     ("in another header", "curl -sS -H \"X-Other: $FORGE_TOKEN\" $B/a", "host.placeholder"),
@@ -172,7 +172,7 @@ fn ways_out_are_closed(user: User) -> Result<()> {
         ensure!(output.contains("****"), "{script}: {output}\n{finished:#?}");
     }
     let last = section(&finished.stdout, ATTACKS.len() + ECHOES.len() + 1)?;
-    let told = "no connection to example.com:80: the placeholder of the credential `forge`";
+    let told = "stopped on the way to example.com:80: the placeholder of the credential `forge`";
     ensure!(finished.stderr.contains(told), "{finished:#?}");
     ensure!(last.contains("REACHED"), "the control: {last}\n{finished:#?}");
     ensure!(!finished.stdout.contains(SECRET) && !finished.stderr.contains(SECRET), "{finished:#?}");

@@ -165,7 +165,8 @@ fn by_connecting(host: &mut Serve, target: &str, then: &str) -> Result<Standing>
     let (standing, ended) = by_command(host, &connect)?;
     // The connection to the gate itself always succeeds; the report at the end tells the verdict.
     let told = ended.to_string();
-    let is_refused = told.contains("no connection to") && told.contains("(rule `");
+    let is_refused = ["no connection to", "stopped on the way to"].iter().any(|one| told.contains(one))
+        && told.contains("(rule `");
     Ok(match (standing, is_refused) {
         (Standing::Asked, _) => Standing::Asked,
         (_, true) => Standing::Closed,

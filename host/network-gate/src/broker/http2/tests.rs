@@ -130,7 +130,7 @@ fn both_versions_are_judged_alike() {
         (("POST", URI), vec![("content_length", "9")], "host.malformed"),
         (("GET", "https://forge.test/a?_method=put"), vec![], "host.malformed"),
         (("POST", "https://forge.test/theirs"), vec![BEARER], "host.credential-purpose"),
-        (("POST", "https://forge.test/mine/../theirs"), vec![BEARER], "host.credential-purpose"),
+        (("POST", "https://forge.test/mine/../theirs"), vec![BEARER], "host.ambiguous-path"),
         (("GET", "https://forge.test/PLACEHOLDER"), vec![], "host.placeholder"),
         (("GET", URI), vec![("cookie", "a=1"), ("cookie", "b=PLACEHOLDER")], "host.placeholder"),
         (("GET", URI), vec![("authorization", "Basic PLACEHOLDER")], "host.placeholder"),

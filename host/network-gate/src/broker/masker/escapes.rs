@@ -22,6 +22,14 @@ impl Spelling {
         itself.map(|_| 1).into_iter().chain(self.escapes(bytes, is_wanted))
     }
 
+    /// Returns the length of the longest text at the beginning of `bytes` that stands for one of these characters.
+    pub(super) fn longest(self, bytes: &[u8], is_one: impl Fn(u8) -> bool) -> Option<usize> {
+        let itself = bytes.first().filter(|byte| is_one(**byte)).map(|_| 1);
+        let escaped = bytes.first().is_some_and(|byte| begins_escape(*byte));
+        let escapes = escaped.then(|| self.escapes(bytes, &is_one)).into_iter().flatten();
+        itself.into_iter().chain(escapes).max()
+    }
+
     /// Returns the length of what stands at the beginning of `bytes` and does not count between two characters.
     pub(super) fn separator(self, bytes: &[u8]) -> Option<usize> {
         let first = *bytes.first()?;

@@ -8,9 +8,11 @@ use super::beginnings::{Beginnings, Kinds, may_be_escaped};
 use super::escapes::{Spelling, begins_escape};
 use super::references::ESCAPED_MAX;
 
-/// The number of characters at the beginning of a credential that are masked even if the rest is missing, as in an error
-/// message that the server shortens; of a shorter credential, three quarters. A smaller number would let a command guess
-/// the first characters one by one, and see from the masking which guess is right.
+/// The least number of characters at the beginning of a credential that are masked even if the rest is missing, as in an
+/// error message that the server shortens; of a shorter credential, three quarters, and of a longer one, a half. What
+/// follows them is masked whatever it is: a command that has a server repeat its guesses would see which next character
+/// is right, and learn the credential one character at a time. With a fixed number it would begin behind what is the same
+/// in all credentials of a kind, such as the header of a JSON Web Token.
 const BEGINNING: usize = 16;
 
 /// A text to search for.
@@ -19,14 +21,18 @@ pub(super) struct Form {
     pub(super) spelling: Spelling,
     /// How much of it is masked without the rest.
     pub(super) least: usize,
+    /// What is masked behind that.
+    pub(super) characters: Characters,
 }
 
 impl Form {
     fn new(text: Vec<u8>, spelling: Spelling, credential: &[u8]) -> Self {
+        let length = credential.len();
+        let beginning = BEGINNING.min((length * 3).div_ceil(4)).max(length.div_ceil(2));
         // As much of this form as those characters make of the credential.
-        let beginning = BEGINNING.min((credential.len() * 3).div_ceil(4));
-        let least = (text.len() * beginning).div_ceil(credential.len().max(1));
-        Self { text: Zeroizing::new(text), spelling, least }
+        let least = (text.len() * beginning).div_ceil(length.max(1));
+        let characters = Characters::of(&text, spelling);
+        Self { text: Zeroizing::new(text), spelling, least, characters }
     }
 
     /// Returns false if the first two bytes show that it does not begin here. Most places are no beginning.
@@ -40,6 +46,39 @@ impl Form {
                     || begins_escape(next)
                     || wanted_next == b' ' && next == b'+'
                     || self.spelling.separator(&[next]).is_some())
+    }
+}
+
+/// The characters that a credential of a kind can have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Characters {
+    /// Those of base64 and hexadecimal digits.
+    Encoded,
+    /// Those of tokens (RFC 6750 2.1), and `:` and `_`.
+    Token,
+    /// All that are printable, in one word.
+    Word,
+    /// All that are printable.
+    Words,
+}
+
+impl Characters {
+    fn of(text: &[u8], spelling: Spelling) -> Self {
+        if spelling == Spelling::Encoded {
+            return Self::Encoded;
+        }
+        let mut fitting =
+            [Self::Token, Self::Word].into_iter().filter(|one| text.iter().all(|byte| one.have(*byte)));
+        fitting.next().unwrap_or(Self::Words)
+    }
+
+    pub(super) fn have(self, byte: u8) -> bool {
+        match self {
+            Self::Encoded => byte.is_ascii_alphanumeric() || b"+/-_=".contains(&byte),
+            Self::Token => byte.is_ascii_alphanumeric() || b"-._~+/=:".contains(&byte),
+            Self::Word => byte.is_ascii_graphic(),
+            Self::Words => byte.is_ascii_graphic() || byte == b' ',
+        }
     }
 }
 

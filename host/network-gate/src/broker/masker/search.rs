@@ -73,32 +73,57 @@ impl Attempt {
     /// Goes on with the form to the end of the window, and covers what belongs to it. Returns true if the next piece can
     /// have more of it.
     fn is_open_after(&mut self, form: &Form, window: &mut Window<'_>) -> bool {
-        let mut next = Vec::new();
-        while let Some(&wanted) = form.text.get(self.count) {
+        while self.count < form.text.len() {
+            let is_beginning = self.count < form.least;
             if self.count > 0 && self.skips_separators(form, window)
                 || self.ends.iter().any(|end| !window.shows_character(*end))
             {
                 return true;
             }
-            for &end in &self.ends {
-                #[cfg(test)]
-                work::add(1);
-                for length in form.spelling.lengths(wanted, window.from(end)) {
-                    if !next.contains(&(end + length)) {
-                        next.push(end + length);
-                    }
-                }
+            let has_more =
+                if is_beginning { self.finds_next(form, window) } else { self.takes_any(form, window) };
+            if !has_more {
+                return false;
             }
-            let Some(&furthest) = next.iter().max() else { return false };
-            std::mem::swap(&mut self.ends, &mut next);
-            next.clear();
             self.count += 1;
             if self.count >= form.least {
+                let furthest = self.ends.iter().max().copied().unwrap_or_default();
                 window.cover(self.uncovered..furthest);
                 self.uncovered = furthest.max(self.uncovered);
+                self.ends = vec![self.uncovered];
             }
         }
         false
+    }
+
+    /// Goes on with the next character of the form. Returns false if another one stands there.
+    fn finds_next(&mut self, form: &Form, window: &Window<'_>) -> bool {
+        let Some(&wanted) = form.text.get(self.count) else { return false };
+        let mut next = Vec::new();
+        for &end in &self.ends {
+            #[cfg(test)]
+            work::add(1);
+            for length in form.spelling.lengths(wanted, window.from(end)) {
+                if !next.contains(&(end + length)) {
+                    next.push(end + length);
+                }
+            }
+        }
+        self.ends = next;
+        !self.ends.is_empty()
+    }
+
+    /// Goes on with whatever character stands there, so that nobody sees whether it is that of the credential. Returns
+    /// false if no credential of this kind has such a character.
+    fn takes_any(&mut self, form: &Form, window: &Window<'_>) -> bool {
+        #[cfg(test)]
+        work::add(1);
+        let end = self.uncovered.max(self.ends.first().copied().unwrap_or_default());
+        let Some(length) = form.spelling.longest(window.from(end), |byte| form.characters.have(byte)) else {
+            return false;
+        };
+        self.ends = vec![end + length];
+        true
     }
 
     /// Skips what stands between two characters. Returns true if the window ends within it.

@@ -41,7 +41,7 @@ fn what_an_answer_has_of_a_long_beginning_is_masked() {
     let secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
     let in_hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
     for (text, least) in
-        [(secret, 16), (&STANDARD.encode(secret), 22), (&in_hex, 32), ("s3cr3t+v4lue/Xyz", 12)]
+        [(secret, 20), (&STANDARD.encode(secret), 27), (&in_hex, 40), ("s3cr3t+v4lue/Xyz", 12)]
     {
         for length in 1..text.len() {
             for size in [1, 5, 100] {
@@ -54,6 +54,36 @@ fn what_an_answer_has_of_a_long_beginning_is_masked() {
             }
         }
     }
+}
+
+/// A command that has a server repeat its guesses learns nothing from which of them are masked.
+#[test]
+fn what_follows_a_long_beginning_is_masked_right_or_wrong() {
+    let token = "eyJhbGciOiJIUzI1NiJ9.eyJyb2xlIjoiYWRtaW4ifQ.Zx9_Qm4-TtR0aB7kLpWc2VdYhJf5NsGe8UoXiCq1MnE";
+    for secret in [token, "ghp_0123456789abcdefghijklmnopqrstuvwxyz", "a b\"c<d>e&f%g\\h'i,j;k l"] {
+        for length in secret.len().div_ceil(2).max(16) + 3..=secret.len() {
+            let right = secret.get(..length).unwrap();
+            for other in ["x", "0", "-"] {
+                let wrong = format!("{}{other}", right.get(..length - 1).unwrap());
+                let outs = [right, &wrong].map(|guess| {
+                    let each = |escape: fn(u8) -> String| guess.bytes().map(escape).collect::<String>();
+                    let (in_hex, escaped) =
+                        (each(|byte| format!("{byte:02x}")), each(|byte| format!("%{byte:02X}")));
+                    let text = format!("{guess}\n\"{in_hex}\" \"{}\" \"{escaped}\"", STANDARD.encode(guess));
+                    in_pieces(masker(&[secret]), &text, 7).replace(|one| one != '*', "-")
+                });
+                assert_eq!(outs[0], outs[1], "{right} and {wrong}");
+            }
+        }
+    }
+    let out = in_pieces(
+        masker(&[token]),
+        r#"{"cut": "eyJhbGciOiJIUzI1NiJ9.eyJyb2xlIjoiYWRtaW4ifQ.Zx", "b": 1}"#,
+        9,
+    );
+    assert!(out.starts_with(r#"{"cut": "****"#) && out.ends_with(r#"", "b": 1}"#), "{out}");
+    let other = "eyJhbGciOiJIUzI1NiJ9.eyJyb2xlIjoidXNlciJ9.abcdefghijklmnopqrstuvwxyz";
+    assert_eq!(in_pieces(masker(&[token]), other, 9), other, "another token of the kind");
 }
 
 #[test]

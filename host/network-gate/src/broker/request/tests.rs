@@ -172,16 +172,17 @@ fn requests_that_two_parsers_could_read_differently_are_refused() {
 #[test]
 fn a_credential_is_for_its_purpose_only() {
     let bearer = host(Form::Bearer, None);
-    for (method, target) in [
-        ("POST", "/other"),
-        ("DELETE", "/mine/a"),
-        ("POST", "/mine/../other"),
-        ("POST", "/mine/%2e%2e/other"),
-        ("POST", "/mine/..%2fother"),
-        ("POST", "/mine//other"),
-        ("post", "/mine/a"),
+    let (purpose, path) = ("host.credential-purpose", "host.ambiguous-path");
+    for (method, target, rule) in [
+        ("POST", "/other", purpose),
+        ("DELETE", "/mine/a", purpose),
+        ("POST", "/mine/../other", path),
+        ("POST", "/mine/%2e%2e/other", path),
+        ("POST", "/mine/..%2fother", path),
+        ("POST", "/mine//other", path),
+        ("post", "/mine/a", purpose),
     ] {
-        let refused = Err("host.credential-purpose".to_owned());
+        let refused = Err(rule.to_owned());
         assert_eq!(judged(&bearer, method, target, &[FORGE, BEARER]), refused, "{method} {target}");
     }
 }
@@ -207,7 +208,7 @@ fn limits_of_a_host_hold() {
     for (method, target, headers, rule) in [
         ("PUT", "/a", vec![FORGE, wanted], "host.request-rule"),
         ("GET", "/a", vec![FORGE], "host.request-rule"),
-        ("GET", "/a/../b", vec![FORGE, wanted], "host.request-rule"),
+        ("GET", "/a/../b", vec![FORGE, wanted], "host.ambiguous-path"),
         ("POST", "/mine/a", vec![FORGE, wanted, BEARER, ("content-length", "11")], "host.request-rule"),
         ("POST", "/mine/a", vec![FORGE, wanted], "host.other-account"),
         // The server would not see the header.
@@ -309,7 +310,14 @@ fn other_credentials_do_not_pass() {
             "{target}"
         );
     }
-    assert_eq!(count, 67);
+    for target in
+        ["/a?after[key]=other", "/a?%2563ursor=other", "/a?sort=ghp_0123456789abcdefghijklmnopqrstuvwxyz"]
+    {
+        count += 1;
+        let refused = judged(&limited, "GET", target, &[FORGE]);
+        assert_eq!(refused, Err("host.other-account".to_owned()), "{target}");
+    }
+    assert_eq!(count, 70);
     let own = ("x-key", "PLACEHOLDER");
     assert_eq!(
         judged(&limited, "GET", "/a?page=2&name=b", &[FORGE, own, ("accept", "*/*")]),
@@ -319,6 +327,13 @@ fn other_credentials_do_not_pass() {
     let of_npm = [("npm-session", "1f2e"), ("npm-auth-type", "web"), ("npm-command", "install")];
     let usual: Vec<_> = [FORGE].into_iter().chain(of_npm).collect();
     assert_eq!(judged(&limited, "GET", "/a", &usual), Ok(None));
+    // What a server gave out, and takes back.
+    let tag = ("if-none-match", "W/\"1f4-kR9uWqE0b1vXoZ3nT7yHs5LpJ2A\"");
+    let token = "kR9uWqE0b1vXoZ3nT7yHs5LpJ2AkR9uWqE0b1vXoZ3nT7y";
+    for name in ["cursor", "after", "pageToken", "page%5Bafter%5D", "page[number]"] {
+        let target = format!("/a?{name}={token}&limit=3");
+        assert_eq!(judged(&limited, "GET", &target, &[FORGE, tag]), Ok(None), "{target}");
+    }
 }
 
 #[test]

@@ -11,16 +11,18 @@ use hyper::http::response;
 
 use super::broken::Broken;
 use super::character_sets::Opening;
+use super::exchange::Exchange;
 use super::version::HttpVersion;
 use crate::broker::{Masker, of_this_connection_only};
+use crate::judge::{ConnectionRefusal, Ending};
 use crate::unix::pump::Traffic;
 
 /// A body in which credentials are masked. Its length does not change.
 pub(super) struct Answering {
     body: Incoming,
     masker: Masker,
-    /// The first bytes, if they are looked at.
-    opening: Option<Opening>,
+    /// The first bytes, if they are looked at, and the connection that ends if they cannot be read.
+    opening: Option<(Opening, Arc<Exchange>)>,
     traffic: Arc<Traffic>,
     /// How many bytes the server has sent more than were passed on.
     held: u64,
@@ -37,8 +39,23 @@ impl Answering {
     }
 
     /// Ends the answer if its first bytes show characters in which no credential could be found.
-    pub(super) fn refusing_wide(self, opening: Opening) -> Self {
-        Self { opening: Some(opening), ..self }
+    pub(super) fn refusing_wide(self, opening: Opening, exchange: &Arc<Exchange>) -> Self {
+        Self { opening: Some((opening, Arc::clone(exchange))), ..self }
+    }
+
+    /// Looks at a piece of the answer, and returns an error if it shows such characters.
+    fn look_at(&mut self, piece: &[u8]) -> Result<(), Broken> {
+        let Some((opening, exchange)) = &mut self.opening else { return Ok(()) };
+        if !opening.is_wide_after(piece) {
+            return Ok(());
+        }
+        let reason = format!(
+            "`{}` answered with a text in UTF-16, UTF-32 or EBCDIC, so the credential could not be found in it",
+            exchange.declared.host.host
+        );
+        let refusal = ConnectionRefusal::by_host("host.unreadable-answer", reason);
+        exchange.outcome.note(Ending::Refused(refusal.clone()));
+        Err(Broken(refusal.reason))
     }
 
     /// Keeps the trailers of an answer until its body has been passed on.
@@ -79,10 +96,8 @@ impl Body for Answering {
                             continue;
                         }
                     };
-                    if self.opening.as_mut().is_some_and(|opening| opening.is_wide_after(&piece)) {
-                        let reason = "the answer is a text in UTF-16, UTF-32 or EBCDIC, \
-                                      so the credential could not be found in it";
-                        return Poll::Ready(Some(Err(Broken(reason.to_owned()))));
+                    if let Err(broken) = self.look_at(&piece) {
+                        return Poll::Ready(Some(Err(broken)));
                     }
                     let count = length(&piece);
                     self.traffic.received.fetch_add(count, Ordering::Relaxed);

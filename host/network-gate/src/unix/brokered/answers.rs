@@ -1,5 +1,7 @@
 //! The answers to the requests of a brokered connection.
 
+use std::sync::Arc;
+
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::header::{
@@ -22,7 +24,7 @@ const OTHER_ENCODINGS: [&str; 3] = ["connect-content-encoding", "grpc-encoding",
 impl Exchange {
     /// Returns the server's answer in the form in which it is passed on, without credentials in it.
     pub(super) fn passed_back(
-        &self,
+        self: &Arc<Self>,
         declared: &Declared,
         answer: Response<Incoming>,
         client: HttpVersion,
@@ -74,12 +76,12 @@ impl Exchange {
             return unreadable("with a part although it was asked for the whole");
         }
         if !head.headers.get_all(CONTENT_TYPE).iter().all(is_readable) {
-            return unreadable("in UTF-16 or another character set without the bytes of ASCII");
+            return unreadable("in a character set that the gate cannot search");
         }
         of_this_connection_only(&mut head.headers);
         mask_head(&mut head, &masker);
         let opening = Opening::new(&head.headers);
-        let body = Answering::new(body, masker, self.traffic.clone(), client).refusing_wide(opening);
+        let body = Answering::new(body, masker, self.traffic.clone(), client).refusing_wide(opening, self);
         Ok(Response::from_parts(head, body.boxed_unsync()))
     }
 }

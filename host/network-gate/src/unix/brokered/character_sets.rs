@@ -87,11 +87,18 @@ impl Opening {
         match *self.bytes {
             // The marks of their byte orders, and `<?xm` in EBCDIC.
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 0, 0xfe, 0xff] | [0x4c, 0x6f, 0xa7, 0x94] => true,
-            // Without a mark, characters of ASCII show themselves by their zeros.
-            [one, 0, other, 0] | [0, one, 0, other] => one != 0 || other != 0,
+            // Without a mark, characters of ASCII show themselves by their zeros. Many other files begin with one byte
+            // among zeros, so of UTF-32 only the beginnings of XML, HTML and JSON count.
+            [one, 0, 0, 0] | [0, 0, 0, one] => b"<{[\"".contains(&one),
+            [one, 0, other, 0] | [0, one, 0, other] => is_written(one) && is_written(other),
             _ => false,
         }
     }
+}
+
+/// Returns true for a character of ASCII that stands in texts.
+fn is_written(byte: u8) -> bool {
+    byte.is_ascii_graphic() || byte.is_ascii_whitespace()
 }
 
 /// Returns true for the media type of a text.
@@ -178,8 +185,18 @@ mod tests {
                 assert!(!check(Some(kind), bytes), "{kind}: {bytes:?}");
             }
         }
-        let others: [&[u8]; 6] =
-            [b"{\"a\":1}", b"\xef\xbb\xbf{}", b"\x1f\x8b\x08\0\0", b"\0\0\0\0\0", b"", b"\0asm\x01\0\0\0"];
+        // The last ones are a font, a film and an icon.
+        let others: [&[u8]; 9] = [
+            b"{\"a\":1}",
+            b"\xef\xbb\xbf{}",
+            b"\x1f\x8b\x08\0\0",
+            b"\0\0\0\0\0",
+            b"",
+            b"\0asm\x01\0\0\0",
+            b"\0\x01\0\0\0",
+            b"\0\0\0\x20ftyp",
+            b"\0\0\x01\0\x01\0",
+        ];
         for bytes in others {
             assert!(!check(Some("text/plain"), bytes), "{bytes:?}");
         }

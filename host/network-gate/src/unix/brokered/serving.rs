@@ -20,7 +20,7 @@ use super::sender::Sender;
 use super::tasks::Tasks;
 use super::version::{BUFFER, HttpVersion, Offer};
 use super::watched::Watched;
-use crate::judge::Ending;
+use crate::judge::{ConnectionRefusal, Ending};
 
 /// One permit for each client that speaks HTTP/2, since one connection of it can hold some MiB of memory. Programs that
 /// also speak HTTP/1.1 get that while none is free.
@@ -156,7 +156,7 @@ async fn serve_first<Answering>(
         .preserve_header_case(true)
         .serve_connection(TokioIo::new(client), service_fn(service));
     let mut serving = pin!(serving);
-    let _broken = tokio::select! {
+    let served = tokio::select! {
         served = serving.as_mut() => served,
         () = exchange.outcome.closing.notified() => {
             // What the server has sent is still passed on.
@@ -164,6 +164,15 @@ async fn serve_first<Answering>(
             serving.await
         }
     };
+    // The library has answered such a request itself.
+    let why = match served {
+        Err(error) if error.is_parse_too_large() => {
+            "its head is longer than 64 KiB, or has more than 100 headers"
+        }
+        Err(error) if error.is_parse() => "its head cannot be read as HTTP/1.1",
+        Err(_) | Ok(()) => return,
+    };
+    exchange.outcome.note(Ending::Refused(ConnectionRefusal::by_host("host.malformed", why)));
 }
 
 /// Serves HTTP/2 until the connection has ended.

@@ -52,7 +52,7 @@ const CALLS: &[(&str, &str, &[&str])] = &[
     (
         "another service",
         "node call.js https://allowed.test:9458 ../other.Calls/one ''",
-        &["head 200 7", "host.request-rule"],
+        &["head 200 7", "host.ambiguous-path"],
     ),
 ];
 
