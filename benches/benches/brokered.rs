@@ -23,8 +23,9 @@ use portcullis_benches::{Contestant, Race, Told, is_wanted};
 const CLIENT: &str = "--client";
 /// The variable with the credential outside.
 const SECRET: &str = "BENCH_SECRET";
-/// Rounds of a race of clones, which take seconds each.
+/// Rounds of a race of clones, which take seconds each, and of one with large clones.
 const CLONES: usize = 7;
+const LARGE_CLONES: usize = 3;
 /// The size of the repository, in MiB.
 const CLONE_MIB: usize = 200;
 
@@ -65,7 +66,7 @@ fn main() -> ExitCode {
         let say = |station: &RefCell<Told>, port: u16| station.borrow_mut().say(&format!("{kind} {port}"));
         let mut race = Race::new(&title);
         if kind == "clone" {
-            race.rounds = CLONES;
+            race.rounds = if clone_mib() > 2 * CLONE_MIB { LARGE_CLONES } else { CLONES };
         }
         let contestants = vec![
             Contestant::new("direct", 1, || say(&direct, plain)),

@@ -30,6 +30,14 @@ impl Profile {
             Self::Quick => "quick",
         }
     }
+
+    /// Returns the profile of a compiler that is to run here: without optimisation it takes hours under an emulator.
+    pub(super) fn of_compilers(self) -> Self {
+        match self {
+            Self::Quick => Self::Dev,
+            Self::Release | Self::Dev => self,
+        }
+    }
 }
 
 /// Returns the directory of the built programs.
@@ -45,9 +53,12 @@ pub(super) fn programs(target: Target, profile: Profile, build_directory: &Path)
     let what = format!("for {}", target.label());
     build(target, profile, build_directory, Program::Compiler)?;
     let compiler = target.linux();
+    if compiler == target && profile != profile.of_compilers() {
+        build(compiler, profile.of_compilers(), build_directory, Program::Compiler)?;
+    }
     step(&format!("compiling the shipped policies {what}"), || {
         let built = directory(target, profile, build_directory);
-        let program = directory(compiler, profile, build_directory).join(COMPILER);
+        let program = directory(compiler, profile.of_compilers(), build_directory).join(COMPILER);
         let mut compile = tools::runner(compiler, &program)?;
         compile.arg("precompile");
         if target.is_macos() {

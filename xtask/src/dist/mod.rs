@@ -26,7 +26,7 @@ use clap::{Args, ValueEnum};
 
 use crate::project;
 use crate::run::{answer, say, step};
-use compile::Profile;
+use compile::{Profile, Program};
 use content::Content;
 use prove::Proof;
 use sums::Release;
@@ -126,14 +126,18 @@ fn targets(wanted: Option<Targets>) -> Result<Vec<Target>> {
 }
 
 fn build(targets: &[Target], profile: Profile, build_directory: &Path) -> Result<()> {
-    // Those for Linux come first: they write machine code, manual pages and completions for macOS.
+    // Those for Linux come first: the host of this machine writes manual pages and completions for macOS, and the
+    // compiler of each processor machine code.
     let native = Target::of_this_machine()?;
-    let is_helper = |target: Target| {
-        let macos = || targets.iter().filter(|other| other.is_macos());
-        macos().any(|other| other.linux() == target) || target == native && macos().next().is_some()
-    };
-    let needed = Target::ALL.into_iter().filter(|&target| targets.contains(&target) || is_helper(target));
-    needed.into_iter().try_for_each(|target| compile::programs(target, profile, build_directory))
+    let macos = || targets.iter().filter(|other| other.is_macos());
+    for target in Target::ALL {
+        if targets.contains(&target) || target == native && macos().next().is_some() {
+            compile::programs(target, profile, build_directory)?;
+        } else if macos().any(|other| other.linux() == target) {
+            compile::build(target, profile.of_compilers(), build_directory, Program::Compiler)?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns all packages and their sums, from programs that are built.

@@ -180,7 +180,7 @@ pub(super) const PUSHES: &[(&str, &str, Outcome)] = &[
     (
         "another repository behind dots",
         "change a; git push -q ${S:-$B}/git/pushed.git/%2e%2e/other.git HEAD:refs/heads/agent/new",
-        Nowhere("is not for GET"),
+        Nowhere("in different ways"),
     ),
     ("by hand", "raw pass", Moves(RAW)),
     ("by hand, another branch", "raw 'body = evil + b\"0000\" + pack'", Refused("`refs/heads/main`")),

@@ -28,7 +28,6 @@ const SERVERS: &str = concat!(
 
 /// What cannot reach the server in the same way over ssh, or is refused for another reason.
 const OTHERWISE: &[(&str, Outcome)] = &[
-    ("another repository behind dots", Outcome::Nowhere("in different ways")),
     ("compressed as a whole", Outcome::Nowhere("cannot be read")),
     // There, the client has ended before the push did.
     ("a pack that is cut", Outcome::Nowhere("")),
