@@ -194,7 +194,8 @@ fn finds(scene: &Scene) -> Vec<Call> {
         json!({ "pattern": "with*", "path": "sp ace" }),
     ]
     .into_iter()
-    .map(|arguments| fixed("find", arguments))
+    // `fd` sorts what it finds in a tenth of a second, and not on a busy machine.
+    .map(|arguments| Call { tool: "find", arguments, order: Order::OfFiles })
     .collect()
 }
 
