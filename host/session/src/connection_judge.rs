@@ -443,7 +443,7 @@ fn note(session: &Session, attempt: &ConnectionAttempt, beginning: &str, why: &s
 
 /// The beginning of a note on a refused connection; the place, a colon and the reason follow.
 const NO_CONNECTION: &str = "network: no connection to ";
-/// The same for what was refused after the verdict: the address, or what the program sent.
+/// The same for a connection that was allowed, and refused later for its address or for what the program sent.
 const STOPPED: &str = "network: stopped on the way to ";
 
 /// Makes one note of those on connections that were refused for the same reason.

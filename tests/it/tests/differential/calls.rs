@@ -194,7 +194,7 @@ fn finds(scene: &Scene) -> Vec<Call> {
         json!({ "pattern": "with*", "path": "sp ace" }),
     ]
     .into_iter()
-    // `fd` sorts what it finds in a tenth of a second, and not on a busy machine.
+    // `fd` prints its results in no fixed order if its search takes more than a tenth of a second.
     .map(|arguments| Call { tool: "find", arguments, order: Order::OfFiles })
     .collect()
 }

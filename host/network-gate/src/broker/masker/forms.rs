@@ -9,10 +9,10 @@ use super::escapes::{Spelling, begins_escape};
 use super::references::ESCAPED_MAX;
 
 /// The least number of characters at the beginning of a credential that are masked even if the rest is missing, as in an
-/// error message that the server shortens; of a shorter credential, three quarters, and of a longer one, a half. What
-/// follows them is masked whatever it is: a command that has a server repeat its guesses would see which next character
-/// is right, and learn the credential one character at a time. With a fixed number it would begin behind what is the same
-/// in all credentials of a kind, such as the header of a JSON Web Token.
+/// error message that the server shortens. Of a credential under 22 characters it is three quarters, of one over 32 a
+/// half. The masker also masks the characters that follow the beginning, without comparing them: otherwise a command
+/// that has a server repeat its guesses could see which next character is right, and learn one after the other. Half of
+/// a credential is usually more than the public beginning of its kind, such as the header of a JSON Web Token.
 const BEGINNING: usize = 16;
 
 /// A text to search for.
@@ -21,7 +21,7 @@ pub(super) struct Form {
     pub(super) spelling: Spelling,
     /// How much of it is masked without the rest.
     pub(super) least: usize,
-    /// What is masked behind that.
+    /// The characters that are masked after the beginning.
     pub(super) characters: Characters,
 }
 

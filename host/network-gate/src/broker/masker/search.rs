@@ -113,8 +113,8 @@ impl Attempt {
         !self.ends.is_empty()
     }
 
-    /// Goes on with whatever character stands there, so that nobody sees whether it is that of the credential. Returns
-    /// false if no credential of this kind has such a character.
+    /// Takes the next character of the stream without comparing it with the form, so that the masking does not show
+    /// whether it is right. Returns false at a character that no credential of this kind has.
     fn takes_any(&mut self, form: &Form, window: &Window<'_>) -> bool {
         #[cfg(test)]
         work::add(1);

@@ -327,7 +327,7 @@ fn other_credentials_do_not_pass() {
     let of_npm = [("npm-session", "1f2e"), ("npm-auth-type", "web"), ("npm-command", "install")];
     let usual: Vec<_> = [FORGE].into_iter().chain(of_npm).collect();
     assert_eq!(judged(&limited, "GET", "/a", &usual), Ok(None));
-    // What a server gave out, and takes back.
+    // Tags of caches and positions in lists are values that the server itself has made.
     let tag = ("if-none-match", "W/\"1f4-kR9uWqE0b1vXoZ3nT7yHs5LpJ2A\"");
     let token = "kR9uWqE0b1vXoZ3nT7yHs5LpJ2AkR9uWqE0b1vXoZ3nT7y";
     for name in ["cursor", "after", "pageToken", "page%5Bafter%5D", "page[number]"] {
