@@ -1,12 +1,12 @@
 #!/usr/bin/env node
 // Shows Portcullis in half a minute: a real pi, a scripted model, and a program in the place of the user.
 //
-//   PORTCULLIS_BIN=FILE PORTCULLIS_TOOLS=FILE node demo.mjs [pi_1_5|pi_0_74]
+//   PORTCULLIS_BIN=FILE node demo.mjs CLI_OF_PI
 //
 // Ends with 1 unless one call was allowed, one asked, one denied, a command could not write outside the project, and
 // a second policy file, deny-one.wasm, then changed what the file tools and commands may do.
 
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { environmentFor, prepareHome } from "./home.mjs";
@@ -20,9 +20,8 @@ const PATIENCE_MS = 120_000;
 const DENY_ONE = fileURLToPath(new URL("../../target/guests/deny-one.wasm", import.meta.url));
 const WIDTH = 100;
 
-const host = given("PORTCULLIS_BIN");
-const tools = JSON.parse(readFileSync(given("PORTCULLIS_TOOLS"), "utf8"));
-const pi = tools[process.argv[2] ?? "pi_1_5"];
+const host = existing("PORTCULLIS_BIN", process.env.PORTCULLIS_BIN);
+const pi = existing("the first argument", process.argv[2]);
 const world = makeWorld();
 const failures = [];
 
@@ -116,8 +115,7 @@ function makeWorld() {
   writeFileSync(join(folders.project, "notes.txt"), "buy milk\n");
   writeFileSync(join(folders.project, "secret.txt"), "plain text\n");
   writeFileSync(join(folders.elsewhere, "report.txt"), "quarterly figures\n");
-  for (const name of ["rg", "fd"]) symlinkSync(join(tools.bin_dir, name), join(folders.bin, name));
-  const start = `#!/bin/sh\nexec '${pi.node}' '${pi.cli}' "$@"\n`;
+  const start = `#!/bin/sh\nexec '${process.execPath}' '${pi}' "$@"\n`;
   writeFileSync(join(folders.bin, "pi"), start, { mode: 0o755 });
   return folders;
 }
@@ -138,11 +136,10 @@ function clip(text) {
   return text.length > WIDTH ? `${text.slice(0, WIDTH - 1)}…` : text;
 }
 
-function given(name) {
-  const value = process.env[name];
-  if (!value || !existsSync(value)) {
-    console.error(`demo: ${name} must name a file; \`cargo xtask demo\` sets it`);
+function existing(what, path) {
+  if (!path || !existsSync(path)) {
+    console.error(`demo: ${what} must name a file; \`cargo xtask demo\` sets it`);
     process.exit(2);
   }
-  return value;
+  return path;
 }

@@ -7,7 +7,6 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::cache::Cache;
 use crate::run::{quiet, say, show, step};
 use crate::{command_tables, contract, guests, project, setup};
 
@@ -30,6 +29,8 @@ Examples:
 
 /// The programs of a release: the host, and the compiler of policies.
 const PROGRAMS: [&str; 2] = ["portcullis", "portcullis-compile"];
+/// The packages of both.
+const BOTH: [&str; 4] = ["--package", "portcullis-compile", "--package", "portcullis-cli"];
 const PROTOCOL: &str = "pi/src/protocol.ts";
 
 /// Options of `build`.
@@ -57,14 +58,20 @@ pub(crate) fn build(options: &BuildOptions) -> Result<()> {
 /// Builds the host program and returns its path.
 pub(crate) fn host(options: &BuildOptions) -> Result<PathBuf> {
     guests::shipped_policies()?;
-    let cargo = |package: &str, more: &[&str]| {
+    let cargo = |words: &[&str]| {
         let mut cargo = project::cargo();
-        cargo.args(["build", "--package", package]).args(options.release.then_some("--release")).args(more);
+        cargo.arg("build").args(options.release.then_some("--release")).args(words);
         cargo
     };
-    step("building the compiler of policies", || show(&mut cargo("portcullis-compile", &[])))?;
+    // The host of a release has no compiler in it. Otherwise both programs share it, so that it is built once.
+    let (compiler, host): (&[&str], &[&str]) = if options.release {
+        (&["--package", "portcullis-compile"], &["--package", "portcullis-cli", "--no-default-features"])
+    } else {
+        (&[BOTH.as_slice(), &["--bin", "portcullis-compile"]].concat(), &BOTH)
+    };
+    step("building the compiler of policies", || show(&mut cargo(compiler)))?;
     step("compiling the shipped policies", || machine_code(options.release))?;
-    step("building the host", || show(&mut cargo("portcullis-cli", &["--no-default-features"])))?;
+    step("building the host", || show(&mut cargo(host)))?;
     let profile = if options.release { "release" } else { "debug" };
     let directory = project::root().join("target").join(profile);
     for program in PROGRAMS {
@@ -118,12 +125,10 @@ fn put(options: &GenOptions, file: &str, wanted: &str) -> Result<()> {
 }
 
 pub(crate) fn demo() -> Result<()> {
-    let tools = setup::ready()?;
-    let binary = host(&BuildOptions { release: true })?;
-    guests::test_guests()?;
-    let pi = tools.pi_1_5.context("set-up left no pi")?;
-    let mut node = Command::new(pi.node);
-    node.arg(project::root().join("tests/pi/demo.mjs")).current_dir(project::root());
-    node.env("PORTCULLIS_BIN", binary).env("PORTCULLIS_TOOLS", Cache::open()?.tools_file());
-    show(&mut node).context("running the demonstration")
+    let pi = setup::current_pi()?;
+    let binary = host(&BuildOptions { release: false })?;
+    guests::test_guest("deny-one")?;
+    let mut node = Command::new(&pi.node);
+    node.arg(project::root().join("tests/pi/demo.mjs")).arg(&pi.cli).current_dir(project::root());
+    show(node.env("PORTCULLIS_BIN", binary)).context("running the demonstration")
 }

@@ -182,15 +182,22 @@ pub(crate) fn test_guests() -> Result<()> {
         return Ok(());
     }
     let wasm = setup::wasm()?;
+    manifests.into_iter().try_for_each(|manifest| build_test_guest(manifest, &wasm))
+}
+
+/// Builds one crate in tests/guests into target/guests.
+pub(crate) fn test_guest(name: &str) -> Result<()> {
+    let manifest = project::root().join("tests/guests").join(name).join("Cargo.toml");
+    build_test_guest(manifest, &setup::wasm()?)
+}
+
+fn build_test_guest(manifest: PathBuf, wasm: &Wasm) -> Result<()> {
+    let guest = Guest::read(manifest)?;
+    let component = step(&format!("building test guest {}", guest.name), || guest.compile(wasm))?;
     let output = project::root().join("target/guests");
     fs::create_dir_all(&output).with_context(|| format!("creating `{}`", output.display()))?;
-    for manifest in manifests {
-        let guest = Guest::read(manifest)?;
-        let component = step(&format!("building test guest {}", guest.name), || guest.compile(&wasm))?;
-        let file = output.join(format!("{}.wasm", guest.name));
-        fs::write(&file, component).with_context(|| format!("writing `{}`", file.display()))?;
-    }
-    Ok(())
+    let file = output.join(format!("{}.wasm", guest.name));
+    fs::write(&file, component).with_context(|| format!("writing `{}`", file.display()))
 }
 
 /// A crate that is compiled to a component.

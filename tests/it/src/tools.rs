@@ -86,12 +86,6 @@ impl Tools {
         Ok(Self { listing, file })
     }
 
-    /// Returns the listing itself.
-    #[must_use]
-    pub fn file(&self) -> &Path {
-        &self.file
-    }
-
     /// Returns the pi of `version`, at paths that `user` can reach.
     ///
     /// # Errors

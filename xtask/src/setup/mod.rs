@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::cache::{Cache, Tools, Wasm};
+use crate::cache::{Cache, Pi, Tools, Wasm};
 use crate::run::{answer, say};
 
 pub(crate) use everyday::{browser, programs as everyday_programs};
@@ -71,6 +71,13 @@ pub(crate) fn ready() -> Result<Tools> {
     cache.write_tools(&tools)?;
     say(format_args!("tools are ready: {}", cache.tools_file().display()));
     Ok(tools)
+}
+
+/// Returns the current pi, and fetches it if it is missing.
+pub(crate) fn current_pi() -> Result<Pi> {
+    let cache = Cache::open()?;
+    let _lock = cache.lock()?;
+    node::pi_1_5(&cache)
 }
 
 /// Fetches what only a full test run uses.

@@ -172,8 +172,13 @@ fn everything(ledger: &mut Ledger, is_full: bool) -> Result<()> {
     ledger.check("guests --check", guests::check);
     ledger.check("rustfmt", || show(project::cargo().args(["fmt", "--all", "--check"])));
     ledger.check("tidy", tidy::task);
-    let build = || show(project::cargo().args(["build", "--workspace", "--quiet"]));
-    ledger.check("build", || build().and_then(|()| build::machine_code(false)).and_then(|()| build()));
+    let build = |words: &[&str]| show(project::cargo().args(["build", "--workspace", "--quiet"]).args(words));
+    ledger.check("build", || {
+        // First what compiles the policies whose machine code is then built into the rest.
+        build(&["--bin", "portcullis-compile"])?;
+        build::machine_code(false)?;
+        build(&[])
+    });
     let words = ["--features", "portcullis-cli/portable", "--bin", "portcullis-portable"];
     ledger.check("build --features portable", || {
         show(project::cargo().args(["build", "--workspace", "--quiet"]).args(words))
