@@ -2,6 +2,8 @@
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
+use super::config::SettingsChoice;
+
 pub(crate) const CREDENTIALS_HELP: &str = "\
 Commands use these credentials without having them: they get a placeholder, and the gate puts the credential into \
 requests to its host. Nothing here prints a credential.
@@ -18,6 +20,7 @@ requests, git-upload-pack for hosts of ssh. A key to sign with signs a trial. No
 Examples:
   portcullis credentials test
   portcullis credentials test github --path /user
+  portcullis credentials test --project ~/src/site --settings site.json
   portcullis credentials test github-ssh --path me/proj.git";
 
 const ADD_HELP: &str = "\
@@ -40,6 +43,8 @@ pub(crate) enum Credentials {
     /// Show the credentials that commands here can use
     #[command(after_help = "Example:\n  portcullis credentials list --json")]
     List {
+        #[command(flatten)]
+        settings: SettingsChoice,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
@@ -65,6 +70,8 @@ pub(crate) enum Credentials {
         /// The path of the request; of a host of ssh, the repository
         #[arg(long, value_name = "PATH", requires = "name")]
         path: Option<String>,
+        #[command(flatten)]
+        settings: SettingsChoice,
         /// Print one JSON object
         #[arg(long)]
         json: bool,

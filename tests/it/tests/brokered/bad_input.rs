@@ -78,6 +78,10 @@ const BROKEN: &[(&str, &[&str])] = &[
     ),
     ("env -u SSL_CERT_FILE -u CURL_CA_BUNDLE curl -sS https://allowed.test:9443/a", &["certificate"]),
     ("curl -sS http://allowed.test:9443/a", &["curl: ("]),
+    (
+        "curl -sS --tlsv1.0 --tls-max 1.1 --ciphers DEFAULT@SECLEVEL=0 https://allowed.test:9443/a",
+        &["curl: (35)"],
+    ),
     ("curl -sS -H \"Authorization: Bearer $HANGS\" https://allowed.test:9445/a", &["REACHED"]),
 ];
 
@@ -106,6 +110,7 @@ fn what_does_not_work_is_explained(user: User) -> Result<()> {
     for text in [
         "the program has to trust the certificates in SSL_CERT_FILE",
         "taken out of `credentials.brokered`",
+        "the program has to offer TLS 1.2 or 1.3",
         "it does not speak TLS; the program has to use `https://`",
     ] {
         ensure!(finished.stderr.contains(text), "{text}: {finished:#?}");

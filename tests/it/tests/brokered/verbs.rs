@@ -16,6 +16,7 @@ as_each_user!(
     a_test_says_whether_the_server_accepts_a_credential,
     a_test_says_whether_ssh_gets_in_and_a_key_signs,
     entries_of_all_kinds_are_added_listed_and_removed,
+    other_projects_and_settings_can_be_chosen,
     rules_for_pushes_that_stay_are_named,
 );
 
@@ -198,6 +199,39 @@ fn entries_of_all_kinds_are_added_listed_and_removed(user: User) -> Result<()> {
     // The path of a private key is refused, and nothing is written.
     let wrong = verb(&["add", "sign", "--sign", "~/.ssh/signing"])?;
     ensure!(wrong.code() != 0 && wrong.stderr.contains("path of the public key"), "{wrong:#?}");
+    Ok(())
+}
+
+fn other_projects_and_settings_can_be_chosen(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    write_settings(&scene, &json!({ "brokered": [credential("own", "own.test", "GET /**")] }))?;
+    let of_file = json!({
+        "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": { "denyRead": ["~"], "allowRead": ["."], "allowWrite": ["."], "denyWrite": [] },
+        "credentials": { "brokered": [credential("of-file", "file.test", "GET /**")] },
+    });
+    let file = scene.home().join("other.json");
+    scene.write(&file, &of_file.to_string())?;
+    let project = scene.home().join("elsewhere");
+    fs::create_dir(&project)?;
+    user.own(&project)?;
+    let names = |words: &[&str]| -> Result<Vec<String>> {
+        let mut command = scene.portcullis_command(&[&["credentials", "list", "--json"], words].concat())?;
+        let listed = Finished::run(command.env(SOURCE, OsStr::new(SECRET)))?.ended_with(0)?;
+        let listed: Value = serde_json::from_str(&listed.stdout)?;
+        let all = listed["credentials"].as_array().context("a list")?;
+        Ok(all.iter().filter_map(|one| Some(one["name"].as_str()?.to_owned())).collect())
+    };
+    let (file, project) = (file.display().to_string(), project.display().to_string());
+    ensure!(names(&[])? == ["own"]);
+    ensure!(names(&["--project", &project])? == ["own"], "the user's settings hold in every project");
+    ensure!(names(&["--settings", &file])? == ["of-file"]);
+    let mut missing = scene.portcullis_command(&["credentials", "test", "own", "--settings", &file])?;
+    let missing = Finished::run(missing.env(SOURCE, OsStr::new(SECRET)))?;
+    ensure!(missing.code() != 0 && missing.stderr.contains("no credential is called `own`"), "{missing:#?}");
+    let mut nowhere = scene.portcullis_command(&["credentials", "list", "--project", "/no/such"])?;
+    let nowhere = Finished::run(&mut nowhere)?;
+    ensure!(nowhere.code() != 0 && nowhere.stderr.contains("is not a directory"), "{nowhere:#?}");
     Ok(())
 }
 

@@ -15,8 +15,9 @@ use portcullis_settings_format::{
 };
 use serde_json::{Value, json};
 
-use declared::loaded;
+use declared::chosen;
 
+use crate::args::config::SettingsChoice;
 use crate::args::credentials::Credentials;
 use crate::exit::Exit;
 use crate::output::{Page, Tint, cell, tinted};
@@ -28,16 +29,18 @@ const SIGNED: &str = "commits and tags";
 pub(crate) fn run(credentials: &Credentials) -> crate::exit::Outcome {
     let around = ProcessEnv::read()?;
     match credentials {
-        Credentials::List { json } => list(&around, *json),
+        Credentials::List { settings, json } => list(&around, settings, *json),
         Credentials::Suggest { json } => suggest::run(&around, *json),
         Credentials::Add(add) => edit::add(&around, add),
-        Credentials::Test { name, path, json } => test(&around, (name.as_deref(), path.as_deref()), *json),
+        Credentials::Test { name, path, settings, json } => {
+            test(&around, (name.as_deref(), path.as_deref()), settings, *json)
+        }
         Credentials::Remove { name, json } => edit::remove(&around, name, *json),
     }
 }
 
-fn list(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
-    let resolved = loaded(around)?.resolved;
+fn list(around: &ProcessEnv, settings: &SettingsChoice, as_json: bool) -> crate::exit::Outcome {
+    let resolved = chosen(around, settings)?.resolved;
     let (credentials, of_ssh, signing) = (resolved.brokered, resolved.ssh, resolved.signing);
     let mut page = Page::new(around);
     if as_json {
@@ -79,9 +82,10 @@ fn list(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
 fn test(
     around: &ProcessEnv,
     (name, path): (Option<&str>, Option<&str>),
+    settings: &SettingsChoice,
     as_json: bool,
 ) -> crate::exit::Outcome {
-    let loaded = loaded(around)?;
+    let loaded = chosen(around, settings)?;
     let resolved = &loaded.resolved;
     let reach = UntrustedPaths::for_project(resolved, &around.homes());
     let sources = CredentialSources::new(around, reach, None);

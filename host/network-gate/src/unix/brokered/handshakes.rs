@@ -22,6 +22,8 @@ use crate::judge::{ConnectionRefusal, Ending};
 const HANDSHAKE: Duration = Duration::from_secs(15);
 /// What a program can do about a handshake that fails.
 const TRUST: &str = "trust the certificates in SSL_CERT_FILE";
+/// The same if it offers only what the gate does not speak.
+const MODERN: &str = "offer TLS 1.2 or 1.3 with their usual ciphers";
 
 /// The client's bytes, those that it has sent already first.
 pub(super) trait Bytestream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
@@ -55,7 +57,7 @@ impl Hello {
                     Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
                         Err(refused(declared, "it does not speak TLS", "use `https://`"))
                     }
-                    _ => Err(refused(declared, &error.to_string(), TRUST)),
+                    _ => Err(refused(declared, &error.to_string(), remedy(cause))),
                 }
             }
             Err(_) => Err(refused(declared, "it took too long", TRUST)),
@@ -84,9 +86,20 @@ impl Hello {
         configuration.alpn_protocols = version.protocols().iter().map(|name| name.to_vec()).collect();
         match timeout(HANDSHAKE, self.0.into_stream(Arc::new(configuration))).await {
             Ok(Ok(accepted)) => Ok(accepted),
-            Ok(Err(error)) => Err(refused(declared, &error.to_string(), TRUST)),
+            Ok(Err(error)) => {
+                let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+                Err(refused(declared, &error.to_string(), remedy(cause)))
+            }
             Err(_) => Err(refused(declared, "it took too long", TRUST)),
         }
+    }
+}
+
+/// Returns what a program can do about a handshake that failed for this cause.
+fn remedy(cause: Option<&rustls::Error>) -> &'static str {
+    match cause {
+        Some(rustls::Error::PeerIncompatible(_)) => MODERN,
+        _ => TRUST,
     }
 }
 
