@@ -2,13 +2,15 @@
 //! `cargo build --release -p portcullis-cli`, then `cargo bench -p portcullis-benches --bench brokered`
 //!
 //! The client runs for the whole race. It speaks HTTP/1.1 over TLS to servers outside of the sandbox, on 127.0.0.1:
-//! requests with an answer of 300 bytes, on a kept connection and on new ones, and clones of a repository of random
-//! files with git's own HTTP server. `BENCH_CLONE_MIB` changes its size.
+//! requests with an answer of 300 bytes, on a kept connection and on new ones; the same with curl, Node and Python; and
+//! clones of a repository of random files with git's own HTTP server. `BENCH_CLONE_MIB` changes its size.
 
 #![expect(clippy::expect_used, clippy::print_stdout, reason = "a benchmark ends where it cannot measure")]
 
 #[path = "brokered/client.rs"]
 mod client;
+#[path = "brokered/programs.rs"]
+mod programs;
 #[path = "brokered/server.rs"]
 mod server;
 
@@ -55,11 +57,14 @@ fn main() -> ExitCode {
         RefCell::new(station(command, &scratch, &project))
     };
     let direct = RefCell::new(station(Command::new(&program), &scratch, &project));
-    for (kind, title) in [
+    let mut kinds = vec![
         ("kept", format!("{} requests on a kept connection", client::KEPT)),
         ("new", format!("{} requests on new connections", client::NEW)),
         ("clone", format!("a clone of {} MiB", clone_mib())),
-    ] {
+    ];
+    let title = |name| format!("{} requests of {name} on a kept connection", programs::REQUESTS);
+    kinds.extend(programs::ALL.map(|name| (name, title(name))));
+    for (kind, title) in kinds {
         if !is_wanted(kind) {
             continue;
         }
@@ -86,7 +91,9 @@ fn main() -> ExitCode {
 fn station(mut command: Command, scratch: &Path, project: &Path) -> Told {
     let authority = scratch.join("authority.pem");
     command.arg(CLIENT).current_dir(project).env(SECRET, server::SECRET);
-    command.env("SSL_CERT_FILE", &authority).env("GIT_SSL_CAINFO", &authority);
+    for name in ["SSL_CERT_FILE", "GIT_SSL_CAINFO", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"] {
+        command.env(name, &authority);
+    }
     Told::start(command)
 }
 

@@ -33,7 +33,8 @@ pub(crate) fn run() {
                 (0..KEPT).for_each(|_| request(connection, port));
             }
             "new" => (0..NEW).for_each(|_| request(&mut connect(port, &configuration), port)),
-            _ => clone(port),
+            "clone" => clone(port),
+            program => super::programs::run(program, port),
         }
         println!("done");
     }
