@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
@@ -28,6 +28,8 @@ fn configuration(authority: &Path) -> ServerConfig {
     let key = KeyPair::generate().expect("a key");
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    // With the usual name, which the server's certificate has too, OpenSSL takes that one for self-signed.
+    params.distinguished_name.push(DnType::CommonName, "the authority of the benchmark");
     let certificate = params.self_signed(&key).expect("a certificate");
     let body = STANDARD.encode(certificate.der());
     let pem = format!("-----BEGIN CERTIFICATE-----\n{body}\n-----END CERTIFICATE-----\n");

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use portcullis_audit::{Log, OUTPUT, OutcomeLine, PolicyLine, VerdictLine};
+use portcullis_decision::request::{Action, Stage};
 use portcullis_decision::{AnsweredBy, Context, Effect, Mode, Vote};
 use portcullis_session::{Entry, Journal, JournalError, OutputChange};
 use portcullis_settings_format::UnattendedRefusals;
@@ -109,7 +110,7 @@ impl Journal for AuditJournal {
         self.report(&line);
         let facts = decision.context().map(|context| self.facts(context)).unwrap_or_default();
         let number = self.log.verdict_on(line, &facts).map_err(|error| failed(&error))?;
-        if decision.effect() == Effect::Allow {
+        if decision.effect() == Effect::Allow && has_outcome(&entry.request.action) {
             self.lines
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -154,6 +155,19 @@ impl Journal for AuditJournal {
             detail: json!({ OUTPUT: output }),
             ..OutcomeLine::default()
         });
+    }
+}
+
+/// Returns true if an outcome follows an allowed action. The later stages of a connection share that of the connection.
+fn has_outcome(action: &Action) -> bool {
+    match action {
+        Action::Network(access) => access.stage == Stage::Connect,
+        Action::File(_)
+        | Action::Command(_)
+        | Action::Socket(_)
+        | Action::Tool(_)
+        | Action::Escalation(_)
+        | Action::Other(_) => true,
     }
 }
 
@@ -218,10 +232,11 @@ fn milliseconds(time: SystemTime) -> u64 {
 mod tests {
     use portcullis_audit::{Record, read_all};
     use portcullis_decision::request::{
-        Action, FileAccess, FileFacts, FileOperation, Origin, PathKind, PathRef, Request, Zone,
+        Direction, Endpoint, FileAccess, FileFacts, FileOperation, HttpHead, NetworkAccess, Origin, PathKind,
+        PathRef, ProcessInfo, Request, Transport, Zone,
     };
     use portcullis_decision::verdict::Cause;
-    use portcullis_decision::{Base, Chain, RuleSet};
+    use portcullis_decision::{Base, Chain, Decision, RuleSet, Ruling};
 
     use super::*;
 
@@ -238,6 +253,43 @@ mod tests {
         let facts = FileFacts { size: 1, links: 1, owner: 0, mode: 0o644 };
         let action = Action::File(FileAccess { path, operation: FileOperation::Read, facts });
         Request { id: "1".into(), parent: None, origin: Origin::Agent, action, facts: Vec::new() }
+    }
+
+    #[test]
+    fn stages_without_an_outcome_are_not_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = AuditJournal::new(Log::open(folder.path(), "session").unwrap());
+        let at_stage = |id: &str, stage: Stage| {
+            let target = Endpoint::Domain("a.test".to_owned());
+            let access = NetworkAccess {
+                transport: Transport::Tcp,
+                direction: Direction::Outbound,
+                target,
+                port: 443,
+                stage,
+                process: ProcessInfo::default(),
+            };
+            let decision = Decision::by_rule(Ruling {
+                effect: Effect::Allow,
+                policy: "settings".to_owned(),
+                rule: "network.allowed".to_owned(),
+                reason: String::new(),
+                setting: String::new(),
+                conceal: false,
+            });
+            let request = Request { id: id.to_owned(), action: Action::Network(access), ..request() };
+            journal
+                .before(&Entry { at: SystemTime::UNIX_EPOCH, request: &request, decision: &decision })
+                .unwrap();
+        };
+        at_stage("connect", Stage::Connect);
+        for number in 0..3 {
+            let (method, url) = ("GET".to_owned(), "https://a.test/".to_owned());
+            let head = HttpHead { method, url, header_names: Vec::new() };
+            at_stage(&format!("request-{number}"), Stage::Http(head));
+        }
+        let kept: Vec<String> = journal.lines.lock().unwrap().keys().cloned().collect();
+        assert_eq!(kept, ["connect"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod leftovers;
 mod programs;
 mod report;
 mod runner;
+mod selection;
 mod tally;
 
 use std::ffi::OsString;
@@ -47,90 +48,6 @@ const LONG_FORMS: [(&str, &str); 11] = [
     ("PORTCULLIS_UNDO_KILLS", "1000"),
     ("PORTCULLIS_UNDO_ROUNDS", "10000"),
     ("PROPTEST_CASES", "10000"),
-];
-
-/// Tests that only `--full` runs, by a part of their names.
-///
-/// The first two are combinations: without them, each user and each version of pi is tested, but not each user with
-/// each version. The others test what is shown, stored, parsed or sent, which depends neither on the user nor on the
-/// version of pi: a normal run does them as an ordinary user, and with the current pi.
-const ONLY_IN_FULL: &[&str] = &[
-    "pi_0_74_ordinary",
-    "pi_1_5_caller",
-    // Another client for the registry, which takes minutes to compile.
-    "share::others",
-    "against_pi::caller",
-    "agent_texts::caller",
-    "brokered::aws::caller",
-    "brokered::bad_input::caller",
-    "brokered::crowds::caller",
-    "brokered::declared::caller",
-    "brokered::http1::caller",
-    "brokered::http2::caller",
-    "brokered::http2::calls::caller",
-    "brokered::http2::floods::caller",
-    "brokered::http2::frames::caller",
-    "brokered::http2::judged_bodies::caller",
-    "brokered::http2::pushes::caller",
-    "brokered::http2::signed::caller",
-    "brokered::offers::caller",
-    "brokered::pushes::caller",
-    "brokered::repeated::caller",
-    "brokered::signing_load::caller",
-    "brokered::ssh::caller::only_permitted",
-    "brokered::ways_out::caller",
-    "completions::caller",
-    "config_verbs::caller",
-    "everyday_work_goes_through_as_the_caller",
-    "examples_of_others::caller",
-    "hostile_policies::caller",
-    "hostile_texts::caller",
-    "kept_answers::caller",
-    "layered::caller",
-    "looked_for::caller",
-    "migrate::bad_input::caller",
-    "migrate::caller",
-    "network::programs::caller",
-    "network::proxy_tls::caller",
-    "network::table::caller",
-    "older_files::caller",
-    "only_tightens::random::caller",
-    "other_tools::caller",
-    "own_choices::caller",
-    "pages::caller",
-    "presets::caller",
-    "records::caller",
-    "replay::caller",
-    "reservations::caller",
-    "same_answers::caller",
-    "settings_verbs::caller",
-    "share::caller",
-    "share::local_files::caller",
-    "share::refusals::caller",
-    "share::teams::attacks::caller",
-    "share::tls::caller",
-    "statements::caller",
-    "text_examples::caller",
-    "text_policies::caller",
-    "undo_programs::caller",
-    "verbs::caller",
-    "agent_texts::pi_0_74",
-    "beside_others::pi_0_74",
-    "differential::pi_0_74",
-    "escalation::pi_0_74",
-    "harness::pi_0_74",
-    "migrate::pi_0_74",
-    "odd_paths::pi_0_74",
-    "other_tools::pi_0_74",
-    "own_choices::pi_0_74",
-    "pi_branch::pi_0_74",
-    "pi_menu::pi_0_74",
-    "pi_settings::pi_0_74",
-    "pi_undo::pi_0_74",
-    "reservations::pi_0_74",
-    "screens::pi_0_74",
-    "searches::pi_0_74",
-    "sub_agents::pi_0_74",
 ];
 
 /// Options of `test`.
@@ -235,7 +152,7 @@ fn clippy() -> Result<()> {
     show(project::cargo().args(words))
 }
 
-/// Returns the environment of the tests: paths of programs, how long to try, and what to leave out.
+/// Returns the environment of the tests: paths of programs, and how long to try.
 fn environment(tools: &Tools, target: &Path, is_full: bool) -> Result<Environment> {
     let mut variables: Vec<(OsString, OsString)> = vec![
         ("PATH".into(), tools.search_path()?),
@@ -243,7 +160,6 @@ fn environment(tools: &Tools, target: &Path, is_full: bool) -> Result<Environmen
     ];
     if is_full {
         variables.extend(LONG_FORMS.map(|(name, value)| (name.into(), value.into())));
-        return Ok(Environment { variables, skipped: Vec::new() });
     }
-    Ok(Environment { variables, skipped: ONLY_IN_FULL.to_vec() })
+    Ok(Environment { variables, is_full })
 }

@@ -8,12 +8,13 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::ledger::Ledger;
 use super::report;
+use super::selection::{self, ONLY_IN_FULL};
 use super::tally::Tally;
-use crate::run::{answer, say};
+use crate::run::{answer, quiet, say};
 
 /// Number of programs that run at once.
 ///
@@ -49,8 +50,8 @@ pub(super) struct Program {
 pub(super) struct Environment {
     /// Environment variables in addition to those of this process.
     pub(super) variables: Vec<(OsString, OsString)>,
-    /// Parts of the names of tests that do not run.
-    pub(super) skipped: Vec<&'static str>,
+    /// Whether the tests run that a normal run leaves out; see [`selection`].
+    pub(super) is_full: bool,
 }
 
 /// The result of a program.
@@ -120,13 +121,13 @@ fn record(ledger: &mut Ledger, Ended { program, time, output }: Ended) {
 }
 
 fn output_of(program: &Program, environment: &Environment) -> Result<(String, bool)> {
-    let mut command = command(program, environment);
+    let mut command = command(program, environment)?;
     let output = command.output().with_context(|| format!("starting the tests of {}", program.name))?;
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     Ok((text.into_owned(), output.status.success()))
 }
 
-fn command(program: &Program, environment: &Environment) -> Command {
+fn command(program: &Program, environment: &Environment) -> Result<Command> {
     let mut command = silent_input(&program.path);
     command.current_dir(&program.directory).env("CARGO_MANIFEST_DIR", &program.directory);
     command.envs(environment.variables.iter().map(|(name, value)| (name, value)));
@@ -137,9 +138,24 @@ fn command(program: &Program, environment: &Environment) -> Command {
             let processors = thread::available_parallelism().map_or(1, usize::from);
             command.args(["--test-threads", &(processors * TESTS_PER_PROCESSOR).to_string()]);
         }
-        command.args(environment.skipped.iter().flat_map(|part| ["--skip", part]));
+        match (environment.is_full, program.name == WAITING) {
+            (true, _) => {}
+            (false, true) => drop(command.arg("--exact").args(normal_tests(&program.path)?)),
+            (false, false) => drop(command.args(ONLY_IN_FULL.iter().flat_map(|part| ["--skip", part]))),
+        }
     }
-    command
+    Ok(command)
+}
+
+/// Returns the names of the tests of `it` that a normal run does.
+fn normal_tests(program: &Path) -> Result<Vec<String>> {
+    let listed = quiet(silent_input(program).args(["--list", "--format", "terse"]))?;
+    let names = listed.lines().filter_map(|line| line.strip_suffix(": test"));
+    let names: Vec<String> =
+        names.filter(|name| selection::is_in_normal_run(name)).map(str::to_owned).collect();
+    // Without a name the program would run every test.
+    ensure!(!names.is_empty(), "`{}` lists no test of a normal run", program.display());
+    Ok(names)
 }
 
 /// Returns a command for `program` without input.
