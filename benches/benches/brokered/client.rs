@@ -34,7 +34,7 @@ pub(crate) fn run() {
             }
             "new" => (0..NEW).for_each(|_| request(&mut connect(port, &configuration), port)),
             "clone" => clone(port),
-            program => super::programs::run(program, port),
+            program => super::programs::run(program, port, &token()),
         }
         println!("done");
     }
@@ -64,7 +64,7 @@ fn connect(port: u16, configuration: &Arc<ClientConfig>) -> Connection {
 
 /// Sends a small request, and reads the answer.
 fn request(connection: &mut Connection, port: u16) {
-    let token = std::env::var(TOKEN).unwrap_or_default();
+    let token = token();
     let authorization =
         if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
     let head = format!("GET /small HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: */*\r\n{authorization}\r\n");
@@ -80,9 +80,14 @@ fn request(connection: &mut Connection, port: u16) {
     assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer));
 }
 
+/// Returns the placeholder; empty outside.
+fn token() -> String {
+    std::env::var(TOKEN).unwrap_or_default()
+}
+
 fn clone(port: u16) {
     let target = Path::new("cloned.git");
-    let token = std::env::var(TOKEN).unwrap_or_default();
+    let token = token();
     let header = format!("http.extraHeader=Authorization: Bearer {token}");
     let place = format!("https://127.0.0.1:{port}/git/repository/.git");
     let done =

@@ -30,11 +30,11 @@ for number in range(count):
         sys.exit(str(answer.status))
 ";
 
-/// Runs a program, which sends [`REQUESTS`] requests to a port.
-pub(crate) fn run(name: &str, port: u16) {
+/// Runs a program, which sends [`REQUESTS`] requests with this token to a port.
+pub(crate) fn run(name: &str, port: u16, token: &str) {
     let (address, count) = (format!("https://127.0.0.1:{port}/small"), REQUESTS.to_string());
     let done = match name {
-        "curl" => curl(&address),
+        "curl" => curl(&address, token),
         "node" => {
             let words = ["--input-type=module", "-e", NODE, &address, &count];
             Command::new("node").args(words).status()
@@ -45,8 +45,7 @@ pub(crate) fn run(name: &str, port: u16) {
 }
 
 /// Sends the requests with one command of curl, which reuses its connection.
-fn curl(address: &str) -> std::io::Result<std::process::ExitStatus> {
-    let token = std::env::var(super::client::TOKEN).unwrap_or_default();
+fn curl(address: &str, token: &str) -> std::io::Result<std::process::ExitStatus> {
     let mut options = format!("silent\nshow-error\nfail\nheader = \"Authorization: Bearer {token}\"\n");
     for _ in 0..REQUESTS {
         writeln!(options, "url = {address}\noutput = /dev/null").expect("a text");
