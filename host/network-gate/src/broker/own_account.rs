@@ -116,6 +116,36 @@ const OF_LISTS: &[&str] = &[
     "starting_after",
 ];
 
+/// User names that stand before tokens in `Authorization: Basic` and name no account.
+const NAMES_OF_NOBODY: &[&str] = &[
+    "",
+    "__token__",
+    "_json_key",
+    "_json_key_base64",
+    "_token",
+    "api",
+    "apikey",
+    "aws",
+    "git",
+    "gitlab-ci-token",
+    "me",
+    "nobody",
+    "oauth2",
+    "oauth2accesstoken",
+    "token",
+    "user",
+    "username",
+    "x-access-token",
+    "x-bitbucket-api-token-auth",
+    "x-oauth-basic",
+    "x-token-auth",
+];
+
+/// Returns true for a user name that names no account.
+pub(super) fn names_nobody(user: &str) -> bool {
+    NAMES_OF_NOBODY.contains(&user.to_ascii_lowercase().as_str())
+}
+
 /// Returns what to call the first foreign credential of a request. `is_own` is true for the headers of the declared one.
 pub(super) fn foreign_credential(
     headers: &HeaderMap,

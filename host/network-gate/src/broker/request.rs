@@ -18,7 +18,7 @@ use super::aws::{self, AwsPlaceholders, Signed, Verified};
 use super::basic;
 use super::graphql::{Operations, OperationsRule};
 use super::host::{BrokeredHost, Credential, Form, RequestLimits};
-use super::own_account::foreign_credential;
+use super::own_account::{foreign_credential, names_nobody};
 use super::placeholders::Placeholders;
 use super::push::Push;
 use super::second_path::second_path;
@@ -311,6 +311,11 @@ impl RequestLimits {
                 let reason = format!("{what} may hold a credential that the settings do not have");
                 return Err(ConnectionRefusal::by_host("host.other-account", reason));
             }
+            if credential.is_some_and(Use::may_name_an_account) {
+                let reason = "the user name before the credential may be a key for another account; the settings can \
+                              say which name is sent, as `user` of the credential";
+                return Err(ConnectionRefusal::by_host("host.other-account", reason));
+            }
             // A key could stand in the body, which some servers also read with GET.
             if credential.is_none() && (!request.method.is_safe() || has_body(&request.headers)) {
                 let what = if request.method.is_safe() { "a body" } else { method };
@@ -331,6 +336,12 @@ impl Use<'_> {
             Place::Whole(name) => header == name.as_str(),
             Place::Signature(_) => header == AUTHORIZATION.as_str() || header == aws::TOKEN,
         }
+    }
+
+    /// Returns true if the command has chosen a user name that a server may take as a key.
+    fn may_name_an_account(&self) -> bool {
+        let is_chosen = matches!(self.credential.form, Form::Basic { user: None });
+        matches!(&self.place, Place::Password(user) if is_chosen && !names_nobody(user))
     }
 
     /// Returns true if the request is signed with the credential.

@@ -7,15 +7,24 @@ use hyper::http::request::Parts;
 
 use super::well_formed::percent_decoded;
 
-/// Headers that name a path, host or object of their own: of WebDAV, of OpenStack's store, and of Artifactory, which takes
-/// a file from wherever it has one with this sum.
-const HEADERS: &[&str] = &["destination", "x-checksum-deploy", "x-object-manifest"];
+/// Headers that name a path, host or object of their own: of WebDAV, of OpenStack's store, of Artifactory, which takes a
+/// file from wherever it has one with this sum, of Tencent's pictures, and of Vault, which puts the value before the path.
+const HEADERS: &[&str] =
+    &["destination", "pic-operations", "x-checksum-deploy", "x-object-manifest", "x-vault-namespace"];
 /// Parts of the names of such headers, which each store of objects begins with its own prefix. Some stores also take
 /// them from the query.
-const PARTS: &[&str] = &["copy-from", "copy-source", "move-source", "rename-source", "symlink-target"];
+const PARTS: &[&str] =
+    &["copy-from", "copy-source", "move-source", "rename-source", "save-object", "symlink-target"];
+/// Parameters with the path that the server really takes: of WordPress.
+const ROUTES: &[&str] = &["rest-route"];
+/// The same if their value is a path: of Solr.
+const ROUTES_WITH_PATHS: &[&str] = &["qt", "shards"];
+/// The end of the names of parameters by which stores of objects process what they have, and the instruction to save it.
+const PROCESS: &str = "-process";
+const SAVE: &str = "saveas";
 /// Parameters of requests that change something, with which the content is a list of other paths or a path of its own:
 /// of WebHDFS, and of the stores of OpenStack and Google.
-const PARAMETERS: &[&str] = &["compose", "destination", "multipart-manifest", "sources"];
+const PARAMETERS: &[&str] = &["bulk-delete", "compose", "destination", "multipart-manifest", "sources"];
 /// The same if their value is a path or names an image: of registries of containers, and of Artifactory.
 const WITH_PATHS: &[&str] = &["from", "mount", "to"];
 
@@ -29,6 +38,9 @@ pub(super) fn second_path(request: &Parts) -> Option<String> {
         let names_one = |name: &str, value: &str| {
             let is_path = value.contains(['/', '@']) || name == "mount" && value.contains(':');
             PARTS.iter().any(|part| name.contains(part))
+                || ROUTES.contains(&name)
+                || ROUTES_WITH_PATHS.contains(&name) && value.contains('/')
+                || name.ends_with(PROCESS) && value.to_ascii_lowercase().contains(SAVE)
                 || is_change && (PARAMETERS.contains(&name) || WITH_PATHS.contains(&name) && is_path)
         };
         parameters(request).find(|(name, value)| names_one(name, value)).map(|(name, _)| name)
@@ -72,6 +84,9 @@ mod tests {
             "x-ms-rename-source",
             "x-object-manifest",
             "x-oss-symlink-target",
+            "X-Vault-Namespace",
+            "Pic-Operations",
+            "x-tos-save-object",
             "x-upyun-move-source",
         ] {
             assert!(check("PUT", "/a", &[name]).is_some(), "{name}");
@@ -88,6 +103,10 @@ mod tests {
             "/v1/account/agent/a?multipart-manifest=put",
             "/agent/a?compose",
             "/api/copy/private/a?to=/agent/a",
+            "/v1/account?bulk-delete",
+            "/?rest_route=/wp/v2/users",
+            "/solr/open/select?shards=localhost:8983/solr/closed",
+            "/a?x-oss-process=image/resize,w_1%7Csys/saveas,o_b",
         ] {
             assert!(check("POST", target, &[]).is_some(), "{target}");
         }
@@ -104,7 +123,10 @@ mod tests {
         {
             assert_eq!(check("POST", target, &[]), None, "{target}");
         }
-        for target in ["/a?from=/b&to=/c", "/a?sources=all", "/a?destination=b"] {
+        assert!(check("GET", "/?rest_route=/wp/v2/users", &[]).is_some());
+        for target in
+            ["/a?from=/b&to=/c", "/a?sources=all", "/a?destination=b", "/a?x-oss-process=image/resize"]
+        {
             assert_eq!(check("GET", target, &[]), None, "{target}");
         }
     }

@@ -17,11 +17,15 @@ const OF_ONE_CONNECTION: &[&str] =
 const REWRITES: &[&str] = &[
     "forwarded",
     "http-method",
+    // Variables of CGI and WSGI, which some servers also take from headers.
+    "path-info",
+    "script-name",
     "x-envoy-original-path",
     "x-forwarded-host",
     "x-forwarded-method",
     "x-forwarded-path",
     "x-forwarded-prefix",
+    "x-forwarded-script-name",
     "x-forwarded-uri",
     "x-forwarded-url",
     "x-http-destinationurl",
@@ -36,8 +40,10 @@ const REWRITES: &[&str] = &[
     "x-original-path",
     "x-original-uri",
     "x-original-url",
+    "x-path-info",
     "x-rewrite-uri",
     "x-rewrite-url",
+    "x-script-name",
     "x-waws-unencoded-url",
 ];
 

@@ -134,6 +134,11 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 /// # Errors
 /// If it cannot be determined, for example for lack of file descriptors.
 fn is_own(address: IpAddr) -> io::Result<bool> {
+    let address = address.to_canonical();
+    // The kernel sends these from another address: 127.0.0.2 and 0.0.0.0 from 127.0.0.1.
+    if address.is_loopback() || address.is_unspecified() {
+        return Ok(true);
+    }
     let any: IpAddr =
         if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let source = || {
@@ -240,7 +245,18 @@ mod tests {
 
     #[test]
     fn own_addresses_are_known() {
-        assert!(is_own(Ipv4Addr::LOCALHOST.into()).unwrap());
+        for own in [
+            "127.0.0.1",
+            "127.0.0.2",
+            "127.9.9.9",
+            "0.0.0.0",
+            "::",
+            "::1",
+            "::ffff:127.0.0.3",
+            "::ffff:0.0.0.0",
+        ] {
+            assert!(is_own(own.parse().unwrap()).unwrap(), "{own}");
+        }
         assert!(!is_own(Ipv4Addr::new(192, 0, 2, 200).into()).unwrap());
     }
 

@@ -69,13 +69,24 @@ fn a_limited_name_of_this_machine_is_not_reached_by_an_address(user: User) -> Re
     let scene = Scene::new(user)?;
     let world = World::new(&scene, PROGRAM)?;
     let script = before(&folders()?)
-        + &marked(&["curl -sS http://127.0.0.1:8000/ 2>&1", "curl -sS http://203.0.113.254:8000/ 2>&1"]);
+        + &marked(&[
+            "curl -sS http://127.0.0.1:8000/ 2>&1",
+            "curl -sS http://203.0.113.254:8000/ 2>&1",
+            "curl -sS http://127.0.0.2:8000/ 2>&1",
+            "curl -sS -x $HTTP_PROXY -p http://0.0.0.0:8000/ 2>&1",
+        ]);
     for host in [None, Some("own.test:8000"), Some("loopback.test:8000"), Some("loop-by-hand.test:8000")] {
         let mut settings = both_ways(host);
-        settings["network"]["allowedDomains"] =
-            json!(["own.test", "loopback.test", "loop-by-hand.test", "203.0.113.254", "127.0.0.1:8000",]);
+        settings["network"]["allowedDomains"] = json!([
+            "own.test",
+            "loopback.test",
+            "loop-by-hand.test",
+            "203.0.113.254",
+            "127.0.0.0/8",
+            "0.0.0.0:8000"
+        ]);
         let finished = run_with(&world, &scene, &settings, &script)?;
-        for number in [0, 1] {
+        for number in 0..4 {
             let is_reached =
                 section(&finished.stdout, number).context(format!("{finished:#?}"))?.contains("REACHED");
             ensure!(is_reached == host.is_none(), "{host:?}: {finished:#?}");

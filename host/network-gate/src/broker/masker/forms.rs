@@ -97,7 +97,9 @@ impl Forms {
     pub(super) fn new<'a>(secrets: impl Iterator<Item = &'a Secret>) -> Self {
         let (mut forms, mut encoded) = (Self::default(), Vec::new());
         for secret in secrets {
-            for text in secret.texts().map(str::as_bytes) {
+            for text in
+                secret.texts().flat_map(|text| [Some(text), key_in(text)]).flatten().map(str::as_bytes)
+            {
                 forms.has_space |= text.contains(&b' ');
                 let plain = std::iter::once(text.to_vec()).chain(in_base64(text)).collect::<Vec<_>>();
                 let twice =
@@ -141,6 +143,12 @@ impl Forms {
             .filter(move |(_, form)| kinds.have(form.spelling) && form.may_begin(bytes))
             .map(|(index, _)| index)
     }
+}
+
+/// Returns the key in a credential such as `ApiKey KEY` or `name:KEY`, which servers also repeat without the rest.
+fn key_in(text: &str) -> Option<&str> {
+    let (_, key) = text.rsplit_once([' ', ':'])?;
+    (key.len() >= BEGINNING).then_some(key)
 }
 
 fn in_hexadecimal(text: &[u8]) -> [Vec<u8>; 2] {

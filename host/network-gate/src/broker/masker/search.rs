@@ -11,10 +11,14 @@ use super::references::ESCAPED_MAX;
 #[cfg(test)]
 use super::work;
 
+/// Up to which character right and wrong beginnings take the same work. A command that knows as much of a credential has
+/// little left to guess, and longer beginnings would make the search slow.
+const ALIKE_MAX: usize = 128;
+
 /// Where the search in a stream stands.
 #[derive(Default)]
 pub(super) struct Search {
-    /// Forms that the next piece can go on with.
+    /// Attempts that the next piece can go on with.
     attempts: Vec<Attempt>,
     /// The first place in the stream at which no form has been looked for.
     next: usize,
@@ -33,11 +37,13 @@ pub(super) struct Window<'a> {
     pub(super) is_last: bool,
 }
 
-/// A form of which the first characters stand in the stream.
+/// A place in the stream at which a form may begin.
 struct Attempt {
     form: usize,
-    /// How many characters were found.
+    /// How many characters stand in the stream.
     count: usize,
+    /// Whether all of them are those of the form.
+    is_right: bool,
     /// The places at which the next character can begin. They are several, since a text can itself have characters that
     /// begin an escape.
     ends: Vec<usize>,
@@ -57,8 +63,7 @@ impl Search {
         for (at, kinds) in forms.places(bytes.get(start..).unwrap_or_default()) {
             let at = start + at;
             for index in forms.that_may_begin(bytes.get(at..).unwrap_or_default(), kinds) {
-                let mut attempt =
-                    Attempt { form: index, count: 0, ends: vec![offset + at], uncovered: offset + at };
+                let mut attempt = Attempt::new(index, offset + at);
                 if forms.get(index).is_some_and(|form| attempt.is_open_after(form, window)) {
                     self.attempts.push(attempt);
                 }
@@ -70,6 +75,10 @@ impl Search {
 }
 
 impl Attempt {
+    fn new(form: usize, place: usize) -> Self {
+        Self { form, count: 0, is_right: true, ends: vec![place], uncovered: place }
+    }
+
     /// Goes on with the form to the end of the window, and covers what belongs to it. Returns true if the next piece can
     /// have more of it.
     fn is_open_after(&mut self, form: &Form, window: &mut Window<'_>) -> bool {
@@ -81,12 +90,15 @@ impl Attempt {
                 return true;
             }
             let has_more =
-                if is_beginning { self.finds_next(form, window) } else { self.takes_any(form, window) };
+                if is_beginning { self.compares_next(form, window) } else { self.takes_any(form, window) };
             if !has_more {
                 return false;
             }
             self.count += 1;
             if self.count >= form.least {
+                if !self.is_right {
+                    return false;
+                }
                 let furthest = self.ends.iter().max().copied().unwrap_or_default();
                 window.cover(self.uncovered..furthest);
                 self.uncovered = furthest.max(self.uncovered);
@@ -96,10 +108,14 @@ impl Attempt {
         false
     }
 
-    /// Goes on with the next character of the form. Returns false if another one stands there.
-    fn finds_next(&mut self, form: &Form, window: &Window<'_>) -> bool {
+    /// Goes on with the next character, and compares it with the form. Returns false where no character of a credential
+    /// of this kind stands.
+    ///
+    /// After a wrong character the attempt goes on as after a right one. Otherwise the time that an answer takes would
+    /// tell a command, which has a server repeat its guesses, how much of a guess is right.
+    fn compares_next(&mut self, form: &Form, window: &Window<'_>) -> bool {
         let Some(&wanted) = form.text.get(self.count) else { return false };
-        let mut next = Vec::new();
+        let mut next = Vec::with_capacity(1);
         for &end in &self.ends {
             #[cfg(test)]
             work::add(1);
@@ -109,6 +125,12 @@ impl Attempt {
                 }
             }
         }
+        let any = std::hint::black_box(self.end_of_any(form, window));
+        if next.is_empty() || !self.is_right {
+            self.is_right = false;
+            next.clear();
+            next.extend(any.filter(|_| self.count < ALIKE_MAX));
+        }
         self.ends = next;
         !self.ends.is_empty()
     }
@@ -116,14 +138,17 @@ impl Attempt {
     /// Takes the next character of the stream without comparing it with the form, so that the masking does not show
     /// whether it is right. Returns false at a character that no credential of this kind has.
     fn takes_any(&mut self, form: &Form, window: &Window<'_>) -> bool {
+        let Some(end) = self.end_of_any(form, window) else { return false };
+        self.ends = vec![end];
+        true
+    }
+
+    /// Returns the end of the next character, if a credential of this kind can have it.
+    fn end_of_any(&self, form: &Form, window: &Window<'_>) -> Option<usize> {
         #[cfg(test)]
         work::add(1);
-        let end = self.uncovered.max(self.ends.first().copied().unwrap_or_default());
-        let Some(length) = form.spelling.longest(window.from(end), |byte| form.characters.have(byte)) else {
-            return false;
-        };
-        self.ends = vec![end + length];
-        true
+        let end = self.ends.iter().copied().max()?;
+        Some(end + form.spelling.longest(window.from(end), |byte| form.characters.have(byte))?)
     }
 
     /// Skips what stands between two characters. Returns true if the window ends within it.

@@ -303,6 +303,30 @@ fn utf_16_is_masked_in_whatever_answer() {
     }
 }
 
+/// Otherwise the time that an answer takes would show how much of a guess is right.
+#[test]
+fn right_and_wrong_guesses_of_a_beginning_are_the_same_work() {
+    let secret = "ghp_Zx81kQmT4vWb7NcR2yLd9PfSaHgE3uJoKi5T";
+    let work = |guess: &str, end: &str| {
+        work::take();
+        in_pieces(masker(&[secret]), &format!("{guess}{end}").repeat(20), 997);
+        work::take()
+    };
+    for end in [format!("{}!", "\0".repeat(400)), "ab".repeat(40) + "!", "\n0 ".to_owned()] {
+        for length in 3..20 {
+            let right = secret.get(..length).unwrap();
+            let wrong = format!("{}{}", secret.get(..length - 1).unwrap(), "9");
+            assert_eq!(work(right, &end), work(&wrong, &end), "{right} before {end:?}");
+        }
+    }
+}
+
+#[test]
+fn a_key_is_masked_without_the_word_before_it() {
+    let out = in_pieces(masker(&["ApiKey Zx81kQmT4vWb7NcR2yLd"]), "your key is Zx81kQmT4vWb7NcR2yLd", 9);
+    assert_eq!(out, "your key is ********************");
+}
+
 /// Once, all that was held was searched again with each piece.
 #[test]
 fn small_pieces_are_no_more_work_than_large_ones() {

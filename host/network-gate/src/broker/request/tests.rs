@@ -398,6 +398,26 @@ fn a_foreign_key_is_not_passed_on_as_the_user_name() {
 }
 
 #[test]
+fn a_user_name_can_be_the_key_of_another_account() {
+    let limits = || RequestLimits { headers: Vec::new(), body_max: None, ..limits() };
+    let judge = |user: Option<&str>, name: &str, limits| {
+        let basic = host(Form::Basic { user: user.map(str::to_owned) }, Some(limits));
+        let sent = format!("Basic {}", *basic::encode(name, placeholder(&basic)));
+        judged(&basic, "GET", "/mine/a", &[FORGE, ("authorization", &sent)]).map(drop)
+    };
+    let refused = Err("host.other-account".to_owned());
+    for name in ["0123456789abcdef0123456789abcdef", "live_x", "key-1", "someone"] {
+        assert_eq!(judge(None, name, limits()), refused, "{name}");
+        assert_eq!(judge(Some("me"), name, limits()), Ok(()), "{name}: the declared name is sent");
+        let of_all = RequestLimits { own_account_only: false, ..limits() };
+        assert_eq!(judge(None, name, of_all), Ok(()), "{name}");
+    }
+    for name in ["x-access-token", "oauth2", "git", "AWS", ""] {
+        assert_eq!(judge(None, name, limits()), Ok(()), "{name}");
+    }
+}
+
+#[test]
 fn headers_of_one_connection_are_not_passed_on() {
     let host = host(Form::Bearer, None);
     let named = ("connection", "keep-alive, x-hop");

@@ -30,12 +30,15 @@ pub(super) struct Answering {
     client: HttpVersion,
     trailers: Option<HeaderMap>,
     has_ended: bool,
+    /// Why the answer broke off; reported after the bytes that came before.
+    broken: Option<Broken>,
 }
 
 impl Answering {
     pub(super) fn new(body: Incoming, masker: Masker, traffic: Arc<Traffic>, client: HttpVersion) -> Self {
         let has_ended = body.is_end_stream();
-        Self { body, masker, opening: None, traffic, held: 0, client, trailers: None, has_ended }
+        let broken = None;
+        Self { body, masker, opening: None, traffic, held: 0, client, trailers: None, has_ended, broken }
     }
 
     /// Ends the answer if its first bytes show characters in which no credential could be found.
@@ -82,11 +85,16 @@ impl Body for Answering {
                 if !rest.is_empty() {
                     return Poll::Ready(Some(Ok(Frame::data(Bytes::from(rest)))));
                 }
+                if let Some(broken) = self.broken.take() {
+                    return Poll::Ready(Some(Err(broken)));
+                }
                 return Poll::Ready(self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))));
             }
             match ready!(Pin::new(&mut self.body).poll_frame(context)) {
                 None => self.has_ended = true,
-                Some(Err(error)) => return Poll::Ready(Some(Err(Broken(error.to_string())))),
+                Some(Err(error)) => {
+                    (self.has_ended, self.broken) = (true, Some(Broken(error.to_string())));
+                }
                 Some(Ok(frame)) => {
                     let piece = match frame.into_data() {
                         Ok(piece) => piece,
@@ -112,7 +120,7 @@ impl Body for Answering {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.held == 0 && self.trailers.is_none() && self.body.is_end_stream()
+        self.held == 0 && self.trailers.is_none() && self.broken.is_none() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

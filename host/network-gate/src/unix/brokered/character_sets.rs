@@ -5,15 +5,15 @@ use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 /// Character sets in which characters of ASCII have their bytes, without signs in the names; those of the Encoding
 /// standard, and some that servers use besides.
 const READABLE: &str = "\
-    866 ansix341968 arabic ascii asmo708 big5 big5hkscs binary chinese cnbig5 cp819 cp866 cp932 cp936 \
+    866 ansi ansix341968 arabic ascii asmo708 big5 big5hkscs binary chinese cesu8 cnbig5 cp437 cp819 cp850 cp852 cp858 cp866 cp932 cp936 \
     cp949 cp950 csbig5 cseuckr cseucpkdfmtjapanese csgb2312 csibm866 csiso58gb231280 csiso88596e \
     csiso88596i csiso88598e csiso88598i csisolatin1 csisolatin2 csisolatin3 csisolatin4 csisolatin5 \
     csisolatin6 csisolatin9 csisolatinarabic csisolatincyrillic csisolatingreek csisolatinhebrew cskoi8r \
-    csksc56011987 csmacintosh csshiftjis cyrillic dos874 ecma114 ecma118 elot928 eucjp euckr gb18030 \
-    gb2312 gb231280 gbk greek greek8 hebrew ibm819 ibm866 isoir100 isoir101 isoir109 isoir110 isoir126 isoir127 isoir138 \
+    csksc56011987 csmacintosh csshiftjis cyrillic dos874 ecma114 ecma118 elot928 eucjp euckr euctw gb18030 \
+    gb2312 gb231280 gbk greek greek8 hebrew ibm437 ibm819 ibm850 ibm852 ibm866 isoir100 isoir101 isoir109 isoir110 isoir126 isoir127 isoir138 \
     isoir144 isoir148 isoir149 isoir157 isoir58 koi koi8 koi8r koi8ru koi8u korean ksc5601 \
-    ksc56011987 ksc56011989 logical mac macintosh ms932 mskanji shiftjis sjis suneugreek tis620 \
-    unicode11utf8 unicode20utf8 usascii utf8 visual windows31j windows874 windows949 xeucjp xgbk \
+    ksc56011987 ksc56011989 logical mac macintosh macroman ms932 mskanji none shiftjis sjis suneugreek tis620 \
+    unicode11utf8 unicode20utf8 usascii utf8 utf8mb3 utf8mb4 utf8sig viscii visual windows31j windows874 windows949 xeucjp xgbk \
     xmaccyrillic xmacroman xmacukrainian xsjis xunicode20utf8 xuserdefined xxbig5";
 /// Beginnings of the names of such sets; a number follows.
 const NUMBERED: [&str; 6] = ["iso8859", "latin", "l", "windows125", "cp125", "xcp125"];
@@ -145,6 +145,9 @@ mod tests {
             "text/plain; charset=KOI8-R",
             "text/plain; charset=ks_c_5601-1987",
             "application/gzip; charset=binary",
+            "text/plain; charset=utf8mb4",
+            "text/plain; charset=utf-8-sig",
+            "text/plain; charset=cp437",
             "text/plain; charset=",
             "x/focus",
         ] {
