@@ -110,7 +110,7 @@ fn what_does_not_work_is_explained(user: User) -> Result<()> {
     for text in [
         "the program has to trust the certificates in SSL_CERT_FILE",
         "taken out of `credentials.brokered`",
-        "the program has to offer TLS 1.2 or 1.3",
+        "the program has to use TLS 1.2 or 1.3",
         "it does not speak TLS; the program has to use `https://`",
     ] {
         ensure!(finished.stderr.contains(text), "{text}: {finished:#?}");

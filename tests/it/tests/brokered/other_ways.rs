@@ -72,8 +72,8 @@ fn a_limited_name_of_this_machine_is_not_reached_by_an_address(user: User) -> Re
         + &marked(&[
             "curl -sS http://127.0.0.1:8000/ 2>&1",
             "curl -sS http://203.0.113.254:8000/ 2>&1",
-            "curl -sS http://127.0.0.2:8000/ 2>&1",
-            "curl -sS -x $HTTP_PROXY -p http://0.0.0.0:8000/ 2>&1",
+            "curl -sS -x $PORTCULLIS_PROXY -p http://127.0.0.2:8000/ 2>&1",
+            "curl -sS -x $PORTCULLIS_PROXY -p http://0.0.0.0:8000/ 2>&1",
         ]);
     for host in [None, Some("own.test:8000"), Some("loopback.test:8000"), Some("loop-by-hand.test:8000")] {
         let mut settings = both_ways(host);

@@ -23,7 +23,7 @@ const HANDSHAKE: Duration = Duration::from_secs(15);
 /// What a program can do about a handshake that fails.
 const TRUST: &str = "trust the certificates in SSL_CERT_FILE";
 /// The same if it offers only what the gate does not speak.
-const MODERN: &str = "offer TLS 1.2 or 1.3 with their usual ciphers";
+const MODERN: &str = "use TLS 1.2 or 1.3";
 
 /// The client's bytes, those that it has sent already first.
 pub(super) trait Bytestream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
