@@ -41,7 +41,7 @@ pub(crate) fn run(name: &str, port: u16, token: &str) {
         }
         _ => Command::new("python3").args(["-c", PYTHON, &address, &count]).status(),
     };
-    assert!(done.unwrap_or_else(|error| panic!("{name}: {error}")).success(), "{name}");
+    assert!(done.is_ok_and(|status| status.success()), "{name}");
 }
 
 /// Sends the requests with one command of curl, which reuses its connection.
