@@ -117,7 +117,7 @@ const OF_LISTS: &[&str] = &[
 ];
 
 /// User names that stand before tokens in `Authorization: Basic` and name no account.
-const NAMES_OF_NOBODY: &[&str] = &[
+const GENERIC_USERS: &[&str] = &[
     "",
     "__token__",
     "_json_key",
@@ -142,8 +142,8 @@ const NAMES_OF_NOBODY: &[&str] = &[
 ];
 
 /// Returns true for a user name that names no account.
-pub(super) fn names_nobody(user: &str) -> bool {
-    NAMES_OF_NOBODY.contains(&user.to_ascii_lowercase().as_str())
+pub(super) fn is_generic_user(user: &str) -> bool {
+    GENERIC_USERS.contains(&user.to_ascii_lowercase().as_str())
 }
 
 /// Returns what to call the first foreign credential of a request. `is_own` is true for the headers of the declared one.

@@ -18,7 +18,7 @@ use super::aws::{self, AwsPlaceholders, Signed, Verified};
 use super::basic;
 use super::graphql::{Operations, OperationsRule};
 use super::host::{BrokeredHost, Credential, Form, RequestLimits};
-use super::own_account::{foreign_credential, names_nobody};
+use super::own_account::{foreign_credential, is_generic_user};
 use super::placeholders::Placeholders;
 use super::push::Push;
 use super::second_path::second_path;
@@ -341,7 +341,7 @@ impl Use<'_> {
     /// Returns true if the command has chosen a user name that a server may take as a key.
     fn may_name_an_account(&self) -> bool {
         let is_chosen = matches!(self.credential.form, Form::Basic { user: None });
-        matches!(&self.place, Place::Password(user) if is_chosen && !names_nobody(user))
+        matches!(&self.place, Place::Password(user) if is_chosen && !is_generic_user(user))
     }
 
     /// Returns true if the request is signed with the credential.
