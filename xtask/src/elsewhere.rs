@@ -11,8 +11,8 @@ use crate::run::{answer, step};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  cargo xtask elsewhere         links the host for macOS on ARM64 and on x86-64
-  cargo xtask elsewhere --all   links the compiler of policies as well
+  cargo xtask elsewhere         links the host for macOS on ARM64
+  cargo xtask elsewhere --all   links it for x86-64 as well, and the compiler of policies for both
 
 Needs rustup, and Zig, which is fetched into the cache. Nothing here can run the programs; their form, their libraries
 and their signatures are checked.";
@@ -20,7 +20,7 @@ and their signatures are checked.";
 /// Options of `elsewhere`.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Options {
-    /// Links the compiler of policies as well
+    /// Links for both processors, and the compiler of policies as well
     #[arg(long)]
     pub(crate) all: bool,
 }
@@ -28,7 +28,8 @@ pub(crate) struct Options {
 pub(crate) fn task(options: &Options) -> Result<()> {
     let build_directory = project::target_directory()?;
     let programs = if options.all { &Program::ALL[..] } else { &[Program::Host][..] };
-    for target in Target::MACOS {
+    let targets = if options.all { &Target::MACOS[..] } else { &[Target::MacosAarch64][..] };
+    for &target in targets {
         for &program in programs {
             compile::build(target, Profile::Quick, &build_directory, program)?;
             let name = program.name();
