@@ -145,7 +145,7 @@ pub(super) const IN_THE_HOME_DIRECTORY: &[Attack] = &[
 pub(super) const WITH_SMALL_LIMITS: &[Attack] = &[
     Attack(85, "many processes", Anybody, "sh -c 'i=0; while [ $i -lt 700 ]; do sleep 2 & i=$((i+1)); done' 2>/dev/null && reached; sleep 2.5"),
     Attack(86, "much memory", Anybody, "perl -e '$x = q(x) x 600_000_000; print q(REACHED)'"),
-    Attack(86, "much shared memory", Anybody, "head -c 300000000 /dev/zero > /dev/shm/portcullis-it && reached; rm -f /dev/shm/portcullis-it"),
+    Attack(86, "much shared memory", Anybody, "f=/dev/shm/portcullis-it-$$; head -c 300000000 /dev/zero > $f && reached; rm -f $f"),
     Attack(87, "a big file", Anybody, "head -c 100000000 /dev/zero > big && reached; rm -f big"),
 ];
 
