@@ -19,7 +19,8 @@ const PARTS: &[&str] =
 const ROUTES: &[&str] = &["rest-route"];
 /// The same if their value is a path: of Solr.
 const ROUTES_WITH_PATHS: &[&str] = &["qt", "shards"];
-/// The end of the names of parameters by which stores of objects process what they have, and the instruction to save it.
+/// `x-oss-process` and its kind have the store edit a picture. With the instruction `saveas`, the store writes the result
+/// to an object that the parameter names.
 const PROCESS: &str = "-process";
 const SAVE: &str = "saveas";
 /// Parameters of requests that change something, with which the content is a list of other paths or a path of its own:

@@ -137,6 +137,8 @@ fn requests_that_two_parsers_could_read_differently_are_refused() {
         ),
         ("GET", "/a", vec![FORGE, BEARER, ("upgrade", "websocket")], "host.brokered-upgrade"),
         ("POST", "/mine/a", vec![FORGE, BEARER, ("x-http-method-override", "DELETE")], "host.malformed"),
+        ("POST", "/mine/a", vec![FORGE, BEARER, ("script_name", "/mine")], "host.malformed"),
+        ("POST", "/mine/a", vec![FORGE, BEARER, ("Path-Info", "/other")], "host.malformed"),
         ("POST", "/mine/a", vec![FORGE, BEARER, ("x_http_method", "DELETE")], "host.malformed"),
         ("POST", "/mine/a", vec![FORGE, BEARER, ("x.http.method.override", "DELETE")], "host.malformed"),
         ("POST", "/mine/a", vec![FORGE, BEARER, ("content_type", "text/plain")], "host.malformed"),

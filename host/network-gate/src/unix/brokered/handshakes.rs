@@ -20,9 +20,9 @@ use crate::judge::{ConnectionRefusal, Ending};
 
 /// How long each half of a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(15);
-/// What a program can do about a handshake that fails.
+/// What the program inside has to do after most failed TLS handshakes; completes "the program has to".
 const TRUST: &str = "trust the certificates in SSL_CERT_FILE";
-/// The same if it offers only what the gate does not speak.
+/// The same if the program offers no version or algorithm of TLS that the gate supports.
 const MODERN: &str = "use TLS 1.2 or 1.3";
 
 /// The client's bytes, those that it has sent already first.
@@ -95,7 +95,7 @@ impl Hello {
     }
 }
 
-/// Returns what a program can do about a handshake that failed for this cause.
+/// Returns what the user should change in the program inside, so that its next TLS handshake with the gate succeeds.
 fn remedy(cause: Option<&rustls::Error>) -> &'static str {
     match cause {
         Some(rustls::Error::PeerIncompatible(_)) => MODERN,
