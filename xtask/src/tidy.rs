@@ -25,7 +25,7 @@ Examples:
 Allowed licences and known duplicates are listed in deny.toml, layers in xtask/src/tidy.rs.";
 
 /// Crates of a layer use those of lower layers only, beside [`WITHIN_A_LAYER`].
-const LAYERS: [(&str, u8); 31] = [
+const LAYERS: [(&str, u8); 32] = [
     ("certificates", 0),
     ("changes", 0),
     ("decision", 0),
@@ -35,6 +35,7 @@ const LAYERS: [(&str, u8); 31] = [
     ("text", 0),
     ("approvals", 1),
     ("audit", 1),
+    ("credential-broker", 1),
     ("file-gate", 1),
     ("network-gate", 1),
     ("packs", 1),
@@ -64,7 +65,7 @@ const WITHIN_A_LAYER: [(&str, &[&str]); 7] = [
     ("changes", &["sys"]),
     ("decision", &["exec-surface", "text"]),
     ("approvals", &["network-gate", "shell"]),
-    ("network-gate", &["sandbox"]),
+    ("network-gate", &["credential-broker", "sandbox"]),
     ("syscall-broker", &["sandbox"]),
     ("sandbox-runtime", &["sandbox", "syscall-broker"]),
     ("profile-runtime", &["sandbox", "sandbox-runtime"]),

@@ -19,6 +19,7 @@ mod attribute;
 pub mod chain;
 mod claim;
 pub mod combine;
+mod connection_refusal;
 pub mod context;
 pub mod decision;
 pub mod devices;
@@ -41,6 +42,7 @@ pub mod verdict;
 
 pub use chain::{Chain, Member};
 pub use combine::Combine;
+pub use connection_refusal::ConnectionRefusal;
 pub use context::Context;
 pub use decision::{AnsweredBy, Decision, Mode, Vote};
 pub use facts::{ContentVerdict, Fact, KnownPlace, KnownPlaceKind, OtherNames};

@@ -17,10 +17,10 @@ mod opening;
 mod server_hello;
 mod watch;
 
+use portcullis_decision::ConnectionRefusal;
 use portcullis_decision::pattern::HostName;
 use portcullis_decision::request::{Endpoint, Stage};
 
-use crate::ConnectionRefusal;
 use crate::judge::{Checks, Stages};
 use crate::names::is_localhost;
 use chunked::Chunked;

@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use portcullis_credential_broker::Broker;
+use portcullis_decision::ConnectionRefusal;
 use portcullis_decision::request::{HttpHead, NetworkAccess};
 use portcullis_decision::{Decision, Permit, Request};
 
-pub use crate::connection_refusal::ConnectionRefusal;
-use crate::{Broker, Upstream};
+use crate::upstream::Upstream;
 
 /// A connection that needs a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]

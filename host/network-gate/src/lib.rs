@@ -12,7 +12,7 @@
 //! - The host resolves the name only after the connection is allowed. An address outside the public internet is refused
 //!   unless a rule or the user named it. The gate connects to exactly the address that it checked.
 //! - The content must name the server that was allowed, as far as the gate can read it.
-//! - The requests to hosts that a [`Broker`] names are read and checked, and get credentials that commands do not have.
+//! - The requests to hosts that a [`Broker`](portcullis_credential_broker::Broker) names are read and checked, and get credentials that commands do not have.
 //!
 //! # Terms
 //! A [`ConnectionAttempt`] is a connection that needs a verdict, a [`ConnectionRefusal`] is the reason why it is denied.
@@ -34,9 +34,7 @@
 //! The parsers of outside bytes ([`dns`], [`inspect`]) are public so that they can be fuzzed against other
 //! implementations; see `fuzz/`.
 
-mod broker;
 mod calls;
-mod connection_refusal;
 pub mod dns;
 mod inside;
 pub mod inspect;
@@ -49,15 +47,11 @@ mod ssh_remedy;
 mod unix;
 mod upstream;
 
-pub use broker::{
-    Authority, AwsKeys, AwsLimits, AwsPlaceholders, Broker, BrokeredHost, Credential, Form, PushRule,
-    RequestLimits, Secret, Secrets, SeenSecrets, Ssh, SshCommand, SshHost, new_placeholder,
-};
 pub use calls::{Call, Calls};
 pub use inside::{Server, Sockets};
 pub use judge::{
-    AddressRuling, Checks, ConnectionAttempt, ConnectionRefusal, Ended, Ending, Judge, Judgement, Running,
-    Stages, Undecided, Want,
+    AddressRuling, Checks, ConnectionAttempt, Ended, Ending, Judge, Judgement, Running, Stages, Undecided,
+    Want,
 };
 pub use listeners::{Listeners, NetworkListeners};
 pub use names::Names;

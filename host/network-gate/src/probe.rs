@@ -10,13 +10,12 @@ use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use portcullis_credential_broker::{Form, Secret, Verified, upstream_tls};
 use portcullis_decision::request::Endpoint;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use zeroize::Zeroizing;
-
-use crate::broker::{Form, Secret, Verified, upstream_tls};
 
 /// The name by which the program introduces itself; some servers refuse requests without one.
 const AGENT: &str = concat!("portcullis/", env!("CARGO_PKG_VERSION"));

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use portcullis_approvals::question::credential_offer::CredentialOffer;
-use portcullis_decision::request::Endpoint;
-use portcullis_network_gate::{
+use portcullis_credential_broker::{
     Authority, AwsLimits, AwsPlaceholders, Broker, BrokeredHost, Credential, Form, PushRule, RequestLimits,
     Secret, Secrets, SeenSecrets, Ssh, SshCommand, SshHost, new_placeholder,
 };
+use portcullis_decision::request::Endpoint;
 use portcullis_settings::Resolved;
 use portcullis_settings_format::{
     BrokeredCredential, CredentialForm, HostPushes, PlaceholderPart, SignedObject, SigningCredential,

@@ -8,14 +8,16 @@ use portcullis_approvals::question::connections::{
 };
 use portcullis_approvals::question::endpoint_pattern;
 use portcullis_approvals::{Answer, Cancel, Choice, ChoiceKind, Denied, Refusal, place, refused_because};
+use portcullis_credential_broker::Broker;
+use portcullis_decision::ConnectionRefusal;
 use portcullis_decision::request::{Action, ActionKinds, Endpoint, HttpHead, NetworkAccess, Origin, Stage};
 use portcullis_decision::verdict::Cause;
 use portcullis_decision::{
     AnsweredBy, Decision, Effect, Fact, GrantPattern, GrantScope, RefusalText, Request, RuleSet,
 };
 use portcullis_network_gate::{
-    AddressRuling, Broker, Checks, ConnectionAttempt, ConnectionRefusal, Ended, Ending, Judge, Judgement,
-    Running, Stages, Undecided, Unresolved, Upstream, Want,
+    AddressRuling, Checks, ConnectionAttempt, Ended, Ending, Judge, Judgement, Running, Stages, Undecided,
+    Unresolved, Upstream, Want,
 };
 
 use crate::authorized::Authorized;

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::Child;
 
-use portcullis_network_gate::{Secret, SshCommand};
+use portcullis_credential_broker::{Secret, SshCommand};
 use portcullis_settings_format::{CredentialForm, CredentialSource, SigningForm};
 
 use crate::basis::Basis;

@@ -97,7 +97,8 @@ pub use portcullis_approvals::{
 };
 
 // What a reader of credentials returns, and what it is asked for.
-pub use portcullis_network_gate::{AwsKeys, AwsLimits, Form, Probe, Secret, SshCommand, probe, ssh_remedy};
+pub use portcullis_credential_broker::{AwsKeys, AwsLimits, Form, Secret, SshCommand};
+pub use portcullis_network_gate::{Probe, probe, ssh_remedy};
 
 pub use authorized::{Authorized, Granted, advice};
 pub use basis::Basis;

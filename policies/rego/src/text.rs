@@ -48,7 +48,7 @@ impl Text {
             return Err(config.error("it has none of the rules `deny`, `ask`, `allow` and `decision`"));
         }
         let text = Self { engine: RefCell::new(engine), rules };
-        text.try_out().map_err(|error| wrong(error))?;
+        text.try_out().map_err(wrong)?;
         Ok(text)
     }
 

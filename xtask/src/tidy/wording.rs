@@ -51,13 +51,14 @@ const BANNED: [(&str, &str); 40] = [
 ];
 
 /// Sources whose string literals and help texts users read.
-const SOURCES: [&str; 21] = [
+const SOURCES: [&str; 22] = [
     "guest/text-policy/src",
     "guest/workspace/src",
     "host/approvals/src",
     "host/audit/src",
     "host/bootstrap/src",
     "host/cli/src",
+    "host/credential-broker/src",
     "host/decision/src",
     "host/exec-surface/src",
     "host/export/src",

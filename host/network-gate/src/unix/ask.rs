@@ -6,10 +6,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use portcullis_decision::ConnectionRefusal;
 use portcullis_decision::request::{Endpoint, Stage};
 use tokio::sync::oneshot;
 
-use crate::judge::{ConnectionAttempt, ConnectionRefusal, Judge, Judgement, Undecided, Want};
+use crate::judge::{ConnectionAttempt, Judge, Judgement, Undecided, Want};
 
 /// How long the first connection of a question waits for others: programs open several at once.
 const GATHER: Duration = Duration::from_millis(40);

@@ -9,7 +9,6 @@ mod addressing;
 mod answering;
 mod answers;
 mod broken;
-mod character_sets;
 mod clearing;
 mod declared;
 mod exchange;
@@ -30,12 +29,14 @@ mod watched;
 
 use std::sync::Arc;
 
+use portcullis_decision::ConnectionRefusal;
 use portcullis_decision::request::{Endpoint, Stage};
 use tokio::net::TcpStream;
 
-use crate::judge::{ConnectionRefusal, Ending};
+use crate::judge::Ending;
 
 use broken::Unanswered;
+
 pub(crate) use declared::Declared;
 pub(crate) use exchange::Exchange;
 pub(crate) use outcome::Outcome;

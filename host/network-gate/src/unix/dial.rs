@@ -6,11 +6,12 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use portcullis_decision::ConnectionRefusal;
 use portcullis_decision::request::{Endpoint, Stage};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::judge::{AddressRuling, ConnectionAttempt, ConnectionRefusal, Ending};
+use crate::judge::{AddressRuling, ConnectionAttempt, Ending};
 use crate::special::Special;
 use crate::unix::lookup::{self, Unfound};
 use crate::unix::other_way;

@@ -12,14 +12,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hyper::body::Bytes;
+use portcullis_credential_broker::{GREETING, GitRequest, Known, Push, PushEnd, REQUEST_MAX, Ssh, SshHost};
+use portcullis_decision::ConnectionRefusal;
 use portcullis_decision::request::Stage;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::broker::{GREETING, GitRequest, Known, Push, PushEnd, REQUEST_MAX, Ssh, SshHost};
-use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ending};
+use crate::judge::{ConnectionAttempt, Ending};
 use crate::ssh_remedy::ssh_remedy;
 use crate::unix::budget::Spent;
 use crate::unix::clients::Awaited;

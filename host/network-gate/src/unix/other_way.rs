@@ -6,10 +6,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use portcullis_credential_broker::LimitedPlace;
+use portcullis_decision::ConnectionRefusal;
 use portcullis_decision::request::Endpoint;
 
-use crate::broker::LimitedPlace;
-use crate::judge::{ConnectionAttempt, ConnectionRefusal};
+use crate::judge::ConnectionAttempt;
 use crate::unix::lookup::Unfound;
 use crate::unix::range::{end, is_own_or_leads_there};
 use crate::unix::scope::Scope;
@@ -142,7 +143,7 @@ fn refused(address: IpAddr, place: &str) -> ConnectionRefusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::broker::OtherPorts;
+    use portcullis_credential_broker::OtherPorts;
 
     fn address(text: &str) -> IpAddr {
         text.parse().unwrap()

@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use portcullis_credential_broker::{Broker, Finder, Placeholders};
+use portcullis_decision::ConnectionRefusal;
 use tokio::io::{AsyncWriteExt as _, Interest};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
-use crate::broker::{Broker, Finder, Placeholders};
 use crate::inspect::client_hello::is_tls;
 use crate::inspect::{Inspector, Stop};
-use crate::judge::{ConnectionAttempt, ConnectionRefusal};
+use crate::judge::ConnectionAttempt;
 use crate::unix::budget::Spent;
 use crate::unix::clients::Awaited;
 use crate::unix::scope::{Scope, Wanted};

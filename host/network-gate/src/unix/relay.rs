@@ -3,13 +3,14 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
+use portcullis_credential_broker::{Broker, Ssh, SshHost};
+use portcullis_decision::ConnectionRefusal;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-use crate::broker::{Broker, Ssh, SshHost};
 use crate::inspect::{Inspector, Stop};
-use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ended, Ending};
+use crate::judge::{ConnectionAttempt, Ended, Ending};
 use crate::unix::brokered::{self, Declared, Exchange, Outcome, Unread};
 use crate::unix::budget::Spent;
 use crate::unix::dial::dial;

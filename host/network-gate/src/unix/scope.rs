@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use portcullis_decision::ConnectionRefusal;
 use portcullis_decision::Permit;
 use portcullis_decision::request::{Action, Direction, Endpoint, NetworkAccess, Stage, Transport};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::judge::{ConnectionAttempt, ConnectionRefusal, Ended, Judge, Judgement, Running, Undecided, Want};
+use crate::judge::{ConnectionAttempt, Ended, Judge, Judgement, Running, Undecided, Want};
 use crate::names::Names;
 use crate::unix::active_connections::ActiveConnections;
 use crate::unix::ask::Asking;

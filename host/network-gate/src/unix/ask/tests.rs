@@ -2,6 +2,7 @@ use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
+use portcullis_decision::ConnectionRefusal;
 use portcullis_decision::request::{
     Action, Direction, Endpoint, NetworkAccess, Origin, ProcessInfo, Transport,
 };
@@ -9,7 +10,7 @@ use portcullis_decision::{Decision, Request};
 
 use super::*;
 use crate::Upstream;
-use crate::judge::{AddressRuling, Checks, ConnectionRefusal, Ended, Running, Stages};
+use crate::judge::{AddressRuling, Checks, Ended, Running, Stages};
 
 /// A judge that sends its questions to the test and receives the answers from it.
 struct Shown {
@@ -75,7 +76,7 @@ impl Judge for Shown {
         None
     }
 
-    fn broker(&self) -> Result<Option<Arc<crate::Broker>>, ConnectionRefusal> {
+    fn broker(&self) -> Result<Option<Arc<portcullis_credential_broker::Broker>>, ConnectionRefusal> {
         Ok(None)
     }
 

@@ -4,11 +4,11 @@ use hyper::Uri;
 use hyper::header::{HOST, HeaderValue, TE};
 use hyper::http::request::Parts;
 use hyper::http::uri::Scheme;
+use portcullis_credential_broker::{Accepted, BrokeredHost, origin_form};
 use portcullis_decision::request::Endpoint;
 
 use super::broken::Unanswered;
 use super::version::HttpVersion;
-use crate::broker::{Accepted, BrokeredHost, origin_form};
 
 /// Addresses a request to the server.
 pub(super) fn address(

@@ -8,13 +8,13 @@ use std::task::{Context, Poll, ready};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::response;
+use portcullis_credential_broker::{Masker, Opening, of_this_connection_only};
+use portcullis_decision::ConnectionRefusal;
 
 use super::broken::Broken;
-use super::character_sets::Opening;
 use super::exchange::Exchange;
 use super::version::HttpVersion;
-use crate::broker::{Masker, of_this_connection_only};
-use crate::judge::{ConnectionRefusal, Ending};
+use crate::judge::Ending;
 use crate::unix::pump::Traffic;
 
 /// A body in which credentials are masked. Its length does not change.

@@ -8,15 +8,14 @@ use hyper::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING,
 };
 use hyper::{Response, StatusCode, Version};
+use portcullis_credential_broker::{Opening, is_readable, of_this_connection_only};
+use portcullis_decision::ConnectionRefusal;
 
 use super::answering::{Answering, mask_head};
 use super::broken::Unanswered;
-use super::character_sets::{Opening, is_readable};
 use super::declared::Declared;
 use super::exchange::{Answer, Exchange};
 use super::version::HttpVersion;
-use crate::broker::of_this_connection_only;
-use crate::judge::ConnectionRefusal;
 
 /// Headers that name a compression of each message in an answer, or a change of the whole (RFC 3229).
 const OTHER_ENCODINGS: [&str; 3] = ["connect-content-encoding", "grpc-encoding", "im"];

@@ -1,6 +1,6 @@
 //! Why a request or a body ended early.
 
-use crate::judge::ConnectionRefusal;
+use portcullis_decision::ConnectionRefusal;
 
 /// The reason why a body ended early.
 #[derive(Debug)]

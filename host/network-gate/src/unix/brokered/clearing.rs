@@ -1,11 +1,11 @@
 //! The decision on a request, and the log of the credential in it.
 
+use portcullis_credential_broker::Accepted;
 use portcullis_decision::request::Stage;
 
 use super::broken::Unanswered;
 use super::declared::Declared;
 use super::exchange::Exchange;
-use crate::broker::Accepted;
 use crate::judge::{ConnectionAttempt, Judge};
 
 /// Whether the use of a credential is in the log already.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Bytes;
+use portcullis_credential_broker::{Broker, BrokeredHost};
 
 use super::broken::Broken;
-use crate::broker::{Broker, BrokeredHost};
 
 /// The body of a request or an answer.
 pub(super) type Content = UnsyncBoxBody<Bytes, Broken>;

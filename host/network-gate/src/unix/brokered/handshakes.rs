@@ -4,6 +4,7 @@ use std::io::Cursor;
 use std::sync::Arc;
 use std::time::Duration;
 
+use portcullis_decision::ConnectionRefusal;
 use portcullis_decision::request::Endpoint;
 use rustls::InvalidMessage;
 use rustls::pki_types::ServerName;
@@ -16,7 +17,7 @@ use tokio_rustls::{LazyConfigAcceptor, TlsConnector, client, server};
 
 use super::declared::Declared;
 use super::version::{HttpVersion, Offer};
-use crate::judge::{ConnectionRefusal, Ending};
+use crate::judge::Ending;
 
 /// How long each half of a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(15);

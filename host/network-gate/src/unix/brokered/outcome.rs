@@ -62,8 +62,9 @@ impl Outcome {
 
 #[cfg(test)]
 mod tests {
+    use portcullis_decision::ConnectionRefusal;
+
     use super::*;
-    use crate::judge::ConnectionRefusal;
 
     #[test]
     fn the_first_refusal_counts_and_the_others_are_counted() {

@@ -7,10 +7,10 @@ use std::task::{Context, Poll, ready};
 
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use portcullis_credential_broker::{Broker, Finder};
+use portcullis_decision::ConnectionRefusal;
 
 use super::broken::{Broken, Unanswered};
-use crate::broker::{Broker, Finder};
-use crate::judge::ConnectionRefusal;
 
 /// A piece's wait for the budget.
 pub(super) type Waiting = Pin<Box<dyn Future<Output = Result<(), Unanswered>> + Send>>;

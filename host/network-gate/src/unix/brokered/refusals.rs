@@ -4,11 +4,12 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
+use portcullis_decision::ConnectionRefusal;
 
 use super::broken::Unanswered;
 use super::exchange::{Answer, Exchange};
 use super::version::HttpVersion;
-use crate::judge::{ConnectionRefusal, Ending};
+use crate::judge::Ending;
 
 /// The kind of answer that git wants to a push.
 const PUSH_RESULT: &str = "application/x-git-receive-pack-result";

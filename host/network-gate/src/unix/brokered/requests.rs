@@ -8,6 +8,10 @@ use hyper::Request;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{ACCEPT_CHARSET, ACCEPT_ENCODING, CONTENT_LENGTH, HeaderValue};
 use hyper::http::request::Parts;
+use portcullis_credential_broker::{
+    Accepted, Destination, Follows, Push, Secret, in_first_version, of_this_connection_only,
+};
+use portcullis_decision::ConnectionRefusal;
 
 use super::addressing::address;
 use super::broken::Unanswered;
@@ -18,10 +22,7 @@ use super::outgoing::{Outgoing, Sending, Waiting};
 use super::refusals::Kind;
 use super::sender::{Sender, Unsent};
 use super::version::HttpVersion;
-use crate::broker::{
-    Accepted, Destination, Follows, Push, Secret, in_first_version, of_this_connection_only,
-};
-use crate::judge::{ConnectionRefusal, Ending};
+use crate::judge::Ending;
 use crate::unix::push_slots::{PUSHES, TooSlow};
 
 /// Headers that ask for a part of an answer (some servers take those beyond the standard as well), or for one with

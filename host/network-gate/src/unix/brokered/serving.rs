@@ -10,6 +10,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use portcullis_decision::ConnectionRefusal;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
@@ -20,7 +21,7 @@ use super::sender::Sender;
 use super::tasks::Tasks;
 use super::version::{BUFFER, HttpVersion, Offer};
 use super::watched::Watched;
-use crate::judge::{ConnectionRefusal, Ending};
+use crate::judge::Ending;
 
 /// One permit for each client that speaks HTTP/2, since one connection of it can hold some MiB of memory. Programs that
 /// also speak HTTP/1.1 get that while none is free.

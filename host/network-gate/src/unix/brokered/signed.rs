@@ -3,14 +3,14 @@
 use http_body_util::BodyExt as _;
 use hyper::body::{Bytes, Incoming};
 use hyper::http::request::Parts;
+use portcullis_credential_broker::{Accepted, GRAPHQL_MAX, Verified};
+use portcullis_decision::ConnectionRefusal;
 use tokio::sync::Semaphore;
 
 use super::broken::Unanswered;
 use super::declared::Declared;
 use super::exchange::Exchange;
 use super::requests::unusable;
-use crate::broker::{Accepted, GRAPHQL_MAX, Verified};
-use crate::judge::ConnectionRefusal;
 use crate::unix::push_slots::BODIES;
 
 /// The longest body that is read to be signed, in bytes. Services that want that take no longer ones, but for uploads,

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use portcullis_decision::ConnectionRefusal;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep_until};
 
 use super::exchange::Exchange;
 use super::frames::Frames;
 use super::handshakes::ClientTls;
-use crate::judge::{ConnectionRefusal, Ending};
+use crate::judge::Ending;
 
 /// A client's bytes, which end with an error when its frames break a bound.
 pub(super) struct Watched {

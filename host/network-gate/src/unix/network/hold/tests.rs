@@ -3,12 +3,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use portcullis_decision::ConnectionRefusal;
 use portcullis_decision::request::Endpoint;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::Upstream;
-use crate::judge::{AddressRuling, Checks, ConnectionAttempt, ConnectionRefusal, Judge, Running, Stages};
+use crate::judge::{AddressRuling, Checks, ConnectionAttempt, Judge, Running, Stages};
 use crate::names::Names;
 use crate::unix::active_connections::ActiveConnections;
 use crate::unix::ask::Asking;
@@ -71,7 +72,7 @@ impl Judge for Asks {
         None
     }
 
-    fn broker(&self) -> Result<Option<Arc<crate::Broker>>, ConnectionRefusal> {
+    fn broker(&self) -> Result<Option<Arc<portcullis_credential_broker::Broker>>, ConnectionRefusal> {
         Ok(None)
     }
 

@@ -23,7 +23,7 @@ pub fn new_placeholder() -> io::Result<String> {
 
 /// The placeholders of a session, in each form in which they are searched for.
 #[derive(Debug, Default)]
-pub(crate) struct Placeholders {
+pub struct Placeholders {
     known: Vec<Known>,
     longest: usize,
 }
@@ -53,7 +53,7 @@ impl Placeholders {
     }
 
     /// Returns what to call the first placeholder in a text.
-    pub(crate) fn found_in(&self, text: &[u8]) -> Option<String> {
+    pub fn found_in(&self, text: &[u8]) -> Option<String> {
         let found = self.known.iter().find(|known| memmem::find(text, &known.text).is_some())?;
         Some(match &found.credential {
             Some(name) => format!("the placeholder of the credential `{name}`"),
@@ -82,13 +82,13 @@ pub(super) fn in_base64(text: &[u8]) -> Vec<Vec<u8>> {
 
 /// Searches a stream for placeholders, also across the borders of its pieces.
 #[derive(Debug, Default)]
-pub(crate) struct Finder {
+pub struct Finder {
     tail: Vec<u8>,
 }
 
 impl Finder {
     /// Returns what to call a placeholder that ends in this piece.
-    pub(crate) fn find(&mut self, placeholders: &Placeholders, piece: &[u8]) -> Option<String> {
+    pub fn find(&mut self, placeholders: &Placeholders, piece: &[u8]) -> Option<String> {
         if placeholders.is_empty() {
             return None;
         }

@@ -42,13 +42,13 @@ impl SeenSecrets {
 }
 
 /// The credentials that were read, used until a server refuses them.
-pub(crate) struct Loaded {
+pub struct Loaded {
     secrets: Box<dyn Secrets>,
     known: Mutex<HashMap<String, Known>>,
     seen: SeenSecrets,
     /// Held while one is read, so that a source is asked once and not by every request. Those that wait hold no thread,
     /// of which the gate has few.
-    pub(crate) reading: Arc<tokio::sync::Mutex<()>>,
+    pub reading: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// A credential in use.
@@ -57,13 +57,19 @@ struct Known {
     read_at: Instant,
 }
 
+impl std::fmt::Debug for Loaded {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Loaded").finish_non_exhaustive()
+    }
+}
+
 impl Loaded {
     pub(super) fn new(secrets: Box<dyn Secrets>, seen: SeenSecrets) -> Self {
         Self { secrets, known: Mutex::default(), seen, reading: Arc::default() }
     }
 
     /// Returns a credential, and reads it first if need be. May block; the caller holds `reading`.
-    pub(crate) fn secret(&self, name: &str) -> Result<Arc<Secret>, String> {
+    pub fn secret(&self, name: &str) -> Result<Arc<Secret>, String> {
         if let Some(known) = self.known(name) {
             return Ok(known);
         }
@@ -75,19 +81,19 @@ impl Loaded {
     }
 
     /// Returns a masker of all credentials that the session has ever read.
-    pub(crate) fn masker(&self) -> Masker {
+    pub fn masker(&self) -> Masker {
         self.seen.masker()
     }
 
     /// Returns a credential that has been read. Does not block.
-    pub(crate) fn known(&self, name: &str) -> Option<Arc<Secret>> {
+    pub fn known(&self, name: &str) -> Option<Arc<Secret>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get(name).map(|known| Arc::clone(&known.secret));
         known.filter(|secret| !secret.has_expired(SystemTime::now()))
     }
 
     /// Has the credential read again for the next request, because a server refused it at this time.
-    pub(crate) fn refused(&self, name: &str, now: Instant) {
+    pub fn refused(&self, name: &str, now: Instant) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // A command can provoke refusals; its source must not be asked each time.
         if known.get(name).is_some_and(|known| now.duration_since(known.read_at) >= READ_AGAIN) {

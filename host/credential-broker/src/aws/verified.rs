@@ -13,7 +13,7 @@ use super::signature::{hash, signature};
 
 /// A request whose signature by a command was found to be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Verified {
+pub struct Verified {
     scope: Scope,
     /// The names of the headers that the command has signed.
     names: Vec<String>,
@@ -27,24 +27,19 @@ impl Verified {
     }
 
     /// Returns the base of a signature for a request of the gate's own, without a body.
-    pub(crate) fn of_own_request(service: String, region: String) -> Self {
+    pub fn of_own_request(service: String, region: String) -> Self {
         let path_form = if service.starts_with("s3") { PathForm::AsSent } else { PathForm::EncodedAgain };
         let scope = Scope { day: String::new(), region, service };
         Self { scope, names: vec![PAYLOAD.to_owned()], payload: hash(b""), path_form }
     }
 
     /// Returns the header with the hash of the body.
-    pub(crate) fn payload_header(&self) -> (&'static str, &str) {
+    pub fn payload_header(&self) -> (&'static str, &str) {
         (PAYLOAD, &self.payload)
     }
 
     /// Signs a request in the form in which it is sent.
-    pub(crate) fn sign(
-        &self,
-        keys: &AwsKeys,
-        request: &mut Parts,
-        now: SystemTime,
-    ) -> Result<(), &'static str> {
+    pub fn sign(&self, keys: &AwsKeys, request: &mut Parts, now: SystemTime) -> Result<(), &'static str> {
         let unfit = |_error| "it cannot stand in a header";
         let date = amz_date(now);
         let scope = Scope { day: date.chars().take(8).collect(), ..self.scope.clone() };

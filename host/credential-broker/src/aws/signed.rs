@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, RANGE};
 use hyper::http::request::Parts;
+use portcullis_decision::ConnectionRefusal;
 
 use super::canonical::{PathForm, canonical, decoded};
 use super::keys::AwsPlaceholders;
@@ -11,7 +12,6 @@ use super::names::{ALGORITHM, DATE, OWN_HEADERS, PAYLOAD, TOKEN, amz_date};
 use super::scope::{AwsLimits, Scope};
 use super::signature::{hash, signature};
 use super::verified::Verified;
-use crate::connection_refusal::ConnectionRefusal;
 
 /// How far the time of a signature may be from now; servers accept no more either.
 const SKEW: Duration = Duration::from_secs(15 * 60);

@@ -48,7 +48,7 @@ impl Authority {
     }
 
     /// Returns how the gate answers as a brokered host, without the versions of HTTP that it offers.
-    pub(crate) fn server(&self, host: &Endpoint) -> io::Result<Arc<ServerConfig>> {
+    pub fn server(&self, host: &Endpoint) -> io::Result<Arc<ServerConfig>> {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = hosts.get(host) {
             return Ok(Arc::clone(known));

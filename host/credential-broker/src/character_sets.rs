@@ -38,7 +38,8 @@ const TEXTS: [&str; 12] = [
 const OPENING: usize = 4;
 
 /// Returns true if a media type names no character set, or one in which characters of ASCII have their bytes.
-pub(super) fn is_readable(kind: &HeaderValue) -> bool {
+#[must_use]
+pub fn is_readable(kind: &HeaderValue) -> bool {
     let kind = String::from_utf8_lossy(kind.as_bytes()).to_ascii_lowercase();
     let is_wide = ["utf16", "utf32", "utf7"].iter().any(|name| without_signs(&kind).contains(name));
     // Each one counts, wherever it stands: programs differ in how they read several, or broken ones.
@@ -64,22 +65,23 @@ fn is_known(set: &str) -> bool {
 }
 
 /// The first bytes of an answer, if it is a text.
-#[derive(Default)]
-pub(super) struct Opening {
+#[derive(Debug, Default)]
+pub struct Opening {
     is_text: bool,
     bytes: Vec<u8>,
 }
 
 impl Opening {
     /// Returns the opening of an answer with these headers, before any of its bytes has come.
-    pub(super) fn new(headers: &HeaderMap) -> Self {
+    #[must_use]
+    pub fn new(headers: &HeaderMap) -> Self {
         let mut kinds = headers.get_all(CONTENT_TYPE).iter().peekable();
         let is_text = kinds.peek().is_none() || kinds.any(is_text);
         Self { is_text, bytes: Vec::new() }
     }
 
     /// Takes the next bytes, and returns true if they show UTF-16, UTF-32 or EBCDIC.
-    pub(super) fn is_wide_after(&mut self, piece: &[u8]) -> bool {
+    pub fn is_wide_after(&mut self, piece: &[u8]) -> bool {
         if !self.is_text || self.bytes.len() >= OPENING {
             return false;
         }

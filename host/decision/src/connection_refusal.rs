@@ -1,8 +1,9 @@
 //! Why a connection or a request is denied.
 
-use portcullis_decision::host_rules::HOST;
-use portcullis_decision::{Reader, RefusalText};
 use portcullis_text::escape;
+
+use crate::host_rules::HOST;
+use crate::refusal_text::{Reader, RefusalText};
 
 /// The reason for a denial.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +49,8 @@ impl ConnectionRefusal {
     }
 
     /// Returns the refusal of a connection that a command has left behind.
-    pub(crate) fn of_ended_command() -> Self {
+    #[must_use]
+    pub fn of_ended_command() -> Self {
         Self::by_host("host.command-ended", "the command that opened the connection has ended")
     }
 }

@@ -9,6 +9,7 @@ use hyper::header::{
 use hyper::http::request::Parts;
 use hyper::http::uri::{PathAndQuery, Scheme};
 use hyper::{Method, StatusCode, Uri};
+use portcullis_decision::ConnectionRefusal;
 use portcullis_decision::pattern::{Coverage, HostName, OperationPattern, RequestPath, RequestPattern};
 use portcullis_decision::request::{Endpoint, HttpHead};
 use portcullis_text::secrets::has_secret;
@@ -24,41 +25,43 @@ use super::push::Push;
 use super::second_path::second_path;
 use super::secret::Secret;
 use super::well_formed::{is_well_formed, malformed};
-use crate::connection_refusal::ConnectionRefusal;
 
 /// The port of TLS, which a `Host` header need not name.
 const TLS_PORT: u16 = 443;
 
 /// A brokered host, with the placeholders that its requests are searched for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Destination<'a> {
-    pub(crate) host: &'a BrokeredHost,
-    pub(crate) placeholders: &'a Placeholders,
+pub struct Destination<'a> {
+    /// The host.
+    pub host: &'a BrokeredHost,
+    /// The placeholders.
+    pub placeholders: &'a Placeholders,
 }
 
 /// A request that may be sent.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Accepted<'a> {
+pub struct Accepted<'a> {
     /// The credential to be put in.
-    pub(crate) credential: Option<Use<'a>>,
+    pub credential: Option<Use<'a>>,
     /// The head, in the form that policies get.
-    pub(crate) head: HttpHead,
+    pub head: HttpHead,
     /// The target in the form in which it is sent.
-    pub(crate) target: PathAndQuery,
+    pub target: PathAndQuery,
     /// The largest body, in bytes.
-    pub(crate) body_max: Option<u64>,
+    pub body_max: Option<u64>,
     /// The push that the request is; its body is judged as a whole.
-    pub(crate) push: Option<Push>,
+    pub push: Option<Push>,
     /// The operations of GraphQL that its body may have, if a rule says which.
-    pub(crate) operations: Option<Operations>,
+    pub operations: Option<Operations>,
     /// Whether the client takes trailers in the answer.
-    pub(crate) takes_trailers: bool,
+    pub takes_trailers: bool,
 }
 
 /// A credential and its place in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Use<'a> {
-    pub(crate) credential: &'a Credential,
+pub struct Use<'a> {
+    /// The credential.
+    pub credential: &'a Credential,
     place: Place,
 }
 
@@ -77,7 +80,7 @@ enum Place {
 
 impl<'a> Destination<'a> {
     /// Judges the head of a request.
-    pub(crate) fn judge(&self, request: &Parts) -> Result<Accepted<'a>, ConnectionRefusal> {
+    pub fn judge(&self, request: &Parts) -> Result<Accepted<'a>, ConnectionRefusal> {
         is_well_formed(request)?;
         self.names_this_host(request)?;
         let target = request.uri.path_and_query().cloned();
@@ -345,18 +348,18 @@ impl Use<'_> {
     }
 
     /// Returns true if the request is signed with the credential.
-    pub(crate) fn signs(&self) -> bool {
+    pub fn signs(&self) -> bool {
         matches!(self.place, Place::Signature(_))
     }
 
     /// Returns true if the credential can only be used with the whole body.
-    pub(crate) fn needs_body(&self) -> bool {
+    pub fn needs_body(&self) -> bool {
         matches!(&self.place, Place::Signature(signed) if signed.needs_body())
     }
 
     /// Checks the signature of a command, if the credential is one that signs. `body` is the whole body, if it was
     /// read.
-    pub(crate) fn verify(
+    pub fn verify(
         &self,
         request: &Parts,
         body: Option<&[u8]>,
@@ -367,7 +370,7 @@ impl Use<'_> {
     }
 
     /// Returns true if a server may answer like this because the credential is an old one.
-    pub(crate) fn may_be_refused_with(&self, status: StatusCode) -> bool {
+    pub fn may_be_refused_with(&self, status: StatusCode) -> bool {
         match &self.place {
             // S3 answers with 400 to a token that has expired, other services of AWS with 403.
             Place::Signature(_) => matches!(status.as_u16(), 400 | 401 | 403),
@@ -376,7 +379,7 @@ impl Use<'_> {
     }
 
     /// Puts the credential into its place. A request that is signed keeps its placeholders until [`Self::sign`].
-    pub(crate) fn fill(&self, secret: &Secret, headers: &mut HeaderMap) -> Result<(), &'static str> {
+    pub fn fill(&self, secret: &Secret, headers: &mut HeaderMap) -> Result<(), &'static str> {
         // The gate finds the credential in an answer only if it can read it.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let text = || secret.text().ok_or("it is no text, as its form wants it");
@@ -396,7 +399,7 @@ impl Use<'_> {
 
     /// Signs a request in the form in which it is sent, if the credential is one that signs. The signature of the
     /// command must have been checked.
-    pub(crate) fn sign(
+    pub fn sign(
         &self,
         secret: &Secret,
         request: &mut Parts,
@@ -448,7 +451,7 @@ fn place_of_text(credential: &Credential, headers: &HeaderMap) -> Option<Place> 
 }
 
 /// Returns the target of a request as a client of a server writes it.
-pub(crate) fn origin_form(target: PathAndQuery) -> Uri {
+pub fn origin_form(target: PathAndQuery) -> Uri {
     Uri::from(target)
 }
 

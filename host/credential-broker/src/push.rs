@@ -12,11 +12,11 @@ mod pack;
 use hyper::Method;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
+use portcullis_decision::ConnectionRefusal;
 use portcullis_decision::pattern::{RefPattern, RequestPath, RequestPattern};
 
-use crate::connection_refusal::ConnectionRefusal;
 use commands::{Commands, Update};
-pub(crate) use end::{Known, PushEnd};
+pub use end::{Known, PushEnd};
 use pack::{Commits, Files};
 
 /// The last segment of the path of a push.
@@ -65,7 +65,7 @@ pub struct PushRule {
 
 /// A push, with the rules for its repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Push {
+pub struct Push {
     rules: Vec<PushRule>,
 }
 
@@ -127,12 +127,12 @@ impl Push {
     }
 
     /// Returns the largest body, in bytes.
-    pub(crate) fn bytes_max(&self) -> u64 {
+    pub fn bytes_max(&self) -> u64 {
         self.rules.iter().map(|rule| rule.bytes_max).max().unwrap_or_default()
     }
 
     /// Judges the body of the push.
-    pub(crate) fn judge(&self, body: &[u8]) -> Result<(), ConnectionRefusal> {
+    pub fn judge(&self, body: &[u8]) -> Result<(), ConnectionRefusal> {
         let Commands { updates, pack } = commands::parse(body).map_err(|why| refused(&why))?;
         if updates.is_empty() {
             // Git sends an empty push to see whether the server takes its credential.

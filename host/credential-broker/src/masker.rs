@@ -36,7 +36,7 @@ impl Wanted {
 }
 
 /// Masks credentials in one stream.
-pub(crate) struct Masker {
+pub struct Masker {
     wanted: Wanted,
     /// The forms that are searched for.
     forms: Arc<Forms>,
@@ -45,6 +45,12 @@ pub(crate) struct Masker {
     held: Held,
     /// How many of the last bytes can be part of a credential.
     tail: usize,
+}
+
+impl std::fmt::Debug for Masker {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Masker").finish_non_exhaustive()
+    }
 }
 
 impl Masker {
@@ -56,7 +62,7 @@ impl Masker {
 
     /// Returns the next piece of the stream. It can be shorter or longer than the piece that came in; the whole stream
     /// keeps its length.
-    pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
+    pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         self.renew_forms();
         self.held.push(piece);
         self.search.advance(&self.forms, &mut self.held.window(false));
@@ -67,13 +73,13 @@ impl Masker {
     }
 
     /// Returns the rest of the stream.
-    pub(crate) fn finish(&mut self) -> Vec<u8> {
+    pub fn finish(&mut self) -> Vec<u8> {
         self.search.advance(&self.forms, &mut self.held.window(true));
         self.held.take(self.held.rest().len())
     }
 
     /// Masks a whole text; returns true if there was something to mask.
-    pub(crate) fn mask(&self, bytes: &mut [u8]) -> bool {
+    pub fn mask(&self, bytes: &mut [u8]) -> bool {
         let mut covered = vec![false; bytes.len()];
         let mut window =
             Window { bytes, covered: &mut covered, covered_to: &mut 0, offset: 0, is_last: true };

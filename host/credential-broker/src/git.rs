@@ -1,15 +1,15 @@
 //! Git over ssh: the requests of git inside, which the gate makes with the user's own `ssh` outside.
 
+use portcullis_decision::ConnectionRefusal;
 use portcullis_decision::pattern::{RequestPath, RequestPattern};
 use portcullis_decision::request::{Endpoint, HttpHead};
 
 use super::push::{Push, PushRule};
-use crate::connection_refusal::ConnectionRefusal;
 
 /// The first bytes of a request.
-pub(crate) const GREETING: &[u8] = b"portcullis-git/1\0";
+pub const GREETING: &[u8] = b"portcullis-git/1\0";
 /// The longest request, in bytes.
-pub(crate) const REQUEST_MAX: usize = 8 * 1024;
+pub const REQUEST_MAX: usize = 8 * 1024;
 /// The longest user name, in bytes.
 const USER_MAX: usize = 64;
 /// The port of ssh.
@@ -78,17 +78,18 @@ impl Service {
 
 /// A request of git that may be sent.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct GitRequest {
-    pub(crate) command: SshCommand,
+pub struct GitRequest {
+    /// What git runs at the server.
+    pub command: SshCommand,
     /// The form in which policies get it.
-    pub(crate) head: HttpHead,
+    pub head: HttpHead,
     /// The push that it is.
-    pub(crate) push: Option<Push>,
+    pub push: Option<Push>,
 }
 
 impl SshHost {
     /// Judges a request: user, `GIT_PROTOCOL` and command, each followed by a zero byte.
-    pub(crate) fn judge(&self, request: &[u8]) -> Result<GitRequest, ConnectionRefusal> {
+    pub fn judge(&self, request: &[u8]) -> Result<GitRequest, ConnectionRefusal> {
         let text = std::str::from_utf8(request).map_err(|_| refused("it is not text"))?;
         let mut parts = text.split('\0');
         let (Some(user), Some(protocol), Some(command), Some(""), None) =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustls::{ClientConfig, RootCertStore};
 
 /// Returns a configuration with the certificates that this machine trusts, or of `SSL_CERT_FILE`.
-pub(crate) fn configuration() -> Result<Arc<ClientConfig>, String> {
+pub fn configuration() -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
     let (added, _ignored) = roots.add_parsable_certificates(portcullis_certificates::of_this_machine());
     if added == 0 {

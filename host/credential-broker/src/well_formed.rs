@@ -6,8 +6,7 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::{Method, Version};
-
-use crate::connection_refusal::ConnectionRefusal;
+use portcullis_decision::ConnectionRefusal;
 
 /// Headers that concern one connection only (RFC 9110 7.6.1), besides those that `Connection` names.
 const OF_ONE_CONNECTION: &[&str] =
@@ -174,7 +173,7 @@ fn named_by_connection(headers: &HeaderMap) -> Vec<String> {
 }
 
 /// Removes the headers that concern one connection only.
-pub(crate) fn of_this_connection_only(headers: &mut HeaderMap) {
+pub fn of_this_connection_only(headers: &mut HeaderMap) {
     for name in named_by_connection(headers) {
         headers.remove(name);
     }

@@ -9,18 +9,17 @@ mod tokens;
 
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
+use portcullis_decision::ConnectionRefusal;
 use portcullis_decision::pattern::OperationPattern;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::connection_refusal::ConnectionRefusal;
-
 /// The longest body that is judged, in bytes.
-pub(crate) const GRAPHQL_MAX: usize = 1 << 20;
+pub const GRAPHQL_MAX: usize = 1 << 20;
 
 /// What the operations of a request are compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Operations {
+pub struct Operations {
     /// What names them in the settings, and what is permitted. Each of these must permit all operations.
     permitted: Vec<(OperationsRule, Vec<OperationPattern>)>,
 }
@@ -61,7 +60,7 @@ impl Operations {
     }
 
     /// Judges the body of a request.
-    pub(crate) fn judge(&self, body: &[u8]) -> Result<(), ConnectionRefusal> {
+    pub fn judge(&self, body: &[u8]) -> Result<(), ConnectionRefusal> {
         let unreadable = |why: String| {
             ConnectionRefusal::by_host("host.request-rule", format!("its GraphQL cannot be judged: {why}"))
         };

@@ -1,55 +1,17 @@
-//! Brokered hosts: the gate reads the requests to them, and puts in credentials that commands do not have.
-//!
-//! A command has a [placeholder](Credential::placeholder) in place of a credential. The gate ends the command's TLS
-//! connection with a certificate of the session's [`Authority`], checks each request, puts the credential in the
-//! declared place, and sends the request over a TLS connection of its own. Only connections to the declared hosts are
-//! handled like this.
-//!
-//! This module decides about requests and has no sockets; `unix::brokered` has them.
-
-mod authority;
-mod aws;
-mod basic;
-mod git;
-mod graphql;
-mod host;
-mod http2;
-mod loaded;
-mod masker;
-mod own_account;
-mod placeholders;
-mod push;
-mod request;
-mod second_path;
-mod secret;
-mod upstream_tls;
-mod well_formed;
+//! The brokered hosts of a session.
 
 use std::sync::{Arc, OnceLock};
 
 use portcullis_decision::request::Endpoint;
 use rustls::ClientConfig;
 
-pub use authority::Authority;
-pub use aws::{AwsKeys, AwsLimits, AwsPlaceholders};
-pub use git::{Ssh, SshCommand, SshHost};
-pub use host::{BrokeredHost, Credential, Form, RequestLimits};
-pub use loaded::SeenSecrets;
-pub use placeholders::new_placeholder;
-pub use push::PushRule;
-pub use secret::{Secret, Secrets};
-
-pub(crate) use aws::Verified;
-pub(crate) use git::{GREETING, GitRequest, REQUEST_MAX};
-pub(crate) use graphql::GRAPHQL_MAX;
-pub(crate) use http2::{Follows, in_first_version};
-pub(crate) use loaded::Loaded;
-pub(crate) use masker::Masker;
-pub(crate) use placeholders::{Finder, Placeholders};
-pub(crate) use push::{Known, Push, PushEnd};
-pub(crate) use request::{Accepted, Destination, origin_form};
-pub(crate) use upstream_tls::configuration as upstream_tls;
-pub(crate) use well_formed::of_this_connection_only;
+use crate::authority::Authority;
+use crate::git::{Ssh, SshHost};
+use crate::host::{BrokeredHost, Credential};
+use crate::loaded::{Loaded, SeenSecrets};
+use crate::placeholders::Placeholders;
+use crate::secret::Secrets;
+use crate::upstream_tls;
 
 /// The brokered hosts of a session.
 pub struct Broker {
@@ -69,23 +31,27 @@ struct OutsideSsh {
 
 /// A place to which only some requests may be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LimitedPlace {
-    pub(crate) host: Endpoint,
-    pub(crate) port: u16,
-    pub(crate) other_ports: OtherPorts,
+pub struct LimitedPlace {
+    /// The host.
+    pub host: Endpoint,
+    /// The port.
+    pub port: u16,
+    /// Whether the other ports of the host are closed.
+    pub other_ports: OtherPorts,
 }
 
 /// Whether a limit on one port of a host closes its other ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OtherPorts {
+pub enum OtherPorts {
     /// The gate refuses connections to them, because it would not read their requests.
     Refused,
+    /// They are not limited.
     Free,
 }
 
 impl LimitedPlace {
     /// Returns true if the limit also concerns this port.
-    pub(crate) fn concerns(&self, port: u16) -> bool {
+    pub fn concerns(&self, port: u16) -> bool {
         self.port == port || self.other_ports == OtherPorts::Refused
     }
 }
@@ -124,7 +90,7 @@ impl Broker {
     }
 
     /// Returns the host at a place that git reaches by the user's own `ssh`.
-    pub(crate) fn ssh_host(&self, target: &Endpoint, port: u16) -> Option<(Arc<SshHost>, Arc<dyn Ssh>)> {
+    pub fn ssh_host(&self, target: &Endpoint, port: u16) -> Option<(Arc<SshHost>, Arc<dyn Ssh>)> {
         let OutsideSsh { hosts, program } = self.ssh.as_ref()?;
         let host = hosts.iter().find(|host| host.host == *target && host.port == port)?;
         Some((Arc::clone(host), Arc::clone(program)))
@@ -137,18 +103,18 @@ impl Broker {
     }
 
     /// Returns true if the requests to this host are limited, and only on other ports.
-    pub(crate) fn is_limited_elsewhere(&self, target: &Endpoint, port: u16) -> bool {
+    pub fn is_limited_elsewhere(&self, target: &Endpoint, port: u16) -> bool {
         let is_limited = |host: &Arc<BrokeredHost>| host.host == *target && host.is_limited();
         self.host(target, port).is_none() && self.hosts.iter().any(is_limited)
     }
 
     /// Returns the hosts to which only some requests may be sent.
-    pub(crate) fn limited(&self) -> Vec<Endpoint> {
+    pub fn limited(&self) -> Vec<Endpoint> {
         self.hosts.iter().filter(|host| host.is_limited()).map(|host| host.host.clone()).collect()
     }
 
     /// Returns the places to which only some requests may be sent, also by git over `ssh`.
-    pub(crate) fn limited_places(&self) -> Vec<LimitedPlace> {
+    pub fn limited_places(&self) -> Vec<LimitedPlace> {
         let limited = self.hosts.iter().filter(|host| host.is_limited());
         let of_host = |host: &Arc<BrokeredHost>| LimitedPlace {
             host: host.host.clone(),
@@ -164,20 +130,26 @@ impl Broker {
         limited.map(of_host).chain(by_ssh).collect()
     }
 
-    pub(crate) fn authority(&self) -> &Authority {
+    /// Returns the authority that certifies these hosts inside.
+    #[must_use]
+    pub fn authority(&self) -> &Authority {
         &self.authority
     }
 
-    pub(crate) fn placeholders(&self) -> &Placeholders {
+    /// Returns all placeholders, also earlier ones.
+    #[must_use]
+    pub fn placeholders(&self) -> &Placeholders {
         &self.placeholders
     }
 
-    pub(crate) fn loaded(&self) -> &Loaded {
+    /// Returns the credentials that were read.
+    #[must_use]
+    pub fn loaded(&self) -> &Loaded {
         &self.loaded
     }
 
     /// Returns how the gate speaks TLS to servers. Reads the certificates of the system the first time.
-    pub(crate) fn upstream(&self) -> Result<Arc<ClientConfig>, String> {
+    pub fn upstream(&self) -> Result<Arc<ClientConfig>, String> {
         self.upstream.get_or_init(upstream_tls::configuration).clone()
     }
 }

@@ -16,7 +16,7 @@ const REFERENCE_DELTA: u8 = 7;
 
 /// How far a push is known that comes in pieces.
 #[derive(Debug, Default)]
-pub(crate) struct PushEnd {
+pub struct PushEnd {
     at: usize,
     unpacked: u64,
     stage: Stage,
@@ -35,7 +35,7 @@ enum Stage {
 
 /// What the bytes so far are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Known {
+pub enum Known {
     /// A part of a push.
     Part,
     /// A whole push, or something that is none and never will be.
@@ -44,7 +44,7 @@ pub(crate) enum Known {
 
 impl PushEnd {
     /// Reads on in the body, which has grown since.
-    pub(crate) fn look(&mut self, body: &[u8]) -> Known {
+    pub fn look(&mut self, body: &[u8]) -> Known {
         loop {
             let rest = body.get(self.at..).unwrap_or_default();
             let next = match &mut self.stage {

@@ -9,7 +9,7 @@ pub(super) const REQUEST: &str = "aws4_request";
 /// The header with the time of the signature.
 pub(super) const DATE: &str = "x-amz-date";
 /// The header with the token of temporary keys.
-pub(in crate::broker) const TOKEN: &str = "x-amz-security-token";
+pub(crate) const TOKEN: &str = "x-amz-security-token";
 /// The header with the hash of the body.
 pub(super) const PAYLOAD: &str = "x-amz-content-sha256";
 /// How headers of AWS begin. All of them are signed.

@@ -17,7 +17,7 @@ pub use scope::AwsLimits;
 
 pub(super) use names::TOKEN;
 pub(crate) use signed::Signed;
-pub(crate) use verified::Verified;
+pub use verified::Verified;
 
 #[cfg(test)]
 mod tests;

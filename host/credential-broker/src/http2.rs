@@ -6,9 +6,9 @@ use hyper::header::{
     UPGRADE,
 };
 use hyper::http::request::Parts;
+use portcullis_decision::ConnectionRefusal;
 
 use super::well_formed::malformed;
-use crate::connection_refusal::ConnectionRefusal;
 
 /// Headers that frame a message or concern one connection, which HTTP/2 does not have (RFC 9113 8.2.2).
 static FOREIGN: [HeaderName; 5] = [
@@ -21,13 +21,15 @@ static FOREIGN: [HeaderName; 5] = [
 
 /// Whether content follows the head of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Follows {
+pub enum Follows {
+    /// The request has only a head.
     Nothing,
+    /// A body follows.
     Content,
 }
 
 /// Gives a request of HTTP/2 the form of HTTP/1.1; any other is left as it is.
-pub(crate) fn in_first_version(request: &mut Parts, follows: Follows) -> Result<(), ConnectionRefusal> {
+pub fn in_first_version(request: &mut Parts, follows: Follows) -> Result<(), ConnectionRefusal> {
     if request.version != Version::HTTP_2 {
         return Ok(());
     }

@@ -49,7 +49,7 @@ impl Secret {
     }
 
     /// Returns the text that stands in requests.
-    pub(crate) fn text(&self) -> Option<&str> {
+    pub fn text(&self) -> Option<&str> {
         match &self.0 {
             Content::Text(text) => Some(text.expose_secret()),
             Content::Aws(_) => None,
@@ -57,7 +57,7 @@ impl Secret {
     }
 
     /// Returns the keys with which requests are signed.
-    pub(crate) fn aws(&self) -> Option<&AwsKeys> {
+    pub fn aws(&self) -> Option<&AwsKeys> {
         match &self.0 {
             Content::Text(_) => None,
             Content::Aws(keys) => Some(keys),

@@ -29,7 +29,7 @@ impl AwsLimits {
     }
 
     /// Returns service and region for requests to a host: the declared ones, or those in the name of the host.
-    pub(crate) fn for_host(&self, host: &Endpoint) -> Option<(String, String)> {
+    pub fn for_host(&self, host: &Endpoint) -> Option<(String, String)> {
         let in_name = in_name(host);
         let (service, region) =
             in_name.map_or((None, None), |(service, region)| (Some(service), Some(region)));
