@@ -25,7 +25,7 @@ Examples:
 Allowed licences and known duplicates are listed in deny.toml, layers in xtask/src/tidy.rs.";
 
 /// Crates of a layer use those of lower layers only, beside [`WITHIN_A_LAYER`].
-const LAYERS: [(&str, u8); 32] = [
+const LAYERS: [(&str, u8); 33] = [
     ("certificates", 0),
     ("changes", 0),
     ("decision", 0),
@@ -53,6 +53,7 @@ const LAYERS: [(&str, u8); 32] = [
     ("settings", 2),
     ("teams", 2),
     ("session", 3),
+    ("session-sandbox", 3),
     ("bootstrap", 4),
     ("policy-tools", 5),
     ("server", 5),
@@ -61,10 +62,11 @@ const LAYERS: [(&str, u8); 32] = [
 ];
 
 /// The crates that use others of their own layer.
-const WITHIN_A_LAYER: [(&str, &[&str]); 7] = [
+const WITHIN_A_LAYER: [(&str, &[&str]); 8] = [
     ("changes", &["sys"]),
     ("decision", &["exec-surface", "text"]),
     ("approvals", &["network-gate", "shell"]),
+    ("session", &["session-sandbox"]),
     ("network-gate", &["credential-broker", "sandbox"]),
     ("syscall-broker", &["sandbox"]),
     ("sandbox-runtime", &["sandbox", "syscall-broker"]),

@@ -1,8 +1,8 @@
 //! The declarative rules of a policy chain: the standing rules, and stricter ones for one command.
 
 use portcullis_decision::{Chain, Context, Mode, PolicyError, Profile, Request, RuleLayer};
+use portcullis_session_sandbox::error::OpenError;
 
-use crate::error::OpenError;
 use crate::rule_symlinks::followed;
 
 /// Returns the standing rules of all policies whose verdicts count.

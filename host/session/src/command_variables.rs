@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use portcullis_decision::{Base, RuleSet};
+use portcullis_session_sandbox::environment::{environment, environment_of_agent};
 use portcullis_settings_format::BrokeredCredential;
 
-use crate::environment::{environment, environment_of_agent};
 use crate::session::Session;
 
 /// The shortest value of a source that is searched for in other variables. A shorter one is no credential.

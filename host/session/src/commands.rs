@@ -13,6 +13,8 @@ use portcullis_decision::{Decision, Fact, Grant, Request};
 use portcullis_file_gate::{FileError, Purpose};
 use portcullis_sandbox::{Command, Terminal};
 use portcullis_sandbox_runtime::{Exit, Held, Next};
+use portcullis_session_sandbox::environment::SANDBOX_VARIABLE;
+use portcullis_session_sandbox::limits::{Bounds, LimitMet, bounds, defaults};
 
 use crate::authorized::Granted;
 use crate::changes;
@@ -21,8 +23,6 @@ use crate::command_variables::variables_of;
 use crate::connection_judge;
 use crate::credential_question;
 use crate::effective_policy::ForCommand;
-use crate::environment::SANDBOX_VARIABLE;
-use crate::limits::{Bounds, LimitMet, bounds, defaults};
 use crate::named_places;
 use crate::paths;
 use crate::pending_syscalls;

@@ -14,19 +14,20 @@ use portcullis_decision::{
 };
 use portcullis_file_gate::{Gate, RootView, Views};
 use portcullis_sandbox::{IsolationMode, Report, Tier};
+use portcullis_session_sandbox::confining::Confining;
+use portcullis_session_sandbox::error::{OpenError, with_causes};
+use portcullis_session_sandbox::host_sockets::HostSockets;
+use portcullis_session_sandbox::network::{Network, Sandbox};
+use portcullis_session_sandbox::own_directories::{BranchLayer, Changes, OwnDirectories};
+use portcullis_session_sandbox::replaceable_paths::{ReplaceablePaths, Surveyed};
+use portcullis_session_sandbox::requirements::{Requirements, required_tier};
+use portcullis_session_sandbox::sandbox::confinement;
+use portcullis_session_sandbox::user_links::{UserLinks, roots};
 use portcullis_settings_format::Layer as SettingsLayer;
 
 use crate::basis::Basis;
 use crate::chain_rules;
-use crate::error::{OpenError, with_causes};
-use crate::host_sockets::HostSockets;
-use crate::network::{Network, Sandbox};
-use crate::own_directories::{BranchLayer, Changes, OwnDirectories};
-use crate::replaceable_paths::{ReplaceablePaths, Surveyed};
-use crate::requirements::{Requirements, required_tier};
-use crate::sandbox::confinement;
-use crate::setup::{Confining, Setup};
-use crate::user_links::{UserLinks, roots};
+use crate::setup::Setup;
 
 /// The policy in force for one command.
 pub(crate) struct ForCommand {
@@ -229,7 +230,7 @@ impl EffectivePolicy {
                 (before.confinement.clone(), sockets)
             }
             _ => {
-                let wanted = Requirements::new(setup, (&basis.resolved, links), walls);
+                let wanted = Requirements::new(setup.inside(), (&basis.resolved, links), walls);
                 (confinement((confining, network), surveyed, None, wanted), sockets)
             }
         };
@@ -344,7 +345,7 @@ impl EffectivePolicy {
         // The session's own sandbox has the directories of changes in use.
         let wanted = Requirements {
             changes: Changes::Passing,
-            ..Requirements::new(setup, (&self.basis.resolved, &self.links), self.walls())
+            ..Requirements::new(setup.inside(), (&self.basis.resolved, &self.links), self.walls())
         };
         let sandbox = confinement(how, surveyed, Some(&rules), wanted)?;
         Ok(ForCommand { sandbox, rules: Some(rules) })

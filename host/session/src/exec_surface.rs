@@ -12,11 +12,11 @@ use portcullis_exec_surface::{
     Change, Class, NEW_DOT_FILES, Rule, Site, Treatment, class_under, completed, protected_name,
 };
 use portcullis_file_gate::{FileError, Gate, Identity, Limits, Located, Purpose};
+use portcullis_session_sandbox::user_links::roots;
 
 use crate::effective_policy::EffectivePolicy;
 use crate::locate::locate;
 use crate::setup::Settings;
-use crate::user_links::roots;
 
 /// Maximum length in bytes of a file that new content is compared with, the limit of the judge.
 const LONGEST_JUDGED: u64 = 1 << 20;

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use portcullis_decision::request::{Action, Content, FileAccess, FileOperation, Origin, PathKind};
 use portcullis_decision::{Effect, Fact, OtherNames, path_text};
 use portcullis_file_gate::{Identity, Located, Purpose};
+use portcullis_session_sandbox::kept_back::KeptBack;
+use portcullis_session_sandbox::user_links::roots;
 
 use crate::effective_policy::EffectivePolicy;
-use crate::kept_back::KeptBack;
 use crate::paths;
 use crate::session::Session;
-use crate::user_links::roots;
 
 /// Facts about a file with several names that is to be written.
 #[derive(Debug)]

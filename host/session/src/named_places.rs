@@ -26,14 +26,14 @@ use portcullis_decision::{
     Request, allow_path, path_text,
 };
 use portcullis_file_gate::{FileError, Purpose};
+use portcullis_session_sandbox::closed_names::CLOSED;
+use portcullis_session_sandbox::new_directories::NewDirectory;
 use portcullis_text::escape;
 
 use crate::authorized::Granted;
-use crate::closed_names::CLOSED;
 use crate::command_call::CommandCall;
 use crate::effective_policy::EffectivePolicy;
 use crate::known_places::{Bounds, place_of};
-use crate::new_directories::NewDirectory;
 use crate::paths;
 use crate::referenced_paths::{self, Reference};
 use crate::rejudge::{exclusive, is_still_allowed, may_complete};

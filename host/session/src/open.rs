@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
+use portcullis_session_sandbox::confining::Confining;
+use portcullis_session_sandbox::error::OpenError;
+use portcullis_session_sandbox::network::Network;
+
 use crate::basis::Basis;
 use crate::connection_judge::CommandJudge;
-use crate::error::OpenError;
-use crate::network::Network;
 use crate::session::Session;
-use crate::setup::{Confining, Setup};
+use crate::setup::Setup;
 use crate::signing;
 
 /// Opens a session: gets the policies' standing rules, compiles the rule set, and sets up the sandbox.

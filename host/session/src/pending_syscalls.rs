@@ -12,6 +12,7 @@ use portcullis_decision::request::Origin;
 use portcullis_decision::{AnsweredBy, ContentVerdict, Decision, Effect, Fact, GrantScope, Request};
 use portcullis_sandbox::{CallDetails, NameAccess};
 use portcullis_sandbox_runtime::Held;
+use portcullis_session_sandbox::system_caches;
 
 use crate::authorized::Authorized;
 use crate::broker_question;
@@ -21,7 +22,6 @@ use crate::refused;
 use crate::rejudge::{is_still_allowed, may_complete};
 use crate::session::Session;
 use crate::started::Started;
-use crate::system_caches;
 
 /// Answers a pending call of a command, once the user has decided.
 pub(crate) fn answer(session: &Session, started: &Started, held: Held) {

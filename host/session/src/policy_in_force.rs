@@ -9,12 +9,12 @@ use portcullis_decision::context::Vcs;
 use portcullis_decision::request::{Action, FileAccess, FileOperation};
 use portcullis_decision::{Grant, path_text};
 use portcullis_file_gate::FileError;
+use portcullis_session_sandbox::error::{OpenError, with_causes};
+use portcullis_session_sandbox::network::Network;
 use portcullis_vcs::Repository;
 
 use crate::basis::Basis;
 use crate::effective_policy::EffectivePolicy;
-use crate::error::{OpenError, with_causes};
-use crate::network::Network;
 use crate::notices;
 use crate::setup::Setup;
 

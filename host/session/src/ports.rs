@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 
 use portcullis_network_gate::Sockets;
+use portcullis_session_sandbox::network::{InsidePort, PortError};
 
-use crate::network::{InsidePort, PortError};
 use crate::policy_in_force::PolicyInForce;
 use crate::session::Session;
 

@@ -22,6 +22,7 @@ use portcullis_decision::{Caller, Effect, Fact, Grant, GrantScope, RefusalText, 
 use portcullis_file_gate::{Located, Purpose};
 use portcullis_sandbox::{NameAccess, Terminal, Tier};
 use portcullis_sandbox_runtime::Exit;
+use portcullis_session_sandbox::stderr_hints::{Hints, Named, StderrHints};
 
 use crate::authorized::Granted;
 use crate::command_call::CommandCall;
@@ -33,7 +34,6 @@ use crate::paths;
 use crate::refused;
 use crate::session::Session;
 use crate::started::{CommandFailure, Ended, Started};
-use crate::stderr_hints::{Hints, Named, StderrHints};
 
 /// Maximum number of questions about one command, over all its runs; each is about another path.
 const MOST_QUESTIONS: usize = 5;

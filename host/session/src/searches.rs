@@ -16,11 +16,11 @@ use portcullis_file_gate::{
     FileError, FindQuery, Flow, FoundName, GrepQuery, Inode, Limits, Line, Located, Purpose, SearchEnd,
     SearchError, SearchGuard,
 };
+use portcullis_session_sandbox::kept_back::KeptBack;
 
 use crate::authorized::Granted;
 use crate::effective_policy::EffectivePolicy;
 use crate::files::{FileCall, FileFailure, located, outcome_text};
-use crate::kept_back::KeptBack;
 use crate::paths;
 use crate::session::Session;
 

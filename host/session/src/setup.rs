@@ -1,22 +1,21 @@
 //! The setup of a session: what its owner passes in.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use portcullis_approvals::{GrantStore, Prompter};
 use portcullis_changes::SessionChanges;
 use portcullis_decision::{Context, Reader};
-use portcullis_sandbox::NameOrder;
+use portcullis_session_sandbox::confining::Confining;
+use portcullis_session_sandbox::own_directories::OwnDirectories;
+use portcullis_session_sandbox::sandbox_subject::SandboxSubject;
 use portcullis_settings::Resolved;
 
 use crate::basis::Basis;
 use crate::credential_offers::CredentialOffers;
 use crate::credential_reader::CredentialReader;
 use crate::journal::Journal;
-use crate::own_directories::OwnDirectories;
 use crate::reservations::Reservations;
-use crate::sandbox_subject::SandboxSubject;
 
 /// The setup of a session.
 pub struct Setup {
@@ -51,8 +50,9 @@ pub struct Setup {
 }
 
 impl Setup {
-    pub(crate) fn is_root(&self) -> bool {
-        self.context.machine.uid == 0
+    /// Returns whose sandbox it is, and its directories: the user's number, the processes in it, its own directories.
+    pub(crate) fn inside(&self) -> (u32, &SandboxSubject, &OwnDirectories) {
+        (self.context.machine.uid, &self.inmate, &self.own)
     }
 
     /// Returns the time in seconds since 1970-01-01 UTC.
@@ -66,49 +66,6 @@ impl Setup {
 impl std::fmt::Debug for Setup {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Setup").field("confinement", &self.confinement).finish_non_exhaustive()
-    }
-}
-
-/// How commands are confined.
-#[derive(Debug, Clone)]
-pub enum Confining {
-    /// In a sandbox.
-    Sandbox {
-        /// Our own program, which is also the keeper of the sandbox.
-        executable: PathBuf,
-        /// The host's directory that is mounted as `/tmp` in the sandbox.
-        temp: PathBuf,
-        /// The lock on name changes, shared by all sessions of the user.
-        order: NameOrder,
-    },
-    /// Under a profile, on systems without Linux' sandbox.
-    Profile(ProfilePlaces),
-    /// No command runs, as for `check` and similar subcommands.
-    NoCommands,
-}
-
-/// The programs and directories of commands under a profile.
-#[derive(Debug, Clone)]
-pub struct ProfilePlaces {
-    /// The programs that start commands.
-    pub host: portcullis_profile_runtime::Host,
-    /// A directory that the rules deny to commands, for the host's own files.
-    pub files: PathBuf,
-    /// The session's temporary directory, to which `TMPDIR` leads.
-    pub temp: PathBuf,
-    /// The private home, to which `HOME` leads; without one, `HOME` leads to `temp`.
-    pub home: Option<PathBuf>,
-    /// The lock on name changes, shared by all sessions of the user.
-    pub order: NameOrder,
-}
-
-impl Confining {
-    /// Returns the lock on name changes, or `None` if no command can change names.
-    pub(crate) fn order(&self) -> Option<&NameOrder> {
-        match self {
-            Self::Sandbox { order, .. } | Self::Profile(ProfilePlaces { order, .. }) => Some(order),
-            Self::NoCommands => None,
-        }
     }
 }
 

@@ -8,12 +8,11 @@ use portcullis_approvals::CommandQuestions;
 use portcullis_decision::{Decision, Grant, RefusalText, Request, RuleSet};
 use portcullis_file_gate::FileError;
 use portcullis_sandbox_runtime::{Exit, LaunchError};
-
-use crate::limits::{Bounds, LimitMet, met};
-use crate::network::Sandbox;
-use crate::new_directories::NewDirectory;
-use crate::own_directories::LayersUser;
-use crate::running::RunningCommand;
+use portcullis_session_sandbox::limits::{Bounds, LimitMet, met};
+use portcullis_session_sandbox::network::Sandbox;
+use portcullis_session_sandbox::new_directories::NewDirectory;
+use portcullis_session_sandbox::own_directories::LayersUser;
+use portcullis_session_sandbox::running::RunningCommand;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -51,7 +51,7 @@ const BANNED: [(&str, &str); 40] = [
 ];
 
 /// Sources whose string literals and help texts users read.
-const SOURCES: [&str; 22] = [
+const SOURCES: [&str; 23] = [
     "guest/text-policy/src",
     "guest/workspace/src",
     "host/approvals/src",
@@ -69,6 +69,7 @@ const SOURCES: [&str; 22] = [
     "host/sandbox/src",
     "host/server/src",
     "host/session/src",
+    "host/session-sandbox/src",
     "host/settings/src",
     "host/teams/src",
     "host/vcs/src",

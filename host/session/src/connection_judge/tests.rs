@@ -7,15 +7,16 @@ use portcullis_decision::verdict::{Cause, OutputEvaluation, Question as PolicyQu
 use portcullis_decision::{
     Chain, Context, Evaluation, Member, Mode, Policy, PolicyError, Profile, Reader, Verdict,
 };
+use portcullis_session_sandbox::confining::Confining;
+use portcullis_session_sandbox::own_directories::OwnDirectories;
+use portcullis_session_sandbox::sandbox_subject::SandboxSubject;
 use portcullis_settings::{Places, RealDisk, discover, resolve};
 
 use super::*;
 use crate::basis::Basis;
 use crate::journal::{Entry, Journal, JournalError};
-use crate::own_directories::OwnDirectories;
 use crate::reservations::NoReservations;
-use crate::sandbox_subject::SandboxSubject;
-use crate::setup::{Confining, Setup};
+use crate::setup::Setup;
 
 /// Asks about each connection, and counts how often it is called.
 #[derive(Default)]

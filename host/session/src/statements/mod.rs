@@ -15,6 +15,7 @@ use portcullis_decision::request::{Content, FileOperation, Origin};
 use portcullis_decision::rules::{Availability, FileFacts, HostFacts};
 use portcullis_decision::{Base, Caller, Effect, Grant, Mode, RuleSet};
 use portcullis_sandbox::Tier;
+use portcullis_session_sandbox::confining::Confining;
 use portcullis_settings_format::PolicySource;
 use portcullis_text::counted;
 use serde_json::{Value, json};
@@ -25,7 +26,6 @@ use crate::commands;
 use crate::effective_policy::EffectivePolicy;
 use crate::files::{self, FileCall};
 use crate::session::Session;
-use crate::setup::Confining;
 use lists::{Items, Names};
 pub use text::Statement;
 

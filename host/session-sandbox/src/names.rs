@@ -20,7 +20,7 @@ const GIT_HOOKS: &str = "host.git-hooks";
 ///
 /// `reads` says whether rules on reading apply; places do not cover these if they are patterns or name missing files.
 /// `kept_back` are files that commands cannot read under any name.
-pub(crate) fn name_rules(
+pub fn name_rules(
     Surveyed { rules, loose, .. }: Surveyed<'_>,
     (homes, links): (&[PathBuf], &UserLinks),
     lifted: &[String],

@@ -8,7 +8,7 @@ use portcullis_sandbox_runtime::{Breach, Exit, Next, RefusedCall, Running};
 /// A command that has started. Dropping it kills the command.
 #[derive(Debug)]
 #[must_use = "dropping a running command kills it"]
-pub(crate) enum RunningCommand {
+pub enum RunningCommand {
     /// In a sandbox of the kernel's mechanisms.
     InSandbox(Running),
     /// Under a profile: nothing holds its calls, and nothing tells which were refused.
@@ -17,7 +17,7 @@ pub(crate) enum RunningCommand {
 
 impl RunningCommand {
     /// Returns the operations that rules have refused so far without asking the user.
-    pub(crate) fn refusals(&self) -> Vec<RefusedCall> {
+    pub fn refusals(&self) -> Vec<RefusedCall> {
         match self {
             Self::InSandbox(running) => running.refusals(),
             Self::UnderProfile(_) => Vec::new(),
@@ -25,7 +25,7 @@ impl RunningCommand {
     }
 
     /// Waits until the command has ended.
-    pub(crate) fn wait(&self) -> Exit {
+    pub fn wait(&self) -> Exit {
         match self {
             Self::InSandbox(running) => running.wait(),
             Self::UnderProfile(running) => running.wait(),
@@ -33,7 +33,7 @@ impl RunningCommand {
     }
 
     /// Returns the process id of the ancestor of all its processes; 0 if unknown.
-    pub(crate) fn init(&self) -> u32 {
+    pub fn init(&self) -> u32 {
         match self {
             Self::InSandbox(running) => running.init().unwrap_or_default(),
             Self::UnderProfile(running) => running.init(),
@@ -41,7 +41,7 @@ impl RunningCommand {
     }
 
     /// Returns the numbers of the sandbox and of the command in the record of the session's changes, if it has any.
-    pub(crate) fn in_changes(&self) -> Option<(u64, u64)> {
+    pub fn in_changes(&self) -> Option<(u64, u64)> {
         match self {
             Self::InSandbox(running) => Some(running.in_changes()),
             Self::UnderProfile(_) => None,
@@ -49,7 +49,7 @@ impl RunningCommand {
     }
 
     /// Waits for the next event, for at most `time`.
-    pub(crate) fn next(&self, time: Duration) -> Next {
+    pub fn next(&self, time: Duration) -> Next {
         match self {
             Self::InSandbox(running) => running.next(time),
             Self::UnderProfile(running) => running.wait_timeout(time).map_or(Next::Nothing, Next::Ended),
@@ -57,7 +57,7 @@ impl RunningCommand {
     }
 
     /// Returns the limit that the command has exceeded, once it has ended.
-    pub(crate) fn breach(&self) -> Option<Breach> {
+    pub fn breach(&self) -> Option<Breach> {
         match self {
             Self::InSandbox(running) => running.breach(),
             Self::UnderProfile(_) => None,
@@ -65,7 +65,7 @@ impl RunningCommand {
     }
 
     /// Sends a signal to the command's process group.
-    pub(crate) fn signal(&self, signal: i32) {
+    pub fn signal(&self, signal: i32) {
         match self {
             Self::InSandbox(running) => running.signal(signal),
             Self::UnderProfile(running) => running.signal(signal),
@@ -73,7 +73,7 @@ impl RunningCommand {
     }
 
     /// Kills the command.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         match self {
             Self::InSandbox(running) => running.kill(),
             Self::UnderProfile(running) => running.kill(),

@@ -65,12 +65,12 @@ const OWN: &str = "pi itself needs it";
 
 impl SandboxSubject {
     /// Returns true for the agent itself.
-    pub(crate) fn is_agent(&self) -> bool {
+    pub fn is_agent(&self) -> bool {
         matches!(self, Self::Agent(_))
     }
 
     /// Returns true if it may perform an operation on a name that the session's rules let it write.
-    pub(crate) fn may(&self, path: &Path, attempt: NameAccess, deed: &CallDetails) -> bool {
+    pub fn may(&self, path: &Path, attempt: NameAccess, deed: &CallDetails) -> bool {
         let Self::Agent(places) = self else { return true };
         let is_plain = |path: &Path| places.written.iter().any(|tree| path.starts_with(tree));
         if places.locks.iter().any(|lock| lock == path) {
@@ -87,7 +87,7 @@ impl SandboxSubject {
     }
 
     /// Returns the rules that apply to it, derived from those for commands.
-    pub(crate) fn rules(&self, layers: Vec<RuleLayer>) -> Vec<RuleLayer> {
+    pub fn rules(&self, layers: Vec<RuleLayer>) -> Vec<RuleLayer> {
         let mut layers = self.relaxed(layers);
         if let Self::Agent(places) = self {
             layers.push(RuleLayer { name: LAYER.to_owned(), profile: places.profile(), tightens: false });
@@ -96,7 +96,7 @@ impl SandboxSubject {
     }
 
     /// Returns the layers with the exceptions that it needs to work.
-    pub(crate) fn relaxed(&self, mut layers: Vec<RuleLayer>) -> Vec<RuleLayer> {
+    pub fn relaxed(&self, mut layers: Vec<RuleLayer>) -> Vec<RuleLayer> {
         if let Self::Agent(places) = self {
             layers.iter_mut().for_each(|layer| layer.profile.files.extend(places.needed()));
         }
@@ -141,7 +141,7 @@ impl AgentPlaces {
 }
 
 /// Returns the paths below which only files and directories may be created, from rules of [`SandboxSubject::rules`].
-pub(crate) fn plain_places(rules: &RuleSet) -> Vec<PathBuf> {
+pub fn plain_places(rules: &RuleSet) -> Vec<PathBuf> {
     let own = rules.layers().iter().filter(|layer| layer.name == LAYER);
     let is_plain = |rule: &&FileRule| rule.id == PLAIN || rule.id == LOCK;
     let places = own.flat_map(|layer| layer.profile.files.iter().filter(is_plain));

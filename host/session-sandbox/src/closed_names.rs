@@ -13,7 +13,7 @@ use portcullis_decision::{Caller, Effect, RuleSet};
 use portcullis_sandbox::{Access, OwnPlace, PathAccess};
 
 /// The rule of the base on closed regions.
-pub(crate) const CLOSED: &str = "base.closed";
+pub const CLOSED: &str = "base.closed";
 /// Maximum number of these directories. Further ones are missing, like files.
 const MOST: usize = 128;
 /// Maximum number of entries to look at in one directory.
@@ -21,7 +21,7 @@ const MOST_ENTRIES: usize = 4096;
 
 /// Returns the closed directories beside visible ones, in order; none if reading is an allow-list, which hides names,
 /// too. `places` and `own` are the paths that the sandbox shows and hides.
-pub(crate) fn closed_names(rules: &RuleSet, places: &[PathAccess], own: &[OwnPlace]) -> Vec<PathBuf> {
+pub fn closed_names(rules: &RuleSet, places: &[PathAccess], own: &[OwnPlace]) -> Vec<PathBuf> {
     let closed = &rules.base().closed;
     if closed.iter().any(|region| region == Path::new("/")) {
         return Vec::new();

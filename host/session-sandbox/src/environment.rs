@@ -136,7 +136,7 @@ pub const SANDBOX_VARIABLE: &str = "PORTCULLIS_SANDBOX";
 /// decide: `harmless` holds their verdict for each of `inherited`. `given` holds variables that the host adds. `TMPDIR`
 /// is set to the session's temporary directory, and `XDG_RUNTIME_DIR` to its `runtime` directory.
 #[must_use]
-pub(crate) fn environment(
+pub fn environment(
     inherited: Vec<(String, String)>,
     harmless: &[bool],
     given: &[(String, String)],
@@ -165,7 +165,7 @@ pub(crate) fn environment(
 ///
 /// The agent needs its API keys. Code that a variable loads into it runs inside the sandbox.
 #[must_use]
-pub(crate) fn environment_of_agent(
+pub fn environment_of_agent(
     inherited: impl IntoIterator<Item = (String, String)>,
     temp: &str,
 ) -> Vec<(String, String)> {
@@ -189,7 +189,7 @@ pub enum Withheld {
 
 /// Returns why the host does not pass a variable to commands if no rule applies, or `None` for an ordinary one.
 #[must_use]
-pub(crate) fn withheld(name: &str, value: &str) -> Option<Withheld> {
+pub fn withheld(name: &str, value: &str) -> Option<Withheld> {
     if any_name_matches(INJECTS, name) {
         return Some(Withheld::Injects);
     }

@@ -64,21 +64,21 @@ pub enum PortError {
 
 /// The open ports, by the port inside.
 #[derive(Debug, Default)]
-pub(crate) struct OpenPorts(Mutex<HashMap<u16, (SocketAddr, WayIn)>>);
+pub struct OpenPorts(Mutex<HashMap<u16, (SocketAddr, WayIn)>>);
 
 impl OpenPorts {
     /// Closes all ports, with the connections through them.
-    pub(crate) fn close_all(&self) {
+    pub fn close_all(&self) {
         self.table().clear();
     }
 
     /// Closes a port, with all connections through it.
-    pub(crate) fn close(&self, port: u16) -> Result<(), PortError> {
+    pub fn close(&self, port: u16) -> Result<(), PortError> {
         self.table().remove(&port).map(drop).ok_or(PortError::IsClosed { port })
     }
 
     /// Returns the ports on which `servers` listen, and those that are open.
-    pub(crate) fn list(&self, servers: Vec<Server>) -> Vec<InsidePort> {
+    pub fn list(&self, servers: Vec<Server>) -> Vec<InsidePort> {
         let open = self.table();
         let at = |port| open.get(&port).map(|(at, _)| *at);
         let mut ports: Vec<InsidePort> = Vec::new();
@@ -99,7 +99,7 @@ impl OpenPorts {
     ///
     /// It is called while no port can be closed, so that settings that forbid open ports also close a port that is just
     /// being opened.
-    pub(crate) fn open(
+    pub fn open(
         &self,
         (port, at): (u16, u16),
         gate: &Gate,

@@ -17,13 +17,13 @@ const LOOKED_AT: usize = 200_000;
 
 /// The links in the directories where the user's programs work.
 #[derive(Debug, Default)]
-pub(crate) struct UserLinks {
+pub struct UserLinks {
     /// The directories that were searched.
     roots: Vec<PathBuf>,
     /// Links at protected names.
-    pub(crate) named: Vec<UserLink>,
+    pub named: Vec<UserLink>,
     /// Targets of dangling links.
-    pub(crate) nowhere: Vec<PathBuf>,
+    pub nowhere: Vec<PathBuf>,
 }
 
 impl UserLinks {
@@ -31,7 +31,7 @@ impl UserLinks {
     ///
     /// # Errors
     /// If the user owns a directory there that he cannot search.
-    pub(crate) fn find(workspace: &Path, homes: &[PathBuf], roots: Vec<PathBuf>) -> Result<Self, OpenError> {
+    pub fn find(workspace: &Path, homes: &[PathBuf], roots: Vec<PathBuf>) -> Result<Self, OpenError> {
         let (exists, is_link) =
             (|path: &Path| path.symlink_metadata().is_ok(), |path: &Path| path.is_symlink());
         let site =
@@ -59,18 +59,18 @@ impl UserLinks {
     }
 
     /// Returns the directories in which the user's programs work.
-    pub(crate) fn roots(&self) -> &[PathBuf] {
+    pub fn roots(&self) -> &[PathBuf] {
         &self.roots
     }
 
     /// Returns true if these directories were searched.
-    pub(crate) fn are_below(&self, roots: &[PathBuf]) -> bool {
+    pub fn are_below(&self, roots: &[PathBuf]) -> bool {
         self.roots == roots
     }
 }
 
 /// Returns the directories in which the user's programs work: the workspace, and the paths that settings make writable.
-pub(crate) fn roots(resolved: &Resolved) -> Vec<PathBuf> {
+pub fn roots(resolved: &Resolved) -> Vec<PathBuf> {
     let written = resolved.allow_write.iter().filter_map(|pattern| match pattern {
         FilePattern::Exact(path) | FilePattern::Tree(path) => Some(path.clone()),
         FilePattern::Glob(_) | FilePattern::Name { .. } => None,

@@ -9,9 +9,15 @@ use crate::environment::withheld;
 /// A caller passes the same variables with nearly every command, and comparing them is much faster than checking each
 /// one against the lists.
 #[derive(Default)]
-pub(crate) struct EnvVerdictCache(Mutex<Known>);
+pub struct EnvVerdictCache(Mutex<Known>);
 
-// No `Debug`: like the host's environment, the variables contain secrets.
+// Like the host's environment, the variables contain secrets.
+impl std::fmt::Debug for EnvVerdictCache {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("EnvVerdictCache").finish_non_exhaustive()
+    }
+}
+
 #[derive(Default)]
 struct Known {
     variables: Vec<(String, String)>,
@@ -20,7 +26,7 @@ struct Known {
 
 impl EnvVerdictCache {
     /// Returns for each variable whether commands get it by default.
-    pub(crate) fn verdicts(&self, variables: &[(String, String)]) -> Arc<[bool]> {
+    pub fn verdicts(&self, variables: &[(String, String)]) -> Arc<[bool]> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.variables != variables {
             let harmless = variables.iter().map(|(name, value)| withheld(name, value).is_none()).collect();

@@ -42,11 +42,11 @@ const OF_NAMES: [&str; 5] = ["remove", "rename", "link", "move", "rmdir"];
 
 /// A path that a command named.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Named {
+pub struct Named {
     /// The path as printed; if relative, the directory is unknown.
-    pub(crate) path: String,
+    pub path: String,
     /// Whether the command tried to change the name, and not the file's content.
-    pub(crate) is_for_its_name: bool,
+    pub is_for_its_name: bool,
 }
 
 /// Keeps the beginning and the end of a command's output, to read its error messages when it has failed. The rest is
@@ -61,13 +61,13 @@ pub struct StderrHints {
 
 /// The paths in a command's error messages, in order, as printed.
 #[derive(Debug, Default)]
-pub(crate) struct Hints {
+pub struct Hints {
     /// Paths that the command could not write.
-    pub(crate) unwritten: Vec<Named>,
+    pub unwritten: Vec<Named>,
     /// Paths that the command did not find, or could not open.
-    pub(crate) missing: Vec<String>,
+    pub missing: Vec<String>,
     /// Whether the command could not give a file to another user.
-    pub(crate) is_owner_refused: bool,
+    pub is_owner_refused: bool,
 }
 
 impl StderrHints {
@@ -83,7 +83,7 @@ impl StderrHints {
     }
 
     /// Returns the hints; the last line may be incomplete.
-    pub(crate) fn into_hints(mut self) -> Hints {
+    pub fn into_hints(mut self) -> Hints {
         let mut lines = Lines::default();
         lines.read(&self.begin);
         let mut end: &[u8] = self.end.make_contiguous();

@@ -10,11 +10,11 @@ use portcullis_sandbox::bound_sockets_where;
 /// The sockets in directories that commands see, each with its device and inode: one that is bound again under its old
 /// name is another one, which no mount hides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct HostSockets(BTreeMap<PathBuf, Option<(u64, u64)>>);
+pub struct HostSockets(BTreeMap<PathBuf, Option<(u64, u64)>>);
 
 impl HostSockets {
     /// Finds those that exist now.
-    pub(crate) fn now(rules: &RuleSet) -> Self {
+    pub fn now(rules: &RuleSet) -> Self {
         let is_visible = |directory: &Path| {
             let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
             rules.shows(&directory) && !rules.base().is_own(&directory)
@@ -27,7 +27,7 @@ impl HostSockets {
     }
 
     /// Returns true if nothing is in `now` that is not in `self`.
-    pub(crate) fn has_all_of(&self, now: &Self) -> bool {
+    pub fn has_all_of(&self, now: &Self) -> bool {
         now.0.iter().all(|(path, inode)| inode.is_none() || self.0.get(path) == Some(inode))
     }
 }

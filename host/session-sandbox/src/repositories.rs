@@ -8,7 +8,7 @@ use portcullis_exec_surface::PACKAGES;
 const READ_MAX: usize = 50_000;
 
 /// Finds the directories below `roots` that have the shape of a git directory under another name.
-pub(crate) fn find(roots: &[PathBuf]) -> Vec<PathBuf> {
+pub fn find(roots: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut left: Vec<PathBuf> = roots.to_vec();
     let mut read = 0;

@@ -7,16 +7,16 @@ use portcullis_decision::RuleSet;
 use portcullis_sandbox::{IsolationMode, Profile, Report, Stage, Tier, WayOut, bound_sockets};
 use portcullis_sandbox_runtime::{Confinement, StartError};
 
+use crate::confining::Confining;
 use crate::error::with_causes;
 use crate::network::{Network, Sandbox};
 use crate::profile::profile;
 use crate::profile_sandbox;
 use crate::replaceable_paths::Surveyed;
 use crate::requirements::Requirements;
-use crate::setup::Confining;
 
 /// Sets up a sandbox, or returns why that failed. `stricter` holds the rules if they differ from the session's.
-pub(crate) fn confinement(
+pub fn confinement(
     (how, network): (&Confining, Option<&Network>),
     surveyed: Surveyed<'_>,
     stricter: Option<&Arc<RuleSet>>,

@@ -41,18 +41,18 @@ pub struct BranchLayer {
 
 impl BranchLayer {
     /// Returns true if a path lies in the project.
-    pub(crate) fn holds(&self, path: &Path) -> bool {
+    pub fn holds(&self, path: &Path) -> bool {
         path.starts_with(&self.project)
     }
 
     /// Returns true if an action is about a file of the project.
-    pub(crate) fn concerns(&self, action: &Action) -> bool {
+    pub fn concerns(&self, action: &Action) -> bool {
         let Action::File(access) = action else { return false };
         path_text::decode(&access.path.canonical).is_none_or(|path| self.holds(&path))
     }
 
     /// Returns true if an action changes names in the branch only.
-    pub(crate) fn takes(&self, action: &Action) -> bool {
+    pub fn takes(&self, action: &Action) -> bool {
         let Action::File(access) = action else { return false };
         let is_inside = |path: &PathRef| {
             path_text::decode(&path.canonical).is_some_and(|path| path != self.project && self.holds(&path))
@@ -73,7 +73,9 @@ impl BranchLayer {
         changes && is_inside(&access.path)
     }
 
-    pub(crate) fn place(&self) -> OwnPlace {
+    /// Returns the project as the sandbox has it: a layer over the user's own.
+    #[must_use]
+    pub fn place(&self) -> OwnPlace {
         let source = OwnSource::Branch { upper: self.upper.clone(), work: self.work.clone() };
         OwnPlace { path: self.project.clone(), source }
     }
@@ -117,7 +119,7 @@ pub struct LayersUsers(Arc<LayersUser>);
 
 /// One of these commands.
 #[derive(Debug, Default)]
-pub(crate) struct LayersUser;
+pub struct LayersUser;
 
 /// A cache of the user in the home directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,7 +143,7 @@ pub enum CacheKind {
 
 /// Whether changes in caches outlive the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Changes {
+pub enum Changes {
     /// If this session keeps them.
     Kept,
     /// Never: another sandbox of this session has the directory in use.
@@ -150,7 +152,7 @@ pub(crate) enum Changes {
 
 impl OwnDirectories {
     /// Returns the directories in the form of the rules.
-    pub(crate) fn places(&self) -> OwnPlaces {
+    pub fn places(&self) -> OwnPlaces {
         let directories = self.directories.iter().map(|(path, _)| path.clone());
         let home = self.home.as_ref().map(|home| {
             OwnHome::new(home.path.clone(), home.caches.iter().map(|cache| cache.path.clone()).collect())
@@ -159,13 +161,13 @@ impl OwnDirectories {
     }
 
     /// Returns whether a new sandbox keeps changes in caches.
-    pub(crate) fn changes(&self) -> Changes {
+    pub fn changes(&self) -> Changes {
         let in_use = self.users().is_some_and(|users| Arc::strong_count(&users.0) > 1);
         if in_use { Changes::Passing } else { Changes::Kept }
     }
 
     /// Counts a command that runs where changes in caches are kept, as long as the result exists.
-    pub(crate) fn count_user(&self) -> Option<Arc<LayersUser>> {
+    pub fn count_user(&self) -> Option<Arc<LayersUser>> {
         self.users().map(|users| Arc::clone(&users.0))
     }
 
@@ -174,12 +176,12 @@ impl OwnDirectories {
     }
 
     /// Returns the directory of the private homes of all projects.
-    pub(crate) fn homes(&self) -> Option<&Path> {
+    pub fn homes(&self) -> Option<&Path> {
         Some(self.home.as_ref()?.kept.as_ref()?.homes.as_path())
     }
 
     /// Returns the directories of programs that are the private home's.
-    pub(crate) fn programs(&self) -> impl Iterator<Item = &Path> {
+    pub fn programs(&self) -> impl Iterator<Item = &Path> {
         let caches = self.home.iter().flat_map(|home| &home.caches);
         caches.filter(|cache| cache.kind == CacheKind::Programs).map(|cache| cache.path.as_path())
     }
@@ -189,7 +191,7 @@ impl OwnDirectories {
     ///
     /// # Errors
     /// The system's, when directories are made.
-    pub(crate) fn mounts(
+    pub fn mounts(
         &self,
         left: &OwnPlaces,
         (user, owner): (u32, Option<Owner>),

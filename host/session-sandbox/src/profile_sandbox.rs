@@ -11,12 +11,12 @@ use portcullis_profile_runtime::ProfileSandbox;
 use portcullis_profile_runtime::self_test::Scene;
 use portcullis_seatbelt::{Wanted, compile};
 
+use crate::confining::ProfilePlaces;
 use crate::error::with_causes;
 use crate::limits;
 use crate::network::{Network, Sandbox};
 use crate::repositories;
 use crate::requirements::Requirements;
-use crate::setup::ProfilePlaces;
 
 /// Names of which new ones are refused in every sandbox: no setting lifts them.
 const ALWAYS_PROTECTED: &str = ".portcullis-self-test.tmp";
@@ -26,7 +26,7 @@ const HOOK: &str = ".git/hooks/pre-commit";
 /// Sets up a sandbox, or returns why that failed.
 ///
 /// Tiers are of Linux: here the self-test is what is required.
-pub(crate) fn start(
+pub fn start(
     places: &ProfilePlaces,
     network: Option<&Network>,
     rules: &RuleSet,

@@ -38,7 +38,7 @@ const HOST_TEMP: &str = "/tmp";
 
 /// Makes the profile of a session whose commands see `temp` as `/tmp`, or says why there is none. `bound` are the
 /// sockets of the host's programs.
-pub(crate) fn profile(
+pub fn profile(
     surveyed: Surveyed<'_>,
     temp: &Path,
     bound: &[PathBuf],
@@ -255,7 +255,7 @@ fn show_sockets(wanted: &mut Places, rules: &RuleSet, sockets: &[PathBuf]) {
 
 /// Returns the user as whom root's commands act in this project: its owner. Otherwise the owner could not access files
 /// that they create there, and root without capabilities could not access the owner's files.
-pub(crate) fn owner(workspace: &Path) -> Option<Owner> {
+pub fn owner(workspace: &Path) -> Option<Owner> {
     let metadata = workspace.metadata().ok()?;
     (metadata.uid() != 0).then(|| Owner { uid: metadata.uid(), gid: metadata.gid() })
 }

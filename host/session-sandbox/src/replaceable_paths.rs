@@ -10,18 +10,18 @@ use portcullis_decision::{Base, RuleSet};
 
 /// Rules with facts about their places. Building a sandbox needs these several times, and sorting paths is slow.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Surveyed<'a> {
+pub struct Surveyed<'a> {
     /// The rules.
-    pub(crate) rules: &'a RuleSet,
+    pub rules: &'a RuleSet,
     /// Their places.
-    pub(crate) places: &'a [RulePlace],
+    pub places: &'a [RulePlace],
     /// The places that a mount does not pin.
-    pub(crate) loose: &'a ReplaceablePaths,
+    pub loose: &'a ReplaceablePaths,
 }
 
 /// Such paths with their state when a sandbox was built.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct ReplaceablePaths {
+pub struct ReplaceablePaths {
     /// Paths that a mount does not pin.
     loose: Vec<(PathBuf, PathState)>,
     /// Directories. A mount pins each as long as it exists.
@@ -42,7 +42,7 @@ enum PathState {
 
 impl ReplaceablePaths {
     /// Finds these paths among `places`, which come from rules and grants over `base`.
-    pub(crate) fn among(places: &[RulePlace], base: &Base) -> Self {
+    pub fn among(places: &[RulePlace], base: &Base) -> Self {
         let is_named = |path: &Path| base.workspace.iter().all(|top| top != path);
         let opened = places.iter().filter(|place| place.write && place.reach == Reach::Opens);
         // Skip paths in the session's own directory, which are not on the machine's disk.
@@ -53,12 +53,12 @@ impl ReplaceablePaths {
     }
 
     /// Returns true if their state is unchanged.
-    pub(crate) fn is_as_it_was(&self) -> bool {
+    pub fn is_as_it_was(&self) -> bool {
         self.loose.iter().chain(&self.directories).all(|(path, before)| found(path) == *before)
     }
 
     /// Returns those that do not exist.
-    pub(crate) fn missing(&self) -> impl Iterator<Item = &Path> {
+    pub fn missing(&self) -> impl Iterator<Item = &Path> {
         self.loose.iter().filter(|(_, found)| *found == PathState::Nothing).map(|(path, _)| path.as_path())
     }
 }

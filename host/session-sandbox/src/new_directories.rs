@@ -11,7 +11,7 @@ use portcullis_file_gate::HostDirectory;
 
 /// A directory that was made for a command.
 #[derive(Debug)]
-pub(crate) struct NewDirectory {
+pub struct NewDirectory {
     holder: HostDirectory,
     name: OsString,
 }
@@ -21,7 +21,7 @@ impl NewDirectory {
     ///
     /// # Errors
     /// The kernel's, as when the name exists, or a directory above it does not.
-    pub(crate) fn make(path: &Path) -> io::Result<Self> {
+    pub fn make(path: &Path) -> io::Result<Self> {
         let (Some(holder), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };

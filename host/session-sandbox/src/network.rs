@@ -16,14 +16,14 @@ use portcullis_sandbox_runtime::{Confinement, Ends, LaunchError, Listeners, View
 use crate::own_directories::Changes;
 use crate::running::RunningCommand;
 
-pub(crate) use open_ports::OpenPorts;
+pub use open_ports::OpenPorts;
 pub use open_ports::{InsidePort, PortError};
 
 /// Makes the judge of one sandbox. Its rules are given if they differ from the session's.
-pub(crate) type MakeJudge = Box<dyn Fn(Option<Arc<RuleSet>>) -> Arc<dyn Judge> + Send + Sync>;
+pub type MakeJudge = Box<dyn Fn(Option<Arc<RuleSet>>) -> Arc<dyn Judge> + Send + Sync>;
 
 /// The gate of a session.
-pub(crate) struct Network {
+pub struct Network {
     gate: Gate,
     make_judge: MakeJudge,
     open_ports: OpenPorts,
@@ -37,38 +37,34 @@ impl std::fmt::Debug for Network {
 
 impl Network {
     /// Starts the gate.
-    pub(crate) fn start(make_judge: MakeJudge) -> std::io::Result<Self> {
+    pub fn start(make_judge: MakeJudge) -> std::io::Result<Self> {
         let descriptors = portcullis_sandbox_runtime::raise_file_limit();
         Ok(Self { gate: Gate::start(descriptors)?, make_judge, open_ports: OpenPorts::default() })
     }
 
     /// Closes all connections and withdraws the questions.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.open_ports.close_all();
         self.gate.close();
     }
 
     /// Returns the gate.
-    pub(crate) fn gate(&self) -> &Gate {
+    pub fn gate(&self) -> &Gate {
         &self.gate
     }
 
     /// Returns the ports that are open to the user.
-    pub(crate) fn open_ports(&self) -> &OpenPorts {
+    pub fn open_ports(&self) -> &OpenPorts {
         &self.open_ports
     }
 
     /// Waits until all facts about the connections of an ended command are known.
-    pub(crate) fn wait_for_connections(&self, command: u32) {
+    pub fn wait_for_connections(&self, command: u32) {
         self.gate.wait_for_connections(command);
     }
 
     /// Serves the network of a sandbox. `stricter` are the rules of its one command, if it is not shared.
-    pub(crate) fn serve(
-        &self,
-        listeners: Listeners,
-        stricter: Option<Arc<RuleSet>>,
-    ) -> std::io::Result<Attached> {
+    pub fn serve(&self, listeners: Listeners, stricter: Option<Arc<RuleSet>>) -> std::io::Result<Attached> {
         let Listeners { proxy, diagnosis, v4, v6, calls, keeper } = listeners;
         let mut network = NetworkListeners {
             relays: Vec::new(),
@@ -90,7 +86,7 @@ impl Network {
 
 impl Network {
     /// Serves commands that have no other way out than a proxy.
-    pub(crate) fn serve_proxy(
+    pub fn serve_proxy(
         &self,
         proxy: TcpListener,
         stricter: Option<Arc<RuleSet>>,
@@ -152,21 +148,25 @@ enum Kind {
 }
 
 impl Sandbox {
-    pub(crate) fn new(confinement: Confinement, network: Option<Attached>, changes: Changes) -> Self {
+    /// Returns the sandbox with its network, if it has one.
+    #[must_use]
+    pub fn new(confinement: Confinement, network: Option<Attached>, changes: Changes) -> Self {
         Self { network, kind: Kind::Kernel { confinement, changes } }
     }
 
-    pub(crate) fn under_profile(sandbox: ProfileSandbox, network: Attached, home: Option<PathBuf>) -> Self {
+    /// Returns commands under a profile, with their network.
+    #[must_use]
+    pub fn under_profile(sandbox: ProfileSandbox, network: Attached, home: Option<PathBuf>) -> Self {
         Self { network: Some(network), kind: Kind::Profile { sandbox, home } }
     }
 
     /// Returns true if what commands change in caches is kept.
-    pub(crate) fn keeps_changes(&self) -> bool {
+    pub fn keeps_changes(&self) -> bool {
         matches!(self.kind, Kind::Kernel { changes: Changes::Kept, .. })
     }
 
     /// Returns the servers that commands have started in a network of their own.
-    pub(crate) fn servers(&self) -> Vec<Server> {
+    pub fn servers(&self) -> Vec<Server> {
         match (&self.kind, &self.network) {
             (Kind::Kernel { .. }, Some(network)) => network.servers(),
             // Nobody may listen there.
@@ -175,7 +175,7 @@ impl Sandbox {
     }
 
     /// Returns the variables that only this sandbox can give: the way to the proxy, and the home.
-    pub(crate) fn variables(&self) -> Vec<(String, String)> {
+    pub fn variables(&self) -> Vec<(String, String)> {
         let Some(network) = &self.network else { return Vec::new() };
         let proxy = network.proxy();
         let mut variables = vec![("PORTCULLIS_PROXY".to_owned(), proxy.to_owned())];
@@ -188,7 +188,7 @@ impl Sandbox {
     }
 
     /// Returns the files as commands see them; `None` if those are the machine's.
-    pub(crate) fn view(&self) -> Option<View> {
+    pub fn view(&self) -> Option<View> {
         match &self.kind {
             Kind::Kernel { confinement, .. } => Some(confinement.view()),
             Kind::Profile { .. } => None,
@@ -196,11 +196,7 @@ impl Sandbox {
     }
 
     /// Starts a command whose waiting calls the caller answers.
-    pub(crate) fn launch(
-        &self,
-        command: Command,
-        stdio: [OwnedFd; 3],
-    ) -> Result<RunningCommand, LaunchError> {
+    pub fn launch(&self, command: Command, stdio: [OwnedFd; 3]) -> Result<RunningCommand, LaunchError> {
         match &self.kind {
             Kind::Kernel { confinement, .. } => {
                 confinement.launch_asking(command, stdio).map(RunningCommand::InSandbox)
@@ -210,7 +206,7 @@ impl Sandbox {
     }
 
     /// Makes a socket in the session's network.
-    pub(crate) fn socket_inside(&self, is_v6: bool) -> std::io::Result<OwnedFd> {
+    pub fn socket_inside(&self, is_v6: bool) -> std::io::Result<OwnedFd> {
         match &self.kind {
             Kind::Kernel { confinement, .. } => confinement.socket_inside(is_v6),
             Kind::Profile { .. } => Err(std::io::ErrorKind::Unsupported.into()),

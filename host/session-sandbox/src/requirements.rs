@@ -7,38 +7,43 @@ use portcullis_settings::Resolved;
 use portcullis_settings_format::RequiredTier;
 
 use crate::own_directories::{Changes, OwnDirectories};
-use crate::setup::Setup;
+use crate::sandbox_subject::SandboxSubject;
 use crate::user_links::UserLinks;
 
 /// Requirements for every sandbox of a session.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Requirements<'a> {
-    pub(crate) tier: Tier,
+pub struct Requirements<'a> {
+    /// The least tier.
+    pub tier: Tier,
     /// The user as whom the host runs.
-    pub(crate) user: u32,
+    pub user: u32,
     /// Whether the host runs as root.
-    pub(crate) is_root: bool,
+    pub is_root: bool,
     /// The user's home directories.
-    pub(crate) homes: &'a [PathBuf],
+    pub homes: &'a [PathBuf],
     /// Ids of rules on names that the user has lifted.
-    pub(crate) lifted: &'a [String],
+    pub lifted: &'a [String],
     /// The user's links.
-    pub(crate) links: &'a UserLinks,
+    pub links: &'a UserLinks,
     /// Whether `/tmp` is the machine's.
-    pub(crate) shares_tmp: bool,
+    pub shares_tmp: bool,
     /// Unix sockets that the settings let commands use.
-    pub(crate) sockets: &'a [PathBuf],
-    pub(crate) hold: Hold,
-    pub(crate) walls: IsolationMode,
+    pub sockets: &'a [PathBuf],
+    /// Whether connections are held before or after they are accepted.
+    pub hold: Hold,
+    /// How commands are kept apart from the rest of the machine.
+    pub walls: IsolationMode,
     /// Directories of the sandbox's own.
-    pub(crate) own: &'a OwnDirectories,
+    pub own: &'a OwnDirectories,
     /// Whether what commands change in caches is kept.
-    pub(crate) changes: Changes,
+    pub changes: Changes,
 }
 
 impl<'a> Requirements<'a> {
-    pub(crate) fn new(
-        setup: &'a Setup,
+    /// Returns the requirements of a user, the processes and the directories of the sandbox, and the settings.
+    #[must_use]
+    pub fn new(
+        (user, inmate, own): (u32, &SandboxSubject, &'a OwnDirectories),
         (resolved, links): (&'a Resolved, &'a UserLinks),
         walls: IsolationMode,
     ) -> Self {
@@ -48,10 +53,10 @@ impl<'a> Requirements<'a> {
             portcullis_settings_format::Hold::Accept => Hold::Accept,
         };
         // The agent itself runs as the user who started it: under another user it could not reach its own files.
-        let is_root = setup.is_root() && !setup.inmate.is_agent();
+        let is_root = user == 0 && !inmate.is_agent();
         Self {
             tier: required_tier(resolved),
-            user: setup.context.machine.uid,
+            user,
             is_root,
             homes,
             lifted,
@@ -60,8 +65,8 @@ impl<'a> Requirements<'a> {
             sockets,
             hold,
             walls,
-            own: &setup.own,
-            changes: setup.own.changes(),
+            own,
+            changes: own.changes(),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use portcullis_decision::{Decision, Effect};
 
 /// The reason in the log.
-pub(crate) const REASON: &str = "programs work without this cache, so it is refused without a question";
+pub const REASON: &str = "programs work without this cache, so it is refused without a question";
 
 /// Directories of the system.
 const DIRECTORIES: [&str; 3] = [
@@ -24,7 +24,7 @@ const DIRECTORIES: [&str; 3] = [
 const NAMES: [&str; 1] = ["__pycache__"];
 
 /// Returns true if only the base rules ask about a write to `path`, and `path` is in such a cache.
-pub(crate) fn is_refused(decision: &Decision, path: &Path) -> bool {
+pub fn is_refused(decision: &Decision, path: &Path) -> bool {
     decision.effect() == Effect::Ask && decision.cause().rule.starts_with("base.") && is_cache(path)
 }
 

@@ -29,13 +29,13 @@ const XFSZ: i32 = 25;
 
 /// The limits of one command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Bounds {
+pub struct Bounds {
     /// Those that the sandbox enforces.
-    pub(crate) sandbox: Limits,
+    pub sandbox: Limits,
     /// Maximum run time.
-    pub(crate) wall: Option<Duration>,
+    pub wall: Option<Duration>,
     /// Maximum output.
-    pub(crate) output_bytes: u64,
+    pub output_bytes: u64,
 }
 
 /// A limit that ended a command.
@@ -102,7 +102,7 @@ fn share_of(memory: u64) -> u64 {
 }
 
 /// Returns the limits of a command, with the host's defaults for those that no rule sets.
-pub(crate) fn bounds(rules: RuleLimits, origin: Origin) -> Bounds {
+pub fn bounds(rules: RuleLimits, origin: Origin) -> Bounds {
     let milliseconds = |ms: u32| Duration::from_millis(u64::from(ms));
     let default_wall = (origin == Origin::Agent).then_some(WALL);
     Bounds {
@@ -113,7 +113,7 @@ pub(crate) fn bounds(rules: RuleLimits, origin: Origin) -> Bounds {
 }
 
 /// Returns the limits that the sandbox enforces.
-pub(crate) fn sandbox(rules: RuleLimits) -> Limits {
+pub fn sandbox(rules: RuleLimits) -> Limits {
     let memory_bytes = rules.memory_mib.map(|mib| u64::from(mib) * MIB);
     Limits {
         open_files: rules.open_files.map(u64::from),
@@ -127,7 +127,7 @@ pub(crate) fn sandbox(rules: RuleLimits) -> Limits {
 }
 
 /// Returns the limit that ended a command, as far as its exit status shows.
-pub(crate) fn met(limits: Limits, exit: Exit, breach: Option<Breach>) -> Option<LimitMet> {
+pub fn met(limits: Limits, exit: Exit, breach: Option<Breach>) -> Option<LimitMet> {
     if let Some(breach) = breach {
         return Some(LimitMet::Sandbox(breach));
     }

@@ -13,16 +13,16 @@ use crate::own_directories::OwnDirectories;
 
 /// Files with several names that rules restrict, each with effect and rule.
 #[derive(Debug)]
-pub(crate) struct KeptBack(HashMap<Inode, (Effect, String)>);
+pub struct KeptBack(HashMap<Inode, (Effect, String)>);
 
 impl KeptBack {
     /// Finds the files that tools may not read.
-    pub(crate) fn from_tools(rules: &RuleSet, own: &OwnDirectories) -> Self {
+    pub fn from_tools(rules: &RuleSet, own: &OwnDirectories) -> Self {
         Self::by(rules, own, Caller::Tool)
     }
 
     /// Returns the files that commands may not read.
-    pub(crate) fn from_commands(rules: &RuleSet, own: &OwnDirectories) -> Vec<FileId> {
+    pub fn from_commands(rules: &RuleSet, own: &OwnDirectories) -> Vec<FileId> {
         let kept = Self::by(rules, own, Caller::Command).0.into_keys().map(Inode::numbers);
         let mut kept: Vec<_> = kept.map(|(device, inode)| FileId { device, inode }).collect();
         // Sort, so that the same files give the same sandbox.
@@ -51,11 +51,13 @@ impl KeptBack {
     }
 
     /// Returns effect and rule for a file.
-    pub(crate) fn ruling(&self, file: Inode) -> Option<(Effect, &str)> {
+    pub fn ruling(&self, file: Inode) -> Option<(Effect, &str)> {
         self.0.get(&file).map(|(effect, rule)| (*effect, rule.as_str()))
     }
 
-    pub(crate) fn holds(&self, file: Inode) -> bool {
+    /// Returns true if this file is kept back.
+    #[must_use]
+    pub fn holds(&self, file: Inode) -> bool {
         self.0.contains_key(&file)
     }
 }
