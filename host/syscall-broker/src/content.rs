@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::broker::Broker;
 use crate::judge::ask_about;
-use crate::outcome::Stop;
+use crate::outcome::{CallResult, Outcome, Stop};
 use crate::pending::PendingCall;
 use crate::repository::{self, Examiner, read};
 use crate::resolved_name::ResolvedName;
@@ -41,11 +41,23 @@ impl Broker {
         old: &ResolvedName,
         new: &ResolvedName,
     ) -> Result<(), Stop> {
+        let text = self.permitted_text(pending, (rule, content), old, new)?;
+        Ok(self.replace_by_copy(old.directory.as_fd(), &old.name, &text)?)
+    }
+
+    /// Returns the text of the file `old`, if it may get the name `new`.
+    fn permitted_text(
+        &self,
+        pending: &PendingCall,
+        (rule, content): (&'static Rule, Content),
+        old: &ResolvedName,
+        new: &ResolvedName,
+    ) -> Result<Vec<u8>, Stop> {
         let text = read(old.directory.as_fd(), &old.name, content)?.ok_or(Errno::NOENT)?;
         let previous = read(new.directory.as_fd(), &new.name, content)?;
         let judgement = self.site(|site| git::judge(content, &new.path, previous.as_deref(), &text, site));
         permit_judged(pending, &judgement, (rule, &text), new)?;
-        Ok(self.replace_by_copy(old.directory.as_fd(), &old.name, &text)?)
+        Ok(text)
     }
 
     /// Replaces a name by a new file with this text.
@@ -78,6 +90,24 @@ impl Broker {
 }
 
 impl Worker {
+    /// Makes a copy of the file `old` in place of a hard link `new` to it, through which it could be written unjudged.
+    ///
+    /// libgit2 gives its files their names by a link, and then removes the former name.
+    pub(crate) fn copy_in_place_of_link(
+        &self,
+        pending: &PendingCall,
+        judged: (&'static Rule, Content),
+        (old, new): (&ResolvedName, &ResolvedName),
+    ) -> CallResult {
+        let text = self.broker.permitted_text(pending, judged, old, new)?;
+        self.check_still_waiting(pending)?;
+        self.record(pending, new)?;
+        let (from, to) = (old.directory.as_fd(), new.directory.as_fd());
+        let copy = repository::copy(from, &old.name, &text, to)?;
+        self.broker.give_name(copy.as_fd(), to, &new.name)?;
+        Ok(Outcome::SUCCESS)
+    }
+
     /// Examines a directory that a change makes a repository, as if it were one already.
     pub(crate) fn examine(&self, directory: &Path, part: &ResolvedName) -> Result<(), Stop> {
         self.must_be_alone()?;

@@ -190,8 +190,20 @@ pub(crate) fn replace_by_copy(
     name: &CStr,
     text: &[u8],
 ) -> Result<(), Errno> {
+    let copy = copy(directory, name, text, directory)?;
+    unlinkat(directory, name, AtFlags::empty())?;
+    give_name(own_descriptors, copy.as_fd(), directory, name)
+}
+
+/// Creates a file with this text and without a name in the directory `to`. Mode, owner and time are those of a file.
+pub(crate) fn copy(
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    text: &[u8],
+    to: BorrowedFd<'_>,
+) -> Result<OwnedFd, Errno> {
     let status = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    let copy = unnamed(directory, Mode::from_raw_mode(status.st_mode & 0o7777))?;
+    let copy = unnamed(to, Mode::from_raw_mode(status.st_mode & 0o7777))?;
     // A host that runs as root keeps the owner. A broker may not, and creates the file as the user that commands act
     // as.
     let _may_fail = fchown(&copy, Some(Uid::from_raw(status.st_uid)), Some(Gid::from_raw(status.st_gid)));
@@ -199,8 +211,7 @@ pub(crate) fn replace_by_copy(
     copy.write_all(text).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     // Git detects changed files by the time of its index.
     futimens(&copy, &times(&status))?;
-    unlinkat(directory, name, AtFlags::empty())?;
-    give_name(own_descriptors, copy.as_fd(), directory, name)
+    Ok(copy.into())
 }
 
 /// Creates a file without a name (O_TMPFILE), with exactly this mode.

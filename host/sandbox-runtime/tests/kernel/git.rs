@@ -82,6 +82,9 @@ fn what_git_writes_itself_passes() {
         "git clone -q repo gone && rm -rf gone/.git && cd gone && git init -q && git add -A && git commit -q -m all",
         "git clone -q repo mv1 && mv mv1 mv2 && git -C mv2 status && mv mv2/.git mv2/.g && mv mv2/.g mv2/.git && \
          git -C mv2 status && rm -rf mv2",
+        // As libgit2, and so cargo, writes it.
+        "git init -q lib && mv lib/.git/config lib/.git/config.lock && ln lib/.git/config.lock lib/.git/config && \
+         rm lib/.git/config.lock && git -C lib config core.bare && git -C lib commit -q --allow-empty -m l",
     ] {
         let script = format!("{SET_UP} set -e; {script}");
         let outcome = session.sh(&script);
@@ -195,6 +198,8 @@ fn what_was_judged_is_what_is_there() {
     assert!(!outcome.output.contains("fsmonitor"), "{outcome:?}");
     // The same with a hard link, and with a file that is written in place.
     session.sh(&format!("cd repo/.git; {harmless} > c; ln c d; mv c config; {evil} >> d"));
+    let linked = format!("cd repo/.git; {harmless} > c; rm config; ln c config && {evil} >> c");
+    assert_eq!(session.sh(&linked).exit, Exit::Code(0), "{linked}");
     session.sh("cd tree; exec 3> .git; cat ../tree-before >&3; exec 3>&-; sleep 0.05");
     let config = fs::read_to_string(session.path("work/repo/.git/config")).expect("read");
     assert!(!config.contains("fsmonitor"), "{config}");

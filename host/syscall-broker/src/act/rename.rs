@@ -334,7 +334,13 @@ pub(crate) fn link(
             if kind == FileType::RegularFile {
                 doing.deed = CallDetails::LinkOf(old.path.clone());
             }
-            worker.permit_plain(pending, doing.clone(), &new)?;
+            match worker.permit(pending, doing.clone(), &new)? {
+                Allowed::Plain => {}
+                Allowed::ByContent(rule, content) => {
+                    return worker.copy_in_place_of_link(pending, (rule, content), (&old, &new));
+                }
+                Allowed::Below => return Err(Errno::ACCESS.into()),
+            }
             let reached = permit_link(worker, pending, &doing, &new)?;
             worker.check_still_waiting(pending)?;
             broker.known.add(&reached)?;
