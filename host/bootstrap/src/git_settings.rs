@@ -1,15 +1,21 @@
-//! The user's git identity, for commands, which cannot see the user's git settings.
+//! The user's own git settings, for commands, which cannot see the files they are in.
 //!
-//! Name and address come from git's settings on the host.
+//! Commands get name, address and some settings without programs, paths or addresses in them. These are in a file of the
+//! session that git reads first, in place of the machine's, which it includes. So the settings of a repository, the
+//! private home, a variable and `git -c` come before them, as outside.
 
-use std::io::Read as _;
-use std::path::Path;
+use std::fs::OpenOptions;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::process_env::ProcessEnv;
+use portcullis_session::CommandVariables;
+
+use crate::process_env::{ProcessEnv, random_name};
 use crate::untrusted_paths::UntrustedPaths;
 
 /// Maximum time to wait for git, which usually takes a few milliseconds.
@@ -17,67 +23,99 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Maximum size of git's output.
 const ANSWER_BYTES: u64 = 64 * 1024;
 /// Variables that locate the user's git settings; git gets no others.
-const SETTINGS: [&str; 4] = ["HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
-const WANTED: &str = r"^(user|author|committer)\.(name|email)$";
+const LOCATIONS: [&str; 4] = ["HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", SYSTEM];
+/// The variable that names the file of the machine's settings, since git 2.32.
+const SYSTEM: &str = "GIT_CONFIG_SYSTEM";
+/// The file of the machine's settings, if git does not say which it is.
+const USUAL_SYSTEM: &str = "/etc/gitconfig";
+/// The settings that commands get.
+const WANTED: &str = r"^((user|author|committer)\.(name|email)|init\.defaultbranch|pull\.(rebase|ff)|push\.(default|autosetupremote|followtags)|fetch\.(prune|prunetags)|merge\.(ff|conflictstyle)|rebase\.(autosquash|autostash|updaterefs)|rerere\.enabled|diff\.(algorithm|renames|colormoved)|branch\.autosetup(merge|rebase)|core\.(autocrlf|eol|safecrlf|abbrev|quotepath)|commit\.(verbose|cleanup)|color\.ui|tag\.sort|log\.date)$";
 
-/// Starts git in the background. The returned function waits for the result; only its first call returns it.
+/// Starts git in the background. The returned function waits for the result and writes the file to `temp`, the directory
+/// that commands see as their temporary one.
 pub(crate) fn asked(
     around: &ProcessEnv,
-    project: &Path,
     reach: UntrustedPaths,
-) -> impl Fn() -> Vec<(String, String)> + Send + Sync + use<> {
-    let (around, project) = (around.clone(), project.to_owned());
+    temp: PathBuf,
+) -> impl Fn() -> CommandVariables + Send + Sync + use<> {
+    let inherited = inherited_identity(around);
+    let around = around.clone();
     let (answer, answered) = sync_channel(1);
     let asking = std::thread::Builder::new().name("git".to_owned()).spawn(move || {
         // Ignore errors: the receiver may be gone.
-        let _unheard = answer.send(variables(&around, &project, &reach));
+        let _unheard = answer.send(text(&around, &reach));
     });
-    // Without a thread no variables are set, and git asks for the identity as usual.
+    // Without a thread there are no settings, and git asks for the identity as usual.
     drop(asking);
     let answered = Mutex::new(answered);
-    move || answered.lock().unwrap_or_else(PoisonError::into_inner).recv().unwrap_or_default()
+    move || {
+        let text = answered.lock().unwrap_or_else(PoisonError::into_inner).recv().ok().flatten();
+        // Without the file git asks for the identity as usual.
+        let file = text.and_then(|text| write(&temp, &text).ok());
+        let files = file.map(|name| (SYSTEM.to_owned(), name)).into_iter().collect();
+        CommandVariables { variables: inherited.clone(), files }
+    }
 }
 
-/// Returns git's variables for the user's identity. Unset values are left out, and git asks for them as usual.
-///
-/// The project's own settings take precedence, as they would for the user. They are read without includes, and only if
-/// the project is an ordinary repository. `reach` holds the paths from which no git program is run, because it runs
-/// outside the sandbox.
-fn variables(around: &ProcessEnv, project: &Path, reach: &UntrustedPaths) -> Vec<(String, String)> {
-    let Some(git) = around.find_program("git".as_ref(), reach) else { return Vec::new() };
-    let everywhere = ask(around, &git, &["config", "--includes"]);
-    let own = project.join(".git/config");
-    let is_file = own.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
-    let read = |file| ask(around, &git, &["config", "--no-includes", "--file", file]);
-    let own = own.to_str().filter(|_| is_file).map(read);
-    let settings = everywhere + &own.unwrap_or_default();
-    let inherited = |name: &str| around.variables.iter().find(|(known, _)| known == name).cloned();
-    ["AUTHOR", "COMMITTER"]
+/// Returns the user's variables with an identity for git.
+fn inherited_identity(around: &ProcessEnv) -> Vec<(String, String)> {
+    let names = ["AUTHOR", "COMMITTER"]
         .into_iter()
-        .flat_map(|role| [(role, "NAME"), (role, "EMAIL")])
-        .filter_map(|(role, part)| {
-            let name = format!("GIT_{role}_{part}");
-            inherited(&name).or_else(|| Some((name, setting(&settings, role, part)?)))
-        })
-        .collect()
+        .flat_map(|role| ["NAME", "EMAIL"].map(|part| format!("GIT_{role}_{part}")));
+    names.filter_map(|name| around.variables.iter().find(|(known, _)| *known == name).cloned()).collect()
 }
 
-/// Returns the value in effect: the role's before the user's, and the last of several.
-fn setting(settings: &str, role: &str, part: &str) -> Option<String> {
-    let last = |section: &str| {
-        let key = format!("{section}.{part}").to_lowercase();
-        let mut values = settings.split('\0').filter_map(|entry| entry.split_once('\n'));
-        let last = values.rfind(|(name, value)| *name == key && !value.is_empty());
-        last.map(|(_, value)| value.to_owned())
-    };
-    last(role).or_else(|| last("user"))
+/// Returns the text of the file; `None` if git has no such settings. `reach` holds the paths from which no git program
+/// is run, because it runs outside the sandbox.
+fn text(around: &ProcessEnv, reach: &UntrustedPaths) -> Option<String> {
+    let git = around.find_program("git".as_ref(), reach)?;
+    let settings = ask(around, &git, &["config", "--includes", "--null", "--get-regexp", WANTED]);
+    let own = entries(&settings);
+    if own.is_empty() {
+        return None;
+    }
+    // Older versions do not know the question.
+    let system = ask(around, &git, &["var", SYSTEM]);
+    let system = Some(system.trim_end()).filter(|path| path.starts_with('/')).unwrap_or(USUAL_SYSTEM);
+    Some(format!("[include]\n\tpath = {}\n{own}", quoted(system)))
 }
 
-/// Runs git outside any repository and returns its settings; empty if it does not answer.
-fn ask(around: &ProcessEnv, git: &Path, how: &[&str]) -> String {
+/// Returns git's settings as text of a file, from names and values as `git config --null` prints them.
+fn entries(settings: &str) -> String {
+    let each = settings.split('\0').filter_map(|entry| entry.split_once('\n'));
+    each.filter_map(|(name, value)| {
+        let (section, key) = name.split_once('.')?;
+        Some(format!("[{section}]\n\t{key} = {}\n", quoted(value)))
+    })
+    .collect()
+}
+
+/// Returns a value as git reads it from a file.
+fn quoted(value: &str) -> String {
+    let mut text = String::from("\"");
+    for character in value.chars() {
+        match character {
+            '"' | '\\' => text.extend(['\\', character]),
+            '\n' => text.push_str("\\n"),
+            _ => text.push(character),
+        }
+    }
+    text + "\""
+}
+
+/// Writes the file and returns its name. Commands can write in the directory, so the name must be a new one.
+fn write(temp: &Path, text: &str) -> io::Result<String> {
+    let name = format!("git-settings-{}", random_name().map_err(io::Error::other)?);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(temp.join(&name))?;
+    file.write_all(text.as_bytes())?;
+    Ok(name)
+}
+
+/// Runs git outside any repository and returns what it prints; empty if it does not answer.
+fn ask(around: &ProcessEnv, git: &Path, words: &[&str]) -> String {
     let mut command = Command::new(git);
-    command.args(how).args(["--null", "--get-regexp", WANTED]).current_dir("/").env_clear();
-    command.envs(around.variables.iter().filter(|(name, _)| SETTINGS.contains(&name.as_str())).cloned());
+    command.args(words).current_dir("/").env_clear();
+    command.envs(around.variables.iter().filter(|(name, _)| LOCATIONS.contains(&name.as_str())).cloned());
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let Ok(mut child) = quiet.spawn() else { return String::new() };
     let end = Instant::now() + PATIENCE;
@@ -100,12 +138,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_setting_counts() {
-        let settings = "user.name\nOne\0user.email\no@x\0author.name\nPen\0user.name\nTwo\0user.email\n\0";
-        let value = |role, part| setting(settings, role, part);
-        assert_eq!(value("COMMITTER", "NAME").as_deref(), Some("Two"));
-        assert_eq!(value("AUTHOR", "NAME").as_deref(), Some("Pen"));
-        assert_eq!(value("AUTHOR", "EMAIL").as_deref(), Some("o@x"));
-        assert_eq!(setting("", "AUTHOR", "NAME"), None);
+    fn git_reads_what_is_written() {
+        let values = ["Ada \"L\" \\ Byron; #1", " spaces ", "two\nlines", ""];
+        for value in values {
+            let directory = tempfile::tempdir().unwrap();
+            let name = write(directory.path(), &entries(&format!("user.name\n{value}\0"))).unwrap();
+            let mut git = Command::new("git");
+            git.args(["config", "--null", "--file"]).arg(directory.path().join(name)).arg("user.name");
+            let output = git.output().unwrap();
+            assert_eq!(output.stdout, format!("{value}\0").as_bytes(), "{output:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_of_several_counts_in_git_too() {
+        let settings = "user.name\nOne\0init.defaultbranch\nmain\0user.name\nTwo\0";
+        let expected =
+            "[user]\n\tname = \"One\"\n[init]\n\tdefaultbranch = \"main\"\n[user]\n\tname = \"Two\"\n";
+        assert_eq!(entries(settings), expected);
+        assert_eq!(entries(""), "");
     }
 }

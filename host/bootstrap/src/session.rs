@@ -13,8 +13,9 @@ use portcullis_decision::{Context, Grant, GrantPattern, GrantScope, Member, path
 use portcullis_profile_runtime::Host;
 use portcullis_sandbox::{NameOrder, Tier};
 use portcullis_session::{
-    Basis, BranchLayer, Confining, CredentialReader, Entry, GrantStore, Journal, JournalError, NoCredentials,
-    NoUser, OwnDirectories, PrivateHome, ProfilePlaces, Prompter, SandboxSubject, Session, Setup,
+    Basis, BranchLayer, CommandVariables, Confining, CredentialReader, Entry, GrantStore, Journal,
+    JournalError, NoCredentials, NoUser, OwnDirectories, PrivateHome, ProfilePlaces, Prompter,
+    SandboxSubject, Session, Setup,
 };
 use portcullis_settings::{AllowLists, Resolved};
 use portcullis_settings_format::{Origin, Position, Warning};
@@ -34,10 +35,10 @@ use crate::reservations::SharedReservations;
 use crate::running_sessions::RunningSession;
 use crate::scratch::{self, Scratch};
 use crate::untrusted_paths::UntrustedPaths;
-use crate::{git_identity, policies};
+use crate::{git_settings, policies};
 
 /// Returns the additional variables of commands.
-type Variables = Box<dyn Fn() -> Vec<(String, String)> + Send + Sync>;
+type Variables = Box<dyn Fn() -> CommandVariables + Send + Sync>;
 
 /// A session, with the values that must live as long as it.
 #[derive(Debug)]
@@ -264,15 +265,20 @@ fn assemble(
         }),
     };
     let variables: Variables = match wanted.purpose {
-        Purpose::Judge => Box::new(Vec::new),
+        Purpose::Judge => Box::new(CommandVariables::default),
         Purpose::Act => {
             let project = &basis.resolved.workspace;
             // This applies even if the project is the home directory: a git program there is as untrusted as in any
             // project.
             let reach = UntrustedPaths::for_project(&basis.resolved, &around.homes()).and(project);
-            let identity = git_identity::asked(around, project, reach);
             let of_tools = [patience(around), owners()].concat();
-            Box::new(move || of_tools.iter().cloned().chain(identity()).collect())
+            let temp = scratch.as_ref().map(|scratch| temp_of_commands(scratch, for_commands.as_ref()));
+            let of_git = temp.map(|temp| git_settings::asked(around, reach, temp));
+            Box::new(move || {
+                let of_git = of_git.as_ref().map(|asked| asked()).unwrap_or_default();
+                let variables = of_tools.iter().cloned().chain(of_git.variables).collect();
+                CommandVariables { variables, ..of_git }
+            })
         }
     };
     let credentials: Arc<dyn CredentialReader> = match &scratch {

@@ -7,6 +7,7 @@ use portcullis_session_sandbox::environment::{environment, environment_of_agent}
 use portcullis_settings_format::BrokeredCredential;
 
 use crate::session::Session;
+use crate::setup::CommandVariables;
 
 /// The shortest value of a source that is searched for in other variables. A shorter one is no credential.
 const VALUE_MIN: usize = 6;
@@ -27,7 +28,9 @@ pub(crate) fn variables_of(
             let runtime =
                 session.setup.own.runtime.as_ref().filter(|path| base.own.directories.contains(path));
             let runtime = runtime.map(|path| path.to_string_lossy());
-            let mut added = session.variables().to_vec();
+            let CommandVariables { variables, files } = session.variables();
+            let in_temp = |(name, file): &(String, String)| (name.clone(), format!("{temp}/{file}"));
+            let mut added: Vec<_> = variables.iter().cloned().chain(files.iter().map(in_temp)).collect();
             added.extend(placeholders(session));
             environment(given, &harmless, &added, rules, (&temp, runtime.as_deref()))
         }

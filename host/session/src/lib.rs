@@ -109,7 +109,7 @@ pub use rerun_after_denial::Runs;
 pub use reservations::{ClaimError, NoReservations, Reservations};
 pub use searches::{Listed, SearchFailure};
 pub use session::Session;
-pub use setup::{Settings, Setup};
+pub use setup::{CommandVariables, Settings, Setup};
 pub use started::{CommandFailure, Ended, Started};
 pub use statements::{Statement, Statements};
 pub use tools::Output;

@@ -40,7 +40,7 @@ use crate::journal::{Entry, OutputChange};
 use crate::notices;
 use crate::policy_in_force::PolicyInForce;
 use crate::provoked::fault_point;
-use crate::setup::{Settings, Setup};
+use crate::setup::{CommandVariables, Settings, Setup};
 use crate::tool_calls::ToolCalls;
 
 /// A running session.
@@ -55,7 +55,7 @@ pub struct Session {
     pub(crate) env_verdicts: EnvVerdictCache,
     pub(crate) brokering: Brokering,
     next_request: AtomicU64,
-    variables: OnceLock<Vec<(String, String)>>,
+    variables: OnceLock<CommandVariables>,
     /// Why the session denies everything, after a fault of the host.
     failure: OnceLock<String>,
 }
@@ -459,7 +459,7 @@ impl Session {
     }
 
     /// Returns the additional variables of commands.
-    pub(crate) fn variables(&self) -> &[(String, String)] {
+    pub(crate) fn variables(&self) -> &CommandVariables {
         self.variables.get_or_init(|| (self.setup.variables)())
     }
 

@@ -46,7 +46,16 @@ pub struct Setup {
     /// Proposes entries of the settings for credentials that commands need.
     pub offers: Box<dyn CredentialOffers>,
     /// Returns the additional variables of commands; called once, for the first command.
-    pub variables: Box<dyn Fn() -> Vec<(String, String)> + Send + Sync>,
+    pub variables: Box<dyn Fn() -> CommandVariables + Send + Sync>,
+}
+
+/// The additional variables of commands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommandVariables {
+    /// Names and values.
+    pub variables: Vec<(String, String)>,
+    /// Names, and the names of the files in the temporary directory whose paths are the values.
+    pub files: Vec<(String, String)>,
 }
 
 impl Setup {

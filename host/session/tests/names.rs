@@ -80,7 +80,7 @@ fn scene_with(answer: Answer, settings: Option<&str>) -> Scene {
     let clerk = Arc::new(Clerk { answer, asked: Mutex::default() });
     let session = portcullis_session::open(
         Setup {
-            variables: Box::new(Vec::new),
+            variables: Box::new(Default::default),
             context,
             clock: Box::new(|| SystemTime::UNIX_EPOCH),
             journal: Box::new(NoJournal),

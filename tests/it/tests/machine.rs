@@ -14,6 +14,7 @@ as_each_user!(
     limits_are_told_to_the_agent,
     limits_are_on_by_default,
     git_knows_who_commits,
+    git_has_the_users_plain_settings,
     toolchains_of_the_home_directory_work,
     worktrees_and_submodules_reach_their_repository,
     sockets_of_the_host_are_seen_by_name_only,
@@ -129,12 +130,34 @@ fn git_knows_who_commits(user: User) -> Result<()> {
     let known =
         scene.portcullis(&["run", "--", "sh", "-c", &format!("rm -rf r; {commit}")])?.ended_with(0)?;
     ensure!(known.stdout == "Ada L <ada@example.org> Ada L\n", "{known:#?}");
-    // The name in the project's own settings comes first, and files that they include are not read.
-    let own = "[user]\n\tname = Own\n[include]\n\tpath = ../other\n";
-    scene.write(&scene.project().join(".git/config"), own)?;
-    scene.write(&scene.project().join("other"), "[user]\n\tname = Included\n")?;
-    let own = scene.portcullis(&["run", "--", "sh", "-c", "echo $GIT_AUTHOR_NAME $GIT_COMMITTER_EMAIL"])?;
-    ensure!(own.stdout == "Own ada@example.org\n", "{own:#?}");
+    // As outside, the settings of a repository and of the command itself come first, also those that a command has just
+    // set, and a variable comes before all.
+    for (before, git, expected) in [
+        ("git -C r config user.name Own", "git", "Own <ada@example.org> Own\n"),
+        ("git config --global user.name Robot", "git", "Robot <ada@example.org> Robot\n"),
+        ("true", "git -c user.name=Once", "Once <ada@example.org> Once\n"),
+        ("export GIT_AUTHOR_NAME=Var", "git", "Var <ada@example.org> Ada L\n"),
+    ] {
+        let script = format!(
+            "rm -rf r $HOME/.gitconfig; git init -q r; {before} && cd r && {git} commit -q --allow-empty -m x && \
+             git log -1 --format='%an <%ae> %cn'"
+        );
+        let committed = scene.portcullis(&["run", "--", "sh", "-c", &script])?.ended_with(0)?;
+        ensure!(committed.stdout == expected, "{before}, {git}: {committed:#?}");
+    }
+    Ok(())
+}
+
+/// Settings with a command, a path or an address in them stay outside.
+fn git_has_the_users_plain_settings(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let settings = "[init]\n\tdefaultBranch = trunk\n[pull]\n\trebase = true\n[core]\n\tpager = touch ran\n\
+                    [credential]\n\thelper = store\n[url \"ssh://x\"]\n\tinsteadOf = y\n";
+    scene.write(&scene.home().join(".gitconfig"), settings)?;
+    let script = "git init -q r && git -C r symbolic-ref --short HEAD && git config pull.rebase; \
+                  git config core.pager; git config credential.helper; git config url.ssh://x.insteadof; true";
+    let inside = scene.portcullis(&["run", "--", "sh", "-c", script])?.ended_with(0)?;
+    ensure!(inside.stdout == "trunk\ntrue\n", "{inside:#?}");
     Ok(())
 }
 

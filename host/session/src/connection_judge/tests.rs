@@ -88,7 +88,7 @@ fn a_connection_that_asks_is_decided_once() {
     let setup = Setup {
         credentials: Arc::new(crate::credential_reader::NoCredentials),
         offers: Box::new(crate::credential_reader::NoCredentials),
-        variables: Box::new(Vec::new),
+        variables: Box::new(Default::default),
         context: Context { interactive: true, ..Context::default() },
         clock: Box::new(|| SystemTime::UNIX_EPOCH),
         journal: Box::new(Unwritten),

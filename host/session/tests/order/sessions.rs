@@ -123,7 +123,7 @@ impl Scene {
         resolved.lifted.push("host.new-dot-files".to_owned());
         let order = NameOrder::open(&places.state_directory.join("names")).expect("an order of names");
         let setup = Setup {
-            variables: Box::new(Vec::new),
+            variables: Box::new(Default::default),
             context: self.context(project),
             clock: Box::new(|| SystemTime::UNIX_EPOCH),
             journal: Box::new(NoJournal),

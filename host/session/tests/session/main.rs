@@ -214,7 +214,7 @@ fn scene_with(
     let prompter = Arc::new(Scripted { answer, ..Scripted::default() });
     let keeper = Arc::new(MemoryKeeper::default());
     let setup = Setup {
-        variables: Box::new(Vec::new),
+        variables: Box::new(Default::default),
         context,
         clock: Box::new(move || SystemTime::UNIX_EPOCH + Duration::from_secs(clock.load(Ordering::SeqCst))),
         journal: Box::new(journal.clone()),
