@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use portcullis_exec_surface::Treatment;
 use portcullis_text::escape;
 
 use crate::decision::{AnsweredBy, Decision};
@@ -153,6 +154,13 @@ impl<'a> RefusalText<'a> {
         }
         match (self.origin, what) {
             (RefusalOrigin::User, _) if self.reader == Reader::Model => "Go on without it.".to_owned(),
+            (RefusalOrigin::User | RefusalOrigin::Unanswered, Some(_)) if self.is_by_content() => {
+                let rule = escape(self.rule);
+                let always =
+                    format!("{{You}} can allow it when asked, or always with `{rule}` in `protections.lift`");
+                let end = if self.reader == Reader::User { ": portcullis config edit" } else { "." };
+                self.reader.address(&always) + end
+            }
             (RefusalOrigin::User | RefusalOrigin::Unanswered, Some(what)) => {
                 format!("To allow it, {}", self.reader.run(&format!("portcullis allow {what}")))
             }
@@ -167,8 +175,12 @@ impl<'a> RefusalText<'a> {
     #[must_use]
     pub fn remedy(&self, what: Option<&str>) -> String {
         match (self.origin, what) {
-            (RefusalOrigin::User | RefusalOrigin::Unanswered, Some(what)) => {
+            (RefusalOrigin::User | RefusalOrigin::Unanswered, Some(what)) if !self.is_by_content() => {
                 format!("portcullis allow {what}")
+            }
+            (RefusalOrigin::User | RefusalOrigin::Unanswered, Some(_)) => {
+                let rule = escape(self.rule);
+                format!("say yes when asked, or add `{rule}` to `protections.lift`: portcullis config edit")
             }
             (RefusalOrigin::User | RefusalOrigin::Unanswered, None) => {
                 "say yes the next time you are asked".to_owned()
@@ -192,6 +204,12 @@ impl<'a> RefusalText<'a> {
     pub fn advice(&self) -> Option<String> {
         let own = || (self.policy == HOST).then(|| host_step(self.rule)).flatten();
         self.hint.map(str::to_owned).or_else(|| own().map(|step| self.reader.address(step)))
+    }
+
+    /// Returns true for a rule on content. The user sees the content with each question, so no answer covers another.
+    fn is_by_content(&self) -> bool {
+        let rule = portcullis_exec_surface::rule(self.rule).filter(|_| self.policy == HOST);
+        rule.is_some_and(|rule| rule.anywhere == Treatment::Judged)
     }
 
     fn after_denial(&self) -> String {
@@ -301,6 +319,24 @@ mod tests {
         check(refused, Some("~/x"), &format!("{why}. Go on without it."));
         let hinted = RefusalText { hint: Some("push to a new branch"), ..denied };
         check(hinted, Some("~/x"), &format!("{why}. Push to a new branch."));
+    }
+
+    #[test]
+    fn no_kept_answer_is_proposed_for_content() {
+        let asked = RefusalText {
+            origin: RefusalOrigin::Unanswered,
+            ..RefusalText::by_rule(HOST, "host.git-config", "x")
+        };
+        let what = Some("~/p/.git/config --write");
+        let expected =
+            "The user can allow it when asked, or always with `host.git-config` in `protections.lift`.";
+        assert_eq!(asked.next_step(what), expected);
+        assert_eq!(
+            asked.read_by(Reader::User).next_step(what),
+            "You can allow it when asked, or always with `host.git-config` in `protections.lift`: portcullis config edit"
+        );
+        let by_name = RefusalText { rule: "host.editor-files", ..asked };
+        assert_eq!(by_name.remedy(what), "portcullis allow ~/p/.git/config --write");
     }
 
     #[test]

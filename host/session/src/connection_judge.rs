@@ -19,6 +19,7 @@ use portcullis_network_gate::{
     AddressRuling, Checks, ConnectionAttempt, Ended, Ending, Judge, Judgement, Running, Stages, Undecided,
     Unresolved, Upstream, Want,
 };
+use portcullis_settings::allow_connection;
 
 use crate::authorized::Authorized;
 use crate::effective_policy::EffectivePolicy;
@@ -426,9 +427,9 @@ fn record_judgement(
     match permit {
         Some(permit) => Judgement::Allow(permit),
         None => {
-            let place = attempt.access.target.with_port(attempt.access.port);
-            let what = is_to_connect(attempt).then_some(place.as_str());
-            let refused = ConnectionRefusal::new(RefusalText::for_decision(&decision), what);
+            let NetworkAccess { target, port, .. } = &attempt.access;
+            let what = is_to_connect(attempt).then(|| allow_connection(target, *port));
+            let refused = ConnectionRefusal::new(RefusalText::for_decision(&decision), what.as_deref());
             let beginning = if what.is_some() { NO_CONNECTION } else { STOPPED };
             note(session, attempt, beginning, refused.text_for(session.setup.reader));
             Judgement::Deny(refused)

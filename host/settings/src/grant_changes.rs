@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use portcullis_decision::grant::PathPattern;
 use portcullis_decision::pattern::{FilePattern, NetworkPattern};
 use portcullis_decision::{Grant, GrantPattern};
+use portcullis_exec_surface::{Change as NameChange, Class, Site, class};
 use portcullis_settings_format::Change;
 use serde_json::Value as Json;
 use serde_json::{Map, json};
@@ -23,7 +24,9 @@ pub(crate) fn keeping(grant: &Grant, top: &[String], lists: AllowLists) -> Optio
     let at = |keys: &[&str]| [top, &keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>()].concat();
     if grant.expires_at == 0 && lists == AllowLists::Heard {
         match &grant.pattern {
-            GrantPattern::Path(PathPattern { pattern: FilePattern::Tree(top), rights }) => {
+            GrantPattern::Path(PathPattern { pattern: FilePattern::Tree(top), rights })
+                if !(rights.write && is_asked_about(top)) =>
+            {
                 let list = if rights.write { "allowWrite" } else { "allowRead" };
                 return Some(Change::Append(at(&["filesystem", list]), path_item(top)?));
             }
@@ -68,6 +71,13 @@ pub(crate) fn keeping(grant: &Grant, top: &[String], lists: AllowLists) -> Optio
         put("expiresAt", grant.expires_at.into());
     }
     Some(Change::Append(at(&["grants"]), Json::Object(item)))
+}
+
+/// Returns true for a directory whose files the user's other programs execute. An entry of the settings does not answer
+/// the question about such a name, and a kept answer does.
+fn is_asked_about(directory: &Path) -> bool {
+    let site = Site::without_files(Path::new("/"), &[]);
+    matches!(class(directory, NameChange::Write, &site), Class::Asked(_))
 }
 
 fn plain_path(pattern: &FilePattern) -> Option<&Path> {

@@ -84,8 +84,8 @@ pub use old_settings::{OldFile, Owner};
 pub use old_tools::{OldRules, Wish};
 pub use places::{Places, TeamSettings};
 pub use presets::{
-    Preset, PresetError, PresetHost, PresetLine, check_preset, is_preset_name, preset, shipped_presets,
-    shipped_presets_with,
+    Preset, PresetError, PresetHost, PresetLine, allow_connection, check_preset, is_preset_name, preset,
+    shipped_presets, shipped_presets_with,
 };
 pub use protections::{Anchor, PROTECTIONS, ProtectedAccess, Protection};
 pub use report::{Report, Setting, SourceReport, Standing, Unused, report};

@@ -94,6 +94,18 @@ pub fn shipped_presets_with(is_meant: impl Fn(&NetworkPattern) -> bool) -> Vec<P
     all.filter(|preset| preset.hosts.iter().any(|host| is_meant(&host.pattern))).collect()
 }
 
+/// Returns the words that `portcullis allow` takes for a connection: the shipped preset that holds its place, as with npm
+/// several hosts belong together, and the place.
+#[must_use]
+pub fn allow_connection(target: &Endpoint, port: u16) -> String {
+    let place = target.with_port(port);
+    let presets = shipped_presets_with(|host| host.matches(target, port));
+    match presets.first().filter(|preset| preset.includes.is_empty()) {
+        Some(preset) => format!("{} (or only {place})", preset.name),
+        None => place,
+    }
+}
+
 /// Whether a preset may include others: one level is enough, and there are no circles.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {

@@ -54,6 +54,12 @@ pub(crate) fn allow(rule: &Rule) -> crate::exit::Outcome {
     for grant in &known {
         revoke(&place.store, grant)?;
     }
+    for item in &items {
+        if let Err(still_asked) = place.ensure_allowed(item, rights) {
+            added.iter().try_for_each(|grant| revoke(&place.store, grant))?;
+            return Err(still_asked);
+        }
+    }
     let mut page = Page::new(&place.around);
     if rule.json {
         page.json(&json!({ "scope": place.scope(), "added": added, "allowed": rule.what }));
@@ -176,6 +182,22 @@ impl RuleStore {
         let refusal = RefusalText::for_decision(&decision).read_by(Reader::User);
         bail!(
             "`{}` stays denied, since no answer lifts a denial: {}; nothing was written. {}",
+            self.named(item),
+            refusal.why(),
+            refusal.next_step(None)
+        )
+    }
+
+    /// Fails if a path is still asked about: no answer covers content that the user has not seen.
+    fn ensure_allowed(&self, item: &AllowItem, rights: FileRights) -> anyhow::Result<()> {
+        let AllowItem::Path(path) = item else { return Ok(()) };
+        let decision = self.decision(path, rights)?;
+        if decision.effect() != Effect::Ask {
+            return Ok(());
+        }
+        let refusal = RefusalText::for_decision(&decision).read_by(Reader::User);
+        bail!(
+            "`{}` is asked about each time: {}; nothing was written. {}",
             self.named(item),
             refusal.why(),
             refusal.next_step(None)
