@@ -12,10 +12,12 @@
 //! - The host resolves the name only after the connection is allowed. An address outside the public internet is refused
 //!   unless a rule or the user named it. The gate connects to exactly the address that it checked.
 //! - The content must name the server that was allowed, as far as the gate can read it.
-//! - The requests to hosts that a [`Broker`](portcullis_credential_broker::Broker) names are read and checked, and get credentials that commands do not have.
+//! - The requests to brokered hosts are read, and get credentials that commands do not have. `portcullis-credential-broker`
+//!   decides about them.
 //!
 //! # Terms
-//! A [`ConnectionAttempt`] is a connection that needs a verdict, a [`ConnectionRefusal`] is the reason why it is denied.
+//! A [`ConnectionAttempt`] is a connection that needs a verdict, a [`ConnectionRefusal`](portcullis_decision::ConnectionRefusal) is
+//! the reason why it is denied.
 //!
 //! # Never
 //! This crate knows no policies, settings, users or questions. It asks through the trait that it is given, and acts
