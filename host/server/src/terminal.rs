@@ -20,6 +20,10 @@ use crate::prompt_layout::{PromptLayout, Size};
 
 /// Maximum length of an answer.
 const LONGEST_LINE: usize = 4096;
+/// How often a line that is no answer can be typed; the last time it is a no.
+const TRIES: usize = 3;
+const NO_ANSWER: &[u8] =
+    b"that is none of the answers: type one with its number, as it is shown, or press Enter for no\n> ";
 /// Interval for checking the timeout.
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Maximum time to count between two checks.
@@ -55,13 +59,24 @@ fn ask(question: &Question) -> io::Result<Answer> {
     tcflush(&terminal, FlushArg::TCIFLUSH)?;
     terminal.write_all(text.as_bytes())?;
     let time = question.timeout_ms.map(|time| Duration::from_millis(time.into()));
-    let Some(line) = line(&mut terminal, time)? else {
+    for _ in 1..TRIES {
+        match answer(&mut terminal, &sheet, time)? {
+            Some(answer) => return Ok(answer),
+            None => terminal.write_all(NO_ANSWER)?,
+        }
+    }
+    Ok(answer(&mut terminal, &sheet, time)?.unwrap_or(Answer::Refused(Refusal::User)))
+}
+
+/// Reads an answer; `None` if the line is none.
+fn answer(terminal: &mut File, sheet: &PromptLayout, time: Option<Duration>) -> io::Result<Option<Answer>> {
+    let Some(line) = line(terminal, time)? else {
         // Discard partial input, which is no answer and must not reach the next reader.
-        tcflush(&terminal, FlushArg::TCIFLUSH)?;
+        tcflush(&*terminal, FlushArg::TCIFLUSH)?;
         terminal.write_all(b"\nno answer came in time, which is a no\n")?;
-        return Ok(Answer::Refused(Refusal::Timeout));
+        return Ok(Some(Answer::Refused(Refusal::Timeout)));
     };
-    Ok(sheet.answer(line.trim()).unwrap_or(Answer::Refused(Refusal::User)))
+    Ok(sheet.answer(line.trim()))
 }
 
 /// Reads a line, or returns `None` after `time`.

@@ -52,6 +52,10 @@ pub fn allow_item(
             Err(error) => Err(bad(format!("cannot be used: {error}"))),
         };
     }
+    if let Some((_, rest)) = text.split_once("://") {
+        let host = rest.split('/').next().unwrap_or_default();
+        return Err(bad(format!("is the address of a page: name its host, `{host}`")));
+    }
     match NetworkPattern::parse(text) {
         Ok(pattern) if matches!(pattern.host, HostPattern::Any) => Err(bad("is every host".to_owned())),
         Ok(pattern) => Ok(AllowItem::Host(pattern)),
