@@ -7,21 +7,18 @@
 /// Tests of other programs that only `--full` runs, by a part of their names.
 pub(super) const ONLY_IN_FULL: [&str; 1] = ["everyday_work_goes_through_as_the_caller"];
 
-/// The module of `it` with another client for the registry, which takes minutes to compile.
-const OTHER_CLIENT: &str = "share::others";
+/// Tests of `it` that only `--full` runs, by the beginning of their names: another client for the registry, which takes
+/// minutes to compile, a second policy in Python, and the screens of pi 0.74.
+const LONG: [&str; 3] = ["share::others", "policies::runs_without_a_user_in_python", "screens::pi_0_74"];
 
 /// Modules of `it` that a normal run does as the user who runs the tests too: they depend on capabilities, owners,
 /// mounts, devices, sockets or processes.
-const AS_CALLER: [&str; 38] = [
+const AS_CALLER: [&str; 32] = [
     "attacks",
     "branch_attacks",
-    "brokered",
     "brokered::memory",
-    "brokered::other_ways",
-    "brokered::signing_keys",
     "brokered::ssh_attacks",
     "brokered::ssh_memory",
-    "cli",
     "closed_at_start",
     "closed_names",
     "contained",
@@ -32,10 +29,8 @@ const AS_CALLER: [&str; 38] = [
     "held_files",
     "late_sockets",
     "left_behind",
-    "links",
     "machine",
     "network",
-    "network::holding",
     "network::ports",
     "nix_daemon",
     "places",
@@ -53,16 +48,18 @@ const AS_CALLER: [&str; 38] = [
     "without_namespaces",
 ];
 
-/// Modules of `it` that a normal run does with pi 0.74 too: how pi starts, calls tools, shows and ends.
-const WITH_PI_0_74: [&str; 6] = ["contained", "extension", "no_host", "pi_print", "pi_rpc", "pi_terminal"];
+/// Modules of `it` that a normal run does with pi 0.74 too: how pi starts, calls tools and ends.
+const WITH_PI_0_74: [&str; 2] = ["extension", "pi_print"];
 
 /// Returns true if a normal run does a test of the program `it`.
 pub(super) fn is_in_normal_run(test: &str) -> bool {
+    if LONG.iter().any(|long| test.starts_with(long)) {
+        return false;
+    }
     let is_variant = |name: &&str| name.ends_with("caller") || name.ends_with("ordinary");
-    let Some(variant) = test.split("::").find(is_variant) else { return !test.starts_with(OTHER_CLIENT) };
+    let Some(variant) = test.split("::").find(is_variant) else { return true };
     let module = test.split_once(variant).map_or("", |(module, _)| module.trim_end_matches(':'));
     match variant {
-        _ if module == OTHER_CLIENT => false,
         "caller" => AS_CALLER.contains(&module),
         "pi_0_74_caller" => WITH_PI_0_74.contains(&module),
         "pi_0_74_ordinary" | "pi_1_5_caller" => false,
@@ -90,6 +87,8 @@ mod tests {
             ("screens::pi_1_5_ordinary::starts", true),
             ("screens::pi_1_5_caller::starts", false),
             ("demo::it_shows_what_it_should", true),
+            ("policies::python", true),
+            ("policies::runs_without_a_user_in_python", false),
             ("share::others::wkg_reads_them", false),
             ("share::others::ordinary::wkg_reads_them", false),
         ] {

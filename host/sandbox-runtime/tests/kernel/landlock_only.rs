@@ -103,6 +103,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("landlock_only::programs_work", || without_namespaces(programs_work)),
 ];
 
+/// Tests that take long, and run in this sandbox only with all others.
+const LONG: &[&str] = &["names::directories_deeper_than_any_path", "races::", "workloads::builds_work"];
+
 /// Runs tests of the usual sandbox in this one: as each user every second one, or all of them if
 /// `PORTCULLIS_EVERY_TASK` is set (`cargo xtask test --full`).
 fn shown_of_the_usual_sandbox(shared: &[&str]) {
@@ -115,7 +118,9 @@ fn shown_of_the_usual_sandbox(shared: &[&str]) {
         found
     };
     let tests = shared.iter().flat_map(named).enumerate();
-    for (_, (name, test)) in tests.filter(|(place, _)| tries_all || place % 2 == own) {
+    let is_long = |name: &str| LONG.iter().any(|long| name.starts_with(long));
+    let is_wanted = |place: usize, name: &str| tries_all || place % 2 == own && !is_long(name);
+    for (_, (name, test)) in tests.filter(|(place, (name, _))| is_wanted(*place, name)) {
         println!("    {name}");
         without_namespaces(*test);
     }
