@@ -50,32 +50,62 @@ pub(crate) struct GenOptions {
 }
 
 pub(crate) fn build(options: &BuildOptions) -> Result<()> {
-    let binary = host(options)?;
+    let binary = host(if options.release { Profile::Release } else { Profile::Dev })?;
     say(format_args!("built {}", binary.display()));
     Ok(())
 }
 
+/// A cargo profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// For working on the project and for its tests.
+    Dev,
+    /// Compiles fast and runs slowly.
+    Quick,
+    /// For users.
+    Release,
+}
+
+impl Profile {
+    /// Returns the name that cargo knows it by.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Dev => "dev",
+            Self::Quick => "quick",
+            Self::Release => "release",
+        }
+    }
+
+    /// Returns the name of its directory in the target directory.
+    fn directory(self) -> &'static str {
+        match self {
+            Self::Dev => "debug",
+            Self::Quick | Self::Release => self.name(),
+        }
+    }
+}
+
 /// Builds the host program and returns its path.
-pub(crate) fn host(options: &BuildOptions) -> Result<PathBuf> {
+pub(crate) fn host(profile: Profile) -> Result<PathBuf> {
     guests::shipped_policies()?;
     let cargo = |words: &[&str]| {
         let mut cargo = project::cargo();
-        cargo.arg("build").args(options.release.then_some("--release")).args(words);
+        cargo.args(["build", "--profile", profile.name()]).args(words);
         cargo
     };
     // The host of a release has no compiler in it. Otherwise both programs share it, so that it is built once.
-    let (compiler, host): (&[&str], &[&str]) = if options.release {
+    let (compiler, host): (&[&str], &[&str]) = if profile == Profile::Release {
         (&["--package", "portcullis-compile"], &["--package", "portcullis-cli", "--no-default-features"])
     } else {
         (&[BOTH.as_slice(), &["--bin", "portcullis-compile"]].concat(), &BOTH)
     };
     step("building the compiler of policies", || show(&mut cargo(compiler)))?;
-    step("compiling the shipped policies", || machine_code(options.release))?;
+    step("compiling the shipped policies", || machine_code(profile))?;
     step("building the host", || show(&mut cargo(host)))?;
-    let profile = if options.release { "release" } else { "debug" };
-    let directory = project::root().join("target").join(profile);
+    let directory = project::root().join("target").join(profile.directory());
     for program in PROGRAMS {
-        publish(&project::target_directory()?.join(profile).join(program), &directory.join(program))?;
+        let built = project::target_directory()?.join(profile.directory()).join(program);
+        publish(&built, &directory.join(program))?;
     }
     Ok(directory.join("portcullis"))
 }
@@ -94,10 +124,10 @@ fn publish(built: &Path, binary: &Path) -> Result<()> {
 /// Compiles the shipped policies into the directory from which the build of the host embeds their machine code.
 ///
 /// The compiler must be built. If the machine code has not changed, cargo does not build the host again.
-pub(crate) fn machine_code(release: bool) -> Result<()> {
-    let profile = project::target_directory()?.join(if release { "release" } else { "debug" });
-    let mut compile = Command::new(profile.join("portcullis-compile"));
-    compile.arg("precompile").arg(profile.join("precompiled")).args(guests::precompiled_components());
+pub(crate) fn machine_code(profile: Profile) -> Result<()> {
+    let directory = project::target_directory()?.join(profile.directory());
+    let mut compile = Command::new(directory.join("portcullis-compile"));
+    compile.arg("precompile").arg(directory.join("precompiled")).args(guests::precompiled_components());
     quiet(&mut compile).context("compiling the shipped policies")?;
     Ok(())
 }
@@ -126,7 +156,7 @@ fn put(options: &GenOptions, file: &str, wanted: &str) -> Result<()> {
 
 pub(crate) fn demo() -> Result<()> {
     let pi = setup::current_pi()?;
-    let binary = host(&BuildOptions { release: false })?;
+    let binary = host(Profile::Quick)?;
     guests::test_guest("deny-one")?;
     let mut node = Command::new(&pi.node);
     node.arg(project::root().join("tests/pi/demo.mjs")).arg(&pi.cli).current_dir(project::root());

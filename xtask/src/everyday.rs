@@ -61,7 +61,7 @@ pub(crate) fn task(options: &Options) -> Result<()> {
     let tools = setup::ready()?;
     let programs = if options.quick { Vec::new() } else { programs()? };
     let build = || crate::run::show(project::cargo().args(["build", "--workspace", "--quiet"]));
-    build().and_then(|()| build::machine_code(false)).and_then(|()| build())?;
+    build().and_then(|()| build::machine_code(build::Profile::Dev)).and_then(|()| build())?;
     let directory = project::target_directory()?.join("debug");
     let mut command = Command::new(directory.join(PROGRAM));
     command.args(words(options)).stdin(Stdio::null());

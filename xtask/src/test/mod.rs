@@ -93,7 +93,7 @@ fn everything(ledger: &mut Ledger, is_full: bool) -> Result<()> {
     ledger.check("build", || {
         // First what compiles the policies whose machine code is then built into the rest.
         build(&["--bin", "portcullis-compile"])?;
-        build::machine_code(false)?;
+        build::machine_code(build::Profile::Dev)?;
         build(&[])
     });
     let words = ["--features", "portcullis-cli/portable", "--bin", "portcullis-portable"];
