@@ -56,7 +56,9 @@ pub(crate) fn allow(rule: &Rule) -> crate::exit::Outcome {
     }
     for item in &items {
         if let Err(still_asked) = place.ensure_allowed(item, rights) {
-            added.iter().try_for_each(|grant| revoke(&place.store, grant))?;
+            for grant in &added {
+                revoke(&place.store, grant)?;
+            }
             return Err(still_asked);
         }
     }
