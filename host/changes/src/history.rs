@@ -284,7 +284,9 @@ impl History {
         // The points of each call: several if it was taken back while it ran.
         let mut calls: HashMap<CallKey, Vec<usize>> = HashMap::new();
         let mut taken_back: HashSet<CallKey> = HashSet::new();
-        let (mut turns, mut numbered, mut undoing) = (0, 0, Vec::new());
+        let (mut turns, mut numbered) = (0, 0);
+        // The views of undoings, and of the calls that put interrupted ones back.
+        let mut undoing: HashSet<u64> = HashSet::new();
         let mut whole: Option<(CallKey, usize)> = None;
         for (start, entry) in self.entries.iter().enumerate() {
             match entry {
@@ -303,7 +305,7 @@ impl History {
                 }
                 Record::Before { call, .. } | Record::Moved { call, .. } => {
                     let is_new = !calls.contains_key(call) || taken_back.remove(call);
-                    if is_new && !undoing.contains(call) {
+                    if is_new && !undoing.contains(&call.view) {
                         let of_call = calls.entry(*call).or_default();
                         if let Some(before) = of_call.last().and_then(|position| points.get_mut(*position)) {
                             before.end = start;
@@ -324,7 +326,7 @@ impl History {
                     }
                 }
                 Record::Undo { call, to, .. } => {
-                    undoing.push(*call);
+                    undoing.insert(call.view);
                     let is_later = |positions: &Vec<usize>| {
                         let last = positions.last().and_then(|position| points.get(*position));
                         last.is_some_and(|point| point.start >= *to)

@@ -140,6 +140,48 @@ fn an_edit_after_a_killed_undo_is_not_overwritten() {
     }
 }
 
+/// The call that puts an interrupted undoing back is part of it, and nothing to undo: the next undo takes back all of the
+/// call of the agent. The control is an undo that was not interrupted.
+#[test]
+fn an_interrupted_undo_can_be_repeated() {
+    for is_interrupted in [true, false] {
+        let mut session = Session::new();
+        let names = ["a", "b", "c"];
+        for name in names {
+            fs::write(session.at(name), "former").expect("a file");
+        }
+        for name in names {
+            session.write(name, "of the agent").expect("written");
+        }
+        session.end();
+        let was = tree(&session.project());
+        let points = history(session.recorder.store()).expect("history").points();
+        if is_interrupted {
+            let killed = Recorder::new(Store::open(&session.place.path().join("store")).expect("a store"));
+            let call = killed.own_call();
+            killed.store().append(&[Record::Undo { call, to: 0, redo: false, at: 0 }]).expect("recorded");
+            let path = session.at("c");
+            let at = spot(&path).expect("there");
+            let place = Place { directory: &at.directory, name: at.name.as_c_str(), path: &path };
+            killed.before(call, place).expect("recorded");
+            fs::write(&path, "former").expect("written");
+            killed.left_so_far(call, &path).expect("recorded");
+        }
+        assert_eq!(session.recover(), is_interrupted);
+        assert_eq!(tree(&session.project()), was);
+        let history = history(session.recorder.store()).expect("history");
+        assert_eq!(history.points(), points, "putting back is no call of the session");
+        let report = session.undo_from(history.newest().expect("the call of the agent"), false);
+        assert!(report.is_complete(), "{report:?}");
+        let texts = names.map(|name| fs::read_to_string(session.at(name)).expect("read"));
+        assert_eq!(texts, ["former"; 3]);
+        let report = session.redo();
+        assert!(report.is_complete(), "{report:?}");
+        let texts = names.map(|name| fs::read_to_string(session.at(name)).expect("read"));
+        assert_eq!(texts, ["of the agent"; 3]);
+    }
+}
+
 /// Announces a move, and makes it or not.
 fn moving(session: &Session, (recorder, call): (&Recorder, CallKey), from: &str, to: &str, is_made: bool) {
     let (from, to) = (session.at(from), session.at(to));
