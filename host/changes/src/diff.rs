@@ -8,7 +8,7 @@ use crate::state::State;
 use crate::store::Store;
 use crate::world::Disk;
 
-/// Returns the difference between a file before a call and the file now, if both are short texts.
+/// Returns the difference between a file before a call and the file now, if both are short texts that can be read.
 ///
 /// # Errors
 /// If one of them cannot be read.
@@ -19,7 +19,12 @@ pub fn diff(store: &Store, change: &Change) -> io::Result<Option<String>> {
         State::Absent => Some(Vec::new()),
         State::Directory(_) | State::Link { .. } | State::Special { .. } => None,
     };
-    let after = match disk.look(&change.path)? {
+    let now = match disk.look(&change.path) {
+        // Its directory is closed.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
+        now => now?,
+    };
+    let after = match now {
         State::File(file) => disk.text(&change.path, &file)?,
         State::Absent => Some(Vec::new()),
         State::Directory(_) | State::Link { .. } | State::Special { .. } => None,

@@ -231,6 +231,24 @@ impl History {
         traces.left.and_then(|left| self.state(left)).map_or(Expected::Nothing, Expected::Left)
     }
 
+    /// Returns true if a path is as the session has left it, as far as that is known.
+    pub(crate) fn has_left(&self, path: &Path, found: &State) -> bool {
+        match self.expected(path) {
+            Expected::Left(left) => found.is_still(left),
+            Expected::Anything => true,
+            Expected::Nothing => false,
+        }
+    }
+
+    /// Returns the paths at which the session may have left a directory without all of these permissions, in their order.
+    pub(crate) fn without_permissions(&self, wanted: u32) -> impl Iterator<Item = &Path> {
+        self.names.keys().map(PathBuf::as_path).filter(move |path| match self.expected(path) {
+            Expected::Left(State::Directory(left)) => left.mode & wanted != wanted,
+            Expected::Left(_) | Expected::Nothing => false,
+            Expected::Anything => true,
+        })
+    }
+
     /// Returns the state that earlier calls had left at the path of the record at `position`. `None` if no earlier call
     /// had changed the path, or if one of them was still running: the session itself then made the recorded state.
     pub(crate) fn left_before(&self, position: usize) -> Option<&State> {

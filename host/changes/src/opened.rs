@@ -17,18 +17,26 @@ const MODE: u32 = 0o3777;
 pub(crate) struct Opened(Vec<(PathBuf, FileId, u32)>);
 
 impl Opened {
-    /// Opens the directories on the way to a path that belong to this user.
-    pub(crate) fn open_the_way(&mut self, path: &Path) {
+    /// Opens the directories on the way to a path that belong to this user, and that `may` allows to be opened.
+    pub(crate) fn open_the_way(&mut self, path: &Path, may: &dyn Fn(&Path, &State) -> bool) {
         let mut way: Vec<&Path> = path.ancestors().skip(1).collect();
         way.reverse();
         for directory in way {
             let Ok(place) = spot(directory) else { continue };
             let Ok(State::Directory(found)) = look(&place.directory, &place.name) else { continue };
             let is_closed = found.mode & SEARCHED != SEARCHED && found.owner.0 == geteuid().as_raw();
-            if is_closed && set_mode(&place, found.id, (found.mode | SEARCHED) & MODE).is_ok() {
+            if is_closed
+                && may(directory, &State::Directory(found.clone()))
+                && set_mode(&place, found.id, (found.mode | SEARCHED) & MODE).is_ok()
+            {
                 self.0.push((directory.to_owned(), found.id, found.mode & MODE));
             }
         }
+    }
+
+    /// Returns true if nothing had to be opened.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 

@@ -4,6 +4,7 @@
 //! was recorded for it. What somebody else has changed since the session left it is not touched: texts are merged if
 //! that is possible without a conflict, and otherwise the former version is put beside the present one.
 
+mod closed;
 mod status;
 mod step;
 mod version;
@@ -15,6 +16,7 @@ use std::io;
 use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
+use closed::Through;
 use status::{are_alike, with_later_status};
 use version::{Back, Origin, Present, Recorded, Version, beside};
 
@@ -34,7 +36,7 @@ const KILLED_WITHIN: i64 = 2;
 pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Vec<Step>> {
     let mut planner = Planner {
         history,
-        world,
+        world: &Through { history, world },
         made: BTreeMap::new(),
         back: Vec::new(),
         stuck: Vec::new(),
@@ -52,7 +54,7 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
                     continue;
                 }
                 planner.restore(std::mem::take(&mut pending))?;
-                planner.move_back((from, to), what, *exchange)?;
+                planner.move_back_or_leave((from, to), what, *exchange)?;
             }
             Record::Turn { .. }
             | Record::NotMoved { .. }
@@ -129,21 +131,29 @@ impl Planner<'_> {
 
     fn restore_one(&mut self, name: &Path, states: &[Recorded<'_>]) -> io::Result<()> {
         let Present { path, is_replaced } = self.present(name);
+        match self.restore_present((&path, is_replaced), states) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.leave(&path, Why::Closed, Vec::new());
+                Ok(())
+            }
+            restored => restored,
+        }
+    }
+
+    fn restore_present(
+        &mut self,
+        (path, is_replaced): (&Path, bool),
+        states: &[Recorded<'_>],
+    ) -> io::Result<()> {
         // What was moved there stays there.
-        if is_replaced && self.is_of_stuck(&path) {
-            let formers = self.formers(&path, states)?;
+        if is_replaced && self.is_of_stuck(path) {
+            let formers = self.formers(path, states)?;
             if !formers.is_empty() {
-                self.leave(&path, Why::Occupied, formers);
+                self.leave(path, Why::Occupied, formers);
             }
             return Ok(());
         }
-        let mut version = match self.look(&path) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                self.leave(&path, Why::Closed, Vec::new());
-                return Ok(());
-            }
-            version => version?,
-        };
+        let mut version = self.look(path)?;
         let is_ours = version.origin != Origin::Disk;
         let found = version.state.clone();
         let mut act = None;
@@ -151,7 +161,7 @@ impl Planner<'_> {
         // The oldest state that the path can be given again. A file that the user removed is not made again.
         let mut reached = version.clone();
         for (number, recorded) in states.iter().enumerate() {
-            match self.step_back(&path, &version, *recorded, number == 0)? {
+            match self.step_back(path, &version, *recorded, number == 0)? {
                 Back::Same => version = Version::recorded(*recorded),
                 Back::To => {
                     act = Some(Act::Restore(recorded.was.clone()));
@@ -169,7 +179,7 @@ impl Planner<'_> {
                 }
                 Back::Stays(why) => {
                     let left = states.get(number..).unwrap_or_default();
-                    conflict = Some((why, self.formers(&path, left)?));
+                    conflict = Some((why, self.formers(path, left)?));
                     break;
                 }
             }
@@ -177,24 +187,24 @@ impl Planner<'_> {
             conflict = None;
         }
         if let Some(act) = act
-            && !self.is_same(&found, &reached, is_ours, &path)?
+            && !self.is_same(&found, &reached, is_ours, path)?
         {
-            if let Some(why) = self.without_directory(&path, &reached.state)? {
-                self.leave(&path, why, beside(&reached.state).into_iter().collect());
+            if let Some(why) = self.without_directory(path, &reached.state)? {
+                self.leave(path, why, beside(&reached.state).into_iter().collect());
                 if let Some((why, formers)) = conflict {
-                    self.leave(&path, why, formers);
+                    self.leave(path, why, formers);
                 }
                 return Ok(());
             }
             // What an earlier step makes has other times than the recorded state.
             let now = (!is_ours || found.is_absent()).then_some(found);
-            self.steps.push(Step { path: path.clone(), now, act });
+            self.steps.push(Step { path: path.to_owned(), now, act });
         }
         if matches!(reached.origin, Origin::Recorded(_)) {
-            self.made.insert(path.clone(), reached);
+            self.made.insert(path.to_owned(), reached);
         }
         if let Some((why, formers)) = conflict {
-            self.leave(&path, why, formers);
+            self.leave(path, why, formers);
         }
         Ok(())
     }
@@ -411,6 +421,23 @@ impl Planner<'_> {
             }
         }
         Ok(now.is_still(&left))
+    }
+
+    fn move_back_or_leave(
+        &mut self,
+        (from, to): (&Path, &Path),
+        what: &State,
+        exchange: bool,
+    ) -> io::Result<()> {
+        match self.move_back((from, to), what, exchange) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                let Present { path, .. } = self.present(to);
+                self.leave(&path, Why::Closed, Vec::new());
+                self.stick((from, to), exchange);
+                Ok(())
+            }
+            moved => moved,
+        }
     }
 
     fn move_back(&mut self, (from, to): (&Path, &Path), what: &State, exchange: bool) -> io::Result<()> {

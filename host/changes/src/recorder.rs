@@ -323,7 +323,7 @@ impl Recorder {
             let path = Path::new(path);
             let left = match self.left(&mut spots, path, was) {
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    opened.open_the_way(path);
+                    opened.open_the_way(path, &|_, _| true);
                     self.left(&mut Spots::default(), path, was)?
                 }
                 left => left?,

@@ -5,6 +5,7 @@ mod agent;
 mod announced;
 mod bounded;
 mod cases;
+mod closed;
 mod interleaved;
 pub(crate) mod killed;
 pub(crate) mod tree;

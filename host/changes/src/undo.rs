@@ -6,6 +6,7 @@
 
 mod attributes;
 mod beside;
+mod closed;
 mod files;
 mod interrupted;
 mod other_names;
@@ -24,7 +25,7 @@ use attributes::{clear, give, restore_directory};
 use interrupted::call_after;
 pub use interrupted::settle_moves;
 
-use crate::disk::{self, Spot, look, set_mode};
+use crate::disk::{self, Spot, look};
 use crate::history::History;
 use crate::paths::follow;
 use crate::plan::{Act, Step, Why, World as _, plan};
@@ -183,13 +184,13 @@ fn perform(
         project,
         history,
         restored: HashMap::new(),
+        closed: closed::directories(history),
         directories: Vec::new(),
         temporary: 0,
         missed: Vec::new(),
         shelters: HashMap::new(),
         report: Report::default(),
     };
-    undoer.open_directories(steps);
     for step in steps {
         undoer.step(step);
         // Without it, an edit of somebody else after an interruption is told from the step by its time only.
@@ -216,6 +217,8 @@ struct Undoer<'a> {
     history: &'a History,
     /// Files that were given back, by what they were.
     restored: HashMap<FileId, Restored>,
+    /// Directories that calls have left closed to their owner, with their modes.
+    closed: HashMap<FileId, u32>,
     /// Directories whose mode is set when everything is in them.
     directories: Vec<(PathBuf, DirectoryState)>,
     temporary: u32,
@@ -232,7 +235,7 @@ impl Undoer<'_> {
         if let Act::Leave { why, beside } = &step.act {
             return self.leave(path, *why, beside.as_ref());
         }
-        let former = match self.act(step) {
+        let former = match self.act_in_the_open(step) {
             Ok(()) => {
                 let is_merged = matches!(step.act, Act::Merge { .. });
                 if is_merged { &mut self.report.merged } else { &mut self.report.done }.push(path);
@@ -259,23 +262,6 @@ impl Undoer<'_> {
         self.leave(path, former.0, former.1.as_ref());
     }
 
-    /// Lets the owner change names in directories that a call has made read-only. They get their modes at the end.
-    fn open_directories(&mut self, steps: &[Step]) {
-        for step in steps {
-            let Act::Restore(State::Directory(was)) = &step.act else { continue };
-            let Ok(spot) = disk::spot(&step.path) else { continue };
-            let Ok(State::Directory(now)) = look(&spot.directory, &spot.name) else { continue };
-            if now.id != was.id || now.mode & OWNER == OWNER {
-                continue;
-            }
-            // If this fails, so do the steps in the directory, and they are reported.
-            let opened = self.before(&spot, &step.path).map_err(|_| Errno::IO);
-            if opened.and_then(|()| set_mode(&spot, now.id, now.mode | OWNER)).is_ok() {
-                self.directories.push((step.path.clone(), now));
-            }
-        }
-    }
-
     /// Records what a step has left, so that an edit of somebody else is told from it if this is interrupted.
     ///
     /// A directory gets its mode later, and a file with several names may be written by another one.
@@ -294,7 +280,13 @@ impl Undoer<'_> {
 
     /// Reports a name that is left as it is, and puts its former version beside it.
     fn leave(&mut self, path: PathBuf, why: Why, former: Option<&State>) {
-        match former.map(|former| self.put_beside(&path, former)).transpose() {
+        let mut beside = former.map(|former| self.put_beside(&path, former)).transpose();
+        if beside.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+            && self.open_the_way(&path)
+        {
+            beside = former.map(|former| self.put_beside(&path, former)).transpose();
+        }
+        match beside {
             Ok(beside) => self.report.left.push((path, why, beside)),
             Err(error) => self.report.failed.push((path, error)),
         }
@@ -306,8 +298,8 @@ impl Undoer<'_> {
             self.missed.iter().any(|missed| path.starts_with(missed) || missed.starts_with(path))
         };
         match &step.act {
-            Act::MoveBack { to, .. } if is_missed(path) || is_missed(to) => Err(Stop::Left(Why::Changed)),
-            _ if is_missed(path) => Err(Stop::Left(Why::Changed)),
+            Act::MoveBack { to, .. } if is_missed(path) || is_missed(to) => Err(Stop::Left(Why::Missed)),
+            _ if is_missed(path) => Err(Stop::Left(Why::Missed)),
             Act::MoveBack { to, exchange } => self.move_back(path, to, step.now.as_ref(), *exchange),
             Act::Restore(was) => {
                 self.changed(path, step.now.as_ref())?;
@@ -504,7 +496,7 @@ impl Undoer<'_> {
     /// Sets modes and attributes of directories, the deepest first.
     fn restore_directories(&mut self) {
         let mut all = std::mem::take(&mut self.directories);
-        all.reverse();
+        all.sort_by_key(|(path, _)| std::cmp::Reverse(path.components().count()));
         for (path, was) in all {
             if let Err(error) = restore_directory(&path, &was) {
                 self.report.failed.push((path, error.into()));

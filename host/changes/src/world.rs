@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use crate::contents::Kept;
 use crate::disk;
+use crate::opened::Opened;
 use crate::plan::World;
 use crate::state::{Content, FileState, State};
 use crate::store::{Store, read_all};
@@ -92,5 +93,13 @@ impl World for Disk<'_> {
             }
         }
         Ok(names)
+    }
+
+    fn with_open_way(&self, path: &Path, may: &dyn Fn(&Path, &State) -> bool, look: &mut dyn FnMut()) {
+        let mut opened = Opened::default();
+        opened.open_the_way(path, may);
+        if !opened.is_empty() {
+            look();
+        }
     }
 }

@@ -38,6 +38,9 @@ pub trait World {
     /// # Errors
     /// The system's.
     fn names(&self, path: &Path) -> io::Result<Vec<OsString>>;
+    /// Opens the closed directories on the way to a path that `may` allows to be opened, and runs `look` while they are
+    /// open; not at all if there is none.
+    fn with_open_way(&self, path: &Path, may: &dyn Fn(&Path, &State) -> bool, look: &mut dyn FnMut());
 }
 
 /// One step of an undoing.
@@ -100,8 +103,10 @@ pub enum Why {
     Occupied,
     /// The former content was not kept.
     Lost(Lost),
-    /// A directory on the way to it is closed.
+    /// It is a closed directory, or one on the way to it is.
     Closed,
+    /// Something in it or around it is left as it is.
+    Missed,
     /// Its extended attributes cannot be set; the rest was given back.
     Attributes,
 }
@@ -113,7 +118,10 @@ impl std::fmt::Display for Why {
             Self::Removed => formatter.write_str("it was removed or moved since"),
             Self::NotEmpty => formatter.write_str("it holds files that the session did not make"),
             Self::Occupied => formatter.write_str("something else has its former name now"),
-            Self::Closed => formatter.write_str("its directory is closed; undo again when that is open"),
+            Self::Closed => formatter.write_str(
+                "it or its directory is closed (`chmod u+rwx` opens it); undo again when it is open",
+            ),
+            Self::Missed => formatter.write_str("something in it or around it could not be undone"),
             Self::Attributes => {
                 formatter.write_str("it was given back without its access list or other extended attributes")
             }

@@ -10,6 +10,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::OWNER;
 use crate::disk::{self, Spot, look, set_mode};
 use crate::state::{Attributes, DirectoryState, State};
 
@@ -25,7 +26,7 @@ pub(super) fn restore_directory(path: &Path, was: &DirectoryState) -> rustix::io
         // It was made unreadable.
         Err(Errno::ACCESS) => {
             let now = look(&spot.directory, &spot.name)?;
-            set_mode(&spot, now.id().ok_or(Errno::STALE)?, was.mode & DIRECTORY_MODE)?;
+            set_mode(&spot, now.id().ok_or(Errno::STALE)?, (was.mode & DIRECTORY_MODE) | OWNER)?;
             openat(&spot.directory, &spot.name, flags, Mode::empty())?
         }
         // The step that should have made it has failed, and was reported.

@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
+use rustix::io::Errno;
+
 use crate::disk;
 use crate::history::History;
+use crate::opened::Opened;
 use crate::record::{CallKey, Record};
 use crate::state::State;
 use crate::store::Store;
@@ -25,8 +28,7 @@ pub fn settle_moves(store: &Store, history: &History) -> io::Result<bool> {
     for view in views {
         // Each move of a program is recorded and made before its next record.
         if let Some(Record::Moved { call, from, to, what, .. }) = last_of(history, view)
-            && is_at(from, what)?
-            && !is_at(to, what)?
+            && is_only_at(from, to, what)?
         {
             store.append(&[Record::NotMoved { call: *call }])?;
             is_settled = true;
@@ -52,9 +54,25 @@ fn last_of(history: &History, view: u64) -> Option<&Record> {
     history.entries().iter().rev().find(|entry| entry.call().is_some_and(|of| of.view == view))
 }
 
+/// Returns true if this is at its former path, and not at the new one.
+fn is_only_at(from: &Path, to: &Path, what: &State) -> io::Result<bool> {
+    match is_at(from, what).and_then(|is_there| Ok(is_there && !is_at(to, what)?)) {
+        // Where it cannot be looked at, it cannot be moved either.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
+        is_only_at => is_only_at,
+    }
+}
+
 /// Returns true if this is at a path.
 fn is_at(path: &Path, what: &State) -> io::Result<bool> {
-    let found = disk::look_at(path)?;
+    let mut opened = Opened::default();
+    let found = match disk::look_at(path) {
+        Err(Errno::ACCESS) => {
+            opened.open_the_way(path, &|_, _| true);
+            disk::look_at(path)?
+        }
+        found => found?,
+    };
     Ok(match what.id() {
         Some(id) => found.id() == Some(id),
         None => found == *what,
