@@ -125,7 +125,7 @@ pub fn told_step(project: &Path, step: &Step) -> [String; 3] {
     [what.to_owned(), short(project, &step.path), note]
 }
 
-/// Returns the files that were merged, left alone or failed as rows: the result, the path in the project, and a note.
+/// Returns the files that were merged, left alone, failed, or replaced without being kept as rows: the result, the path in the project, and a note.
 #[must_use]
 pub fn told_report(project: &Path, report: &Report) -> Vec<[String; 3]> {
     let merged = report.merged.iter().map(|path| ("merged", path, "your later edits stay".to_owned()));
@@ -135,7 +135,11 @@ pub fn told_report(project: &Path, report: &Report) -> Vec<[String; 3]> {
         ("left", path, format!("{why}{}", former.unwrap_or_default()))
     });
     let failed = report.failed.iter().map(|(path, error)| ("failed", path, error.to_string()));
-    let all = merged.chain(left).chain(failed);
+    let lost = report
+        .lost
+        .iter()
+        .map(|(path, why)| ("not kept", path, format!("`portcullis redo` cannot bring it back: {why}")));
+    let all = merged.chain(left).chain(failed).chain(lost);
     all.map(|(what, path, note)| [what.to_owned(), short(project, path), note]).collect()
 }
 

@@ -1,16 +1,22 @@
-//! Directories that a command has closed, opened for a look.
+//! Directories and files that a command has closed, opened for a look.
 
+use std::ffi::CStr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::disk::{look, set_mode, spot};
-use crate::state::{FileId, State};
+use crate::disk::{self, look, open_same, set_mode, set_mode_of, spot};
+use crate::state::{FileId, FileState, State};
 
 /// The permissions with which the owner of a directory can search it.
 const SEARCHED: u32 = 0o500;
 /// The bits of a mode that a directory gets back.
 const MODE: u32 = 0o3777;
+/// The permission with which its owner can read a file.
+const READ: u32 = 0o400;
 
 /// Directories that were opened. They get their modes back when this is dropped.
 #[derive(Debug, Default)]
@@ -49,4 +55,21 @@ impl Drop for Opened {
             }
         }
     }
+}
+
+/// Opens a file for reading that is as it was looked at. One of this user that is closed to its owner is open for a moment.
+pub(crate) fn file(directory: impl AsFd, name: &CStr, was: &FileState) -> rustix::io::Result<OwnedFd> {
+    match open_same(&directory, name, was.id) {
+        Err(Errno::ACCESS) if was.mode & READ == 0 && was.owner.0 == geteuid().as_raw() => {}
+        opened => return opened,
+    }
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let closed = openat(&directory, name, flags, Mode::empty())?;
+    if disk::id(&closed)? != was.id {
+        return Err(Errno::STALE);
+    }
+    set_mode_of(&closed, was.mode | READ)?;
+    let opened = open_same(&directory, name, was.id);
+    set_mode_of(&closed, was.mode)?;
+    opened
 }

@@ -154,6 +154,7 @@ impl Planner<'_> {
             return Ok(());
         }
         let mut version = self.look(path)?;
+        let original = version.clone();
         let is_ours = version.origin != Origin::Disk;
         let found = version.state.clone();
         let mut act = None;
@@ -198,7 +199,8 @@ impl Planner<'_> {
             }
             // What an earlier step makes has other times than the recorded state.
             let now = (!is_ours || found.is_absent()).then_some(found);
-            self.steps.push(Step { path: path.to_owned(), now, act });
+            let is_linked_since = now.is_some() && self.is_linked_since(&original, states);
+            self.steps.push(Step { path: path.to_owned(), now, act, is_linked_since });
         }
         if matches!(reached.origin, Origin::Recorded(_)) {
             self.made.insert(path.to_owned(), reached);
@@ -207,6 +209,19 @@ impl Planner<'_> {
             self.leave(path, why, formers);
         }
         Ok(())
+    }
+
+    /// Returns true if a file on the disk has more names than the session left it, or than were recorded if that is not
+    /// known.
+    fn is_linked_since(&self, found: &Version, states: &[Recorded<'_>]) -> bool {
+        let (Some(now), Some(real)) = (found.state.file(), &found.real) else { return false };
+        let before = match self.history.expected(real) {
+            Expected::Left(left) => left.file().map(|left| left.links),
+            Expected::Anything | Expected::Nothing => {
+                states.iter().filter_map(|state| state.was.file()).map(|file| file.links).max()
+            }
+        };
+        now.links > before.unwrap_or(1).max(1)
     }
 
     /// Returns where the file that had a name before the moves that stay is now.
@@ -243,7 +258,7 @@ impl Planner<'_> {
         let besides = if formers.is_empty() { vec![None] } else { formers.into_iter().map(Some).collect() };
         for beside in besides {
             let act = Act::Leave { why, beside };
-            self.steps.push(Step { path: path.to_owned(), now: None, act });
+            self.steps.push(Step::new(path.to_owned(), None, act));
         }
     }
 
@@ -486,7 +501,7 @@ impl Planner<'_> {
             Some(Why::Removed)
         };
         if let Some(why) = why {
-            self.steps.push(Step { path: to.clone(), now: None, act: Act::Leave { why, beside: None } });
+            self.steps.push(Step::new(to.clone(), None, Act::Leave { why, beside: None }));
             self.stick(names, is_exchange);
             return Ok(());
         }
@@ -494,7 +509,7 @@ impl Planner<'_> {
         moved(&mut self.made, &to, &from, exchange);
         self.back.push((to.clone(), from.clone(), exchange));
         let act = Act::MoveBack { to: from, exchange };
-        self.steps.push(Step { path: to, now: (!is_ours).then_some(there), act });
+        self.steps.push(Step::new(to, (!is_ours).then_some(there), act));
         Ok(())
     }
 

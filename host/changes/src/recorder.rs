@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{CStr, OsString};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::contents::Outside;
 use crate::disk::{self, Spot, Spots, look};
-use crate::opened::Opened;
+use crate::opened::{self, Opened};
 use crate::paths::{below, moved};
 use crate::record::{CallKey, Named, Record};
 use crate::spared::Spared;
@@ -396,7 +396,7 @@ impl Recorder {
         let mut state = look(&place.directory, place.name)?;
         let mut spared = None;
         match &mut state {
-            State::File(file) => match disk::open_same(&place.directory, place.name, file.id) {
+            State::File(file) => match self.open(place, file) {
                 Ok(open) => {
                     let Some(attributes) = bounded(disk::attributes(&open)) else {
                         file.content = Content::Lost(Lost::Attributes);
@@ -425,6 +425,15 @@ impl Recorder {
             State::Absent | State::Link { .. } | State::Special { .. } => {}
         }
         Ok((state, spared))
+    }
+
+    /// Opens a file whose content is kept. Undo keeps also what its owner cannot read; commands run meanwhile otherwise,
+    /// so that the mode of their files is not changed.
+    fn open<D: AsFd>(&self, place: &Place<'_, D>, file: &FileState) -> rustix::io::Result<OwnedFd> {
+        match self.is_bounded {
+            true => disk::open_same(&place.directory, place.name, file.id),
+            false => opened::file(&place.directory, place.name, file),
+        }
     }
 
     fn is_seen(&self, call: CallKey, path: &Path) -> bool {

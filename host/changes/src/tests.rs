@@ -8,4 +8,6 @@ mod cases;
 mod closed;
 mod interleaved;
 pub(crate) mod killed;
+mod links;
 pub(crate) mod tree;
+mod unreadable;

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Mode, RenameFlags, mkdirat, renameat, renameat_with, symlinkat, unlinkat};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use attributes::{clear, give, restore_directory};
 use interrupted::call_after;
@@ -27,11 +28,12 @@ pub use interrupted::settle_moves;
 
 use crate::disk::{self, Spot, look};
 use crate::history::History;
+use crate::opened;
 use crate::paths::follow;
 use crate::plan::{Act, Step, Why, World as _, plan};
 use crate::record::{CallKey, Record};
 use crate::recorder::{Place, Recorder, now};
-use crate::state::{Content, DirectoryState, FileId, FileState, State};
+use crate::state::{Content, DirectoryState, FileId, FileState, Lost, State};
 use crate::store::Store;
 use crate::world::Disk;
 
@@ -49,6 +51,8 @@ pub struct Report {
     pub left: Vec<(PathBuf, Why, Option<PathBuf>)>,
     /// What could not be done.
     pub failed: Vec<(PathBuf, io::Error)>,
+    /// What was replaced or removed and could not be kept, so that taking this back does not bring it back.
+    pub lost: Vec<(PathBuf, Lost)>,
 }
 
 impl Report {
@@ -130,7 +134,8 @@ pub fn carry_out(
     recorder.store().count_undoing()?;
     recorder.store().append(&[Record::Undo { call, to: start, redo, at: now() }])?;
     let begin = recorder.store().length()?;
-    let report = perform(recorder, call, steps, (project, history));
+    let mut report = perform(recorder, call, steps, (project, history));
+    report.lost = recorder.lost(call, begin)?;
     recorder.finish(call, begin, None, "undo")?;
     recorder.store().append(&[Record::Undone { call, complete: true }])?;
     Ok(report)
@@ -185,6 +190,7 @@ fn perform(
         history,
         restored: HashMap::new(),
         closed: closed::directories(history),
+        linked_since: linked_since(steps),
         directories: Vec::new(),
         temporary: 0,
         missed: Vec::new(),
@@ -217,6 +223,8 @@ struct Undoer<'a> {
     history: &'a History,
     /// Files that were given back, by what they were.
     restored: HashMap<FileId, Restored>,
+    /// The files that got other names since, with the number of steps at them.
+    linked_since: HashMap<FileId, u32>,
     /// Directories that calls have left closed to their owner, with their modes.
     closed: HashMap<FileId, u32>,
     /// Directories whose mode is set when everything is in them.
@@ -386,6 +394,7 @@ impl Undoer<'_> {
         // Keeping the content takes time, in which somebody may have written.
         self.changed(path, found)?;
         let now = look(&spot.directory, &spot.name)?;
+        ensure_readable(&spot, &now)?;
         match was {
             State::Absent => Ok(()),
             State::Directory(directory) => {
@@ -405,7 +414,7 @@ impl Undoer<'_> {
                 self.put(&spot, &name, &now)
             }
             State::File(file) => self.restore_file(&spot, path, (file, &now), text),
-            State::Special { .. } => Err(Stop::Left(Why::Lost(crate::state::Lost::Special))),
+            State::Special { .. } => Err(Stop::Left(Why::Lost(Lost::Special))),
         }
     }
 
@@ -414,6 +423,7 @@ impl Undoer<'_> {
         let spared = self.recorder.before_removal(self.call, place_of(spot, path), &outside)?;
         self.changed(path, found)?;
         let now = look(&spot.directory, &spot.name)?;
+        ensure_readable(spot, &now)?;
         match now {
             State::Absent | State::Directory(_) => clear(spot, &now)?,
             State::File(_) | State::Link { .. } | State::Special { .. } => {
@@ -519,6 +529,29 @@ fn is_unchanged(now: &State, found: &State) -> bool {
         (State::Directory(now), State::Directory(found)) => now.id == found.id,
         (now, found) => now == found,
     }
+}
+
+fn linked_since(steps: &[Step]) -> HashMap<FileId, u32> {
+    let mut all = HashMap::new();
+    let linked = steps.iter().filter(|step| step.is_linked_since);
+    for id in linked.filter_map(|step| step.now.as_ref().and_then(State::id)) {
+        *all.entry(id).or_default() += 1;
+    }
+    all
+}
+
+/// Checks that the content of what is replaced or removed can be read: it was recorded just before.
+fn ensure_readable(spot: &Spot, now: &State) -> Result<(), Stop> {
+    let Some(file) = now.file().filter(|file| !is_readable(file)) else { return Ok(()) };
+    match opened::file(&spot.directory, &spot.name, file) {
+        Err(Errno::ACCESS | Errno::PERM) => Err(Stop::Left(Why::Unreadable)),
+        opened => Ok(drop(opened?)),
+    }
+}
+
+/// Returns true if this user can read a file, by its mode.
+fn is_readable(file: &FileState) -> bool {
+    file.owner.0 == geteuid().as_raw() && file.mode & 0o400 != 0
 }
 
 /// Why a step was not made.

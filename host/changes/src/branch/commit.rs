@@ -41,6 +41,7 @@ pub fn commit(
             path: layers.project.join(&change.path),
             now: Some(change.now.clone()),
             act: Act::Restore(new),
+            is_linked_since: false,
         });
     }
     // What is in a directory goes before the directory itself, and comes after it.
@@ -50,6 +51,7 @@ pub fn commit(
             path: layers.project.join(&change.path),
             now: Some(change.now.clone()),
             act: Act::Restore(State::Absent),
+            is_linked_since: false,
         })
         .collect();
     steps.append(&mut made);

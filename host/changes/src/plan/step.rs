@@ -52,9 +52,16 @@ pub struct Step {
     pub now: Option<State>,
     /// The change to make.
     pub act: Act,
+    /// Whether somebody else has given the file another name since the session left it. It is not written in place, so
+    /// that the other name keeps what it has.
+    pub is_linked_since: bool,
 }
 
 impl Step {
+    pub(super) fn new(path: PathBuf, now: Option<State>, act: Act) -> Self {
+        Self { path, now, act, is_linked_since: false }
+    }
+
     /// Returns true if it leaves something as it is.
     #[must_use]
     pub fn is_left(&self) -> bool {
@@ -101,6 +108,10 @@ pub enum Why {
     NotEmpty,
     /// Something else has the former name.
     Occupied,
+    /// Its present content cannot be kept, because it cannot be read.
+    Unreadable,
+    /// It was linked again since, so other names that it had before keep what they have. Its own name was given back.
+    OtherNames,
     /// The former content was not kept.
     Lost(Lost),
     /// It is a closed directory, or one on the way to it is.
@@ -125,6 +136,10 @@ impl std::fmt::Display for Why {
             Self::Attributes => {
                 formatter.write_str("it was given back without its access list or other extended attributes")
             }
+            Self::Unreadable => formatter.write_str("it cannot be read, so what it is now could not be kept"),
+            Self::OtherNames => formatter.write_str(
+                "it was given back under this name only: it was linked since, and its other names are as they were",
+            ),
             Self::Lost(lost) => write!(formatter, "its former content was not kept: {lost}"),
         }
     }

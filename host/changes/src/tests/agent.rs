@@ -17,6 +17,8 @@ use crate::{Bounds, CallKey, Changed, Disk, Place, Recorder, Store};
 pub(super) struct Session {
     pub(super) place: tempfile::TempDir,
     pub(super) recorder: Recorder,
+    /// That of the program that undoes.
+    undoer: Recorder,
     call: u64,
     begin: u64,
 }
@@ -33,7 +35,8 @@ impl Session {
         }
         Store::make(&place.path().join("store"), bounds).expect("a store");
         let recorder = Recorder::bounded(Store::open(&place.path().join("store")).expect("opened"));
-        Self { place, recorder, call: 1, begin: 0 }
+        let undoer = Recorder::new(Store::open(&place.path().join("store")).expect("opened"));
+        Self { place, recorder, undoer, call: 1, begin: 0 }
     }
 
     pub(super) fn project(&self) -> PathBuf {
@@ -172,7 +175,7 @@ impl Session {
     pub(super) fn undo_from(&self, start: usize, redo: bool) -> Report {
         let steps = self.plan(start);
         let history = history(self.recorder.store()).expect("history");
-        carry_out(&self.recorder, &steps, Range { start, redo }, (&self.project(), &history)).expect("undone")
+        carry_out(&self.undoer, &steps, Range { start, redo }, (&self.project(), &history)).expect("undone")
     }
 
     pub(super) fn undo(&self) -> Report {
@@ -185,6 +188,6 @@ impl Session {
     }
 
     pub(super) fn recover(&self) -> bool {
-        recover(&self.recorder, &self.project()).expect("recovered").is_some()
+        recover(&self.undoer, &self.project()).expect("recovered").is_some()
     }
 }

@@ -17,7 +17,7 @@ use crate::undo::{Report, history};
 const NOBODY: u32 = 65_534;
 
 /// Runs a test in a thread that permissions bind.
-fn bound(test: impl FnOnce() + Send) {
+pub(super) fn bound(test: impl FnOnce() + Send) {
     let in_thread = || {
         if geteuid().is_root() {
             let (group, user) = (Gid::from_raw(NOBODY), Uid::from_raw(NOBODY));
@@ -34,11 +34,11 @@ fn bound(test: impl FnOnce() + Send) {
     });
 }
 
-fn mode(path: &Path) -> u32 {
+pub(super) fn mode(path: &Path) -> u32 {
     path.symlink_metadata().expect("there").mode() & 0o7777
 }
 
-fn set_mode(path: &Path, mode: u32) {
+pub(super) fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("changed");
 }
 

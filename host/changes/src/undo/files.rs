@@ -11,6 +11,7 @@ use super::attributes::{FILE_MODE, set_attributes, set_owner, set_time, write_al
 use super::{Restored, Stop, Undoer};
 use crate::contents::Kept;
 use crate::disk::{self, Spot, set_mode};
+use crate::opened;
 use crate::plan::Why;
 use crate::state::{Content, FileId, FileState, State};
 
@@ -32,13 +33,17 @@ impl Undoer<'_> {
         (was, now): (&FileState, &State),
         text: Option<&[u8]>,
     ) -> Result<(), Stop> {
+        let is_linked_since = now.id().is_some_and(|now| self.linked_since.contains_key(&now));
         if was.content == Content::Unread && text.is_none() {
-            self.restore_status(spot, (was, now))?;
+            match is_linked_since {
+                true => self.restore_status_of_copy(spot, path, (was, now))?,
+                false => self.restore_status(spot, (was, now))?,
+            }
             self.note_restored(was, path);
             return Ok(());
         }
         // Written in place, it keeps its other names. A program that runs cannot be.
-        if now.id().is_some_and(|now| self.is_version_of(now, was)) {
+        if !is_linked_since && now.id().is_some_and(|now| self.is_version_of(now, was)) {
             let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             match openat(&spot.directory, &spot.name, flags, Mode::empty()) {
                 Err(Errno::TXTBSY | Errno::ACCESS) => {}
@@ -60,8 +65,10 @@ impl Undoer<'_> {
             let is_same =
                 twin.file().is_some_and(|twin| (twin.size, twin.modified) == (was.size, was.modified));
             let is_restored = self.restored.contains_key(&was.id);
-            if is_same || is_restored || twin.file().is_some_and(|twin| twin.modified <= self.history.written)
-            {
+            let is_of_call = twin.file().is_some_and(|twin| twin.modified <= self.history.written);
+            // It would be written by all of its names.
+            let is_shared = twin.id().is_some_and(|twin| self.linked_since.contains_key(&twin));
+            if !is_shared && (is_same || is_restored || is_of_call) {
                 return self.link_again(spot, (path, &other), (was, is_same), now);
             }
         }
@@ -74,7 +81,44 @@ impl Undoer<'_> {
         })?;
         self.put(spot, &name, now)?;
         self.note_filled(path, filled);
+        self.note_other_names(path, was);
         self.note_restored(was, path);
+        Ok(())
+    }
+
+    /// Reports that a file with several names was given back under one of them only, if no other step follows at it.
+    fn note_other_names(&mut self, path: &Path, was: &FileState) {
+        if self.linked_since.get(&was.id).is_some_and(|steps| *steps < was.links) {
+            self.report.left.push((path.to_owned(), Why::OtherNames, None));
+        }
+    }
+
+    /// Replaces a file by a copy with its former mode, time and attributes.
+    fn restore_status_of_copy(
+        &mut self,
+        spot: &Spot,
+        path: &Path,
+        (was, now): (&FileState, &State),
+    ) -> Result<(), Stop> {
+        let is_it = |now: &&FileState| (now.id, now.size) == (was.id, was.size);
+        let Some(file) = now.file().filter(is_it) else { return Err(Stop::Left(Why::Changed)) };
+        let from = opened::file(&spot.directory, &spot.name, file)?;
+        let name = self.temporary(spot, path)?;
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let to = openat(&spot.directory, &name, flags, Mode::RUSR | Mode::WUSR)?;
+        let fill = || {
+            disk::copy(&from, &to, was.size)?;
+            set_owner(&to, was.owner);
+            let present = disk::attributes(&from);
+            set_attributes(&to, was.attributes.as_ref().or(Some(&present)))?;
+            fchmod(&to, Mode::from_raw_mode(was.mode & FILE_MODE))?;
+            set_time(&to, was.modified)
+        };
+        fill().inspect_err(|_| {
+            let _gone = unlinkat(&spot.directory, &name, AtFlags::empty());
+        })?;
+        self.put(spot, &name, now)?;
+        self.note_other_names(path, was);
         Ok(())
     }
 

@@ -153,11 +153,13 @@ pub(super) fn report(page: &mut Page, stored: &StoredChanges, report: &Report, j
             .map(|(path, why, beside)| json!({ "path": path, "why": why.to_string(), "former": beside }));
         let failed =
             report.failed.iter().map(|(path, error)| json!({ "path": path, "error": error.to_string() }));
+        let lost = report.lost.iter().map(|(path, why)| json!({ "path": path, "why": why.to_string() }));
         page.json(&json!({
             "done": report.done,
             "merged": report.merged,
             "left": left.collect::<Vec<_>>(),
             "failed": failed.collect::<Vec<_>>(),
+            "notKept": lost.collect::<Vec<_>>(),
         }));
         return;
     }

@@ -1,0 +1,47 @@
+//! What undo replaces and cannot read, or cannot keep.
+
+use std::fs;
+
+use super::agent::Session;
+use super::closed::{bound, mode};
+use crate::{Bounds, Lost};
+
+#[test]
+fn what_its_owner_cannot_read_is_kept_by_undo() {
+    bound(|| {
+        let mut session = Session::new();
+        fs::write(session.at("a"), "former").expect("a file");
+        session.write("a", "precious").expect("written");
+        session.mode("a", 0o000).expect("closed");
+        session.write("new", "precious").expect("written");
+        session.mode("new", 0o200).expect("closed");
+        session.end();
+        for _ in 0..2 {
+            let report = session.undo();
+            assert!(report.is_complete() && report.lost.is_empty(), "{report:?}");
+            assert_eq!(fs::read_to_string(session.at("a")).expect("text"), "former");
+            assert!(!session.at("new").exists());
+            let report = session.redo();
+            assert!(report.is_complete(), "{report:?}");
+            assert_eq!((mode(&session.at("a")), mode(&session.at("new"))), (0o000, 0o200));
+        }
+        for name in ["a", "new"] {
+            super::closed::set_mode(&session.at(name), 0o600);
+            assert_eq!(fs::read_to_string(session.at(name)).expect("text"), "precious");
+        }
+    });
+}
+
+#[test]
+fn what_undo_cannot_keep_is_said() {
+    let mut session = Session::bounded(Bounds { file: 10, session: 1 << 20 });
+    fs::write(session.at("a"), "former").expect("a file");
+    fs::write(session.at("b"), "former").expect("a file");
+    session.write("a", "longer than the settings let be kept").expect("written");
+    session.write("b", "short").expect("written");
+    session.end();
+    let report = session.undo();
+    assert!(report.is_complete(), "{report:?}");
+    assert_eq!(report.lost, [(session.at("a"), Lost::FileTooLarge)]);
+    assert_eq!(fs::read_to_string(session.at("a")).expect("text"), "former");
+}
