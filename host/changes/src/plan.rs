@@ -161,7 +161,11 @@ impl Planner<'_> {
         let mut conflict = None;
         // The oldest state that the path can be given again. A file that the user removed is not made again.
         let mut reached = version.clone();
+        let mut later = 0;
         for (number, recorded) in states.iter().enumerate() {
+            if number < later {
+                continue;
+            }
             match self.step_back(path, &version, *recorded, number == 0)? {
                 Back::Same => version = Version::recorded(*recorded),
                 Back::To => {
@@ -180,6 +184,15 @@ impl Planner<'_> {
                 }
                 Back::Stays(why) => {
                     let left = states.get(number..).unwrap_or_default();
+                    // A directory that is there again before need not go: what is in it goes back by itself.
+                    let again = left.iter().position(|older| matches!(older.was, State::Directory(_)));
+                    if why == Why::NotEmpty
+                        && let Some(again) = again
+                        && self.changed_since(&version)?.is_none()
+                    {
+                        later = number + again;
+                        continue;
+                    }
                     conflict = Some((why, self.formers(path, left)?));
                     break;
                 }
@@ -508,6 +521,13 @@ impl Planner<'_> {
         self.rename_stuck(names, is_exchange);
         moved(&mut self.made, &to, &from, exchange);
         self.back.push((to.clone(), from.clone(), exchange));
+        // After a redo, the move of the redo and that of the undo before it cancel out.
+        let is_opposite =
+            |last: &Step| last.path == from && last.act == Act::MoveBack { to: to.clone(), exchange };
+        if self.steps.last().is_some_and(is_opposite) {
+            self.steps.pop();
+            return Ok(());
+        }
         let act = Act::MoveBack { to: from, exchange };
         self.steps.push(Step::new(to, (!is_ours).then_some(there), act));
         Ok(())

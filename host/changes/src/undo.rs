@@ -11,7 +11,7 @@ mod files;
 mod interrupted;
 mod other_names;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -56,6 +56,13 @@ pub struct Report {
 }
 
 impl Report {
+    /// Leaves each name in the lists of what was done only once: several steps can be at one name.
+    fn count_once(&mut self) {
+        let mut seen = HashSet::new();
+        self.merged.retain(|path| seen.insert(path.clone()));
+        self.done.retain(|path| seen.insert(path.clone()));
+    }
+
     /// Returns true if everything was done.
     #[must_use]
     pub fn is_complete(&self) -> bool {
@@ -203,6 +210,7 @@ fn perform(
         let _unwritten = undoer.note_left(step);
     }
     undoer.restore_directories();
+    undoer.report.count_once();
     undoer.report
 }
 

@@ -25,9 +25,14 @@ fn there_and_back(prepare: impl FnOnce(&Session), change: impl FnOnce(&mut Sessi
     let report = session.redo();
     assert!(report.left.is_empty() && report.failed.is_empty(), "{report:?}");
     assert_eq!(tree(&session.project()), after, "{report:?}");
-    let report = session.undo();
-    assert!(report.left.is_empty() && report.failed.is_empty(), "{report:?}");
-    assert_eq!(tree(&session.project()), before, "{report:?}");
+    for _ in 0..2 {
+        let report = session.undo();
+        assert!(report.left.is_empty() && report.failed.is_empty(), "{report:?}");
+        assert_eq!(tree(&session.project()), before, "{report:?}");
+        let report = session.redo();
+        assert!(report.left.is_empty() && report.failed.is_empty(), "{report:?}");
+        assert_eq!(tree(&session.project()), after, "{report:?}");
+    }
 }
 
 /// A length at which a content has a file of its own in the store.
@@ -567,5 +572,57 @@ fn times_and_attributes_come_back() {
         let is_back =
             session.at("a").metadata().and_then(|file| file.modified()).expect("a time") == modified;
         assert_eq!(is_back, !is_edited);
+    }
+}
+
+/// The record of a redo is taken back like any other: nothing is left, and nothing counted twice.
+#[test]
+fn undo_after_redo_is_as_the_first_one() {
+    let sub = |session: &Session| {
+        fs::create_dir(session.at("sub")).expect("made");
+        fs::write(session.at("sub/k"), "k").expect("a file");
+        fs::create_dir_all(session.at("deep/a/b")).expect("made");
+        fs::write(session.at("deep/a/b/c"), "c").expect("a file");
+        for name in ["t1", "big", "zero"] {
+            fs::write(session.at(name), name).expect("a file");
+        }
+    };
+    there_and_back(sub, |session| {
+        session.rename("sub", "s2", false).expect("moved");
+        session.remove_all("s2").expect("removed");
+    });
+    there_and_back(sub, |session| {
+        session.remove("t1").expect("removed");
+        session.make_directory("t1").expect("made");
+        session.make_directory("t1/k").expect("made");
+        session.rename("big", "t1/k/big", false).expect("moved");
+        session.rename("t1/k/big", "zero", false).expect("moved");
+    });
+    there_and_back(sub, |session| {
+        session.rename("deep/a/b", "b2", false).expect("moved");
+        session.rename("b2", "c", false).expect("moved");
+        session.remove_all("deep").expect("removed");
+    });
+    // What the user puts into the directory stays, and so does its mode.
+    for is_mode in [true, false] {
+        let mut session = Session::new();
+        sub(&session);
+        session.rename("sub", "s2", false).expect("moved");
+        session.remove_all("s2").expect("removed");
+        session.end();
+        session.undo();
+        session.redo();
+        session.undo();
+        let own = session.at(if is_mode { "sub" } else { "sub/own" });
+        match is_mode {
+            true => fs::set_permissions(&own, fs::Permissions::from_mode(0o711)).expect("changed"),
+            false => fs::write(&own, "the user's").expect("written"),
+        }
+        session.redo();
+        session.undo();
+        match is_mode {
+            true => assert_eq!(own.metadata().expect("there").mode() & 0o7777, 0o711),
+            false => assert_eq!(fs::read_to_string(&own).expect("text"), "the user's"),
+        }
     }
 }
