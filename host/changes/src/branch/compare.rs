@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::change::{BranchChange, Layers, Note, Obstacle, SEARCHED, Settled, Time};
 use super::mark::{self, OWN_ATTRIBUTES, below, names};
+use super::moved::Tops;
 use crate::disk::{self, look};
 use crate::state::{FileState, State};
 
@@ -58,7 +59,7 @@ struct Walk<'a> {
     /// The files of the project at names that the branch has changed.
     met: Vec<PathBuf>,
     /// Files of the branch that were copied up, and whose names the project does not have: with the handle of what they
-    /// were copied from. A command has moved or linked them, or somebody has removed them from the project since.
+    /// were copied from, empty if that is not known.
     moved: Vec<(PathBuf, Vec<u8>)>,
     /// Directories of the project that the user has replaced by others since the branch began.
     replaced: HashSet<PathBuf>,
@@ -118,9 +119,9 @@ impl Walk<'_> {
                 origin = mark::origin(&file);
                 if let (State::Directory(_), State::Directory(_), Some(there)) = (&new, &now, there) {
                     let is_replaced = match &origin {
-                        Some(origin) => !mark::has_handle(there, name, origin),
-                        // A command has made it anew.
-                        None => self.may_be_replaced(&path, &now, (there, name))?,
+                        Some(origin) if !origin.is_empty() => !mark::has_handle(there, name, origin),
+                        // A command has made it anew, or the mark does not tell.
+                        Some(_) | None => self.may_be_replaced(&path, &now, (there, name))?,
                     };
                     if is_replaced {
                         self.replaced.insert(path.clone());
@@ -281,18 +282,10 @@ impl Walk<'_> {
         let mut moved = std::mem::take(&mut self.moved);
         if self.met.iter().any(|path| self.layers.settled.contains_key(path)) {
             // One of these files was given back as another one, from which nothing was copied up.
-            return Ok(());
+            moved.retain(|(_, origin)| origin.is_empty());
         }
-        for path in &self.met {
-            if moved.is_empty() {
-                break;
-            }
-            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
-            let Some(there) = open_in_project(&self.project, parent)? else { continue };
-            let name = CString::new(name.as_bytes())?;
-            moved.retain(|(_, origin)| !mark::has_handle(&there, &name, origin));
-        }
-        for (path, _) in moved {
+        let tops = Tops { upper: &self.upper, project: &self.project };
+        for path in tops.removed(moved, &self.met, &self.found)? {
             if let Some(change) = self.found.get_mut(&path) {
                 change.obstacle = Some(Obstacle::RemovedSince);
             }
@@ -370,7 +363,7 @@ fn project_changed(now: &State, (there, name): (Option<&OwnedFd>, &CStr)) -> io:
     }
 }
 
-fn open_in_project(project: &OwnedFd, path: &Path) -> io::Result<Option<OwnedFd>> {
+pub(super) fn open_in_project(project: &OwnedFd, path: &Path) -> io::Result<Option<OwnedFd>> {
     match below(project, path) {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
         opened => Ok(Some(opened?)),

@@ -47,11 +47,12 @@ pub(super) fn has_unknown(file: &OwnedFd) -> bool {
 }
 
 /// Returns the handle of the file or directory of the machine's layer from which one was copied up: that of the same
-/// name, or of the name that it had before it was moved or linked. `None` if it is new, or no handle is known.
+/// name, or of the name that it had before it was moved or linked. `None` if it is new; empty if the handle is not known,
+/// as always if the overlay was mounted in a user namespace.
 pub(super) fn origin(file: &OwnedFd) -> Option<Vec<u8>> {
     let value = value(file, ORIGIN)?;
     // `struct ovl_fb`: version, magic number, length, flags, type, and the id of the file system, before the handle.
-    value.get(ORIGIN_HEAD..).filter(|handle| !handle.is_empty()).map(<[u8]>::to_vec)
+    Some(value.get(ORIGIN_HEAD..).unwrap_or_default().to_vec())
 }
 
 /// Returns true if the handle of a name is this one.

@@ -138,3 +138,45 @@ fn what_could_not_be_taken_back_is_not_committed() {
     assert_eq!(tree(&scene.project()), before);
     assert!(matches!(with_bounds(Bounds::default(), "large"), Whole::Made), "control");
 }
+
+/// As an overlay in a user namespace marks what it copies up: without a handle.
+#[test]
+fn a_file_that_the_user_removes_is_a_conflict_without_a_handle() {
+    let mut scene = Scene::with_other(&["x"]);
+    for (name, text) in [("keep", "one\ntwo\n"), ("mode", "of another kind"), ("emptied", "of the project")] {
+        fs::write(scene.at(name), text).expect("a file");
+    }
+    scene.begin();
+    scene.write("keep", "one\ntwo\nthree\n");
+    scene.write("mode", "of another kind");
+    scene.write("emptied", "");
+    scene.write("other/x", "of the branch");
+    // A command has moved this one and changed it, and linked that one.
+    scene.write("moved", "b of the project, and more");
+    scene.whiteout("b");
+    scene.write("a", "a of the branch");
+    fs::hard_link(scene.upper("a"), scene.upper("linked")).expect("linked");
+    scene.write("new", "new");
+    for name in ["keep", "mode", "emptied", "other", "other/x", "moved", "a", "linked"] {
+        scene.mark(name, "origin", b"");
+    }
+    let unknown = scene.words();
+    assert!(unknown.iter().all(|line| !line.contains("Since")), "control: {unknown:?}");
+    for name in ["keep", "mode", "emptied"] {
+        fs::remove_file(scene.at(name)).expect("removed");
+    }
+    fs::rename(scene.at("other"), scene.at("away")).expect("moved");
+    let expected = [
+        "changed a",
+        "removed b",
+        "made emptied (RemovedSince)",
+        "made keep (RemovedSince)",
+        "made linked",
+        "made mode (RemovedSince)",
+        "made moved",
+        "made new",
+        "made other (RemovedSince)",
+        "made other/x (RemovedSince)",
+    ];
+    assert_eq!(scene.words(), expected);
+}
