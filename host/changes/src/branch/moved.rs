@@ -2,11 +2,11 @@
 //! in the branch, or somebody has removed them from the project since.
 //!
 //! The mark of the origin tells which, if it has a handle. An overlay in a user namespace leaves that empty. Then a file
-//! counts as moved if it is like one of the project at a name that the branch has changed: in size and time, or, if the
-//! branch has removed that, for the most part in content.
+//! counts as moved if of all of these it is most like a file of the project at a name that the branch has changed: in size
+//! and time, or, if the branch has removed that, for the most part in content.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -16,7 +16,7 @@ use super::change::BranchChange;
 use super::compare::open_in_project;
 use super::mark;
 use crate::disk::{self, look};
-use crate::state::{FileState, State};
+use crate::state::{FileId, FileState};
 
 /// Files up to this length are compared by content.
 const COMPARED_BYTES: u64 = 1 << 20;
@@ -29,47 +29,81 @@ pub(super) struct Tops<'a> {
     pub(super) project: &'a OwnedFd,
 }
 
+/// A file of the branch whose name the project does not have, with the handle of its origin.
+type Moved = (PathBuf, Vec<u8>);
+
+/// A file of the project at a name that the branch has changed.
+struct Former {
+    directory: OwnedFd,
+    name: CString,
+    file: FileState,
+    /// The file of the branch at its name.
+    new: Option<FileId>,
+}
+
 impl Tops<'_> {
-    /// Returns those of the files that are a file of the project no longer: by their handles, where they have some.
+    /// Returns those of the files that no command has moved: by their handles, where they have some.
     pub(super) fn removed(
         &self,
-        mut moved: Vec<(PathBuf, Vec<u8>)>,
+        mut moved: Vec<Moved>,
         met: &[PathBuf],
         found: &BTreeMap<PathBuf, BranchChange>,
     ) -> io::Result<Vec<PathBuf>> {
-        let mut left = COMPARED;
+        let new = |path: &PathBuf| found.get(path).and_then(|change| change.new.file());
+        let mut pairs = COMPARED;
         for path in met {
             if moved.is_empty() {
                 break;
             }
-            let Some((there, name)) = place(self.project, path)? else { continue };
-            let Some(file) = look(&there, &name)?.file().cloned() else { continue };
-            let at_former = found.get(path).map(|change| &change.new);
-            let is_gone = at_former.is_some_and(State::is_absent);
-            let mut content = None;
-            let mut still = Vec::new();
-            for (path, origin) in moved {
-                let new = found.get(&path).and_then(|change| change.new.file());
-                let is_it = match (origin.is_empty(), new) {
-                    (false, _) => mark::has_handle(&there, &name, &origin),
-                    (true, None) => false,
-                    (true, Some(new)) if (new.size, new.modified) == (file.size, file.modified) => true,
-                    // Both are names of one file in the branch.
-                    (true, Some(new)) if at_former.and_then(State::id) == Some(new.id) => true,
-                    (true, Some(_)) if !is_gone => false,
-                    (true, Some(new)) => {
-                        left = left.saturating_sub(1);
-                        let content = content.get_or_insert_with(|| read(&there, &name, &file));
-                        left > 0 && are_like(content.as_deref(), self.read(&path, new)?.as_deref())
-                    }
-                };
-                if !is_it {
-                    still.push((path, origin));
+            let Some(former) = self.former(path)? else { continue };
+            moved.retain(|(path, origin)| match origin.is_empty() {
+                false => !mark::has_handle(&former.directory, &former.name, origin),
+                // Both are names of one file in the branch.
+                true => new(path).is_none_or(|new| former.new != Some(new.id)),
+            });
+            let mut likest = None;
+            for (at, (path, _)) in moved.iter().enumerate().filter(|(_, (_, origin))| origin.is_empty()) {
+                let Some(new) = new(path) else { continue };
+                let likeness = self.likeness(&former, (path, new), &mut pairs)?;
+                if likeness > likest.map_or(0, |(_, other)| other) {
+                    likest = Some((at, likeness));
                 }
             }
-            moved = still;
+            // A file is moved to one name.
+            if let Some((at, _)) = likest {
+                moved.remove(at);
+            }
         }
         Ok(moved.into_iter().map(|(path, _)| path).collect())
+    }
+
+    fn former(&self, path: &Path) -> io::Result<Option<Former>> {
+        let Some((directory, name)) = place(self.project, path)? else { return Ok(None) };
+        let Some(file) = look(&directory, &name)?.file().cloned() else { return Ok(None) };
+        let new = match place(self.upper, path)? {
+            Some((here, name)) => look(&here, &name)?.file().map(|file| file.id),
+            None => None,
+        };
+        Ok(Some(Former { directory, name, file, new }))
+    }
+
+    /// Returns how many bytes of a file are as in the former one; 0 if it is another one.
+    fn likeness(
+        &self,
+        former: &Former,
+        (path, new): (&Path, &FileState),
+        pairs: &mut usize,
+    ) -> io::Result<usize> {
+        if (new.size, new.modified) == (former.file.size, former.file.modified) {
+            return Ok(usize::MAX);
+        }
+        // Only the name of a file that was moved is free.
+        if former.new.is_some() || *pairs == 0 {
+            return Ok(0);
+        }
+        *pairs -= 1;
+        let Some(one) = read(&former.directory, &former.name, &former.file) else { return Ok(0) };
+        Ok(self.read(path, new)?.map_or(0, |other| likeness(&one, &other)))
     }
 
     fn read(&self, path: &Path, file: &FileState) -> io::Result<Option<Vec<u8>>> {
@@ -85,24 +119,20 @@ fn place(top: &OwnedFd, path: &Path) -> io::Result<Option<(OwnedFd, CString)>> {
 }
 
 /// Returns the content of a file, if it is short and can be read.
-fn read(directory: &OwnedFd, name: &CString, file: &FileState) -> Option<Vec<u8>> {
+fn read(directory: &OwnedFd, name: &CStr, file: &FileState) -> Option<Vec<u8>> {
     if file.size > COMPARED_BYTES {
         return None;
     }
     disk::read_up_to(&disk::open_same(directory, name, file.id).ok()?, file.size).ok()
 }
 
-/// Returns true if two contents have the same beginning and end, which together are half of the shorter one at least.
-fn are_like(one: Option<&[u8]>, other: Option<&[u8]>) -> bool {
-    let (Some(one), Some(other)) = (one, other) else { return false };
+/// Returns how long the common beginning and end of two contents are; 0 if that is less than half of the shorter one.
+fn likeness(one: &[u8], other: &[u8]) -> usize {
     let shorter = one.len().min(other.len());
-    if shorter == 0 {
-        return one == other;
-    }
     let beginning = one.iter().zip(other).take_while(|(one, other)| one == other).count();
     let ends = one.iter().rev().zip(other.iter().rev());
     let end = ends.take(shorter - beginning).take_while(|(one, other)| one == other).count();
-    2 * (beginning + end) >= shorter
+    if 2 * (beginning + end) >= shorter { beginning + end } else { 0 }
 }
 
 #[cfg(test)]
@@ -111,13 +141,12 @@ mod tests {
 
     #[test]
     fn an_edit_leaves_contents_alike() {
-        let like = |one: &str, other: &str| are_like(Some(one.as_bytes()), Some(other.as_bytes()));
-        assert!(like("one\ntwo\nthree\n", "one\ntwo\nthree\nfour\n"));
-        assert!(like("one\ntwo\nthree\n", "one\n2\nthree\n"));
-        assert!(like("one\ntwo\nthree\n", "zero\none\ntwo\nthree\n"));
-        assert!(like("aaaa", "aaaaaa") && like("", ""));
-        assert!(!like("one\ntwo\nthree\n", "quite another text\n"));
-        assert!(!like("", "something") && !like("something", ""));
-        assert!(!are_like(None, Some(b"")));
+        let like = |one: &str, other: &str| likeness(one.as_bytes(), other.as_bytes());
+        assert_eq!(like("one\ntwo\nthree\n", "one\ntwo\nthree\nfour\n"), 14);
+        assert_eq!(like("one\ntwo\nthree\n", "zero\none\ntwo\nthree\n"), 14);
+        assert_eq!(like("one\ntwo\nthree\n", "one\n2\nthree\n"), 11);
+        assert_eq!(like("aaaa", "aaaaaa"), 4);
+        assert_eq!(like("one\ntwo\nthree\n", "quite another text\n"), 0);
+        assert!(like("", "something") == 0 && like("something", "") == 0);
     }
 }

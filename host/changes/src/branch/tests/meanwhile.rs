@@ -143,12 +143,12 @@ fn what_could_not_be_taken_back_is_not_committed() {
 #[test]
 fn a_file_that_the_user_removes_is_a_conflict_without_a_handle() {
     let mut scene = Scene::with_other(&["x"]);
-    for (name, text) in [("keep", "one\ntwo\n"), ("mode", "of another kind"), ("emptied", "of the project")] {
+    for (name, text) in [("keep", "one\ntwo\n"), ("mode", "of the project"), ("emptied", "of the project")] {
         fs::write(scene.at(name), text).expect("a file");
     }
     scene.begin();
     scene.write("keep", "one\ntwo\nthree\n");
-    scene.write("mode", "of another kind");
+    scene.write("mode", "of the project");
     scene.write("emptied", "");
     scene.write("other/x", "of the branch");
     // A command has moved this one and changed it, and linked that one.
