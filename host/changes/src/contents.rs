@@ -154,7 +154,9 @@ impl Contents {
 
     /// Copies an open file to a new name.
     pub(crate) fn copy(&self, file: &OwnedFd, name: &str, size: u64) -> io::Result<()> {
-        Ok(disk::copy(file, &self.create(name)?, size)?)
+        // On a full disk the unfinished copy must not stay.
+        disk::copy(file, &self.create(name)?, size).inspect_err(|_| self.remove(name))?;
+        Ok(())
     }
 
     /// Puts a copy of an open file in the place of the link to it.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::paths::moved;
 use crate::record::{CallKey, Named, Record};
-use crate::recorder::fails;
 use crate::state::{Content, FileId, FileState, State};
+use crate::touched::fails;
 
 /// A journal that was read.
 #[derive(Debug)]
@@ -75,8 +75,18 @@ pub struct Point {
     pub end: usize,
     /// Whether its changes have been taken back.
     pub undone: bool,
+    /// Whether only some of them have, and the rest can be when the user has seen to it.
+    pub undone_partly: bool,
     /// Whether it is a turn, or an undoing.
     pub kind: PointKind,
+}
+
+/// What has become of a range of entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    TakenBack,
+    Partly,
+    InForce,
 }
 
 /// The kind of a point.
@@ -318,6 +328,7 @@ impl History {
                         start,
                         end: usize::MAX,
                         undone: false,
+                        undone_partly: false,
                         kind: PointKind::Turn,
                     });
                 }
@@ -332,8 +343,18 @@ impl History {
                         numbered += 1;
                         let (name, kind) = (format!("c{numbered}"), PointKind::Call(*call));
                         let label = "a call that did not end".to_owned();
-                        let (end, undone) = (usize::MAX, false);
-                        points.push(Point { name, id: None, label, at: 0, start, end, undone, kind });
+                        let (end, undone, undone_partly) = (usize::MAX, false, false);
+                        points.push(Point {
+                            name,
+                            id: None,
+                            label,
+                            at: 0,
+                            start,
+                            end,
+                            undone,
+                            undone_partly,
+                            kind,
+                        });
                     }
                 }
                 Record::Ended { call, id, label, at } => {
@@ -353,7 +374,7 @@ impl History {
                     taken_back.extend(of_calls.map(|(call, _)| *call));
                 }
                 Record::Whole { call } => whole = Some((*call, points.len())),
-                Record::Undone { call, complete: false } => {
+                Record::Undone { call, complete: false, .. } => {
                     if let Some((_, before)) = whole.filter(|(of, _)| of == call) {
                         // Neither it nor the calls that took it back have an effect.
                         points.truncate(before);
@@ -366,19 +387,20 @@ impl History {
                 | Record::Undone { .. } => {}
             }
         }
-        for (to, undone) in self.undoings() {
+        for (to, effect) in self.undoings() {
             for point in points.iter_mut().filter(|point| point.start >= to.start && point.start < to.end) {
-                point.undone = undone;
+                point.undone = effect == Effect::TakenBack;
+                point.undone_partly = effect == Effect::Partly;
             }
         }
         points
     }
 
     /// Returns the ranges of entries that were taken back, or given back again, in their order.
-    fn undoings(&self) -> Vec<(std::ops::Range<usize>, bool)> {
-        let mut ranges: Vec<(std::ops::Range<usize>, bool)> = Vec::new();
+    fn undoings(&self) -> Vec<(std::ops::Range<usize>, Effect)> {
+        let mut ranges = Vec::new();
         for entry in self.entries.iter() {
-            let Record::Undone { call, complete: true } = entry else { continue };
+            let Record::Undone { call, complete: true, partly } = entry else { continue };
             let begun = self.entries.iter().enumerate().find_map(|(position, entry)| match entry {
                 Record::Undo { call: of, to, redo, .. } if of == call => Some((position, *to, *redo)),
                 Record::Undo { .. }
@@ -396,9 +418,9 @@ impl History {
             if redo {
                 // What the undoing at `to` took back is there again.
                 let Some(Record::Undo { to: first, .. }) = self.entries.get(to) else { continue };
-                ranges.push((*first..to, false));
+                ranges.push((*first..to, Effect::InForce));
             } else {
-                ranges.push((to..position, true));
+                ranges.push((to..position, if *partly { Effect::Partly } else { Effect::TakenBack }));
             }
         }
         ranges
@@ -408,27 +430,42 @@ impl History {
     #[must_use]
     pub fn redoable(&self) -> Option<usize> {
         let mut stack: Vec<(usize, CallKey)> = Vec::new();
-        let mut open: Vec<CallKey> = Vec::new();
+        // What the last redo takes back.
+        let mut redone: Vec<(usize, CallKey)> = Vec::new();
+        let mut all: HashSet<CallKey> = HashSet::new();
+        let mut is_one_open = false;
         for (position, entry) in self.entries.iter().enumerate() {
             match entry {
                 Record::Undo { call, redo, to, .. } => {
-                    open.push(*call);
+                    all.insert(*call);
+                    is_one_open = true;
+                    redone.clear();
                     if *redo {
-                        stack.retain(|(at, _)| at < to);
+                        let first = stack.iter().position(|(at, _)| at >= to).unwrap_or(stack.len());
+                        redone = stack.split_off(first);
                     } else {
                         stack.push((position, *call));
                     }
                 }
-                Record::Undone { call, complete: false } => stack.retain(|(_, of)| of != call),
-                Record::Before { call, .. } | Record::Moved { call, .. } if !open.contains(call) => {
+                Record::Undone { call, complete, partly } => {
+                    is_one_open = false;
+                    if !complete {
+                        stack.retain(|(_, of)| of != call);
+                    }
+                    let mut redone = std::mem::take(&mut redone);
+                    // A redo that was put back, or that is not complete, can be repeated.
+                    if !complete || *partly {
+                        stack.append(&mut redone);
+                    }
+                }
+                Record::Before { call, .. } | Record::Moved { call, .. } if !all.contains(call) => {
                     // Other changes came after it. One that was interrupted is put back by a call of its own.
-                    if self.unfinished_at(position).is_none() {
+                    if !is_one_open {
                         stack.clear();
                     }
                 }
                 Record::Before { .. }
                 | Record::Moved { .. }
-                | Record::Undone { .. }
                 | Record::Whole { .. }
                 | Record::Turn { .. }
                 | Record::NotMoved { .. }
@@ -438,26 +475,6 @@ impl History {
             }
         }
         stack.last().map(|(position, _)| *position)
-    }
-
-    /// Returns the undoing that is not complete at a position.
-    fn unfinished_at(&self, position: usize) -> Option<CallKey> {
-        let mut open = None;
-        for entry in self.entries.iter().take(position) {
-            match entry {
-                Record::Undo { call, .. } => open = Some(*call),
-                Record::Undone { .. } => open = None,
-                Record::Whole { .. }
-                | Record::Moved { .. }
-                | Record::Before { .. }
-                | Record::Turn { .. }
-                | Record::NotMoved { .. }
-                | Record::Left { .. }
-                | Record::LeftSoFar { .. }
-                | Record::Ended { .. } => {}
-            }
-        }
-        open
     }
 
     /// Returns the start of a turn or call, by its name or the client's id.

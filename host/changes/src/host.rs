@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::io::Errno;
 
@@ -14,7 +15,12 @@ use crate::store::{self, Store};
 
 /// The record of a session's changes, as the host uses it.
 #[derive(Debug)]
-pub struct SessionChanges(Recorder);
+pub struct SessionChanges {
+    recorder: Recorder,
+    directory: PathBuf,
+    /// How many changes had been refused when that was last asked.
+    refused: AtomicU64,
+}
 
 impl SessionChanges {
     /// Opens the record in a directory.
@@ -22,7 +28,9 @@ impl SessionChanges {
     /// # Errors
     /// If it is none.
     pub fn open(directory: &Path) -> io::Result<Self> {
-        Ok(Self(Recorder::bounded(Store::open(directory)?)))
+        let recorder = Recorder::bounded(Store::open(directory)?);
+        let refused = AtomicU64::new(recorder.store().refusals()?);
+        Ok(Self { recorder, directory: directory.to_owned(), refused })
     }
 
     /// Records that a turn of the user begins.
@@ -30,7 +38,7 @@ impl SessionChanges {
     /// # Errors
     /// If it cannot be written.
     pub fn turn(&self, id: &str, label: &str) -> io::Result<()> {
-        self.0.turn(id, label)
+        self.recorder.turn(id, label)
     }
 
     /// Returns the length of the journal, before a command starts.
@@ -38,7 +46,7 @@ impl SessionChanges {
     /// # Errors
     /// The system's.
     pub fn length(&self) -> io::Result<u64> {
-        self.0.store().length()
+        self.recorder.store().length()
     }
 
     /// Ends the call of a command, given its sandbox and number: records the state of each path that it changed.
@@ -52,7 +60,13 @@ impl SessionChanges {
         id: Option<&str>,
         label: &str,
     ) -> io::Result<Changed> {
-        self.0.finish(CallKey { view, number }, start, id, label)
+        self.recorder.finish(CallKey { view, number }, start, id, label)
+    }
+
+    /// Returns the directory of the record, if changes were refused since this was last asked because its disk is full.
+    pub fn refused(&self) -> Option<&Path> {
+        let now = self.recorder.store().refusals().ok()?;
+        (self.refused.swap(now, Ordering::Relaxed) != now).then_some(&*self.directory)
     }
 
     /// Records a file before a tool writes it, with the directories that this will make.
@@ -61,13 +75,13 @@ impl SessionChanges {
     /// If it cannot be recorded; then it must not be written.
     pub fn before_tool(&self, path: &Path) -> io::Result<ToolCall> {
         let start = self.length()?;
-        let key = self.0.own_call();
+        let key = self.recorder.own_call();
         let mut missing: Vec<&Path> = Vec::new();
         for at in path.ancestors() {
             match disk::spot(at) {
                 Ok(spot) => {
                     let place = Place { directory: &spot.directory, name: spot.name.as_c_str(), path: at };
-                    self.0.before(key, place)?;
+                    self.recorder.before(key, place)?;
                     break;
                 }
                 Err(Errno::NOENT) => missing.push(at),
@@ -75,7 +89,7 @@ impl SessionChanges {
             }
         }
         for path in missing.into_iter().rev() {
-            self.0.absent(key, path)?;
+            self.recorder.absent(key, path)?;
         }
         Ok(ToolCall { key, start, path: path.to_owned() })
     }
@@ -86,7 +100,7 @@ impl SessionChanges {
     /// If the journal cannot be read or written.
     pub fn after_tool(&self, call: &ToolCall, id: Option<&str>, tool: &str) -> io::Result<Changed> {
         let label = format!("{tool} {}", call.path.display());
-        self.0.finish(call.key, call.start, id, &label)
+        self.recorder.finish(call.key, call.start, id, &label)
     }
 }
 

@@ -50,6 +50,8 @@ mod spared;
 #[cfg(target_os = "linux")]
 pub mod store;
 #[cfg(target_os = "linux")]
+mod touched;
+#[cfg(target_os = "linux")]
 pub mod undo;
 #[cfg(target_os = "linux")]
 mod world;

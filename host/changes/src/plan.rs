@@ -5,6 +5,7 @@
 //! that is possible without a conflict, and otherwise the former version is put beside the present one.
 
 mod closed;
+mod moves;
 mod status;
 mod step;
 mod version;
@@ -17,14 +18,15 @@ use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
 use closed::Through;
+use moves::Stuck;
 use status::{are_alike, with_later_status};
 use version::{Back, Origin, Present, Recorded, Version, beside};
 
 use crate::history::{Expected, History};
-use crate::paths::{follow, moved, renamed};
+use crate::paths::{is_below, renamed};
 use crate::record::Record;
-use crate::recorder::fails;
 use crate::state::{Content, DirectoryState, FileState, State};
+use crate::touched::fails;
 
 /// The seconds within which the commands of a killed session have ended.
 const KILLED_WITHIN: i64 = 2;
@@ -84,28 +86,6 @@ struct Planner<'a> {
     /// Moves that are not taken back, the newest first, by the names before the moves that are.
     stuck: Vec<Stuck>,
     steps: Vec<Step>,
-}
-
-/// A move that is not taken back.
-struct Stuck {
-    /// `None` if it moved something that was made under the former name of an older move that is taken back.
-    from: Option<PathBuf>,
-    to: PathBuf,
-    exchange: bool,
-}
-
-impl Stuck {
-    /// Returns the path that the file at `path` has after the move; `None` if the move does not rename it.
-    fn renamed(&self, path: &Path) -> Option<PathBuf> {
-        let from = self.from.as_deref()?;
-        let back = || self.exchange.then(|| renamed(path, &self.to, from)).flatten();
-        renamed(path, from, &self.to).or_else(back)
-    }
-
-    /// Returns true if a path is a name that the move has given to something else.
-    fn replaces(&self, path: &Path) -> bool {
-        !self.exchange && path.starts_with(&self.to)
-    }
 }
 
 impl Planner<'_> {
@@ -237,35 +217,6 @@ impl Planner<'_> {
         now.links > before.unwrap_or(1).max(1)
     }
 
-    /// Returns where the file that had a name before the moves that stay is now.
-    fn present(&self, name: &Path) -> Present {
-        let mut path = name.to_owned();
-        for stuck in self.stuck.iter().rev() {
-            match stuck.renamed(&path) {
-                Some(moved) => path = moved,
-                None if stuck.replaces(&path) => return Present { path, is_replaced: true },
-                None => {}
-            }
-        }
-        Present { path, is_replaced: false }
-    }
-
-    /// Returns true if a path is that of a file whose move stays, or below it.
-    fn is_of_stuck(&self, path: &Path) -> bool {
-        let mut later: Vec<&Stuck> = Vec::new();
-        self.stuck.iter().any(|stuck| {
-            let now = |name: &Path| {
-                let steps = later.iter().rev();
-                steps.fold(name.to_owned(), |now, step| step.renamed(&now).unwrap_or(now))
-            };
-            let other = stuck.from.as_deref().filter(|_| stuck.exchange);
-            let is_it =
-                path.starts_with(now(&stuck.to)) || other.is_some_and(|from| path.starts_with(now(from)));
-            later.push(stuck);
-            is_it
-        })
-    }
-
     /// Leaves a name as it is, with former versions beside it.
     fn leave(&mut self, path: &Path, why: Why, formers: Vec<State>) {
         let besides = if formers.is_empty() { vec![None] } else { formers.into_iter().map(Some).collect() };
@@ -372,7 +323,8 @@ impl Planner<'_> {
             }
             _ => None,
         };
-        Ok(merged.unwrap_or(Back::Stays(Why::Changed)))
+        let why = if was.is_absent() { Why::MadeAndChanged } else { Why::Changed };
+        Ok(merged.unwrap_or(Back::Stays(why)))
     }
 
     /// Merges the later edits of a text into its former version; `None` if that is not possible.
@@ -451,114 +403,6 @@ impl Planner<'_> {
         Ok(now.is_still(&left))
     }
 
-    fn move_back_or_leave(
-        &mut self,
-        (from, to): (&Path, &Path),
-        what: &State,
-        exchange: bool,
-    ) -> io::Result<()> {
-        match self.move_back((from, to), what, exchange) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                let Present { path, .. } = self.present(to);
-                self.leave(&path, Why::Closed, Vec::new());
-                self.stick((from, to), exchange);
-                Ok(())
-            }
-            moved => moved,
-        }
-    }
-
-    fn move_back(&mut self, (from, to): (&Path, &Path), what: &State, exchange: bool) -> io::Result<()> {
-        let names = (from, to);
-        let partner = self.present(from);
-        let (from, is_moved_away) = self.slot(from);
-        // If a later move that stays has moved the file on, it stays where it is.
-        let (place, _) = self.slot(to);
-        let Present { path: to, is_replaced } = self.present(to);
-        let is_elsewhere = to != place;
-        if from == to {
-            // Moves that stay have brought it back, so this one stays as well.
-            self.stick(names, exchange);
-            return Ok(());
-        }
-        let Version { state: there, origin, .. } = self.look(&to)?;
-        let is_ours = origin != Origin::Disk;
-        let former = self.look(&from)?.state;
-        let is_exchange = exchange;
-        // One of two that were exchanged may be gone, or elsewhere.
-        let is_partner = partner.path == from && !partner.is_replaced;
-        let exchange = exchange && is_partner && !former.is_absent();
-        // One that was given back has another number.
-        let is_it = |state: &State| match (state, what) {
-            (State::File(now), State::File(was)) => {
-                now.id == was.id || (now.size, now.modified) == (was.size, was.modified)
-            }
-            (State::Directory(_), State::Directory(_)) => true,
-            (now, was) => now == was,
-        };
-        let why = if is_replaced || is_moved_away || is_elsewhere {
-            Some(Why::Removed)
-        } else if from.starts_with(&to) || to.starts_with(&from) {
-            // A directory that stays where it was moved holds the other one now.
-            Some(Why::Occupied)
-        } else if is_it(&there) || is_ours && !there.is_absent() {
-            match exchange || former.is_absent() {
-                true => self.without_directory(&from, what)?,
-                false => Some(Why::Occupied),
-            }
-        } else if is_it(&former) {
-            // It never happened, or was taken back already.
-            self.rename_stuck(names, is_exchange);
-            return Ok(());
-        } else {
-            Some(Why::Removed)
-        };
-        if let Some(why) = why {
-            self.steps.push(Step::new(to.clone(), None, Act::Leave { why, beside: None }));
-            self.stick(names, is_exchange);
-            return Ok(());
-        }
-        self.rename_stuck(names, is_exchange);
-        moved(&mut self.made, &to, &from, exchange);
-        self.back.push((to.clone(), from.clone(), exchange));
-        // After a redo, the move of the redo and that of the undo before it cancel out.
-        let is_opposite =
-            |last: &Step| last.path == from && last.act == Act::MoveBack { to: to.clone(), exchange };
-        if self.steps.last().is_some_and(is_opposite) {
-            self.steps.pop();
-            return Ok(());
-        }
-        let act = Act::MoveBack { to: from, exchange };
-        self.steps.push(Step::new(to, (!is_ours).then_some(there), act));
-        Ok(())
-    }
-
-    /// Returns the path of a name in its directory, wherever that is now, and whether another directory replaced that.
-    fn slot(&self, name: &Path) -> (PathBuf, bool) {
-        let (Some(directory), Some(file)) = (name.parent(), name.file_name()) else {
-            return (name.to_owned(), false);
-        };
-        let Present { path, is_replaced } = self.present(directory);
-        (path.join(file), is_replaced)
-    }
-
-    /// Adds a move that is not taken back. Its paths are those before the move; `rename_stuck` updates them when an
-    /// older move is taken back.
-    fn stick(&mut self, (from, to): (&Path, &Path), exchange: bool) {
-        self.stuck.push(Stuck { from: Some(from.to_owned()), to: to.to_owned(), exchange });
-    }
-
-    /// Renames the paths in `stuck` to what they were before an older move that is taken back.
-    fn rename_stuck(&mut self, (from, to): (&Path, &Path), exchange: bool) {
-        for stuck in &mut self.stuck {
-            stuck.to = follow(&stuck.to, to, from, exchange);
-            stuck.from = match stuck.from.take() {
-                Some(name) if !exchange && name.starts_with(from) => None,
-                name => name.map(|name| follow(&name, to, from, exchange)),
-            };
-        }
-    }
-
     /// Returns what will be at a path after the steps so far, and where that comes from.
     fn look(&self, path: &Path) -> io::Result<Version> {
         if let Some(made) = self.made.get(path) {
@@ -579,7 +423,7 @@ impl Planner<'_> {
         for (old, new, exchange) in self.back.iter().rev() {
             if let Some(before) = renamed(&path, new, old) {
                 path = before;
-            } else if path.starts_with(old) {
+            } else if is_below(&path, old) {
                 if !*exchange {
                     return None;
                 }
@@ -597,7 +441,8 @@ impl Planner<'_> {
             }
         }
         // Something may have been put into it by a step.
-        let inside = self.made.iter().filter(|(made, _)| made.parent() == Some(path));
-        Ok(inside.into_iter().any(|(_, made)| !made.state.is_absent()))
+        let below = self.made.range(path.to_owned()..).take_while(|(made, _)| is_below(made, path));
+        let mut inside = below.filter(|(made, _)| made.parent() == Some(path));
+        Ok(inside.any(|(_, made)| !made.state.is_absent()))
     }
 }

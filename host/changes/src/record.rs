@@ -126,6 +126,9 @@ pub enum Record {
         call: CallKey,
         /// Whether its changes are in force.
         complete: bool,
+        /// Whether something could not be given back, and can be when the user has seen to it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        partly: bool,
     },
 }
 

@@ -15,11 +15,12 @@ use serde::Serialize;
 use crate::contents::Outside;
 use crate::disk::{self, Spot, Spots, look};
 use crate::opened::{self, Opened};
-use crate::paths::{below, moved};
+use crate::paths::below;
 use crate::record::{CallKey, Named, Record};
 use crate::spared::Spared;
 use crate::state::{Attributes, Changed, Content, DirectoryState, FileId, FileState, Lost, State};
 use crate::store::{Progress, Store};
+use crate::touched::touched;
 
 /// The text of a changed file is kept up to this length, to merge it with later edits.
 const MERGED_BYTES: u64 = 1 << 20;
@@ -112,7 +113,7 @@ impl Recorder {
     /// # Errors
     /// If it cannot be recorded; then the change must not be made.
     pub fn before<D: AsFd>(&self, call: CallKey, place: Place<'_, D>) -> io::Result<()> {
-        self.record(call, place, Fate::Changes).map(drop)
+        self.or_refusal(self.record(call, place, Fate::Changes).map(drop))
     }
 
     /// Records a name that `call` is about to remove or to give to another file. If the result is there, it must be
@@ -126,7 +127,17 @@ impl Recorder {
         place: Place<'_, D>,
         outside: Outside<'_>,
     ) -> io::Result<Option<Spared<'_>>> {
-        self.record(call, place, Fate::LosesName(outside))
+        self.or_refusal(self.record(call, place, Fate::LosesName(outside)))
+    }
+
+    /// Counts a change that is refused because the disk of the store is full.
+    fn or_refusal<T>(&self, recorded: io::Result<T>) -> io::Result<T> {
+        recorded.inspect_err(|error| {
+            if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+                // Without it, the command is the only one that tells the user.
+                let _counted = self.store.count_refusal();
+            }
+        })
     }
 
     fn record<D: AsFd>(
@@ -155,6 +166,10 @@ impl Recorder {
     /// # Errors
     /// If it cannot be recorded; then the change must not be made.
     pub fn before_status<D: AsFd>(&self, call: CallKey, place: Place<'_, D>) -> io::Result<()> {
+        self.or_refusal(self.record_status(call, place))
+    }
+
+    fn record_status<D: AsFd>(&self, call: CallKey, place: Place<'_, D>) -> io::Result<()> {
         let mut state = look(&place.directory, place.name)?;
         let file = match &mut state {
             State::File(file) if file.links == 1 => file,
@@ -260,7 +275,7 @@ impl Recorder {
         }
         let (from, to) = (from.path.to_owned(), to.path.to_owned());
         let record = Record::Moved { call, from: from.clone(), to: to.clone(), what, exchange };
-        self.store.append(&[record])?;
+        self.or_refusal(self.store.append(&[record]))?;
         // From now on these paths mean other files.
         let mut seen = self.lock();
         seen.moves += 1;
@@ -509,66 +524,6 @@ pub enum Move {
     Recorded,
     /// The states of both names are enough.
     Unrecorded,
-}
-
-/// The names that a call has changed, as they are called at its end, with their first states. Files that it only moved
-/// are not among them: what is known of them moves with them.
-#[derive(Default)]
-struct Touched<'a> {
-    names: BTreeMap<OsString, &'a State>,
-    has_moved: bool,
-    lost: Vec<(PathBuf, Lost)>,
-}
-
-fn touched(records: &[Record], call: CallKey) -> Touched<'_> {
-    let mut all = Touched::default();
-    for (position, record) in records.iter().enumerate() {
-        match record {
-            Record::Before { call: of, was } if *of == call => {
-                all.names.entry(was.path.as_os_str().to_owned()).or_insert(&was.state);
-                all.lost.extend(was.state.lost().map(|why| (was.path.clone(), why)));
-            }
-            Record::Moved { call: of, from, to, exchange, .. } if *of == call => {
-                if fails(records, position, call) {
-                    continue;
-                }
-                moved(&mut all.names, from, to, *exchange);
-                all.has_moved = true;
-            }
-            Record::Moved { call: of, from, to, exchange, .. } => {
-                if !fails(records, position, *of) {
-                    moved(&mut all.names, from, to, *exchange);
-                }
-            }
-            Record::Before { .. }
-            | Record::Turn { .. }
-            | Record::NotMoved { .. }
-            | Record::Left { .. }
-            | Record::LeftSoFar { .. }
-            | Record::Ended { .. }
-            | Record::Undo { .. }
-            | Record::Whole { .. }
-            | Record::Undone { .. } => {}
-        }
-    }
-    all
-}
-
-/// Returns true if the move at `position` is said not to have happened.
-pub(crate) fn fails(records: &[Record], position: usize, call: CallKey) -> bool {
-    let later = records.iter().skip(position + 1);
-    let next = later.filter(|record| match record {
-        Record::Moved { call: of, .. } | Record::NotMoved { call: of } => *of == call,
-        Record::Before { .. }
-        | Record::Turn { .. }
-        | Record::Left { .. }
-        | Record::LeftSoFar { .. }
-        | Record::Ended { .. }
-        | Record::Undo { .. }
-        | Record::Whole { .. }
-        | Record::Undone { .. } => false,
-    });
-    matches!(next.into_iter().next(), Some(Record::NotMoved { .. }))
 }
 
 fn to_ref<'a, D: AsFd>(place: &'a Place<'_, D>) -> Place<'a, &'a D> {

@@ -26,13 +26,16 @@ use crate::state::{Content, FileState, Lost};
 
 const JOURNAL: &str = "journal";
 const CONTENT: &str = "content";
-/// How many bytes have been kept, and how often an undoing has begun; locked while it changes.
+/// How many bytes have been kept, how often an undoing has begun, and how many changes were refused because the disk is
+/// full; locked while it changes.
 const USED: &str = "used";
 /// How much is kept.
 const BOUNDS: &str = "bounds";
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Where the number of undoings is in that file.
 const UNDOINGS_AT: u64 = 8;
+/// Where the number of refused changes is.
+const REFUSALS_AT: u64 = 16;
 /// The bytes that a writer counts as kept in advance, so that it does not lock for each file.
 const IN_ADVANCE: u64 = 1 << 20;
 
@@ -72,6 +75,11 @@ impl Store {
         }
         for name in [JOURNAL, USED] {
             drop(openat(&directory, name, OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC, MODE)?);
+        }
+        // When the disk is full, only what has a block already can be written.
+        let mut used = File::from(openat(&directory, USED, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?);
+        if used.metadata()?.len() == 0 {
+            used.write_all(&[0; 3 * size_of::<u64>()])?;
         }
         let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::CLOEXEC;
         let numbers = [bounds.file.to_le_bytes(), bounds.session.to_le_bytes()].concat();
@@ -168,8 +176,27 @@ impl Store {
     }
 
     fn undoings(&self) -> io::Result<u64> {
+        self.number(UNDOINGS_AT)
+    }
+
+    /// Returns how many changes were refused because the disk is full.
+    pub(crate) fn refusals(&self) -> io::Result<u64> {
+        self.number(REFUSALS_AT)
+    }
+
+    /// Counts a change that is refused because the disk is full.
+    pub(crate) fn count_refusal(&self) -> io::Result<()> {
+        self.used.lock()?;
+        let counted = self
+            .refusals()
+            .and_then(|number| self.used.write_all_at(&(number + 1).to_le_bytes(), REFUSALS_AT));
+        self.used.unlock()?;
+        counted
+    }
+
+    fn number(&self, at: u64) -> io::Result<u64> {
         let mut number = [0; size_of::<u64>()];
-        let read = self.used.read_at(&mut number, UNDOINGS_AT)?;
+        let read = self.used.read_at(&mut number, at)?;
         Ok(if read == number.len() { u64::from_le_bytes(number) } else { 0 })
     }
 
@@ -307,10 +334,7 @@ impl Store {
     }
 
     fn count(&self, bytes: u64) -> io::Result<bool> {
-        let mut number = [0; size_of::<u64>()];
-        let read = self.used.read_at(&mut number, 0)?;
-        let used = if read == number.len() { u64::from_le_bytes(number) } else { 0 };
-        let sum = used.saturating_add(bytes);
+        let sum = self.number(0)?.saturating_add(bytes);
         if sum > self.bounds.session {
             return Ok(false);
         }

@@ -9,5 +9,6 @@ mod closed;
 mod interleaved;
 pub(crate) mod killed;
 mod links;
+mod redo;
 pub(crate) mod tree;
 mod unreadable;

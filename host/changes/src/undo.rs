@@ -10,6 +10,7 @@ mod closed;
 mod files;
 mod interrupted;
 mod other_names;
+mod report;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
@@ -20,16 +21,16 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Mode, RenameFlags, mkdirat, renameat, renameat_with, symlinkat, unlinkat};
 use rustix::io::Errno;
-use rustix::process::geteuid;
 
 use attributes::{clear, give, restore_directory};
+use files::ensure_readable;
 use interrupted::call_after;
 pub use interrupted::settle_moves;
+pub use report::{Report, Whole};
 
 use crate::disk::{self, Spot, look};
 use crate::history::History;
-use crate::opened;
-use crate::paths::follow;
+use crate::paths::renamed_by;
 use crate::plan::{Act, Step, Why, World as _, plan};
 use crate::record::{CallKey, Record};
 use crate::recorder::{Place, Recorder, now};
@@ -39,50 +40,6 @@ use crate::world::Disk;
 
 /// The permissions with which the owner of a directory can change names in it.
 const OWNER: u32 = 0o700;
-
-/// What was done.
-#[derive(Debug, Default)]
-pub struct Report {
-    /// The names that have their former state again.
-    pub done: Vec<PathBuf>,
-    /// The texts into which later edits were merged.
-    pub merged: Vec<PathBuf>,
-    /// What was left as it is, why, and where the former version is.
-    pub left: Vec<(PathBuf, Why, Option<PathBuf>)>,
-    /// What could not be done.
-    pub failed: Vec<(PathBuf, io::Error)>,
-    /// What was replaced or removed and could not be kept, so that taking this back does not bring it back.
-    pub lost: Vec<(PathBuf, Lost)>,
-}
-
-impl Report {
-    /// Leaves each name in the lists of what was done only once: several steps can be at one name.
-    fn count_once(&mut self) {
-        let mut seen = HashSet::new();
-        self.merged.retain(|path| seen.insert(path.clone()));
-        self.done.retain(|path| seen.insert(path.clone()));
-    }
-
-    /// Returns true if everything was done.
-    #[must_use]
-    pub fn is_complete(&self) -> bool {
-        self.left.is_empty() && self.failed.is_empty()
-    }
-}
-
-/// The result of a call that is made as a whole or not at all.
-#[derive(Debug)]
-pub enum Whole {
-    /// It was made.
-    Made,
-    /// It was stopped, and is taken back.
-    Stopped {
-        /// What stopped it.
-        by: Report,
-        /// How it was taken back. If that is not complete, [`recover`] goes on with it.
-        back: Report,
-    },
-}
 
 /// What is taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +79,7 @@ pub fn recover(recorder: &Recorder, project: &Path) -> io::Result<Option<Report>
     // A whole call stays open until all of it is taken back.
     let is_whole = matches!(history.entries().get(start.saturating_sub(1)), Some(Record::Whole { .. }));
     if !is_whole || report.failed.is_empty() {
-        store.append(&[Record::Undone { call, complete: false }])?;
+        store.append(&[Record::Undone { call, complete: false, partly: false }])?;
     }
     Ok(Some(report))
 }
@@ -144,7 +101,8 @@ pub fn carry_out(
     let mut report = perform(recorder, call, steps, (project, history));
     report.lost = recorder.lost(call, begin)?;
     recorder.finish(call, begin, None, "undo")?;
-    recorder.store().append(&[Record::Undone { call, complete: true }])?;
+    let partly = report.can_be_repeated();
+    recorder.store().append(&[Record::Undone { call, complete: true, partly }])?;
     Ok(report)
 }
 
@@ -170,10 +128,10 @@ pub fn make_whole(recorder: &Recorder, steps: &[Step], label: &str, project: &Pa
     let lost = recorder.lost(call, begin)?;
     if !lost.is_empty() {
         // It could not be taken back, so it does not begin.
-        recorder.store().append(&[Record::Undone { call, complete: false }])?;
+        recorder.store().append(&[Record::Undone { call, complete: false, partly: false }])?;
         let left = lost.into_iter().map(|(path, why)| (path, Why::Lost(why), None));
         let by = Report { left: left.collect(), ..Report::default() };
-        return Ok(Whole::Stopped { by, back: Report::default() });
+        return Ok(Whole::Stopped { by, back: Box::default() });
     }
     let by = perform(recorder, call, steps, (project, &history(recorder.store())?));
     if by.is_complete() {
@@ -181,7 +139,7 @@ pub fn make_whole(recorder: &Recorder, steps: &[Step], label: &str, project: &Pa
         return Ok(Whole::Made);
     }
     let back = recover(recorder, project)?.unwrap_or_default();
-    Ok(Whole::Stopped { by, back })
+    Ok(Whole::Stopped { by, back: Box::new(back) })
 }
 
 fn perform(
@@ -196,6 +154,7 @@ fn perform(
         project,
         history,
         restored: HashMap::new(),
+        with_several_names: other_names::with_several(history),
         closed: closed::directories(history),
         linked_since: linked_since(steps),
         directories: Vec::new(),
@@ -231,6 +190,8 @@ struct Undoer<'a> {
     history: &'a History,
     /// Files that were given back, by what they were.
     restored: HashMap<FileId, Restored>,
+    /// The files that had several names when they were recorded.
+    with_several_names: HashSet<FileId>,
     /// The files that got other names since, with the number of steps at them.
     linked_since: HashMap<FileId, u32>,
     /// Directories that calls have left closed to their owner, with their modes.
@@ -369,7 +330,9 @@ impl Undoer<'_> {
         })?;
         let restored = self.restored.values_mut().flat_map(|restored| &mut restored.names);
         for path in self.directories.iter_mut().map(|(path, _)| path).chain(restored) {
-            *path = follow(path, from, to, exchange);
+            if let Some(moved) = renamed_by(path, from, to, exchange) {
+                *path = moved;
+            }
         }
         Ok(())
     }
@@ -546,20 +509,6 @@ fn linked_since(steps: &[Step]) -> HashMap<FileId, u32> {
         *all.entry(id).or_default() += 1;
     }
     all
-}
-
-/// Checks that the content of what is replaced or removed can be read: it was recorded just before.
-fn ensure_readable(spot: &Spot, now: &State) -> Result<(), Stop> {
-    let Some(file) = now.file().filter(|file| !is_readable(file)) else { return Ok(()) };
-    match opened::file(&spot.directory, &spot.name, file) {
-        Err(Errno::ACCESS | Errno::PERM) => Err(Stop::Left(Why::Unreadable)),
-        opened => Ok(drop(opened?)),
-    }
-}
-
-/// Returns true if this user can read a file, by its mode.
-fn is_readable(file: &FileState) -> bool {
-    file.owner.0 == geteuid().as_raw() && file.mode & 0o400 != 0
 }
 
 /// Why a step was not made.

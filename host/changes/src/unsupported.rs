@@ -77,6 +77,11 @@ impl SessionChanges {
     }
 
     /// Cannot be called.
+    pub fn refused(&self) -> Option<&Path> {
+        match self.0 {}
+    }
+
+    /// Cannot be called.
     ///
     /// # Errors
     /// None.

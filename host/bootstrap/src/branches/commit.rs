@@ -77,7 +77,7 @@ pub fn commit(
     };
     match made {
         Whole::Made => {}
-        Whole::Stopped { back, .. } if !back.is_complete() => return Ok(Committed::Unfinished(back)),
+        Whole::Stopped { back, .. } if !back.is_complete() => return Ok(Committed::Unfinished(*back)),
         Whole::Stopped { by, back } => {
             own.discard();
             branch.settle(given_back(&project, &back))?;

@@ -102,6 +102,8 @@ pub enum Act {
 pub enum Why {
     /// Somebody else changed it since.
     Changed,
+    /// The session made it, and somebody else changed it since.
+    MadeAndChanged,
     /// Somebody else removed or moved it since.
     Removed,
     /// The directory holds files that the session did not make.
@@ -126,6 +128,7 @@ impl std::fmt::Display for Why {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Changed => formatter.write_str("it was changed since"),
+            Self::MadeAndChanged => formatter.write_str("it was changed since, so it is not removed"),
             Self::Removed => formatter.write_str("it was removed or moved since"),
             Self::NotEmpty => formatter.write_str("it holds files that the session did not make"),
             Self::Occupied => formatter.write_str("something else has its former name now"),

@@ -5,7 +5,7 @@ use std::fs;
 use super::agent::Session;
 use super::tree::tree;
 use crate::undo::history;
-use crate::{Bounds, Lost, Store};
+use crate::{Bounds, Lost, SessionChanges, Store};
 
 /// Bounds with the shortest journal.
 const SMALL: Bounds = Bounds { file: 1 << 20, session: 1 << 19 };
@@ -101,4 +101,18 @@ fn an_undoing_by_another_program_is_noticed() {
         assert_eq!((progress.undoings, progress.length), (undoings, ours.length().expect("length")));
         theirs.count_undoing().expect("counted");
     }
+}
+
+/// The broker counts, and the host tells.
+#[test]
+fn a_change_that_is_refused_for_a_full_disk_is_told_once() {
+    let session = Session::new();
+    let host = SessionChanges::open(&session.place.path().join("store")).expect("a record");
+    session.write("a", "new").expect("written");
+    assert_eq!(host.refused(), None, "control");
+    session.recorder.store().count_refusal().expect("counted");
+    assert_eq!(host.refused(), Some(&*session.place.path().join("store")));
+    assert_eq!(host.refused(), None);
+    session.write("b", "new").expect("written");
+    assert_eq!(host.refused(), None);
 }

@@ -9,9 +9,9 @@ use rustix::process::geteuid;
 use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 
 use super::agent::Session;
-use crate::diff;
 use crate::plan::{Act, Why};
 use crate::undo::{Report, history};
+use crate::{Point, diff};
 
 /// A user without files.
 const NOBODY: u32 = 65_534;
@@ -48,6 +48,38 @@ fn read(session: &Session, name: &str) -> String {
 
 fn is_whole(report: &Report) {
     assert!(report.is_complete(), "{report:?}");
+}
+
+fn points(session: &Session) -> Vec<Point> {
+    history(session.recorder.store()).expect("history").points()
+}
+
+fn newest(session: &Session) -> Option<usize> {
+    history(session.recorder.store()).expect("history").newest()
+}
+
+/// A redo that is not complete can be repeated as well.
+#[test]
+fn a_redo_that_is_not_complete_can_be_repeated() {
+    bound(|| {
+        let mut session = Session::new();
+        fs::create_dir(session.at("d")).expect("made");
+        for name in ["d/x", "z"] {
+            fs::write(session.at(name), "former").expect("a file");
+            session.write(name, "of the agent").expect("written");
+        }
+        session.end();
+        is_whole(&session.undo());
+        set_mode(&session.at("d"), 0o000);
+        assert!(session.redo().can_be_repeated());
+        assert_eq!(read(&session, "z"), "of the agent");
+        open(&session, &["d"]);
+        is_whole(&session.redo());
+        assert_eq!(read(&session, "d/x"), "of the agent");
+        assert_eq!(history(session.recorder.store()).expect("history").redoable(), None);
+        is_whole(&session.undo());
+        assert_eq!((read(&session, "d/x").as_str(), read(&session, "z").as_str()), ("former", "former"));
+    });
 }
 
 /// Makes the directories removable for the end of the test.
@@ -174,8 +206,13 @@ fn a_directory_that_the_user_closes_is_left_and_the_rest_undone() {
         let report = session.undo();
         assert_eq!((read(&session, "z").as_str(), mode(&session.at("t"))), ("former", 0o000));
         assert_eq!(report.left.len() + report.failed.len(), 2, "{report:?}");
+        // The call is still there to be undone, until that is complete.
+        let point = || points(&session).into_iter().next().expect("the call");
+        assert_eq!((point().undone, point().undone_partly), (false, true));
         open(&session, &["t"]);
-        is_whole(&session.undo());
+        is_whole(&session.undo_from(newest(&session).expect("the call"), false));
         assert!(!session.at("t").exists());
+        assert_eq!((point().undone, point().undone_partly), (true, false));
+        assert_eq!(newest(&session), None);
     });
 }

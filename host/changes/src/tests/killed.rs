@@ -175,11 +175,25 @@ fn an_interrupted_undo_can_be_repeated() {
         assert!(report.is_complete(), "{report:?}");
         let texts = names.map(|name| fs::read_to_string(session.at(name)).expect("read"));
         assert_eq!(texts, ["former"; 3]);
+        let last = redoable(&session).expect("the undo");
+        if is_interrupted {
+            // So is a redo.
+            let killed = Recorder::new(Store::open(&session.place.path().join("store")).expect("a store"));
+            let call = killed.own_call();
+            killed.store().append(&[Record::Undo { call, to: last, redo: true, at: 0 }]).expect("recorded");
+            assert!(session.recover(), "it was not interrupted");
+            assert_eq!(redoable(&session), Some(last), "it cannot be repeated");
+        }
         let report = session.redo();
         assert!(report.is_complete(), "{report:?}");
         let texts = names.map(|name| fs::read_to_string(session.at(name)).expect("read"));
         assert_eq!(texts, ["of the agent"; 3]);
+        assert_eq!(redoable(&session), None);
     }
+}
+
+fn redoable(session: &Session) -> Option<usize> {
+    history(session.recorder.store()).expect("history").redoable()
 }
 
 /// Announces a move, and makes it or not.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags, fchmod, fstat, ftruncate, openat, unlinkat};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use super::attributes::{FILE_MODE, set_attributes, set_owner, set_time, write_all};
 use super::{Restored, Stop, Undoer};
@@ -205,4 +206,21 @@ impl Undoer<'_> {
         }
         Ok(if attributes.is_ok() { Filled::Whole } else { Filled::WithoutAttributes })
     }
+}
+
+/// Checks that the content of what is replaced or removed can be read: it was recorded just before.
+pub(super) fn ensure_readable(spot: &Spot, now: &State) -> Result<(), Stop> {
+    let Some(file) = now.file().filter(|file| !is_readable(file)) else { return Ok(()) };
+    match opened::file(&spot.directory, &spot.name, file) {
+        Err(Errno::ACCESS | Errno::PERM) => Err(Stop::Left(Why::Unreadable)),
+        opened => {
+            drop(opened?);
+            Ok(())
+        }
+    }
+}
+
+/// Returns true if this user can read a file, by its mode.
+fn is_readable(file: &FileState) -> bool {
+    file.owner.0 == geteuid().as_raw() && file.mode & 0o400 != 0
 }

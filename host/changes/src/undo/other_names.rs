@@ -1,5 +1,6 @@
 //! Files with several names.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, fchmod, linkat, openat};
@@ -7,11 +8,21 @@ use rustix::fs::{AtFlags, Mode, OFlags, fchmod, linkat, openat};
 use super::attributes::{FILE_MODE, set_attributes, set_owner};
 use super::{Stop, Undoer};
 use crate::disk::{self, Spot, look};
+use crate::history::History;
 use crate::record::Record;
 use crate::state::{FileId, FileState, State};
 
 /// How many names are looked at to find another name of a file.
 const SEARCHED: usize = 200_000;
+
+/// Returns the files that had several names when they were recorded.
+pub(super) fn with_several(history: &History) -> HashSet<FileId> {
+    let states = history
+        .entries()
+        .iter()
+        .filter_map(|entry| if let Record::Before { was, .. } = entry { was.state.file() } else { None });
+    states.filter(|file| file.links > 1).map(|file| file.id).collect()
+}
 
 impl Undoer<'_> {
     /// Makes a path another name of a file that is there.
@@ -67,6 +78,9 @@ impl Undoer<'_> {
             if let Some(name) = restored.names.iter().find(is_there) {
                 return Some(name.clone());
             }
+        }
+        if was.links < 2 && !self.with_several_names.contains(&was.id) {
+            return None;
         }
         let recorded = self.history.entries().iter().filter_map(|entry| match entry {
             Record::Before { was: other, .. }

@@ -1,0 +1,79 @@
+//! Undo, redo and undo again, and many moves.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+use super::agent::Session;
+use super::cases::there_and_back;
+
+/// The record of a redo is taken back like any other: nothing is left, and nothing counted twice.
+#[test]
+fn undo_after_redo_is_as_the_first_one() {
+    let sub = |session: &Session| {
+        fs::create_dir(session.at("sub")).expect("made");
+        fs::write(session.at("sub/k"), "k").expect("a file");
+        fs::create_dir_all(session.at("deep/a/b")).expect("made");
+        fs::write(session.at("deep/a/b/c"), "c").expect("a file");
+        for name in ["t1", "big", "zero"] {
+            fs::write(session.at(name), name).expect("a file");
+        }
+    };
+    there_and_back(sub, |session| {
+        session.rename("sub", "s2", false).expect("moved");
+        session.remove_all("s2").expect("removed");
+    });
+    there_and_back(sub, |session| {
+        session.remove("t1").expect("removed");
+        session.make_directory("t1").expect("made");
+        session.make_directory("t1/k").expect("made");
+        session.rename("big", "t1/k/big", false).expect("moved");
+        session.rename("t1/k/big", "zero", false).expect("moved");
+    });
+    there_and_back(sub, |session| {
+        session.rename("deep/a/b", "b2", false).expect("moved");
+        session.rename("b2", "c", false).expect("moved");
+        session.remove_all("deep").expect("removed");
+    });
+    // What the user puts into the directory stays, and so does its mode.
+    for is_mode in [true, false] {
+        let mut session = Session::new();
+        sub(&session);
+        session.rename("sub", "s2", false).expect("moved");
+        session.remove_all("s2").expect("removed");
+        session.end();
+        session.undo();
+        session.redo();
+        session.undo();
+        let own = session.at(if is_mode { "sub" } else { "sub/own" });
+        match is_mode {
+            true => fs::set_permissions(&own, fs::Permissions::from_mode(0o711)).expect("changed"),
+            false => fs::write(&own, "the user's").expect("written"),
+        }
+        session.redo();
+        session.undo();
+        match is_mode {
+            true => assert_eq!(own.metadata().expect("there").mode() & 0o7777, 0o711),
+            false => assert_eq!(fs::read_to_string(&own).expect("text"), "the user's"),
+        }
+    }
+}
+
+/// Each path is compared with all moves, so that must be cheap.
+#[test]
+fn many_moves_come_back() {
+    let many = 400;
+    let prepare = |session: &Session| {
+        for number in 0..many {
+            fs::write(session.at(&format!("{number}")), format!("{number}")).expect("a file");
+        }
+    };
+    there_and_back(prepare, |session| {
+        for number in 0..many {
+            session.rename(&format!("{number}"), &format!("moved-{number}"), false).expect("moved");
+        }
+        for number in 1..many {
+            let (one, other) = (format!("moved-{}", number - 1), format!("moved-{number}"));
+            session.rename(&one, &other, true).expect("exchanged");
+        }
+    });
+}

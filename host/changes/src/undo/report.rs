@@ -1,0 +1,69 @@
+//! What undoing has done.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+
+use crate::plan::Why;
+use crate::state::Lost;
+
+/// What was done.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// The names that have their former state again.
+    pub done: Vec<PathBuf>,
+    /// The texts into which later edits were merged.
+    pub merged: Vec<PathBuf>,
+    /// What was left as it is, why, and where the former version is.
+    pub left: Vec<(PathBuf, Why, Option<PathBuf>)>,
+    /// What could not be done.
+    pub failed: Vec<(PathBuf, io::Error)>,
+    /// What was replaced or removed and could not be kept, so that taking this back does not bring it back.
+    pub lost: Vec<(PathBuf, Lost)>,
+}
+
+impl Report {
+    /// Returns true if something was not done that can be done when the user has seen to it, as a closed directory.
+    #[must_use]
+    pub fn can_be_repeated(&self) -> bool {
+        let is_reason = |why: &Why| matches!(why, Why::Closed | Why::Unreadable);
+        // Others would be the same again, as for an access list with a user who is not known.
+        let is_error = |error: &io::Error| {
+            matches!(
+                Errno::from_io_error(error),
+                Some(Errno::ACCESS | Errno::NOSPC | Errno::DQUOT | Errno::ROFS | Errno::BUSY | Errno::IO)
+            )
+        };
+        self.failed.iter().any(|(_, error)| is_error(error))
+            || self.left.iter().any(|(_, why, _)| is_reason(why))
+    }
+
+    /// Leaves each name in the lists of what was done only once: several steps can be at one name.
+    pub(super) fn count_once(&mut self) {
+        let mut seen = HashSet::new();
+        self.merged.retain(|path| seen.insert(path.clone()));
+        self.done.retain(|path| seen.insert(path.clone()));
+    }
+
+    /// Returns true if everything was done.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.left.is_empty() && self.failed.is_empty()
+    }
+}
+
+/// The result of a call that is made as a whole or not at all.
+#[derive(Debug)]
+pub enum Whole {
+    /// It was made.
+    Made,
+    /// It was stopped, and is taken back.
+    Stopped {
+        /// What stopped it.
+        by: Report,
+        /// How it was taken back. If that is not complete, [`recover`](super::recover) goes on with it.
+        back: Box<Report>,
+    },
+}
