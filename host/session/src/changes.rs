@@ -68,10 +68,18 @@ pub(crate) fn finish(
     script: &str,
 ) -> Vec<String> {
     let (Some(changes), Some(start)) = (session.changes(), start) else { return Vec::new() };
-    match changes.finish(call, start, id, &label_of(script)) {
+    let mut told = match changes.finish(call, start, id, &label_of(script)) {
         Ok(Changed { lost, .. }) => notes(&lost),
         Err(error) => vec![format!("what this command changed is not fully recorded for undoing: {error}")],
-    }
+    };
+    told.extend(changes.refused().map(|record| {
+        format!(
+            "A change was refused with \"No space left on device\": the disk of the record of changes, `{}`, is full. \
+             `portcullis changes prune` removes old records.",
+            escape(&shown(record))
+        )
+    }));
+    told
 }
 
 fn notes(lost: &[(PathBuf, Lost)]) -> Vec<String> {
@@ -91,6 +99,11 @@ fn shown(path: &Path) -> String {
 }
 
 fn label_of(text: &str) -> String {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    line.chars().take(LABEL).collect()
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let line = lines.next().unwrap_or_default();
+    let mut label: String = line.chars().take(LABEL).collect();
+    if lines.next().is_some() || line.chars().nth(LABEL).is_some() {
+        label.push('…');
+    }
+    label
 }

@@ -3,8 +3,9 @@
 mod show;
 
 use std::io::{BufRead as _, IsTerminal as _, stdin};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use portcullis_bootstrap::changes::{StoredChanges, remove_changes, stored_changes};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::undo::OpenedChanges;
@@ -36,7 +37,11 @@ pub(crate) fn changes(changes: &Changes) -> Outcome {
         return Ok(Exit::Done);
     }
     let Some(stored) = named(&around, &changes.record)? else {
-        return nothing(page, changes.record.json, "no session has changed anything in this project");
+        return no_record(
+            page,
+            (&around, &changes.record),
+            "no session has changed anything in this project",
+        );
     };
     let opened = OpenedChanges::open(&around.state, &stored)?;
     if opened.is_interrupted()? && !changes.record.json {
@@ -77,7 +82,9 @@ fn take_back(
 ) -> Outcome {
     let around = ProcessEnv::read()?;
     let mut page = Page::new(&around);
-    let Some(stored) = named(&around, &how.record)? else { return nothing(page, how.record.json, none) };
+    let Some(stored) = named(&around, &how.record)? else {
+        return no_record(page, (&around, &how.record), none);
+    };
     let opened = OpenedChanges::open(&around.state, &stored)?;
     if how.dry_run
         && let Some(steps) = opened.plan_to_put_back()?
@@ -95,7 +102,10 @@ fn take_back(
         page.line("An earlier undo was interrupted. What it had done was put back first.");
         show::left(&mut page, &stored, &report);
     }
-    let Some(range) = range(&opened.history()?)? else { return nothing(page, how.record.json, none) };
+    let history = opened.history()?;
+    let Some(range) = range(&history)? else {
+        return nothing_left(page, (&around, &how.record), (&stored, &history), none);
+    };
     let steps = opened.plan(range)?;
     if steps.is_empty() {
         return nothing(page, how.record.json, "everything is as it was");
@@ -141,12 +151,58 @@ fn nothing(mut page: Page, json: bool, text: &str) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Returns the records of the project.
-fn stored_of(around: &ProcessEnv, record: &Record) -> anyhow::Result<Vec<StoredChanges>> {
+/// Says that the project has no record, and where there is one for a directory around it.
+fn no_record(page: Page, (around, record): (&ProcessEnv, &Record), none: &str) -> Outcome {
+    let project = project_of(around, record);
+    ensure!(
+        record.project.is_none() || project.exists(),
+        "there is no directory `{}`, and no record of changes in it",
+        project.display()
+    );
+    let all = stored_changes(&around.state, None)?;
+    let around_it = all.iter().map(|stored| &stored.about.project).filter(|other| project.starts_with(other));
+    match around_it.max_by_key(|other| other.components().count()) {
+        None => nothing(page, record.json, none),
+        Some(other) => {
+            let other = other.display();
+            let text = format!("{none}; there is a record for `{other}`: say `--project {other}`");
+            nothing(page, record.json, &text)
+        }
+    }
+}
+
+/// Says that nothing is left in a record, and what to do if there are others.
+fn nothing_left(
+    page: Page,
+    (around, record): (&ProcessEnv, &Record),
+    (stored, history): (&StoredChanges, &History),
+    none: &str,
+) -> Outcome {
+    ensure!(
+        history.damaged == 0,
+        "{none} that can be read: {} in `{}`",
+        show::damaged(history.damaged),
+        stored.store.join("journal").display()
+    );
+    if record.session.is_some() || stored_of(around, record)?.len() < 2 {
+        return nothing(page, record.json, none);
+    }
+    let text = format!(
+        "{none} in session {}; `portcullis changes --list` shows the others, and `--session ID` chooses one",
+        stored.about.id
+    );
+    nothing(page, record.json, &text)
+}
+
+fn project_of(around: &ProcessEnv, record: &Record) -> PathBuf {
     let project = around.absolute(record.project.as_deref().unwrap_or(&around.cwd));
     // The record of a project that is gone can be used by its path.
-    let project = project.canonicalize().unwrap_or(project);
-    stored_changes(&around.state, Some(&project))
+    project.canonicalize().unwrap_or(project)
+}
+
+/// Returns the records of the project.
+fn stored_of(around: &ProcessEnv, record: &Record) -> anyhow::Result<Vec<StoredChanges>> {
+    stored_changes(&around.state, Some(&project_of(around, record)))
 }
 
 /// Returns the record that is meant; `None` if the project has none.

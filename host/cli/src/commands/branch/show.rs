@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use portcullis_bootstrap::branches::{Committed, Judged, Reviewed, StoredBranch};
 use portcullis_changes::branch::{BranchChange, Left, Obstacle, diff, review_id};
 use portcullis_changes::undo::Report;
-use portcullis_text::utc;
+use portcullis_text::{escape_subject, utc};
 use serde_json::{Value, json};
 
 use crate::output::{Cell, Page, Tint, cell, tinted};
@@ -84,7 +84,7 @@ pub(super) fn review(
     page.table("  ", &reviewed.iter().map(row).collect::<Vec<_>>());
     for (reviewed, text) in reviewed.iter().zip(&diffs) {
         let Some(text) = text else { continue };
-        page.line(&format!("  {}", reviewed.change.path.display()));
+        page.line(&format!("  {}", escape_subject(&reviewed.change.path.to_string_lossy()).0));
         // The first two lines would name the texts.
         text.lines().skip(2).for_each(|line| page.line(&format!("  {line}")));
     }

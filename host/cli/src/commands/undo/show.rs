@@ -8,7 +8,7 @@ use portcullis_bootstrap::undo::{OpenedChanges, short, told_report, told_step};
 use portcullis_changes::plan::Step;
 use portcullis_changes::undo::Report;
 use portcullis_changes::{Change, Point, PointKind, State};
-use portcullis_text::utc;
+use portcullis_text::{escape_subject, utc};
 use serde_json::{Value, json};
 
 use crate::output::{Cell, Page, Tint, cell, tinted};
@@ -74,16 +74,20 @@ pub(super) fn history(
     }
     page.line(&format!("session {} of {} in {}", stored.about.id, stored.about.agent, project.display()));
     if history.damaged > 0 {
-        page.line(&format!("{} lines of its record are damaged and were skipped", history.damaged));
+        page.line(&format!("{} and were skipped", damaged(history.damaged)));
     }
     for (point, changes, diffs) in &points {
-        let undone = if point.undone { tinted("undone", Tint::Faint) } else { tinted("", Tint::Faint) };
-        page.table("", &[vec![cell(&point.name), cell(&point.label), undone]]);
+        let undone = match (point.undone, point.undone_partly) {
+            (true, _) => "undone",
+            (false, true) => "undone in part; undo again",
+            (false, false) => "",
+        };
+        page.table("", &[vec![cell(&point.name), cell(&point.label), tinted(undone, Tint::Faint)]]);
         let rows: Vec<_> = changes.iter().map(|change| row(project, change)).collect();
         page.table("  ", &rows);
         for (change, text) in changes.iter().zip(diffs) {
             let Some(text) = text else { continue };
-            page.line(&format!("    {}", short(project, &change.path)));
+            page.line(&format!("    {}", escape_subject(&short(project, &change.path)).0));
             // The first two lines would name the texts.
             text.lines().skip(2).for_each(|line| page.line(&format!("    {line}")));
         }
@@ -100,6 +104,7 @@ fn as_json(point: &Point, changes: &[Change], diffs: &[Option<String>]) -> Value
         "label": point.label,
         "endedAtMs": point.at,
         "undone": point.undone,
+        "undonePartly": point.undone_partly,
         "changes": changes.iter().zip(diffs).map(change).collect::<Vec<_>>(),
     })
 }
@@ -163,8 +168,23 @@ pub(super) fn report(page: &mut Page, stored: &StoredChanges, report: &Report, j
         }));
         return;
     }
-    page.line(&format!("{} names are as they were; `portcullis redo` takes this back", report.done.len()));
+    page.line(&match report.done.len() {
+        0 if report.merged.is_empty() => "nothing was restored".to_owned(),
+        1 => "1 name restored; `portcullis redo` takes this back".to_owned(),
+        count => format!("{count} names restored; `portcullis redo` takes this back"),
+    });
     left(page, stored, report);
+    if report.can_be_repeated() {
+        page.line("the rest can be repeated with the same command, when nothing is in its way any more");
+    }
+}
+
+/// Returns how many lines of a record are damaged, as the beginning of a sentence.
+pub(super) fn damaged(lines: usize) -> String {
+    match lines {
+        1 => "1 line of its record is damaged".to_owned(),
+        _ => format!("{lines} lines of its record are damaged"),
+    }
 }
 
 /// Adds what was merged, left alone or failed.
