@@ -12,6 +12,7 @@ use crate::undo::{tree, undo};
 
 as_each_user!(
     a_directory_in_the_place_of_another_is_a_conflict,
+    what_the_user_removes_is_a_conflict,
     of_two_commits_of_a_file_one_is_made,
     what_is_larger_than_the_bound_comes_back,
 );
@@ -52,6 +53,37 @@ fn a_directory_in_the_place_of_another_is_a_conflict(user: User) -> Result<()> {
     }
     ensure!(fs::read_to_string(project.join("control/x"))? == "agent\n", "control: {all:?}");
     ensure!(!project.join("control/deep").exists(), "control: {all:?}");
+    Ok(())
+}
+
+/// The kernel does not say from which file one was copied up: what a command has moved is no conflict.
+fn what_the_user_removes_is_a_conflict(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let project = scene.project();
+    for name in ["appended", "emptied", "mode", "d/x", "moved", "edited", "stays"] {
+        scene.write(&project.join(name), &format!("{name}\nfirst\nsecond\n"))?;
+    }
+    std::thread::sleep(Duration::from_millis(30));
+    let script = "echo third >> appended; > emptied; chmod 700 mode; echo x >> d/x; mv moved renamed; \
+                  mv edited other; echo x >> other; echo x >> stays";
+    run(&scene, "one", script)?.ended_with(0)?;
+    let conflicts = || -> Result<Vec<String>> {
+        let is_conflict = |change: &serde_json::Value| change.get("conflict") == Some(&json!(true));
+        let all = review(&scene, "one")?.into_iter();
+        Ok(all.filter(|(_, change)| is_conflict(change)).map(|(path, _)| path).collect())
+    };
+    ensure!(conflicts()?.is_empty(), "control: {:?}", conflicts()?);
+    for name in ["appended", "emptied", "mode"] {
+        fs::remove_file(project.join(name))?;
+    }
+    fs::rename(project.join("d"), scene.at("away"))?;
+    let found = conflicts()?;
+    ensure!(found == ["appended", "d", "d/x", "emptied", "mode"], "{found:?}");
+    let all = branch(&scene, &["commit", "one", "--all", "--yes"])?.ended_with(1)?;
+    let mut names: Vec<_> =
+        fs::read_dir(&project)?.map(|entry| Ok(entry?.file_name())).collect::<Result<_>>()?;
+    names.sort();
+    ensure!(names == ["other", "renamed", "stays"], "{names:?}: {all:?}");
     Ok(())
 }
 

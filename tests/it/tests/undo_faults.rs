@@ -15,6 +15,9 @@ as_each_user!(
     a_torn_record_costs_only_the_torn_part,
     a_file_that_became_a_directory_stays_one,
     without_permission_it_is_said_and_can_be_repeated,
+    what_a_command_closes_is_undone_at_once,
+    a_damaged_record_is_said,
+    where_a_record_is_is_said,
     a_project_that_is_gone_is_said,
     a_project_that_was_made_anew_gets_its_files,
     a_full_disk_refuses_the_change,
@@ -98,6 +101,58 @@ fn without_permission_it_is_said_and_can_be_repeated(user: User) -> Result<()> {
     Ok(())
 }
 
+fn what_a_command_closes_is_undone_at_once(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let at = |name: &str| scene.project().join(name);
+    scene.write(&at("d/changed"), "first")?;
+    scene.write(&at("z"), "first")?;
+    let before = tree(&scene.project())?;
+    let script = "echo changed > z; echo changed > d/changed; chmod 000 d; mkdir -p t/in; echo x > t/in/k; \
+                  chmod 555 t/in; chmod 000 t; echo precious > closed; chmod 000 closed";
+    run(&scene, script)?.ended_with(0)?;
+    ensure!(fs::read_to_string(at("z"))? == "changed\n", "control");
+    let planned = undo(&scene, &["--dry-run"])?.ended_with(0)?;
+    ensure!(!planned.stdout.contains("leave"), "{planned:?}");
+    let undone = undo(&scene, &[])?.ended_with(0)?;
+    ensure!(tree(&scene.project())? == before, "{undone:?}");
+    let mut redo = scene.portcullis_command(&["redo", "--yes"])?;
+    let redone = Finished::run(redo.current_dir(scene.project()))?.ended_with(0)?;
+    let mode = at("t").metadata()?.permissions().mode() & 0o777;
+    ensure!(mode == 0 && at("closed").exists(), "{redone:?}");
+    undo(&scene, &[])?.ended_with(0)?;
+    ensure!(tree(&scene.project())? == before, "{redone:?}");
+    Ok(())
+}
+
+fn a_damaged_record_is_said(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    scene.write(&scene.project().join("a"), "first")?;
+    run(&scene, "echo changed > a")?.ended_with(0)?;
+    fs::write(journal(&scene)?, "garbage\n")?;
+    let undone = undo(&scene, &[])?.ended_with(1)?;
+    ensure!(undone.stderr.contains("1 line of its record is damaged"), "{undone:?}");
+    ensure!(fs::read_to_string(scene.project().join("a"))? == "changed\n", "{undone:?}");
+    Ok(())
+}
+
+fn where_a_record_is_is_said(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let project = scene.project();
+    scene.write(&project.join("sub/a"), "first")?;
+    run(&scene, "echo changed > sub/a")?.ended_with(0)?;
+    let mut below = scene.portcullis_command(&["undo", "--yes"])?;
+    let below = Finished::run(below.current_dir(project.join("sub")))?.ended_with(0)?;
+    let said = below.stdout.replace("\n", " ");
+    ensure!(said.contains("--project") && said.contains(project.to_str().context("a path")?), "{below:?}");
+    undo(&scene, &["--project", "/nonexistent"])?.ended_with(1)?;
+    // Another session has a record, too.
+    run(&scene, "echo again > sub/a")?.ended_with(0)?;
+    undo(&scene, &[])?.ended_with(0)?;
+    let nothing = undo(&scene, &[])?.ended_with(0)?;
+    ensure!(nothing.stdout.contains("changes --list") && nothing.stdout.contains("--session"), "{nothing:?}");
+    Ok(())
+}
+
 fn a_project_that_is_gone_is_said(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let project = scene.project();
@@ -172,6 +227,7 @@ fn a_full_disk_refuses_the_change(user: User) -> Result<()> {
     // Undo has nowhere to record either, until there is room.
     ensure!(lines.get(2..) == Some(&["whole", "undo 1", "again 0", "first", "whole"][..]), "{ran:#?}");
     ensure!(ran.stderr.contains("No space left on device"), "{ran:#?}");
+    ensure!(ran.stderr.contains("portcullis changes prune"), "{ran:#?}");
     Ok(())
 }
 
