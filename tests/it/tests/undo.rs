@@ -14,6 +14,7 @@ as_each_user!(
     tools_are_undone,
     what_is_too_large_is_said,
     nothing_is_kept_of_nothing,
+    a_name_with_a_line_break_stays_in_its_line,
 );
 
 /// Each name with its kind, mode and attributes, a file's time and content, and which names are the same file.
@@ -182,5 +183,22 @@ fn nothing_is_kept_of_nothing(user: User) -> Result<()> {
     ensure!(fs::read_dir(&state)?.count() == 0, "a record of nothing is in {}", state.display());
     let undone = undo(&scene, &[])?.ended_with(0)?;
     ensure!(undone.stdout.contains("nothing is left to undo"), "{undone:?}");
+    Ok(())
+}
+
+fn a_name_with_a_line_break_stays_in_its_line(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    let name = scene.project().join("a\nforged");
+    scene.write(&name, "first\n")?;
+    run(&scene, "echo changed > \"$(printf 'a\\012forged')\"\necho new > b")?.ended_with(0)?;
+    ensure!(fs::read_to_string(&name)? == "changed\n", "control");
+    let shown = scene.portcullis(&["changes", "--diff"])?.ended_with(0)?;
+    // In the list, and above the difference.
+    ensure!(shown.stdout.matches("a\\nforged").count() == 2, "{shown:?}");
+    ensure!(shown.stdout.lines().all(|line| line.trim() != "forged"), "{shown:?}");
+    // The command has a second line.
+    ensure!(shown.stdout.contains('…'), "{shown:?}");
+    let undone = undo(&scene, &[])?.ended_with(0)?;
+    ensure!(undone.stdout.contains("2 names restored"), "{undone:?}");
     Ok(())
 }
