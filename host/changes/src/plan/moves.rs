@@ -7,7 +7,7 @@ use super::Planner;
 use super::step::{Act, Step, Why};
 use super::version::{Origin, Present, Version};
 use crate::paths::{follow, is_below, moved, renamed};
-use crate::state::State;
+use crate::state::{FileState, State};
 
 /// A move that is not taken back.
 pub(super) struct Stuck {
@@ -98,11 +98,8 @@ impl Planner<'_> {
         // One of two that were exchanged may be gone, or elsewhere.
         let is_partner = partner.path == from && !partner.is_replaced;
         let exchange = exchange && is_partner && !former.is_absent();
-        // One that was given back has another number.
         let is_it = |state: &State| match (state, what) {
-            (State::File(now), State::File(was)) => {
-                now.id == was.id || (now.size, now.modified) == (was.size, was.modified)
-            }
+            (State::File(now), State::File(was)) => now.id == was.id || is_given_back(now, was),
             (State::Directory(_), State::Directory(_)) => true,
             (now, was) => now == was,
         };
@@ -168,4 +165,11 @@ impl Planner<'_> {
             };
         }
     }
+}
+
+/// Returns true if a file has another number than a recorded one because it was given back: with its size and its time,
+/// which is older than the new file. Another file can have both by chance, but then it is as old as its time.
+fn is_given_back(now: &FileState, was: &FileState) -> bool {
+    let is_known = now.id.born != (0, 0);
+    (now.size, now.modified) == (was.size, was.modified) && (!is_known || now.id.born > now.modified)
 }
