@@ -8,6 +8,7 @@ mod closed;
 mod moves;
 mod status;
 mod step;
+mod stuck;
 mod version;
 
 pub use step::{Act, Step, Why, World};
@@ -18,8 +19,8 @@ use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
 use closed::Through;
-use moves::Stuck;
 use status::{are_alike, with_later_status};
+use stuck::Stuck;
 use version::{Back, Origin, Present, Recorded, Version, beside};
 
 use crate::history::{Expected, History};

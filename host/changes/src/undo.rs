@@ -23,7 +23,6 @@ use rustix::fs::{AtFlags, Mode, RenameFlags, mkdirat, renameat, renameat_with, s
 use rustix::io::Errno;
 
 use attributes::{clear, give, restore_directory};
-use files::ensure_readable;
 use interrupted::call_after;
 pub use interrupted::settle_moves;
 pub use report::{Report, Whole};
@@ -37,9 +36,6 @@ use crate::recorder::{Place, Recorder, now};
 use crate::state::{Content, DirectoryState, FileId, FileState, Lost, State};
 use crate::store::Store;
 use crate::world::Disk;
-
-/// The permissions with which the owner of a directory can change names in it.
-const OWNER: u32 = 0o700;
 
 /// What is taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,8 +150,8 @@ fn perform(
         project,
         history,
         restored: HashMap::new(),
-        with_several_names: other_names::with_several(history),
-        closed: closed::directories(history),
+        with_several_names: Undoer::with_several(history),
+        closed: Undoer::closed_directories(history),
         linked_since: linked_since(steps),
         directories: Vec::new(),
         temporary: 0,
@@ -365,7 +361,7 @@ impl Undoer<'_> {
         // Keeping the content takes time, in which somebody may have written.
         self.changed(path, found)?;
         let now = look(&spot.directory, &spot.name)?;
-        ensure_readable(&spot, &now)?;
+        Self::ensure_readable(&spot, &now)?;
         match was {
             State::Absent => Ok(()),
             State::Directory(directory) => {
@@ -394,7 +390,7 @@ impl Undoer<'_> {
         let spared = self.recorder.before_removal(self.call, place_of(spot, path), &outside)?;
         self.changed(path, found)?;
         let now = look(&spot.directory, &spot.name)?;
-        ensure_readable(spot, &now)?;
+        Self::ensure_readable(spot, &now)?;
         match now {
             State::Absent | State::Directory(_) => clear(spot, &now)?,
             State::File(_) | State::Link { .. } | State::Special { .. } => {

@@ -12,7 +12,7 @@ use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
 use super::change::{BranchChange, Layers, Note, Obstacle, SEARCHED, Settled, Time};
-use super::mark::{self, OWN_ATTRIBUTES, below, names};
+use super::mark::{self, OWN_ATTRIBUTES, below, names, open_in_project};
 use super::moved::Tops;
 use crate::disk::{self, look};
 use crate::state::{FileState, State};
@@ -360,13 +360,6 @@ fn project_changed(now: &State, (there, name): (Option<&OwnedFd>, &CStr)) -> io:
             Ok(mark::changed(there, name)?)
         }
         _ => Ok((0, 0)),
-    }
-}
-
-pub(super) fn open_in_project(project: &OwnedFd, path: &Path) -> io::Result<Option<OwnedFd>> {
-    match below(project, path) {
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-        opened => Ok(Some(opened?)),
     }
 }
 

@@ -3,6 +3,7 @@
 //! With `userxattr` they are attributes `user.overlay.*`, which commands can neither set nor see through the overlay.
 
 use std::ffi::CStr;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
@@ -106,4 +107,11 @@ pub(super) fn names(directory: &OwnedFd) -> rustix::io::Result<Vec<std::ffi::CSt
     }
     names.sort();
     Ok(names)
+}
+
+pub(super) fn open_in_project(project: &OwnedFd, path: &Path) -> io::Result<Option<OwnedFd>> {
+    match below(project, path) {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        opened => Ok(Some(opened?)),
+    }
 }

@@ -13,8 +13,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::change::BranchChange;
-use super::compare::open_in_project;
-use super::mark;
+use super::mark::{self, open_in_project};
 use crate::disk::{self, look};
 use crate::state::{FileId, FileState};
 

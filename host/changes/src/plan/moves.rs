@@ -5,31 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::Planner;
 use super::step::{Act, Step, Why};
+use super::stuck::Stuck;
 use super::version::{Origin, Present, Version};
-use crate::paths::{follow, is_below, moved, renamed};
+use crate::paths::{follow, moved};
 use crate::state::{FileState, State};
-
-/// A move that is not taken back.
-pub(super) struct Stuck {
-    /// `None` if it moved something that was made under the former name of an older move that is taken back.
-    from: Option<PathBuf>,
-    to: PathBuf,
-    exchange: bool,
-}
-
-impl Stuck {
-    /// Returns the path that the file at `path` has after the move; `None` if the move does not rename it.
-    fn renamed(&self, path: &Path) -> Option<PathBuf> {
-        let from = self.from.as_deref()?;
-        let back = || self.exchange.then(|| renamed(path, &self.to, from)).flatten();
-        renamed(path, from, &self.to).or_else(back)
-    }
-
-    /// Returns true if a path is a name that the move has given to something else.
-    fn replaces(&self, path: &Path) -> bool {
-        !self.exchange && is_below(path, &self.to)
-    }
-}
 
 impl Planner<'_> {
     /// Returns where the file that had a name before the moves that stay is now.

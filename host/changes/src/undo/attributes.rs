@@ -10,13 +10,14 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::OWNER;
 use crate::disk::{self, Spot, look, set_mode};
 use crate::state::{Attributes, DirectoryState, State};
 
 /// The bits of a mode that files get back: set-id bits are left off.
 pub(super) const FILE_MODE: u32 = 0o1777;
 const DIRECTORY_MODE: u32 = 0o3777;
+/// The permissions with which the owner of a directory can change names in it.
+pub(super) const OWNER: u32 = 0o700;
 
 /// Gives a directory its former owner, attributes, mode and time, if it is there.
 pub(super) fn restore_directory(path: &Path, was: &DirectoryState) -> rustix::io::Result<()> {

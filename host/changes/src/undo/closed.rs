@@ -7,37 +7,38 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use super::{OWNER, Stop, Undoer};
+use super::attributes::OWNER;
+use super::{Stop, Undoer};
 use crate::disk::{self, Spot, look, set_mode};
 use crate::history::History;
 use crate::opened::Opened;
 use crate::plan::{Act, Step};
 use crate::state::{DirectoryState, FileId, State};
 
-/// Returns the directories that are closed, and as calls have left them, with their modes. They may move before they are
-/// opened.
-pub(super) fn directories(history: &History) -> HashMap<FileId, u32> {
-    let has_left = |path: &Path, found: &State| history.has_left(path, found);
-    let mut opened = Opened::default();
-    let mut found = HashMap::new();
-    for path in history.without_permissions(OWNER) {
-        let mut state = disk::look_at(path);
-        if state == Err(Errno::ACCESS) {
-            opened.open_the_way(path, &has_left);
-            state = disk::look_at(path);
-        }
-        if let Ok(state @ State::Directory(_)) = &state
-            && has_left(path, state)
-            && let State::Directory(now) = state
-            && now.mode & OWNER != OWNER
-        {
-            found.insert(now.id, now.mode);
-        }
-    }
-    found
-}
-
 impl Undoer<'_> {
+    /// Returns the directories that are closed, and as calls have left them, with their modes. They may move before they are
+    /// opened.
+    pub(super) fn closed_directories(history: &History) -> HashMap<FileId, u32> {
+        let has_left = |path: &Path, found: &State| history.has_left(path, found);
+        let mut opened = Opened::default();
+        let mut found = HashMap::new();
+        for path in history.without_permissions(OWNER) {
+            let mut state = disk::look_at(path);
+            if state == Err(Errno::ACCESS) {
+                opened.open_the_way(path, &has_left);
+                state = disk::look_at(path);
+            }
+            if let Ok(state @ State::Directory(_)) = &state
+                && has_left(path, state)
+                && let State::Directory(now) = state
+                && now.mode & OWNER != OWNER
+            {
+                found.insert(now.id, now.mode);
+            }
+        }
+        found
+    }
+
     /// Makes a step; again, if closed directories had to be opened for it.
     pub(super) fn act_in_the_open(&mut self, step: &Step) -> Result<(), Stop> {
         match self.act(step) {

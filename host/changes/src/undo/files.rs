@@ -208,14 +208,16 @@ impl Undoer<'_> {
     }
 }
 
-/// Checks that the content of what is replaced or removed can be read: it was recorded just before.
-pub(super) fn ensure_readable(spot: &Spot, now: &State) -> Result<(), Stop> {
-    let Some(file) = now.file().filter(|file| !is_readable(file)) else { return Ok(()) };
-    match opened::file(&spot.directory, &spot.name, file) {
-        Err(Errno::ACCESS | Errno::PERM) => Err(Stop::Left(Why::Unreadable)),
-        opened => {
-            drop(opened?);
-            Ok(())
+impl Undoer<'_> {
+    /// Checks that the content of what is replaced or removed can be read: it was recorded just before.
+    pub(super) fn ensure_readable(spot: &Spot, now: &State) -> Result<(), Stop> {
+        let Some(file) = now.file().filter(|file| !is_readable(file)) else { return Ok(()) };
+        match opened::file(&spot.directory, &spot.name, file) {
+            Err(Errno::ACCESS | Errno::PERM) => Err(Stop::Left(Why::Unreadable)),
+            opened => {
+                drop(opened?);
+                Ok(())
+            }
         }
     }
 }

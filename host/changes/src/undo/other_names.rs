@@ -15,16 +15,16 @@ use crate::state::{FileId, FileState, State};
 /// How many names are looked at to find another name of a file.
 const SEARCHED: usize = 200_000;
 
-/// Returns the files that had several names when they were recorded.
-pub(super) fn with_several(history: &History) -> HashSet<FileId> {
-    let states = history
-        .entries()
-        .iter()
-        .filter_map(|entry| if let Record::Before { was, .. } = entry { was.state.file() } else { None });
-    states.filter(|file| file.links > 1).map(|file| file.id).collect()
-}
-
 impl Undoer<'_> {
+    /// Returns the files that had several names when they were recorded.
+    pub(super) fn with_several(history: &History) -> HashSet<FileId> {
+        let states = history
+            .entries()
+            .iter()
+            .filter_map(|entry| if let Record::Before { was, .. } = entry { was.state.file() } else { None });
+        states.filter(|file| file.links > 1).map(|file| file.id).collect()
+    }
+
     /// Makes a path another name of a file that is there.
     pub(super) fn link_again(
         &mut self,
