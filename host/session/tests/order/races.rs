@@ -22,9 +22,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("order::nor_does_a_command_that_got_one", || contest(How::CommandOutside)),
 ];
 
-/// Default number of tries of each kind; the variable overrides it for long runs.
+/// Number of tries of each kind; the variable multiplies it for long runs.
 const TRIES: usize = 8;
-const TRIES_VARIABLE: &str = "PORTCULLIS_RACE_TRIES";
+const FACTOR_VARIABLE: &str = "PORTCULLIS_RACE_FACTOR";
 /// If this variable is set, only the kinds are tried whose names contain its value.
 const KIND_VARIABLE: &str = "PORTCULLIS_RACE_KIND";
 /// Maximum number of tries until the control must have lost once.
@@ -135,7 +135,8 @@ fn contest(how: How) {
     let own = scene.session("one", place, Arc::clone(&prompter));
     let other = scene.session("other", &scene.project, Arc::default());
     let attacking = if matches!(how, How::Write | How::Edit) { &own } else { &other };
-    let tries = std::env::var(TRIES_VARIABLE).ok().and_then(|tries| tries.parse().ok()).unwrap_or(TRIES);
+    let factor = std::env::var(FACTOR_VARIABLE).ok().and_then(|factor| factor.parse().ok()).unwrap_or(1);
+    let tries = TRIES.saturating_mul(factor);
     let wanted = std::env::var(KIND_VARIABLE).unwrap_or_default();
     let mut came_through = 0;
     for kind in KINDS.iter().filter(|kind| kind.name.contains(&wanted) && how.fits(kind)) {
