@@ -70,7 +70,8 @@ function files(count: number): string {
 async function takeBack(session: Session, host: HostClient, wanted: Wanted): Promise<void> {
   const report = await host.call("undo", { ...wanted, dryRun: false });
   const again = wanted.redo ? "`/undo` takes it back again." : "`/undo redo` takes this back.";
-  const lines = [`${report.done} names are as they were. ${again}`, ...listed(report)];
+  const done = report.done === 0 ? "Nothing was restored." : `${files(report.done)} restored. ${again}`;
+  const lines = [done, ...listed(report)];
   session.tell(lines.join("\n"), report.left === 0 ? "info" : "warning");
 }
 

@@ -88,7 +88,7 @@ fn undo(pi: &mut Rpc, wanted: &str) -> Result<()> {
     choose(pi, &list, wanted)?;
     let plan = pi.question()?;
     choose(pi, &plan, YES)?;
-    told(pi, "are as they were")
+    told(pi, " restored. ")
 }
 
 fn turn_by_turn(version: PiVersion, user: User) -> Result<()> {
@@ -105,7 +105,7 @@ fn turn_by_turn(version: PiVersion, user: User) -> Result<()> {
     let plan = pi.question()?;
     ensure!(plan.to_string().contains("give back  file"), "{plan}");
     choose(&mut pi, &plan, YES)?;
-    told(&mut pi, "are as they were")?;
+    told(&mut pi, " restored. ")?;
     ensure!(files(&scene)? == all[2], "after the third: {:?}", files(&scene)?);
     undo(&mut pi, "number two")?;
     ensure!(files(&scene)? == all[1], "after the second: {:?}", files(&scene)?);
@@ -129,7 +129,7 @@ fn one_call_and_everything(version: PiVersion, user: User) -> Result<()> {
     pi.prompt(&format!("/undo {name}"))?;
     let plan = pi.question()?;
     choose(&mut pi, &plan, YES)?;
-    told(&mut pi, "are as they were")?;
+    told(&mut pi, " restored. ")?;
     let now = files(&scene)?;
     ensure!(now.contains_key("other") && now.contains_key("made") && now.contains_key("file"), "{now:?}");
     // The rest by the program, from outside.
