@@ -25,6 +25,9 @@ const UNASKED: &str = "there, a running command cannot wait for an answer";
 /// Maximum number of refusals of one command to list and to record; further ones are counted.
 const TOLD: usize = 8;
 
+/// The components of a top directory: the root, and its name.
+const TOP_COMPONENTS: usize = 2;
+
 /// Returns the notes on refusals by rules, without a question.
 pub(crate) fn by_rules(
     refusals: &[RefusedCall],
@@ -112,8 +115,8 @@ pub(crate) fn after_question(
     line(attempt, path, refusal, &session.own_places())
 }
 
-/// Returns the note on one refusal. It does not advise to allow a directory that contains one of the `own` ones: the home
-/// directories and the project.
+/// Returns the note on one refusal. It does not advise to allow a top directory such as `/etc` for a file in it, or one
+/// that contains one of the `own` directories: the home directories and the project.
 fn line(attempt: NameAccess, path: &Path, refusal: RefusalText<'_>, own: &[PathBuf]) -> String {
     let what = match attempt {
         NameAccess::Read => "reading",
@@ -123,7 +126,8 @@ fn line(attempt: NameAccess, path: &Path, refusal: RefusalText<'_>, own: &[PathB
     };
     // Only what exists can be allowed, and the whole machine cannot.
     let known = path.ancestors().find(|path| path.symlink_metadata().is_ok());
-    let is_wide = known.is_some_and(|known| own.iter().any(|own| own.starts_with(known)));
+    let is_top = |known: &Path| known != path && known.components().count() == TOP_COMPONENTS;
+    let is_wide = known.is_some_and(|known| is_top(known) || own.iter().any(|own| own.starts_with(known)));
     let known = known.filter(|known| known.parent().is_some() && !is_wide);
     let allow = |path: &Path| allow_path(path, attempt != NameAccess::Read);
     let create = match refusal.reader {
@@ -182,8 +186,15 @@ mod tests {
     }
 
     #[test]
-    fn no_advice_opens_a_home_or_the_project() {
+    fn no_advice_opens_a_top_directory_a_home_or_the_project() {
         let rules = RuleSet::compile(Vec::new(), Base::default(), &[]);
+        let in_etc = RefusedCall {
+            attempt: NameAccess::Write,
+            path: "/etc/portcullis-test-made".into(),
+            rule: String::new(),
+        };
+        let told = by_rules(std::slice::from_ref(&in_etc), &rules, Reader::User, &[]).concat();
+        assert!(told.ends_with("run `portcullis allow /etc/portcullis-test-made --write`."), "{told}");
         let directory = tempfile::tempdir().unwrap();
         let home = directory.path().canonicalize().unwrap();
         let path = home.join("made.txt");

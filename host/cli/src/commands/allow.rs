@@ -31,6 +31,10 @@ use crate::output::Page;
 /// The name of a session in texts; answers given here are all kept.
 const SESSION: &str = "session";
 
+/// Said where commands get the user's own home directory.
+const OWN_HOME: &str = "Commands have no home directory of their own any more, so they cannot write caches and settings \
+     there. To keep it, allow single directories instead.";
+
 /// Ports that stand for all.
 const USUAL_PORTS: [u16; 2] = [443, 80];
 
@@ -72,6 +76,9 @@ pub(crate) fn allow(rule: &Rule) -> crate::exit::Outcome {
         for grant in &added {
             let saved = notices::saved(place.grant_scope(), SESSION, &escape(&place.spoken(grant)));
             page.line(&format!("{saved} · undo: portcullis grants revoke {}", grant.id));
+        }
+        if items.iter().any(|item| place.holds_home(item)) {
+            page.line(OWN_HOME);
         }
     }
     page.print()?;
@@ -283,6 +290,11 @@ impl RuleStore {
             AllowItem::Host(host) => vec![Denial::Host(host.clone())],
             AllowItem::Preset(name) => self.hosts_of(name)?.into_iter().map(Denial::Host).collect(),
         })
+    }
+
+    /// Returns true if a home directory is allowed as a whole: then there is no private one.
+    fn holds_home(&self, item: &AllowItem) -> bool {
+        matches!(item, AllowItem::Path(path) if self.around.homes().iter().any(|home| home.starts_with(path)))
     }
 
     fn scope(&self) -> &'static str {
