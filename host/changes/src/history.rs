@@ -152,6 +152,7 @@ fn complete(entries: &mut [Record]) {
             | Record::Turn { .. }
             | Record::NotMoved { .. }
             | Record::LeftSoFar { .. }
+            | Record::Reaches { .. }
             | Record::Ended { .. }
             | Record::Undo { .. }
             | Record::Whole { .. }
@@ -204,6 +205,11 @@ impl History {
                         let traces = names.entry(named.path.clone()).or_default();
                         traces.left = Some(Left::Named(position, number));
                         traces.calls.retain(|(of, _)| of != call);
+                    }
+                }
+                Record::Reaches { path, .. } => {
+                    if let Some(traces) = names.get_mut(path) {
+                        traces.so_far = None;
                     }
                 }
                 Record::LeftSoFar { left, .. } => {
@@ -299,7 +305,8 @@ impl History {
                 | Record::Turn { .. }
                 | Record::NotMoved { .. }
                 | Record::Left { .. }
-                | Record::LeftSoFar { .. } => {}
+                | Record::LeftSoFar { .. }
+                | Record::Reaches { .. } => {}
             }
         }
         open.map(|(call, start, _)| (call, start))
@@ -384,6 +391,7 @@ impl History {
                 Record::NotMoved { .. }
                 | Record::Left { .. }
                 | Record::LeftSoFar { .. }
+                | Record::Reaches { .. }
                 | Record::Undone { .. } => {}
             }
         }
@@ -412,6 +420,7 @@ impl History {
                 | Record::NotMoved { .. }
                 | Record::Left { .. }
                 | Record::LeftSoFar { .. }
+                | Record::Reaches { .. }
                 | Record::Ended { .. } => None,
             });
             let Some((position, to, redo)) = begun else { continue };
@@ -471,6 +480,7 @@ impl History {
                 | Record::NotMoved { .. }
                 | Record::Left { .. }
                 | Record::LeftSoFar { .. }
+                | Record::Reaches { .. }
                 | Record::Ended { .. } => {}
             }
         }
@@ -528,6 +538,7 @@ impl History {
                 | Record::Moved { .. }
                 | Record::Left { .. }
                 | Record::LeftSoFar { .. }
+                | Record::Reaches { .. }
                 | Record::Turn { .. }
                 | Record::NotMoved { .. }
                 | Record::Ended { .. }

@@ -63,6 +63,7 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
             | Record::NotMoved { .. }
             | Record::Left { .. }
             | Record::LeftSoFar { .. }
+            | Record::Reaches { .. }
             | Record::Ended { .. }
             | Record::Undo { .. }
             | Record::Whole { .. }

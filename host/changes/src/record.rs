@@ -93,6 +93,14 @@ pub enum Record {
         #[serde(flatten)]
         left: Named,
     },
+    /// A whole call is about to change a name. What it left there so far counts no longer.
+    Reaches {
+        /// The call.
+        call: CallKey,
+        /// The name.
+        #[serde(with = "text")]
+        path: PathBuf,
+    },
     /// A call has ended.
     Ended {
         /// The call.
@@ -143,6 +151,7 @@ impl Record {
             | Self::NotMoved { call }
             | Self::Left { call, .. }
             | Self::LeftSoFar { call, .. }
+            | Self::Reaches { call, .. }
             | Self::Ended { call, .. }
             | Self::Undo { call, .. }
             | Self::Whole { call }

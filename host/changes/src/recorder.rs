@@ -366,6 +366,17 @@ impl Recorder {
         Ok(touched(&self.store.records_from(start)?.0, call).lost)
     }
 
+    /// Records that a step of a whole call is about to change a name.
+    pub(crate) fn reaches(&self, call: CallKey, path: &Path) -> io::Result<()> {
+        self.store.append(&[Record::Reaches { call, path: path.to_owned() }])
+    }
+
+    /// Records that a step has not been made, because something else was there than this.
+    pub(crate) fn not_made(&self, call: CallKey, path: &Path, expected: &State) -> io::Result<()> {
+        let left = Named { path: path.to_owned(), state: expected.clone() };
+        self.store.append(&[Record::LeftSoFar { call, left }])
+    }
+
     /// Records what a step of an undoing has left at a name.
     pub(crate) fn left_so_far(&self, call: CallKey, path: &Path) -> io::Result<()> {
         let left = self.left(&mut Spots::default(), path, &State::Absent)?;

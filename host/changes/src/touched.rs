@@ -43,6 +43,7 @@ pub(crate) fn touched(records: &[Record], call: CallKey) -> Touched<'_> {
             | Record::NotMoved { .. }
             | Record::Left { .. }
             | Record::LeftSoFar { .. }
+            | Record::Reaches { .. }
             | Record::Ended { .. }
             | Record::Undo { .. }
             | Record::Whole { .. }
@@ -61,6 +62,7 @@ pub(crate) fn fails(records: &[Record], position: usize, call: CallKey) -> bool 
         | Record::Turn { .. }
         | Record::Left { .. }
         | Record::LeftSoFar { .. }
+        | Record::Reaches { .. }
         | Record::Ended { .. }
         | Record::Undo { .. }
         | Record::Whole { .. }

@@ -70,7 +70,7 @@ pub fn recover(recorder: &Recorder, project: &Path) -> io::Result<Option<Report>
     let steps = plan(&history, start, &Disk(store))?;
     let own = call_after(store, &history, call);
     let begin = store.length()?;
-    let report = perform(recorder, own, &steps, (project, &history));
+    let report = perform(recorder, own, (&steps, Kind::StepByStep), (project, &history));
     recorder.finish(own, begin, None, "undo")?;
     // A whole call stays open until all of it is taken back.
     let is_whole = matches!(history.entries().get(start.saturating_sub(1)), Some(Record::Whole { .. }));
@@ -94,7 +94,7 @@ pub fn carry_out(
     recorder.store().count_undoing()?;
     recorder.store().append(&[Record::Undo { call, to: start, redo, at: now() }])?;
     let begin = recorder.store().length()?;
-    let mut report = perform(recorder, call, steps, (project, history));
+    let mut report = perform(recorder, call, (steps, Kind::StepByStep), (project, history));
     report.lost = recorder.lost(call, begin)?;
     recorder.finish(call, begin, None, "undo")?;
     let partly = report.can_be_repeated();
@@ -129,7 +129,11 @@ pub fn make_whole(recorder: &Recorder, steps: &[Step], label: &str, project: &Pa
         let by = Report { left: left.collect(), ..Report::default() };
         return Ok(Whole::Stopped { by, back: Box::default() });
     }
-    let by = perform(recorder, call, steps, (project, &history(recorder.store())?));
+    // An edit of the user at a name that no step has reached is told from the steps.
+    for Step { path, .. } in steps.iter().filter(|step| is_final(&step.path)) {
+        recorder.left_so_far(call, path)?;
+    }
+    let by = perform(recorder, call, (steps, Kind::Whole), (project, &history(recorder.store())?));
     if by.is_complete() {
         recorder.finish(call, begin, None, label)?;
         return Ok(Whole::Made);
@@ -138,10 +142,19 @@ pub fn make_whole(recorder: &Recorder, steps: &[Step], label: &str, project: &Pa
     Ok(Whole::Stopped { by, back: Box::new(back) })
 }
 
+/// The kind of a call that makes steps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It has recorded all names before the first step.
+    Whole,
+    /// It records each name before its step.
+    StepByStep,
+}
+
 fn perform(
     recorder: &Recorder,
     call: CallKey,
-    steps: &[Step],
+    (steps, kind): (&[Step], Kind),
     (project, history): (&Path, &History),
 ) -> Report {
     let mut undoer = Undoer {
@@ -160,13 +173,34 @@ fn perform(
         report: Report::default(),
     };
     for step in steps {
+        if kind == Kind::Whole
+            && let Err(error) = recorder.reaches(call, &step.path)
+        {
+            undoer.report.failed.push((step.path.clone(), error));
+            break;
+        }
         undoer.step(step);
         // Without it, an edit of somebody else after an interruption is told from the step by its time only.
         let _unwritten = undoer.note_left(step);
+        if kind == Kind::Whole
+            && let Some(now) = step.now.as_ref().filter(|_| undoer.missed.contains(&step.path))
+        {
+            let _unwritten = recorder.not_made(call, &step.path, now);
+        }
     }
     undoer.restore_directories();
     undoer.report.count_once();
     undoer.report
+}
+
+/// Returns true if a later step does not change what is at a path: a directory gets its mode later, and a file with
+/// several names may be written by another one.
+fn is_final(path: &Path) -> bool {
+    match disk::look_at(path) {
+        Ok(State::File(file)) => file.links == 1,
+        Ok(State::Absent | State::Link { .. }) => true,
+        Ok(State::Directory(_) | State::Special { .. }) | Err(_) => false,
+    }
 }
 
 /// A file that was given back.
@@ -236,16 +270,9 @@ impl Undoer<'_> {
     }
 
     /// Records what a step has left, so that an edit of somebody else is told from it if this is interrupted.
-    ///
-    /// A directory gets its mode later, and a file with several names may be written by another one.
     fn note_left(&self, step: &Step) -> io::Result<()> {
         let (Act::Restore(_) | Act::Merge { .. }) = &step.act else { return Ok(()) };
-        let is_final = match disk::look_at(&step.path) {
-            Ok(State::File(file)) => file.links == 1,
-            Ok(State::Absent | State::Link { .. }) => true,
-            Ok(State::Directory(_) | State::Special { .. }) | Err(_) => false,
-        };
-        if is_final && !self.missed.contains(&step.path) {
+        if is_final(&step.path) && !self.missed.contains(&step.path) {
             self.recorder.left_so_far(self.call, &step.path)?;
         }
         Ok(())

@@ -97,6 +97,7 @@ impl Undoer<'_> {
             | Record::NotMoved { .. }
             | Record::Left { .. }
             | Record::LeftSoFar { .. }
+            | Record::Reaches { .. }
             | Record::Ended { .. }
             | Record::Undo { .. }
             | Record::Whole { .. }

@@ -3,6 +3,8 @@
 //! The test runs itself as a child that commits, and kills it. `PORTCULLIS_COMMIT_KILLS` sets the number of kills.
 
 use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -80,4 +82,39 @@ fn a_commit_that_is_killed_is_before_or_after() {
     }
     assert!(before > 0 && after > 0, "{before} before, {after} after");
     println!("{kills} kills: {before} before, {after} after, {between} of them recovered");
+}
+
+/// The user's edits after it are told from those of the commit, but for the file that it was writing.
+#[test]
+fn edits_after_a_killed_commit_are_kept() {
+    const FILES: usize = 30;
+    let scene = || {
+        let scene = Scene::new();
+        for number in 0..FILES {
+            fs::write(scene.at(&format!("file{number}")), format!("first {number}\n")).expect("written");
+        }
+        for number in 0..FILES {
+            scene.write(&format!("file{number}"), &format!("{number}").repeat(20_000));
+        }
+        scene
+    };
+    let whole = scene();
+    let lasts = kill(run(&whole), whole.place.path(), Kill::AtTheEnd);
+    let kills = 8;
+    for number in 0..kills {
+        let scene = scene();
+        kill(run(&scene), scene.place.path(), Kill::of(number, kills, lasts));
+        for number in 0..FILES {
+            let mut file =
+                OpenOptions::new().append(true).open(scene.at(&format!("file{number}"))).expect("open");
+            file.write_all(b"of the user\n").expect("written");
+        }
+        let _back = recover(&scene.recorder, &scene.project()).expect("recovered");
+        let is_kept = |number: &usize| {
+            let text = fs::read_to_string(scene.at(&format!("file{number}"))).expect("read");
+            text.ends_with("of the user\n")
+        };
+        let kept = (0..FILES).filter(is_kept).count();
+        assert!(kept >= FILES - 1, "kill {number}: {kept} of {FILES} edits are there");
+    }
 }
