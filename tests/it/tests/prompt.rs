@@ -47,6 +47,9 @@ fn what_was_typed_before_is_no_answer(user: User) -> Result<()> {
     let letter: String = key_of_once(&terminal)?.chars().filter(char::is_ascii_alphabetic).collect();
     ensure!(!letter.is_empty() && !terminal.shown().contains("left"));
     terminal.press(&format!("{letter}\r"))?;
+    // It is said, and asked again.
+    terminal.wait_for("none of the answers")?;
+    terminal.press("\r")?;
     let (_, shown) = terminal.end()?;
     ensure!(shown.contains("left") && !outside.exists(), "{shown}");
     Ok(())
