@@ -60,8 +60,6 @@ pub(crate) fn build(options: &BuildOptions) -> Result<()> {
 pub(crate) enum Profile {
     /// For working on the project and for its tests.
     Dev,
-    /// Compiles fast and runs slowly.
-    Quick,
     /// For users.
     Release,
 }
@@ -71,7 +69,6 @@ impl Profile {
     fn name(self) -> &'static str {
         match self {
             Self::Dev => "dev",
-            Self::Quick => "quick",
             Self::Release => "release",
         }
     }
@@ -80,7 +77,7 @@ impl Profile {
     fn directory(self) -> &'static str {
         match self {
             Self::Dev => "debug",
-            Self::Quick | Self::Release => self.name(),
+            Self::Release => self.name(),
         }
     }
 }
@@ -156,7 +153,7 @@ fn put(options: &GenOptions, file: &str, wanted: &str) -> Result<()> {
 
 pub(crate) fn demo() -> Result<()> {
     let pi = setup::current_pi()?;
-    let binary = host(Profile::Quick)?;
+    let binary = host(Profile::Dev)?;
     guests::test_guest("deny-one")?;
     let mut node = Command::new(&pi.node);
     node.arg(project::root().join("tests/pi/demo.mjs")).arg(&pi.cli).current_dir(project::root());
