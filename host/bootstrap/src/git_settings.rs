@@ -111,7 +111,7 @@ fn write(temp: &Path, text: &str) -> io::Result<String> {
     Ok(name)
 }
 
-/// Runs git outside any repository and returns what it prints; empty if it does not answer.
+/// Runs git in `/`, outside any repository. Returns its output, or an empty text if git fails or takes too long.
 fn ask(around: &ProcessEnv, git: &Path, words: &[&str]) -> String {
     let mut command = Command::new(git);
     command.args(words).current_dir("/").env_clear();

@@ -26,7 +26,7 @@ pub(crate) fn is_below(path: &Path, top: &Path) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || top.ends_with(b"/"))
 }
 
-/// Returns what a path is called after `from` was moved to `to`; `None` if it is called the same.
+/// Returns the new path of `path` after `from` was moved to `to`; `None` if the move does not change it.
 pub(crate) fn renamed(path: &Path, from: &Path, to: &Path) -> Option<PathBuf> {
     if !is_below(path, from) {
         return None;

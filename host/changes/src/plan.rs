@@ -166,7 +166,7 @@ impl Planner<'_> {
                 }
                 Back::Stays(why) => {
                     let left = states.get(number..).unwrap_or_default();
-                    // A directory that is there again before need not go: what is in it goes back by itself.
+                    // An older state of this path is a directory too, so it need not be removed: its files have steps of their own.
                     let again = left.iter().position(|older| matches!(older.was, State::Directory(_)));
                     if why == Why::NotEmpty
                         && let Some(again) = again

@@ -93,7 +93,7 @@ pub enum Record {
         #[serde(flatten)]
         left: Named,
     },
-    /// A whole call is about to change a name. What it left there so far counts no longer.
+    /// The commit of a branch is about to change a name. The state in its last `LeftSoFar` is no longer the expected one.
     Reaches {
         /// The call.
         call: CallKey,

@@ -1,5 +1,5 @@
 //! Files of a branch that were copied up, and whose names the project does not have: a command has moved or linked them
-//! in the branch, or somebody has removed them from the project since.
+//! in the branch, or the user has removed them from the project since the branch began.
 //!
 //! The mark of the origin tells which, if it has a handle. An overlay in a user namespace leaves that empty. Then a file
 //! counts as moved if of all of these it is most like a file of the project at a name that the branch has changed: in size

@@ -134,7 +134,7 @@ impl Planner<'_> {
         self.stuck.push(Stuck { from: Some(from.to_owned()), to: to.to_owned(), exchange });
     }
 
-    /// Renames the paths in `stuck` to what they were before an older move that is taken back.
+    /// Gives the moves in `stuck` the paths that they had before an older move, which is taken back.
     fn rename_stuck(&mut self, (from, to): (&Path, &Path), exchange: bool) {
         for stuck in &mut self.stuck {
             stuck.to = follow(&stuck.to, to, from, exchange);

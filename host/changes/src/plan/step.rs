@@ -52,8 +52,8 @@ pub struct Step {
     pub now: Option<State>,
     /// The change to make.
     pub act: Act,
-    /// Whether somebody else has given the file another name since the session left it. It is not written in place, so
-    /// that the other name keeps what it has.
+    /// Whether the file has got another hard link since the session left it. Then a new file replaces it, so that the
+    /// link keeps the present content.
     pub is_linked_since: bool,
 }
 
@@ -102,7 +102,7 @@ pub enum Act {
 pub enum Why {
     /// Somebody else changed it since.
     Changed,
-    /// The session made it, and somebody else changed it since.
+    /// The session made it, and the user or another program changed it since.
     MadeAndChanged,
     /// Somebody else removed or moved it since.
     Removed,
@@ -112,7 +112,7 @@ pub enum Why {
     Occupied,
     /// Its present content cannot be kept, because it cannot be read.
     Unreadable,
-    /// It was linked again since, so other names that it had before keep what they have. Its own name was given back.
+    /// It got another hard link since the session left it. This name was given back; its other names keep their content.
     OtherNames,
     /// The former content was not kept.
     Lost(Lost),

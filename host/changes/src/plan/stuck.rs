@@ -1,4 +1,4 @@
-//! A move that stays, and what it does to paths.
+//! A move that is not taken back, and the paths that files have because of it.
 
 use std::path::{Path, PathBuf};
 

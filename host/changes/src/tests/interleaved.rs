@@ -228,8 +228,8 @@ fn no_byte_of_the_user_is_lost() {
     });
 }
 
-/// Checks that what was there before the agent is there afterwards, in its place or beside it, unless the user took it
-/// away.
+/// Checks that undo loses no file that the project had before the agent: it is at its path or beside it, unless the user
+/// has removed it.
 fn keeps_what_was_there(actions: &[Doing]) -> TestCaseResult {
     let session = interleaved(actions, careful_user);
     let of_user = tokens(&contents(&session.project()));

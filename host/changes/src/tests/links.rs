@@ -1,4 +1,4 @@
-//! Names that the user gives a file after a call: they keep what they have.
+//! Hard links that the user makes after a call: undo does not change their content.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -100,8 +100,8 @@ fn other_names_of_a_file_that_is_linked_since() {
     }
 }
 
-/// A file that nobody has linked since is written in place: its other names get the former content, and it stays the
-/// same file.
+/// Without a new hard link, undo writes the file in place: its older names get the former content as well, and its inode
+/// stays.
 #[test]
 fn a_file_without_new_links_is_still_written_in_place() {
     let mut session = Session::new();

@@ -139,7 +139,7 @@ fn what_could_not_be_taken_back_is_not_committed() {
     assert!(matches!(with_bounds(Bounds::default(), "large"), Whole::Made), "control");
 }
 
-/// As an overlay in a user namespace marks what it copies up: without a handle.
+/// An overlay in a user namespace writes no file handle into the mark of a file that it copies up.
 #[test]
 fn a_file_that_the_user_removes_is_a_conflict_without_a_handle() {
     let mut scene = Scene::with_other(&["x"]);
