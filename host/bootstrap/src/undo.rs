@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use portcullis_changes::plan::{Act, Step, plan};
-use portcullis_changes::undo::{Range, Report, carry_out, history, recover, settle_moves};
+use portcullis_changes::undo::{self, Range, Report, carry_out, history, recover, settle};
 use portcullis_changes::{Change, Disk, History, Recorder, State, Store, diff};
 use portcullis_sandbox::NameOrder;
 
@@ -45,7 +45,7 @@ impl OpenedChanges {
     /// # Errors
     /// If the record or the disk cannot be used.
     pub fn put_back(&self) -> anyhow::Result<Option<Report>> {
-        if !self.is_interrupted()? {
+        if !undo::is_interrupted(&self.history()?) {
             return Ok(None);
         }
         let _alone = self.order.exclusive().context("waiting for the turn to write")?;
@@ -91,7 +91,7 @@ impl OpenedChanges {
     /// If the record cannot be written.
     pub fn take_back(&self, range: Range) -> anyhow::Result<Report> {
         let _alone = self.order.exclusive().context("waiting for the turn to write")?;
-        settle_moves(self.recorder.store(), &self.history()?)
+        settle(self.recorder.store(), &self.history()?)
             .context("looking at what a program that was killed has left")?;
         let steps = self.plan(range)?;
         carry_out(&self.recorder, &steps, range, (&self.project, &self.history()?))

@@ -92,6 +92,16 @@ impl Contents {
         Ok(name)
     }
 
+    /// Keeps a text; returns its name.
+    pub(crate) fn keep_text(&self, content: &[u8]) -> io::Result<String> {
+        if content.len() as u64 <= SHORTEST_BYTES {
+            return Ok([TEXT.to_string(), text::encode(content)].concat());
+        }
+        let name = self.new_name();
+        File::from(self.create(&name)?).write_all_at(content, 0).inspect_err(|_| self.remove(&name))?;
+        Ok(name)
+    }
+
     /// Returns true if a copy of a content costs less than a link.
     pub(crate) fn is_short(size: u64) -> bool {
         size <= SHORT_BYTES

@@ -15,6 +15,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
+use crate::interruption;
 use crate::state::{Attributes, Content, DirectoryState, FileId, FileState, State};
 use crate::text;
 
@@ -140,6 +141,7 @@ pub(crate) fn set_mode(spot: &Spot, id: FileId, mode: u32) -> rustix::io::Result
 
 /// Sets the mode of a file that was opened, if only as a path.
 pub(crate) fn set_mode_of(file: &OwnedFd, mode: u32) -> rustix::io::Result<()> {
+    interruption::point();
     // The link leads to this very file.
     chmod(format!("/proc/self/fd/{}", file.as_raw_fd()), Mode::from_raw_mode(mode))
 }
@@ -220,6 +222,31 @@ pub(crate) fn read_up_to(file: &OwnedFd, size: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Returns true if two files have the same first `size` bytes.
+pub(crate) fn have_same_beginning(one: &OwnedFd, other: &OwnedFd, size: u64) -> rustix::io::Result<bool> {
+    let (mut first, mut second) = (vec![0; 128 << 10], vec![0; 128 << 10]);
+    let mut at = 0;
+    while at < size {
+        let most = usize::try_from(size - at).unwrap_or(usize::MAX).min(first.len());
+        let count = rustix::io::pread(one, first.get_mut(..most).unwrap_or_default(), at)?;
+        let read = first.get(..count).unwrap_or_default();
+        let mut same = 0;
+        while same < count {
+            let rest = second.get_mut(..count - same).unwrap_or_default();
+            let next = rustix::io::pread(other, &mut *rest, at + same as u64)?;
+            if next == 0 || rest.get(..next) != read.get(same..same + next) {
+                return Ok(false);
+            }
+            same += next;
+        }
+        if count == 0 {
+            return Ok(true);
+        }
+        at += count as u64;
+    }
+    Ok(true)
+}
+
 /// Returns the digest of a content.
 pub(crate) fn digest_of(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -255,6 +282,7 @@ fn copy_part(from: &OwnedFd, to: &OwnedFd, start: u64, end: u64) -> rustix::io::
     let (mut read, mut written) = (start, start);
     while written < end {
         let left = usize::try_from(end - written).unwrap_or(usize::MAX);
+        interruption::point();
         match copy_file_range(from, Some(&mut read), to, Some(&mut written), left) {
             // The file has become shorter meanwhile.
             Ok(0) => return Ok(()),

@@ -18,10 +18,14 @@ pub struct History {
     pub(crate) written: (i64, u32),
     /// The records of each path that calls have changed. Moves rename the keys, so they are the present paths.
     names: BTreeMap<PathBuf, Traces>,
+    /// What an undoing that runs has made of a file, by whichever of its names.
+    files: HashMap<FileId, SoFar>,
     /// The state that earlier calls had left at a path when a call recorded it, by the position of that record.
     left_before: HashMap<usize, Left>,
     /// The position at which each call ended.
     ended: HashMap<CallKey, usize>,
+    /// The positions of records of names that an interrupted undoing has not changed.
+    untouched: HashSet<usize>,
 }
 
 /// Where the history has the state that a call left at a path.
@@ -42,8 +46,19 @@ struct Traces {
     left: Option<Left>,
     /// The calls that have changed it, with the position of their first record of it.
     calls: Vec<(CallKey, usize)>,
-    /// What the last step of a call that runs has left there, by the position of its record.
-    so_far: Option<usize>,
+    /// What is known of it while an undoing runs; `None` if that may have left anything.
+    so_far: Option<SoFar>,
+    /// The record of an undoing that has not changed it yet.
+    announced: Option<usize>,
+}
+
+/// What an undoing that runs has made of a path, by the positions of records.
+#[derive(Debug, Clone, Copy)]
+enum SoFar {
+    /// It has left what is in this `LeftSoFar`.
+    Left(usize),
+    /// It may have stopped anywhere between the state in this `Before` or `LeftSoFar`, and that in this `Reaches`.
+    Between(usize, usize),
 }
 
 /// The state that undo expects at a path now, according to the history.
@@ -51,6 +66,8 @@ struct Traces {
 pub(crate) enum Expected<'a> {
     /// A call left this.
     Left(&'a State),
+    /// An undoing was about to make the second of the first, and may have stopped at any point.
+    Between(&'a State, &'a State),
     /// A call that did not end may have left anything.
     Anything,
     /// No call left anything there.
@@ -156,8 +173,43 @@ fn complete(entries: &mut [Record]) {
             | Record::Ended { .. }
             | Record::Undo { .. }
             | Record::Whole { .. }
-            | Record::Undone { .. } => {}
+            | Record::Undone { .. }
+            | Record::Opens { .. }
+            | Record::Closes { .. } => {}
         }
+    }
+}
+
+/// The undoing or whole call that is not complete: its key, the position after its first entry, and whether it is whole.
+#[derive(Debug, Default)]
+struct Open(Option<(CallKey, usize, bool)>);
+
+impl Open {
+    fn note(&mut self, entry: &Record, position: usize) {
+        match entry {
+            Record::Undo { call, .. } => self.0 = Some((*call, position + 1, false)),
+            Record::Whole { call } => self.0 = Some((*call, position + 1, true)),
+            Record::Undone { call, .. } if self.0.is_some_and(|(of, ..)| of == *call) => self.0 = None,
+            Record::Ended { call, .. } if self.0.is_some_and(|(of, _, is_whole)| of == *call && is_whole) => {
+                self.0 = None;
+            }
+            Record::Undone { .. }
+            | Record::Ended { .. }
+            | Record::Moved { .. }
+            | Record::Before { .. }
+            | Record::Turn { .. }
+            | Record::NotMoved { .. }
+            | Record::Left { .. }
+            | Record::LeftSoFar { .. }
+            | Record::Reaches { .. }
+            | Record::Opens { .. }
+            | Record::Closes { .. } => {}
+        }
+    }
+
+    /// Returns true for its call, and for the one that puts it back.
+    fn has(&self, call: CallKey) -> bool {
+        self.0.is_some_and(|(of, ..)| of.view == call.view)
     }
 }
 
@@ -172,6 +224,46 @@ impl Traces {
         self.calls.push((call, position));
         self.so_far = None;
     }
+
+    /// Notes that a step of an undoing is about to change the path; `reaches` is the position of its record.
+    fn reach(&mut self, call: CallKey, reaches: usize, entries: &[Record], ended: &HashMap<CallKey, usize>) {
+        let Some(Record::Reaches { to, .. }) = entries.get(reaches) else { return };
+        let earlier = match (self.announced, self.so_far) {
+            (Some(announced), _) => Some(announced),
+            (None, Some(SoFar::Left(left))) => Some(left),
+            (None, Some(SoFar::Between(..)) | None) => None,
+        };
+        if let Some(announced) = self.announced.take() {
+            self.note(call, announced, ended);
+        }
+        self.so_far = earlier.filter(|_| to.is_some()).map(|earlier| SoFar::Between(earlier, reaches));
+    }
+}
+
+impl SoFar {
+    /// Returns the position of the newest record.
+    fn at(self) -> usize {
+        let (Self::Left(at) | Self::Between(_, at)) = self;
+        at
+    }
+
+    /// Returns the file that it is about.
+    fn file(self, entries: &[Record]) -> Option<FileId> {
+        let (Self::Left(earlier) | Self::Between(earlier, _)) = self;
+        state_in(entries, earlier)?.file().map(|file| file.id)
+    }
+}
+
+/// Returns the state in the record of a name.
+fn state_in(entries: &[Record], position: usize) -> Option<&State> {
+    match entries.get(position) {
+        Some(
+            Record::Before { was: Named { state, .. }, .. }
+            | Record::LeftSoFar { left: Named { state, .. }, .. }
+            | Record::Reaches { to: Some(state), .. },
+        ) => Some(state),
+        _ => None,
+    }
 }
 
 impl History {
@@ -182,14 +274,21 @@ impl History {
         let mut names: BTreeMap<PathBuf, Traces> = BTreeMap::new();
         let mut left_before = HashMap::new();
         let mut ended: HashMap<CallKey, usize> = HashMap::new();
+        let mut open = Open::default();
+        let mut files = HashMap::new();
         for (position, entry) in entries.iter().enumerate() {
+            open.note(entry, position);
             match entry {
                 Record::Before { call, was } => {
                     let traces = names.entry(was.path.clone()).or_default();
                     if let Some(left) = traces.left.filter(|_| !traces.is_open(&ended)) {
                         left_before.insert(position, left);
                     }
-                    traces.note(*call, position, &ended);
+                    if open.has(*call) {
+                        traces.announced = Some(position);
+                    } else {
+                        traces.note(*call, position, &ended);
+                    }
                 }
                 Record::Moved { call, from, to, exchange, .. } if !fails(&entries, position, *call) => {
                     moved(&mut names, from, to, *exchange);
@@ -205,15 +304,20 @@ impl History {
                         let traces = names.entry(named.path.clone()).or_default();
                         traces.left = Some(Left::Named(position, number));
                         traces.calls.retain(|(of, _)| of != call);
+                        traces.announced = None;
                     }
                 }
-                Record::Reaches { path, .. } => {
-                    if let Some(traces) = names.get_mut(path) {
-                        traces.so_far = None;
-                    }
+                Record::Reaches { call, path, to } => {
+                    let traces = names.entry(path.clone()).or_default();
+                    traces.reach(*call, position, &entries, &ended);
+                    // A file that only loses a name does not change.
+                    let so_far = traces.so_far.filter(|_| to.as_ref().is_some_and(|to| to.file().is_some()));
+                    files.extend(so_far.and_then(|so_far| so_far.file(&entries)).zip(so_far));
                 }
                 Record::LeftSoFar { left, .. } => {
-                    names.entry(left.path.clone()).or_default().so_far = Some(position);
+                    let so_far = SoFar::Left(position);
+                    names.entry(left.path.clone()).or_default().so_far = Some(so_far);
+                    files.extend(left.state.file().map(|file| (file.id, so_far)));
                 }
                 Record::Ended { call, .. } => {
                     ended.insert(*call, position);
@@ -223,10 +327,13 @@ impl History {
                 | Record::NotMoved { .. }
                 | Record::Undo { .. }
                 | Record::Whole { .. }
-                | Record::Undone { .. } => {}
+                | Record::Undone { .. }
+                | Record::Opens { .. }
+                | Record::Closes { .. } => {}
             }
         }
-        Self { entries, damaged, written, names, left_before, ended }
+        let untouched = names.values().filter_map(|traces| traces.announced).collect();
+        Self { entries, damaged, written, names, files, left_before, ended, untouched }
     }
 
     /// Returns the entries.
@@ -239,18 +346,33 @@ impl History {
     pub(crate) fn expected(&self, path: &Path) -> Expected<'_> {
         let Some(traces) = self.names.get(path) else { return Expected::Nothing };
         if traces.is_open(&self.ended) {
-            return match traces.so_far.and_then(|position| self.entries.get(position)) {
-                Some(Record::LeftSoFar { left, .. }) => Expected::Left(&left.state),
-                _ => Expected::Anything,
-            };
+            return traces.so_far.and_then(|so_far| self.so_far(so_far)).unwrap_or(Expected::Anything);
         }
         traces.left.and_then(|left| self.state(left)).map_or(Expected::Nothing, Expected::Left)
+    }
+
+    fn so_far(&self, so_far: SoFar) -> Option<Expected<'_>> {
+        let of_file = so_far.file(&self.entries).and_then(|file| self.files.get(&file));
+        match of_file.copied().filter(|other| other.at() > so_far.at()).unwrap_or(so_far) {
+            SoFar::Left(position) => state_in(&self.entries, position).map(Expected::Left),
+            SoFar::Between(earlier, reaches) => {
+                let (earlier, to) = state_in(&self.entries, earlier).zip(state_in(&self.entries, reaches))?;
+                Some(Expected::Between(earlier, to))
+            }
+        }
+    }
+
+    /// Returns true if the record at `position` is of a name that an interrupted undoing has not changed.
+    pub(crate) fn is_untouched(&self, position: usize) -> bool {
+        self.untouched.contains(&position)
     }
 
     /// Returns true if a path is as the session has left it, as far as that is known.
     pub(crate) fn has_left(&self, path: &Path, found: &State) -> bool {
         match self.expected(path) {
             Expected::Left(left) => found.is_still(left),
+            Expected::Between(State::Directory(_), _) | Expected::Between(_, State::Directory(_)) => true,
+            Expected::Between(earlier, to) => found.is_still(earlier) || found.is_still(to),
             Expected::Anything => true,
             Expected::Nothing => false,
         }
@@ -261,7 +383,7 @@ impl History {
         self.names.keys().map(PathBuf::as_path).filter(move |path| match self.expected(path) {
             Expected::Left(State::Directory(left)) => left.mode & wanted != wanted,
             Expected::Left(_) | Expected::Nothing => false,
-            Expected::Anything => true,
+            Expected::Anything | Expected::Between(..) => true,
         })
     }
 
@@ -288,28 +410,11 @@ impl History {
     /// Returns the undoing or the whole call that was not completed, with the position after its first entry.
     #[must_use]
     pub fn unfinished(&self) -> Option<(CallKey, usize)> {
-        let mut open: Option<(CallKey, usize, bool)> = None;
-        let is_open = |open: &Option<(CallKey, usize, bool)>, call: &CallKey, only_whole: bool| {
-            open.is_some_and(|(of, _, is_whole)| of == *call && (is_whole || !only_whole))
-        };
+        let mut open = Open::default();
         for (position, entry) in self.entries.iter().enumerate() {
-            match entry {
-                Record::Undo { call, .. } => open = Some((*call, position + 1, false)),
-                Record::Whole { call } => open = Some((*call, position + 1, true)),
-                Record::Undone { call, .. } if is_open(&open, call, false) => open = None,
-                Record::Ended { call, .. } if is_open(&open, call, true) => open = None,
-                Record::Undone { .. }
-                | Record::Ended { .. }
-                | Record::Moved { .. }
-                | Record::Before { .. }
-                | Record::Turn { .. }
-                | Record::NotMoved { .. }
-                | Record::Left { .. }
-                | Record::LeftSoFar { .. }
-                | Record::Reaches { .. } => {}
-            }
+            open.note(entry, position);
         }
-        open.map(|(call, start, _)| (call, start))
+        open.0.map(|(call, start, _)| (call, start))
     }
 
     /// Returns the turns and calls in their order.
@@ -392,7 +497,9 @@ impl History {
                 | Record::Left { .. }
                 | Record::LeftSoFar { .. }
                 | Record::Reaches { .. }
-                | Record::Undone { .. } => {}
+                | Record::Undone { .. }
+                | Record::Opens { .. }
+                | Record::Closes { .. } => {}
             }
         }
         for (to, effect) in self.undoings() {
@@ -421,7 +528,9 @@ impl History {
                 | Record::Left { .. }
                 | Record::LeftSoFar { .. }
                 | Record::Reaches { .. }
-                | Record::Ended { .. } => None,
+                | Record::Ended { .. }
+                | Record::Opens { .. }
+                | Record::Closes { .. } => None,
             });
             let Some((position, to, redo)) = begun else { continue };
             if redo {
@@ -481,7 +590,9 @@ impl History {
                 | Record::Left { .. }
                 | Record::LeftSoFar { .. }
                 | Record::Reaches { .. }
-                | Record::Ended { .. } => {}
+                | Record::Ended { .. }
+                | Record::Opens { .. }
+                | Record::Closes { .. } => {}
             }
         }
         stack.last().map(|(position, _)| *position)
@@ -544,7 +655,9 @@ impl History {
                 | Record::Ended { .. }
                 | Record::Undo { .. }
                 | Record::Whole { .. }
-                | Record::Undone { .. } => {}
+                | Record::Undone { .. }
+                | Record::Opens { .. }
+                | Record::Closes { .. } => {}
             }
         }
         for (path, change) in &mut found {

@@ -36,6 +36,8 @@ mod history;
 #[cfg_attr(not(target_os = "linux"), path = "unsupported.rs")]
 mod host;
 #[cfg(target_os = "linux")]
+mod interruption;
+#[cfg(target_os = "linux")]
 mod opened;
 #[cfg(target_os = "linux")]
 mod paths;

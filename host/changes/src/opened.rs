@@ -1,6 +1,8 @@
 //! Directories and files that a command has closed, opened for a look.
+//!
+//! The store has a record of each that is open, so that it is closed again if the program is killed meanwhile.
 
-use std::ffi::CStr;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -9,7 +11,10 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::disk::{self, look, open_same, set_mode, set_mode_of, spot};
+use crate::record::Record;
+use crate::recorder::Place;
 use crate::state::{FileId, FileState, State};
+use crate::store::Store;
 
 /// The permissions with which the owner of a directory can search it.
 const SEARCHED: u32 = 0o500;
@@ -19,10 +24,17 @@ const MODE: u32 = 0o3777;
 const READ: u32 = 0o400;
 
 /// Directories that were opened. They get their modes back when this is dropped.
-#[derive(Debug, Default)]
-pub(crate) struct Opened(Vec<(PathBuf, FileId, u32)>);
+#[derive(Debug)]
+pub(crate) struct Opened<'a> {
+    store: &'a Store,
+    directories: Vec<(PathBuf, FileId, u32)>,
+}
 
-impl Opened {
+impl<'a> Opened<'a> {
+    pub(crate) fn new(store: &'a Store) -> Self {
+        Self { store, directories: Vec::new() }
+    }
+
     /// Opens the directories on the way to a path that belong to this user, and that `may` allows to be opened.
     pub(crate) fn open_the_way(&mut self, path: &Path, may: &dyn Fn(&Path, &State) -> bool) {
         let mut way: Vec<&Path> = path.ancestors().skip(1).collect();
@@ -31,45 +43,102 @@ impl Opened {
             let Ok(place) = spot(directory) else { continue };
             let Ok(State::Directory(found)) = look(&place.directory, &place.name) else { continue };
             let is_closed = found.mode & SEARCHED != SEARCHED && found.owner.0 == geteuid().as_raw();
-            if is_closed
-                && may(directory, &State::Directory(found.clone()))
-                && set_mode(&place, found.id, (found.mode | SEARCHED) & MODE).is_ok()
-            {
-                self.0.push((directory.to_owned(), found.id, found.mode & MODE));
+            if !is_closed || !may(directory, &State::Directory(found.clone())) {
+                continue;
+            }
+            let mode = found.mode & MODE;
+            let opens = Record::Opens { path: directory.to_owned(), id: found.id, mode, by: SEARCHED };
+            if self.store.append(&[opens]).is_ok() && set_mode(&place, found.id, mode | SEARCHED).is_ok() {
+                self.directories.push((directory.to_owned(), found.id, mode));
             }
         }
     }
 
     /// Returns true if nothing had to be opened.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.directories.is_empty()
     }
 }
 
-impl Drop for Opened {
+impl Drop for Opened<'_> {
     fn drop(&mut self) {
-        for (directory, id, mode) in self.0.drain(..).rev() {
-            if let Ok(place) = spot(&directory) {
+        for (path, id, mode) in self.directories.drain(..).rev() {
+            if let Ok(place) = spot(&path) {
                 // One that is another directory by now keeps its mode.
                 let _changed = set_mode(&place, id, mode);
             }
+            // Without this record, the next undo looks whether it is closed, and finds it so.
+            let _unwritten = self.store.append(&[Record::Closes { path }]);
         }
     }
 }
 
 /// Opens a file for reading that is as it was looked at. One of this user that is closed to its owner is open for a moment.
-pub(crate) fn file(directory: impl AsFd, name: &CStr, was: &FileState) -> rustix::io::Result<OwnedFd> {
+///
+/// # Errors
+/// The system's, or if the store cannot be written.
+pub(crate) fn file<D: AsFd>(store: &Store, place: Place<'_, D>, was: &FileState) -> io::Result<OwnedFd> {
+    let Place { directory, name, path } = place;
     match open_same(&directory, name, was.id) {
         Err(Errno::ACCESS) if was.mode & READ == 0 && was.owner.0 == geteuid().as_raw() => {}
-        opened => return opened,
+        opened => return Ok(opened?),
     }
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let closed = openat(&directory, name, flags, Mode::empty())?;
     if disk::id(&closed)? != was.id {
-        return Err(Errno::STALE);
+        return Err(Errno::STALE.into());
     }
+    store.append(&[Record::Opens { path: path.to_owned(), id: was.id, mode: was.mode, by: READ }])?;
     set_mode_of(&closed, was.mode | READ)?;
     let opened = open_same(&directory, name, was.id);
     set_mode_of(&closed, was.mode)?;
-    opened
+    store.append(&[Record::Closes { path: path.to_owned() }])?;
+    Ok(opened?)
+}
+
+/// A directory or file that was opened, and not closed again: its mode, and the permissions that it got.
+pub(crate) struct StillOpen<'a> {
+    path: &'a Path,
+    id: FileId,
+    mode: u32,
+    by: u32,
+}
+
+/// Returns what a program had opened when it was killed.
+pub(crate) fn still_open(entries: &[Record]) -> Vec<StillOpen<'_>> {
+    let mut open: Vec<StillOpen<'_>> = Vec::new();
+    for entry in entries {
+        match entry {
+            Record::Opens { path, id, mode, by } => {
+                open.push(StillOpen { path, id: *id, mode: *mode, by: *by });
+            }
+            Record::Closes { path } => {
+                if let Some(last) = open.iter().rposition(|opened| opened.path == path.as_path()) {
+                    open.remove(last);
+                }
+            }
+            _ => {}
+        }
+    }
+    open
+}
+
+/// Gives directories and files their modes back that a program had opened when it was killed.
+///
+/// # Errors
+/// If the store cannot be written.
+pub(crate) fn close_again(store: &Store, entries: &[Record]) -> io::Result<()> {
+    for StillOpen { path, id, mode, by } in still_open(entries).into_iter().rev() {
+        if let Ok(place) = spot(path)
+            && let Ok(found) = look(&place.directory, &place.name)
+            && found.id() == Some(id)
+            // Somebody may have given it another mode since.
+            && found.mode().is_some_and(|found| found & MODE == (mode | by) & MODE)
+        {
+            // What cannot be closed belongs to somebody else by now.
+            let _changed = set_mode(&place, id, mode);
+        }
+        store.append(&[Record::Closes { path: path.to_owned() }])?;
+    }
+    Ok(())
 }

@@ -48,7 +48,7 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
     let mut pending = Pending::new();
     for (position, entry) in history.entries().iter().enumerate().skip(start).rev() {
         match entry {
-            Record::Before { was, .. } => {
+            Record::Before { was, .. } if !history.is_untouched(position) => {
                 let recorded = Recorded { position, was: &was.state };
                 pending.entry(was.path.clone()).or_default().push(recorded);
             }
@@ -59,7 +59,8 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
                 planner.restore(std::mem::take(&mut pending))?;
                 planner.move_back_or_leave((from, to), what, *exchange)?;
             }
-            Record::Turn { .. }
+            Record::Before { .. }
+            | Record::Turn { .. }
             | Record::NotMoved { .. }
             | Record::Left { .. }
             | Record::LeftSoFar { .. }
@@ -67,7 +68,9 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
             | Record::Ended { .. }
             | Record::Undo { .. }
             | Record::Whole { .. }
-            | Record::Undone { .. } => {}
+            | Record::Undone { .. }
+            | Record::Opens { .. }
+            | Record::Closes { .. } => {}
         }
     }
     planner.restore(pending)?;
@@ -212,7 +215,7 @@ impl Planner<'_> {
         let (Some(now), Some(real)) = (found.state.file(), &found.real) else { return false };
         let before = match self.history.expected(real) {
             Expected::Left(left) => left.file().map(|left| left.links),
-            Expected::Anything | Expected::Nothing => {
+            Expected::Anything | Expected::Nothing | Expected::Between(..) => {
                 states.iter().filter_map(|state| state.was.file()).map(|file| file.links).max()
             }
         };
@@ -358,6 +361,9 @@ impl Planner<'_> {
             Origin::Implied => return Ok(None),
             Origin::Disk => match version.real.as_ref().map(|real| self.history.expected(real)) {
                 Some(Expected::Left(left)) => left,
+                Some(Expected::Between(earlier, to)) => {
+                    return Ok((!self.is_between(version, earlier, to)?).then_some(None));
+                }
                 Some(Expected::Anything) | None => return Ok(self.is_later(version).then_some(None)),
                 Some(Expected::Nothing) => return Ok((!version.state.is_absent()).then_some(None)),
             },
@@ -383,6 +389,31 @@ impl Planner<'_> {
     fn is_later(&self, version: &Version) -> bool {
         let (seconds, nanoseconds) = self.history.written;
         version.state.file().is_some_and(|file| file.modified > (seconds + KILLED_WITHIN, nanoseconds))
+    }
+
+    /// Returns true if a step that makes `to` of `earlier` may have stopped at this version.
+    fn is_between(&self, version: &Version, earlier: &State, to: &State) -> io::Result<bool> {
+        let is_directory = |state: &State| matches!(state, State::Directory(_));
+        let (State::File(now), Some(real)) = (&version.state, &version.real) else {
+            return Ok(match &version.state {
+                State::Directory(_) => is_directory(earlier) || is_directory(to),
+                // One kind takes the place of another in two calls of the system, if one of them is a directory.
+                State::Absent => {
+                    [earlier, to].into_iter().any(|state| state.is_absent() || is_directory(state))
+                }
+                now => now == earlier || now == to,
+            });
+        };
+        let is_as = |other: &FileState| (now.size, now.modified) == (other.size, other.modified);
+        if earlier.file().is_some_and(|earlier| earlier.id == now.id && is_as(earlier)) {
+            return Ok(true);
+        }
+        let Some(to) = to.file() else { return Ok(false) };
+        match to.content {
+            _ if is_as(to) => Ok(true),
+            Content::Kept(_) => self.world.is_beginning(real, now, to),
+            Content::Unread | Content::Lost(_) => Ok(false),
+        }
     }
 
     /// Returns true if a version is what a call left.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::state::State;
+use crate::state::{FileId, State};
 use crate::text;
 
 /// The longest line that is written and read, in bytes.
@@ -93,13 +93,17 @@ pub enum Record {
         #[serde(flatten)]
         left: Named,
     },
-    /// The commit of a branch is about to change a name. The state in its last `LeftSoFar` is no longer the expected one.
+    /// A step of an undoing, or of a whole call, is about to change a name that was recorded before. Names without this
+    /// are as they were.
     Reaches {
         /// The call.
         call: CallKey,
         /// The name.
         #[serde(with = "text")]
         path: PathBuf,
+        /// What the step makes of it; `None` for a name whose state does not matter if the call is interrupted.
+        #[serde(default)]
+        to: Option<State>,
     },
     /// A call has ended.
     Ended {
@@ -128,6 +132,24 @@ pub enum Record {
         /// The call.
         call: CallKey,
     },
+    /// A directory or file that is closed to its owner is about to be opened for a look.
+    Opens {
+        /// The name.
+        #[serde(with = "text")]
+        path: PathBuf,
+        /// Which one it is.
+        id: FileId,
+        /// Its permissions.
+        mode: u32,
+        /// The permissions that it gets for that time.
+        by: u32,
+    },
+    /// It has its permissions again.
+    Closes {
+        /// The name.
+        #[serde(with = "text")]
+        path: PathBuf,
+    },
     /// An undoing is complete, or was itself taken back; a whole call was taken back.
     Undone {
         /// The call of the undoing.
@@ -145,7 +167,7 @@ impl Record {
     #[must_use]
     pub fn call(&self) -> Option<CallKey> {
         match self {
-            Self::Turn { .. } => None,
+            Self::Turn { .. } | Self::Opens { .. } | Self::Closes { .. } => None,
             Self::Before { call, .. }
             | Self::Moved { call, .. }
             | Self::NotMoved { call }

@@ -332,7 +332,7 @@ impl Recorder {
             return Ok(Changed::default());
         }
         let mut lines = Vec::new();
-        let (mut opened, mut spots) = (Opened::default(), Spots::default());
+        let (mut opened, mut spots) = (Opened::new(&self.store), Spots::default());
         let (mut names, mut bytes) = (Vec::new(), 0);
         for (path, was) in &touched.names {
             let path = Path::new(path);
@@ -366,15 +366,10 @@ impl Recorder {
         Ok(touched(&self.store.records_from(start)?.0, call).lost)
     }
 
-    /// Records that a step of a whole call is about to change a name.
-    pub(crate) fn reaches(&self, call: CallKey, path: &Path) -> io::Result<()> {
-        self.store.append(&[Record::Reaches { call, path: path.to_owned() }])
-    }
-
-    /// Records that a step has not been made, because something else was there than this.
-    pub(crate) fn not_made(&self, call: CallKey, path: &Path, expected: &State) -> io::Result<()> {
-        let left = Named { path: path.to_owned(), state: expected.clone() };
-        self.store.append(&[Record::LeftSoFar { call, left }])
+    /// Records that a step of an undoing is about to change a name to this state. With `None`, its state does not matter
+    /// if the undoing is interrupted.
+    pub(crate) fn reaches(&self, call: CallKey, path: &Path, to: Option<State>) -> io::Result<()> {
+        self.store.append(&[Record::Reaches { call, path: path.to_owned(), to }])
     }
 
     /// Records what a step of an undoing has left at a name.
@@ -455,10 +450,10 @@ impl Recorder {
 
     /// Opens a file whose content is kept. Undo keeps also what its owner cannot read; commands run meanwhile otherwise,
     /// so that the mode of their files is not changed.
-    fn open<D: AsFd>(&self, place: &Place<'_, D>, file: &FileState) -> rustix::io::Result<OwnedFd> {
+    fn open<D: AsFd>(&self, place: &Place<'_, D>, file: &FileState) -> io::Result<OwnedFd> {
         match self.is_bounded {
-            true => disk::open_same(&place.directory, place.name, file.id),
-            false => opened::file(&place.directory, place.name, file),
+            true => Ok(disk::open_same(&place.directory, place.name, file.id)?),
+            false => opened::file(&self.store, to_ref(place), file),
         }
     }
 

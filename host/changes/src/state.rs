@@ -163,6 +163,15 @@ impl State {
         }
     }
 
+    /// Returns the permissions of a file or directory.
+    #[must_use]
+    pub fn mode(&self) -> Option<u32> {
+        match self {
+            Self::File(FileState { mode, .. }) | Self::Directory(DirectoryState { mode, .. }) => Some(*mode),
+            Self::Absent | Self::Link { .. } | Self::Special { .. } => None,
+        }
+    }
+
     /// Returns true if nothing is there.
     #[must_use]
     pub fn is_absent(&self) -> bool {

@@ -20,6 +20,7 @@ use rustix::process::geteuid;
 use crate::bounds::Bounds;
 use crate::contents::{Contents, Kept, Outside};
 use crate::disk;
+use crate::interruption;
 use crate::record::{CallKey, Record, read};
 use crate::spared::Spared;
 use crate::state::{Content, FileState, Lost};
@@ -127,6 +128,7 @@ impl Store {
     }
 
     fn append_bytes(&self, bytes: &[u8]) -> io::Result<()> {
+        interruption::point();
         let mut known = self.known();
         let before = known.take();
         (&self.journal).write_all(bytes)?;
@@ -234,6 +236,14 @@ impl Store {
             return Ok(Content::Lost(Lost::SessionFull));
         }
         Ok(Content::Kept(self.contents.keep(file, state.size)?))
+    }
+
+    /// Keeps a text that an undoing is about to write.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub(crate) fn keep_text(&self, text: &[u8]) -> io::Result<Content> {
+        Ok(Content::Kept(if text.is_empty() { String::new() } else { self.contents.keep_text(text)? }))
     }
 
     /// Keeps the content of a file that is about to lose its only name, without a copy: by a link to it. `outside` is

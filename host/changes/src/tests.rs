@@ -6,6 +6,7 @@ mod announced;
 mod bounded;
 mod cases;
 mod closed;
+pub(crate) mod every_point;
 mod interleaved;
 pub(crate) mod killed;
 mod links;

@@ -47,7 +47,9 @@ pub(crate) fn touched(records: &[Record], call: CallKey) -> Touched<'_> {
             | Record::Ended { .. }
             | Record::Undo { .. }
             | Record::Whole { .. }
-            | Record::Undone { .. } => {}
+            | Record::Undone { .. }
+            | Record::Opens { .. }
+            | Record::Closes { .. } => {}
         }
     }
     all
@@ -66,7 +68,9 @@ pub(crate) fn fails(records: &[Record], position: usize, call: CallKey) -> bool 
         | Record::Ended { .. }
         | Record::Undo { .. }
         | Record::Whole { .. }
-        | Record::Undone { .. } => false,
+        | Record::Undone { .. }
+        | Record::Opens { .. }
+        | Record::Closes { .. } => false,
     });
     matches!(next.into_iter().next(), Some(Record::NotMoved { .. }))
 }

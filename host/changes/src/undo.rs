@@ -24,15 +24,17 @@ use rustix::io::Errno;
 
 use attributes::{clear, give, restore_directory};
 use interrupted::call_after;
-pub use interrupted::settle_moves;
+pub use interrupted::settle;
 pub use report::{Report, Whole};
 
 use crate::disk::{self, Spot, look};
 use crate::history::History;
+use crate::interruption;
+use crate::opened::still_open;
 use crate::paths::renamed_by;
 use crate::plan::{Act, Step, Why, World as _, plan};
 use crate::record::{CallKey, Record};
-use crate::recorder::{Place, Recorder, now};
+use crate::recorder::{Move, Place, Recorder, now};
 use crate::state::{Content, DirectoryState, FileId, FileState, Lost, State};
 use crate::store::Store;
 use crate::world::Disk;
@@ -54,6 +56,12 @@ pub fn history(store: &Store) -> io::Result<History> {
     Ok(History::from_records(store.records_from(0)?, store.written()?))
 }
 
+/// Returns true if a program was killed, and [`recover`] has something to do.
+#[must_use]
+pub fn is_interrupted(history: &History) -> bool {
+    history.unfinished().is_some() || !still_open(history.entries()).is_empty()
+}
+
 /// Puts an interrupted undoing, or whole call, back to where it began; returns whether there was one. What somebody else
 /// has changed since is left, as in each undoing.
 ///
@@ -62,15 +70,15 @@ pub fn history(store: &Store) -> io::Result<History> {
 pub fn recover(recorder: &Recorder, project: &Path) -> io::Result<Option<Report>> {
     let store = recorder.store();
     let mut history = history(store)?;
-    let Some((call, start)) = history.unfinished() else { return Ok(None) };
-    if settle_moves(store, &history)? {
+    if settle(store, &history)? {
         history = self::history(store)?;
     }
+    let Some((call, start)) = history.unfinished() else { return Ok(None) };
     store.count_undoing()?;
     let steps = plan(&history, start, &Disk(store))?;
     let own = call_after(store, &history, call);
     let begin = store.length()?;
-    let report = perform(recorder, own, (&steps, Kind::StepByStep), (project, &history));
+    let report = perform(recorder, own, &steps, (project, &history));
     recorder.finish(own, begin, None, "undo")?;
     // A whole call stays open until all of it is taken back.
     let is_whole = matches!(history.entries().get(start.saturating_sub(1)), Some(Record::Whole { .. }));
@@ -94,7 +102,7 @@ pub fn carry_out(
     recorder.store().count_undoing()?;
     recorder.store().append(&[Record::Undo { call, to: start, redo, at: now() }])?;
     let begin = recorder.store().length()?;
-    let mut report = perform(recorder, call, (steps, Kind::StepByStep), (project, history));
+    let mut report = perform(recorder, call, steps, (project, history));
     report.lost = recorder.lost(call, begin)?;
     recorder.finish(call, begin, None, "undo")?;
     let partly = report.can_be_repeated();
@@ -129,11 +137,7 @@ pub fn make_whole(recorder: &Recorder, steps: &[Step], label: &str, project: &Pa
         let by = Report { left: left.collect(), ..Report::default() };
         return Ok(Whole::Stopped { by, back: Box::default() });
     }
-    // An edit of the user at a name that no step has reached is told from the steps.
-    for Step { path, .. } in steps.iter().filter(|step| is_final(&step.path)) {
-        recorder.left_so_far(call, path)?;
-    }
-    let by = perform(recorder, call, (steps, Kind::Whole), (project, &history(recorder.store())?));
+    let by = perform(recorder, call, steps, (project, &history(recorder.store())?));
     if by.is_complete() {
         recorder.finish(call, begin, None, label)?;
         return Ok(Whole::Made);
@@ -142,19 +146,10 @@ pub fn make_whole(recorder: &Recorder, steps: &[Step], label: &str, project: &Pa
     Ok(Whole::Stopped { by, back: Box::new(back) })
 }
 
-/// The kind of a call that makes steps.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// It has recorded all names before the first step.
-    Whole,
-    /// It records each name before its step.
-    StepByStep,
-}
-
 fn perform(
     recorder: &Recorder,
     call: CallKey,
-    (steps, kind): (&[Step], Kind),
+    steps: &[Step],
     (project, history): (&Path, &History),
 ) -> Report {
     let mut undoer = Undoer {
@@ -164,43 +159,23 @@ fn perform(
         history,
         restored: HashMap::new(),
         with_several_names: Undoer::with_several(history),
-        closed: Undoer::closed_directories(history),
+        closed: Undoer::closed_directories(recorder.store(), history),
         linked_since: linked_since(steps),
         directories: Vec::new(),
         temporary: 0,
         missed: Vec::new(),
         shelters: HashMap::new(),
+        twins: Vec::new(),
         report: Report::default(),
     };
     for step in steps {
-        if kind == Kind::Whole
-            && let Err(error) = recorder.reaches(call, &step.path)
-        {
-            undoer.report.failed.push((step.path.clone(), error));
-            break;
-        }
         undoer.step(step);
-        // Without it, an edit of somebody else after an interruption is told from the step by its time only.
+        // Without it, an edit of somebody else after an interruption may be taken for a part of the step.
         let _unwritten = undoer.note_left(step);
-        if kind == Kind::Whole
-            && let Some(now) = step.now.as_ref().filter(|_| undoer.missed.contains(&step.path))
-        {
-            let _unwritten = recorder.not_made(call, &step.path, now);
-        }
     }
     undoer.restore_directories();
     undoer.report.count_once();
     undoer.report
-}
-
-/// Returns true if a later step does not change what is at a path: a directory gets its mode later, and a file with
-/// several names may be written by another one.
-fn is_final(path: &Path) -> bool {
-    match disk::look_at(path) {
-        Ok(State::File(file)) => file.links == 1,
-        Ok(State::Absent | State::Link { .. }) => true,
-        Ok(State::Directory(_) | State::Special { .. }) | Err(_) => false,
-    }
 }
 
 /// A file that was given back.
@@ -233,6 +208,8 @@ struct Undoer<'a> {
     missed: Vec<PathBuf>,
     /// Directories that were made for former versions whose own directory is gone or something else.
     shelters: HashMap<PathBuf, PathBuf>,
+    /// Other names by which the present step has written its file.
+    twins: Vec<PathBuf>,
     report: Report,
 }
 
@@ -270,10 +247,19 @@ impl Undoer<'_> {
     }
 
     /// Records what a step has left, so that an edit of somebody else is told from it if this is interrupted.
-    fn note_left(&self, step: &Step) -> io::Result<()> {
+    fn note_left(&mut self, step: &Step) -> io::Result<()> {
         let (Act::Restore(_) | Act::Merge { .. }) = &step.act else { return Ok(()) };
-        if is_final(&step.path) && !self.missed.contains(&step.path) {
-            self.recorder.left_so_far(self.call, &step.path)?;
+        if self.missed.contains(&step.path) {
+            return Ok(());
+        }
+        for path in self.twins.drain(..).chain([step.path.clone()]) {
+            match disk::look_at(&path) {
+                Ok(State::File(_) | State::Absent | State::Link { .. }) => {
+                    self.recorder.left_so_far(self.call, &path)?;
+                }
+                // A directory gets its mode later.
+                Ok(State::Directory(_) | State::Special { .. }) | Err(_) => {}
+            }
         }
         Ok(())
     }
@@ -328,6 +314,17 @@ impl Undoer<'_> {
         self.recorder.before(self.call, place_of(spot, path))
     }
 
+    /// Records that a name that was recorded is about to change.
+    fn reaches(&self, path: &Path, to: Option<State>) -> io::Result<()> {
+        self.recorder.reaches(self.call, path, to)
+    }
+
+    /// Records a name whose state does not matter if this is interrupted.
+    fn before_anything(&self, spot: &Spot, path: &Path) -> io::Result<()> {
+        self.before(spot, path)?;
+        self.reaches(path, None)
+    }
+
     fn move_back(
         &mut self,
         from: &Path,
@@ -346,7 +343,12 @@ impl Undoer<'_> {
         );
         // Nothing is replaced: the name is free, or both change places.
         let (announced, _) = self.recorder.moving(self.call, places, exchange, &|| None)?;
+        if announced == Move::Unrecorded {
+            self.reaches(from, Some(State::Absent))?;
+            self.reaches(to, Some(there))?;
+        }
         let flags = if exchange { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
+        interruption::point();
         renameat_with(&old.directory, &old.name, &new.directory, &new.name, flags).map_err(|error| {
             self.recorder.not_moved(self.call, announced);
             Stop::from(error)
@@ -388,12 +390,18 @@ impl Undoer<'_> {
         // Keeping the content takes time, in which somebody may have written.
         self.changed(path, found)?;
         let now = look(&spot.directory, &spot.name)?;
-        Self::ensure_readable(&spot, &now)?;
+        self.ensure_readable(&spot, path, &now)?;
+        let to = match text {
+            Some(text) => merged(was, self.recorder.store().keep_text(text)?, text.len()),
+            None => was.clone(),
+        };
+        self.reaches(path, Some(to))?;
         match was {
             State::Absent => Ok(()),
             State::Directory(directory) => {
                 if !matches!(now, State::Directory(_)) {
                     clear(&spot, &now)?;
+                    interruption::point();
                     mkdirat(&spot.directory, &spot.name, Mode::RWXU)?;
                 }
                 // The older state comes later, and counts.
@@ -403,6 +411,7 @@ impl Undoer<'_> {
             }
             State::Link { target, owner } => {
                 let name = self.temporary(&spot, path)?;
+                interruption::point();
                 symlinkat(target, &spot.directory, &name)?;
                 give(&spot.directory, &name, *owner);
                 self.put(&spot, &name, &now)
@@ -417,7 +426,8 @@ impl Undoer<'_> {
         let spared = self.recorder.before_removal(self.call, place_of(spot, path), &outside)?;
         self.changed(path, found)?;
         let now = look(&spot.directory, &spot.name)?;
-        Self::ensure_readable(spot, &now)?;
+        self.ensure_readable(spot, path, &now)?;
+        self.reaches(path, Some(State::Absent))?;
         match now {
             State::Absent | State::Directory(_) => clear(spot, &now)?,
             State::File(_) | State::Link { .. } | State::Special { .. } => {
@@ -438,6 +448,7 @@ impl Undoer<'_> {
         let rename = |from: &CStr, to: &CStr| {
             renameat_with(&spot.directory, from, &spot.directory, to, RenameFlags::NOREPLACE)
         };
+        interruption::point();
         match rename(&spot.name, &aside) {
             // The file system cannot do this.
             Err(Errno::INVAL | Errno::NOSYS) => return Ok(clear(spot, now)?),
@@ -447,6 +458,7 @@ impl Undoer<'_> {
             rename(&aside, &spot.name)?;
             return Err(Stop::Left(Why::Changed));
         }
+        interruption::point();
         Ok(unlinkat(&spot.directory, &aside, AtFlags::empty())?)
     }
 
@@ -464,12 +476,14 @@ impl Undoer<'_> {
         let name = CString::new(name)?;
         let place = Place { directory: &spot.directory, name: name.as_c_str(), path: &beside };
         self.recorder.before(self.call, place)?;
+        self.reaches(&beside, None)?;
         Ok(name)
     }
 
     /// Gives a finished file its name, in place of what is there now.
     fn put(&self, spot: &Spot, name: &CStr, now: &State) -> Result<(), Stop> {
         let put = || -> Result<(), Stop> {
+            interruption::point();
             let rename = |flags| renameat_with(&spot.directory, name, &spot.directory, &spot.name, flags);
             if matches!(now, State::Directory(_)) {
                 clear(spot, now)?;
@@ -489,6 +503,7 @@ impl Undoer<'_> {
                 rename(RenameFlags::EXCHANGE)?;
                 return Err(Stop::Left(Why::Changed));
             }
+            interruption::point();
             Ok(unlinkat(&spot.directory, name, AtFlags::empty())?)
         };
         put().inspect_err(|_| {
@@ -507,6 +522,15 @@ impl Undoer<'_> {
             }
         }
     }
+}
+
+/// Returns the state of a file with this content in place of its former one.
+fn merged(was: &State, content: Content, length: usize) -> State {
+    let mut merged = was.clone();
+    if let State::File(file) = &mut merged {
+        (file.content, file.size) = (content, length as u64);
+    }
+    merged
 }
 
 fn place_of<'a>(spot: &'a Spot, path: &'a Path) -> Place<'a, &'a OwnedFd> {

@@ -10,8 +10,9 @@ use rustix::io::Errno;
 
 use crate::contents::Kept;
 use crate::disk;
-use crate::opened::Opened;
+use crate::opened::{self, Opened};
 use crate::plan::World;
+use crate::recorder::Place;
 use crate::state::{Content, FileState, State};
 use crate::store::{Store, read_all};
 
@@ -76,6 +77,23 @@ impl World for Disk<'_> {
         }
     }
 
+    fn is_beginning(&self, path: &Path, file: &FileState, of: &FileState) -> io::Result<bool> {
+        if file.size > of.size {
+            return Ok(false);
+        }
+        let spot = disk::spot(path)?;
+        let place = Place { directory: &spot.directory, name: &spot.name, path };
+        // What cannot be compared counts as changed.
+        let (Ok(open), Content::Kept(name)) = (opened::file(self.0, place, file), &of.content) else {
+            return Ok(false);
+        };
+        match self.0.kept(name)? {
+            Some(Kept::File(kept)) => Ok(disk::have_same_beginning(&open, &kept, file.size)?),
+            Some(Kept::Short(bytes)) => Ok(bytes.starts_with(&read_all(open)?)),
+            None => Ok(true),
+        }
+    }
+
     fn names(&self, path: &Path) -> io::Result<Vec<OsString>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened =
@@ -96,7 +114,7 @@ impl World for Disk<'_> {
     }
 
     fn with_open_way(&self, path: &Path, may: &dyn Fn(&Path, &State) -> bool, look: &mut dyn FnMut()) {
-        let mut opened = Opened::default();
+        let mut opened = Opened::new(self.0);
         opened.open_the_way(path, may);
         if !opened.is_empty() {
             look();

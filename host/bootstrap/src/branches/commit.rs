@@ -66,7 +66,9 @@ pub fn commit(
                 let later =
                     "taking back a commit that failed; the next `portcullis branch` goes on with that";
                 let back = recover(&recorder, &project).with_context(|| format!("{error}")).context(later)?;
-                if let Some(back) = back.filter(|back| !back.is_complete()) {
+                let back = back.unwrap_or_default();
+                branch.settle(given_back(&project, &back))?;
+                if !back.is_complete() {
                     return Ok(Committed::Unfinished(back));
                 }
                 own.discard();
@@ -77,7 +79,10 @@ pub fn commit(
     };
     match made {
         Whole::Made => {}
-        Whole::Stopped { back, .. } if !back.is_complete() => return Ok(Committed::Unfinished(*back)),
+        Whole::Stopped { back, .. } if !back.is_complete() => {
+            branch.settle(given_back(&project, &back))?;
+            return Ok(Committed::Unfinished(*back));
+        }
         Whole::Stopped { by, back } => {
             own.discard();
             branch.settle(given_back(&project, &back))?;
@@ -142,11 +147,11 @@ fn finish(state: &Path, locked: &mut OpenBranch) -> anyhow::Result<bool> {
         branch.require_project()?;
         let doing = || format!("taking back an interrupted commit of branch `{}`", branch.name);
         if let Some(back) = take_back(state, stored).with_context(doing)? {
+            locked.settle(given_back(&branch.project, &back))?;
             let failed = back.failed.iter().map(|(path, error)| format!("`{}`: {error}", path.display()));
             let left = back.left.iter().map(|(path, why, _)| format!("`{}`: {why}", path.display()));
             let all: Vec<String> = failed.chain(left).collect();
             anyhow::ensure!(all.is_empty(), "{}: {}", doing(), all.join(", "));
-            locked.settle(given_back(&branch.project, &back))?;
             remove_changes(stored)?;
             is_taken_back = true;
         }

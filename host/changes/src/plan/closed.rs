@@ -60,6 +60,11 @@ impl World for Through<'_> {
         self.world.kept(file)
     }
 
+    fn is_beginning(&self, path: &Path, file: &FileState, of: &FileState) -> io::Result<bool> {
+        let look = || self.world.is_beginning(path, file, of);
+        self.look_through(path, look, |result| is_denied(result) || matches!(result, Ok(false)))
+    }
+
     fn names(&self, path: &Path) -> io::Result<Vec<OsString>> {
         self.look_through(&path.join("name"), || self.world.names(path), is_denied)
     }

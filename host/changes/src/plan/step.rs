@@ -33,6 +33,11 @@ pub trait World {
     /// # Errors
     /// The system's.
     fn kept(&self, file: &FileState) -> io::Result<Option<Vec<u8>>>;
+    /// Returns true if the content of a file that was looked at is the beginning of a kept content.
+    ///
+    /// # Errors
+    /// The system's.
+    fn is_beginning(&self, path: &Path, file: &FileState, of: &FileState) -> io::Result<bool>;
     /// Returns the names in a directory.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use super::agent::Session;
 use super::tree::tree;
 use crate::Place;
 use crate::disk::spot;
-use crate::undo::{history, settle_moves};
+use crate::undo::{history, settle};
 
 /// The move is made in the control; without settling, undo would keep two versions of what was changed before it.
 #[test]
@@ -32,9 +32,9 @@ fn a_move_of_a_killed_broker_is_settled_by_what_is_there() {
         }
         // The call never ends.
         let store = session.recorder.store();
-        let is_settled = settle_moves(store, &history(store).expect("history")).expect("settled");
+        let is_settled = settle(store, &history(store).expect("history")).expect("settled");
         assert_eq!(is_settled, !is_made);
-        let again = settle_moves(store, &history(store).expect("history")).expect("settled");
+        let again = settle(store, &history(store).expect("history")).expect("settled");
         assert!(!again, "it is settled once");
         let report = session.undo();
         assert!(report.is_complete(), "made: {is_made}: {report:?}");

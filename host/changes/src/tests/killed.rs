@@ -10,23 +10,25 @@ use std::time::{Duration, Instant};
 use super::agent::Session;
 use super::tree::tree;
 use crate::disk::spot;
+use crate::interruption::LAST_POINT;
 use crate::plan::plan;
 use crate::record::Record;
 use crate::undo::{Range, carry_out, history};
 use crate::{CallKey, Disk, Place, Recorder, Store};
 
-const PLACE: &str = "PORTCULLIS_UNDO_PLACE";
+pub(super) const PLACE: &str = "PORTCULLIS_UNDO_PLACE";
 
-/// The child: takes back everything in the directory that the variable names.
+/// The child: takes back everything in the directory that the variable names, or takes the undo back.
 #[test]
 fn undoes_in_a_given_place() {
     let Some(place) = std::env::var_os(PLACE) else { return };
     let place = PathBuf::from(place);
     let recorder = Recorder::new(Store::open(&place.join("store")).expect("a store"));
     let history = history(recorder.store()).expect("history");
-    let steps = plan(&history, 0, &Disk(recorder.store())).expect("a plan");
+    let (start, redo) = history.redoable().map_or((0, false), |last| (last, true));
+    let steps = plan(&history, start, &Disk(recorder.store())).expect("a plan");
     let project = place.join("project").canonicalize().expect("there");
-    carry_out(&recorder, &steps, Range { start: 0, redo: false }, (&project, &history)).expect("undone");
+    carry_out(&recorder, &steps, Range { start, redo }, (&project, &history)).expect("undone");
     ended(&place);
 }
 
@@ -54,6 +56,9 @@ impl Kill {
 
 /// The child has done its work, and waits to be killed.
 pub(crate) fn ended(place: &Path) {
+    if std::env::var_os(LAST_POINT).is_some() {
+        return;
+    }
     fs::write(place.join(ENDED), "").expect("written");
     std::thread::sleep(Duration::from_secs(60));
 }
@@ -164,6 +169,7 @@ fn an_interrupted_undo_can_be_repeated() {
             let at = spot(&path).expect("there");
             let place = Place { directory: &at.directory, name: at.name.as_c_str(), path: &path };
             killed.before(call, place).expect("recorded");
+            killed.reaches(call, &path, None).expect("recorded");
             fs::write(&path, "former").expect("written");
             killed.left_so_far(call, &path).expect("recorded");
         }
@@ -234,6 +240,7 @@ fn a_move_that_was_only_announced_is_not_taken_for_one() {
             let at = spot(&path).expect("there");
             let place = Place { directory: &at.directory, name: at.name.as_c_str(), path: &path };
             killed.before(call, place).expect("recorded");
+            killed.reaches(call, &path, None).expect("recorded");
             fs::write(&path, "former").expect("written");
             killed.left_so_far(call, &path).expect("recorded");
         }

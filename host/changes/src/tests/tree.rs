@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{lgetxattr, llistxattr};
 
-/// Each name with its kind, mode, content, attributes, and which names are the same file.
+/// Each name with its kind, mode, content, attributes, and which names are the same file; without what is in directories
+/// that are closed to this user.
 pub(crate) type Tree = BTreeMap<PathBuf, String>;
 
 pub(crate) fn tree(top: &Path) -> Tree {
@@ -19,11 +21,15 @@ pub(crate) fn tree(top: &Path) -> Tree {
 }
 
 fn walk(top: &Path, directory: &Path, found: &mut Tree, first: &mut BTreeMap<u64, PathBuf>) {
-    let mut names: Vec<_> =
-        fs::read_dir(directory).expect("read").map(|entry| entry.expect("entry").path()).collect();
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return,
+        entries => entries.expect("read"),
+    };
+    let mut names: Vec<_> = entries.map(|entry| entry.expect("entry").path()).collect();
     names.sort();
     for path in names {
-        let status = fs::symlink_metadata(&path).expect("status");
+        // It can be listed, and not be searched.
+        let Ok(status) = fs::symlink_metadata(&path) else { continue };
         let name = path.strip_prefix(top).expect("below").to_owned();
         let mode = status.permissions().mode();
         let what = if status.is_symlink() {
@@ -32,7 +38,10 @@ fn walk(top: &Path, directory: &Path, found: &mut Tree, first: &mut BTreeMap<u64
             format!("directory {mode:o} {:?}", attributes(&path))
         } else if status.is_file() {
             let same = first.entry(status.ino()).or_insert_with(|| name.clone());
-            let content = String::from_utf8_lossy(&fs::read(&path).expect("content")).into_owned();
+            let content = match fs::read(&path) {
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => "closed".to_owned(),
+                content => String::from_utf8_lossy(&content.expect("content")).into_owned(),
+            };
             format!("file {mode:o} {:?} as {} {content:?}", attributes(&path), same.display())
         } else {
             format!("special {mode:o}")

@@ -11,6 +11,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::disk::{self, Spot, look, set_mode};
+use crate::interruption;
 use crate::state::{Attributes, DirectoryState, State};
 
 /// The bits of a mode that files get back: set-id bits are left off.
@@ -36,6 +37,7 @@ pub(super) fn restore_directory(path: &Path, was: &DirectoryState) -> rustix::io
     };
     set_owner(&open, was.owner);
     let attributes = set_attributes(&open, was.attributes.as_ref());
+    interruption::point();
     fchmod(&open, Mode::from_raw_mode(was.mode & DIRECTORY_MODE))?;
     set_time(&open, was.modified)?;
     attributes
@@ -48,6 +50,7 @@ pub(super) fn clear(spot: &Spot, now: &State) -> rustix::io::Result<()> {
         State::Directory(_) => AtFlags::REMOVEDIR,
         State::File(_) | State::Link { .. } | State::Special { .. } => AtFlags::empty(),
     };
+    interruption::point();
     unlinkat(&spot.directory, &spot.name, flags)
 }
 
@@ -95,6 +98,7 @@ pub(super) fn set_attributes(open: &OwnedFd, wanted: Option<&Attributes>) -> rus
 /// Sets the time of the last modification.
 pub(super) fn set_time(open: &OwnedFd, (seconds, nanoseconds): (i64, u32)) -> rustix::io::Result<()> {
     let last_modification = Timespec { tv_sec: seconds, tv_nsec: i64::from(nanoseconds) };
+    interruption::point();
     let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
     futimens(open, &Timestamps { last_access, last_modification })
 }
@@ -102,6 +106,7 @@ pub(super) fn set_time(open: &OwnedFd, (seconds, nanoseconds): (i64, u32)) -> ru
 /// Writes a whole text at the current position.
 pub(super) fn write_all(open: &OwnedFd, mut text: &[u8]) -> rustix::io::Result<()> {
     while !text.is_empty() {
+        interruption::point();
         let count = rustix::io::write(open, text)?;
         text = text.get(count..).unwrap_or_default();
     }

@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, symlinkat, unlinkat};
 use super::attributes::give;
 use super::{Stop, Undoer};
 use crate::disk::{self, Spot, look};
+use crate::interruption;
 use crate::plan::Why;
 use crate::recorder::Place;
 use crate::state::State;
@@ -33,8 +34,12 @@ impl Undoer<'_> {
             }
             let place = Place { directory: &spot.directory, name: c_name.as_c_str(), path: &beside };
             self.recorder.before(self.call, place)?;
+            self.reaches(&beside, None)?;
             match self.make_beside(&spot, &c_name, former) {
-                Ok(()) => return Ok(beside),
+                Ok(()) => {
+                    let _unwritten = self.recorder.left_so_far(self.call, &beside);
+                    return Ok(beside);
+                }
                 // Somebody was faster.
                 Err(Stop::Left(Why::Occupied)) => {}
                 Err(Stop::Failed(error)) => {
@@ -53,6 +58,7 @@ impl Undoer<'_> {
             State::File(file) => {
                 let flags =
                     OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                interruption::point();
                 let open = openat(&spot.directory, name, flags, Mode::RUSR | Mode::WUSR)?;
                 // What is put beside is for reading; attributes that cannot be set are not missed there.
                 self.fill(&open, file, None).map(drop)
@@ -95,7 +101,7 @@ impl Undoer<'_> {
                     State::Directory(_) => break,
                     State::Absent => {
                         let spot = disk::spot(&made)?;
-                        self.before(&spot, &made)?;
+                        self.before_anything(&spot, &made)?;
                         mkdirat(&spot.directory, &spot.name, Mode::RWXU)?;
                         break;
                     }
@@ -113,7 +119,7 @@ impl Undoer<'_> {
             let made = numbered(top, number, false);
             let spot = disk::spot(&made)?;
             if look(&spot.directory, &spot.name)?.is_absent() {
-                self.before(&spot, &made)?;
+                self.before_anything(&spot, &made)?;
                 mkdirat(&spot.directory, &spot.name, Mode::RWXU)?;
                 return Ok(made);
             }

@@ -14,13 +14,14 @@ use crate::history::History;
 use crate::opened::Opened;
 use crate::plan::{Act, Step};
 use crate::state::{DirectoryState, FileId, State};
+use crate::store::Store;
 
 impl Undoer<'_> {
     /// Returns the directories that are closed, and as calls have left them, with their modes. They may move before they are
     /// opened.
-    pub(super) fn closed_directories(history: &History) -> HashMap<FileId, u32> {
+    pub(super) fn closed_directories(store: &Store, history: &History) -> HashMap<FileId, u32> {
         let has_left = |path: &Path, found: &State| history.has_left(path, found);
-        let mut opened = Opened::default();
+        let mut opened = Opened::new(store);
         let mut found = HashMap::new();
         for path in history.without_permissions(OWNER) {
             let mut state = disk::look_at(path);
@@ -79,7 +80,7 @@ impl Undoer<'_> {
 
     /// Opens a directory. What it was is recorded, so that it is closed again if this is interrupted.
     fn open(&mut self, spot: &Spot, path: &Path, now: DirectoryState) -> io::Result<()> {
-        self.before(spot, path)?;
+        self.before_anything(spot, path)?;
         set_mode(spot, now.id, now.mode | OWNER)?;
         if !self.directories.iter().any(|(other, _)| other == path) {
             self.directories.push((path.to_owned(), now));

@@ -9,9 +9,10 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::attributes::{FILE_MODE, set_attributes, set_owner, set_time, write_all};
-use super::{Restored, Stop, Undoer};
+use super::{Restored, Stop, Undoer, place_of};
 use crate::contents::Kept;
 use crate::disk::{self, Spot, set_mode};
+use crate::interruption;
 use crate::opened;
 use crate::plan::Why;
 use crate::state::{Content, FileId, FileState, State};
@@ -62,11 +63,10 @@ impl Undoer<'_> {
         }
         if let (None, Some(other)) = (text, self.other_name(was, path)) {
             let twin = disk::look_at(&other)?;
-            // Without an end of the call, or an edit since, what the call wrote by this name it wrote by the other.
             let is_same =
                 twin.file().is_some_and(|twin| (twin.size, twin.modified) == (was.size, was.modified));
             let is_restored = self.restored.contains_key(&was.id);
-            let is_of_call = twin.file().is_some_and(|twin| twin.modified <= self.history.written);
+            let is_of_call = self.is_of_call(&other, &twin)?;
             // It would be written by all of its names.
             let is_shared = twin.id().is_some_and(|twin| self.linked_since.contains_key(&twin));
             if !is_shared && (is_same || is_restored || is_of_call) {
@@ -103,7 +103,7 @@ impl Undoer<'_> {
     ) -> Result<(), Stop> {
         let is_it = |now: &&FileState| (now.id, now.size) == (was.id, was.size);
         let Some(file) = now.file().filter(is_it) else { return Err(Stop::Left(Why::Changed)) };
-        let from = opened::file(&spot.directory, &spot.name, file)?;
+        let from = opened::file(self.recorder.store(), place_of(spot, path), file)?;
         let name = self.temporary(spot, path)?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let to = openat(&spot.directory, &name, flags, Mode::RUSR | Mode::WUSR)?;
@@ -141,6 +141,7 @@ impl Undoer<'_> {
         let open = disk::open_same(&spot.directory, &spot.name, was.id)?;
         let restored =
             set_attributes(&open, was.attributes.as_ref()).and_then(|()| set_time(&open, was.modified));
+        interruption::point();
         // An access list changes the mode as well.
         if fstat(&open)?.st_mode & 0o7777 != mode {
             fchmod(&open, Mode::from_raw_mode(mode))?;
@@ -198,8 +199,10 @@ impl Undoer<'_> {
             (None, Content::Unread) => return Err(io::Error::from(io::ErrorKind::InvalidData).into()),
         }
         set_owner(open, was.owner);
+        interruption::point();
         // An access list can name a user that the session did not know. The content does not stay away for that.
         let attributes = set_attributes(open, was.attributes.as_ref());
+        interruption::point();
         fchmod(open, Mode::from_raw_mode(was.mode & FILE_MODE))?;
         if text.is_none() {
             set_time(open, was.modified)?;
@@ -210,10 +213,10 @@ impl Undoer<'_> {
 
 impl Undoer<'_> {
     /// Checks that the content of what is replaced or removed can be read: it was recorded just before.
-    pub(super) fn ensure_readable(spot: &Spot, now: &State) -> Result<(), Stop> {
+    pub(super) fn ensure_readable(&self, spot: &Spot, path: &Path, now: &State) -> Result<(), Stop> {
         let Some(file) = now.file().filter(|file| !is_readable(file)) else { return Ok(()) };
-        match opened::file(&spot.directory, &spot.name, file) {
-            Err(Errno::ACCESS | Errno::PERM) => Err(Stop::Left(Why::Unreadable)),
+        match opened::file(self.recorder.store(), place_of(spot, path), file) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(Stop::Left(Why::Unreadable)),
             opened => {
                 drop(opened?);
                 Ok(())

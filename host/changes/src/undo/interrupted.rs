@@ -8,27 +8,29 @@ use rustix::io::Errno;
 
 use crate::disk;
 use crate::history::History;
-use crate::opened::Opened;
+use crate::opened::{Opened, close_again};
 use crate::record::{CallKey, Record};
 use crate::state::State;
 use crate::store::Store;
 
-/// Records that moves did not happen whose program was killed between the record and the move: a broker, or one that
-/// undoes. Returns whether there was one. The caller holds the lock on names, so no program is between the two now.
+/// Finishes what a program was doing when it was killed: a broker, or one that undoes. Returns whether there is a new
+/// record. The caller holds the lock on names, so no program does that now.
 ///
-/// Without this, undo would look for the files of a moved directory below the new name, miss them, and report them as
+/// What it had opened is closed again. A move that was recorded, and not made, gets a record that it did not happen.
+/// Without that, undo would look for the files of a moved directory below the new name, miss them, and report them as
 /// changed by somebody else.
 ///
 /// # Errors
 /// If a name cannot be looked at, or the store not be written.
-pub fn settle_moves(store: &Store, history: &History) -> io::Result<bool> {
+pub fn settle(store: &Store, history: &History) -> io::Result<bool> {
+    close_again(store, history.entries())?;
     let views: BTreeSet<u64> =
         history.entries().iter().filter_map(Record::call).map(|call| call.view).collect();
     let mut is_settled = false;
     for view in views {
         // Each move of a program is recorded and made before its next record.
         if let Some(Record::Moved { call, from, to, what, .. }) = last_of(history, view)
-            && is_only_at(from, to, what)?
+            && is_only_at(store, (from, to), what)?
         {
             store.append(&[Record::NotMoved { call: *call }])?;
             is_settled = true;
@@ -55,8 +57,8 @@ fn last_of(history: &History, view: u64) -> Option<&Record> {
 }
 
 /// Returns true if this is at its former path, and not at the new one.
-fn is_only_at(from: &Path, to: &Path, what: &State) -> io::Result<bool> {
-    match is_at(from, what).and_then(|is_there| Ok(is_there && !is_at(to, what)?)) {
+fn is_only_at(store: &Store, (from, to): (&Path, &Path), what: &State) -> io::Result<bool> {
+    match is_at(store, from, what).and_then(|is_there| Ok(is_there && !is_at(store, to, what)?)) {
         // Where it cannot be looked at, it cannot be moved either.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
         is_only_at => is_only_at,
@@ -64,8 +66,8 @@ fn is_only_at(from: &Path, to: &Path, what: &State) -> io::Result<bool> {
 }
 
 /// Returns true if this is at a path.
-fn is_at(path: &Path, what: &State) -> io::Result<bool> {
-    let mut opened = Opened::default();
+fn is_at(store: &Store, path: &Path, what: &State) -> io::Result<bool> {
+    let mut opened = Opened::new(store);
     let found = match disk::look_at(path) {
         Err(Errno::ACCESS) => {
             opened.open_the_way(path, &|_, _| true);

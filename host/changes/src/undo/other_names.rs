@@ -1,6 +1,7 @@
 //! Files with several names.
 
 use std::collections::HashSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, fchmod, linkat, openat};
@@ -9,8 +10,11 @@ use super::attributes::{FILE_MODE, set_attributes, set_owner};
 use super::{Stop, Undoer};
 use crate::disk::{self, Spot, look};
 use crate::history::History;
+use crate::interruption;
+use crate::plan::World as _;
 use crate::record::Record;
 use crate::state::{FileId, FileState, State};
+use crate::world::Disk;
 
 /// How many names are looked at to find another name of a file.
 const SEARCHED: usize = 200_000;
@@ -36,9 +40,12 @@ impl Undoer<'_> {
         let other = disk::spot(twin)?;
         // Its mode may change.
         self.before(&other, twin)?;
+        self.reaches(twin, Some(State::File(was.clone())))?;
+        self.twins.push(twin.to_owned());
         let state = look(&other.directory, &other.name)?;
         if state.id().is_none() || state.id() != now.id() {
             let name = self.temporary(spot, path)?;
+            interruption::point();
             linkat(&other.directory, &other.name, &spot.directory, &name, AtFlags::empty())?;
             self.put(spot, &name, now)?;
         }
@@ -56,6 +63,24 @@ impl Undoer<'_> {
         set_attributes(&open, was.attributes.as_ref())?;
         fchmod(&open, Mode::from_raw_mode(was.mode & FILE_MODE))?;
         Ok(())
+    }
+
+    /// Returns true if a file with another name is as a call has left it: what the call wrote by that name it wrote by
+    /// the other.
+    pub(super) fn is_of_call(&self, name: &Path, twin: &State) -> io::Result<bool> {
+        let State::File(twin) = twin else { return Ok(false) };
+        let left = self.history.entries().iter().rev().find_map(|entry| match entry {
+            Record::Left { names, .. } => {
+                names.iter().filter_map(|named| named.state.file()).find(|file| file.id == twin.id)
+            }
+            _ => None,
+        });
+        // Without an end of the call its time tells.
+        let Some(left) = left else { return Ok(twin.modified <= self.history.written) };
+        if left.digest.is_some() && Disk(self.recorder.store()).digest(name, twin)? != left.digest {
+            return Ok(false);
+        }
+        Ok((twin.size, twin.modified) == (left.size, left.modified))
     }
 
     /// Returns another name of a file that had several.
@@ -101,7 +126,9 @@ impl Undoer<'_> {
             | Record::Ended { .. }
             | Record::Undo { .. }
             | Record::Whole { .. }
-            | Record::Undone { .. } => None,
+            | Record::Undone { .. }
+            | Record::Opens { .. }
+            | Record::Closes { .. } => None,
         });
         let known = recorded.into_iter().find(|candidate| is_it(candidate)).map(Path::to_owned);
         if known.is_some() || was.links < 2 {

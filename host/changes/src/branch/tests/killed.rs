@@ -10,8 +10,9 @@ use std::process::{Child, Command, Stdio};
 
 use super::{Scene, changed};
 use crate::branch::{Layers, commit, compare, settled};
+use crate::tests::every_point::{is_killed, this_program};
 use crate::tests::killed::{Kill, ended, kill};
-use crate::tests::tree::tree;
+use crate::tests::tree::{contents, tree};
 use crate::undo::{history, recover};
 use crate::{Recorder, Store};
 
@@ -28,6 +29,41 @@ fn commits_in_a_given_place() {
     let changes = compare(layers).expect("compared");
     commit(&recorder, layers, &changes.iter().collect::<Vec<_>>(), "a commit").expect("committed");
     ended(&place);
+}
+
+/// Kills the commit of every kind of change right before each change that it makes.
+#[test]
+fn at_every_point() {
+    let lines_in = |scene: &Scene| contents(&scene.project());
+    for is_edited in [false, true] {
+        for point in 0.. {
+            let scene = changed();
+            let was = tree(&scene.project());
+            let place = (PLACE, scene.place.path());
+            if !is_killed(&this_program(), "branch::tests::killed::commits_in_a_given_place", place, point) {
+                assert!(point > 50, "{point}");
+                println!("{point} points");
+                break;
+            }
+            let mut lines = Vec::new();
+            let is_own = |name: &&PathBuf| !name.to_string_lossy().contains(".portcullis-");
+            for name in tree(&scene.project()).keys().filter(is_own).filter(|_| is_edited) {
+                if let Ok(mut file) = OpenOptions::new().append(true).open(scene.project().join(name)) {
+                    let line = format!("<{} of the user>", name.display());
+                    file.write_all(line.as_bytes()).expect("written");
+                    lines.push(line);
+                }
+            }
+            let names: Vec<PathBuf> = tree(&scene.project()).into_keys().collect();
+            let back = recover(&scene.recorder, &scene.project()).expect("recovered");
+            let text = lines_in(&scene);
+            let lost: Vec<_> = lines.iter().filter(|line| !text.contains(*line)).collect();
+            assert!(lost.is_empty(), "point {point}, lost {lost:?}, {names:?}, {back:?}, {text}");
+            if !is_edited {
+                assert_eq!(tree(&scene.project()), was, "point {point}, {names:?}, {back:?}");
+            }
+        }
+    }
 }
 
 fn large() -> Scene {
