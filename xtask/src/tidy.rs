@@ -25,7 +25,7 @@ Examples:
 Allowed licences and known duplicates are listed in deny.toml, layers in xtask/src/tidy.rs.";
 
 /// Crates of a layer use those of lower layers only, beside [`WITHIN_A_LAYER`].
-const LAYERS: [(&str, u8); 33] = [
+const LAYERS: [(&str, u8); 34] = [
     ("certificates", 0),
     ("changes", 0),
     ("decision", 0),
@@ -55,6 +55,7 @@ const LAYERS: [(&str, u8); 33] = [
     ("session", 3),
     ("session-sandbox", 3),
     ("bootstrap", 4),
+    ("command-line", 5),
     ("policy-tools", 5),
     ("server", 5),
     ("cli", 6),

@@ -1,25 +1,20 @@
-//! The `portcullis` command: arguments, output, exit codes.
+//! The `portcullis` command: starts what its arguments name.
 //!
-//! This crate parses arguments, calls other crates and prints results. It contains no rules: policies and settings
-//! state what is allowed, and `portcullis-session` decides. The work behind the verbs is in `portcullis-bootstrap`,
-//! `portcullis-server` and `portcullis-policy-tools`.
+//! This crate calls other crates and prints results. It contains no rules: policies and settings state what is allowed,
+//! and `portcullis-session` decides. Arguments, output and exit codes are in `portcullis-command-line`; the work behind
+//! the verbs is in `portcullis-bootstrap`, `portcullis-server` and `portcullis-policy-tools`.
 //!
-//! Reading order: `args` (the command line), `commands` (one file for each verb), `output`, `exit`.
+//! Reading order: this file (the parts that the process can be, and the verbs), `commands` (one file for each verb).
 
-mod args;
 mod commands;
-mod exit;
-mod human;
 mod in_force;
-mod output;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-
-use args::{Arguments, Verb};
-use exit::{Audience, Exit};
+use portcullis_command_line::args::{Arguments, Verb};
+use portcullis_command_line::exit::{self, Audience, Exit};
 
 /// The main function of the program. Depending on the first argument the process is a part of a sandbox, the compiler of
 /// policies (unless it is built without, and `portcullis-compile` lies beside it), or the command line.

@@ -51,13 +51,14 @@ const BANNED: [(&str, &str); 40] = [
 ];
 
 /// Sources whose string literals and help texts users read.
-const SOURCES: [&str; 23] = [
+const SOURCES: [&str; 24] = [
     "guest/text-policy/src",
     "guest/workspace/src",
     "host/approvals/src",
     "host/audit/src",
     "host/bootstrap/src",
     "host/cli/src",
+    "host/command-line/src",
     "host/credential-broker/src",
     "host/decision/src",
     "host/exec-surface/src",

@@ -9,6 +9,11 @@ use portcullis_bootstrap::journal::verdict_line;
 use portcullis_bootstrap::loaded_settings::{self, Purpose};
 use portcullis_bootstrap::process_env::{ProcessEnv, now};
 use portcullis_bootstrap::session;
+use portcullis_command_line::args::Check;
+use portcullis_command_line::args::action::{Action, Sources, Target};
+use portcullis_command_line::exit;
+use portcullis_command_line::human::path;
+use portcullis_command_line::output::Page;
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::{
     Action as Wanted, Content, Direction, FileOperation, NetworkAccess, Origin, ProcessInfo, Request,
@@ -20,13 +25,8 @@ use portcullis_session::{Cancel, CommandCall, Entry, FileCall, NoUser, Program, 
 use portcullis_text::escape;
 use serde_json::{Map, Value, json};
 
-use crate::args::Check;
-use crate::args::action::{Action, Sources, Target};
-use crate::human::path;
-use crate::output::Page;
-
 /// Decides on the action and prints the decision.
-pub(crate) fn run(check: Check) -> crate::exit::Outcome {
+pub(crate) fn run(check: Check) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let wanted = wanted(&around, check.sources);
     let loaded = loaded_settings::load(&around, &wanted)?;

@@ -3,19 +3,19 @@
 use anyhow::Context as _;
 use portcullis_audit::{Decided, PolicyLine, VerdictLine, Winner, verify, winner};
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::audit::Explain;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::human::{ago, path};
+use portcullis_command_line::output::{Cell, Page, Tint, cell, tinted};
 use portcullis_decision::path_text;
 use portcullis_server::record_text;
 use portcullis_text::{escape, utc};
 use serde_json::{Value, json};
 
 use super::audit::logs::{causes, directory};
-use crate::args::audit::Explain;
-use crate::exit::Exit;
-use crate::human::{ago, path};
-use crate::output::{Cell, Page, Tint, cell, tinted};
 
 /// Explains a decision of the log.
-pub(crate) fn run(wanted: &Explain) -> crate::exit::Outcome {
+pub(crate) fn run(wanted: &Explain) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let found = match &wanted.id {
         Some(id) => directory(&around).decision(id)?,

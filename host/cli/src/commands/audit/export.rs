@@ -6,21 +6,21 @@ use anyhow::bail;
 use portcullis_bootstrap::exports;
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::complain;
+use portcullis_command_line::args::audit::Export;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::human::{age, duration};
+use portcullis_command_line::output::{Cell, Page, Reader, Tint, cell, tinted};
 use portcullis_export::{Cursor, Destination};
 use portcullis_text::counted;
 use serde_json::json;
 
 use self::sending::{News, Purpose};
 use super::logs::directory;
-use crate::args::audit::Export;
-use crate::exit::Exit;
-use crate::human::{age, duration};
-use crate::output::{Cell, Page, Reader, Tint, cell, tinted};
 
 /// Widths of name and state; fixed, because later rows are unknown.
 const WIDTHS: [usize; 2] = [16, 8];
 
-pub(super) fn run(around: &ProcessEnv, options: &Export) -> crate::exit::Outcome {
+pub(super) fn run(around: &ProcessEnv, options: &Export) -> exit::Outcome {
     let (mut destinations, errors) = exports::destinations(&around.agent_directory);
     for error in &errors {
         complain(error);
@@ -53,7 +53,7 @@ pub(super) fn run(around: &ProcessEnv, options: &Export) -> crate::exit::Outcome
     Ok(if matches!(sent, Exit::Done) { without_mistake } else { sent })
 }
 
-fn send(around: &ProcessEnv, destinations: Vec<Destination>, options: &Export) -> crate::exit::Outcome {
+fn send(around: &ProcessEnv, destinations: Vec<Destination>, options: &Export) -> exit::Outcome {
     let purpose = if options.follow { Purpose::Follow } else { Purpose::Once };
     let mut page = Page::of_lines(around);
     let mut printed = Ok(Reader::There);
@@ -101,7 +101,7 @@ fn as_json(news: &News) -> serde_json::Value {
     })
 }
 
-fn status(around: &ProcessEnv, destinations: &[Destination], is_json: bool) -> crate::exit::Outcome {
+fn status(around: &ProcessEnv, destinations: &[Destination], is_json: bool) -> exit::Outcome {
     let (mut page, mut rows, mut exit) = (Page::new(around), Vec::new(), Exit::Done);
     for destination in destinations {
         let cursor = Cursor::read(&exports::state(around), &destination.name)?;

@@ -8,11 +8,11 @@ mod tail;
 mod verify;
 
 use portcullis_bootstrap::process_env::ProcessEnv;
-
-use crate::args::audit::Audit;
+use portcullis_command_line::args::audit::Audit;
+use portcullis_command_line::exit;
 
 /// Runs the subcommand.
-pub(crate) fn run(audit: Audit) -> crate::exit::Outcome {
+pub(crate) fn run(audit: Audit) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     match audit {
         Audit::Tail(options) => tail::run(&around, &options),

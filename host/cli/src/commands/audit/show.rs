@@ -2,18 +2,18 @@
 
 use portcullis_audit::{Decided, OUTPUT, winner};
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::audit::Decision;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::human::{ago, path};
+use portcullis_command_line::output::{Cell, Page, Tint, cell, tinted};
 use portcullis_server::record_text;
 use portcullis_text::{counted, tilde, utc};
 use serde_json::{Value, json};
 
 use super::logs::directory;
-use crate::args::audit::Decision;
 use crate::commands::explain::heard;
-use crate::exit::Exit;
-use crate::human::{ago, path};
-use crate::output::{Cell, Page, Tint, cell, tinted};
 
-pub(super) fn run(around: &ProcessEnv, wanted: &Decision) -> crate::exit::Outcome {
+pub(super) fn run(around: &ProcessEnv, wanted: &Decision) -> exit::Outcome {
     let found = directory(around).decision(&wanted.id)?;
     let mut page = Page::new(around);
     if wanted.json {

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use portcullis_audit::{Stats, read_all};
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Cell, Page, Tint, cell, tinted};
 use portcullis_text::utc;
 
 use super::logs::directory;
-use crate::exit::Exit;
-use crate::output::{Cell, Page, Tint, cell, tinted};
 
 /// Maximum number of rules to print; the JSON output has all of them.
 const MOST_RULES: usize = 15;
 
-pub(super) fn run(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
+pub(super) fn run(around: &ProcessEnv, as_json: bool) -> exit::Outcome {
     let mut stats = Stats::default();
     for file in directory(around).files()? {
         stats.add(read_all(&file.path)?);

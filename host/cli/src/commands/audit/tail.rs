@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use portcullis_audit::{Follower, Placed, Record, Trouble};
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::audit::Tail;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::human::ago;
+use portcullis_command_line::output::{Cell, Page, Reader, Tint, cell, tinted};
 use portcullis_server::record_text;
 use portcullis_text::utc;
 use serde_json::json;
 
 use super::logs::{causes, directory};
-use crate::args::audit::Tail;
-use crate::exit::Exit;
-use crate::human::ago;
-use crate::output::{Cell, Page, Reader, Tint, cell, tinted};
 
 /// Polling interval, short enough for a person.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -21,7 +21,7 @@ const WIDTHS: [usize; 3] = [10, 12, 7];
 /// The position of the time of day in a date with time.
 const TIME_OF_DAY: usize = 11;
 
-pub(super) fn run(around: &ProcessEnv, options: &Tail) -> crate::exit::Outcome {
+pub(super) fn run(around: &ProcessEnv, options: &Tail) -> exit::Outcome {
     let mut page = Page::of_lines(around);
     let filter = |lines: Vec<Result<Placed, Trouble>>| -> Vec<Result<Placed, Trouble>> {
         lines.into_iter().filter(|line| !options.denied || is_refusal(line)).collect()

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use portcullis_audit::{Directory, End, Intact, LogFile, MissingLog, ReadError, Trouble, verify};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Cell, Page, Tint, cell, tinted};
 use portcullis_text::{counted, escape};
 use serde_json::{Value, json};
 
 use super::logs::{causes, directory};
-use crate::exit::Exit;
-use crate::output::{Cell, Page, Tint, cell, tinted};
 
 /// A log, with the result of checking it.
 struct Verified {
@@ -27,7 +27,7 @@ enum Fault {
     Missing(MissingLog),
 }
 
-pub(super) fn run(around: &ProcessEnv, file: Option<PathBuf>, as_json: bool) -> crate::exit::Outcome {
+pub(super) fn run(around: &ProcessEnv, file: Option<PathBuf>, as_json: bool) -> exit::Outcome {
     let logs = match file.map(|file| around.cwd.join(file)) {
         Some(named) => match of_file(named) {
             Some(log) => vec![log?],

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::policy::Bench;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, cell};
 use portcullis_policy_tools::{Component, Figures, Item, Simulator, measure, requests_of, runtime};
 use portcullis_text::escape;
 use serde_json::json;
 
 use super::progress::ProgressPrinter;
-use crate::args::policy::Bench;
-use crate::exit::Exit;
-use crate::output::{Page, cell};
 
-pub(super) fn run(bench: &Bench) -> crate::exit::Outcome {
+pub(super) fn run(bench: &Bench) -> exit::Outcome {
     let runtime = runtime()?;
     let first = Component::open(&bench.policy)?;
     let second = bench.other.as_deref().map(Component::open).transpose()?;
@@ -39,12 +39,7 @@ pub(super) fn run(bench: &Bench) -> crate::exit::Outcome {
     print(bench, &components, &figures, wanted.len())
 }
 
-fn print(
-    bench: &Bench,
-    components: &[&Component],
-    figures: &[Figures],
-    requests: usize,
-) -> crate::exit::Outcome {
+fn print(bench: &Bench, components: &[&Component], figures: &[Figures], requests: usize) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let mut page = Page::new(&around);
     let ratio = match figures {

@@ -1,15 +1,14 @@
 //! `policy build`: builds a component and embeds its pack.
 
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::policy::Build;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, cell};
 use portcullis_packs::digest;
 use portcullis_policy_tools::build;
 use serde_json::json;
 
-use crate::args::policy::Build;
-use crate::exit::Exit;
-use crate::output::{Page, cell};
-
-pub(super) fn run(args: &Build) -> crate::exit::Outcome {
+pub(super) fn run(args: &Build) -> exit::Outcome {
     let built = build(&args.folder, args.output.as_deref())?;
     let around = ProcessEnv::read()?;
     let mut page = Page::new(&around);

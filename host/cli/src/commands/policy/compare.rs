@@ -1,16 +1,16 @@
 //! `policy replay` and `policy diff`: show which decisions would change.
 
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::policy::{Diff, Replay};
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use portcullis_policy_tools::{Comparison, Difference, Lacks, PolicyAnswer, ReplayWith};
 use portcullis_text::counted;
 use serde_json::json;
 
 use super::progress::ProgressPrinter;
-use crate::args::policy::{Diff, Replay};
-use crate::exit::Exit;
-use crate::output::{Page, Tint, cell, tinted};
 
-pub(super) fn replay(replay: Replay) -> crate::exit::Outcome {
+pub(super) fn replay(replay: Replay) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let with = ReplayWith {
         project: replay.sources.project,
@@ -24,7 +24,7 @@ pub(super) fn replay(replay: Replay) -> crate::exit::Outcome {
     Ok(ending(&comparison, replay.forbid_loosening))
 }
 
-pub(super) fn diff(diff: &Diff) -> crate::exit::Outcome {
+pub(super) fn diff(diff: &Diff) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let mut telling = ProgressPrinter::begin(diff.json);
     let progress = |done, total| telling.tell(|| format!("{done} of {total} requests …"));

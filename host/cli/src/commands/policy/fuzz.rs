@@ -4,16 +4,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::policy::Fuzz;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Tint, tinted};
 use portcullis_policy_tools::{Component, Fuzzed, fuzz};
 use portcullis_text::{counted, escape};
 use serde_json::json;
 
 use super::progress::ProgressPrinter;
-use crate::args::policy::Fuzz;
-use crate::exit::Exit;
-use crate::output::{Page, Tint, tinted};
 
-pub(super) fn run(args: &Fuzz) -> crate::exit::Outcome {
+pub(super) fn run(args: &Fuzz) -> exit::Outcome {
     let component = Component::open(&args.policy)?;
     let policy = component.load_whole(&portcullis_policy_tools::runtime()?, &args.config)?;
     let seed = match args.seed {

@@ -4,15 +4,14 @@
 
 use portcullis_bootstrap::policy_source;
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::policy::Inspect;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use portcullis_packs::digest;
 use portcullis_policy_tools::Component;
 use serde_json::json;
 
-use crate::args::policy::Inspect;
-use crate::exit::Exit;
-use crate::output::{Page, Tint, cell, tinted};
-
-pub(super) fn run(inspect: &Inspect) -> crate::exit::Outcome {
+pub(super) fn run(inspect: &Inspect) -> exit::Outcome {
     let component = Component::open(&inspect.policy)?;
     let runtime = portcullis_policy_tools::runtime()?;
     let surface = runtime.surface(&component.bytes)?;

@@ -1,14 +1,13 @@
 //! `policy lint`: finds violations of the contract.
 
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::policy::Lint;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use portcullis_policy_tools::{Component, Finding, Severity, lint, manifest_findings};
 use serde_json::json;
 
-use crate::args::policy::Lint;
-use crate::exit::Exit;
-use crate::output::{Page, Tint, cell, tinted};
-
-pub(super) fn run(args: &Lint) -> crate::exit::Outcome {
+pub(super) fn run(args: &Lint) -> exit::Outcome {
     let component = Component::open(&args.policy)?;
     let runtime = portcullis_policy_tools::runtime()?;
     let policy = component.load_whole(&runtime, &args.config)?;

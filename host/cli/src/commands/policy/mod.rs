@@ -15,10 +15,11 @@ mod test;
 mod try_out;
 mod watch;
 
-use crate::args::policy::Policy;
+use portcullis_command_line::args::policy::Policy;
+use portcullis_command_line::exit;
 
 /// Runs the subcommand.
-pub(crate) fn run(verb: Policy) -> crate::exit::Outcome {
+pub(crate) fn run(verb: Policy) -> exit::Outcome {
     match verb {
         Policy::New(new) => new::run(&new),
         Policy::Build(build) => build::run(&build),

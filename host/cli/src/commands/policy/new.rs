@@ -2,15 +2,14 @@
 
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
+use portcullis_command_line::args::policy::{Language, New};
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::Page;
 use portcullis_packs::Language as Written;
 use portcullis_policy_tools::create;
 use serde_json::json;
 
-use crate::args::policy::{Language, New};
-use crate::exit::Exit;
-use crate::output::Page;
-
-pub(super) fn run(new: &New) -> crate::exit::Outcome {
+pub(super) fn run(new: &New) -> exit::Outcome {
     let language = match new.lang {
         Language::Rust => Written::Rust,
         Language::Js => Written::Js,

@@ -7,23 +7,23 @@ use std::time::Duration;
 use portcullis_audit::{Directory, Follower, Placed, Recall, Record, Trouble, read_all};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
+use portcullis_command_line::args::policy::Observe;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Reader, Tint, cell, tinted};
 use portcullis_decision::Context;
 use portcullis_policy_tools::{Component, Lacks, Logged, PolicyAnswer, Simulator, logged};
 use portcullis_server::record_text;
 use portcullis_text::{escape, utc};
 use serde_json::{Value, json};
 
-use crate::args::policy::Observe;
 use crate::commands::audit::logs::{causes, directory};
-use crate::exit::Exit;
-use crate::output::{Page, Reader, Tint, cell, tinted};
 
 /// Polling interval, short enough for a person.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Widths of time, decision and verdict; fixed, because later rows are unknown.
 const WIDTHS: [usize; 5] = [19, 7, 1, 7, 24];
 
-pub(super) fn run(args: &Observe) -> crate::exit::Outcome {
+pub(super) fn run(args: &Observe) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let component = Component::open(&args.policy)?;
     let policy = component.load(&portcullis_policy_tools::runtime()?, &args.config)?;

@@ -4,6 +4,10 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::action::Action;
+use portcullis_command_line::args::policy::RunOnce;
+use portcullis_command_line::exit;
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use portcullis_decision::verdict::{Evaluation, Verdict};
 use portcullis_decision::{Context, Decision, Effect, Member, Mode};
 use portcullis_file_gate::spelling;
@@ -13,11 +17,7 @@ use portcullis_policy_tools::{Component, Simulated, Simulator, request_of, sessi
 use portcullis_text::escape;
 use serde_json::{Value, json};
 
-use crate::args::action::Action;
-use crate::args::policy::RunOnce;
-use crate::output::{Page, Tint, cell, tinted};
-
-pub(super) fn run(args: RunOnce) -> crate::exit::Outcome {
+pub(super) fn run(args: RunOnce) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let policy = load(&Component::open(&args.policy)?, &args.config)?;
     // If no policy decides, the user is asked.

@@ -6,16 +6,15 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
+use portcullis_command_line::args::policy::Test;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Tint, print_document, tinted};
 use portcullis_policy_runtime::LogLine;
 use portcullis_policy_tools::{Component, Report, Source, cases_at, cases_of_log, junit, run as run_cases};
 use portcullis_text::{counted, escape};
 use serde_json::json;
 
-use crate::args::policy::Test;
-use crate::exit::Exit;
-use crate::output::{Page, Tint, print_document, tinted};
-
-pub(super) fn run(test: &Test) -> crate::exit::Outcome {
+pub(super) fn run(test: &Test) -> exit::Outcome {
     let component = Component::open(&test.policy)?;
     if let Some(log) = &test.from_log {
         let cases = cases_of_log(&component, log, &test.config)?;

@@ -9,13 +9,13 @@ use anyhow::Context as _;
 use clap::Parser;
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::{complain, say};
+use portcullis_command_line::args::action::Action;
+use portcullis_command_line::args::policy::Try;
+use portcullis_command_line::exit::{self, Exit};
 use portcullis_policy_runtime::ComponentPolicy;
 use portcullis_policy_tools::Component;
 
 use super::once::{ask, load};
-use crate::args::action::Action;
-use crate::args::policy::Try;
-use crate::exit::Exit;
 
 /// The longest line, in bytes: as long as a script may be.
 const LONGEST: u64 = 1 << 20;
@@ -28,7 +28,7 @@ struct Line {
     action: Action,
 }
 
-pub(super) fn run(args: &Try) -> crate::exit::Outcome {
+pub(super) fn run(args: &Try) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let mut loaded = Loaded::new(&args.policy, &args.config)?;
     if stdin().is_terminal() {

@@ -2,14 +2,13 @@
 
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::{complain, say};
+use portcullis_command_line::args::policy::{Build, Lint, Test, Watch};
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Reader};
 use portcullis_policy_tools::{Component, Edits};
 use serde_json::json;
 
-use crate::args::policy::{Build, Lint, Test, Watch};
-use crate::exit::Exit;
-use crate::output::{Page, Reader};
-
-pub(super) fn run(args: &Watch) -> crate::exit::Outcome {
+pub(super) fn run(args: &Watch) -> exit::Outcome {
     let folder = args.folder.display();
     anyhow::ensure!(
         args.folder.is_dir(),

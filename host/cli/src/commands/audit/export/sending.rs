@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use portcullis_audit::{Placed, Record};
 use portcullis_bootstrap::exports;
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::exit::Exit;
+use portcullis_command_line::output::Reader;
 use portcullis_export::{Destination, ExportError, Exporter, Step};
 use portcullis_server::record_text;
 
 use super::super::logs::directory;
-use crate::exit::Exit;
-use crate::output::Reader;
 
 /// The pause before new records are looked for.
 const LOOK: Duration = Duration::from_millis(500);

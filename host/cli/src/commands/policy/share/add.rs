@@ -2,16 +2,16 @@
 
 use anyhow::bail;
 use portcullis_bootstrap::streams::say;
+use portcullis_command_line::args::share::{Add, Remove, Update};
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use portcullis_packs::Locked;
 use portcullis_policy_tools::LockEditor;
 use serde_json::json;
 
 use super::approval::approval;
-use crate::args::share::{Add, Remove, Update};
-use crate::exit::Exit;
-use crate::output::{Page, Tint, cell, tinted};
 
-pub(super) fn add(add: &Add) -> crate::exit::Outcome {
+pub(super) fn add(add: &Add) -> exit::Outcome {
     let mut editor = LockEditor::open(add.place.dir.as_deref())?;
     let offers = match (&add.what, &add.lock) {
         (Some(what), _) => vec![editor.find(what)?],
@@ -22,7 +22,7 @@ pub(super) fn add(add: &Add) -> crate::exit::Outcome {
     print(&editor, &taken, add.json)
 }
 
-pub(super) fn update(update: &Update) -> crate::exit::Outcome {
+pub(super) fn update(update: &Update) -> exit::Outcome {
     let mut editor = LockEditor::open(update.place.dir.as_deref())?;
     let offers = editor.newer_of(&update.ids)?;
     let taken = editor.take(offers, &approval(&update.agreement))?;
@@ -32,7 +32,7 @@ pub(super) fn update(update: &Update) -> crate::exit::Outcome {
     print(&editor, &taken, update.json)
 }
 
-pub(super) fn remove(remove: &Remove) -> crate::exit::Outcome {
+pub(super) fn remove(remove: &Remove) -> exit::Outcome {
     let editor = LockEditor::open(remove.place.dir.as_deref())?;
     editor.remove(&remove.ids)?;
     if remove.json {
@@ -48,7 +48,7 @@ pub(super) fn remove(remove: &Remove) -> crate::exit::Outcome {
 }
 
 /// Prints the packs that were taken.
-pub(super) fn print(editor: &LockEditor, taken: &[Locked], json: bool) -> crate::exit::Outcome {
+pub(super) fn print(editor: &LockEditor, taken: &[Locked], json: bool) -> exit::Outcome {
     let mut page = Page::new(editor.environment());
     if json {
         page.json(&json!({ "lock": editor.store().lock_file(), "taken": taken }));

@@ -1,8 +1,7 @@
 //! What the user has agreed to on the command line.
 
+use portcullis_command_line::args::share::Agreement;
 use portcullis_packs::Approval;
-
-use crate::args::share::Agreement;
 
 /// Returns the approval that the arguments express.
 pub(super) fn approval(agreement: &Agreement) -> Approval {

@@ -4,6 +4,9 @@ use std::io::BufReader;
 
 use anyhow::{Context as _, anyhow, bail};
 use portcullis_bootstrap::streams::say;
+use portcullis_command_line::args::share::{Load, Save, Vendor};
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::Page;
 use portcullis_packs::{Locked, Signed, Store, load, open, save, write};
 use portcullis_policy_tools::{LockEditor, Offer};
 use portcullis_text::{counted, escape};
@@ -12,11 +15,8 @@ use serde_json::{Value, json};
 use super::add::print;
 use super::approval::approval;
 use super::empty_lock::NOTHING;
-use crate::args::share::{Load, Save, Vendor};
-use crate::exit::Exit;
-use crate::output::Page;
 
-pub(super) fn vendor(vendor: &Vendor) -> crate::exit::Outcome {
+pub(super) fn vendor(vendor: &Vendor) -> exit::Outcome {
     let editor = LockEditor::open(vendor.place.dir.as_deref())?;
     let lock = editor.store().lock()?;
     if lock.policies.is_empty() {
@@ -31,7 +31,7 @@ pub(super) fn vendor(vendor: &Vendor) -> crate::exit::Outcome {
     print_done(&editor, &told, &shown, vendor.json)
 }
 
-pub(super) fn save_packs(wanted: &Save) -> crate::exit::Outcome {
+pub(super) fn save_packs(wanted: &Save) -> exit::Outcome {
     let editor = LockEditor::open(wanted.place.dir.as_deref())?;
     let lock = editor.store().lock()?;
     if let Some(unknown) = wanted.ids.iter().find(|id| lock.find(id).is_none()) {
@@ -56,7 +56,7 @@ pub(super) fn save_packs(wanted: &Save) -> crate::exit::Outcome {
     print_done(&editor, &told, &shown, wanted.json)
 }
 
-pub(super) fn load_packs(wanted: &Load) -> crate::exit::Outcome {
+pub(super) fn load_packs(wanted: &Load) -> exit::Outcome {
     let editor = LockEditor::open(wanted.place.dir.as_deref())?;
     let file = editor.here(&wanted.file);
     let refused = || format!("the archive `{}` is refused, and nothing was changed", file.display());
@@ -69,7 +69,7 @@ pub(super) fn load_packs(wanted: &Load) -> crate::exit::Outcome {
 }
 
 /// Prints the result of a command: as a sentence, or as JSON.
-fn print_done(editor: &LockEditor, sentence: &str, object: &Value, as_json: bool) -> crate::exit::Outcome {
+fn print_done(editor: &LockEditor, sentence: &str, object: &Value, as_json: bool) -> exit::Outcome {
     if as_json {
         let mut page = Page::new(editor.environment());
         page.json(object);

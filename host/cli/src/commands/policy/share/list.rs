@@ -1,15 +1,15 @@
 //! `policy list` and `policy lock`: show the lock file of packs and check it.
 
+use portcullis_command_line::args::share::Shown;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Cell, Page, Tint, cell, tinted};
 use portcullis_packs::Locked;
 use portcullis_policy_tools::LockEditor;
 use serde_json::{Value, json};
 
 use super::empty_lock::NOTHING;
-use crate::args::share::Shown;
-use crate::exit::Exit;
-use crate::output::{Cell, Page, Tint, cell, tinted};
 
-pub(super) fn list(shown: &Shown) -> crate::exit::Outcome {
+pub(super) fn list(shown: &Shown) -> exit::Outcome {
     let editor = LockEditor::open(shown.place.dir.as_deref())?;
     let lock = editor.store().lock()?;
     let mut page = Page::new(editor.environment());
@@ -25,7 +25,7 @@ pub(super) fn list(shown: &Shown) -> crate::exit::Outcome {
 }
 
 /// Checks all packs as if they were offered now; changes nothing.
-pub(super) fn check(shown: &Shown) -> crate::exit::Outcome {
+pub(super) fn check(shown: &Shown) -> exit::Outcome {
     let editor = LockEditor::open(shown.place.dir.as_deref())?;
     let lock = editor.store().lock()?;
     let judged: Vec<(&Locked, Option<String>)> =

@@ -9,10 +9,11 @@ mod registry;
 mod sign;
 mod trust;
 
-use crate::args::share::Share;
+use portcullis_command_line::args::share::Share;
+use portcullis_command_line::exit;
 
 /// Runs the subcommand.
-pub(super) fn run(verb: Share) -> crate::exit::Outcome {
+pub(super) fn run(verb: Share) -> exit::Outcome {
     match verb {
         Share::Add(add) => add::add(&add),
         Share::Update(update) => add::update(&update),

@@ -3,16 +3,15 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
+use portcullis_command_line::args::share::{Pull, Push};
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, cell};
 use portcullis_packs::{Pack, Reference, Signed, digest, tag_of, version_of, write_signed};
 use portcullis_policy_tools::{LockEditor, Offer};
 use semver::Version;
 use serde_json::json;
 
-use crate::args::share::{Pull, Push};
-use crate::exit::Exit;
-use crate::output::{Page, cell};
-
-pub(super) fn push(push: &Push) -> crate::exit::Outcome {
+pub(super) fn push(push: &Push) -> exit::Outcome {
     let mut editor = LockEditor::open(None)?;
     let offer = editor.offer_of(&push.file)?;
     let pack = Pack::read(&offer.signed.bytes)?;
@@ -48,7 +47,7 @@ pub(super) fn push(push: &Push) -> crate::exit::Outcome {
     Ok(Exit::Done)
 }
 
-pub(super) fn pull(pull: &Pull) -> crate::exit::Outcome {
+pub(super) fn pull(pull: &Pull) -> exit::Outcome {
     let mut editor = LockEditor::open(None)?;
     let Offer { signed, source, .. } = editor.find(&pull.what)?;
     let file = editor.here(&pull.output.clone().unwrap_or_else(|| usual_name(&signed)));

@@ -1,16 +1,15 @@
 //! `policy sign` and `policy verify`.
 
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::share::{Sign, Verify};
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use portcullis_packs::{Approval, PackRefusal, digest};
 use portcullis_policy_tools::LockEditor;
 use portcullis_session::with_causes;
 use serde_json::json;
 
-use crate::args::share::{Sign, Verify};
-use crate::exit::Exit;
-use crate::output::{Page, Tint, cell, tinted};
-
-pub(super) fn sign(sign: &Sign) -> crate::exit::Outcome {
+pub(super) fn sign(sign: &Sign) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let signed =
         portcullis_policy_tools::sign(&around, &sign.file, sign.key.as_deref(), sign.minisign.as_deref())?;
@@ -31,7 +30,7 @@ pub(super) fn sign(sign: &Sign) -> crate::exit::Outcome {
     Ok(Exit::Done)
 }
 
-pub(super) fn verify(verify: &Verify) -> crate::exit::Outcome {
+pub(super) fn verify(verify: &Verify) -> exit::Outcome {
     let editor = LockEditor::open(verify.place.dir.as_deref())?;
     let offer = editor.offer_of(&verify.file)?;
     let lock = editor.store().lock()?;

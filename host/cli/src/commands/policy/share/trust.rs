@@ -3,14 +3,13 @@
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
 use portcullis_bootstrap::trust_files;
+use portcullis_command_line::args::share::{Dates, Publisher, Trust};
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use portcullis_policy_tools::{KeyDates, NewPublisher, TrustChange, add_trust};
 use serde_json::{Value, json};
 
-use crate::args::share::{Dates, Publisher, Trust};
-use crate::exit::Exit;
-use crate::output::{Page, Tint, cell, tinted};
-
-pub(super) fn run(verb: Trust) -> crate::exit::Outcome {
+pub(super) fn run(verb: Trust) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let (change, as_json) = match verb {
         Trust::List { json } => return list(&around, json),
@@ -45,7 +44,7 @@ fn key_dates(dates: Dates) -> KeyDates {
     KeyDates { valid_after: dates.valid_after, valid_before: dates.valid_before }
 }
 
-fn list(around: &ProcessEnv, json: bool) -> crate::exit::Outcome {
+fn list(around: &ProcessEnv, json: bool) -> exit::Outcome {
     let trust = trust_files::read(&around.agent_directory)?;
     let mut page = Page::new(around);
     if json {

@@ -78,7 +78,7 @@ fn checked(page: &str, language: &str) -> Option<&'static str> {
         (_, "json") => "host/settings/tests/all/reference.rs",
         ("policy-authors.md", "rust" | "toml") => "guest/sdk/tests/page.rs",
         ("text-policies.md", "cedar" | "rego" | "toml") => "tests/it/tests/text_policies.rs",
-        ("export.md" | "teams.md", "toml") => "host/cli/src/args/doc_tests.rs",
+        ("export.md" | "teams.md", "toml") => "host/command-line/src/args/doc_tests.rs",
         _ => return None,
     })
 }

@@ -79,7 +79,7 @@ Example:
 
 /// The verbs that share packs.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Share {
+pub enum Share {
     /// Add a pack: a file, a name of a publisher, or an artifact of a registry
     Add(Add),
     /// Update packs to newer versions
@@ -114,190 +114,213 @@ pub(crate) enum Share {
 
 /// Where packs are used.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct PackScope {
+pub struct PackScope {
     /// Use the `policy.lock` in this directory instead of the one beside your settings
     #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
+    pub dir: Option<PathBuf>,
 }
 
 /// What the user agrees to.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Agreement {
+pub struct Agreement {
     /// Capabilities that the policy may use: `rewrites`, `output`, ...
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
-    pub(crate) allow: Vec<String>,
+    pub allow: Vec<String>,
     /// Trust exactly these bytes, although they are unsigned
     #[arg(long)]
-    pub(crate) unsigned: bool,
+    pub unsigned: bool,
     /// Accept a version older than the one in use, or other bytes of the same version
     #[arg(long)]
-    pub(crate) allow_older: bool,
+    pub allow_older: bool,
     /// Accept a name that looks like another one
     #[arg(long)]
-    pub(crate) similar_name: bool,
+    pub similar_name: bool,
 }
 
+/// Arguments of `policy add`.
 #[derive(Debug, Args)]
 #[command(after_help = ADD_HELP)]
-pub(crate) struct Add {
+pub struct Add {
+    /// Where the pack is used.
     #[command(flatten)]
-    pub(crate) place: PackScope,
+    pub place: PackScope,
+    /// What the user agrees to.
     #[command(flatten)]
-    pub(crate) agreement: Agreement,
+    pub agreement: Agreement,
     /// What to add
     #[arg(value_name = "WHAT", required_unless_present = "lock")]
-    pub(crate) what: Option<String>,
+    pub what: Option<String>,
     /// Add exactly the packs of a team's lock
     #[arg(long, value_name = "FILE", conflicts_with = "what")]
-    pub(crate) lock: Option<PathBuf>,
+    pub lock: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy update`.
 #[derive(Debug, Args)]
 #[command(after_help = UPDATE_HELP)]
-pub(crate) struct Update {
+pub struct Update {
+    /// Where the pack is used.
     #[command(flatten)]
-    pub(crate) place: PackScope,
+    pub place: PackScope,
+    /// What the user agrees to.
     #[command(flatten)]
-    pub(crate) agreement: Agreement,
+    pub agreement: Agreement,
     /// The packs to update; all by default
     #[arg(value_name = "ID")]
-    pub(crate) ids: Vec<String>,
+    pub ids: Vec<String>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy remove`.
 #[derive(Debug, Args)]
-pub(crate) struct Remove {
+pub struct Remove {
+    /// Where the pack is used.
     #[command(flatten)]
-    pub(crate) place: PackScope,
+    pub place: PackScope,
     /// The packs to remove
     #[arg(value_name = "ID", required = true)]
-    pub(crate) ids: Vec<String>,
+    pub ids: Vec<String>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy list` and `policy lock`.
 #[derive(Debug, Args)]
-pub(crate) struct Shown {
+pub struct Shown {
+    /// Where the pack is used.
     #[command(flatten)]
-    pub(crate) place: PackScope,
+    pub place: PackScope,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy sign`.
 #[derive(Debug, Args)]
 #[command(after_help = SIGN_HELP)]
-pub(crate) struct Sign {
+pub struct Sign {
     /// The pack
     #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// An SSH key: a private key, or a public key whose private key is in ssh-agent
     #[arg(long, value_name = "FILE", required_unless_present = "minisign")]
-    pub(crate) key: Option<PathBuf>,
+    pub key: Option<PathBuf>,
     /// A minisign secret key
     #[arg(long, value_name = "FILE")]
-    pub(crate) minisign: Option<PathBuf>,
+    pub minisign: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy verify`.
 #[derive(Debug, Args)]
 #[command(after_help = VERIFY_HELP)]
-pub(crate) struct Verify {
+pub struct Verify {
+    /// Where the pack is used.
     #[command(flatten)]
-    pub(crate) place: PackScope,
+    pub place: PackScope,
     /// The pack
     #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy push`.
 #[derive(Debug, Args)]
 #[command(after_help = PUSH_HELP)]
-pub(crate) struct Push {
+pub struct Push {
     /// The pack
     #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// The artifact; by default, in the publisher's registry
     #[arg(value_name = "TO")]
-    pub(crate) to: Option<String>,
+    pub to: Option<String>,
     /// Publish the pack unsigned
     #[arg(long)]
-    pub(crate) unsigned: bool,
+    pub unsigned: bool,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy pull`.
 #[derive(Debug, Args)]
 #[command(after_help = PULL_HELP)]
-pub(crate) struct Pull {
+pub struct Pull {
     /// A name or an artifact, as for `add`
     #[arg(value_name = "WHAT")]
-    pub(crate) what: String,
+    pub what: String,
     /// The file to write; `NAME-VERSION.wasm` by default
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy vendor`.
 #[derive(Debug, Args)]
 #[command(after_help = VENDOR_HELP)]
-pub(crate) struct Vendor {
+pub struct Vendor {
+    /// Where the pack is used.
     #[command(flatten)]
-    pub(crate) place: PackScope,
+    pub place: PackScope,
     /// The directory; an earlier lock in it is replaced
     #[arg(value_name = "DIR")]
-    pub(crate) to: PathBuf,
+    pub to: PathBuf,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy save`.
 #[derive(Debug, Args)]
 #[command(after_help = CARRY_HELP)]
-pub(crate) struct Save {
+pub struct Save {
+    /// Where the pack is used.
     #[command(flatten)]
-    pub(crate) place: PackScope,
+    pub place: PackScope,
     /// The archive
     #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// Which packs; all by default
     #[arg(value_name = "ID")]
-    pub(crate) ids: Vec<String>,
+    pub ids: Vec<String>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy load`.
 #[derive(Debug, Args)]
 #[command(after_help = CARRY_HELP)]
-pub(crate) struct Load {
+pub struct Load {
+    /// Where the pack is used.
     #[command(flatten)]
-    pub(crate) place: PackScope,
+    pub place: PackScope,
+    /// What the user agrees to.
     #[command(flatten)]
-    pub(crate) agreement: Agreement,
+    pub agreement: Agreement,
     /// The archive
     #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// The verbs of `policy trust`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Trust {
+pub enum Trust {
     /// Show trusted publishers and files, and what is revoked
     #[command(
         after_help = "Examples:\n  portcullis policy trust list\n  portcullis policy trust list --json"
@@ -323,6 +346,7 @@ pub(crate) enum Trust {
         /// A key of theirs, or a file with it; may be given several times
         #[arg(long = "key", value_name = "KEY|FILE", required = true)]
         keys: Vec<String>,
+        /// When the key counts.
         #[command(flatten)]
         dates: Dates,
         /// Print one JSON object
@@ -360,38 +384,40 @@ pub(crate) enum Trust {
 
 /// When a key counts.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Dates {
+pub struct Dates {
     /// The first day on which the key is valid
     #[arg(long, value_name = "YYYY-MM-DD")]
-    pub(crate) valid_after: Option<String>,
+    pub valid_after: Option<String>,
     /// The day from which the key is no longer valid
     #[arg(long, value_name = "YYYY-MM-DD")]
-    pub(crate) valid_before: Option<String>,
+    pub valid_before: Option<String>,
 }
 
+/// Arguments of `policy trust publisher`.
 #[derive(Debug, Args)]
-pub(crate) struct Publisher {
+pub struct Publisher {
     /// Your name for the publisher
     #[arg(value_name = "NAME")]
-    pub(crate) name: String,
+    pub name: String,
     /// A namespace that the publisher owns, the first half of ids; their name by default
     #[arg(long = "namespace", value_name = "NAMESPACE")]
-    pub(crate) namespaces: Vec<String>,
+    pub namespaces: Vec<String>,
     /// The registry of their packs: HOST/PATH
     #[arg(long, value_name = "HOST/PATH")]
-    pub(crate) registry: Option<String>,
+    pub registry: Option<String>,
     /// A key of theirs, or a file with it; may be given several times
     #[arg(long = "key", value_name = "KEY|FILE")]
-    pub(crate) keys: Vec<String>,
+    pub keys: Vec<String>,
     /// Their `allowed_signers` file, in SSH's format; it is copied
     #[arg(long, value_name = "FILE")]
-    pub(crate) signers: Option<PathBuf>,
+    pub signers: Option<PathBuf>,
     /// Number of their keys that must have signed
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
-    pub(crate) threshold: u32,
+    pub threshold: u32,
+    /// When the key counts.
     #[command(flatten)]
-    pub(crate) dates: Dates,
+    pub dates: Dates,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }

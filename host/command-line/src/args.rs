@@ -5,27 +5,27 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) mod action;
-pub(crate) mod allow;
-pub(crate) mod asks;
-pub(crate) mod audit;
-pub(crate) mod branch;
-pub(crate) mod config;
-pub(crate) mod credentials;
+pub mod action;
+pub mod allow;
+pub mod asks;
+pub mod audit;
+pub mod branch;
+pub mod config;
+pub mod credentials;
 #[cfg(test)]
 mod doc_tests;
-pub(crate) mod doctor;
+pub mod doctor;
 #[cfg(test)]
 mod help_tests;
-pub(crate) mod home;
-pub(crate) mod migrate;
-pub(crate) mod policy;
-pub(crate) mod ports;
-pub(crate) mod share;
-pub(crate) mod status;
-pub(crate) mod team;
-pub(crate) mod undo;
-pub(crate) mod version;
+pub mod home;
+pub mod migrate;
+pub mod policy;
+pub mod ports;
+pub mod share;
+pub mod status;
+pub mod team;
+pub mod undo;
+pub mod version;
 
 use action::{Action, Sources};
 use allow::{Presets, Rule};
@@ -47,13 +47,15 @@ use version::Version;
 /// A policy engine and a sandbox for the pi coding agent.
 #[derive(Debug, Parser)]
 #[command(name = "portcullis", version, max_term_width = 100, arg_required_else_help = true, after_help = TOP_HELP)]
-pub(crate) struct Arguments {
+pub struct Arguments {
+    /// What the program does.
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub verb: Verb,
 }
 
+/// A verb with its arguments.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
+pub enum Verb {
     /// Run one command in the sandbox
     #[command(after_help = RUN_HELP)]
     Run(Run),
@@ -209,28 +211,30 @@ Examples:
   portcullis pi-extension install
   portcullis pi-extension remove";
 
+/// Arguments of `run`.
 #[derive(Debug, Args)]
-pub(crate) struct Run {
+pub struct Run {
+    /// The settings and policies that decide.
     #[command(flatten)]
-    pub(crate) sources: Sources,
+    pub sources: Sources,
     /// What to do when a policy asks; by default prompt on a terminal, otherwise deny
     #[arg(long, value_enum, value_name = "WHAT")]
-    pub(crate) ask: Option<Ask>,
+    pub ask: Option<Ask>,
     /// A preset, a host or a path to read, allowed for this command only; may be given several times
     #[arg(long, value_name = "WHAT")]
-    pub(crate) allow: Vec<String>,
+    pub allow: Vec<String>,
     /// Leave the project as it is: what the command changes in it goes to a branch, which you review with
     /// `portcullis branch`; without a name, a new one
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub(crate) branch: Option<String>,
+    pub branch: Option<String>,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
+    pub command: Vec<OsString>,
 }
 
 /// What to do when a policy asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Ask {
+pub enum Ask {
     /// Refuse
     Deny,
     /// Allow this once
@@ -239,47 +243,53 @@ pub(crate) enum Ask {
     Prompt,
 }
 
+/// Arguments of `check`.
 #[derive(Debug, Args)]
-pub(crate) struct Check {
+pub struct Check {
+    /// The settings and policies that decide.
     #[command(flatten)]
-    pub(crate) sources: Sources,
+    pub sources: Sources,
     /// Show the answer of every policy, and which one decided; `--json` always has them
     #[arg(long)]
-    pub(crate) explain: bool,
+    pub explain: bool,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
+    /// The action to decide about.
     #[command(subcommand)]
-    pub(crate) action: Action,
+    pub action: Action,
 }
 
+/// Arguments of `pi`.
 #[derive(Debug, Args)]
-pub(crate) struct Pi {
+pub struct Pi {
     /// Also put pi itself, its extensions and MCP servers into a sandbox; the host stays outside
     #[arg(long)]
-    pub(crate) contain: bool,
+    pub contain: bool,
     /// A preset, a host or a path to read, allowed in this session only; may be given several times
     #[arg(long, value_name = "WHAT")]
-    pub(crate) allow: Vec<String>,
+    pub allow: Vec<String>,
     /// Leave the project as it is: what the agent changes in it goes to a branch, which you review with `/branch` and at
     /// the end; without a name, a new one
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub(crate) branch: Option<String>,
+    pub branch: Option<String>,
     /// Arguments for pi
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARG")]
-    pub(crate) arguments: Vec<OsString>,
+    pub arguments: Vec<OsString>,
 }
 
+/// Arguments of `exec-client`.
 #[derive(Debug, Args)]
-pub(crate) struct ExecClient {
+pub struct ExecClient {
     /// The extension's socket
-    pub(crate) socket: PathBuf,
+    pub socket: PathBuf,
     /// The ticket of the command
-    pub(crate) ticket: String,
+    pub ticket: String,
 }
 
+/// The verbs of `pi-extension`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
-pub(crate) enum PiExtension {
+pub enum PiExtension {
     /// Install or update it
     #[command(after_help = "Example:\n  portcullis pi-extension install")]
     Install,
@@ -291,24 +301,27 @@ pub(crate) enum PiExtension {
     Path,
 }
 
+/// Arguments of `manual`.
 #[derive(Debug, Args)]
-pub(crate) struct Manual {
+pub struct Manual {
     /// The directory, which exists
-    pub(crate) directory: PathBuf,
+    pub directory: PathBuf,
 }
 
+/// Arguments of `completions`.
 #[derive(Debug, Args)]
-pub(crate) struct Completions {
+pub struct Completions {
     /// The shell
     #[arg(value_enum)]
-    pub(crate) shell: clap_complete::Shell,
+    pub shell: clap_complete::Shell,
 }
 
+/// Arguments of `complete`.
 #[derive(Debug, Args)]
-pub(crate) struct Complete {
+pub struct Complete {
     /// The words before the cursor, without the program's name
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
-    pub(crate) words: Vec<String>,
+    pub words: Vec<String>,
 }
 
 #[cfg(test)]

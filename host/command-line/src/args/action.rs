@@ -9,22 +9,26 @@ use serde_json::{Map, Value};
 
 /// Where settings and policies come from.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Sources {
+pub struct Sources {
     /// The project directory; the current one by default
     #[arg(long, value_name = "DIR")]
-    pub(crate) project: Option<PathBuf>,
+    pub project: Option<PathBuf>,
     /// Use this settings file instead of your own; it may be a plain sandbox-runtime file
     #[arg(long, value_name = "FILE")]
-    pub(crate) settings: Option<PathBuf>,
+    pub settings: Option<PathBuf>,
     /// Use this policy (a component, or a text in Cedar or Rego) instead of the configured ones, including the default;
     /// may be given several times
     #[arg(long = "policy", value_name = "FILE")]
-    pub(crate) policies: Vec<PathBuf>,
+    pub policies: Vec<PathBuf>,
 }
 
 /// What the agent would do.
 #[derive(Debug, Clone, Subcommand)]
-pub(crate) enum Action {
+#[expect(
+    missing_docs,
+    reason = "a comment on a field is printed as help, and the help of the action has it already"
+)]
+pub enum Action {
     /// Read a file
     Read { path: String },
     /// Create or replace a file
@@ -52,9 +56,11 @@ pub(crate) enum Action {
 
 /// A host and a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
-    pub(crate) host: Endpoint,
-    pub(crate) port: u16,
+pub struct Target {
+    /// The name or address.
+    pub host: Endpoint,
+    /// The port, which is not zero.
+    pub port: u16,
 }
 
 fn target(text: &str) -> Result<Target, String> {

@@ -38,11 +38,13 @@ Examples:
   portcullis credentials add github-ssh --ssh --host github.com --user git --fetch 'me/*'
   portcullis credentials add sign --sign ~/.ssh/id_ed25519.pub";
 
+/// The verbs of `credentials`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Credentials {
+pub enum Credentials {
     /// Show the credentials that commands here can use
     #[command(after_help = "Example:\n  portcullis credentials list --json")]
     List {
+        /// The settings.
         #[command(flatten)]
         settings: SettingsChoice,
         /// Print one JSON object
@@ -70,6 +72,7 @@ pub(crate) enum Credentials {
         /// The path of the request; of a host of ssh, the repository
         #[arg(long, value_name = "PATH", requires = "name")]
         path: Option<String>,
+        /// The settings.
         #[command(flatten)]
         settings: SettingsChoice,
         /// Print one JSON object
@@ -88,74 +91,75 @@ pub(crate) enum Credentials {
     },
 }
 
+/// Arguments of `credentials add`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("source").args(["env", "file", "command", "pass", "secret_tool", "aws_profile"])))]
-pub(crate) struct Add {
+pub struct Add {
     /// Its name; that of a known service provides what is not given
     #[arg(value_name = "NAME")]
-    pub(crate) name: String,
+    pub name: String,
     /// The host that it is sent to, with a port if it is not 443
     #[arg(long, value_name = "HOST")]
-    pub(crate) host: Option<String>,
+    pub host: Option<String>,
     /// Read it from this variable of your environment
     #[arg(long, value_name = "VARIABLE")]
-    pub(crate) env: Option<String>,
+    pub env: Option<String>,
     /// Read it from this file, absolute or below `~`
     #[arg(long, value_name = "FILE")]
-    pub(crate) file: Option<String>,
+    pub file: Option<String>,
     /// Read it from the output of this program; its words are separated by spaces
     #[arg(long, value_name = "COMMAND")]
-    pub(crate) command: Option<String>,
+    pub command: Option<String>,
     /// Read it from this entry of `pass`
     #[arg(long, value_name = "ENTRY")]
-    pub(crate) pass: Option<String>,
+    pub pass: Option<String>,
     /// Read it with `secret-tool lookup` and these attributes and values, separated by spaces
     #[arg(long, value_name = "ATTRIBUTES")]
-    pub(crate) secret_tool: Option<String>,
+    pub secret_tool: Option<String>,
     /// For `aws`: read the keys from this profile in `~/.aws/credentials`
     #[arg(long, value_name = "PROFILE")]
-    pub(crate) aws_profile: Option<String>,
+    pub aws_profile: Option<String>,
     /// Its place in a request; by default `bearer`
     #[arg(long, value_enum, value_name = "FORM")]
-    pub(crate) form: Option<Form>,
+    pub form: Option<Form>,
     /// Let git reach the host by your own `ssh`; a push needs an entry in `network.pushes` as well
     #[arg(long, requires = "host", conflicts_with_all = ["source", "form", "header", "purpose", "variables", "git", "services", "regions"])]
-    pub(crate) ssh: bool,
+    pub ssh: bool,
     /// For `--ssh`: the repositories to fetch from, such as `me/*`; may be given several times
     #[arg(long, value_name = "REPOSITORIES", requires = "ssh")]
-    pub(crate) fetch: Vec<String>,
+    pub fetch: Vec<String>,
     /// Have commits and tags signed outside: the path of a public key of ssh, or a key of gpg
     #[arg(long, value_name = "KEY", conflicts_with_all = ["source", "ssh", "host", "form", "user", "header", "purpose", "variables", "git", "services", "regions"])]
-    pub(crate) sign: Option<String>,
+    pub sign: Option<String>,
     /// For `basic` and `--ssh`: the user name; by default the one that the command sends
     #[arg(long, value_name = "USER")]
-    pub(crate) user: Option<String>,
+    pub user: Option<String>,
     /// For `header`: the name of the header
     #[arg(long, value_name = "HEADER", required_if_eq("form", "header"))]
-    pub(crate) header: Option<String>,
+    pub header: Option<String>,
     /// For `aws`: a service that requests are signed for, such as `s3`; by default all; may be given several times
     #[arg(long = "service", value_name = "SERVICE")]
-    pub(crate) services: Vec<String>,
+    pub services: Vec<String>,
     /// For `aws`: a region that requests are signed for; by default all; may be given several times
     #[arg(long = "region", value_name = "REGION")]
-    pub(crate) regions: Vec<String>,
+    pub regions: Vec<String>,
     /// The requests that it is for, such as `GET,HEAD /repos/**`; may be given several times
     #[arg(long = "for", value_name = "REQUESTS")]
-    pub(crate) purpose: Vec<String>,
+    pub purpose: Vec<String>,
     /// A variable of commands that holds the placeholder; may be given several times
     #[arg(long = "variable", value_name = "VARIABLE")]
-    pub(crate) variables: Vec<String>,
+    pub variables: Vec<String>,
     /// For `basic`: let git inside use it for this host
     #[arg(long)]
-    pub(crate) git: bool,
+    pub git: bool,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 /// The place of a credential in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Form {
+pub enum Form {
     /// `Authorization: Bearer`
     Bearer,
     /// `Authorization: Basic`, as the password
@@ -168,7 +172,7 @@ pub(crate) enum Form {
 
 impl Form {
     /// Returns the word in the settings.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Bearer => "bearer",
             Self::Basic => "basic",

@@ -17,17 +17,22 @@ const HANGING: usize = 4;
 
 /// A colour, by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tint {
+pub enum Tint {
+    /// No colour.
     Plain,
+    /// Allowed, or done.
     Good,
+    /// A person must decide.
     Open,
+    /// Denied, or failed.
     Bad,
+    /// Of less importance.
     Faint,
 }
 
 impl Tint {
     /// Returns the colour of an effect, a policy's verdict, or an outcome.
-    pub(crate) fn for_word(word: &str) -> Self {
+    pub fn for_word(word: &str) -> Self {
         match word {
             "allow" | "done" | "exit 0" => Self::Good,
             "ask" => Self::Open,
@@ -50,36 +55,36 @@ impl Tint {
 
 /// A text of a table, escaped.
 #[derive(Debug, Clone)]
-pub(crate) struct Cell {
+pub struct Cell {
     text: String,
     tint: Tint,
 }
 
 impl Cell {
     /// Returns the number of characters.
-    pub(crate) fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         self.text.chars().count()
     }
 }
 
 /// Makes a cell, shortened if long.
-pub(crate) fn cell(text: &str) -> Cell {
+pub fn cell(text: &str) -> Cell {
     Cell { text: escape(text), tint: Tint::Plain }
 }
 
 /// Makes a coloured cell for a line of a question, with the length limit of questions.
-pub(crate) fn whole(text: &str, tint: Tint) -> Cell {
+pub fn whole(text: &str, tint: Tint) -> Cell {
     Cell { text: escape_subject(text).0, tint }
 }
 
 /// Makes a coloured cell.
-pub(crate) fn tinted(text: &str, tint: Tint) -> Cell {
+pub fn tinted(text: &str, tint: Tint) -> Cell {
     Cell { text: escape(text), tint }
 }
 
 /// Buffered text for standard output.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub struct Page {
     text: String,
     colours: bool,
     /// The width at which rows are wrapped.
@@ -90,7 +95,7 @@ pub(crate) struct Page {
 
 impl Page {
     /// Creates a page. It has colours on a terminal, unless NO_COLOR is set.
-    pub(crate) fn new(around: &ProcessEnv) -> Self {
+    pub fn new(around: &ProcessEnv) -> Self {
         let says = |name: &str, test: fn(&str) -> bool| {
             around.variables.iter().any(|(known, value)| known == name && test(value))
         };
@@ -106,26 +111,26 @@ impl Page {
     }
 
     /// Creates a page for a log: in a file or a pipe, each row is one line, whatever its length.
-    pub(crate) fn of_lines(around: &ProcessEnv) -> Self {
+    pub fn of_lines(around: &ProcessEnv) -> Self {
         let page = Self::new(around);
         let columns = page.columns.filter(|_| page.breaks_words);
         Self { columns, ..page }
     }
 
     /// Adds one or more lines; unsafe characters are escaped.
-    pub(crate) fn line(&mut self, line: &str) {
+    pub fn line(&mut self, line: &str) {
         self.text.push_str(&escape_message(line));
         self.text.push('\n');
     }
 
     /// Adds a sentence that wraps like a row; unsafe characters are escaped.
-    pub(crate) fn sentence(&mut self, indent: &str, text: &str) {
+    pub fn sentence(&mut self, indent: &str, text: &str) {
         let text = escape_message(text).into_owned();
         self.row(indent, &[Cell { text, tint: Tint::Plain }], &[]);
     }
 
     /// Adds rows, with each column as wide as its widest text.
-    pub(crate) fn table(&mut self, indent: &str, rows: &[Vec<Cell>]) {
+    pub fn table(&mut self, indent: &str, rows: &[Vec<Cell>]) {
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns)
             .map(|column| rows.iter().filter_map(|row| row.get(column)).map(Cell::width).max().unwrap_or(0))
@@ -138,7 +143,7 @@ impl Page {
     /// Adds a row with columns of given widths; a longer text takes the space it needs.
     ///
     /// A row that is too long goes on below, indented, so that no cell begins a line.
-    pub(crate) fn row(&mut self, indent: &str, row: &[Cell], widths: &[usize]) {
+    pub fn row(&mut self, indent: &str, row: &[Cell], widths: &[usize]) {
         let indent = escape_message(indent).into_owned();
         let hanging = indent.chars().count() + HANGING;
         let (mut line, mut column) = (indent.clone(), indent.chars().count());
@@ -185,17 +190,20 @@ impl Page {
     }
 
     /// Adds a JSON document on one line.
-    pub(crate) fn json(&mut self, value: &Value) {
+    pub fn json(&mut self, value: &Value) {
         self.line(&escape_json(&value.to_string()));
     }
 
     /// Adds a JSON document on several lines.
-    pub(crate) fn pretty_json(&mut self, value: &Value) {
+    pub fn pretty_json(&mut self, value: &Value) {
         self.line(&escape_json(&format!("{value:#}")));
     }
 
     /// Prints the buffered text. A closed output is not an error and is returned as such.
-    pub(crate) fn print(&mut self) -> anyhow::Result<Reader> {
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub fn print(&mut self) -> anyhow::Result<Reader> {
         let mut out = streams::output().lock();
         let printed = out.write_all(self.text.as_bytes()).and_then(|()| out.flush());
         self.text.clear();
@@ -209,8 +217,9 @@ impl Page {
 
 /// Prints a text for other programs, unchanged.
 ///
-/// Fails if the text would act on a terminal, since no escape means the same to all programs.
-pub(crate) fn print_document(text: &str) -> anyhow::Result<()> {
+/// # Errors
+/// If the text would act on a terminal, since no escape means the same to all programs; if the output cannot be written.
+pub fn print_document(text: &str) -> anyhow::Result<()> {
     if text.chars().any(|character| !matches!(character, '\n' | '\t') && is_unsafe(character)) {
         anyhow::bail!("the text holds characters that act on a terminal; write it to a file");
     }
@@ -220,8 +229,10 @@ pub(crate) fn print_document(text: &str) -> anyhow::Result<()> {
 
 /// Whether the output is still open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reader {
+pub enum Reader {
+    /// It is open.
     There,
+    /// It is closed: nobody reads on.
     Gone,
 }
 

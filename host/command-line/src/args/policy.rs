@@ -125,8 +125,9 @@ Examples:
   portcullis policy diff old.wasm new.wasm
   portcullis policy diff old.wasm new.wasm --log LOG --forbid-loosening";
 
+/// The verbs of `policy`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Policy {
+pub enum Policy {
     /// Create a policy: a folder with a working example, its cases and everything needed to build it
     #[command(after_help = NEW_HELP)]
     New(New),
@@ -170,13 +171,14 @@ pub(crate) enum Policy {
     /// Show where a new version of a policy decides differently
     #[command(after_help = DIFF_HELP)]
     Diff(Diff),
+    /// A verb that shares packs.
     #[command(flatten)]
     Share(super::share::Share),
 }
 
 /// The language of a new policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Language {
+pub enum Language {
     /// Rust, with the SDK
     Rust,
     /// JavaScript, with types
@@ -189,220 +191,235 @@ pub(crate) enum Language {
     Go,
 }
 
+/// Arguments of `policy new`.
 #[derive(Debug, Args)]
-pub(crate) struct New {
+pub struct New {
     /// The folder to create; its name becomes the policy's name
     #[arg(value_name = "DIR")]
-    pub(crate) folder: PathBuf,
+    pub folder: PathBuf,
     /// The language
     #[arg(long, value_enum)]
-    pub(crate) lang: Language,
+    pub lang: Language,
     /// `namespace:name`; `local:` and the folder's name by default
     #[arg(long, value_name = "ID")]
-    pub(crate) id: Option<String>,
+    pub id: Option<String>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy build`.
 #[derive(Debug, Args)]
-pub(crate) struct Build {
+pub struct Build {
     /// The policy's folder
     #[arg(value_name = "DIR", default_value = ".")]
-    pub(crate) folder: PathBuf,
+    pub folder: PathBuf,
     /// The component to write; `build/NAME.wasm` in the folder by default
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy test`.
 #[derive(Debug, Args)]
-pub(crate) struct Test {
+pub struct Test {
     /// The policy's folder, a component, or a text in Cedar or Rego
     #[arg(value_name = "DIR|FILE", default_value = ".")]
-    pub(crate) policy: PathBuf,
+    pub policy: PathBuf,
     /// Run these cases instead of the policy's own: a file, or a folder of files
     #[arg(long, value_name = "FILE|DIR")]
-    pub(crate) cases: Option<PathBuf>,
+    pub cases: Option<PathBuf>,
     /// Print the requests of this log, and the policy's recorded answers, as cases
     #[arg(long, value_name = "LOG", conflicts_with_all = ["cases", "junit", "json"])]
-    pub(crate) from_log: Option<PathBuf>,
+    pub from_log: Option<PathBuf>,
     /// The configuration of those cases, as JSON: the one in force when the log was written
     #[arg(long, value_name = "JSON", default_value = "{}", requires = "from_log")]
-    pub(crate) config: String,
+    pub config: String,
     /// Write a report for build servers
     #[arg(long, value_name = "FILE")]
-    pub(crate) junit: Option<PathBuf>,
+    pub junit: Option<PathBuf>,
     /// Also show what the policy prints in cases that hold; in others it is always shown
     #[arg(short, long, conflicts_with = "json")]
-    pub(crate) verbose: bool,
+    pub verbose: bool,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy run`.
 #[derive(Debug, Args)]
-pub(crate) struct RunOnce {
+pub struct RunOnce {
     /// The policy's folder, a component, or a text in Cedar or Rego
     #[arg(value_name = "DIR|FILE")]
-    pub(crate) policy: PathBuf,
+    pub policy: PathBuf,
     /// Configuration, as JSON
     #[arg(long, value_name = "JSON", default_value = "{}")]
-    pub(crate) config: String,
+    pub config: String,
     /// Print one JSON object
     #[arg(long, global = true)]
-    pub(crate) json: bool,
+    pub json: bool,
+    /// The action to decide about.
     #[command(subcommand)]
-    pub(crate) action: super::action::Action,
+    pub action: super::action::Action,
 }
 
+/// Arguments of `policy try`.
 #[derive(Debug, Args)]
-pub(crate) struct Try {
+pub struct Try {
     /// The policy's folder, or a component
     #[arg(value_name = "DIR|FILE", default_value = ".")]
-    pub(crate) policy: PathBuf,
+    pub policy: PathBuf,
     /// Configuration, as JSON
     #[arg(long, value_name = "JSON", default_value = "{}")]
-    pub(crate) config: String,
+    pub config: String,
     /// Print one JSON object for each request
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy watch`.
 #[derive(Debug, Args)]
-pub(crate) struct Watch {
+pub struct Watch {
     /// The policy's folder
     #[arg(value_name = "DIR", default_value = ".")]
-    pub(crate) folder: PathBuf,
+    pub folder: PathBuf,
     /// Configuration for `lint`, as JSON
     #[arg(long, value_name = "JSON", default_value = "{}")]
-    pub(crate) config: String,
+    pub config: String,
     /// Print JSON objects: of the build, the cases and the findings of each round
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy fuzz`.
 #[derive(Debug, Args)]
-pub(crate) struct Fuzz {
+pub struct Fuzz {
     /// The policy's folder, a component, or a text in Cedar or Rego
     #[arg(value_name = "DIR|FILE", default_value = ".")]
-    pub(crate) policy: PathBuf,
+    pub policy: PathBuf,
     /// Configuration, as JSON
     #[arg(long, value_name = "JSON", default_value = "{}")]
-    pub(crate) config: String,
+    pub config: String,
     /// How long to run
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    pub(crate) seconds: u32,
+    pub seconds: u32,
     /// Number of requests, without a time limit
     #[arg(long, value_name = "COUNT", conflicts_with = "seconds")]
-    pub(crate) runs: Option<u64>,
+    pub runs: Option<u64>,
     /// Repeat the requests of an earlier run with this seed
     #[arg(long, value_name = "NUMBER")]
-    pub(crate) seed: Option<u64>,
+    pub seed: Option<u64>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy bench`.
 #[derive(Debug, Args)]
-pub(crate) struct Bench {
+pub struct Bench {
     /// The policy's folder, a component, or a text in Cedar or Rego
     #[arg(value_name = "DIR|FILE", default_value = ".")]
-    pub(crate) policy: PathBuf,
+    pub policy: PathBuf,
     /// Another policy to compare it with
     #[arg(value_name = "DIR|FILE")]
-    pub(crate) other: Option<PathBuf>,
+    pub other: Option<PathBuf>,
     /// Number of calls to measure
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) rounds: u32,
+    pub rounds: u32,
     /// Configuration, as JSON
     #[arg(long, value_name = "JSON", default_value = "{}")]
-    pub(crate) config: String,
+    pub config: String,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy lint`.
 #[derive(Debug, Args)]
-pub(crate) struct Lint {
+pub struct Lint {
     /// The policy's folder, a component, or a text in Cedar or Rego
     #[arg(value_name = "DIR|FILE", default_value = ".")]
-    pub(crate) policy: PathBuf,
+    pub policy: PathBuf,
     /// Configuration, as JSON
     #[arg(long, value_name = "JSON", default_value = "{}")]
-    pub(crate) config: String,
+    pub config: String,
     /// Treat warnings as errors
     #[arg(long)]
-    pub(crate) strict: bool,
+    pub strict: bool,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy inspect`.
 #[derive(Debug, Args)]
-pub(crate) struct Inspect {
+pub struct Inspect {
     /// The policy's folder, a component, or a text in Cedar or Rego
     #[arg(value_name = "DIR|FILE", default_value = ".")]
-    pub(crate) policy: PathBuf,
+    pub policy: PathBuf,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy replay`.
 #[derive(Debug, Args)]
-pub(crate) struct Replay {
+pub struct Replay {
+    /// The settings and policies that decide.
     #[command(flatten)]
-    pub(crate) sources: super::action::Sources,
+    pub sources: super::action::Sources,
     /// The log of a session
     #[arg(value_name = "LOG")]
-    pub(crate) log: PathBuf,
+    pub log: PathBuf,
     /// Exit with status 1 if a decision would be less strict
     #[arg(long)]
-    pub(crate) forbid_loosening: bool,
+    pub forbid_loosening: bool,
     /// Print one JSON object for each difference
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy observe`.
 #[derive(Debug, Args)]
-pub(crate) struct Observe {
+pub struct Observe {
     /// The policy's folder, a component, or a text in Cedar or Rego
     #[arg(value_name = "DIR|FILE", default_value = ".")]
-    pub(crate) policy: PathBuf,
+    pub policy: PathBuf,
     /// Configuration, as JSON
     #[arg(long, value_name = "JSON", default_value = "{}")]
-    pub(crate) config: String,
+    pub config: String,
     /// Keep printing new decisions
     #[arg(short, long)]
-    pub(crate) follow: bool,
+    pub follow: bool,
     /// Number of decisions to begin with
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
-    pub(crate) lines: usize,
+    pub lines: usize,
     /// Print one JSON object for each decision
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `policy diff`.
 #[derive(Debug, Args)]
-pub(crate) struct Diff {
+pub struct Diff {
     /// The old policy: its folder, a component, or a text
     #[arg(value_name = "OLD")]
-    pub(crate) old: PathBuf,
+    pub old: PathBuf,
     /// The new policy: its folder, a component, or a text
     #[arg(value_name = "NEW")]
-    pub(crate) new: PathBuf,
+    pub new: PathBuf,
     /// Also use the requests of this log; may be given several times
     #[arg(long = "log", value_name = "LOG")]
-    pub(crate) logs: Vec<PathBuf>,
+    pub logs: Vec<PathBuf>,
     /// Configuration of both, as JSON
     #[arg(long, value_name = "JSON", default_value = "{}")]
-    pub(crate) config: String,
+    pub config: String,
     /// Exit with status 1 if a decision would be less strict
     #[arg(long)]
-    pub(crate) forbid_loosening: bool,
+    pub forbid_loosening: bool,
     /// Print one JSON object for each difference
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }

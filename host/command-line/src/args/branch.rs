@@ -26,8 +26,9 @@ Examples:
   portcullis branch commit fix .github/workflows/ci.yml
   portcullis branch commit fix --all --protected --yes";
 
+/// The verbs of `branch`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Branch {
+pub enum Branch {
     /// List the branches of this project
     #[command(
         after_help = "Examples:\n  portcullis branch list\n  portcullis branch list --everywhere --json"
@@ -46,71 +47,78 @@ pub(crate) enum Branch {
 
 /// The branch that is meant.
 #[derive(Debug, Args)]
-pub(crate) struct Named {
+pub struct Named {
     /// The branch; the only one of the project by default
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
     /// The project directory; the current one by default
     #[arg(long, value_name = "DIR")]
-    pub(crate) project: Option<PathBuf>,
+    pub project: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `branch list`.
 #[derive(Debug, Args)]
-pub(crate) struct List {
+pub struct List {
     /// The project directory; the current one by default
     #[arg(long, value_name = "DIR")]
-    pub(crate) project: Option<PathBuf>,
+    pub project: Option<PathBuf>,
     /// List the branches of all projects, also of those that are gone
     #[arg(long, conflicts_with = "project")]
-    pub(crate) everywhere: bool,
+    pub everywhere: bool,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `branch show`.
 #[derive(Debug, Args)]
-pub(crate) struct Show {
+pub struct Show {
+    /// The branch.
     #[command(flatten)]
-    pub(crate) named: Named,
+    pub named: Named,
     /// Show how texts differ
     #[arg(long)]
-    pub(crate) diff: bool,
+    pub diff: bool,
 }
 
+/// Arguments of `branch commit`.
 #[derive(Debug, Args)]
-pub(crate) struct Commit {
+pub struct Commit {
+    /// The branch.
     #[command(flatten)]
-    pub(crate) named: Named,
+    pub named: Named,
     /// Files and directories of the project, with everything in them
     #[arg(value_name = "PATH", required_unless_present = "all", conflicts_with = "all")]
-    pub(crate) paths: Vec<PathBuf>,
+    pub paths: Vec<PathBuf>,
     /// All changes
     #[arg(long)]
-    pub(crate) all: bool,
+    pub all: bool,
     /// Also names that other programs of yours execute; without this, one must be named itself
     #[arg(long)]
-    pub(crate) protected: bool,
+    pub protected: bool,
     /// Also what was changed in the project since; your version is kept for `portcullis undo`
     #[arg(long)]
-    pub(crate) overwrite: bool,
+    pub overwrite: bool,
     /// Only if the branch and the project are as `branch show` with this review id showed them
     #[arg(long, value_name = "ID")]
-    pub(crate) review: Option<String>,
+    pub review: Option<String>,
     /// Only show what would be done
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
     /// Do not ask first
     #[arg(long, short)]
-    pub(crate) yes: bool,
+    pub yes: bool,
 }
 
+/// Arguments of `branch drop`.
 #[derive(Debug, Args)]
-pub(crate) struct Drop {
+pub struct Drop {
+    /// The branch.
     #[command(flatten)]
-    pub(crate) named: Named,
+    pub named: Named,
     /// Do not ask first
     #[arg(long, short)]
-    pub(crate) yes: bool,
+    pub yes: bool,
 }

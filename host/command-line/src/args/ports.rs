@@ -12,8 +12,9 @@ Examples:
   portcullis ports open 3f2a:8000 --at 9000   at 127.0.0.1:9000
   portcullis ports close 3f2a:8000";
 
+/// The verbs of `ports`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Ports {
+pub enum Ports {
     /// Show the ports on which commands of running sessions listen
     #[command(after_help = "Example:\n  portcullis ports list")]
     List {

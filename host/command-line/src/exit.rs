@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use crate::args::Verb;
 
 /// The outcome of a verb.
-pub(crate) type Outcome = anyhow::Result<Exit>;
+pub type Outcome = anyhow::Result<Exit>;
 
 /// The result of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// Done, or allowed.
     Done,
     /// `check`: a person must decide.
@@ -49,9 +49,9 @@ const EXIT_FAILED: u8 = 1;
 /// Exit code of every command for invalid arguments.
 const EXIT_USAGE: u8 = 2;
 /// Exit code of `run` for our own failures.
-pub(crate) const RUN_FAILED: u8 = 125;
+pub const RUN_FAILED: u8 = 125;
 /// Exit code of `run` if the command was refused or cannot be executed.
-pub(crate) const RUN_REFUSED: u8 = 126;
+pub const RUN_REFUSED: u8 = 126;
 
 impl Exit {
     fn code(self) -> u8 {
@@ -80,7 +80,7 @@ impl From<Effect> for Exit {
 
 /// The reader of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Audience {
+pub enum Audience {
     /// A person.
     Person,
     /// A program, which passed `--json`.
@@ -89,7 +89,7 @@ pub(crate) enum Audience {
 
 impl Audience {
     /// Returns the audience of a command line: `--json` means a program.
-    pub(crate) fn from_arguments(words: &[OsString]) -> Self {
+    pub fn from_arguments(words: &[OsString]) -> Self {
         let is_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
         if is_json { Self::Program } else { Self::Person }
     }
@@ -98,7 +98,7 @@ impl Audience {
 /// Returns the exit code of a command.
 ///
 /// An error is printed with all its causes, for a program also as JSON, and gives 1.
-pub(crate) fn exit_code(outcome: anyhow::Result<Exit>, audience: Audience) -> ExitCode {
+pub fn exit_code(outcome: anyhow::Result<Exit>, audience: Audience) -> ExitCode {
     match outcome {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(error) => {
@@ -134,7 +134,7 @@ fn object(error: &anyhow::Error) -> Value {
 
 /// The result of a command that panics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AfterPanic {
+pub enum AfterPanic {
     /// `check`: it is denied.
     Deny,
     /// `run` and `exec-client`, which start commands.
@@ -145,7 +145,7 @@ pub(crate) enum AfterPanic {
 
 impl AfterPanic {
     /// Returns the result of a command if it panics.
-    pub(crate) fn for_verb(verb: &Verb) -> Self {
+    pub fn for_verb(verb: &Verb) -> Self {
         match verb {
             Verb::Check(_) => Self::Deny,
             Verb::Run(_) | Verb::ExecClient(_) => Self::RunFailed,
@@ -181,7 +181,7 @@ impl AfterPanic {
     }
 
     /// Reports the panic and returns the exit code.
-    pub(crate) fn end(self, panic: &str, audience: Audience) -> ExitCode {
+    pub fn end(self, panic: &str, audience: Audience) -> ExitCode {
         let error = anyhow::anyhow!("Portcullis failed ({panic}); this is a fault of ours, please report it");
         match self {
             Self::Deny => {
@@ -202,7 +202,7 @@ impl AfterPanic {
 }
 
 /// Prints panics on one line, with unsafe characters escaped.
-pub(crate) fn report_panics() {
+pub fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(|place| format!(" at {}:{}", place.file(), place.line()));
         let said = panic.payload_as_str().unwrap_or("no message");
@@ -211,7 +211,7 @@ pub(crate) fn report_panics() {
 }
 
 /// Returns the exit code of `run`. An error of our own gives 125, as for `env` and other launchers.
-pub(crate) fn of_run(outcome: anyhow::Result<Exit>) -> ExitCode {
+pub fn of_run(outcome: anyhow::Result<Exit>) -> ExitCode {
     match outcome {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(error) => {
@@ -222,7 +222,7 @@ pub(crate) fn of_run(outcome: anyhow::Result<Exit>) -> ExitCode {
 }
 
 /// Returns the exit code for invalid arguments or for a request for help.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+pub fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
         // The text quotes the arguments.
         say(error.render().to_string().trim_end());

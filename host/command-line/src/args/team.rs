@@ -106,7 +106,7 @@ Example:
 
 /// The verbs of teams.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Team {
+pub enum Team {
     /// Join a team: get its bundle, and follow it
     #[command(after_help = JOIN_HELP)]
     Join(Join),
@@ -148,153 +148,163 @@ pub(crate) enum Team {
     Unprotected,
 }
 
+/// Arguments of `team join`.
 #[derive(Debug, Args)]
-pub(crate) struct Join {
+pub struct Join {
     /// The team's repository
     #[arg(value_name = "REGISTRY")]
-    pub(crate) registry: String,
+    pub registry: String,
     /// The digest of the root, from the team
     #[arg(long, value_name = "DIGEST")]
-    pub(crate) root: String,
+    pub root: String,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `team leave` and `team status`.
 #[derive(Debug, Args)]
-pub(crate) struct Shown {
+pub struct Shown {
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `team update`.
 #[derive(Debug, Args)]
-pub(crate) struct Update {
+pub struct Update {
     /// Print nothing
     #[arg(long, hide = true)]
-    pub(crate) background: bool,
+    pub background: bool,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `team report`.
 #[derive(Debug, Args)]
-pub(crate) struct Report {
+pub struct Report {
     /// The file to write
     #[arg(value_name = "FILE", required_unless_present = "json")]
-    pub(crate) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `team new`.
 #[derive(Debug, Args)]
-pub(crate) struct New {
+pub struct New {
     /// The folder
     #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    pub directory: PathBuf,
     /// The name of the team
     #[arg(long, value_name = "NAME")]
-    pub(crate) team: String,
+    pub team: String,
     /// A public key that may sign roots and bundles; may be given several times
     #[arg(long, value_name = "FILE", required = true)]
-    pub(crate) key: Vec<PathBuf>,
+    pub key: Vec<PathBuf>,
     /// How many of these keys must sign
     #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) threshold: usize,
+    pub threshold: usize,
     /// A public key that may sign timestamps; may be given several times
     #[arg(long, value_name = "FILE")]
-    pub(crate) timestamp_key: Vec<PathBuf>,
+    pub timestamp_key: Vec<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `team sign`.
 #[derive(Debug, Args)]
-pub(crate) struct Sign {
+pub struct Sign {
     /// The team's folder
     #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    pub directory: PathBuf,
     /// An SSH key: a private key with its FILE.pub, or a public key whose private key is in ssh-agent
     #[arg(long, value_name = "FILE", required = true)]
-    pub(crate) key: Vec<PathBuf>,
+    pub key: Vec<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `team publish`.
 #[derive(Debug, Args)]
-pub(crate) struct Publish {
+pub struct Publish {
     /// The team's folder
     #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    pub directory: PathBuf,
     /// The team's repository
     #[arg(value_name = "REGISTRY")]
-    pub(crate) registry: String,
+    pub registry: String,
     /// An SSH key, as for `sign`
     #[arg(long, value_name = "FILE")]
-    pub(crate) key: Vec<PathBuf>,
+    pub key: Vec<PathBuf>,
     /// Make a new timestamp, also without a new bundle
     #[arg(long)]
-    pub(crate) refresh: bool,
+    pub refresh: bool,
     /// Make a new version, also without a change, so that it expires later
     #[arg(long)]
-    pub(crate) renew: bool,
+    pub renew: bool,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `team yank`.
 #[derive(Debug, Args)]
-pub(crate) struct Yank {
+pub struct Yank {
     /// The team's folder
     #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    pub directory: PathBuf,
     /// The version that is bad
     #[arg(value_name = "VERSION")]
-    pub(crate) version: u64,
+    pub version: u64,
     /// The reason, which members see
     #[arg(long, value_name = "TEXT")]
-    pub(crate) reason: String,
+    pub reason: String,
     /// An SSH key, as for `sign`
     #[arg(long, value_name = "FILE")]
-    pub(crate) key: Vec<PathBuf>,
+    pub key: Vec<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `team rotate`.
 #[derive(Debug, Args)]
-pub(crate) struct Rotate {
+pub struct Rotate {
     /// The team's folder
     #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    pub directory: PathBuf,
     /// A public key to add for roots and bundles
     #[arg(long, value_name = "FILE")]
-    pub(crate) add: Vec<PathBuf>,
+    pub add: Vec<PathBuf>,
     /// A public key to add for timestamps only
     #[arg(long, value_name = "FILE")]
-    pub(crate) add_timestamp: Vec<PathBuf>,
+    pub add_timestamp: Vec<PathBuf>,
     /// The fingerprint of a key to remove
     #[arg(long, value_name = "SHA256:...")]
-    pub(crate) remove: Vec<String>,
+    pub remove: Vec<String>,
     /// How many keys must sign roots and bundles
     #[arg(long, value_name = "N")]
-    pub(crate) threshold: Option<usize>,
+    pub threshold: Option<usize>,
     /// An SSH key, as for `sign`
     #[arg(long, value_name = "FILE")]
-    pub(crate) key: Vec<PathBuf>,
+    pub key: Vec<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `team save` and `team load`.
 #[derive(Debug, Args)]
-pub(crate) struct Archive {
+pub struct Archive {
     /// The archive
     #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }

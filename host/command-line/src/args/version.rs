@@ -15,15 +15,16 @@ Examples:
   portcullis version
   portcullis version --verify portcullis-0.1.0-x86_64-linux.tar.gz --signers release_signers";
 
+/// Arguments of `version`.
 #[derive(Debug, Args)]
-pub(crate) struct Version {
+pub struct Version {
     /// A file of a release, with SHA256SUMS and SHA256SUMS.sig beside it
     #[arg(long, value_name = "FILE")]
-    pub(crate) verify: Option<PathBuf>,
+    pub verify: Option<PathBuf>,
     /// The keys that may sign releases; by default `release_signers` among your settings
     #[arg(long, value_name = "FILE", requires = "verify")]
-    pub(crate) signers: Option<PathBuf>,
+    pub signers: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }

@@ -42,8 +42,9 @@ Examples:
   portcullis audit export --follow          send new records until it is stopped, as a service
   portcullis audit export --status --json";
 
+/// The verbs of `audit`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Audit {
+pub enum Audit {
     /// Show the newest records of all sessions
     #[command(
         after_help = "Examples:\n  portcullis audit tail\n  portcullis audit tail -f\n  portcullis audit tail --denied\n  portcullis audit tail -n 100 --json"
@@ -76,57 +77,61 @@ pub(crate) enum Audit {
     },
 }
 
+/// Arguments of `audit tail`.
 #[derive(Debug, Args)]
-pub(crate) struct Tail {
+pub struct Tail {
     /// Keep printing new records
     #[arg(short, long)]
-    pub(crate) follow: bool,
+    pub follow: bool,
     /// Show refusals only
     #[arg(long)]
-    pub(crate) denied: bool,
+    pub denied: bool,
     /// Number of records to begin with
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
-    pub(crate) lines: usize,
+    pub lines: usize,
     /// Print one JSON object for each record
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `audit export`.
 #[derive(Debug, Args)]
-pub(crate) struct Export {
+pub struct Export {
     /// Keep sending new records
     #[arg(short, long, conflicts_with = "status")]
-    pub(crate) follow: bool,
+    pub follow: bool,
     /// Show how far each collector has received the log; send nothing
     #[arg(long)]
-    pub(crate) status: bool,
+    pub status: bool,
     /// Only this destination; all of them by default
     #[arg(long, value_name = "NAME")]
-    pub(crate) destination: Option<String>,
+    pub destination: Option<String>,
     /// Print one JSON object for each destination, with --follow for each batch
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
     /// Send until standard input ends, for the host
     #[arg(long, hide = true, conflicts_with_all = ["follow", "status"])]
-    pub(crate) background: bool,
+    pub background: bool,
 }
 
+/// Arguments of `explain`.
 #[derive(Debug, Args)]
-pub(crate) struct Explain {
+pub struct Explain {
     /// LAST, or an id as `audit tail` shows it; by default the newest refusal in this project
     #[arg(value_name = "ID|LAST")]
-    pub(crate) id: Option<String>,
+    pub id: Option<String>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `audit show`.
 #[derive(Debug, Args)]
-pub(crate) struct Decision {
+pub struct Decision {
     /// LAST, or an id as `audit tail` shows it
     #[arg(value_name = "ID|LAST")]
-    pub(crate) id: String,
+    pub id: String,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }

@@ -58,11 +58,13 @@ Examples:
   portcullis config show --changed
   portcullis config show --project ~/src/foo --json";
 
+/// The verbs of `config`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Config {
+pub enum Config {
     /// Show every value in force and the line it comes from
     #[command(after_help = SHOW_HELP)]
     Show {
+        /// The settings.
         #[command(flatten)]
         place: SettingsChoice,
         /// Show only the values that you have set, not the defaults
@@ -75,6 +77,7 @@ pub(crate) enum Config {
     /// Check settings files and list every mistake
     #[command(after_help = VALIDATE_HELP)]
     Validate {
+        /// The settings.
         #[command(flatten)]
         place: SettingsChoice,
         /// Check this file instead of those that apply here
@@ -97,6 +100,7 @@ pub(crate) enum Config {
     /// Open settings in your editor; a file with mistakes is not saved
     #[command(after_help = EDIT_HELP)]
     Edit {
+        /// The settings.
         #[command(flatten)]
         place: SettingsChoice,
         /// Edit this file instead of the one that applies here
@@ -109,6 +113,7 @@ pub(crate) enum Config {
     /// Print the path of the settings file that applies here
     #[command(after_help = PATH_HELP)]
     Path {
+        /// The settings.
         #[command(flatten)]
         place: SettingsChoice,
         /// Print every path that is searched, and whether the file exists
@@ -122,7 +127,7 @@ pub(crate) enum Config {
 
 /// A settings file of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SettingsFile {
+pub enum SettingsFile {
     /// `default.json`
     Default,
     /// `projects.json`
@@ -133,42 +138,43 @@ pub(crate) enum SettingsFile {
     LayeredProjects,
 }
 
+/// Arguments of `config import`.
 #[derive(Debug, Args)]
-pub(crate) struct Import {
+pub struct Import {
     /// The source: `oddsjam`, `sysid`, `pi-sandbox`, `srt`, `bosun`, or the path of a file
     #[arg(long, value_name = "SOURCE")]
-    pub(crate) from: String,
+    pub from: String,
     /// The file to read; by default, the usual file of SOURCE
     #[arg(value_name = "FILE")]
-    pub(crate) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// The project directory; the current one by default
     #[arg(long, value_name = "DIR")]
-    pub(crate) project: Option<PathBuf>,
+    pub project: Option<PathBuf>,
     /// Print what would be written, and write nothing
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
     /// Replace existing settings
     #[arg(long)]
-    pub(crate) replace: bool,
+    pub replace: bool,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 /// The settings that a command works on.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct SettingsChoice {
+pub struct SettingsChoice {
     /// The project directory; the current one by default
     #[arg(long, value_name = "DIR")]
-    pub(crate) project: Option<PathBuf>,
+    pub project: Option<PathBuf>,
     /// Use this settings file instead of your own
     #[arg(long, value_name = "FILE")]
-    pub(crate) settings: Option<PathBuf>,
+    pub settings: Option<PathBuf>,
 }
 
 /// The kind of settings in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SettingsKind {
+pub enum SettingsKind {
     /// Complete settings
     Settings,
     /// Complete settings for each project

@@ -10,9 +10,10 @@ Examples:
   portcullis status
   portcullis status --json";
 
+/// Arguments of `status`.
 #[derive(Debug, Args)]
-pub(crate) struct Status {
+pub struct Status {
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }

@@ -19,8 +19,9 @@ Examples:
   portcullis grants list
   portcullis grants revoke 5d0c71aa";
 
+/// The verbs of `asks`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Asks {
+pub enum Asks {
     /// Show the open questions
     #[command(after_help = "Examples:\n  portcullis asks list\n  portcullis asks list --json")]
     List {
@@ -46,8 +47,9 @@ pub(crate) enum Asks {
     },
 }
 
+/// The verbs of `grants`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Grants {
+pub enum Grants {
     /// Show what you have allowed
     #[command(after_help = "Examples:\n  portcullis grants list\n  portcullis grants list --all")]
     List {

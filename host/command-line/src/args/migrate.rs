@@ -16,24 +16,25 @@ Examples:
   portcullis migrate --undo
   portcullis migrate --from sysid --json";
 
+/// Arguments of `migrate`.
 #[derive(Debug, Args)]
-pub(crate) struct Migrate {
+pub struct Migrate {
     /// Make the changes
     #[arg(long, conflicts_with = "undo")]
-    pub(crate) apply: bool,
+    pub apply: bool,
     /// Take back the changes of `--apply`
     #[arg(long)]
-    pub(crate) undo: bool,
+    pub undo: bool,
     /// Only this sandbox: `oddsjam`, `sysid`, `pi-sandbox`, `srt` or `bosun`
     #[arg(long, value_name = "SANDBOX", conflicts_with = "undo")]
-    pub(crate) from: Option<String>,
+    pub from: Option<String>,
     /// Replace settings that are there already, with a copy of each
     #[arg(long, conflicts_with = "undo")]
-    pub(crate) replace: bool,
+    pub replace: bool,
     /// The project directory; the current one by default
     #[arg(long, value_name = "DIR")]
-    pub(crate) project: Option<PathBuf>,
+    pub project: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }

@@ -31,35 +31,39 @@ Examples:
 
 /// The session whose changes are meant.
 #[derive(Debug, Args)]
-pub(crate) struct Record {
+pub struct Record {
     /// The project directory; the current one by default
     #[arg(long, value_name = "DIR")]
-    pub(crate) project: Option<PathBuf>,
+    pub project: Option<PathBuf>,
     /// The session, by the first characters of its id; the last one with changes by default
     #[arg(long, value_name = "ID")]
-    pub(crate) session: Option<String>,
+    pub session: Option<String>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
+/// Arguments of `changes`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Changes {
+pub struct Changes {
+    /// What is done with the records, instead of showing the changes.
     #[command(subcommand)]
-    pub(crate) what: Option<ChangesVerb>,
+    pub what: Option<ChangesVerb>,
+    /// The session.
     #[command(flatten)]
-    pub(crate) record: Record,
+    pub record: Record,
     /// Show how texts differ from what they were
     #[arg(long)]
-    pub(crate) diff: bool,
+    pub diff: bool,
     /// List the sessions of this project that have a record
     #[arg(long, conflicts_with_all = ["diff", "session"])]
-    pub(crate) list: bool,
+    pub list: bool,
 }
 
+/// The verbs of `changes`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum ChangesVerb {
+pub enum ChangesVerb {
     /// Remove records of sessions that have ended; their changes can then not be undone
     #[command(
         after_help = "Examples:\n  portcullis changes prune --older 7\n  portcullis changes prune --all --json"
@@ -67,46 +71,52 @@ pub(crate) enum ChangesVerb {
     Prune(Prune),
 }
 
+/// Arguments of `changes prune`.
 #[derive(Debug, Args)]
-pub(crate) struct Prune {
+pub struct Prune {
     /// Records of this many days ago and older
     #[arg(long, value_name = "DAYS", required_unless_present = "all")]
-    pub(crate) older: Option<u32>,
+    pub older: Option<u32>,
     /// All records, of all projects
     #[arg(long, conflicts_with = "older")]
-    pub(crate) all: bool,
+    pub all: bool,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 /// How changes are taken back.
 #[derive(Debug, Args)]
-pub(crate) struct How {
+pub struct How {
+    /// The session.
     #[command(flatten)]
-    pub(crate) record: Record,
+    pub record: Record,
     /// Only show what would be done
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
     /// Do not ask first
     #[arg(long, short)]
-    pub(crate) yes: bool,
+    pub yes: bool,
 }
 
+/// Arguments of `undo`.
 #[derive(Debug, Args)]
-pub(crate) struct Undo {
+pub struct Undo {
     /// The call (c5) to go back to before, or the client's id of it
     #[arg(conflicts_with = "all")]
-    pub(crate) point: Option<String>,
+    pub point: Option<String>,
     /// All changes of the session
     #[arg(long)]
-    pub(crate) all: bool,
+    pub all: bool,
+    /// The session, and how its changes are taken back.
     #[command(flatten)]
-    pub(crate) how: How,
+    pub how: How,
 }
 
+/// Arguments of `redo`.
 #[derive(Debug, Args)]
-pub(crate) struct Redo {
+pub struct Redo {
+    /// The session, and how its undo is taken back.
     #[command(flatten)]
-    pub(crate) how: How,
+    pub how: How,
 }

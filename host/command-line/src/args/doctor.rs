@@ -17,14 +17,16 @@ Examples:
   portcullis doctor --json
   sudo portcullis doctor --write-apparmor /etc/apparmor.d/portcullis";
 
+/// Arguments of `doctor`.
 #[derive(Debug, Args)]
-pub(crate) struct Doctor {
+pub struct Doctor {
+    /// The settings.
     #[command(flatten)]
-    pub(crate) place: SettingsChoice,
+    pub place: SettingsChoice,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
     /// Only write an AppArmor profile that lets this program create user namespaces, `-` for standard output
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
-    pub(crate) write_apparmor: Option<PathBuf>,
+    pub write_apparmor: Option<PathBuf>,
 }

@@ -13,8 +13,9 @@ Examples:
   portcullis home show --all
   portcullis home clear";
 
+/// The verbs of `home`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Home {
+pub enum Home {
     /// Show the paths and sizes of private homes
     #[command(after_help = "Examples:\n  portcullis home show\n  portcullis home show --all --json")]
     Show(Which),
@@ -25,15 +26,16 @@ pub(crate) enum Home {
     Clear(Which),
 }
 
+/// Arguments of `home show` and `home clear`.
 #[derive(Debug, Args)]
-pub(crate) struct Which {
+pub struct Which {
     /// The project directory; the current one by default
     #[arg(long, value_name = "DIR", conflicts_with = "all")]
-    pub(crate) project: Option<PathBuf>,
+    pub project: Option<PathBuf>,
     /// All projects
     #[arg(long)]
-    pub(crate) all: bool,
+    pub all: bool,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }

@@ -37,40 +37,42 @@ Examples:
 
 /// Arguments of `allow` and `deny`.
 #[derive(Debug, Args)]
-pub(crate) struct Rule {
+pub struct Rule {
     /// Presets, hosts (`HOST` or `HOST:PORT`), or paths (beginning with `/`, `~/` or `.`)
     #[arg(required = true, value_name = "WHAT")]
-    pub(crate) what: Vec<String>,
+    pub what: Vec<String>,
     /// Allow or deny reading a path; the default. Denying reads also denies writes
     #[arg(long, conflicts_with = "write")]
-    pub(crate) read: bool,
+    pub read: bool,
     /// Allow or deny writing a path. Allowing writes also allows reads
     #[arg(long)]
-    pub(crate) write: bool,
+    pub write: bool,
     /// Apply in the project of the current directory; the default
     #[arg(long, conflicts_with = "all")]
-    pub(crate) project: bool,
+    pub project: bool,
     /// Apply in every project
     #[arg(long)]
-    pub(crate) all: bool,
+    pub all: bool,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 /// Arguments of `presets`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Presets {
+pub struct Presets {
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
+    /// What is shown, instead of the list.
     #[command(subcommand)]
-    pub(crate) action: Option<PresetsAction>,
+    pub action: Option<PresetsAction>,
 }
 
+/// The verbs of `presets`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum PresetsAction {
+pub enum PresetsAction {
     /// Show what a preset contains, with the reason for each line
     #[command(after_help = "Examples:\n  portcullis presets show npm\n  portcullis presets show npm --json")]
     Show {
