@@ -89,6 +89,7 @@ pub enum Audience {
 
 impl Audience {
     /// Returns the audience of a command line: `--json` means a program.
+    #[must_use]
     pub fn from_arguments(words: &[OsString]) -> Self {
         let is_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
         if is_json { Self::Program } else { Self::Person }
@@ -98,6 +99,7 @@ impl Audience {
 /// Returns the exit code of a command.
 ///
 /// An error is printed with all its causes, for a program also as JSON, and gives 1.
+#[must_use]
 pub fn exit_code(outcome: anyhow::Result<Exit>, audience: Audience) -> ExitCode {
     match outcome {
         Ok(exit) => ExitCode::from(exit.code()),
@@ -145,6 +147,7 @@ pub enum AfterPanic {
 
 impl AfterPanic {
     /// Returns the result of a command if it panics.
+    #[must_use]
     pub fn for_verb(verb: &Verb) -> Self {
         match verb {
             Verb::Check(_) => Self::Deny,
@@ -181,6 +184,7 @@ impl AfterPanic {
     }
 
     /// Reports the panic and returns the exit code.
+    #[must_use]
     pub fn end(self, panic: &str, audience: Audience) -> ExitCode {
         let error = anyhow::anyhow!("Portcullis failed ({panic}); this is a fault of ours, please report it");
         match self {
@@ -211,6 +215,7 @@ pub fn report_panics() {
 }
 
 /// Returns the exit code of `run`. An error of our own gives 125, as for `env` and other launchers.
+#[must_use]
 pub fn of_run(outcome: anyhow::Result<Exit>) -> ExitCode {
     match outcome {
         Ok(exit) => ExitCode::from(exit.code()),
@@ -222,6 +227,7 @@ pub fn of_run(outcome: anyhow::Result<Exit>) -> ExitCode {
 }
 
 /// Returns the exit code for invalid arguments or for a request for help.
+#[must_use]
 pub fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
         // The text quotes the arguments.

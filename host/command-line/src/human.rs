@@ -9,6 +9,7 @@ use portcullis_text::tilde;
 use serde_json::Value;
 
 /// Returns the time since a moment, such as `5 min ago`. `at_ms` is in milliseconds since 1970-01-01 UTC.
+#[must_use]
 pub fn ago(at_ms: u64) -> String {
     match since(at_ms) {
         past if past.as_secs() == 0 => "now".to_owned(),
@@ -17,6 +18,7 @@ pub fn ago(at_ms: u64) -> String {
 }
 
 /// Returns the time since a moment in words, such as `5 min`.
+#[must_use]
 pub fn age(at_ms: u64) -> String {
     duration(since(at_ms))
 }
@@ -27,6 +29,7 @@ fn since(at_ms: u64) -> Duration {
 }
 
 /// Returns a duration in words, such as `5 min`.
+#[must_use]
 pub fn duration(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -40,6 +43,7 @@ pub fn duration(time: Duration) -> String {
 }
 
 /// Returns a path as a word of a shell.
+#[must_use]
 pub fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@:=".contains(&byte);
@@ -47,11 +51,13 @@ pub fn quoted(path: &Path) -> String {
 }
 
 /// Returns a path with `~` for the home directory.
+#[must_use]
 pub fn path(around: &ProcessEnv, path: impl AsRef<Path>) -> String {
     tilde(&path.as_ref().to_string_lossy(), &around.home.to_string_lossy())
 }
 
 /// Returns the value of a setting: a path with `~`, a policy by its name, other objects as JSON.
+#[must_use]
 pub fn value(around: &ProcessEnv, value: &Value) -> String {
     in_words(value, &around.home.to_string_lossy())
 }

@@ -32,6 +32,7 @@ pub enum Tint {
 
 impl Tint {
     /// Returns the colour of an effect, a policy's verdict, or an outcome.
+    #[must_use]
     pub fn for_word(word: &str) -> Self {
         match word {
             "allow" | "done" | "exit 0" => Self::Good,
@@ -62,22 +63,26 @@ pub struct Cell {
 
 impl Cell {
     /// Returns the number of characters.
+    #[must_use]
     pub fn width(&self) -> usize {
         self.text.chars().count()
     }
 }
 
 /// Makes a cell, shortened if long.
+#[must_use]
 pub fn cell(text: &str) -> Cell {
     Cell { text: escape(text), tint: Tint::Plain }
 }
 
 /// Makes a coloured cell for a line of a question, with the length limit of questions.
+#[must_use]
 pub fn whole(text: &str, tint: Tint) -> Cell {
     Cell { text: escape_subject(text).0, tint }
 }
 
 /// Makes a coloured cell.
+#[must_use]
 pub fn tinted(text: &str, tint: Tint) -> Cell {
     Cell { text: escape(text), tint }
 }
@@ -95,6 +100,7 @@ pub struct Page {
 
 impl Page {
     /// Creates a page. It has colours on a terminal, unless NO_COLOR is set.
+    #[must_use]
     pub fn new(around: &ProcessEnv) -> Self {
         let says = |name: &str, test: fn(&str) -> bool| {
             around.variables.iter().any(|(known, value)| known == name && test(value))
@@ -111,6 +117,7 @@ impl Page {
     }
 
     /// Creates a page for a log: in a file or a pipe, each row is one line, whatever its length.
+    #[must_use]
     pub fn of_lines(around: &ProcessEnv) -> Self {
         let page = Self::new(around);
         let columns = page.columns.filter(|_| page.breaks_words);

@@ -51,7 +51,7 @@ const BANNED: [(&str, &str); 40] = [
 ];
 
 /// Sources whose string literals and help texts users read.
-const SOURCES: [&str; 24] = [
+const SOURCES: [&str; 25] = [
     "guest/text-policy/src",
     "guest/workspace/src",
     "host/approvals/src",
@@ -65,6 +65,7 @@ const SOURCES: [&str; 24] = [
     "host/export/src",
     "host/network-gate/src",
     "host/packs/src",
+    "host/policy-commands/src",
     "host/policy-tools/src",
     "host/settings-format/src",
     "host/sandbox/src",

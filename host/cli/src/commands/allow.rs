@@ -17,6 +17,7 @@ use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern, Por
 use portcullis_decision::profile::FileRights;
 use portcullis_decision::request::{Content, Endpoint, FileOperation, Origin};
 use portcullis_decision::{Decision, Effect, Grant, GrantPattern, GrantScope, Reader, RefusalText};
+use portcullis_policy_commands::check::connection;
 use portcullis_server::kept_answers::spoken;
 use portcullis_session::{Cancel, FileCall, NoUser, files, notices};
 use portcullis_settings::{
@@ -25,8 +26,6 @@ use portcullis_settings::{
 };
 use portcullis_text::escape;
 use serde_json::json;
-
-use crate::commands::check::connection;
 
 /// The name of a session in texts; answers given here are all kept.
 const SESSION: &str = "session";

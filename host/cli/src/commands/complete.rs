@@ -7,12 +7,12 @@ use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_command_line::args::Complete;
 use portcullis_command_line::exit::{self, Exit};
 use portcullis_command_line::output::Page;
+use portcullis_policy_commands::audit::logs;
 use portcullis_policy_tools::LockEditor;
 use portcullis_server::record_text;
 use portcullis_settings::{RealDisk, kept_grants};
 
 use super::asks::ask_all;
-use super::audit::logs;
 use super::{credentials, presets};
 
 /// The number of records among which decisions are offered.

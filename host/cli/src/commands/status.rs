@@ -10,10 +10,9 @@ use portcullis_command_line::args::status::Status;
 use portcullis_command_line::exit::{self, Exit};
 use portcullis_command_line::human::{age, ago, path};
 use portcullis_command_line::output::{Page, Tint, cell, tinted};
+use portcullis_policy_commands::audit::logs;
 use portcullis_server::record_text;
 use serde_json::{Value, json};
-
-use super::audit::logs;
 
 /// Number of the newest decisions of a session among which its running commands are looked for.
 const RECENT: usize = 200;

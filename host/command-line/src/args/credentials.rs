@@ -172,6 +172,7 @@ pub enum Form {
 
 impl Form {
     /// Returns the word in the settings.
+    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Bearer => "bearer",

@@ -14,11 +14,10 @@ use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::Endpoint;
 use portcullis_decision::rules::HIDDEN_BY_DEFAULT;
 use portcullis_decision::{Caller, Decision, Effect, RuleSet};
+use portcullis_policy_commands::check;
 use portcullis_session::Session;
 use portcullis_settings::{Disk, OldRules, Wish};
 use serde_json::{Value, json};
-
-use crate::commands::check;
 
 /// Why a command does not see a directory that no rule opens.
 const HIDDEN: &str = "commands do not see it, unless a rule opens it";

@@ -19,7 +19,10 @@ use portcullis_command_line::args::policy::Policy;
 use portcullis_command_line::exit;
 
 /// Runs the subcommand.
-pub(crate) fn run(verb: Policy) -> exit::Outcome {
+///
+/// # Errors
+/// If what it works on cannot be read, built, accepted or written; if the output cannot be written.
+pub fn run(verb: Policy) -> exit::Outcome {
     match verb {
         Policy::New(new) => new::run(&new),
         Policy::Build(build) => build::run(&build),

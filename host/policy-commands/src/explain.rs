@@ -12,10 +12,13 @@ use portcullis_server::record_text;
 use portcullis_text::{escape, utc};
 use serde_json::{Value, json};
 
-use super::audit::logs::{causes, directory};
+use crate::audit::logs::{causes, directory};
 
 /// Explains a decision of the log.
-pub(crate) fn run(wanted: &Explain) -> exit::Outcome {
+///
+/// # Errors
+/// If there is no such decision, or the log cannot be read; if the output cannot be written.
+pub fn run(wanted: &Explain) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let found = match &wanted.id {
         Some(id) => directory(&around).decision(id)?,
@@ -82,7 +85,7 @@ fn human(page: &mut Page, around: &ProcessEnv, found: &Decided, winner: Winner, 
 }
 
 /// Prints all votes and marks the one that decided.
-pub(super) fn heard(page: &mut Page, around: &ProcessEnv, verdict: &VerdictLine, winner: Winner) {
+pub(crate) fn heard(page: &mut Page, around: &ProcessEnv, verdict: &VerdictLine, winner: Winner) {
     if verdict.policies.is_empty() {
         return;
     }

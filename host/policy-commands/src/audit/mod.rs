@@ -1,7 +1,7 @@
 //! `portcullis audit`: the log of decisions and outcomes.
 
 mod export;
-pub(crate) mod logs;
+pub mod logs;
 mod show;
 mod stats;
 mod tail;
@@ -12,7 +12,10 @@ use portcullis_command_line::args::audit::Audit;
 use portcullis_command_line::exit;
 
 /// Runs the subcommand.
-pub(crate) fn run(audit: Audit) -> exit::Outcome {
+///
+/// # Errors
+/// If a log or a record cannot be read, or the output cannot be written.
+pub fn run(audit: Audit) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     match audit {
         Audit::Tail(options) => tail::run(&around, &options),

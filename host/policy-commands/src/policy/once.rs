@@ -17,6 +17,8 @@ use portcullis_policy_tools::{Component, Simulated, Simulator, request_of, sessi
 use portcullis_text::escape;
 use serde_json::{Value, json};
 
+use crate::check;
+
 pub(super) fn run(args: RunOnce) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let policy = load(&Component::open(&args.policy)?, &args.config)?;
@@ -69,7 +71,7 @@ fn question(around: &ProcessEnv, action: Action) -> anyhow::Result<Question> {
             program: String::new(),
         }),
         Action::Tool { name, input } => {
-            let provider = crate::commands::check::provider(&name);
+            let provider = check::provider(&name);
             Question::Tool { name, provider, input: Value::Object(input).to_string() }
         }
     })

@@ -4,7 +4,8 @@ use portcullis_audit::{Directory, ReadError};
 use portcullis_bootstrap::process_env::ProcessEnv;
 
 /// Returns the directory with the logs of all sessions.
-pub(crate) fn directory(around: &ProcessEnv) -> Directory {
+#[must_use]
+pub fn directory(around: &ProcessEnv) -> Directory {
     Directory::new(&around.state.join("audit"))
 }
 

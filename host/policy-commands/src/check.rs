@@ -25,8 +25,14 @@ use portcullis_session::{Cancel, CommandCall, Entry, FileCall, NoUser, Program, 
 use portcullis_text::escape;
 use serde_json::{Map, Value, json};
 
+use crate::explain;
+
 /// Decides on the action and prints the decision.
-pub(crate) fn run(check: Check) -> exit::Outcome {
+///
+/// # Errors
+/// If the settings or a policy cannot be loaded, or the sandbox is off; if the path of the action cannot be resolved; if
+/// the output cannot be written.
+pub fn run(check: Check) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let wanted = wanted(&around, check.sources);
     let loaded = loaded_settings::load(&around, &wanted)?;
@@ -42,7 +48,7 @@ pub(crate) fn run(check: Check) -> exit::Outcome {
         let verdict = verdict_line(&Entry { at: now(), request: &request, decision: &decision })?;
         let winner = winner(&verdict);
         page.line(&format!("  decided: {}", winner.why.words()));
-        super::explain::heard(&mut page, &around, &verdict, winner);
+        explain::heard(&mut page, &around, &verdict, winner);
     }
     page.print()?;
     Ok(decision.effect().into())
@@ -67,7 +73,11 @@ fn wanted(around: &ProcessEnv, sources: Sources) -> loaded_settings::Wanted {
     }
 }
 
-pub(crate) fn request(session: &Session, around: &ProcessEnv, action: Action) -> anyhow::Result<Request> {
+/// Returns the request that the agent would make for an action.
+///
+/// # Errors
+/// If a path cannot be resolved or examined, or the working directory of commands is missing.
+pub fn request(session: &Session, around: &ProcessEnv, action: Action) -> anyhow::Result<Request> {
     let search = SearchQuery { pattern: String::new(), glob: None };
     let file = |path: &str, operation| file(session, around, path, operation);
     let wanted = match action {
@@ -110,7 +120,8 @@ fn workspace(session: &Session) -> PathBuf {
 }
 
 /// Returns the action of a connection to `target`.
-pub(crate) fn connection(target: Target) -> Wanted {
+#[must_use]
+pub fn connection(target: Target) -> Wanted {
     Wanted::Network(NetworkAccess {
         transport: Transport::Tcp,
         direction: Direction::Outbound,

@@ -16,7 +16,7 @@ use portcullis_server::record_text;
 use portcullis_text::{escape, utc};
 use serde_json::{Value, json};
 
-use crate::commands::audit::logs::{causes, directory};
+use crate::audit::logs::{causes, directory};
 
 /// Polling interval, short enough for a person.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -11,7 +11,7 @@ use portcullis_text::{counted, tilde, utc};
 use serde_json::{Value, json};
 
 use super::logs::directory;
-use crate::commands::explain::heard;
+use crate::explain::heard;
 
 pub(super) fn run(around: &ProcessEnv, wanted: &Decision) -> exit::Outcome {
     let found = directory(around).decision(&wanted.id)?;
