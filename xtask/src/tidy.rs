@@ -25,7 +25,7 @@ Examples:
 Allowed licences and known duplicates are listed in deny.toml, layers in xtask/src/tidy.rs.";
 
 /// Crates of a layer use those of lower layers only, beside [`WITHIN_A_LAYER`].
-const LAYERS: [(&str, u8); 33] = [
+const LAYERS: [(&str, u8); 35] = [
     ("certificates", 0),
     ("changes", 0),
     ("decision", 0),
@@ -55,14 +55,16 @@ const LAYERS: [(&str, u8); 33] = [
     ("session", 3),
     ("session-sandbox", 3),
     ("bootstrap", 4),
+    ("command-line", 5),
     ("policy-tools", 5),
     ("server", 5),
     ("cli", 6),
     ("compiler", 6),
+    ("policy-commands", 6),
 ];
 
 /// The crates that use others of their own layer.
-const WITHIN_A_LAYER: [(&str, &[&str]); 8] = [
+const WITHIN_A_LAYER: [(&str, &[&str]); 9] = [
     ("changes", &["sys"]),
     ("decision", &["exec-surface", "text"]),
     ("approvals", &["network-gate", "shell"]),
@@ -71,6 +73,7 @@ const WITHIN_A_LAYER: [(&str, &[&str]); 8] = [
     ("syscall-broker", &["sandbox"]),
     ("sandbox-runtime", &["sandbox", "syscall-broker"]),
     ("profile-runtime", &["sandbox", "sandbox-runtime"]),
+    ("cli", &["policy-commands"]),
 ];
 
 /// The crates of ours that each crate outside `host/` may use; crates not listed here may use all.

@@ -1,8 +1,7 @@
 //! Printing of the policy in force.
 
 use portcullis_bootstrap::in_force::{InForce, OFF};
-
-use crate::output::{Page, Tint, tinted};
+use portcullis_command_line::output::{Page, Tint, tinted};
 
 /// Maximum number of items of a list to print. `--json` has all.
 const MOST_LISTED: usize = 8;

@@ -1,25 +1,22 @@
-//! The `portcullis` command: arguments, output, exit codes.
+//! The `portcullis` command: starts what its arguments name.
 //!
-//! This crate parses arguments, calls other crates and prints results. It contains no rules: policies and settings
-//! state what is allowed, and `portcullis-session` decides. The work behind the verbs is in `portcullis-bootstrap`,
+//! This crate calls other crates and prints results. It contains no rules: policies and settings state what is allowed,
+//! and `portcullis-session` decides. Arguments, output and exit codes are in `portcullis-command-line`, the verbs about
+//! policies and their log in `portcullis-policy-commands`. The work behind the verbs is in `portcullis-bootstrap`,
 //! `portcullis-server` and `portcullis-policy-tools`.
 //!
-//! Reading order: `args` (the command line), `commands` (one file for each verb), `output`, `exit`.
+//! Reading order: this file (the parts that the process can be, and the verbs), `commands` (one file for each verb).
 
-mod args;
 mod commands;
-mod exit;
-mod human;
 mod in_force;
-mod output;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-
-use args::{Arguments, Verb};
-use exit::{Audience, Exit};
+use portcullis_command_line::args::{Arguments, Verb};
+use portcullis_command_line::exit::{self, Audience, Exit};
+use portcullis_policy_commands::{audit, check, explain, policy};
 
 /// The main function of the program. Depending on the first argument the process is a part of a sandbox, the compiler of
 /// policies (unless it is built without, and `portcullis-compile` lies beside it), or the command line.
@@ -66,9 +63,9 @@ fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
     let outcome = match verb {
         Verb::Run(run) => return exit::of_run(commands::run::run(run)),
         Verb::Status(status) => commands::status::run(&status),
-        Verb::Check(check) => commands::check::run(check),
-        Verb::Explain(decision) => commands::explain::run(&decision),
-        Verb::Audit(audit) => commands::audit::run(audit),
+        Verb::Check(check) => check::run(check),
+        Verb::Explain(decision) => explain::run(&decision),
+        Verb::Audit(audit) => audit::run(audit),
         Verb::Config(config) => commands::config::run(config),
         Verb::Asks(asks) => commands::asks::run(&asks),
         Verb::Ports(ports) => commands::ports::run(&ports),
@@ -84,7 +81,7 @@ fn carry_out(verb: Verb, audience: Audience) -> ExitCode {
         Verb::Branch(branch) => commands::branch::run(branch),
         Verb::Grants(grants) => commands::grants::run(&grants),
         Verb::Doctor(doctor) => commands::doctor::run(&doctor),
-        Verb::Policy(verb) => commands::policy::run(verb),
+        Verb::Policy(verb) => policy::run(verb),
         Verb::Team(verb) => commands::team::run(&verb),
         Verb::Serve => portcullis_server::run().map(Exit::Command),
         Verb::ExecClient(client) => return exit::of_run(commands::exec_client::run(&client)),

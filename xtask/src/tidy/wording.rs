@@ -51,19 +51,21 @@ const BANNED: [(&str, &str); 40] = [
 ];
 
 /// Sources whose string literals and help texts users read.
-const SOURCES: [&str; 23] = [
+const SOURCES: [&str; 25] = [
     "guest/text-policy/src",
     "guest/workspace/src",
     "host/approvals/src",
     "host/audit/src",
     "host/bootstrap/src",
     "host/cli/src",
+    "host/command-line/src",
     "host/credential-broker/src",
     "host/decision/src",
     "host/exec-surface/src",
     "host/export/src",
     "host/network-gate/src",
     "host/packs/src",
+    "host/policy-commands/src",
     "host/policy-tools/src",
     "host/settings-format/src",
     "host/sandbox/src",

@@ -7,11 +7,17 @@ use anyhow::{Context as _, bail};
 use portcullis_bootstrap::loaded_settings::{self, LoadedSettings, Wanted};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::session;
+use portcullis_command_line::args::action::Target;
+use portcullis_command_line::args::allow::Rule;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::human::path;
+use portcullis_command_line::output::Page;
 use portcullis_decision::grant::PathPattern;
 use portcullis_decision::pattern::{FilePattern, HostPattern, NetworkPattern, PortSet};
 use portcullis_decision::profile::FileRights;
 use portcullis_decision::request::{Content, Endpoint, FileOperation, Origin};
 use portcullis_decision::{Decision, Effect, Grant, GrantPattern, GrantScope, Reader, RefusalText};
+use portcullis_policy_commands::check::connection;
 use portcullis_server::kept_answers::spoken;
 use portcullis_session::{Cancel, FileCall, NoUser, files, notices};
 use portcullis_settings::{
@@ -20,13 +26,6 @@ use portcullis_settings::{
 };
 use portcullis_text::escape;
 use serde_json::json;
-
-use crate::args::action::Target;
-use crate::args::allow::Rule;
-use crate::commands::check::connection;
-use crate::exit::Exit;
-use crate::human::path;
-use crate::output::Page;
 
 /// The name of a session in texts; answers given here are all kept.
 const SESSION: &str = "session";
@@ -39,7 +38,7 @@ const OWN_HOME: &str = "Commands have no home directory of their own any more, s
 const USUAL_PORTS: [u16; 2] = [443, 80];
 
 /// Allows each item.
-pub(crate) fn allow(rule: &Rule) -> crate::exit::Outcome {
+pub(crate) fn allow(rule: &Rule) -> exit::Outcome {
     let place = RuleStore::from_rule(rule)?;
     let items = place.items(&rule.what)?;
     let rights = if rule.write { FileRights::READ_WRITE } else { FileRights::READ };
@@ -96,7 +95,7 @@ fn is_same(one: &KeptGrant, other: &KeptGrant) -> bool {
 }
 
 /// Denies each item.
-pub(crate) fn deny(rule: &Rule) -> crate::exit::Outcome {
+pub(crate) fn deny(rule: &Rule) -> exit::Outcome {
     let place = RuleStore::from_rule(rule)?;
     let items = place.items(&rule.what)?;
     let denials =

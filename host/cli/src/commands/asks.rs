@@ -6,13 +6,12 @@ use anyhow::{Context as _, bail};
 use portcullis_bootstrap::control::{Asked, AskedChoice, Order, Outcome, ask, sessions};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
+use portcullis_command_line::args::asks::Asks;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Tint, cell, whole};
 use portcullis_server::prompt_layout::{QUOTED, Size};
 use portcullis_text::escape;
 use serde_json::json;
-
-use crate::args::asks::Asks;
-use crate::exit::Exit;
-use crate::output::{Page, Tint, cell, whole};
 
 /// Number of digits of a session's name to show.
 const SHORT: usize = 8;
@@ -20,7 +19,7 @@ const SHORT: usize = 8;
 const NO: &str = "no";
 
 /// Shows and answers questions.
-pub(crate) fn run(asks: &Asks) -> crate::exit::Outcome {
+pub(crate) fn run(asks: &Asks) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     match asks {
         Asks::List { json } => list(&around, *json),
@@ -28,7 +27,7 @@ pub(crate) fn run(asks: &Asks) -> crate::exit::Outcome {
     }
 }
 
-fn list(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
+fn list(around: &ProcessEnv, as_json: bool) -> exit::Outcome {
     let mut page = Page::new(around);
     let mut all = Vec::new();
     let (outcomes, exit) = ask_all(around, &Order::Questions {})?;
@@ -80,7 +79,7 @@ fn lines(size: Size, session: &str, question: &Asked) -> Vec<(String, Tint)> {
     lines
 }
 
-fn answer(around: &ProcessEnv, id: &str, code: &str, why: Option<String>) -> crate::exit::Outcome {
+fn answer(around: &ProcessEnv, id: &str, code: &str, why: Option<String>) -> exit::Outcome {
     if why.is_some() && code != NO {
         bail!("`--why` tells the agent the reason of a `{NO}`; it was given with `{}`", escape(code));
     }
@@ -96,7 +95,7 @@ pub(super) fn parts(id: &str) -> anyhow::Result<(&str, u64)> {
 }
 
 /// Prints the outcome of an order that changes something.
-pub(super) fn done(around: &ProcessEnv, session: &str, outcome: Option<Outcome>) -> crate::exit::Outcome {
+pub(super) fn done(around: &ProcessEnv, session: &str, outcome: Option<Outcome>) -> exit::Outcome {
     match outcome {
         Some(Outcome::Done { what }) => {
             let mut page = Page::new(around);

@@ -15,10 +15,9 @@ use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_changes::branch::{BranchChange, choose, review_id};
 use serde_json::json;
 
-use crate::args::branch::{self as args, Commit, Drop, List, Named, Show};
-use crate::exit::{Exit, Outcome};
-use crate::output::Page;
-
+use portcullis_command_line::args::branch::{self as args, Commit, Drop, List, Named, Show};
+use portcullis_command_line::exit::{Exit, Outcome};
+use portcullis_command_line::output::Page;
 pub(crate) use running::Branch;
 use running::recover;
 

@@ -4,16 +4,16 @@ use portcullis_audit::{Follower, Placed, Record};
 use portcullis_bootstrap::control::{Order, Outcome};
 use portcullis_bootstrap::loaded_settings;
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::Complete;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::Page;
+use portcullis_policy_commands::audit::logs;
 use portcullis_policy_tools::LockEditor;
 use portcullis_server::record_text;
 use portcullis_settings::{RealDisk, kept_grants};
 
 use super::asks::ask_all;
-use super::audit::logs;
 use super::{credentials, presets};
-use crate::args::Complete;
-use crate::exit::Exit;
-use crate::output::Page;
 
 /// The number of records among which decisions are offered.
 const RECENT: usize = 40;
@@ -36,7 +36,7 @@ enum CompletionKind {
 }
 
 /// Prints the words that can follow, each on a line.
-pub(crate) fn run(complete: &Complete) -> crate::exit::Outcome {
+pub(crate) fn run(complete: &Complete) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let mut page = Page::new(&around);
     if let Some(kind) = kind(&complete.words) {

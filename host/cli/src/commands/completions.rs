@@ -2,15 +2,14 @@
 
 use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
-
-use crate::args::{Arguments, Completions};
-use crate::exit::Exit;
-use crate::output::print_document;
+use portcullis_command_line::args::{Arguments, Completions};
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::print_document;
 
 const NAME: &str = "portcullis";
 
 /// Prints the completion script for a shell.
-pub(crate) fn run(wanted: &Completions) -> crate::exit::Outcome {
+pub(crate) fn run(wanted: &Completions) -> exit::Outcome {
     print_document(&String::from_utf8(script(wanted.shell))?)?;
     Ok(Exit::Done)
 }

@@ -9,10 +9,9 @@ use std::os::unix::net::UnixStream;
 use anyhow::{Context as _, bail};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
+use portcullis_command_line::args::ExecClient;
+use portcullis_command_line::exit::{self, Exit, RUN_REFUSED};
 use serde_json::json;
-
-use crate::args::ExecClient;
-use crate::exit::{Exit, RUN_REFUSED};
 
 /// Maximum length of one part from the extension.
 const LONGEST_PART: u32 = 1 << 20;
@@ -28,7 +27,7 @@ enum Part {
 }
 
 /// Has the command run, and exits with its status.
-pub(crate) fn run(client: &ExecClient) -> crate::exit::Outcome {
+pub(crate) fn run(client: &ExecClient) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let mut stream = UnixStream::connect(&client.socket).context("reaching pi; its session may be over")?;
     let environment: std::collections::BTreeMap<_, _> = around.variables.into_iter().collect();

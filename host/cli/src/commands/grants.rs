@@ -12,15 +12,14 @@ use portcullis_text::{escape, utc};
 use serde_json::json;
 
 use super::asks::{ask_all, directory, done, parts};
+use portcullis_command_line::args::asks::Grants;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::human::path;
+use portcullis_command_line::output::{Cell, Page, Tint, cell, tinted};
 use portcullis_server::kept_answers::{spoken, still_allowed};
 
-use crate::args::asks::Grants;
-use crate::exit::Exit;
-use crate::human::path;
-use crate::output::{Cell, Page, Tint, cell, tinted};
-
 /// Runs the subcommand.
-pub(crate) fn run(grants: &Grants) -> crate::exit::Outcome {
+pub(crate) fn run(grants: &Grants) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     match grants {
         Grants::List { project, all, json } => list(&around, project.as_deref(), *all, *json),
@@ -28,7 +27,7 @@ pub(crate) fn run(grants: &Grants) -> crate::exit::Outcome {
     }
 }
 
-fn list(around: &ProcessEnv, project: Option<&Path>, all: bool, as_json: bool) -> crate::exit::Outcome {
+fn list(around: &ProcessEnv, project: Option<&Path>, all: bool, as_json: bool) -> exit::Outcome {
     let places = loaded_settings::places(around, project.unwrap_or(&around.cwd), None)?;
     let kept = kept_grants(&places, &RealDisk, all)?;
     let (remembered, exit) = remembered(around)?;
@@ -85,7 +84,7 @@ fn remembered(around: &ProcessEnv) -> anyhow::Result<(Vec<(String, Kept)>, Exit)
     Ok((all, exit))
 }
 
-fn take_back(around: &ProcessEnv, project: Option<&Path>, id: &str) -> crate::exit::Outcome {
+fn take_back(around: &ProcessEnv, project: Option<&Path>, id: &str) -> exit::Outcome {
     if id.contains(':') {
         let (session, number) = parts(id)?;
         return done(around, session, ask(&directory(around, session)?, &Order::Forget { id: number })?);

@@ -3,14 +3,13 @@
 use anyhow::Context as _;
 use portcullis_bootstrap::home::{Cleared, Size, StoredHome, clear, stored};
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::home::{Home, Which};
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use serde_json::{Value, json};
 
-use crate::args::home::{Home, Which};
-use crate::exit::Exit;
-use crate::output::{Page, Tint, cell, tinted};
-
 /// Runs the subcommand.
-pub(crate) fn run(home: &Home) -> crate::exit::Outcome {
+pub(crate) fn run(home: &Home) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     match home {
         Home::Show(which) => show(&around, which),
@@ -29,7 +28,7 @@ fn named(around: &ProcessEnv, which: &Which) -> anyhow::Result<Vec<StoredHome>> 
     stored(&around.state, Some(&project))
 }
 
-fn show(around: &ProcessEnv, which: &Which) -> crate::exit::Outcome {
+fn show(around: &ProcessEnv, which: &Which) -> exit::Outcome {
     let homes = named(around, which)?;
     let mut page = Page::new(around);
     if which.json {
@@ -47,7 +46,7 @@ fn show(around: &ProcessEnv, which: &Which) -> crate::exit::Outcome {
     Ok(Exit::Done)
 }
 
-fn remove(around: &ProcessEnv, which: &Which) -> crate::exit::Outcome {
+fn remove(around: &ProcessEnv, which: &Which) -> exit::Outcome {
     let homes = named(around, which)?;
     let mut page = Page::new(around);
     let mut exit = Exit::Done;

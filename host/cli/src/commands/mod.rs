@@ -1,28 +1,24 @@
-//! One module per subcommand.
+//! One module per verb; those about policies and their log are in `portcullis-policy-commands`.
 
 pub(crate) mod allow;
 pub(crate) mod asks;
-pub(crate) mod audit;
 #[cfg(target_os = "linux")]
 pub(crate) mod branch;
 #[cfg(not(target_os = "linux"))]
 #[path = "branch/unsupported.rs"]
 pub(crate) mod branch;
-pub(crate) mod check;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod credentials;
 pub(crate) mod doctor;
 pub(crate) mod exec_client;
-pub(crate) mod explain;
 pub(crate) mod grants;
 pub(crate) mod home;
 pub(crate) mod manual;
 pub(crate) mod migrate;
 pub(crate) mod pi;
 pub(crate) mod pi_extension;
-pub(crate) mod policy;
 pub(crate) mod ports;
 pub(crate) mod presets;
 pub(crate) mod run;

@@ -10,6 +10,8 @@ use portcullis_bootstrap::loaded_settings::{self, Wanted};
 use portcullis_bootstrap::process_env::{ALLOW, ProcessEnv};
 use portcullis_bootstrap::streams::say;
 use portcullis_bootstrap::untrusted_paths::UntrustedPaths;
+use portcullis_command_line::args::Pi;
+use portcullis_command_line::exit::{self, Exit, RUN_FAILED};
 use portcullis_server::contain::{self, CONTAIN};
 use serde_json::Value;
 #[cfg(target_os = "linux")]
@@ -22,17 +24,15 @@ use {
     std::thread,
 };
 
-use crate::args::Pi;
 #[cfg(target_os = "linux")]
 use crate::commands::branch as branches;
 use crate::commands::{migrate, pi_extension};
-use crate::exit::{Exit, RUN_FAILED};
 
 /// Variable with the original PATH, for the extension.
 const WHOLE_PATH: &str = "PORTCULLIS_PATH";
 
 /// Executes pi; returns only if that fails.
-pub(crate) fn run(pi: &Pi) -> crate::exit::Outcome {
+pub(crate) fn run(pi: &Pi) -> exit::Outcome {
     let mut around = ProcessEnv::read()?;
     around.ensure_outside()?;
     around.allow.extend(pi.allow.iter().cloned());
@@ -109,7 +109,7 @@ fn branch(pi: &Pi, arguments: &mut Vec<OsString>) -> Option<String> {
 
 /// Runs pi in a branch, and shows the branch when pi has ended.
 #[cfg(target_os = "linux")]
-fn in_branch(around: &ProcessEnv, mut command: Command, name: &str) -> crate::exit::Outcome {
+fn in_branch(around: &ProcessEnv, mut command: Command, name: &str) -> exit::Outcome {
     if command.get_args().any(|word| word.as_encoded_bytes().starts_with(b"--no-sandbox")) {
         bail!("`--no-sandbox` and `--branch` exclude each other; leave one of them out");
     }
@@ -143,7 +143,7 @@ fn in_branch(around: &ProcessEnv, mut command: Command, name: &str) -> crate::ex
 
 /// Fails: there are no branches on this system.
 #[cfg(not(target_os = "linux"))]
-fn in_branch(_around: &ProcessEnv, _command: Command, _name: &str) -> crate::exit::Outcome {
+fn in_branch(_around: &ProcessEnv, _command: Command, _name: &str) -> exit::Outcome {
     bail!("branches need a sandbox for commands, which this system does not have")
 }
 

@@ -8,12 +8,11 @@ use std::{fs, io};
 use anyhow::{Context as _, bail};
 use portcullis_bootstrap::process_env::{ProcessEnv, random_name};
 use portcullis_bootstrap::streams::say;
+use portcullis_command_line::args::PiExtension;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::Page;
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::args::PiExtension;
-use crate::exit::Exit;
-use crate::output::Page;
 
 /// A file of the extension: its path in the extension's directory, and its text.
 type Embedded = (&'static str, &'static str);
@@ -24,7 +23,7 @@ include!(concat!(env!("OUT_DIR"), "/extension.rs"));
 const MARK: &str = ".portcullis";
 
 /// Runs the subcommand: installs, removes or locates the extension.
-pub(crate) fn run(action: &PiExtension) -> crate::exit::Outcome {
+pub(crate) fn run(action: &PiExtension) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let place = place(&around);
     let done = match action {

@@ -3,14 +3,15 @@
 use anyhow::Context as _;
 use portcullis_bootstrap::control::{Order, Outcome, Port, ask};
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::ports::Ports;
+use portcullis_command_line::exit;
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use serde_json::json;
 
 use super::asks::{ask_all, directory, done, parts};
-use crate::args::ports::Ports;
-use crate::output::{Page, Tint, cell, tinted};
 
 /// Runs the subcommand: shows, opens and closes ports.
-pub(crate) fn run(ports: &Ports) -> crate::exit::Outcome {
+pub(crate) fn run(ports: &Ports) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     match ports {
         Ports::List { json } => list(&around, *json),
@@ -33,7 +34,7 @@ fn session_and_port(id: &str) -> anyhow::Result<(&str, u16)> {
     Ok((session, port))
 }
 
-fn list(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
+fn list(around: &ProcessEnv, as_json: bool) -> exit::Outcome {
     let mut page = Page::new(around);
     let mut all = Vec::new();
     let (outcomes, exit) = ask_all(around, &Order::Ports {})?;

@@ -5,16 +5,15 @@ use std::collections::BTreeSet;
 use anyhow::Context as _;
 use portcullis_bootstrap::loaded_settings;
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::allow::{Presets, PresetsAction};
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use portcullis_settings::{Places, Preset, RealDisk, is_preset_name, preset, shipped_presets};
 use portcullis_text::escape;
 use serde_json::{Value, json};
 
-use crate::args::allow::{Presets, PresetsAction};
-use crate::exit::Exit;
-use crate::output::{Page, Tint, cell, tinted};
-
 /// Lists the presets, or shows one.
-pub(crate) fn run(presets: &Presets) -> crate::exit::Outcome {
+pub(crate) fn run(presets: &Presets) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let places = loaded_settings::places(&around, &around.cwd, None)?;
     let mut page = Page::new(&around);

@@ -13,6 +13,8 @@ use portcullis_bootstrap::loaded_settings::{self, Purpose, Wanted};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::session;
 use portcullis_bootstrap::streams::say;
+use portcullis_command_line::args::{Ask, Run};
+use portcullis_command_line::exit::{self, Exit, RUN_FAILED, RUN_REFUSED};
 use portcullis_decision::context::AgentInfo;
 use portcullis_decision::request::Origin;
 use portcullis_decision::{Reader, RefusalText};
@@ -27,10 +29,8 @@ use portcullis_session::{
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::{Handle, Signals};
 
-use crate::args::{Ask, Run};
 use crate::commands::branch::Branch;
 use crate::commands::stderr_tee::StderrTee;
-use crate::exit::{Exit, RUN_FAILED, RUN_REFUSED};
 
 /// Signals that are forwarded to the command.
 const FORWARDED: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH];
@@ -49,7 +49,7 @@ const UNREAD: &str = "portcullis: the command failed. If a file was closed to it
      `write FILE`) names the rule";
 
 /// Runs the command and returns its status.
-pub(crate) fn run(run: Run) -> crate::exit::Outcome {
+pub(crate) fn run(run: Run) -> exit::Outcome {
     let mut around = ProcessEnv::read()?;
     around.ensure_outside()?;
     around.allow.extend(run.allow);
@@ -156,10 +156,7 @@ fn streams(listens: bool) -> anyhow::Result<([OwnedFd; 3], Option<StderrTee>)> {
 }
 
 /// Forwards signals to the current run of the command until `run` returns.
-fn forwarding(
-    mut signals: Signals,
-    run: impl FnOnce(&Current) -> crate::exit::Outcome,
-) -> crate::exit::Outcome {
+fn forwarding(mut signals: Signals, run: impl FnOnce(&Current) -> exit::Outcome) -> exit::Outcome {
     let until_end = Catching(signals.handle());
     let current = Current::default();
     thread::scope(|scope| {
@@ -193,7 +190,7 @@ impl Drop for Catching {
     }
 }
 
-fn outcome(ended: &Ended) -> crate::exit::Outcome {
+fn outcome(ended: &Ended) -> exit::Outcome {
     Ok(match ended.exit {
         CommandExit::Lost => {
             say("portcullis: the sandbox ended while the command ran; the command is dead");

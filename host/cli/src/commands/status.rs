@@ -6,14 +6,13 @@ use portcullis_bootstrap::control::{Order, Outcome, ask};
 use portcullis_bootstrap::loaded_settings::{self, Wanted};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::running_sessions::{RunningSession, running_sessions};
+use portcullis_command_line::args::status::Status;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::human::{age, ago, path};
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
+use portcullis_policy_commands::audit::logs;
 use portcullis_server::record_text;
 use serde_json::{Value, json};
-
-use super::audit::logs;
-use crate::args::status::Status;
-use crate::exit::Exit;
-use crate::human::{age, ago, path};
-use crate::output::{Page, Tint, cell, tinted};
 
 /// Number of the newest decisions of a session among which its running commands are looked for.
 const RECENT: usize = 200;
@@ -30,7 +29,7 @@ struct Row {
 }
 
 /// Shows the running sessions of this user.
-pub(crate) fn run(status: &Status) -> crate::exit::Outcome {
+pub(crate) fn run(status: &Status) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let running = running_sessions(&around.state).context("listing the running sessions")?;
     let rows =

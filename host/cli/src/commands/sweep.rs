@@ -8,8 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::scratch;
-
-use crate::exit::Exit;
+use portcullis_command_line::exit::{self, Exit};
 
 /// The kernel kills the processes of a killed host shortly after it; until then they can still write.
 const MOMENTS: u32 = 10;
@@ -18,7 +17,7 @@ const MOMENT: Duration = Duration::from_millis(100);
 /// Removes the directories and control groups of sessions without a host.
 ///
 /// The extension calls this when its host was killed.
-pub(crate) fn run() -> crate::exit::Outcome {
+pub(crate) fn run() -> exit::Outcome {
     let sessions = ProcessEnv::read()?.state.join("sessions");
     for _ in 0..MOMENTS {
         match scratch::sweep(&sessions) {

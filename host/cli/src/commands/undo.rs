@@ -11,11 +11,10 @@ use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::undo::OpenedChanges;
 use portcullis_changes::History;
 use portcullis_changes::undo::Range;
+use portcullis_command_line::args::undo::{Changes, ChangesVerb, How, Prune, Record, Redo, Undo};
+use portcullis_command_line::exit::{Exit, Outcome};
+use portcullis_command_line::output::{Page, cell};
 use serde_json::json;
-
-use crate::args::undo::{Changes, ChangesVerb, How, Prune, Record, Redo, Undo};
-use crate::exit::{Exit, Outcome};
-use crate::output::{Page, cell};
 
 /// An undo was interrupted, and nothing is written now.
 const INTERRUPTED: &str = "An undo, or the commit of a branch, was interrupted: files can be half-way. The next \

@@ -5,21 +5,20 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use portcullis_bootstrap::process_env::{ProcessEnv, unix_seconds};
 use portcullis_bootstrap::trust_files;
+use portcullis_command_line::args::version::Version;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use portcullis_packs::{
     ReleaseError, ReleaseFile, SUMS, SUMS_SIGNATURE, TEXT_MAX, TRUST_MAX, read, read_text, verify_release,
 };
 use serde_json::json;
-
-use crate::args::version::Version;
-use crate::exit::Exit;
-use crate::output::{Page, Tint, cell, tinted};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Largest file of a release, in bytes.
 const FILE_MAX: u64 = 1 << 30;
 
 /// Prints the version, or checks a file.
-pub(crate) fn run(version: &Version) -> crate::exit::Outcome {
+pub(crate) fn run(version: &Version) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     let mut page = Page::new(&around);
     let exit = match &version.verify {

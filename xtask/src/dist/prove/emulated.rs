@@ -15,7 +15,7 @@ use crate::run::{quiet, say};
 /// A file that every setting denies, and one that the default policy allows.
 const DENIED: [&str; 3] = ["check", "read", "/etc/shadow"];
 const ALLOWED: [&str; 3] = ["check", "write", "a.txt"];
-/// `check` exits with this if the answer is no (`host/cli/src/exit.rs`).
+/// `check` exits with this if the answer is no (`host/command-line/src/exit.rs`).
 const NO: i32 = 20;
 /// The policies whose cases are run.
 const POLICIES: [&str; 3] = ["workspace", "guard", "git-guard"];

@@ -8,10 +8,9 @@ use anyhow::Context as _;
 use portcullis_bootstrap::branches::{Committed, Judged, Reviewed, StoredBranch};
 use portcullis_changes::branch::{BranchChange, Left, Obstacle, diff, review_id};
 use portcullis_changes::undo::Report;
+use portcullis_command_line::output::{Cell, Page, Tint, cell, tinted};
 use portcullis_text::{escape_subject, utc};
 use serde_json::{Value, json};
-
-use crate::output::{Cell, Page, Tint, cell, tinted};
 
 /// Lists branches.
 pub(super) fn list(page: &mut Page, all: &[StoredBranch], (everywhere, json): (bool, bool)) {

@@ -6,10 +6,9 @@ use anyhow::bail;
 use portcullis_bootstrap::loaded_settings::{LoadedSettings, Wanted};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::session::OpenSession;
+use portcullis_command_line::args::branch;
+use portcullis_command_line::exit::Outcome;
 use portcullis_session::Prompter;
-
-use crate::args::branch;
-use crate::exit::Outcome;
 
 const REFUSED: &str = "branches need overlay mounts, which only Linux has";
 

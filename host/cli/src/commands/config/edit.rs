@@ -11,19 +11,19 @@ use portcullis_bootstrap::loaded_settings;
 use portcullis_bootstrap::process_env::{ProcessEnv, random_name};
 use portcullis_bootstrap::streams::say;
 use portcullis_bootstrap::untrusted_paths::UntrustedPaths;
+use portcullis_command_line::args::config::SettingsFile;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::Page;
 use portcullis_settings::{Places, RealDisk, Store, validate};
 use portcullis_settings_format::{BUILT_IN, FileKind};
 
 use super::in_use;
 use super::validate::human;
-use crate::args::config::SettingsFile;
-use crate::exit::Exit;
-use crate::output::Page;
 
 /// The editor if neither VISUAL nor EDITOR is set.
 const USUAL_EDITOR: &str = "vi";
 
-pub(super) fn run(around: &ProcessEnv, places: &Places, which: Option<SettingsFile>) -> crate::exit::Outcome {
+pub(super) fn run(around: &ProcessEnv, places: &Places, which: Option<SettingsFile>) -> exit::Outcome {
     let (file, kind) = wanted(places, which)?;
     let before = match std::fs::read(&file) {
         Ok(bytes) => Some(bytes),

@@ -6,21 +6,21 @@ use anyhow::{bail, ensure};
 use portcullis_bootstrap::in_force::{self, InForce};
 use portcullis_bootstrap::loaded_settings;
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::config::Import;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use portcullis_decision::path_text;
 use portcullis_settings::{Foreign, Places, RealDisk, stays_in_project};
 use portcullis_settings_format::{FileKind, Layer};
 use portcullis_text::escape;
 use serde_json::{Value, json};
 
-use crate::args::config::Import;
 use crate::commands::take_over::written::Written;
 use crate::commands::take_over::{
     self, Outcome, SOURCES, Step, Taken, of_project, of_user, read, usual, write,
 };
-use crate::exit::Exit;
-use crate::output::{Page, Tint, cell, tinted};
 
-pub(super) fn run(around: &ProcessEnv, options: &Import) -> crate::exit::Outcome {
+pub(super) fn run(around: &ProcessEnv, options: &Import) -> exit::Outcome {
     let places = loaded_settings::places(around, options.project.as_deref().unwrap_or(&around.cwd), None)?;
     let mut done = Vec::new();
     let (source, file) = source(around, options)?;

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use portcullis_bootstrap::loaded_settings;
 use portcullis_bootstrap::policies::{self, Shown};
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::config::SettingsChoice;
 use portcullis_settings::{Places, RealDisk, Resolved, discover};
 use portcullis_settings_format::ConfigError;
-
-use crate::args::config::SettingsChoice;
 
 /// Returns the paths of settings and protected files.
 pub(crate) fn places(around: &ProcessEnv, place: &SettingsChoice) -> anyhow::Result<Places> {

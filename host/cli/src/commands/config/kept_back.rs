@@ -1,10 +1,9 @@
 //! Environment variables that commands do not get. Only names are printed, never values.
 
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use portcullis_session::{KeptBack, Session, Withheld, kept_back};
 use serde_json::{Value, json};
-
-use crate::output::{Page, Tint, cell, tinted};
 
 /// Returns the variables of this environment that the session's rules keep from commands.
 pub(super) fn variables(around: &ProcessEnv, session: &Session) -> Vec<(String, KeptBack)> {

@@ -17,25 +17,25 @@ use portcullis_settings_format::{FileKind, Layer, json_schema};
 use portcullis_text::escape;
 use serde_json::json;
 
-use crate::args::config::{Config, SettingsKind};
-use crate::exit::Exit;
-use crate::human;
-use crate::output::{Page, Tint, cell, tinted};
 use in_use::file_in_use;
 pub(super) use in_use::places;
+use portcullis_command_line::args::config::{Config, SettingsKind};
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::human;
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 
 /// Runs the subcommand.
-pub(crate) fn run(config: Config) -> crate::exit::Outcome {
+pub(crate) fn run(config: Config) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     match config {
         Config::Show { place, changed, json } => show::run(&around, &place, changed, json),
         Config::Validate { place, file, kind, json } => {
-            let kind = kind.map(FileKind::from);
+            let kind = kind.map(file_kind);
             validate::run(&around, &places(&around, &place)?, file, kind, json)
         }
         Config::Schema { kind } => {
             let mut page = Page::new(&around);
-            page.pretty_json(&json_schema(kind.into()));
+            page.pretty_json(&json_schema(file_kind(kind)));
             page.print()?;
             Ok(Exit::Done)
         }
@@ -45,21 +45,20 @@ pub(crate) fn run(config: Config) -> crate::exit::Outcome {
     }
 }
 
-impl From<SettingsKind> for FileKind {
-    fn from(kind: SettingsKind) -> Self {
-        match kind {
-            SettingsKind::Settings => Self::Settings,
-            SettingsKind::Projects => Self::Projects,
-            SettingsKind::Layered => Self::Part,
-            SettingsKind::LayeredProjects => Self::Parts,
-            SettingsKind::LayeredProject => Self::Tightening(Layer::Sandbox),
-            SettingsKind::Project => Self::Tightening(Layer::Project),
-            SettingsKind::Machine => Self::Tightening(Layer::Machine),
-        }
+/// Returns the kind of file that has settings of a kind.
+fn file_kind(kind: SettingsKind) -> FileKind {
+    match kind {
+        SettingsKind::Settings => FileKind::Settings,
+        SettingsKind::Projects => FileKind::Projects,
+        SettingsKind::Layered => FileKind::Part,
+        SettingsKind::LayeredProjects => FileKind::Parts,
+        SettingsKind::LayeredProject => FileKind::Tightening(Layer::Sandbox),
+        SettingsKind::Project => FileKind::Tightening(Layer::Project),
+        SettingsKind::Machine => FileKind::Tightening(Layer::Machine),
     }
 }
 
-fn path(around: &ProcessEnv, places: &Places, all: bool, as_json: bool) -> crate::exit::Outcome {
+fn path(around: &ProcessEnv, places: &Places, all: bool, as_json: bool) -> exit::Outcome {
     let mut page = Page::new(around);
     if !all {
         let file = file_in_use(places)?;

@@ -5,6 +5,10 @@ use portcullis_bootstrap::in_force::{self, InForce};
 use portcullis_bootstrap::policies::Shown;
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
+use portcullis_command_line::args::config::SettingsChoice;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::human::{path, value};
+use portcullis_command_line::output::{Cell, Page, Tint, cell, tinted};
 use portcullis_decision::Mode;
 use portcullis_sandbox::Tier;
 use portcullis_settings::{RealDisk, Report, Setting, Standing, discover, report, resolve};
@@ -13,10 +17,6 @@ use portcullis_text::escape;
 use serde_json::{Value, json};
 
 use super::{in_use, kept_back};
-use crate::args::config::SettingsChoice;
-use crate::exit::Exit;
-use crate::human::{path, value};
-use crate::output::{Cell, Page, Tint, cell, tinted};
 
 /// The largest width of the column of values; a longer value takes the space it needs.
 const VALUE_WIDTH: usize = 20;
@@ -26,7 +26,7 @@ pub(super) fn run(
     place: &SettingsChoice,
     only_changed: bool,
     as_json: bool,
-) -> crate::exit::Outcome {
+) -> exit::Outcome {
     let places = &in_use::places(around, place)?;
     let found = discover(places, &RealDisk)
         .context("the settings cannot be used; tools are blocked until you fix them")?;

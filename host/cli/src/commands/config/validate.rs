@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use portcullis_settings::{Checked, Places, RealDisk, discover, resolve, validate, validate_all};
 use portcullis_settings_format::{ConfigError, FileKind, Layer, Origin, Position, Problem};
 use portcullis_text::escape;
 use serde_json::{Value, json};
 
 use super::in_use;
-use crate::exit::Exit;
-use crate::output::{Page, Tint, cell, tinted};
 
 pub(super) fn run(
     around: &ProcessEnv,
@@ -19,7 +19,7 @@ pub(super) fn run(
     file: Option<PathBuf>,
     kind: Option<FileKind>,
     as_json: bool,
-) -> crate::exit::Outcome {
+) -> exit::Outcome {
     let (mut checked, holding) = match file {
         None => (validate_all(places, &RealDisk), Some(places.clone())),
         Some(file) => {

@@ -2,8 +2,7 @@
 
 use portcullis_bootstrap::loaded_settings::{self, LoadedSettings, Wanted};
 use portcullis_bootstrap::process_env::ProcessEnv;
-
-use crate::args::config::SettingsChoice;
+use portcullis_command_line::args::config::SettingsChoice;
 
 /// Returns the names of the credentials that apply here.
 pub(in crate::commands) fn names(around: &ProcessEnv) -> anyhow::Result<Vec<String>> {

@@ -3,14 +3,13 @@
 use anyhow::{Context as _, bail};
 use portcullis_bootstrap::credential_services::{self as services, Service};
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::credentials::{Add, Form};
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::Page;
 use portcullis_settings::{Draft, GrantFile, Places, Store};
 use portcullis_settings_format::Change;
 use portcullis_text::escape;
 use serde_json::{Map, Value, json};
-
-use crate::args::credentials::{Add, Form};
-use crate::exit::Exit;
-use crate::output::Page;
 
 /// The lists of entries in the settings.
 const BROKERED: [&str; 2] = ["credentials", "brokered"];
@@ -21,7 +20,7 @@ const PUSHES: [&str; 2] = ["network", "pushes"];
 const SIGNING: [&str; 2] = ["credentials", "signing"];
 
 /// Adds an entry.
-pub(super) fn add(around: &ProcessEnv, add: &Add) -> crate::exit::Outcome {
+pub(super) fn add(around: &ProcessEnv, add: &Add) -> exit::Outcome {
     let (places, mut draft) = opened(around)?;
     if known(&draft).iter().any(|(_, entry)| is_called(entry, &add.name)) {
         bail!(
@@ -63,7 +62,7 @@ pub(super) fn add(around: &ProcessEnv, add: &Add) -> crate::exit::Outcome {
 }
 
 /// Removes an entry.
-pub(super) fn remove(around: &ProcessEnv, name: &str, as_json: bool) -> crate::exit::Outcome {
+pub(super) fn remove(around: &ProcessEnv, name: &str, as_json: bool) -> exit::Outcome {
     let (places, mut draft) = opened(around)?;
     let found = known(&draft).into_iter().find(|(_, entry)| is_called(entry, name));
     let (list, entry) = found.with_context(|| {

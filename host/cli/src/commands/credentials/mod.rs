@@ -16,17 +16,16 @@ use portcullis_settings_format::{
 use serde_json::{Value, json};
 
 use declared::chosen;
-
-use crate::args::config::SettingsChoice;
-use crate::args::credentials::Credentials;
-use crate::exit::Exit;
-use crate::output::{Page, Tint, cell, tinted};
+use portcullis_command_line::args::config::SettingsChoice;
+use portcullis_command_line::args::credentials::Credentials;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 
 /// The use of a key to sign with.
 const SIGNED: &str = "commits and tags";
 
 /// Runs the subcommand.
-pub(crate) fn run(credentials: &Credentials) -> crate::exit::Outcome {
+pub(crate) fn run(credentials: &Credentials) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     match credentials {
         Credentials::List { settings, json } => list(&around, settings, *json),
@@ -39,7 +38,7 @@ pub(crate) fn run(credentials: &Credentials) -> crate::exit::Outcome {
     }
 }
 
-fn list(around: &ProcessEnv, settings: &SettingsChoice, as_json: bool) -> crate::exit::Outcome {
+fn list(around: &ProcessEnv, settings: &SettingsChoice, as_json: bool) -> exit::Outcome {
     let resolved = chosen(around, settings)?.resolved;
     let (credentials, of_ssh, signing) = (resolved.brokered, resolved.ssh, resolved.signing);
     let mut page = Page::new(around);
@@ -84,7 +83,7 @@ fn test(
     (name, path): (Option<&str>, Option<&str>),
     settings: &SettingsChoice,
     as_json: bool,
-) -> crate::exit::Outcome {
+) -> exit::Outcome {
     let loaded = chosen(around, settings)?;
     let resolved = &loaded.resolved;
     let reach = UntrustedPaths::for_project(resolved, &around.homes());

@@ -10,13 +10,12 @@ use portcullis_bootstrap::git_config::signing_key;
 use portcullis_bootstrap::process_env::ProcessEnv;
 use serde_json::json;
 
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Tint, tinted};
 use proposal::Proposal;
 
-use crate::exit::Exit;
-use crate::output::{Page, Tint, tinted};
-
 /// Prints the proposals.
-pub(super) fn run(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
+pub(super) fn run(around: &ProcessEnv, as_json: bool) -> exit::Outcome {
     let known = super::declared::names(around)?;
     let is_new = |service: &&Service| !known.iter().any(|name| name == service.name);
     let mut proposals: Vec<Proposal> =

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::human::path;
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use portcullis_policy_runtime::Compiler;
 use portcullis_settings::Places;
 use serde::Serialize;
@@ -11,8 +13,6 @@ use crate::commands::migrate;
 use crate::commands::migrate::extensions::OldExtension;
 use crate::commands::pi::{self, FoundPi};
 use crate::commands::pi_extension::{self, Installed};
-use crate::human::path;
-use crate::output::{Page, Tint, cell, tinted};
 
 /// The version of this program.
 const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -20,11 +20,11 @@ use portcullis_settings::RealDisk;
 use portcullis_settings_format::Warning;
 use serde::Serialize;
 
-use crate::args::doctor::Doctor;
-use crate::exit::Exit;
-use crate::human::path;
-use crate::output::{Page, Tint, cell, tinted};
 use installation::Installation;
+use portcullis_command_line::args::doctor::Doctor;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::human::path;
+use portcullis_command_line::output::{self, Page, Tint, cell, tinted};
 use profile_test::ProfileTested;
 use self_test::{AttackResult, Attacked, Tested};
 
@@ -62,7 +62,7 @@ const NO_CACHES: &str = "not found: tools fetch their packages again, once for e
      not work below the state directory; XDG_STATE_HOME can name a directory on another file system";
 
 /// Runs the checks.
-pub(crate) fn run(doctor: &Doctor) -> crate::exit::Outcome {
+pub(crate) fn run(doctor: &Doctor) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     if let Some(file) = &doctor.write_apparmor {
         return write_profile(&around, file);
@@ -259,11 +259,11 @@ fn warnings(page: &mut Page, around: &ProcessEnv, warnings: &[Warning]) {
     }
 }
 
-fn write_profile(around: &ProcessEnv, file: &Path) -> crate::exit::Outcome {
+fn write_profile(around: &ProcessEnv, file: &Path) -> exit::Outcome {
     let profile = apparmor_profile(&around.executable)
         .map_err(|reason| anyhow::anyhow!("{reason}: `{}`", around.executable.display()))?;
     if file == Path::new("-") {
-        crate::output::print_document(&profile)?;
+        output::print_document(&profile)?;
     } else {
         std::fs::write(file, profile).with_context(|| format!("writing the profile `{}`", file.display()))?;
         portcullis_bootstrap::streams::say(&format!(

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::config::SettingsChoice;
+use portcullis_command_line::human::{path, value};
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use portcullis_settings::{RealDisk, Setting, discover, report, resolve};
 use serde::Serialize;
 
-use crate::args::config::SettingsChoice;
 use crate::commands::config;
-use crate::human::{path, value};
-use crate::output::{Page, Tint, cell, tinted};
 
 /// The settings of a project, with the origin of each value.
 #[derive(Debug, Serialize)]

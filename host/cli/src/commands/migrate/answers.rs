@@ -7,18 +7,17 @@ use std::thread;
 
 use portcullis_bootstrap::in_force;
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::action::{Action, Target};
+use portcullis_command_line::human::path;
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use portcullis_decision::profile::FileRight;
 use portcullis_decision::request::Endpoint;
 use portcullis_decision::rules::HIDDEN_BY_DEFAULT;
 use portcullis_decision::{Caller, Decision, Effect, RuleSet};
+use portcullis_policy_commands::check;
 use portcullis_session::Session;
 use portcullis_settings::{Disk, OldRules, Wish};
 use serde_json::{Value, json};
-
-use crate::args::action::{Action, Target};
-use crate::commands::check;
-use crate::human::path;
-use crate::output::{Page, Tint, cell, tinted};
 
 /// Why a command does not see a directory that no rule opens.
 const HIDDEN: &str = "commands do not see it, unless a rule opens it";

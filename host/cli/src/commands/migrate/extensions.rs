@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use portcullis_command_line::human;
 use portcullis_settings::{Disk as _, Foreign, RealDisk};
 use serde::Serialize;
 use serde_json::Value;
@@ -101,7 +102,7 @@ fn in_directory(directory: &Path) -> Vec<OldExtension> {
     let places = places.into_iter().filter(|place| !is_ours(place) && !is_hidden(place));
     let old = |place: PathBuf| {
         let (name, sandbox) = recognised(&place)?;
-        let remove = format!("rm -r {}", crate::human::quoted(&place));
+        let remove = format!("rm -r {}", human::quoted(&place));
         Some(OldExtension { name, sandbox, at: Installation::Directory(place), remove })
     };
     places.filter_map(old).collect()
@@ -156,7 +157,7 @@ fn in_settings(file: &Path, is_of_project: bool) -> Vec<OldExtension> {
             let Some(source) = value.as_str().or_else(|| value.get("source")?.as_str()) else { continue };
             let Some((name, sandbox)) = of_source(source, file) else { continue };
             let local = if is_of_project { "-l " } else { "" };
-            let remove = format!("pi remove {local}{}", crate::human::quoted(Path::new(source)));
+            let remove = format!("pi remove {local}{}", human::quoted(Path::new(source)));
             let at = Installation::Entry { file: file.to_owned(), list, value: value.clone(), is_of_project };
             found.push(OldExtension { name, sandbox, at, remove });
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::args::migrate::Migrate;
 use portcullis_settings::{Foreign, Places};
 use serde_json::{Value, json};
 
@@ -11,7 +12,6 @@ use super::answers::{self, Compared};
 use super::found::{self, Found, Setup};
 use super::plan::{self, Plan};
 use super::prompts::{self, Mention};
-use crate::args::migrate::Migrate;
 use crate::commands::pi_extension;
 use crate::commands::take_over::SOURCES;
 use crate::commands::take_over::written::Written;

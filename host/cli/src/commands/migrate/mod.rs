@@ -18,17 +18,17 @@ use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_settings::{Places, RealDisk, forget_imports};
 use serde_json::{Value, json};
 
-use crate::args::migrate::Migrate;
 use crate::commands::pi_extension;
-use crate::exit::Exit;
-use crate::output::Page;
 use extensions::OldExtension;
 use found::Setup;
 use migration::Migration;
+use portcullis_command_line::args::migrate::Migrate;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::Page;
 use record::Record;
 
 /// Runs the subcommand.
-pub(crate) fn run(options: &Migrate) -> crate::exit::Outcome {
+pub(crate) fn run(options: &Migrate) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     around.ensure_outside()?;
     let places = loaded_settings::places(&around, options.project.as_deref().unwrap_or(&around.cwd), None)?;
@@ -73,7 +73,7 @@ fn is_chosen(places: &Places) -> bool {
     serde_json::from_slice::<Value>(&text).is_ok_and(|settings| settings.get("layout").is_some())
 }
 
-fn undo(around: &ProcessEnv, places: &Places, as_json: bool) -> crate::exit::Outcome {
+fn undo(around: &ProcessEnv, places: &Places, as_json: bool) -> exit::Outcome {
     let record = Record::open(&around.state)?;
     if record.changes().is_empty() {
         bail!("there is nothing to take back: no `portcullis migrate --apply` is recorded for this user");

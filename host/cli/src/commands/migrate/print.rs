@@ -1,13 +1,13 @@
 //! Prints a migration for people.
 
 use portcullis_bootstrap::process_env::ProcessEnv;
+use portcullis_command_line::human::path;
+use portcullis_command_line::output::{Cell, Page, Tint, cell, tinted};
 
 use super::answers;
 use super::apply::is_users;
 use super::extensions::OldExtension;
 use super::migration::Migration;
-use crate::human::path;
-use crate::output::{Page, Tint, cell, tinted};
 
 pub(super) fn print(page: &mut Page, around: &ProcessEnv, migration: &Migration) {
     if migration.found.setups.is_empty() && migration.found.strangers.is_empty() {
@@ -94,7 +94,7 @@ fn changes(page: &mut Page, around: &ProcessEnv, migration: &Migration) {
     }
 }
 
-fn removal(old: &OldExtension, is_ours_to_remove: bool) -> Vec<crate::output::Cell> {
+fn removal(old: &OldExtension, is_ours_to_remove: bool) -> Vec<Cell> {
     match is_ours_to_remove {
         true => vec![cell("take out"), cell(&format!("the extension {} of pi", old.name))],
         false => vec![tinted("left to you", Tint::Open), cell(&old.remove)],

@@ -6,17 +6,17 @@ use std::io::BufReader;
 use anyhow::{Context as _, bail};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::teams::update::update;
+use portcullis_command_line::args::team::Archive;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::Page;
 use portcullis_packs::{open, write};
 use portcullis_teams::{ArchiveSource, DocumentName, save as save_archive};
 use serde_json::json;
 
 use super::membership::joined;
 use super::update::print;
-use crate::args::team::Archive;
-use crate::exit::Exit;
-use crate::output::Page;
 
-pub(super) fn save(around: &ProcessEnv, archive: &Archive) -> crate::exit::Outcome {
+pub(super) fn save(around: &ProcessEnv, archive: &Archive) -> exit::Outcome {
     let joined = joined(around)?;
     let trusted = joined.open()?;
     let whole = trusted.as_ref().and_then(|trusted| {
@@ -64,7 +64,7 @@ pub(super) fn save(around: &ProcessEnv, archive: &Archive) -> crate::exit::Outco
     Ok(Exit::Done)
 }
 
-pub(super) fn load(around: &ProcessEnv, archive: &Archive) -> crate::exit::Outcome {
+pub(super) fn load(around: &ProcessEnv, archive: &Archive) -> exit::Outcome {
     let joined = joined(around)?;
     let file = around.absolute(&archive.file);
     let opened: File = open(&file)?;

@@ -3,6 +3,9 @@
 use anyhow::{Context as _, anyhow, bail};
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::teams::{self, Joined, update};
+use portcullis_command_line::args::team::Join;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::Page;
 use portcullis_packs::{Reference, is_digest, write};
 use portcullis_policy_tools::registry_client;
 use portcullis_teams::{DocumentName, Membership, Owner, RegistrySource, Source as _};
@@ -10,11 +13,8 @@ use serde_json::json;
 
 use super::membership::joined;
 use super::update::print;
-use crate::args::team::Join;
-use crate::exit::Exit;
-use crate::output::Page;
 
-pub(super) fn join(around: &ProcessEnv, join: &Join) -> crate::exit::Outcome {
+pub(super) fn join(around: &ProcessEnv, join: &Join) -> exit::Outcome {
     let repository = Reference::parse(&join.registry)?;
     if repository.tag.is_some() || repository.digest.is_some() {
         bail!("name the team's repository without a tag, as in `{}`", repository.place());
@@ -70,7 +70,7 @@ pub(super) fn join(around: &ProcessEnv, join: &Join) -> crate::exit::Outcome {
     print(around, &updated, join.json)
 }
 
-pub(super) fn leave(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
+pub(super) fn leave(around: &ProcessEnv, as_json: bool) -> exit::Outcome {
     let joined = joined(around)?;
     let team = &joined.membership.team;
     if joined.owner == Owner::Machine {

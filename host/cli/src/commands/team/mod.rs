@@ -12,11 +12,10 @@ use anyhow::bail;
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::streams::say;
 use portcullis_bootstrap::teams::{self, Unprotect};
+use portcullis_command_line::args::team::Team;
+use portcullis_command_line::exit::{self, Exit};
 
-use crate::args::team::Team;
-use crate::exit::Exit;
-
-pub(crate) fn run(verb: &Team) -> crate::exit::Outcome {
+pub(crate) fn run(verb: &Team) -> exit::Outcome {
     let around = ProcessEnv::read()?;
     match verb {
         Team::Join(join) => join::join(&around, join),
@@ -36,7 +35,7 @@ pub(crate) fn run(verb: &Team) -> crate::exit::Outcome {
 }
 
 /// Tells the extension whether pi may run without the sandbox.
-fn unprotected(around: &ProcessEnv) -> crate::exit::Outcome {
+fn unprotected(around: &ProcessEnv) -> exit::Outcome {
     match teams::may_be_unprotected(around)? {
         Unprotect::Allowed => Ok(Exit::Done),
         Unprotect::Logged => {

@@ -5,20 +5,19 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use portcullis_bootstrap::process_env::{ProcessEnv, unix_seconds};
 use portcullis_bootstrap::teams::update::check_texts;
+use portcullis_command_line::args::team::{New, Publish, Rotate, Sign, Yank};
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::human::path;
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use portcullis_packs::{Key, Reference, beside, read_text};
 use portcullis_policy_tools::{registry_client, ssh_signature};
 use portcullis_teams::{Folder, NewTeam, Pending, Rotation, TEAM_PURPOSE, push};
 use serde_json::{Value, json};
 
-use crate::args::team::{New, Publish, Rotate, Sign, Yank};
-use crate::exit::Exit;
-use crate::human::path;
-use crate::output::{Page, Tint, cell, tinted};
-
 /// Largest file with a public key, in bytes.
 const KEY_MAX: usize = 16 << 10;
 
-pub(super) fn new(around: &ProcessEnv, new: &New) -> crate::exit::Outcome {
+pub(super) fn new(around: &ProcessEnv, new: &New) -> exit::Outcome {
     let directory = folder_path(around, &new.directory);
     let team = NewTeam {
         team: new.team.clone(),
@@ -36,7 +35,7 @@ pub(super) fn new(around: &ProcessEnv, new: &New) -> crate::exit::Outcome {
     Ok(Exit::Done)
 }
 
-pub(super) fn sign(around: &ProcessEnv, sign: &Sign) -> crate::exit::Outcome {
+pub(super) fn sign(around: &ProcessEnv, sign: &Sign) -> exit::Outcome {
     let mut folder = Folder::open(&around.absolute(&sign.directory))?;
     let signed = sign_with(around, &mut folder, &sign.key)?;
     let pending = folder.pending()?;
@@ -48,7 +47,7 @@ pub(super) fn sign(around: &ProcessEnv, sign: &Sign) -> crate::exit::Outcome {
     Ok(Exit::Done)
 }
 
-pub(super) fn publish(around: &ProcessEnv, publish: &Publish) -> crate::exit::Outcome {
+pub(super) fn publish(around: &ProcessEnv, publish: &Publish) -> exit::Outcome {
     let repository = Reference::parse(&publish.registry)?;
     if repository.tag.is_some() || repository.digest.is_some() {
         bail!("name the team's repository without a tag, as in `{}`", repository.place());
@@ -86,7 +85,7 @@ pub(super) fn publish(around: &ProcessEnv, publish: &Publish) -> crate::exit::Ou
     Ok(Exit::Done)
 }
 
-pub(super) fn yank(around: &ProcessEnv, yank: &Yank) -> crate::exit::Outcome {
+pub(super) fn yank(around: &ProcessEnv, yank: &Yank) -> exit::Outcome {
     let directory = folder_path(around, &yank.directory);
     let mut folder = Folder::open(&directory)?;
     let drafted = folder.yank(yank.version, &yank.reason, unix_seconds())?;
@@ -101,7 +100,7 @@ pub(super) fn yank(around: &ProcessEnv, yank: &Yank) -> crate::exit::Outcome {
     Ok(Exit::Done)
 }
 
-pub(super) fn rotate(around: &ProcessEnv, rotate: &Rotate) -> crate::exit::Outcome {
+pub(super) fn rotate(around: &ProcessEnv, rotate: &Rotate) -> exit::Outcome {
     let directory = folder_path(around, &rotate.directory);
     let mut folder = Folder::open(&directory)?;
     let rotation = Rotation {
@@ -162,12 +161,7 @@ fn public_key(file: &Path) -> anyhow::Result<String> {
 }
 
 /// Prints which signatures are missing.
-fn waiting(
-    around: &ProcessEnv,
-    directory: &Path,
-    pending: &[Pending],
-    is_json: bool,
-) -> crate::exit::Outcome {
+fn waiting(around: &ProcessEnv, directory: &Path, pending: &[Pending], is_json: bool) -> exit::Outcome {
     let mut page = Page::new(around);
     if is_json {
         page.json(&json!({ "bundle": null, "pending": as_json(pending) }));

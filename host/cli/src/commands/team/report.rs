@@ -7,19 +7,19 @@ use anyhow::{Context as _, bail};
 use portcullis_bootstrap::process_env::{ProcessEnv, unix_seconds};
 use portcullis_bootstrap::running_sessions::running_sessions;
 use portcullis_bootstrap::teams::{Joined, machine_id};
+use portcullis_command_line::args;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::Page;
 use portcullis_packs::{beside, digest, read, write};
 use portcullis_teams::{MachineKey, PackInForce, Report, Trusted};
 use serde_json::json;
 
 use super::membership::joined;
-use crate::args;
-use crate::exit::Exit;
-use crate::output::Page;
 
 /// Name of the file with the seed of the machine's key. The agent's commands do not see its directory.
 const SEED: &str = "machine_key";
 
-pub(super) fn run(around: &ProcessEnv, options: &args::team::Report) -> crate::exit::Outcome {
+pub(super) fn run(around: &ProcessEnv, options: &args::team::Report) -> exit::Outcome {
     let joined = joined(around)?;
     let trusted = joined.open()?;
     let signed =

@@ -4,17 +4,17 @@ use std::time::{Duration, SystemTime};
 
 use portcullis_bootstrap::process_env::{ProcessEnv, unix_seconds};
 use portcullis_bootstrap::teams::{self, Joined};
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::human::{ago, duration};
+use portcullis_command_line::output::{Cell, Page, Tint, cell, tinted};
 use portcullis_packs::Seconds;
 use portcullis_teams::{HeldBundle, Owner, StagedMode, Trusted, Unprotected};
 use serde_json::json;
 
 use super::membership::joined;
 use super::report::report;
-use crate::exit::Exit;
-use crate::human::{ago, duration};
-use crate::output::{Cell, Page, Tint, cell, tinted};
 
-pub(super) fn run(around: &ProcessEnv, as_json: bool) -> crate::exit::Outcome {
+pub(super) fn run(around: &ProcessEnv, as_json: bool) -> exit::Outcome {
     let joined = joined(around)?;
     let problem = teams::in_force(&around.agent_directory).err().map(|error| format!("{error:#}"));
     let opened = joined.open();

@@ -2,17 +2,17 @@
 
 use portcullis_bootstrap::process_env::ProcessEnv;
 use portcullis_bootstrap::teams::update::{Updated, refusal_text, update};
+use portcullis_command_line::args::team::Update;
+use portcullis_command_line::exit::{self, Exit};
+use portcullis_command_line::output::{Page, Tint, cell, tinted};
 use portcullis_policy_tools::registry_client;
 use portcullis_session::with_causes;
 use portcullis_teams::{RegistrySource, TeamRefusal};
 use serde_json::{Value, json};
 
 use super::membership::joined;
-use crate::args::team::Update;
-use crate::exit::Exit;
-use crate::output::{Page, Tint, cell, tinted};
 
-pub(super) fn run(around: &ProcessEnv, options: &Update) -> crate::exit::Outcome {
+pub(super) fn run(around: &ProcessEnv, options: &Update) -> exit::Outcome {
     let joined = joined(around)?;
     let mut registry = registry_client(around)?;
     let mut source = RegistrySource::new(&mut registry, &joined.membership.registry);
@@ -29,7 +29,7 @@ pub(super) fn run(around: &ProcessEnv, options: &Update) -> crate::exit::Outcome
 }
 
 /// Prints the result of an update. A refused version gives the exit code 1.
-pub(super) fn print(around: &ProcessEnv, updated: &Updated, as_json: bool) -> crate::exit::Outcome {
+pub(super) fn print(around: &ProcessEnv, updated: &Updated, as_json: bool) -> exit::Outcome {
     let mut page = Page::new(around);
     let in_force = updated.trusted.bundle.as_ref().map(|bundle| bundle.content.version);
     if as_json {

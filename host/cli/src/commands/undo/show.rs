@@ -8,10 +8,9 @@ use portcullis_bootstrap::undo::{OpenedChanges, short, told_report, told_step};
 use portcullis_changes::plan::Step;
 use portcullis_changes::undo::Report;
 use portcullis_changes::{Change, Point, PointKind, State};
+use portcullis_command_line::output::{Cell, Page, Tint, cell, tinted};
 use portcullis_text::{escape_subject, utc};
 use serde_json::{Value, json};
-
-use crate::output::{Cell, Page, Tint, cell, tinted};
 
 /// Lists sessions that have a record.
 pub(super) fn sessions(page: &mut Page, all: &[StoredChanges], json: bool) {

@@ -2,9 +2,8 @@
 
 use anyhow::bail;
 use portcullis_bootstrap::process_env::ProcessEnv;
-
-use crate::args::undo::{Changes, Redo, Undo};
-use crate::exit::Outcome;
+use portcullis_command_line::args::undo::{Changes, Redo, Undo};
+use portcullis_command_line::exit::Outcome;
 
 const REFUSED: &str = "changes are recorded on Linux only";
 
