@@ -20,6 +20,8 @@ pub struct History {
     names: BTreeMap<PathBuf, Traces>,
     /// What an undoing that runs has made of a file, by whichever of its names.
     files: HashMap<FileId, SoFar>,
+    /// How many names each file has that the session knows of.
+    links: HashMap<FileId, u32>,
     /// The state that earlier calls had left at a path when a call recorded it, by the position of that record.
     left_before: HashMap<usize, Left>,
     /// The position at which each call ended.
@@ -213,6 +215,38 @@ impl Open {
     }
 }
 
+/// Returns how many names each file has that the session knows of: those that its last call has left. A redo gives back
+/// what was there before the undo, also the names that the user had made by then; so of what undoing has left, the
+/// smallest number counts.
+fn known_links(entries: &[Record]) -> HashMap<FileId, u32> {
+    let mut undoing: HashSet<u64> = HashSet::new();
+    let (mut of_calls, mut others) = (HashMap::new(), HashMap::new());
+    let mut note = |file: &FileState| {
+        others
+            .entry(file.id)
+            .and_modify(|links: &mut u32| *links = file.links.min(*links))
+            .or_insert(file.links);
+    };
+    for entry in entries {
+        match entry {
+            Record::Undo { call, .. } => drop(undoing.insert(call.view)),
+            Record::Left { call, names } => {
+                for file in names.iter().filter_map(|named| named.state.file()) {
+                    if undoing.contains(&call.view) {
+                        note(file);
+                    } else {
+                        of_calls.insert(file.id, file.links);
+                    }
+                }
+            }
+            Record::Before { was, .. } => was.state.file().into_iter().for_each(&mut note),
+            _ => {}
+        }
+    }
+    others.extend(of_calls);
+    others
+}
+
 impl Traces {
     /// Returns true if one of the calls that changed the name has not ended since.
     fn is_open(&self, ended: &HashMap<CallKey, usize>) -> bool {
@@ -332,8 +366,9 @@ impl History {
                 | Record::Closes { .. } => {}
             }
         }
+        let links = known_links(&entries);
         let untouched = names.values().filter_map(|traces| traces.announced).collect();
-        Self { entries, damaged, written, names, files, left_before, ended, untouched }
+        Self { entries, damaged, written, names, files, links, left_before, ended, untouched }
     }
 
     /// Returns the entries.
@@ -349,6 +384,11 @@ impl History {
             return traces.so_far.and_then(|so_far| self.so_far(so_far)).unwrap_or(Expected::Anything);
         }
         traces.left.and_then(|left| self.state(left)).map_or(Expected::Nothing, Expected::Left)
+    }
+
+    /// Returns how many names a file has that the session knows of. The user may have made others.
+    pub(crate) fn known_links(&self, id: FileId) -> Option<u32> {
+        self.links.get(&id).copied()
     }
 
     fn so_far(&self, so_far: SoFar) -> Option<Expected<'_>> {

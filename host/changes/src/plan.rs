@@ -139,8 +139,8 @@ impl Planner<'_> {
             return Ok(());
         }
         let mut version = self.look(path)?;
-        let original = version.clone();
         let is_ours = version.origin != Origin::Disk;
+        let on_disk = if is_ours { version.on_disk.clone() } else { Some(version.state.clone()) };
         let found = version.state.clone();
         let mut act = None;
         let mut conflict = None;
@@ -185,9 +185,12 @@ impl Planner<'_> {
             reached = version.clone();
             conflict = None;
         }
-        if let Some(act) = act
-            && !self.is_same(&found, &reached, is_ours, path)?
-        {
+        let act = match act {
+            Some(act) if !self.is_same(&found, &reached, is_ours, path)? => Some(act),
+            _ => None,
+        };
+        let has_step = act.is_some();
+        if let Some(act) = act {
             if let Some(why) = self.without_directory(path, &reached.state)? {
                 self.leave(path, why, beside(&reached.state).into_iter().collect());
                 if let Some((why, formers)) = conflict {
@@ -196,11 +199,12 @@ impl Planner<'_> {
                 return Ok(());
             }
             // What an earlier step makes has other times than the recorded state.
-            let now = (!is_ours || found.is_absent()).then_some(found);
-            let is_linked_since = now.is_some() && self.is_linked_since(&original, states);
+            let now = on_disk.clone().or_else(|| found.is_absent().then_some(found));
+            let is_linked_since = on_disk.as_ref().is_some_and(|now| self.is_linked_since(now));
             self.steps.push(Step { path: path.to_owned(), now, act, is_linked_since });
         }
         if matches!(reached.origin, Origin::Recorded(_)) {
+            reached.on_disk = on_disk.filter(|_| !has_step);
             self.made.insert(path.to_owned(), reached);
         }
         if let Some((why, formers)) = conflict {
@@ -209,17 +213,10 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Returns true if a file on the disk has more names than the session left it, or than were recorded if that is not
-    /// known.
-    fn is_linked_since(&self, found: &Version, states: &[Recorded<'_>]) -> bool {
-        let (Some(now), Some(real)) = (found.state.file(), &found.real) else { return false };
-        let before = match self.history.expected(real) {
-            Expected::Left(left) => left.file().map(|left| left.links),
-            Expected::Anything | Expected::Nothing | Expected::Between(..) => {
-                states.iter().filter_map(|state| state.was.file()).map(|file| file.links).max()
-            }
-        };
-        now.links > before.unwrap_or(1).max(1)
+    /// Returns true if a file on the disk has more names than the session knows of.
+    fn is_linked_since(&self, found: &State) -> bool {
+        let is_more = |now: &FileState| now.links > self.history.known_links(now.id).unwrap_or(1).max(1);
+        found.file().is_some_and(is_more)
     }
 
     /// Leaves a name as it is, with former versions beside it.
@@ -441,13 +438,13 @@ impl Planner<'_> {
         if let Some(made) = self.made.get(path) {
             return Ok(made.clone());
         }
-        let implied = Version { state: State::Absent, origin: Origin::Implied, real: None, text: None };
+        let implied = Version::of(State::Absent, Origin::Implied);
         let around = path.ancestors().skip(1).find_map(|around| self.made.get(around));
         if around.is_some_and(|around| !matches!(around.state, State::Directory(_))) {
             return Ok(implied);
         }
         let Some(real) = self.real(path) else { return Ok(implied) };
-        Ok(Version { state: self.world.look(&real)?, origin: Origin::Disk, real: Some(real), text: None })
+        Ok(Version { real: Some(real.clone()), ..Version::of(self.world.look(&real)?, Origin::Disk) })
     }
 
     /// Returns where the file of a path is now; `None` if it will have been moved away.

@@ -21,16 +21,22 @@ pub(super) struct Version {
     pub(super) real: Option<PathBuf>,
     /// Its text, if later edits were merged into it.
     pub(super) text: Option<Vec<u8>>,
+    /// What is on the disk, if that is this recorded state already.
+    pub(super) on_disk: Option<State>,
 }
 
 impl Version {
+    pub(super) fn of(state: State, origin: Origin) -> Self {
+        Self { state, origin, real: None, text: None, on_disk: None }
+    }
+
     pub(super) fn recorded(Recorded { was, position }: Recorded<'_>) -> Self {
-        Self { state: was.clone(), origin: Origin::Recorded(position), real: None, text: None }
+        Self::of(was.clone(), Origin::Recorded(position))
     }
 
     /// Somebody else has removed what was recorded.
     pub(super) fn removed(Recorded { position, .. }: Recorded<'_>) -> Self {
-        Self { state: State::Absent, origin: Origin::Removed(position), real: None, text: None }
+        Self::of(State::Absent, Origin::Removed(position))
     }
 }
 

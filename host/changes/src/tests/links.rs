@@ -115,3 +115,44 @@ fn a_file_without_new_links_is_still_written_in_place() {
     assert_eq!(session.at("a").metadata().expect("there").ino(), inode);
     assert_eq!(session.at("a").metadata().expect("there").permissions().mode() & 0o7000, 0);
 }
+
+/// A link that the user makes at any time keeps its content, whatever is taken back after that.
+#[test]
+fn a_link_made_between_undo_and_redo_keeps_its_content() {
+    let names = ["appended", "replaced", "new", "removed", "moved", "from", "same", "twin", "mode"];
+    for stage in 0..4 {
+        let mut session = Session::new();
+        for name in ["appended", "replaced", "removed", "from", "same", "mode"] {
+            fs::write(session.at(name), format!("{name}\n")).expect("a file");
+        }
+        fs::hard_link(session.at("same"), session.at("twin")).expect("linked");
+        session.append("appended", "of the agent\n").expect("written");
+        session.write("replaced.new", "of the agent\n").expect("written");
+        session.rename("replaced.new", "replaced", false).expect("moved");
+        session.write("new", "of the agent\n").expect("written");
+        session.remove("removed").expect("removed");
+        session.rename("from", "moved", false).expect("moved");
+        session.append("moved", "of the agent\n").expect("written");
+        session.append("same", "of the agent\n").expect("written");
+        session.mode("mode", 0o700).expect("changed");
+        session.end();
+        for round in 0..4 {
+            let mut linked = None;
+            if round >= stage {
+                if round == stage {
+                    let there: Vec<_> = names.into_iter().filter(|name| session.at(name).exists()).collect();
+                    link(&session, &there);
+                }
+                let there: Vec<_> = names
+                    .into_iter()
+                    .filter(|name| session.place.path().join("backup").join(name).exists())
+                    .collect();
+                linked = Some((backup(&session, &there), there));
+            }
+            let report = if round % 2 == 0 { session.undo() } else { session.redo() };
+            if let Some((before, there)) = linked {
+                assert_eq!(backup(&session, &there), before, "linked at {stage}, round {round}: {report:?}");
+            }
+        }
+    }
+}
