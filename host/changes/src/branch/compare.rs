@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::change::{BranchChange, Layers, Note, Obstacle, SEARCHED, Settled, Time};
 use super::mark::{self, OWN_ATTRIBUTES, below, names, open_in_project};
-use super::moved::Tops;
+use super::moved::{Moved, Tops};
 use crate::disk::{self, look};
 use crate::state::{FileState, State};
 
@@ -58,9 +58,8 @@ struct Walk<'a> {
     waiting: Vec<PathBuf>,
     /// The files of the project at names that the branch has changed.
     met: Vec<PathBuf>,
-    /// Files of the branch that were copied up, and whose names the project does not have: with the handle of what they
-    /// were copied from, empty if that is not known.
-    moved: Vec<(PathBuf, Vec<u8>)>,
+    /// Files of the branch that were copied up, and whose names the project does not have.
+    moved: Vec<Moved>,
     /// Directories of the project that the user has replaced by others since the branch began.
     replaced: HashSet<PathBuf>,
 }
@@ -161,7 +160,11 @@ impl Walk<'_> {
             obstacle = self.conflict(&path, (&now, is_gone), (there, name))?;
         }
         if let (Some(origin), true, None) = (origin, now.is_absent() && new.file().is_some(), obstacle) {
-            self.moved.push((path.clone(), origin));
+            match there {
+                // Nobody has removed a name from the project's directory.
+                Some(there) if !self.has_changed(directory, there)? => {}
+                _ => self.moved.push(Moved { path: path.clone(), origin, is_in_changed: there.is_some() }),
+            }
         }
         let mut notes = Vec::new();
         if mode(&new) & SET_ID != 0 && matches!(new, State::File(_)) {
@@ -282,7 +285,7 @@ impl Walk<'_> {
         let mut moved = std::mem::take(&mut self.moved);
         if self.met.iter().any(|path| self.layers.settled.contains_key(path)) {
             // One of these files was given back as another one, from which nothing was copied up.
-            moved.retain(|(_, origin)| origin.is_empty());
+            moved.retain(|moved| moved.origin.is_empty());
         }
         let tops = Tops { upper: &self.upper, project: &self.project };
         for path in tops.removed(moved, &self.met, &self.found)? {
@@ -326,6 +329,15 @@ impl Walk<'_> {
         let begun = self.layers.begun;
         // Some file systems keep whole seconds.
         time >= begun || nanoseconds == 0 && seconds >= begun.0
+    }
+
+    /// Returns true if somebody may have changed names in a directory of the project since the branch began, or since the
+    /// last commit.
+    fn has_changed(&self, path: &Path, there: &OwnedFd) -> io::Result<bool> {
+        let status = fstat(there)?;
+        let changed = (status.st_ctime, u32::try_from(status.st_ctime_nsec).unwrap_or_default());
+        let is_settled = self.layers.settled.get(path).is_some_and(|settled| settled.changed == changed);
+        Ok(self.is_since(changed) && !is_settled)
     }
 
     /// Notes a directory of the project that the branch removes, and that may not be the one of which the branch began.

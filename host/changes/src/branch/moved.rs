@@ -1,9 +1,10 @@
 //! Files of a branch that were copied up, and whose names the project does not have: a command has moved or linked them
 //! in the branch, or the user has removed them from the project since the branch began.
 //!
-//! The mark of the origin tells which, if it has a handle. An overlay in a user namespace leaves that empty. Then a file
-//! counts as moved if of all of these it is most like a file of the project at a name that the branch has changed: in size
-//! and time, or, if the branch has removed that, for the most part in content.
+//! If no name of the project's directory has changed since, it is the first. Otherwise the mark of the origin tells which,
+//! if it has a handle. An overlay in a user namespace leaves that empty. Then a file counts as moved if of all of these it
+//! is most like a file of the project at a name that the branch has changed: in size and time, or, in a directory that the
+//! project does not have, for the most part in content, if the branch has removed that file.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
@@ -28,8 +29,14 @@ pub(super) struct Tops<'a> {
     pub(super) project: &'a OwnedFd,
 }
 
-/// A file of the branch whose name the project does not have, with the handle of its origin.
-type Moved = (PathBuf, Vec<u8>);
+/// A file of the branch whose name the project does not have.
+pub(super) struct Moved {
+    pub(super) path: PathBuf,
+    /// The handle of what it was copied from; empty if that is not known.
+    pub(super) origin: Vec<u8>,
+    /// Whether names have changed in its directory of the project since the branch began.
+    pub(super) is_in_changed: bool,
+}
 
 /// A file of the project at a name that the branch has changed.
 struct Former {
@@ -55,15 +62,15 @@ impl Tops<'_> {
                 break;
             }
             let Some(former) = self.former(path)? else { continue };
-            moved.retain(|(path, origin)| match origin.is_empty() {
-                false => !mark::has_handle(&former.directory, &former.name, origin),
+            moved.retain(|moved| match moved.origin.is_empty() {
+                false => !mark::has_handle(&former.directory, &former.name, &moved.origin),
                 // Both are names of one file in the branch.
-                true => new(path).is_none_or(|new| former.new != Some(new.id)),
+                true => new(&moved.path).is_none_or(|new| former.new != Some(new.id)),
             });
             let mut likest = None;
-            for (at, (path, _)) in moved.iter().enumerate().filter(|(_, (_, origin))| origin.is_empty()) {
-                let Some(new) = new(path) else { continue };
-                let likeness = self.likeness(&former, (path, new), &mut pairs)?;
+            for (at, moved) in moved.iter().enumerate().filter(|(_, moved)| moved.origin.is_empty()) {
+                let Some(new) = new(&moved.path) else { continue };
+                let likeness = self.likeness(&former, (moved, new), &mut pairs)?;
                 if likeness > likest.map_or(0, |(_, other)| other) {
                     likest = Some((at, likeness));
                 }
@@ -73,7 +80,7 @@ impl Tops<'_> {
                 moved.remove(at);
             }
         }
-        Ok(moved.into_iter().map(|(path, _)| path).collect())
+        Ok(moved.into_iter().map(|moved| moved.path).collect())
     }
 
     fn former(&self, path: &Path) -> io::Result<Option<Former>> {
@@ -90,19 +97,20 @@ impl Tops<'_> {
     fn likeness(
         &self,
         former: &Former,
-        (path, new): (&Path, &FileState),
+        (moved, new): (&Moved, &FileState),
         pairs: &mut usize,
     ) -> io::Result<usize> {
         if (new.size, new.modified) == (former.file.size, former.file.modified) {
             return Ok(usize::MAX);
         }
-        // Only the name of a file that was moved is free.
-        if former.new.is_some() || *pairs == 0 {
+        // Only the name of a file that was moved is free. Where the user may have removed names, one that is only like
+        // another may be the user's.
+        if moved.is_in_changed || former.new.is_some() || *pairs == 0 {
             return Ok(0);
         }
         *pairs -= 1;
         let Some(one) = read(&former.directory, &former.name, &former.file) else { return Ok(0) };
-        Ok(self.read(path, new)?.map_or(0, |other| likeness(&one, &other)))
+        Ok(self.read(&moved.path, new)?.map_or(0, |other| likeness(&one, &other)))
     }
 
     fn read(&self, path: &Path, file: &FileState) -> io::Result<Option<Vec<u8>>> {

@@ -143,7 +143,13 @@ fn what_could_not_be_taken_back_is_not_committed() {
 #[test]
 fn a_file_that_the_user_removes_is_a_conflict_without_a_handle() {
     let mut scene = Scene::with_other(&["x"]);
-    for (name, text) in [("keep", "one\ntwo\n"), ("mode", "of the project"), ("emptied", "of the project")] {
+    let files = [
+        ("keep", "one\ntwo\n"),
+        ("like-keep", "one\ntwo\nthree\n"),
+        ("mode", "of the project"),
+        ("emptied", "of the project"),
+    ];
+    for (name, text) in files {
         fs::write(scene.at(name), text).expect("a file");
     }
     scene.begin();
@@ -152,12 +158,14 @@ fn a_file_that_the_user_removes_is_a_conflict_without_a_handle() {
     scene.write("emptied", "");
     scene.write("other/x", "of the branch");
     // A command has moved this one and changed it, and linked that one.
+    scene.write("d/moved", "b of the project, and more");
     scene.write("moved", "b of the project, and more");
     scene.whiteout("b");
+    scene.whiteout("like-keep");
     scene.write("a", "a of the branch");
     fs::hard_link(scene.upper("a"), scene.upper("linked")).expect("linked");
     scene.write("new", "new");
-    for name in ["keep", "mode", "emptied", "other", "other/x", "moved", "a", "linked"] {
+    for name in ["keep", "mode", "emptied", "other", "other/x", "d/moved", "moved", "a", "linked"] {
         scene.mark(name, "origin", b"");
     }
     let unknown = scene.words();
@@ -169,11 +177,14 @@ fn a_file_that_the_user_removes_is_a_conflict_without_a_handle() {
     let expected = [
         "changed a",
         "removed b",
+        "made d/moved",
         "made emptied (RemovedSince)",
         "made keep (RemovedSince)",
+        "removed like-keep",
         "made linked",
         "made mode (RemovedSince)",
-        "made moved",
+        // It may be one that the user has removed, as names in its directory have changed.
+        "made moved (RemovedSince)",
         "made new",
         "made other (RemovedSince)",
         "made other/x (RemovedSince)",
