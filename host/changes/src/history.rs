@@ -228,19 +228,19 @@ fn known_links(entries: &[Record]) -> HashMap<FileId, u32> {
             .or_insert(file.links);
     };
     for entry in entries {
-        match entry {
-            Record::Undo { call, .. } => drop(undoing.insert(call.view)),
-            Record::Left { call, names } => {
-                for file in names.iter().filter_map(|named| named.state.file()) {
-                    if undoing.contains(&call.view) {
-                        note(file);
-                    } else {
-                        of_calls.insert(file.id, file.links);
-                    }
-                }
+        if let Record::Undo { call, .. } = entry {
+            undoing.insert(call.view);
+        }
+        if let Record::Before { was, .. } = entry {
+            was.state.file().into_iter().for_each(&mut note);
+        }
+        let Record::Left { call, names } = entry else { continue };
+        for file in names.iter().filter_map(|named| named.state.file()) {
+            if undoing.contains(&call.view) {
+                note(file);
+            } else {
+                of_calls.insert(file.id, file.links);
             }
-            Record::Before { was, .. } => was.state.file().into_iter().for_each(&mut note),
-            _ => {}
         }
     }
     others.extend(of_calls);

@@ -108,16 +108,12 @@ pub(crate) struct StillOpen<'a> {
 pub(crate) fn still_open(entries: &[Record]) -> Vec<StillOpen<'_>> {
     let mut open: Vec<StillOpen<'_>> = Vec::new();
     for entry in entries {
-        match entry {
-            Record::Opens { path, id, mode, by } => {
-                open.push(StillOpen { path, id: *id, mode: *mode, by: *by });
-            }
-            Record::Closes { path } => {
-                if let Some(last) = open.iter().rposition(|opened| opened.path == path.as_path()) {
-                    open.remove(last);
-                }
-            }
-            _ => {}
+        if let Record::Opens { path, id, mode, by } = entry {
+            open.push(StillOpen { path, id: *id, mode: *mode, by: *by });
+        } else if let Record::Closes { path } = entry
+            && let Some(last) = open.iter().rposition(|opened| opened.path == path.as_path())
+        {
+            open.remove(last);
         }
     }
     open

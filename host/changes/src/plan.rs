@@ -398,7 +398,9 @@ impl Planner<'_> {
                 State::Absent => {
                     [earlier, to].into_iter().any(|state| state.is_absent() || is_directory(state))
                 }
-                now => now == earlier || now == to,
+                now @ (State::File(_) | State::Link { .. } | State::Special { .. }) => {
+                    now == earlier || now == to
+                }
             });
         };
         let is_as = |other: &FileState| (now.size, now.modified) == (other.size, other.modified);

@@ -69,11 +69,9 @@ impl Undoer<'_> {
     /// the other.
     pub(super) fn is_of_call(&self, name: &Path, twin: &State) -> io::Result<bool> {
         let State::File(twin) = twin else { return Ok(false) };
-        let left = self.history.entries().iter().rev().find_map(|entry| match entry {
-            Record::Left { names, .. } => {
-                names.iter().filter_map(|named| named.state.file()).find(|file| file.id == twin.id)
-            }
-            _ => None,
+        let left = self.history.entries().iter().rev().find_map(|entry| {
+            let Record::Left { names, .. } = entry else { return None };
+            names.iter().filter_map(|named| named.state.file()).find(|file| file.id == twin.id)
         });
         // Without an end of the call its time tells.
         let Some(left) = left else { return Ok(twin.modified <= self.history.written) };
