@@ -72,7 +72,7 @@ pub fn commit(
                     return Ok(Committed::Unfinished(back));
                 }
                 own.discard();
-                end(&stored.directory)?;
+                end(&branch.stored().directory)?;
                 return Err(error).context("nothing was committed");
             }
         }
