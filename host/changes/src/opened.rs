@@ -2,6 +2,7 @@
 //!
 //! The store has a record of each that is open, so that it is closed again if the program is killed meanwhile.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,6 @@ use rustix::process::geteuid;
 
 use crate::disk::{self, look, open_same, set_mode, set_mode_of, spot};
 use crate::record::Record;
-use crate::recorder::Place;
 use crate::state::{FileId, FileState, State};
 use crate::store::Store;
 
@@ -77,8 +77,11 @@ impl Drop for Opened<'_> {
 ///
 /// # Errors
 /// The system's, or if the store cannot be written.
-pub(crate) fn file<D: AsFd>(store: &Store, place: Place<'_, D>, was: &FileState) -> io::Result<OwnedFd> {
-    let Place { directory, name, path } = place;
+pub(crate) fn file<D: AsFd>(
+    store: &Store,
+    (directory, name, path): (D, &CStr, &Path),
+    was: &FileState,
+) -> io::Result<OwnedFd> {
     match open_same(&directory, name, was.id) {
         Err(Errno::ACCESS) if was.mode & READ == 0 && was.owner.0 == geteuid().as_raw() => {}
         opened => return Ok(opened?),

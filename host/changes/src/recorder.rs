@@ -453,7 +453,7 @@ impl Recorder {
     fn open<D: AsFd>(&self, place: &Place<'_, D>, file: &FileState) -> io::Result<OwnedFd> {
         match self.is_bounded {
             true => Ok(disk::open_same(&place.directory, place.name, file.id)?),
-            false => opened::file(&self.store, to_ref(place), file),
+            false => opened::file(&self.store, (&place.directory, place.name, place.path), file),
         }
     }
 

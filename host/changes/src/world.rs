@@ -12,7 +12,6 @@ use crate::contents::Kept;
 use crate::disk;
 use crate::opened::{self, Opened};
 use crate::plan::World;
-use crate::recorder::Place;
 use crate::state::{Content, FileState, State};
 use crate::store::{Store, read_all};
 
@@ -82,7 +81,7 @@ impl World for Disk<'_> {
             return Ok(false);
         }
         let spot = disk::spot(path)?;
-        let place = Place { directory: &spot.directory, name: &spot.name, path };
+        let place = (&spot.directory, spot.name.as_c_str(), path);
         // What cannot be compared counts as changed.
         let (Ok(open), Content::Kept(name)) = (opened::file(self.0, place, file), &of.content) else {
             return Ok(false);

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::attributes::{FILE_MODE, set_attributes, set_owner, set_time, write_all};
-use super::{Restored, Stop, Undoer, place_of};
+use super::{Restored, Stop, Undoer};
 use crate::contents::Kept;
 use crate::disk::{self, Spot, set_mode};
 use crate::interruption;
@@ -103,7 +103,7 @@ impl Undoer<'_> {
     ) -> Result<(), Stop> {
         let is_it = |now: &&FileState| (now.id, now.size) == (was.id, was.size);
         let Some(file) = now.file().filter(is_it) else { return Err(Stop::Left(Why::Changed)) };
-        let from = opened::file(self.recorder.store(), place_of(spot, path), file)?;
+        let from = opened::file(self.recorder.store(), (&spot.directory, &spot.name, path), file)?;
         let name = self.temporary(spot, path)?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let to = openat(&spot.directory, &name, flags, Mode::RUSR | Mode::WUSR)?;
@@ -215,7 +215,7 @@ impl Undoer<'_> {
     /// Checks that the content of what is replaced or removed can be read: it was recorded just before.
     pub(super) fn ensure_readable(&self, spot: &Spot, path: &Path, now: &State) -> Result<(), Stop> {
         let Some(file) = now.file().filter(|file| !is_readable(file)) else { return Ok(()) };
-        match opened::file(self.recorder.store(), place_of(spot, path), file) {
+        match opened::file(self.recorder.store(), (&spot.directory, &spot.name, path), file) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(Stop::Left(Why::Unreadable)),
             opened => {
                 drop(opened?);
