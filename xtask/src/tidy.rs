@@ -64,7 +64,7 @@ const LAYERS: [(&str, u8); 35] = [
 ];
 
 /// The crates that use others of their own layer.
-const WITHIN_A_LAYER: [(&str, &[&str]); 9] = [
+const WITHIN_A_LAYER: [(&str, &[&str]); 10] = [
     ("changes", &["sys"]),
     ("decision", &["exec-surface", "text"]),
     ("approvals", &["network-gate", "shell"]),
@@ -74,6 +74,7 @@ const WITHIN_A_LAYER: [(&str, &[&str]); 9] = [
     ("sandbox-runtime", &["sandbox", "syscall-broker"]),
     ("profile-runtime", &["sandbox", "sandbox-runtime"]),
     ("cli", &["policy-commands"]),
+    ("vcs", &["settings-format"]),
 ];
 
 /// The crates of ours that each crate outside `host/` may use; crates not listed here may use all.

@@ -1,6 +1,5 @@
 //! Signatures of commits and tags, which the host has made outside with a key that commands do not have.
 
-mod git_object;
 mod slots;
 mod wire;
 
@@ -14,11 +13,11 @@ use portcullis_approvals::question::signature::KIND;
 use portcullis_decision::request::{Action, Origin, OtherAction};
 use portcullis_decision::{AnsweredBy, Effect, RefusalText};
 use portcullis_settings_format::{SigningCredential, SigningForm};
+use portcullis_vcs::GitObject;
 use serde_json::json;
 
 use crate::authorized::Authorized;
 use crate::session::Session;
-use git_object::GitObject;
 use slots::{Slot, Slots};
 use wire::{REFUSED, SIGNED, Wanted, say};
 

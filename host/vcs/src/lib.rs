@@ -1,4 +1,5 @@
-//! The facts about a project's version control that policies can depend on: branch, commit, changes, remotes.
+//! The facts about a project's version control that policies can depend on (branch, commit, changes, remotes), and those
+//! about a commit or tag that a person is asked to let be signed.
 //!
 //! Owns: finding the repository of a directory, reading git's files, and knowing when they have changed. Must never
 //! know: policies, rules, and what the facts are used for. No program runs, not even git: a repository's configuration
@@ -31,6 +32,7 @@ mod head;
 mod index;
 mod objects;
 mod remotes;
+mod signed;
 mod stamp;
 
 use std::path::{Path, PathBuf};
@@ -38,6 +40,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use portcullis_decision::context::{Vcs, VcsParts};
+
+pub use signed::GitObject;
 
 use crate::find::GitDirectory;
 use crate::stamp::Stamps;

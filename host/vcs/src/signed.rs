@@ -15,19 +15,20 @@ const SIGNATURES: [&str; 4] = [
 ];
 
 /// Why other texts are not signed.
-pub(crate) const OTHER: &str = "only commits and tags of git without a signature are signed";
+const OTHER: &str = "only commits and tags of git without a signature are signed";
 const LONG: &str = "the first paragraph of its message is too long to be shown";
 const ENCODED: &str =
     "it has another encoding than UTF-8, so git shows another message than the one in the question";
 
 /// The facts about a commit or a tag that a person decides on.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct GitObject {
-    pub(crate) kind: SignedObject,
+pub struct GitObject {
+    /// Which of both it is.
+    pub kind: SignedObject,
     /// The committer or tagger, with the address, and the author if it is another person.
-    pub(crate) by: String,
+    pub by: String,
     /// The subject of the message; of a tag, its name before it.
-    pub(crate) summary: String,
+    pub summary: String,
 }
 
 impl GitObject {
@@ -36,7 +37,7 @@ impl GitObject {
     /// # Errors
     /// The reason why it is not signed. That applies to everything but commits and tags, to objects that have a
     /// signature, and to objects that git shows in another way than a question can.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
         let text = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).ok_or(OTHER)?;
         let (front, message) = text.split_once("\n\n").ok_or(OTHER)?;
         let mut lines = Lines(front.split('\n').collect());
