@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::history::Change;
+use crate::history::points::Change;
 use crate::plan::World as _;
 use crate::state::State;
 use crate::store::Store;

@@ -67,7 +67,9 @@ pub use contents::Outside;
 #[cfg(target_os = "linux")]
 pub use diff::diff;
 #[cfg(target_os = "linux")]
-pub use history::{Change, History, Point, PointKind};
+pub use history::History;
+#[cfg(target_os = "linux")]
+pub use history::points::{Change, Point, PointKind};
 #[cfg(target_os = "linux")]
 pub use record::{CallKey, Named, Record};
 #[cfg(target_os = "linux")]

@@ -85,7 +85,7 @@ pub enum Record {
         /// The names.
         names: Vec<Named>,
     },
-    /// What a step of an undoing has left at a name. It counts only if the undoing is interrupted.
+    /// What a step of an undo has left at a name. It counts only if the undo is interrupted.
     LeftSoFar {
         /// The call.
         call: CallKey,
@@ -93,7 +93,7 @@ pub enum Record {
         #[serde(flatten)]
         left: Named,
     },
-    /// A step of an undoing, or of a whole call, is about to change a name that was recorded before. Names without this
+    /// A step of an undo, or of a whole call, is about to change a name that was recorded before. Names without this
     /// are as they were.
     Reaches {
         /// The call.
@@ -116,13 +116,13 @@ pub enum Record {
         /// Milliseconds since 1970.
         at: u64,
     },
-    /// The user takes changes back; what follows with this call is the undoing.
+    /// The user takes changes back; what follows with this call is the undo.
     Undo {
-        /// The call of the undoing.
+        /// The call of the undo.
         call: CallKey,
         /// The position of the first entry that is taken back.
         to: usize,
-        /// Whether an undoing is taken back.
+        /// Whether an undo is taken back.
         redo: bool,
         /// Milliseconds since 1970.
         at: u64,
@@ -150,9 +150,9 @@ pub enum Record {
         #[serde(with = "text")]
         path: PathBuf,
     },
-    /// An undoing is complete, or was itself taken back; a whole call was taken back.
+    /// An undo is complete, or was itself taken back; a whole call was taken back.
     Undone {
-        /// The call of the undoing.
+        /// The call of the undo.
         call: CallKey,
         /// Whether its changes are in force.
         complete: bool,

@@ -48,8 +48,8 @@ struct Seen {
     calls: HashMap<CallKey, BTreeMap<OsString, Noted>>,
     /// The number of moves so far.
     moves: u64,
-    /// The number of undoings so far.
-    undoings: u64,
+    /// The number of undos so far.
+    undos: u64,
     /// The calls with changes that the journal has no room for.
     full: HashSet<CallKey>,
 }
@@ -197,8 +197,8 @@ impl Recorder {
     fn progress(&self) -> io::Result<Progress> {
         let progress = self.store.progress()?;
         let mut seen = self.lock();
-        if seen.undoings != progress.undoings {
-            seen.undoings = progress.undoings;
+        if seen.undos != progress.undos {
+            seen.undos = progress.undos;
             seen.calls.values_mut().for_each(BTreeMap::clear);
         }
         drop(seen);
@@ -366,13 +366,13 @@ impl Recorder {
         Ok(touched(&self.store.records_from(start)?.0, call).lost)
     }
 
-    /// Records that a step of an undoing is about to change a name to this state. With `None`, its state does not matter
-    /// if the undoing is interrupted.
+    /// Records that a step of an undo is about to change a name to this state. With `None`, its state does not matter
+    /// if the undo is interrupted.
     pub(crate) fn reaches(&self, call: CallKey, path: &Path, to: Option<State>) -> io::Result<()> {
         self.store.append(&[Record::Reaches { call, path: path.to_owned(), to }])
     }
 
-    /// Records what a step of an undoing has left at a name.
+    /// Records what a step of an undo has left at a name.
     pub(crate) fn left_so_far(&self, call: CallKey, path: &Path) -> io::Result<()> {
         let left = self.left(&mut Spots::default(), path, &State::Absent)?;
         self.store.append(&[Record::LeftSoFar { call, left }])

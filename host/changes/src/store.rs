@@ -27,14 +27,14 @@ use crate::state::{Content, FileState, Lost};
 
 const JOURNAL: &str = "journal";
 const CONTENT: &str = "content";
-/// How many bytes have been kept, how often an undoing has begun, and how many changes were refused because the disk is
+/// How many bytes have been kept, how often an undo has begun, and how many changes were refused because the disk is
 /// full; locked while it changes.
 const USED: &str = "used";
 /// How much is kept.
 const BOUNDS: &str = "bounds";
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
-/// Where the number of undoings is in that file.
-const UNDOINGS_AT: u64 = 8;
+/// Where the number of undos is in that file.
+const UNDOS_AT: u64 = 8;
 /// Where the number of refused changes is.
 const REFUSALS_AT: u64 = 16;
 /// The bytes that a writer counts as kept in advance, so that it does not lock for each file.
@@ -44,8 +44,8 @@ const IN_ADVANCE: u64 = 1 << 20;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Progress {
     pub(crate) length: u64,
-    /// How often an undoing has begun: then names change that no command has changed.
-    pub(crate) undoings: u64,
+    /// How often an undo has begun: then names change that no command has changed.
+    pub(crate) undos: u64,
 }
 
 /// The store of one session.
@@ -156,14 +156,14 @@ impl Store {
         Ok(read(&bytes))
     }
 
-    /// Returns how far the journal is. An undoing makes it longer before it changes anything.
+    /// Returns how far the journal is. An undo makes it longer before it changes anything.
     pub(crate) fn progress(&self) -> io::Result<Progress> {
         let mut known = self.known();
         let length = self.length()?;
         if let Some(then) = known.filter(|then| then.length == length) {
             return Ok(then);
         }
-        let now = Progress { length, undoings: self.undoings()? };
+        let now = Progress { length, undos: self.undos()? };
         *known = Some(now);
         Ok(now)
     }
@@ -177,8 +177,8 @@ impl Store {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn undoings(&self) -> io::Result<u64> {
-        self.number(UNDOINGS_AT)
+    fn undos(&self) -> io::Result<u64> {
+        self.number(UNDOS_AT)
     }
 
     /// Returns how many changes were refused because the disk is full.
@@ -202,12 +202,11 @@ impl Store {
         Ok(if read == number.len() { u64::from_le_bytes(number) } else { 0 })
     }
 
-    /// Counts an undoing that begins.
-    pub(crate) fn count_undoing(&self) -> io::Result<()> {
+    /// Counts an undo that begins.
+    pub(crate) fn count_undo(&self) -> io::Result<()> {
         self.used.lock()?;
-        let counted = self
-            .undoings()
-            .and_then(|number| self.used.write_all_at(&(number + 1).to_le_bytes(), UNDOINGS_AT));
+        let counted =
+            self.undos().and_then(|number| self.used.write_all_at(&(number + 1).to_le_bytes(), UNDOS_AT));
         self.used.unlock()?;
         counted?;
         // Writers look at the number when the journal has become longer, this one as well.
@@ -238,7 +237,7 @@ impl Store {
         Ok(Content::Kept(self.contents.keep(file, state.size)?))
     }
 
-    /// Keeps a text that an undoing is about to write.
+    /// Keeps a text that an undo is about to write.
     ///
     /// # Errors
     /// If the store cannot be written.

@@ -1,6 +1,6 @@
 //! Carries out a plan, step by step, and records each step before it is made.
 //!
-//! So an undoing is a call like others: it can be taken back (`redo`), and one that was interrupted is put back to
+//! So an undo is a call like others: it can be taken back (`redo`), and one that was interrupted is put back to
 //! where it began. Everything acts on directories that were opened without following a link; each name is looked at
 //! again right before.
 
@@ -44,7 +44,7 @@ use crate::world::Disk;
 pub struct Range {
     /// The position of the first entry.
     pub start: usize,
-    /// Whether this takes back an undoing.
+    /// Whether this takes back an undo.
     pub redo: bool,
 }
 
@@ -62,8 +62,8 @@ pub fn is_interrupted(history: &History) -> bool {
     history.unfinished().is_some() || !still_open(history.entries()).is_empty()
 }
 
-/// Puts an interrupted undoing, or whole call, back to where it began; returns whether there was one. What somebody else
-/// has changed since is left, as in each undoing.
+/// Puts an interrupted undo, or whole call, back to where it began; returns whether there was one. What somebody else
+/// has changed since is left, as in each undo.
 ///
 /// # Errors
 /// If the journal cannot be read or written, or the disk not be looked at.
@@ -74,7 +74,7 @@ pub fn recover(recorder: &Recorder, project: &Path) -> io::Result<Option<Report>
         history = self::history(store)?;
     }
     let Some((call, start)) = history.unfinished() else { return Ok(None) };
-    store.count_undoing()?;
+    store.count_undo()?;
     let steps = plan(&history, start, &Disk(store))?;
     let own = call_after(store, &history, call);
     let begin = store.length()?;
@@ -99,7 +99,7 @@ pub fn carry_out(
     (project, history): (&Path, &History),
 ) -> io::Result<Report> {
     let call = recorder.own_call();
-    recorder.store().count_undoing()?;
+    recorder.store().count_undo()?;
     recorder.store().append(&[Record::Undo { call, to: start, redo, at: now() }])?;
     let begin = recorder.store().length()?;
     let mut report = perform(recorder, call, steps, (project, history));

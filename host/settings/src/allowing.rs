@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use portcullis_decision::pattern::{HostPattern, NetworkPattern};
 use portcullis_decision::profile::FileRights;
 use portcullis_settings_format::error::shown;
+use portcullis_settings_format::field_lookup::nearest;
 use portcullis_settings_format::{Entry, GrantEntry, GrantResource, Origin, PathEntry, Position};
 
 use crate::allow_item::AllowItem;
 use crate::disk::Disk;
 use crate::found::FoundSettings;
 use crate::places::Places;
-use crate::presets::{is_preset_name, preset};
+use crate::presets::{is_preset_name, preset, shipped_presets};
 
 /// Why a text names nothing.
 #[derive(Debug, thiserror::Error)]
@@ -46,9 +47,14 @@ pub fn allow_item(
     if is_preset_name(text) {
         return match preset(text, places, disk) {
             Ok(Some(_)) => Ok(AllowItem::Preset(text.to_owned())),
-            Ok(None) => Err(bad("is no preset (`portcullis presets` lists them); a host is written \
-                                 `host.example:443`, and a path begins with `/`, `~/` or `./`"
-                .to_owned())),
+            Ok(None) => {
+                let near = nearest(text, shipped_presets());
+                let near = near.map(|near| format!(", is it `{near}`?")).unwrap_or_default();
+                Err(bad(format!(
+                    "is no preset{near} (`portcullis presets` lists them); a host is written `host.example:443`, and a \
+                     path begins with `/`, `~/` or `./`"
+                )))
+            }
             Err(error) => Err(bad(format!("cannot be used: {error}"))),
         };
     }

@@ -97,7 +97,7 @@ fn nothing_is_written_for_what_no_answer_can_allow(user: User) -> Result<()> {
         (key.display().to_string(), "no answer lifts a denial"),
         ("/".to_owned(), "is all files"),
         ("*".to_owned(), "every host"),
-        ("nmp".to_owned(), "is no preset"),
+        ("nmp".to_owned(), "is no preset, is it `npm`?"),
         ("./not-there".to_owned(), "cannot be found"),
     ] {
         let refused = scene.portcullis(&["allow", &what])?.ended_with(1)?;

@@ -48,7 +48,7 @@ pub trait World {
     fn with_open_way(&self, path: &Path, may: &dyn Fn(&Path, &State) -> bool, look: &mut dyn FnMut());
 }
 
-/// One step of an undoing.
+/// One step of an undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The path.

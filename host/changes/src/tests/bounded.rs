@@ -1,4 +1,4 @@
-//! A journal that is as long as it may be, and an undoing while a call runs.
+//! A journal that is as long as it may be, and an undo while a call runs.
 
 use std::fs;
 
@@ -63,7 +63,7 @@ fn with_room_everything_comes_back() {
 
 /// A call that changes a file again after an undo is recorded as a new change.
 #[test]
-fn a_call_that_goes_on_after_an_undoing_is_recorded_again() {
+fn a_call_that_goes_on_after_an_undo_is_recorded_again() {
     for is_undone in [false, true] {
         let mut session = Session::new();
         fs::write(session.at("a"), "first").expect("a file");
@@ -91,15 +91,15 @@ fn a_call_that_goes_on_after_an_undoing_is_recorded_again() {
 
 /// A broker and the program that undoes are two writers of one journal.
 #[test]
-fn an_undoing_by_another_program_is_noticed() {
+fn an_undo_by_another_program_is_noticed() {
     let session = Session::new();
     let (ours, place) = (session.recorder.store(), session.place.path().join("store"));
     let theirs = Store::open(&place).expect("a store");
-    for undoings in 0..3 {
-        session.write(&format!("file-{undoings}"), "new").expect("written");
+    for undos in 0..3 {
+        session.write(&format!("file-{undos}"), "new").expect("written");
         let progress = ours.progress().expect("known");
-        assert_eq!((progress.undoings, progress.length), (undoings, ours.length().expect("length")));
-        theirs.count_undoing().expect("counted");
+        assert_eq!((progress.undos, progress.length), (undos, ours.length().expect("length")));
+        theirs.count_undo().expect("counted");
     }
 }
 

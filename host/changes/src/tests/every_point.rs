@@ -27,7 +27,7 @@ enum Edits {
 const UNDOES: &str = "tests::killed::undoes_in_a_given_place";
 const RECOVERS: &str = "tests::every_point::recovers_in_a_given_place";
 
-/// The child: puts an interrupted undoing back.
+/// The child: puts an interrupted undo back.
 #[test]
 fn recovers_in_a_given_place() {
     let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else { return };

@@ -145,7 +145,7 @@ fn an_edit_after_a_killed_undo_is_not_overwritten() {
     }
 }
 
-/// The call that puts an interrupted undoing back is part of it, and nothing to undo: the next undo takes back all of the
+/// The call that puts an interrupted undo back is part of it, and nothing to undo: the next undo takes back all of the
 /// call of the agent. The control is an undo that was not interrupted.
 #[test]
 fn an_interrupted_undo_can_be_repeated() {
@@ -216,7 +216,7 @@ fn moving(session: &Session, (recorder, call): (&Recorder, CallKey), from: &str,
     }
 }
 
-/// An undoing that was killed right before or after a move, and maybe the call that puts it back, too.
+/// An undo that was killed right before or after a move, and maybe the call that puts it back, too.
 #[test]
 fn a_move_that_was_only_announced_is_not_taken_for_one() {
     for (is_made, back) in [(false, None), (true, None), (true, Some(false)), (true, Some(true))] {

@@ -1,0 +1,98 @@
+//! What the records say about each path and each file.
+
+use std::collections::HashMap;
+
+use crate::record::{CallKey, Named, Record};
+use crate::state::{FileId, State};
+
+/// Where the history has the state that a call left at a path.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Left {
+    /// In the `Left` record at this position, at this index of its names.
+    Named(usize, usize),
+    /// In the `Moved` record at this position: the file was moved there, and no call has written it since.
+    Moved(usize),
+    /// Nowhere: a call moved the file away, so nothing was left.
+    Nothing,
+}
+
+/// The records of one path.
+#[derive(Debug, Default)]
+pub(super) struct Traces {
+    /// What the last call that ended left there.
+    pub(super) left: Option<Left>,
+    /// The calls that have changed it, with the position of their first record of it.
+    pub(super) calls: Vec<(CallKey, usize)>,
+    /// What is known of it while an undo runs; `None` if that may have left anything.
+    pub(super) so_far: Option<SoFar>,
+    /// The record of an undo that has not changed it yet.
+    pub(super) announced: Option<usize>,
+}
+
+/// What an undo that runs has made of a path, by the positions of records.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum SoFar {
+    /// It has left what is in this `LeftSoFar`.
+    Left(usize),
+    /// It may have stopped anywhere between the state in this `Before` or `LeftSoFar`, and that in this `Reaches`.
+    Between(usize, usize),
+}
+
+impl Traces {
+    /// Returns true if one of the calls that changed the name has not ended since.
+    pub(super) fn is_open(&self, ended: &HashMap<CallKey, usize>) -> bool {
+        self.calls.iter().any(|(call, at)| ended.get(call).is_none_or(|end| end < at))
+    }
+
+    pub(super) fn note(&mut self, call: CallKey, position: usize, ended: &HashMap<CallKey, usize>) {
+        self.calls.retain(|(of, at)| *of != call && ended.get(of).is_none_or(|end| end < at));
+        self.calls.push((call, position));
+        self.so_far = None;
+    }
+
+    /// Notes that a step of an undo is about to change the path; `reaches` is the position of its record.
+    pub(super) fn reach(
+        &mut self,
+        call: CallKey,
+        reaches: usize,
+        entries: &[Record],
+        ended: &HashMap<CallKey, usize>,
+    ) {
+        let Some(Record::Reaches { to, .. }) = entries.get(reaches) else { return };
+        let earlier = match (self.announced, self.so_far) {
+            (Some(announced), _) => Some(announced),
+            (None, Some(SoFar::Left(left))) => Some(left),
+            (None, Some(SoFar::Between(..)) | None) => None,
+        };
+        if let Some(announced) = self.announced.take() {
+            self.note(call, announced, ended);
+        }
+        self.so_far = earlier.filter(|_| to.is_some()).map(|earlier| SoFar::Between(earlier, reaches));
+    }
+}
+
+impl SoFar {
+    /// Returns the position of the newest record.
+    pub(super) fn at(self) -> usize {
+        let (Self::Left(at) | Self::Between(_, at)) = self;
+        at
+    }
+
+    /// Returns the file that it is about.
+    pub(super) fn file(self, entries: &[Record]) -> Option<FileId> {
+        let (Self::Left(earlier) | Self::Between(earlier, _)) = self;
+        state_in(entries, earlier)?.file().map(|file| file.id)
+    }
+}
+
+/// Returns the state in the record of a name.
+pub(super) fn state_in(entries: &[Record], position: usize) -> Option<&State> {
+    match entries.get(position) {
+        Some(
+            Record::Before { was: Named { state, .. }, .. }
+            | Record::LeftSoFar { left: Named { state, .. }, .. }
+            | Record::Reaches { to: Some(state), .. },
+        ) => Some(state),
+        _ => None,
+    }
+}
